@@ -1,0 +1,31 @@
+# Warnings, sanitizers and code generation, as one interface target that every target of ours links privately.
+add_library(dtrain_compile INTERFACE)
+target_compile_options(dtrain_compile INTERFACE
+  -march=${DTRAIN_CPU_ARCH}
+  # -Wpedantic rejects the line directives that nvcc generates, so it is for host files only. -Wrestrict raises a false
+  # alarm in GCC 12's std::string.
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-error=restrict>)
+if(DTRAIN_WERROR)
+  target_compile_options(dtrain_compile INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(DTRAIN_SANITIZE)
+  # GCC's sanitizers make its flow analysis see uninitialised values that are not there.
+  add_compile_options(-fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+    -Wno-maybe-uninitialized)
+  add_link_options(-fsanitize=${DTRAIN_SANITIZE})
+endif()
+find_program(DTRAIN_CCACHE ccache)
+if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+endif()
+
+# dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine.
+function(dtrain_add_library name)
+  add_library(dtrain_${name} ${ARGN})
+  add_library(dtrain::${name} ALIAS dtrain_${name})
+  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
+  target_include_directories(dtrain_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dtrain>)
+  target_link_libraries(dtrain_${name} PRIVATE $<BUILD_INTERFACE:dtrain_compile>)
+endfunction()

@@ -1,0 +1,121 @@
+#include "libdtrain/autograd/parameters.h"
+
+#include <cstring>
+
+#include "libdtrain/core/rng.h"
+
+namespace dtrain {
+namespace {
+
+// Elements per kAlignment bytes of f32.
+constexpr int64_t kStep = kAlignment / sizeof(float);
+
+int64_t padded(int64_t count) { return (count + kStep - 1) / kStep * kStep; }
+
+// FNV-1a: the RNG stream of a parameter is a function of its name, so that a model's other layers do not change it.
+uint64_t hash_of(const std::string& name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+std::vector<float> initial_values(const Parameter& parameter, uint64_t seed) {
+  std::vector<float> values(static_cast<size_t>(parameter.shape.count()));
+  const Init init = parameter.init;
+  RandomStream random(seed, hash_of(parameter.name));
+  for (float& value : values) {
+    switch (init.kind) {
+      case Init::Kind::constant:
+        value = init.value;
+        break;
+      case Init::Kind::normal:
+        value = init.value * random.normal();
+        break;
+      case Init::Kind::uniform:
+        value = random.uniform(-init.value, init.value);
+        break;
+      case Init::Kind::truncated_normal: {
+        float draw = random.normal();
+        while (std::abs(draw) > 2) draw = random.normal();
+        value = init.value * draw;
+        break;
+      }
+    }
+  }
+  return values;
+}
+
+template <class Entries>
+size_t lookup(const std::map<std::string, size_t>& names, const std::string& name, const Entries& entries) {
+  auto it = names.find(name);
+  return it == names.end() ? entries.size() : it->second;
+}
+
+}  // namespace
+
+Parameter& ParameterStore::add(const std::string& name, Shape shape, Init init, ParameterOptions options) {
+  DT_CHECK(!values_, "parameter ", name, ": registered after allocate()");
+  DT_CHECK(!by_name_.contains(name) && !buffer_by_name_.contains(name), "parameter ", name, ": registered twice");
+  by_name_[name] = parameters_.size();
+  Parameter& parameter = parameters_.emplace_back();
+  parameter.name = name;
+  parameter.shape = shape;
+  parameter.init = init;
+  parameter.options = options;
+  parameter.index = static_cast<int>(parameters_.size()) - 1;
+  parameter.offset = arena_count_;
+  arena_count_ += padded(shape.count());
+  return parameter;
+}
+
+Buffer& ParameterStore::add_buffer(const std::string& name, Shape shape, float initial) {
+  DT_CHECK(!values_, "buffer ", name, ": registered after allocate()");
+  DT_CHECK(!by_name_.contains(name) && !buffer_by_name_.contains(name), "buffer ", name, ": registered twice");
+  buffer_by_name_[name] = buffers_.size();
+  buffers_.push_back({name, shape, initial, buffer_count_, {}});
+  buffer_count_ += padded(shape.count());
+  return buffers_.back();
+}
+
+void ParameterStore::allocate(uint64_t seed) {
+  DT_CHECK(!values_, "allocate() called twice");
+  values_ = context_.zeros({arena_count_});
+  grads_ = context_.zeros({arena_count_});
+  buffer_values_ = context_.zeros({buffer_count_});
+  for (Parameter& parameter : parameters_) {
+    const int64_t end = parameter.offset + parameter.shape.count();
+    parameter.value = values_.slice(parameter.offset, end).view(parameter.shape);
+    parameter.compute = parameter.value;
+    parameter.grad = grads_.slice(parameter.offset, end).view(parameter.shape);
+    context_.upload(initial_values(parameter, seed).data(), parameter.value);
+  }
+  for (Buffer& buffer : buffers_) {
+    buffer.value = buffer_values_.slice(buffer.offset, buffer.offset + buffer.shape.count()).view(buffer.shape);
+    context_.upload(std::vector<float>(static_cast<size_t>(buffer.shape.count()), buffer.initial).data(), buffer.value);
+  }
+  touch();
+}
+
+Parameter* ParameterStore::find(const std::string& name) {
+  const size_t i = lookup(by_name_, name, parameters_);
+  return i < parameters_.size() ? &parameters_[i] : nullptr;
+}
+
+Buffer* ParameterStore::find_buffer(const std::string& name) {
+  const size_t i = lookup(buffer_by_name_, name, buffers_);
+  return i < buffers_.size() ? &buffers_[i] : nullptr;
+}
+
+int64_t ParameterStore::parameter_count() const {
+  int64_t total = 0;
+  for (const Parameter& parameter : parameters_) total += parameter.shape.count();
+  return total;
+}
+
+const Tensor& ParameterStore::optimizer_state(int i) {
+  DT_CHECK(values_.defined(), "optimizer_state() before allocate()");
+  while (optimizer_states() <= i) optimizer_state_.push_back(context_.zeros({arena_count_}));
+  return optimizer_state_[static_cast<size_t>(i)];
+}
+
+}  // namespace dtrain

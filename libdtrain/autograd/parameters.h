@@ -1,0 +1,104 @@
+// ParameterStore: name -> parameter, over flat arenas for values, gradients, optimiser state and buffers.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libdtrain/core/context.h"
+
+namespace dtrain {
+
+// How a new parameter is filled. Draws depend on (seed, name, element) only.
+struct Init {
+  enum class Kind { constant, normal, truncated_normal, uniform } kind = Kind::constant;
+  float value = 0;  // the constant, the standard deviation, or the bound of U(-value, value)
+
+  static Init constant(float value) { return {Kind::constant, value}; }
+  static Init normal(float stddev) { return {Kind::normal, stddev}; }
+  // Cut at two standard deviations, as TensorFlow's.
+  static Init truncated_normal(float stddev) { return {Kind::truncated_normal, stddev}; }
+  static Init uniform(float bound) { return {Kind::uniform, bound}; }
+};
+
+// What the numbers of a tensor mean to other programs; ours are [k, r, s, c / groups], torchvision's OIHW.
+enum class Layout { plain, krsc };
+
+struct ParameterOptions {
+  Layout layout = Layout::plain;
+  bool decay = true;    // false for biases and batch-norm parameters
+  bool frozen = false;  // constant: no gradient, no update
+};
+
+struct Parameter {
+  std::string name;
+  Shape shape;
+  Init init;
+  ParameterOptions options;
+  int index = 0;         // in order of registration
+  int64_t offset = 0;    // elements from the start of the arenas
+  Tensor value;          // view of the master arena (f32)
+  Tensor compute;        // what ops read; the same bytes as `value` in f32
+  Tensor grad;           // view of the gradient arena (f32)
+  bool written = false;  // a closure has written `grad` in this backward pass
+};
+
+// State that training changes without a gradient: BN running statistics.
+struct Buffer {
+  std::string name;
+  Shape shape;
+  float initial = 0;
+  int64_t offset = 0;
+  Tensor value;  // view of the buffer arena (f32)
+};
+
+// Layers register in their constructors; `allocate` then lays the arenas out in that order, each entry
+// kAlignment-aligned, and fills them. References to parameters and buffers stay valid for the life of the store.
+class ParameterStore {
+ public:
+  explicit ParameterStore(Context& context) : context_(context) {}
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
+
+  Parameter& add(const std::string& name, Shape shape, Init init, ParameterOptions options = {});
+  Buffer& add_buffer(const std::string& name, Shape shape, float initial);
+  // Ends registration, makes the arenas and initialises them from `seed`.
+  void allocate(uint64_t seed);
+
+  Context& context() const { return context_; }
+  std::deque<Parameter>& parameters() { return parameters_; }
+  const std::deque<Parameter>& parameters() const { return parameters_; }
+  std::deque<Buffer>& buffers() { return buffers_; }
+  const std::deque<Buffer>& buffers() const { return buffers_; }
+  Parameter* find(const std::string& name);
+  Buffer* find_buffer(const std::string& name);
+  // Scalars of trainable and frozen parameters, without padding.
+  int64_t parameter_count() const;
+
+  // The whole arenas, padding included (padding is zero and stays zero).
+  const Tensor& values() const { return values_; }
+  const Tensor& grads() const { return grads_; }
+  const Tensor& buffer_values() const { return buffer_values_; }
+  // Optimiser state arena `i`, laid out like values(), zero at first use.
+  const Tensor& optimizer_state(int i);
+  int optimizer_states() const { return static_cast<int>(optimizer_state_.size()); }
+
+  // Counts changes of the values by an update or a load: what a packed copy of a weight was made from.
+  uint64_t version() const { return version_; }
+  void touch() { ++version_; }
+
+ private:
+  Context& context_;
+  std::deque<Parameter> parameters_;
+  std::deque<Buffer> buffers_;
+  std::map<std::string, size_t> by_name_, buffer_by_name_;
+  Tensor values_, grads_, buffer_values_;
+  std::vector<Tensor> optimizer_state_;
+  int64_t arena_count_ = 0, buffer_count_ = 0;
+  uint64_t version_ = 0;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,114 @@
+// Tape: the backward closures and gradient slots of one step. Ops record in execution order; backward runs in reverse.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libdtrain/autograd/parameters.h"
+#include "libdtrain/core/context.h"
+
+namespace dtrain {
+
+// A tensor and, where its gradient is wanted, its slot on the tape.
+struct Var {
+  Tensor value;
+  int slot = -1;
+  bool needs_grad() const { return slot >= 0; }
+  const Shape& shape() const { return value.shape(); }
+};
+
+// Where an op writes a gradient. `add` false: store (the bytes are undefined); true: add to what is there.
+struct GradTarget {
+  Tensor dx;
+  bool add = false;
+};
+
+enum class Mode {
+  train,  // record; batch statistics; dropout on
+  eval,   // record nothing; running statistics; dropout off
+};
+
+class Tape {
+ public:
+  using Backward = std::function<void(Tape&)>;
+  // Called once per parameter, when its gradient of this backward pass is complete.
+  using Ready = std::function<void(const Parameter&)>;
+
+  // `micro_step`: parameter gradients are stored in micro-step 0 and added to in later ones.
+  explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0)
+      : context_(context), mode_(mode), micro_step_(micro_step) {}
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  Context& context() const { return context_; }
+  bool training() const { return mode_ == Mode::train; }
+
+  // A leaf without gradient: images, labels.
+  Var constant(Tensor value) const { return {std::move(value), -1}; }
+  // A leaf whose gradient is kept for `grad` after backward: for tests and for gradients of inputs.
+  Var variable(Tensor value);
+  // A parameter's compute copy; its gradient is written to its range of the gradient arena. A frozen one is a constant.
+  Var leaf(Parameter& parameter);
+
+  // Registers `value` as an op's output and, if any input needs a gradient, `backward` to be run once the gradient of
+  // the output is complete. The closure captures exactly the tensors that it needs: they live until it has run.
+  Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward);
+  // True where `record` would keep the closure: an op that need not save anything can ask first.
+  bool wants_grad(std::initializer_list<const Var*> inputs) const;
+  // A number, different for each call within a step and equal from step to step: the RNG stream of an op with
+  // randomness.
+  uint64_t next_stream() { return streams_++; }
+
+  // Inside a closure ------------------------------------------------------------------------------------------------
+  // The gradient of an op's output. Only an op's own closure may ask for it.
+  const Tensor& grad(const Var& output) const;
+  // Where to write the gradient of input `x`; nothing where it is not wanted.
+  std::optional<GradTarget> grad_target(const Var& x);
+  // The gradient of `x` is `dx` itself (an add, a view): no copy where `x` has none yet.
+  void pass_grad(const Var& x, const Tensor& dx);
+  // ------------------------------------------------------------------------------------------------------------------
+
+  // Runs the closures in reverse, each destroyed as soon as it has run. `loss` holds one element; its gradient is the
+  // loss scale of the context's StepScalars. Parameters of `store` that no closure wrote are zero-filled in micro-step
+  // 0; returns their names.
+  std::vector<std::string> backward(const Var& loss, ParameterStore* store = nullptr);
+  void on_ready(Ready ready) { ready_ = std::move(ready); }
+
+  size_t recorded() const { return nodes_.size(); }
+  // The op being run backward or recorded last: names the culprit of an error.
+  const char* current_op() const { return current_op_; }
+
+ private:
+  struct Slot {
+    Shape shape;
+    DType dtype;
+    Tensor grad;
+    Parameter* parameter = nullptr;
+    int uses = 0;  // closures that have still to write it
+    bool keep = false;
+  };
+  struct Node {
+    const char* op;
+    int output;
+    std::vector<int> inputs;
+    Backward backward;
+  };
+
+  int add_slot(const Tensor& value);
+  void finish_use(int slot);
+
+  Context& context_;
+  Mode mode_;
+  int micro_step_;
+  uint64_t streams_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<Node> nodes_;
+  std::vector<int> parameter_slots_;  // by Parameter::index
+  Ready ready_;
+  const char* current_op_ = "";
+};
+
+}  // namespace dtrain

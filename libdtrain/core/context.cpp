@@ -1,0 +1,70 @@
+#include "libdtrain/core/context.h"
+
+#include <omp.h>
+
+#include <cstring>
+
+#include "libdtrain/cpu/onednn.h"
+
+namespace dtrain {
+
+Context::Context(Device device, std::shared_ptr<Allocator> memory) : device_(device), memory_(std::move(memory)) {}
+
+Tensor Context::zeros(Shape shape, DType dtype) {
+  Tensor result = empty(shape, dtype);
+  fill_zero(result);
+  return result;
+}
+
+cpu::PrimitiveCache& Context::primitives() const {
+  DT_CHECK(primitives_ != nullptr, "oneDNN primitives asked of ", device_);
+  return *primitives_;
+}
+
+namespace {
+
+class CpuContext final : public Context {
+ public:
+  explicit CpuContext(CpuOptions options)
+      : Context({DeviceKind::cpu, 0},
+                std::make_shared<CachingAllocator>(std::make_unique<HostAllocator>(), options.memory_cap)) {
+    if (options.threads > 0) omp_set_num_threads(options.threads);
+    omp_set_dynamic(0);
+    threads_ = omp_get_max_threads();
+    primitives_ = std::make_shared<cpu::PrimitiveCache>();
+    scalars_ = &host_scalars_;
+  }
+
+  void fill_zero(const Tensor& x) override { std::memset(x.raw(), 0, x.bytes()); }
+  void copy(const Tensor& from, const Tensor& to) override {
+    DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
+    std::memcpy(to.raw(), from.raw(), from.bytes());
+  }
+  void upload(const void* from, const Tensor& to) override { std::memcpy(to.raw(), from, to.bytes()); }
+  void download(const Tensor& from, void* to, const char* what) override {
+    refuse_while_capturing(what);
+    std::memcpy(to, from.raw(), from.bytes());
+  }
+  void synchronize(const char* what) override { refuse_while_capturing(what); }
+  void set_scalars(const StepScalars& values) override { host_scalars_ = values; }
+  StepScalars get_scalars() override { return host_scalars_; }
+
+ private:
+  StepScalars host_scalars_;
+};
+
+void require_instructions() {
+#if defined(__AVX2__) && defined(__FMA__)
+  DT_CHECK(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
+           "this build needs a processor with AVX2 and FMA; rebuild with -DDTRAIN_CPU_ARCH=x86-64");
+#endif
+}
+
+}  // namespace
+
+std::unique_ptr<Context> make_cpu_context(CpuOptions options) {
+  require_instructions();
+  return std::make_unique<CpuContext>(options);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,86 @@
+// Context: one device, its memory, its streams and its library handles. Made in main, passed by reference.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libdtrain/core/tensor.h"
+
+namespace dtrain {
+
+namespace cpu {
+class PrimitiveCache;
+}
+
+// What changes from step to step. It lives in device memory and is refreshed by one small copy before a step, so that
+// kernels read it there and a captured step can be replayed with new values.
+struct StepScalars {
+  float learning_rate = 0;
+  float gradient_scale = 1;  // multiplies the summed gradient: 1 / (ranks x micro-steps x loss scale)
+  float loss_scale = 1;
+  int32_t finite = 1;  // sticky: the update kernel clears it and writes nothing once a gradient is not finite
+  uint64_t step = 0;   // updates done before this one
+  uint64_t seed = 0;   // of dropout and the like
+};
+
+class Context {
+ public:
+  virtual ~Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  Device device() const { return device_; }
+  bool is_cpu() const { return device_.kind == DeviceKind::cpu; }
+
+  // Contents undefined. The memory returns to this context's pool with the last reference.
+  Tensor empty(Shape shape, DType dtype = DType::f32) const {
+    return Tensor(std::make_shared<Storage>(memory_, static_cast<size_t>(shape.count()) * size_of(dtype)), 0, shape,
+                  dtype, device_);
+  }
+  Tensor zeros(Shape shape, DType dtype = DType::f32);
+  MemoryStats memory_stats() const { return memory_->stats(); }
+
+  // Asynchronous on the compute stream where the device has one.
+  virtual void fill_zero(const Tensor& x) = 0;
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
+  virtual void upload(const void* from, const Tensor& to) = 0;
+  // Waits for the device; refused while a step is being captured. `what` names the caller in the message.
+  virtual void download(const Tensor& from, void* to, const char* what) = 0;
+  virtual void synchronize(const char* what) = 0;
+
+  // True while the calls are recorded into a graph instead of run: nothing may wait for the device.
+  bool capturing() const { return capturing_; }
+  // Compute threads of a CPU context; 1 elsewhere.
+  int threads() const { return threads_; }
+
+  // Where the StepScalars of this device live.
+  StepScalars* scalars() const { return scalars_; }
+  virtual void set_scalars(const StepScalars& values) = 0;
+  virtual StepScalars get_scalars() = 0;
+
+  // oneDNN's primitives, created once and kept; a CPU context only.
+  cpu::PrimitiveCache& primitives() const;
+
+ protected:
+  Context(Device device, std::shared_ptr<Allocator> memory);
+  void refuse_while_capturing(const char* what) const {
+    DT_CHECK(!capturing_, what, ": waits for the device, which is not allowed while a step is captured");
+  }
+
+  Device device_;
+  std::shared_ptr<Allocator> memory_;
+  std::shared_ptr<cpu::PrimitiveCache> primitives_;
+  StepScalars* scalars_ = nullptr;
+  bool capturing_ = false;
+  int threads_ = 1;
+};
+
+struct CpuOptions {
+  int threads = 0;               // 0: OMP_NUM_THREADS where set, else one per available core
+  size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
+};
+
+// Throws Error(Fault::config) on a processor without the instructions that this build needs.
+std::unique_ptr<Context> make_cpu_context(CpuOptions options = {});
+
+}  // namespace dtrain

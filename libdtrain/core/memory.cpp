@@ -1,0 +1,153 @@
+#include "libdtrain/core/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+// Small requests share segments of this size, so that thousands of them cost few system calls.
+constexpr size_t kSegment = size_t{32} << 20;
+
+std::string mebibytes(size_t bytes) { return concat((bytes + (size_t{1} << 19)) >> 20, " MiB"); }
+
+}  // namespace
+
+void* HostAllocator::allocate(size_t bytes) {
+  bytes = (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096;
+  // Over-map, then cut to a huge-page boundary: the kernel only backs aligned 2 MiB ranges with huge pages.
+  const bool huge = bytes >= kHugePage;
+  const size_t mapped = huge ? bytes + kHugePage : bytes;
+  void* raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED)
+    throw Error(Fault::resource, concat("out of host memory: the system refused ", mebibytes(bytes)));
+  char* start = static_cast<char*>(raw);
+  if (huge) {
+    const auto address = reinterpret_cast<uintptr_t>(start);
+    const size_t lead = (kHugePage - address % kHugePage) % kHugePage;
+    if (lead) munmap(start, lead);
+    munmap(start + lead + bytes, mapped - lead - bytes);
+    start += lead;
+    madvise(start, bytes, MADV_HUGEPAGE);
+  }
+  std::lock_guard lock(mutex_);
+  stats_.in_use += bytes;
+  stats_.reserved += bytes;
+  stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
+  ++stats_.system_calls;
+  return start;
+}
+
+void HostAllocator::release(void* block, size_t bytes) noexcept {
+  bytes = (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096;
+  munmap(block, bytes);
+  std::lock_guard lock(mutex_);
+  stats_.in_use -= bytes;
+  stats_.reserved -= bytes;
+}
+
+MemoryStats HostAllocator::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+// Segments are cut into blocks that tile them; a block knows its neighbours by address.
+struct CachingAllocator::Pool {
+  struct Block {
+    size_t bytes;
+    bool free;
+    char* segment;
+  };
+  std::unique_ptr<Allocator> system;
+  size_t cap;
+  mutable std::mutex mutex;
+  std::map<char*, Block> blocks;
+  std::set<std::pair<size_t, char*>> free_blocks;
+  std::unordered_map<char*, size_t> segments;
+  MemoryStats stats;
+
+  void add_segment(size_t bytes) {
+    if (stats.reserved + bytes > cap)
+      throw Error(Fault::resource, concat("out of memory: ", mebibytes(bytes), " requested, ", mebibytes(stats.in_use),
+                                          " in use of a limit of ", mebibytes(cap), "; use a smaller batch"));
+    char* start = static_cast<char*>(system->allocate(bytes));
+    segments[start] = bytes;
+    blocks[start] = {bytes, true, start};
+    free_blocks.insert({bytes, start});
+    stats.reserved += bytes;
+    ++stats.system_calls;
+  }
+};
+
+CachingAllocator::CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes)
+    : pool_(std::make_unique<Pool>()) {
+  pool_->system = std::move(system);
+  pool_->cap = cap_bytes;
+}
+
+CachingAllocator::~CachingAllocator() {
+  for (auto [start, bytes] : pool_->segments) pool_->system->release(start, bytes);
+}
+
+void* CachingAllocator::allocate(size_t bytes) {
+  bytes = align_up(std::max<size_t>(bytes, 1));
+  Pool& pool = *pool_;
+  std::lock_guard lock(pool.mutex);
+  auto best = pool.free_blocks.lower_bound({bytes, nullptr});
+  if (best == pool.free_blocks.end()) {
+    pool.add_segment(bytes < kSegment ? std::min(kSegment, std::max(bytes, pool.cap - pool.stats.reserved))
+                                      : (bytes + kHugePage - 1) / kHugePage * kHugePage);
+    best = pool.free_blocks.lower_bound({bytes, nullptr});
+  }
+  char* start = best->second;
+  pool.free_blocks.erase(best);
+  Pool::Block& block = pool.blocks.at(start);
+  block.free = false;
+  if (const size_t rest = block.bytes - bytes) {
+    block.bytes = bytes;
+    pool.blocks[start + bytes] = {rest, true, block.segment};
+    pool.free_blocks.insert({rest, start + bytes});
+  }
+  pool.stats.in_use += bytes;
+  pool.stats.peak_in_use = std::max(pool.stats.peak_in_use, pool.stats.in_use);
+  return start;
+}
+
+void CachingAllocator::release(void* pointer, size_t) noexcept {
+  Pool& pool = *pool_;
+  std::lock_guard lock(pool.mutex);
+  auto it = pool.blocks.find(static_cast<char*>(pointer));
+  it->second.free = true;
+  pool.stats.in_use -= it->second.bytes;
+  auto merge = [&pool](auto left, auto right) {
+    pool.free_blocks.erase({right->second.bytes, right->first});
+    pool.free_blocks.erase({left->second.bytes, left->first});
+    left->second.bytes += right->second.bytes;
+    pool.blocks.erase(right);
+  };
+  if (auto next = std::next(it);
+      next != pool.blocks.end() && next->second.free && next->second.segment == it->second.segment)
+    merge(it, next);
+  if (it != pool.blocks.begin()) {
+    auto previous = std::prev(it);
+    if (previous->second.free && previous->second.segment == it->second.segment) {
+      merge(previous, it);
+      it = previous;
+    }
+  }
+  pool.free_blocks.insert({it->second.bytes, it->first});
+}
+
+MemoryStats CachingAllocator::stats() const {
+  std::lock_guard lock(pool_->mutex);
+  return pool_->stats;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,78 @@
+// Where bytes come from: the allocator interface, host memory, the caching pool, and reference-counted storage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace dtrain {
+
+// Every block an Allocator of ours returns is aligned to this many bytes.
+inline constexpr size_t kAlignment = 256;
+
+struct MemoryStats {
+  size_t in_use = 0;          // bytes handed out now
+  size_t peak_in_use = 0;     // the most ever handed out
+  size_t reserved = 0;        // bytes held from the system
+  uint64_t system_calls = 0;  // times the system was asked for memory
+};
+
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  // Returns at least `bytes` bytes, kAlignment-aligned, contents undefined. Throws Error(Fault::resource).
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void release(void* block, size_t bytes) noexcept = 0;
+  virtual MemoryStats stats() const = 0;
+};
+
+// Pages straight from the system, huge ones where it grants them.
+class HostAllocator final : public Allocator {
+ public:
+  void* allocate(size_t bytes) override;
+  void release(void* block, size_t bytes) noexcept override;
+  MemoryStats stats() const override;
+
+ private:
+  mutable std::mutex mutex_;
+  MemoryStats stats_;
+};
+
+// Keeps what is released and hands it out again (best fit, split and merged), so that after the first step no op
+// touches fresh pages: a page fault costs more than most ops. Thread-safe. `cap_bytes` bounds what it reserves.
+class CachingAllocator final : public Allocator {
+ public:
+  explicit CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes = SIZE_MAX);
+  ~CachingAllocator() override;
+  void* allocate(size_t bytes) override;
+  void release(void* block, size_t bytes) noexcept override;
+  MemoryStats stats() const override;
+
+ private:
+  struct Pool;
+  std::unique_ptr<Pool> pool_;
+};
+
+// A block that is returned to its allocator when the last Tensor that refers to it is gone.
+class Storage {
+ public:
+  Storage(std::shared_ptr<Allocator> allocator, size_t bytes)
+      : allocator_(std::move(allocator)), data_(allocator_->allocate(bytes)), bytes_(bytes) {}
+  ~Storage() { allocator_->release(data_, bytes_); }
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<Allocator> allocator_;
+  void* data_;
+  size_t bytes_;
+};
+
+// Bytes that a Tensor occupies in an arena: rounded up to kAlignment.
+constexpr size_t align_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace dtrain

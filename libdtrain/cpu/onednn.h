@@ -1,0 +1,37 @@
+// oneDNN for the CPU arms: the engine, and a cache of primitives keyed by plain bytes. Not a public header: only CPU
+// arms include <dnnl.hpp>, next to this one.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+namespace dtrain::cpu {
+
+// Creating a primitive compiles code: milliseconds. Each is created once per context and looked up by the bytes of a
+// key struct. A Key must be trivially copyable and value-initialised before its members are set, so that padding
+// compares equal.
+class PrimitiveCache {
+ public:
+  // The cached Entry for `key`, made by `create()` at first use. Each Entry type has its own key space.
+  template <class Entry, class Key, class Create>
+  Entry& get(const Key& key, Create&& create) {
+    static_assert(std::is_trivially_copyable_v<Key>);
+    static const char kSpace = 0;  // one address per (Entry, Key)
+    const void* const space = &kSpace;
+    std::string bytes(sizeof space + sizeof key, '\0');
+    std::memcpy(bytes.data(), &space, sizeof space);
+    std::memcpy(bytes.data() + sizeof space, &key, sizeof key);
+    auto it = entries_.find(bytes);
+    if (it == entries_.end()) it = entries_.emplace(std::move(bytes), std::make_shared<Entry>(create())).first;
+    return *static_cast<Entry*>(it->second.get());
+  }
+
+ private:
+  std::unordered_map<std::string, std::shared_ptr<void>> entries_;
+};
+
+}  // namespace dtrain::cpu

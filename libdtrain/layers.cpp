@@ -1,0 +1,62 @@
+#include "libdtrain/layers.h"
+
+#include <cmath>
+
+#include "libdtrain/ops/matmul.h"
+
+namespace dtrain {
+namespace {
+
+// He et al. 2015, fan-out, for a following ReLU: torchvision's choice for ResNet.
+Init he_fan_out(int64_t out, Size2 kernel) {
+  return Init::normal(std::sqrt(2.0f / static_cast<float>(out * kernel.h * kernel.w)));
+}
+
+bool unset(const Init& init) { return init.kind == Init::Kind::constant && init.value == 0; }
+
+}  // namespace
+
+Conv2d::Conv2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel, const Options& o)
+    : options(o.conv) {
+  DT_CHECK(o.conv.groups >= 1 && in % o.conv.groups == 0 && out % o.conv.groups == 0, path, ": ", in, " -> ", out,
+           " channels do not divide into ", o.conv.groups, " groups");
+  weight = &store.add(path + ".weight", {out, kernel.h, kernel.w, in / o.conv.groups},
+                      unset(o.init) ? he_fan_out(out, kernel) : o.init, {.layout = Layout::krsc});
+  if (o.bias) bias = &store.add(path + ".bias", {out}, Init::constant(0), {.decay = false});
+}
+
+Var Conv2d::operator()(Tape& tape, const Var& x) const {
+  const Var w = tape.leaf(*weight);
+  if (!bias) return conv2d(tape, x, w, options);
+  const Var b = tape.leaf(*bias);
+  return conv2d(tape, x, w, &b, options);
+}
+
+BatchNorm::BatchNorm(ParameterStore& store, const std::string& path, int64_t channels, const BatchNormOptions& o,
+                     float initial_gamma)
+    : gamma(&store.add(path + ".weight", {channels}, Init::constant(initial_gamma), {.decay = false})),
+      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+      running_mean(&store.add_buffer(path + ".running_mean", {channels}, 0)),
+      running_var(&store.add_buffer(path + ".running_var", {channels}, 1)),
+      options(o) {}
+
+Var BatchNorm::operator()(Tape& tape, const Var& x, Activation activation, const Var* residual) const {
+  return batch_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), options, activation, residual);
+}
+
+Var ConvBnAct::operator()(Tape& tape, const Var& x, const Var* residual) const {
+  return conv_bn_act(tape, x, tape.leaf(*conv.weight), conv.options, tape.leaf(*bn.gamma), tape.leaf(*bn.beta),
+                     bn.state(), bn.options, activation, residual);
+}
+
+Linear::Linear(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Init weight_init,
+               Init bias_init)
+    : weight(&store.add(path + ".weight", {out, in}, weight_init)),
+      bias(&store.add(path + ".bias", {out}, bias_init, {.decay = false})) {}
+
+Var Linear::operator()(Tape& tape, const Var& x) const {
+  const Var b = tape.leaf(*bias);
+  return linear(tape, x, tape.leaf(*weight), &b);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,57 @@
+// Layers: plain structs that register their parameters under a path and apply an op. Not a class hierarchy.
+#pragma once
+
+#include <string>
+
+#include "libdtrain/autograd/parameters.h"
+#include "libdtrain/autograd/tape.h"
+#include "libdtrain/ops/conv_bn_act.h"
+
+namespace dtrain {
+
+// `<path>.weight` [k, r, s, c / groups] and, if asked for, `<path>.bias` [k].
+struct Conv2d {
+  struct Options {
+    Conv2dOptions conv;
+    bool bias = false;
+    Init init{};  // the default, a zero constant, stands for He's normal with fan-out
+  };
+  Conv2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel, const Options& options);
+  Var operator()(Tape& tape, const Var& x) const;
+
+  Parameter* weight;
+  Parameter* bias = nullptr;
+  Conv2dOptions options;
+};
+
+// `<path>.weight`, `<path>.bias`, `<path>.running_mean`, `<path>.running_var`, all [c].
+struct BatchNorm {
+  BatchNorm(ParameterStore& store, const std::string& path, int64_t channels, const BatchNormOptions& options = {},
+            float initial_gamma = 1);
+  Var operator()(Tape& tape, const Var& x, Activation activation = Activation::none,
+                 const Var* residual = nullptr) const;
+  BatchNormState state() const { return {running_mean->value, running_var->value}; }
+
+  Parameter *gamma, *beta;
+  Buffer *running_mean, *running_var;
+  BatchNormOptions options;
+};
+
+// A bias-free convolution followed by batch norm and an activation, under two paths as torchvision names them.
+struct ConvBnAct {
+  Conv2d conv;
+  BatchNorm bn;
+  Activation activation = Activation::relu;
+  Var operator()(Tape& tape, const Var& x, const Var* residual = nullptr) const;
+};
+
+// `<path>.weight` [out, in], `<path>.bias` [out].
+struct Linear {
+  Linear(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Init weight_init,
+         Init bias_init = Init::constant(0));
+  Var operator()(Tape& tape, const Var& x) const;
+
+  Parameter *weight, *bias;
+};
+
+}  // namespace dtrain

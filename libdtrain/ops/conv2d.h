@@ -1,0 +1,53 @@
+// 2-D convolution over NHWC images with KRSC filters.
+//   y[n,p,q,k] = b[k] + sum over r,s,c of x[n, p*stride_h + r*dilation_h - pad.top, q*stride_w + s*dilation_w -
+//   pad.left, c]
+//                                         * w[k,r,s,c]       (c within the group of k; x is zero outside the image)
+#pragma once
+
+#include "libdtrain/autograd/tape.h"
+
+namespace dtrain {
+
+// A pair of vertical and horizontal extents; one number stands for both.
+struct Size2 {
+  int h = 1, w = 1;
+  Size2(int both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor): `.stride = 2` is how it is written
+  Size2(int height, int width) : h(height), w(width) {}
+};
+
+// Rows and columns added on each side.
+struct Padding {
+  int top = 0, bottom = 0, left = 0, right = 0;
+  Padding() = default;
+  Padding(int all) : top(all), bottom(all), left(all), right(all) {}  // NOLINT(google-explicit-constructor)
+  Padding(int t, int b, int l, int r) : top(t), bottom(b), left(l), right(r) {}
+  // TensorFlow's SAME: out = ceil(in / stride), the odd row or column at the bottom or right.
+  static Padding same(int64_t h, int64_t w, Size2 kernel, Size2 stride);
+};
+
+struct Conv2dOptions {
+  Size2 stride = 1;
+  Padding padding = 0;
+  Size2 dilation = 1;
+  int groups = 1;
+};
+
+// [n, h, w, c] * [k, r, s, c / groups] -> [n, p, q, k]. `bias` may be null, else [k]. Throws where shapes do not fit.
+Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options = {});
+inline Var conv2d(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options = {}) {
+  return conv2d(tape, x, w, nullptr, options);
+}
+
+// The output shape of a convolution; throws with the reason where there is none.
+Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
+
+namespace cpu {
+// `bias` may be undefined. Gradients are stored, or added where `add`.
+void conv2d(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions&, const Tensor& y);
+void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, const Tensor& dx, bool add);
+void conv2d_wgrad(Context&, const Tensor& x, const Tensor& dy, const Conv2dOptions&, const Tensor& dw, bool add);
+// db[k] = sum of dy over n, p, q
+void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
+}  // namespace cpu
+
+}  // namespace dtrain

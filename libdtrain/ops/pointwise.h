@@ -1,0 +1,42 @@
+// Element-wise ops, and the small arithmetic that the tape itself needs.
+#pragma once
+
+#include "libdtrain/autograd/tape.h"
+
+namespace dtrain {
+
+Var relu(Tape& tape, const Var& x);
+Var add(Tape& tape, const Var& a, const Var& b);
+// relu(a + b) in one pass
+Var add_relu(Tape& tape, const Var& a, const Var& b);
+// Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate) in training; the identity in eval.
+// The mask is a function of (StepScalars::seed, step, call within the step, element).
+Var dropout(Tape& tape, const Var& x, float rate);
+// [n, ...] -> [n, product of the rest]
+Var flatten(Tape& tape, const Var& x);
+
+// y = (x - mean[c]) * scale[c] from u8 or f32 pixels to f32; x and y [n, h, w, 3]. No gradient: x is data.
+struct PixelNormalization {
+  float mean[3] = {0, 0, 0};
+  float scale[3] = {1, 1, 1};
+};
+Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalization& options);
+
+// y += x
+void accumulate(Context& context, const Tensor& x, const Tensor& y);
+// dy = the loss scale of the context's StepScalars
+void seed_loss_gradient(Context& context, const Tensor& dy);
+
+namespace cpu {
+void relu(Context&, const Tensor& x, const Tensor& y);
+void relu_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add);
+void add(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
+void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
+// The same function forwards and backwards: y = x * mask / (1 - rate)
+void dropout(Context&, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add);
+void normalize_pixels(Context&, const Tensor& x, const PixelNormalization&, const Tensor& y);
+void accumulate(Context&, const Tensor& x, const Tensor& y);
+void seed_loss_gradient(Context&, const Tensor& dy);
+}  // namespace cpu
+
+}  // namespace dtrain

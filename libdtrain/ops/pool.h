@@ -1,0 +1,35 @@
+// Pooling over NHWC images.
+#pragma once
+
+#include "libdtrain/ops/conv2d.h"
+
+namespace dtrain {
+
+// torchvision's ResNet max-pool by default: 3x3, stride 2, padding (1,1).
+struct PoolOptions {
+  Size2 kernel = 3;
+  Size2 stride = 2;
+  Padding padding = 1;
+  bool count_padding = true;  // average pooling divides by kernel.h * kernel.w, as torch's; false: by the cells inside
+};
+
+// The largest of each window; padding never wins. Ties: the first in row order has the gradient.
+Var max_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
+Var average_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
+// Mean over h and w: [n, h, w, c] -> [n, c].
+Var global_average_pool(Tape& tape, const Var& x);
+
+Shape pool_shape(const Shape& x, const PoolOptions& options);
+
+namespace cpu {
+// `argmax` [n, p, q, c] u8: the winner's index within its window, row by row; windows of up to 255 cells. May be
+// undefined where no gradient is wanted.
+void max_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y, const Tensor& argmax);
+void max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolOptions&, const Tensor& dx, bool add);
+void average_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y);
+void average_pool_grad(Context&, const Tensor& dy, const PoolOptions&, const Tensor& dx, bool add);
+void global_average_pool(Context&, const Tensor& x, const Tensor& y);
+void global_average_pool_grad(Context&, const Tensor& dy, const Tensor& dx, bool add);
+}  // namespace cpu
+
+}  // namespace dtrain

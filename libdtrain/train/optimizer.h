@@ -1,0 +1,34 @@
+// Optimizer: an update rule bound to the arenas of a ParameterStore.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libdtrain/autograd/parameters.h"
+#include "libdtrain/ops/update.h"
+
+namespace dtrain {
+
+struct OptimizerOptions {
+  UpdateOptions update;
+  float weight_decay = 0;  // on parameters whose options say `decay`: not on biases, not on batch norm
+};
+
+class Optimizer {
+ public:
+  Optimizer(ParameterStore& store, const OptimizerOptions& options);
+  // One update from the store's gradient arena; rate, scale and step come from the context's StepScalars.
+  void step();
+  // Global norm of the scaled gradient in the last step, before clipping.
+  float gradient_norm() const;
+  const OptimizerOptions& options() const { return options_; }
+  std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 1e-4 except on biases and batch norm"
+
+ private:
+  ParameterStore& store_;
+  OptimizerOptions options_;
+  std::vector<UpdateSegment> segments_;
+  Tensor norms_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,3 @@
+// Shared by the tests.
+#pragma once
+#include <gtest/gtest.h>

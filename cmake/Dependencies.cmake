@@ -1,7 +1,9 @@
 # Every find_package of the project. Versions are Debian 12's.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
-find_package(dnnl 2.6 REQUIRED)
+# Debian's dnnl-config.cmake asks for OpenCL, which its own library does not need: found by hand.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Protobuf 3.21 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)

@@ -53,9 +53,9 @@ Var Tape::record(const char* op, Tensor value, std::initializer_list<const Var*>
   return output;
 }
 
-const Tensor& Tape::grad(const Var& output) const {
-  DT_CHECK(output.needs_grad(), "gradient of a constant asked for");
-  const Slot& slot = slots_[static_cast<size_t>(output.slot)];
+const Tensor& Tape::grad(const Var& leaf) const {
+  DT_CHECK(leaf.needs_grad(), "gradient of a constant asked for");
+  const Slot& slot = slots_[static_cast<size_t>(leaf.slot)];
   return slot.parameter ? slot.parameter->grad : slot.grad;
 }
 
@@ -112,9 +112,8 @@ std::vector<std::string> Tape::backward(const Var& loss, ParameterStore* store) 
     nodes_.pop_back();
     current_op_ = node.op;
     // No consumer wrote a gradient: this output does not lead to the loss.
-    const bool reached = slots_[static_cast<size_t>(node.output)].grad.defined();
-    if (reached) node.backward(*this);
     Slot& output = slots_[static_cast<size_t>(node.output)];
+    if (output.grad) node.backward(*this, output.grad);
     if (!output.keep) output.grad = {};
     node.backward = nullptr;
     for (int input : node.inputs) finish_use(input);

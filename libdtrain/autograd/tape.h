@@ -33,7 +33,8 @@ enum class Mode {
 
 class Tape {
  public:
-  using Backward = std::function<void(Tape&)>;
+  // Writes the gradients of an op's inputs, given that of its output.
+  using Backward = std::function<void(Tape&, const Tensor& dy)>;
   // Called once per parameter, when its gradient of this backward pass is complete.
   using Ready = std::function<void(const Parameter&)>;
 
@@ -62,20 +63,18 @@ class Tape {
   // randomness.
   uint64_t next_stream() { return streams_++; }
 
-  // Inside a closure ------------------------------------------------------------------------------------------------
-  // The gradient of an op's output. Only an op's own closure may ask for it.
-  const Tensor& grad(const Var& output) const;
-  // Where to write the gradient of input `x`; nothing where it is not wanted.
+  // Inside a closure: where to write the gradient of input `x`; nothing where it is not wanted.
   std::optional<GradTarget> grad_target(const Var& x);
-  // The gradient of `x` is `dx` itself (an add, a view): no copy where `x` has none yet.
+  // Inside a closure: the gradient of `x` is `dx` itself (an add, a view): no copy where `x` has none yet.
   void pass_grad(const Var& x, const Tensor& dx);
-  // ------------------------------------------------------------------------------------------------------------------
 
   // Runs the closures in reverse, each destroyed as soon as it has run. `loss` holds one element; its gradient is the
   // loss scale of the context's StepScalars. Parameters of `store` that no closure wrote are zero-filled in micro-step
   // 0; returns their names.
   std::vector<std::string> backward(const Var& loss, ParameterStore* store = nullptr);
   void on_ready(Ready ready) { ready_ = std::move(ready); }
+  // After backward: the gradient of a `variable` (undefined where nothing led to the loss) or of a parameter.
+  const Tensor& grad(const Var& leaf) const;
 
   size_t recorded() const { return nodes_.size(); }
   // The op being run backward or recorded last: names the culprit of an error.

@@ -1,1 +1,260 @@
 #include "data/loader.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "data/permutation.h"
+
+namespace dtrain::data {
+namespace {
+
+constexpr size_t kFaultsKept = 10;
+
+// std::thread::hardware_concurrency ignores the affinity that mpirun and containers set.
+int available_cores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+void check(const Dataset& dataset, const LoaderOptions& options) {
+  DT_CHECK(options.batch > 0 && options.height > 0 && options.width > 0, "loader: batch ", options.batch, " of ",
+           options.height, " x ", options.width, " images: each must be positive");
+  DT_CHECK(options.dtype == DType::u8 || options.dtype == DType::f32, "loader: pixels are u8 or f32, not ",
+           options.dtype);
+  DT_CHECK(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "loader: rank ", options.rank,
+           " of ", options.ranks);
+  DT_CHECK(options.workers >= 0, "loader: ", options.workers, " workers");
+  DT_CHECK(options.slots >= 2, "loader: ", options.slots, " slots: at least 2, one to fill while the other is used");
+  if (dataset.faults().size() > (options.skip_bad_records ? options.bad_record_budget : 0))
+    throw Error(Fault::data, dataset.faults().front());
+  if (dataset.size() == 0) throw Error(Fault::data, "the data set has no records: " + dataset.identity());
+}
+
+}  // namespace
+
+struct Loader::State {
+  // A batch being filled, by any number of workers, or in the consumer's hands.
+  struct Slot {
+    Batch batch;
+    uint64_t number = UINT64_MAX;  // of its batch, counted from 0 in this loader
+    int64_t unfilled = 0, damaged = 0;
+    std::exception_ptr error;
+    int64_t error_row = 0;
+  };
+  struct Row {
+    uint64_t batch;
+    int64_t row;
+  };
+
+  State(std::shared_ptr<Dataset> source, const LoaderOptions& given)
+      : dataset(std::move(source)), options(given), size(dataset->size()) {
+    stats.bad_records = dataset->faults().size();
+    for (const std::string& fault : dataset->faults())
+      if (stats.faults.size() < kFaultsKept) stats.faults.push_back(fault);
+    const uint64_t left = size - std::min(size, options.cursor);
+    if (!options.training) batches = (left + global_batch() - 1) / global_batch();
+    make_slots();
+    start_workers();
+  }
+
+  ~State() { stop_workers(); }
+
+  uint64_t global_batch() const { return static_cast<uint64_t>(options.batch) * options.ranks; }
+  Slot& slot_of(uint64_t number) { return slots[number % slots.size()]; }
+
+  void make_slots() {
+    auto allocator = options.allocator ? options.allocator : std::make_shared<HostAllocator>();
+    const Shape images{options.batch, options.height, options.width, 3};
+    const size_t image_bytes = align_up(static_cast<size_t>(images.count()) * size_of(options.dtype));
+    slots.resize(options.slots);
+    for (Slot& slot : slots) {
+      auto storage = std::make_shared<Storage>(allocator, image_bytes + options.batch * sizeof(int32_t));
+      slot.batch.images = Tensor(storage, 0, images, options.dtype, Device{});
+      slot.batch.labels = Tensor(storage, image_bytes, Shape{options.batch}, DType::i32, Device{});
+      slot.batch.samples.resize(options.batch);
+    }
+  }
+
+  void start_workers() {
+    const int count = options.workers ? options.workers : available_cores();
+    for (int i = 0; i < count; ++i) readers.push_back(dataset->reader());
+    try {
+      for (auto& reader : readers) workers.emplace_back([this, &reader] { work(*reader); });
+    } catch (const std::system_error& e) {
+      stop_workers();
+      throw Error(Fault::resource, concat("loader: cannot start thread ", workers.size() + 1, " of ", count, ": ",
+                                          e.what(), "; use fewer workers"));
+    }
+  }
+
+  void stop_workers() {
+    {
+      std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    room.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
+
+  void work(SampleReader& reader) {
+    while (const std::optional<Row> row = take()) {
+      Slot& slot = slot_of(row->batch);
+      Sample sample;
+      std::exception_ptr error;
+      try {
+        sample = fill(reader, slot.batch, *row);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      finish(slot, row->row, sample, error);
+    }
+  }
+
+  // The next row to fill, once there is a slot for it; nothing at the end.
+  std::optional<Row> take() {
+    std::unique_lock lock(mutex);
+    auto has_room = [this] { return next_row.batch < released + slots.size(); };
+    room.wait(lock, [&] { return stopping || next_row.batch >= batches || has_room(); });
+    if (stopping || next_row.batch >= batches) return {};
+    const Row taken = next_row;
+    if (taken.row == 0) {
+      Slot& slot = slot_of(taken.batch);
+      slot.number = taken.batch;
+      slot.unfilled = options.batch;
+      slot.damaged = 0;
+      slot.error = nullptr;
+    }
+    if (++next_row.row == options.batch) next_row = {taken.batch + 1, 0};
+    return taken;
+  }
+
+  // Reads the sample of `row` into its place. Rows are disjoint, and finish() publishes them: no lock.
+  Sample fill(SampleReader& reader, Batch& batch, Row row) {
+    const uint64_t position = options.cursor + row.batch * global_batch() +
+                              static_cast<uint64_t>(options.rank) * options.batch + static_cast<uint64_t>(row.row);
+    const size_t bytes = batch.images.bytes() / options.batch;
+    void* pixels = static_cast<char*>(batch.images.raw()) + row.row * bytes;
+    SampleKey key{options.seed, 0, position, position};
+    if (options.training) {
+      key.epoch = position / size;
+      key.sample = Permutation(size, options.seed, key.epoch)(position % size);
+    }
+    Sample sample;
+    uint64_t& record = batch.samples[row.row] = key.sample;
+    if (key.sample < size) sample = read_or_skip(reader, key, pixels, record);
+    if (sample.label < 0) std::memset(pixels, 0, bytes);
+    batch.labels.data<int32_t>()[row.row] = sample.label;
+    return sample;
+  }
+
+  // Reads `record`, or where it is bad and may be skipped: in training the next good one of its shard, which it then
+  // names; in evaluation none (label -1), for no other sample may count twice.
+  Sample read_or_skip(SampleReader& reader, const SampleKey& key, void* pixels, uint64_t& record) {
+    for (;;) {
+      try {
+        return reader.read(record, key, pixels);
+      } catch (const Error& error) {
+        const RecordLocation at = dataset->locate(record);
+        const std::string message =
+            concat(at.file, ": record ", at.record, " at offset ", at.offset, ": ", error.what());
+        if (error.fault() != Fault::data || !options.skip_bad_records) throw Error(error.fault(), message);
+        note_bad(record, message);
+      }
+      if (!options.training) return {};
+      const auto& begins = dataset->shard_begins();
+      const auto shard_end = std::upper_bound(begins.begin(), begins.end(), record);
+      if (++record == *shard_end) record = *(shard_end - 1);
+      if (record == key.sample)
+        throw Error(Fault::data, concat(dataset->locate(record).file, ": no good record to replace a bad one with"));
+    }
+  }
+
+  // A record counts once, however often it comes by.
+  void note_bad(uint64_t record, const std::string& message) {
+    std::lock_guard lock(mutex);
+    if (!bad.insert(record).second) return;
+    ++stats.bad_records;
+    if (stats.faults.size() < kFaultsKept) stats.faults.push_back(message);
+    if (stats.bad_records > options.bad_record_budget)
+      throw Error(Fault::data,
+                  concat("more bad records than the budget of ", options.bad_record_budget, ": ", message));
+  }
+
+  void finish(Slot& slot, int64_t row, Sample sample, std::exception_ptr error) {
+    bool complete;
+    {
+      std::lock_guard lock(mutex);
+      slot.damaged += sample.damaged;
+      // Of several errors the first row's is told, whichever worker was faster.
+      if (error && (!slot.error || row < slot.error_row)) {
+        slot.error = error;
+        slot.error_row = row;
+      }
+      complete = --slot.unfilled == 0;
+    }
+    if (complete) filled.notify_one();
+  }
+
+  const Batch* next() {
+    std::unique_lock lock(mutex);
+    released = delivered;
+    room.notify_all();
+    if (delivered >= batches) return nullptr;
+    Slot& slot = slot_of(delivered);
+    const auto start = std::chrono::steady_clock::now();
+    filled.wait(lock, [&] { return slot.number == delivered && slot.unfilled == 0; });
+    stats.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (slot.error) std::rethrow_exception(slot.error);
+    ++delivered;
+    const auto labels = slot.batch.labels.span<int32_t>();
+    slot.batch.valid = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; });
+    slot.batch.cursor = options.cursor + delivered * global_batch();
+    if (!options.training) slot.batch.cursor = std::min(slot.batch.cursor, size);
+    stats.records += slot.batch.valid;
+    stats.damaged_images += slot.damaged;
+    return &slot.batch;
+  }
+
+  const std::shared_ptr<Dataset> dataset;
+  const LoaderOptions options;
+  const uint64_t size;
+  uint64_t batches = UINT64_MAX;  // in this loader's life
+  std::vector<Slot> slots;
+  std::vector<std::unique_ptr<SampleReader>> readers;
+
+  mutable std::mutex mutex;  // guards what follows, and the slots' counts and errors
+  std::condition_variable room, filled;
+  bool stopping = false;
+  Row next_row{0, 0};
+  uint64_t released = 0, delivered = 0;  // batches the consumer is done with, and batches it was given
+  std::set<uint64_t> bad;
+  LoaderStats stats;
+
+  std::vector<std::thread> workers;
+};
+
+Loader::Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options) {
+  DT_CHECK(dataset, "loader: no data set");
+  check(*dataset, options);
+  state_ = std::make_unique<State>(std::move(dataset), options);
+}
+
+Loader::~Loader() = default;
+
+const Batch* Loader::next() { return state_->next(); }
+
+LoaderStats Loader::stats() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->stats;
+}
+
+}  // namespace dtrain::data

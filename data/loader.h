@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,13 +13,30 @@ namespace dtrain::data {
 // Where a record is: what an error about it names.
 struct RecordLocation {
   std::string file;
-  uint64_t offset = 0, record = 0;
+  uint64_t offset = 0;  // of the record's header, in bytes
+  uint64_t record = 0;  // within the file
 };
 
 // The key of one sample's augmentation: equal for any number of ranks and workers.
 struct SampleKey {
-  uint64_t seed = 0, epoch = 0, sample = 0;
+  uint64_t seed = 0, epoch = 0;
+  uint64_t sample = 0;    // number of the planned record in the data set
   uint64_t position = 0;  // in the endless stream: "odd batch position" means odd here
+};
+
+struct Sample {
+  int32_t label = -1;
+  bool damaged = false;  // decoded, but not without warnings
+};
+
+// One worker's access to a Dataset: its buffers and its decoder. Used by one thread at a time.
+class SampleReader {
+ public:
+  virtual ~SampleReader() = default;
+  // Decodes, crops and augments record `record` into `pixels` ([height, width, 3] of the Loader's type). A pure
+  // function of its arguments. Throws Error(Fault::data) on a bad record: what is wrong with it; the Loader adds where
+  // it is.
+  virtual Sample read(uint64_t record, const SampleKey& key, void* pixels) = 0;
 };
 
 // What a Loader reads: records of any number of shards, numbered from 0 in file order.
@@ -31,9 +47,9 @@ class Dataset {
   // First record of each shard, and size() at the end: where the replacement of a bad record is looked for.
   virtual const std::vector<uint64_t>& shard_begins() const = 0;
   virtual RecordLocation locate(uint64_t record) const = 0;
-  // Decodes, crops and augments record `record` into `pixels` (image_shape x dtype of the Loader); returns its label.
-  // Throws Error(Fault::data) on a bad record. Called from many threads.
-  virtual int32_t load(uint64_t record, const SampleKey& key, void* pixels) = 0;
+  // Damage found when the shards were opened: records that cannot be reached and are not numbered.
+  virtual const std::vector<std::string>& faults() const = 0;
+  virtual std::unique_ptr<SampleReader> reader() const = 0;
   // Ordered file names and sizes: what must be equal on resume.
   virtual std::string identity() const = 0;
 };
@@ -46,32 +62,40 @@ struct LoaderOptions {
   uint64_t seed = 0;
   uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
   int rank = 0, ranks = 1;
-  int workers = 0;                // 0: one per available core
-  int slots = 3;                  // batches in memory
-  bool skip_bad_records = false;  // else the first bad record throws from next()
-  uint64_t bad_record_budget = 1000;
+  int workers = 0;                       // 0: one per available core
+  int slots = 3;                         // batches in memory, the one in the consumer's hands included
+  bool skip_bad_records = false;         // else the first bad record throws from next()
+  uint64_t bad_record_budget = 1000;     // different records skipped before next() throws after all
+  std::shared_ptr<Allocator> allocator;  // of the slots: host memory, pinned for a GPU; null: plain pages
 };
 
 // Valid until the next call of next(): its tensors are a slot of the loader.
 struct Batch {
   Tensor images;                  // [batch, height, width, 3], host memory
-  Tensor labels;                  // [batch] i32; -1 in the padding of the last evaluation batch
+  Tensor labels;                  // [batch] i32; -1 in padding, and for a bad record skipped in evaluation: zero pixels
   std::vector<uint64_t> samples;  // record numbers in the data set
-  int64_t valid = 0;              // rows that are not padding
+  int64_t valid = 0;              // rows whose label is not -1
   uint64_t cursor = 0;            // samples consumed, over all ranks, once this batch is trained on
 };
 
 struct LoaderStats {
-  uint64_t records = 0, bad_records = 0, damaged_images = 0;
+  uint64_t records = 0;  // delivered by next()
+  uint64_t bad_records = 0, damaged_images = 0;
   double wait_seconds = 0;          // time next() spent waiting
   std::vector<std::string> faults;  // the first few bad records: file, offset, record, reason
 };
 
+// Position p of the endless stream is sample p mod size of epoch p / size, each epoch a new random permutation of all
+// records. Global batch g starts at position cursor + g * batch * ranks; rank r takes the r-th run of `batch` positions
+// of it, so ranks concatenated equal one rank with the whole batch. In training a skipped bad record is replaced by the
+// next good one of its shard; nothing else moves.
 class Loader {
  public:
+  // Throws Error: options out of range, an empty data set, damaged shards that may not be skipped.
   Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options);
   ~Loader();
-  // The next batch, or null at the end of an evaluation pass. Rethrows a worker's Error with file, offset and record.
+  // The next batch, or null at the end of an evaluation pass: on every rank after the same number of batches. Rethrows
+  // a worker's Error, with file, offset and record, where the batch it belongs to is due.
   const Batch* next();
   LoaderStats stats() const;
 

@@ -1,0 +1,341 @@
+#include "data/loader.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "data/permutation.h"
+#include "tests/testing.h"
+
+namespace dtrain::data {
+namespace {
+
+// Four shards of made-up records: the pixels tell the record and the key, and chosen records are bad.
+class FakeDataset final : public Dataset {
+ public:
+  explicit FakeDataset(uint64_t records, std::set<uint64_t> bad_records = {})
+      : bad(std::move(bad_records)), begins_{0, records / 4, records / 3, records - 1, records} {}
+  uint64_t size() const override { return begins_.back(); }
+  const std::vector<uint64_t>& shard_begins() const override { return begins_; }
+  RecordLocation locate(uint64_t record) const override {
+    const auto shard = std::upper_bound(begins_.begin(), begins_.end(), record) - begins_.begin() - 1;
+    return {concat("shard-", shard), 100 * (record - begins_[shard]), record - begins_[shard]};
+  }
+  const std::vector<std::string>& faults() const override { return damage; }
+  std::string identity() const override { return "fake"; }
+  std::unique_ptr<SampleReader> reader() const override { return std::make_unique<Reader>(*this); }
+
+  std::set<uint64_t> bad;
+  Fault fault = Fault::data;
+  std::vector<std::string> damage;
+
+ private:
+  struct Reader final : SampleReader {
+    explicit Reader(const FakeDataset& from) : dataset(from) {}
+    Sample read(uint64_t record, const SampleKey& key, void* pixels) override {
+      if (record % 3 == 0) std::this_thread::yield();
+      if (dataset.bad.count(record)) throw Error(dataset.fault, concat("record ", record, " is rotten"));
+      auto* out = static_cast<uint8_t*>(pixels);
+      out[0] = static_cast<uint8_t>(record);
+      out[1] = static_cast<uint8_t>(key.epoch);
+      out[2] = static_cast<uint8_t>(key.position);
+      return {static_cast<int32_t>(record), record % 5 == 0};
+    }
+    const FakeDataset& dataset;
+  };
+  std::vector<uint64_t> begins_;
+};
+
+LoaderOptions small(int64_t batch) {
+  LoaderOptions options;
+  options.batch = batch;
+  options.height = options.width = 1;
+  options.seed = 7;
+  options.workers = 2;
+  return options;
+}
+
+struct Seen {
+  std::vector<uint64_t> samples;
+  std::vector<int> labels, pixels;
+  bool operator==(const Seen&) const = default;
+  void add(const Batch& batch) {
+    samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
+    for (int32_t label : batch.labels.span<int32_t>()) labels.push_back(label);
+    for (uint8_t pixel : batch.images.span<uint8_t>()) pixels.push_back(pixel);
+  }
+};
+
+// `batches` batches of every rank, as one global stream.
+Seen stream(std::shared_ptr<Dataset> dataset, LoaderOptions options, int batches) {
+  std::vector<std::unique_ptr<Loader>> ranks;
+  for (options.rank = 0; options.rank < options.ranks; ++options.rank)
+    ranks.push_back(std::make_unique<Loader>(dataset, options));
+  Seen seen;
+  for (int b = 0; b < batches; ++b)
+    for (auto& loader : ranks) seen.add(*loader->next());
+  return seen;
+}
+
+// What the Error of `body` says; fails where there is none.
+template <class Body>
+std::string error_of(Body body, Fault fault) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), fault) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST(permutation, visits_each_sample_once_and_differs_between_epochs_and_seeds) {
+  for (uint64_t size : {1, 2, 3, 4, 5, 16, 17, 100, 1000, 4097}) {
+    std::vector<int> visits(size);
+    uint64_t same = 0;
+    for (uint64_t i = 0; i < size; ++i) {
+      const uint64_t sample = Permutation(size, 1, 0)(i);
+      ASSERT_LT(sample, size);
+      ++visits[sample];
+      same += sample == Permutation(size, 1, 1)(i);
+      same += sample == Permutation(size, 2, 0)(i);
+    }
+    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), static_cast<int64_t>(size));
+    if (size >= 100) {
+      EXPECT_LT(same, size / 10);
+    }
+  }
+}
+
+// Every ordered pair of distinct samples should follow one another equally often: a chi-squared test whose limit is
+// beyond the 1 - 1e-9 quantile.
+TEST(permutation, neighbours_are_uniform_over_epochs) {
+  constexpr uint64_t kSize = 10, kEpochs = 20000;
+  std::map<std::pair<uint64_t, uint64_t>, double> pairs;
+  for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const Permutation order(kSize, 3, epoch);
+    for (uint64_t i = 0; i + 1 < kSize; i += 2) pairs[{order(i), order(i + 1)}] += 1;
+  }
+  const double expected = kEpochs * (kSize / 2) / 90.0;
+  double chi2 = 0;
+  for (const auto& [pair, count] : pairs) chi2 += (count - expected) * (count - expected) / expected;
+  EXPECT_EQ(pairs.size(), 90u);
+  EXPECT_LT(chi2, 190);  // 89 degrees of freedom
+}
+
+TEST(loader, stream_is_equal_for_any_number_of_workers_and_slots) {
+  auto dataset = std::make_shared<FakeDataset>(50);
+  LoaderOptions options = small(8);
+  options.workers = 1;
+  const Seen one = stream(dataset, options, 20);
+  for (int workers : {2, 8})
+    for (int slots : {2, 5}) {
+      options.workers = workers;
+      options.slots = slots;
+      EXPECT_EQ(stream(dataset, options, 20), one) << workers << " workers, " << slots << " slots";
+    }
+  options.seed = 8;
+  EXPECT_NE(stream(dataset, options, 20).samples, one.samples);
+}
+
+TEST(loader, stream_is_equal_for_any_number_of_ranks) {
+  auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3, 4, 30});
+  LoaderOptions options = small(8);
+  options.skip_bad_records = true;
+  const Seen one = stream(dataset, options, 20);
+  for (int ranks : {2, 4}) {
+    options.ranks = ranks;
+    options.batch = 8 / ranks;
+    EXPECT_EQ(stream(dataset, options, 20), one) << ranks << " ranks";
+  }
+}
+
+TEST(loader, epochs_are_permutations_and_batches_straddle_them) {
+  const Seen seen = stream(std::make_shared<FakeDataset>(50), small(8), 25);
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    std::set<uint64_t> visited(seen.samples.begin() + epoch * 50, seen.samples.begin() + (epoch + 1) * 50);
+    EXPECT_EQ(visited.size(), 50u);
+    EXPECT_EQ(seen.pixels[(epoch * 50 + 1) * 3 + 1], epoch);
+  }
+  for (size_t i = 0; i < seen.samples.size(); ++i) {
+    EXPECT_EQ(seen.pixels[3 * i], static_cast<int>(seen.samples[i]));
+    EXPECT_EQ(seen.labels[i], static_cast<int>(seen.samples[i]));
+    EXPECT_EQ(seen.pixels[3 * i + 2], static_cast<int>(i % 256));
+  }
+}
+
+TEST(loader, resumes_at_any_cursor) {
+  auto dataset = std::make_shared<FakeDataset>(50);
+  LoaderOptions options = small(4);
+  const Seen whole = stream(dataset, options, 40);
+  for (uint64_t cursor : {4, 48, 51, 100}) {
+    options.cursor = cursor;
+    const Seen rest = stream(dataset, options, 10);
+    EXPECT_TRUE(std::equal(rest.samples.begin(), rest.samples.end(), whole.samples.begin() + cursor)) << cursor;
+    EXPECT_TRUE(std::equal(rest.pixels.begin(), rest.pixels.end(), whole.pixels.begin() + 3 * cursor)) << cursor;
+  }
+  options.cursor = 6;
+  Loader loader(dataset, options);
+  loader.next();
+  EXPECT_EQ(loader.next()->cursor, 14u);
+}
+
+TEST(loader, evaluation_visits_each_sample_once_and_pads) {
+  auto dataset = std::make_shared<FakeDataset>(50);
+  for (int ranks : {1, 2, 4}) {
+    LoaderOptions options = small(8);
+    options.training = false;
+    options.ranks = ranks;
+    std::vector<int> visits(50);
+    for (options.rank = 0; options.rank < ranks; ++options.rank) {
+      Loader loader(dataset, options);
+      int batches = 0, padding = 0;
+      while (const Batch* batch = loader.next()) {
+        ++batches;
+        int64_t valid = 0;
+        for (int32_t label : batch->labels.span<int32_t>()) label < 0 ? ++padding : (++visits[label], ++valid);
+        EXPECT_EQ(batch->valid, valid);
+        if (batches == 1) {
+          EXPECT_EQ(batch->cursor, std::min(50u, 8u * ranks));
+        }
+      }
+      EXPECT_EQ(batches, (50 + 8 * ranks - 1) / (8 * ranks));
+      EXPECT_EQ(loader.next(), nullptr);
+      EXPECT_EQ(loader.stats().records, static_cast<uint64_t>(batches * 8 - padding));
+    }
+    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), 50) << ranks << " ranks";
+  }
+}
+
+TEST(loader, bad_record_throws_from_its_own_batch_with_its_place) {
+  auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{17, 19});
+  LoaderOptions options = small(8);
+  options.training = false;
+  options.workers = 4;
+  Loader loader(dataset, options);
+  EXPECT_NE(loader.next(), nullptr);
+  EXPECT_NE(loader.next(), nullptr);
+  const std::string message = "shard-2: record 1 at offset 100: record 17 is rotten";
+  EXPECT_EQ(error_of([&] { loader.next(); }, Fault::data), message);
+  EXPECT_EQ(error_of([&] { loader.next(); }, Fault::data), message) << "the error stays";
+}
+
+TEST(loader, skipped_record_is_replaced_and_nothing_else_moves) {
+  const std::set<uint64_t> bad = {3, 4, 15};  // shards are [0, 12), [12, 16), [16, 49), [49, 50)
+  LoaderOptions options = small(8);
+  const Seen clean = stream(std::make_shared<FakeDataset>(50), options, 20);
+  options.skip_bad_records = true;
+  const Seen skipped = stream(std::make_shared<FakeDataset>(50, bad), options, 20);
+  for (size_t i = 0; i < clean.samples.size(); ++i) {
+    const uint64_t planned = clean.samples[i];
+    const uint64_t expected = planned == 3 || planned == 4 ? 5 : planned == 15 ? 12 : planned;
+    EXPECT_EQ(skipped.samples[i], expected);
+    EXPECT_EQ(skipped.labels[i], static_cast<int>(expected));
+  }
+}
+
+TEST(loader, skipping_counts_each_bad_record_once_and_keeps_the_first_faults) {
+  auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3, 4, 15});
+  LoaderOptions options = small(10);
+  options.skip_bad_records = true;
+  options.bad_record_budget = 3;
+  Loader loader(dataset, options);
+  for (int b = 0; b < 20; ++b) loader.next();
+  const LoaderStats stats = loader.stats();
+  EXPECT_EQ(stats.records, 200u);
+  EXPECT_EQ(stats.bad_records, 3u);
+  EXPECT_GE(stats.wait_seconds, 0);
+  ASSERT_EQ(stats.faults.size(), 3u);
+  const auto fault =
+      std::find(stats.faults.begin(), stats.faults.end(), "shard-1: record 3 at offset 300: record 15 is rotten");
+  EXPECT_NE(fault, stats.faults.end());
+}
+
+TEST(loader, counts_damaged_images_of_delivered_batches) {
+  LoaderOptions options = small(10);
+  Loader loader(std::make_shared<FakeDataset>(50), options);
+  for (int b = 0; b < 10; ++b) loader.next();
+  EXPECT_EQ(loader.stats().damaged_images, 20u);
+}
+
+TEST(loader, evaluation_masks_a_skipped_record) {
+  auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{1});
+  LoaderOptions options = small(8);
+  options.training = false;
+  options.skip_bad_records = true;
+  Loader loader(dataset, options);
+  const Batch* batch = loader.next();
+  EXPECT_EQ(batch->valid, 7);
+  EXPECT_EQ(batch->labels.span<int32_t>()[1], -1);
+  EXPECT_EQ(batch->images.span<uint8_t>()[3], 0);
+  EXPECT_EQ(batch->labels.span<int32_t>()[2], 2);
+}
+
+TEST(loader, budget_ends_the_run) {
+  auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3, 4, 15});
+  LoaderOptions options = small(8);
+  options.skip_bad_records = true;
+  options.bad_record_budget = 2;
+  Loader loader(dataset, options);
+  const std::string message = error_of(
+      [&] {
+        for (int b = 0; b < 20; ++b) loader.next();
+      },
+      Fault::data);
+  EXPECT_NE(message.find("more bad records than the budget of 2: shard-"), std::string::npos) << message;
+}
+
+TEST(loader, shard_with_no_good_record_cannot_be_skipped) {
+  LoaderOptions options = small(50);
+  options.skip_bad_records = true;
+  Loader loader(std::make_shared<FakeDataset>(50, std::set<uint64_t>{49}), options);
+  const std::string message = error_of([&] { loader.next(); }, Fault::data);
+  EXPECT_EQ(message, "shard-3: no good record to replace a bad one with");
+}
+
+TEST(loader, faults_that_are_not_the_data_s_are_never_skipped) {
+  auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3});
+  dataset->fault = Fault::resource;
+  LoaderOptions options = small(50);
+  options.skip_bad_records = true;
+  Loader loader(dataset, options);
+  error_of([&] { loader.next(); }, Fault::resource);
+}
+
+TEST(loader, damaged_shards_count_as_bad_records) {
+  auto dataset = std::make_shared<FakeDataset>(50);
+  dataset->damage = {"shard-2: cut"};
+  LoaderOptions options = small(8);
+  EXPECT_EQ(error_of([&] { Loader(dataset, options); }, Fault::data), "shard-2: cut");
+  options.skip_bad_records = true;
+  EXPECT_EQ(Loader(dataset, options).stats().bad_records, 1u);
+  options.bad_record_budget = 0;
+  error_of([&] { Loader(dataset, options); }, Fault::data);
+}
+
+TEST(loader, refuses_bad_options) {
+  auto dataset = std::make_shared<FakeDataset>(50);
+  for (auto change : std::vector<void (*)(LoaderOptions&)>{
+           [](LoaderOptions& o) { o.batch = 0; }, [](LoaderOptions& o) { o.height = 0; },
+           [](LoaderOptions& o) { o.dtype = DType::i64; }, [](LoaderOptions& o) { o.rank = 1; },
+           [](LoaderOptions& o) { o.workers = -1; }, [](LoaderOptions& o) { o.slots = 1; }}) {
+    LoaderOptions options = small(8);
+    change(options);
+    error_of([&] { Loader(dataset, options); }, Fault::config);
+  }
+}
+
+TEST(loader, stops_in_the_middle_of_anything) {
+  auto dataset = std::make_shared<FakeDataset>(50);
+  for (int i = 0; i < 50; ++i) {
+    Loader loader(dataset, small(8));
+    if (i % 2) loader.next();
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -21,11 +21,20 @@ endif()
 
 # dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine.
 function(dtrain_add_library name)
-  add_library(dtrain_${name} ${ARGN})
+  add_library(dtrain_${name} STATIC ${ARGN})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
   target_include_directories(dtrain_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dtrain>)
   target_link_libraries(dtrain_${name} PRIVATE $<BUILD_INTERFACE:dtrain_compile>)
+endfunction()
+
+# dtrain_add_program(dtrain-name folder): the program dtrain-name from apps/<folder>/*.cpp.
+function(dtrain_add_program name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/${folder}/*.cpp)
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:dtrain_cli> dtrain_data dtrain_models
+    CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json dtrain_compile)
+  install(TARGETS ${name})
 endfunction()

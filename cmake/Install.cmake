@@ -1,14 +1,18 @@
-# Headers, libraries, programs, the CMake package and the pkg-config file.
+# Headers, libraries, programs (dtrain_add_program), the CMake package and the pkg-config file. libdtrain/cpu is no part
+# of the interface.
 include(CMakePackageConfigHelpers)
-set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets)
-foreach(folder libdtrain models data)
-  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain FILES_MATCHING PATTERN "*.h")
-endforeach()
-install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${config_dir})
-configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${config_dir})
+install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
+  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE)
+install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(dtrain-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dtrain-config.cmake ${PROJECT_BINARY_DIR}/dtrain-config-version.cmake
-  DESTINATION ${config_dir})
+  DESTINATION ${package_dir})
+
+# The pkg-config file finds its prefix from where it lies, so that `cmake --install --prefix` may choose another one.
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pkgconfig_to_prefix ${CMAKE_INSTALL_PREFIX}/${pkgconfig_dir} ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/dtrain.pc.in dtrain.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${pkgconfig_dir})

@@ -18,6 +18,8 @@ struct Var {
   int slot = -1;
   bool needs_grad() const { return slot >= 0; }
   const Shape& shape() const { return value.shape(); }
+  // What a closure captures of an input whose gradient it writes but whose value it does not need.
+  Var without_value() const { return {{}, slot}; }
 };
 
 // Where an op writes a gradient. `add` false: store (the bytes are undefined); true: add to what is there.
@@ -59,9 +61,9 @@ class Tape {
   Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward);
   // True where `record` would keep the closure: an op that need not save anything can ask first.
   bool wants_grad(std::initializer_list<const Var*> inputs) const;
-  // A number, different for each call within a step and equal from step to step: the RNG stream of an op with
-  // randomness.
-  uint64_t next_stream() { return streams_++; }
+  // A number, different for each call within a step (its micro-steps included) and equal from step to step: the RNG
+  // stream of an op with randomness.
+  uint64_t next_stream() { return static_cast<uint64_t>(micro_step_) << 32 | streams_++; }
 
   // Inside a closure: where to write the gradient of input `x`; nothing where it is not wanted.
   std::optional<GradTarget> grad_target(const Var& x);

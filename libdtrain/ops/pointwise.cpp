@@ -1,0 +1,171 @@
+#include "libdtrain/ops/pointwise.h"
+
+#include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/pointwise_math.h"
+
+namespace dtrain {
+namespace {
+
+void require_equal_shapes(const char* op, const Tensor& a, const Tensor& b) {
+  DT_CHECK(a.shape() == b.shape(), op, ": shapes differ: ", a.shape(), " and ", b.shape());
+}
+
+}  // namespace
+
+Var relu(Tape& tape, const Var& x) {
+  Context& context = tape.context();
+  const Tensor y = context.empty(x.shape());
+  DT_DISPATCH(context, relu, x.value, y);
+  return tape.record("relu", y, {&x}, [x = x.without_value(), y](Tape& t, const Tensor& dy) {
+    if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), relu_grad, dy, y, target->dx, target->add);
+  });
+}
+
+Var add(Tape& tape, const Var& a, const Var& b) {
+  require_equal_shapes("add", a.value, b.value);
+  Context& context = tape.context();
+  const Tensor y = context.empty(a.shape());
+  DT_DISPATCH(context, add, a.value, b.value, y);
+  return tape.record("add", y, {&a, &b}, [a = a.without_value(), b = b.without_value()](Tape& t, const Tensor& dy) {
+    t.pass_grad(a, dy);
+    t.pass_grad(b, dy);
+  });
+}
+
+Var add_relu(Tape& tape, const Var& a, const Var& b) {
+  require_equal_shapes("add_relu", a.value, b.value);
+  Context& context = tape.context();
+  const Tensor y = context.empty(a.shape());
+  DT_DISPATCH(context, add_relu, a.value, b.value, y);
+  return tape.record("add_relu", y, {&a, &b},
+                     [a = a.without_value(), b = b.without_value(), y](Tape& t, const Tensor& dy) {
+                       const Tensor masked = t.context().empty(y.shape());
+                       DT_DISPATCH(t.context(), relu_grad, dy, y, masked, false);
+                       t.pass_grad(a, masked);
+                       t.pass_grad(b, masked);
+                     });
+}
+
+Var dropout(Tape& tape, const Var& x, float rate) {
+  DT_CHECK(rate >= 0 && rate < 1, "dropout: rate ", rate, " is not in [0, 1)");
+  if (!tape.training() || rate == 0) return x;
+  Context& context = tape.context();
+  const uint64_t stream = tape.next_stream();
+  const Tensor y = context.empty(x.shape());
+  DT_DISPATCH(context, dropout, x.value, rate, stream, y, false);
+  return tape.record("dropout", y, {&x}, [x = x.without_value(), rate, stream](Tape& t, const Tensor& dy) {
+    if (const auto target = t.grad_target(x))
+      DT_DISPATCH(t.context(), dropout, dy, rate, stream, target->dx, target->add);
+  });
+}
+
+Var flatten(Tape& tape, const Var& x) {
+  DT_CHECK(x.shape().rank() >= 1, "flatten: the input has no dimension to keep");
+  const int64_t n = x.value.dim(0);
+  int64_t rest = 1;
+  for (int i = 1; i < x.shape().rank(); ++i) rest *= x.value.dim(i);
+  return tape.record("flatten", x.value.view({n, rest}), {&x},
+                     [x = x.without_value()](Tape& t, const Tensor& dy) { t.pass_grad(x, dy); });
+}
+
+Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalization& options) {
+  DT_CHECK(x.shape().rank() == 4 && x.dim(3) == 3, "normalize_pixels: expected [n, h, w, 3], found ", x.shape());
+  DT_CHECK(x.dtype() == DType::u8 || x.dtype() == DType::f32, "normalize_pixels: pixels of type ", x.dtype(),
+           "; expected u8 or f32");
+  const Tensor y = context.empty(x.shape());
+  DT_DISPATCH(context, normalize_pixels, x, options, y);
+  return y;
+}
+
+void accumulate(Context& context, const Tensor& x, const Tensor& y) {
+  require_equal_shapes("accumulate", x, y);
+  DT_DISPATCH(context, accumulate, x, y);
+}
+
+void seed_loss_gradient(Context& context, const Tensor& dy) {
+  DT_CHECK(dy.count() == 1, "seed_loss_gradient: the loss has shape ", dy.shape(), ", expected one element");
+  DT_DISPATCH(context, seed_loss_gradient, dy);
+}
+
+namespace cpu {
+namespace {
+
+// y[i] = f(i), or y[i] += f(i)
+template <class F>
+void write(const Tensor& out, bool add, F&& f) {
+  float* y = out.data<float>();
+  parallel_ranges(out.count(), [&](int64_t begin, int64_t end) {
+    if (add)
+      for (int64_t i = begin; i < end; ++i) y[i] += f(i);
+    else
+      for (int64_t i = begin; i < end; ++i) y[i] = f(i);
+  });
+}
+
+template <class Pixel>
+void normalize(const Pixel* x, const PixelNormalization& options, const Tensor& out) {
+  float* y = out.data<float>();
+  const float m0 = options.mean[0], m1 = options.mean[1], m2 = options.mean[2];
+  const float s0 = options.scale[0], s1 = options.scale[1], s2 = options.scale[2];
+  parallel_ranges(out.count() / 3, [=](int64_t begin, int64_t end) {
+    for (int64_t i = 3 * begin; i < 3 * end; i += 3) {
+      y[i] = (static_cast<float>(x[i]) - m0) * s0;
+      y[i + 1] = (static_cast<float>(x[i + 1]) - m1) * s1;
+      y[i + 2] = (static_cast<float>(x[i + 2]) - m2) * s2;
+    }
+  });
+}
+
+}  // namespace
+
+void relu(Context&, const Tensor& x, const Tensor& y) {
+  write(y, false, [x = x.data<float>()](int64_t i) { return dtrain::relu(x[i]); });
+}
+
+void relu_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add) {
+  write(dx, add, [dy = dy.data<float>(), y = y.data<float>()](int64_t i) { return y[i] > 0 ? dy[i] : 0.0f; });
+}
+
+void add(Context&, const Tensor& a, const Tensor& b, const Tensor& y) {
+  write(y, false, [a = a.data<float>(), b = b.data<float>()](int64_t i) { return a[i] + b[i]; });
+}
+
+void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y) {
+  write(y, false, [a = a.data<float>(), b = b.data<float>()](int64_t i) { return dtrain::relu(a[i] + b[i]); });
+}
+
+void dropout(Context& context, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add) {
+  const StepScalars& scalars = *context.scalars();
+  const float* from = x.data<float>();
+  float* to = y.data<float>();
+  const int64_t count = x.count();
+  parallel_ranges((count + 3) / 4,
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t block = begin; block < end; ++block) {
+                      const auto words =
+                          dropout_words(scalars.seed, scalars.step, stream, static_cast<uint64_t>(block));
+                      for (int64_t i = 4 * block; i < std::min(count, 4 * block + 4); ++i) {
+                        const float value = from[i] * dropout_factor(words[static_cast<size_t>(i % 4)], rate);
+                        to[i] = add ? to[i] + value : value;
+                      }
+                    }
+                  },
+                  16);
+}
+
+void normalize_pixels(Context&, const Tensor& x, const PixelNormalization& options, const Tensor& y) {
+  if (x.dtype() == DType::u8)
+    normalize(x.data<uint8_t>(), options, y);
+  else
+    normalize(x.data<float>(), options, y);
+}
+
+void accumulate(Context&, const Tensor& x, const Tensor& y) {
+  write(y, true, [x = x.data<float>()](int64_t i) { return x[i]; });
+}
+
+void seed_loss_gradient(Context& context, const Tensor& dy) { *dy.data<float>() = context.scalars()->loss_scale; }
+
+}  // namespace cpu
+}  // namespace dtrain

@@ -1,0 +1,163 @@
+// Element-wise ops against one-line references.
+#include "libdtrain/ops/pointwise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libdtrain/core/rng.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Vars = std::vector<Var>;
+using Arrays = std::vector<Array>;
+
+Array map(const Array& x, const std::function<double(int64_t)>& f) {
+  Array y(x.shape);
+  for (int64_t i = 0; i < y.count(); ++i) y[i] = f(i);
+  return y;
+}
+
+OpCase relu_case(Shape shape) {
+  return {.name = concat("relu ", shape),
+          .inputs = {random_array(shape, 3)},
+          .op = [](Tape& t, const Vars& v) { return relu(t, v[0]); },
+          .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return std::max(a[0][i], 0.0); }); },
+          .kinks = true};
+}
+
+OpCase add_case(Shape shape) {
+  return {.name = concat("add ", shape),
+          .inputs = {random_array(shape, 3), random_array(shape, 4)},
+          .op = [](Tape& t, const Vars& v) { return add(t, v[0], v[1]); },
+          .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return a[0][i] + a[1][i]; }); }};
+}
+
+OpCase add_relu_case(Shape shape) {
+  return {.name = concat("add_relu ", shape),
+          .inputs = {random_array(shape, 3), random_array(shape, 4)},
+          .op = [](Tape& t, const Vars& v) { return add_relu(t, v[0], v[1]); },
+          .reference =
+              [](const Arrays& a) { return map(a[0], [&](int64_t i) { return std::max(a[0][i] + a[1][i], 0.0); }); },
+          .kinks = true};
+}
+
+TEST(Pointwise, relu) { check_op({relu_case({1}), relu_case({7}), relu_case({2, 5, 3, 4}), relu_case({9, 5000})}); }
+TEST(Pointwise, add) { check_op({add_case({1}), add_case({3, 11}), add_case({9, 5000})}); }
+TEST(Pointwise, add_relu) { check_op({add_relu_case({4}), add_relu_case({3, 11}), add_relu_case({9, 5000})}); }
+
+TEST(Pointwise, add_of_a_tensor_to_itself) {
+  check_op({.name = "x + x",
+            .inputs = {random_array({13}, 5)},
+            .op = [](Tape& t, const Vars& v) { return add(t, v[0], v[0]); },
+            .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return 2 * a[0][i]; }); }});
+}
+
+TEST(Pointwise, flatten) {
+  check_op({.name = "flatten",
+            .inputs = {random_array({2, 3, 4, 5}, 6)},
+            .op = [](Tape& t, const Vars& v) { return flatten(t, v[0]); },
+            .reference =
+                [](const Arrays& a) {
+                  return Array({2, 60}, a[0].values);
+                }});
+}
+
+TEST(Pointwise, relu_keeps_nan) {
+  for (const auto& context : devices()) {
+    Tape tape(*context);
+    const Var y = relu(tape, tape.constant(to_device(*context, Array({2}, {std::nan(""), -1}))));
+    EXPECT_TRUE(std::isnan(to_host(*context, y.value)[0]));
+  }
+}
+
+// The documented draw, written down once more.
+double dropout_reference(double x, float rate, uint64_t seed, uint64_t step, uint64_t stream, int64_t i) {
+  const auto words = Philox::block(seed, stream, step << 32 | static_cast<uint64_t>(i / 4));
+  return unit_float(words[static_cast<size_t>(i % 4)]) < rate ? 0 : x / (1 - static_cast<double>(rate));
+}
+
+TEST(Pointwise, dropout) {
+  for (const Shape shape : {Shape{5}, Shape{3, 7}, Shape{3, 20001}}) {
+    const float rate = 0.3f;
+    check_op({.name = concat("dropout ", shape),
+              .inputs = {random_array(shape, 7)},
+              .op =
+                  [=](Tape& t, const Vars& v) {
+                    t.context().set_scalars({.step = 12, .seed = 34});
+                    return dropout(t, v[0], rate);
+                  },
+              .reference =
+                  [=](const Arrays& a) {
+                    return map(a[0], [&](int64_t i) { return dropout_reference(a[0][i], rate, 34, 12, 0, i); });
+                  }});
+  }
+}
+
+TEST(Pointwise, dropout_drops_its_rate_and_differs_by_call_step_and_micro_step) {
+  for (const auto& context : devices()) {
+    const Tensor ones = to_device(*context, Array({40000}, 1));
+    auto mask = [&](uint64_t step, int micro_step, int call) {
+      context->set_scalars({.step = step});
+      Tape tape(*context, Mode::train, micro_step);
+      Var y;
+      for (int i = 0; i <= call; ++i) y = dropout(tape, tape.constant(ones), 0.25f);
+      return values_of<float>(*context, y.value);
+    };
+    const auto first = mask(0, 0, 0);
+    EXPECT_NEAR(static_cast<double>(std::count(first.begin(), first.end(), 0.0f)) / 40000, 0.25, 0.01);
+    EXPECT_EQ(first, mask(0, 0, 0));
+    EXPECT_NE(first, mask(1, 0, 0));
+    EXPECT_NE(first, mask(0, 1, 0));
+    EXPECT_NE(first, mask(0, 0, 1));
+  }
+}
+
+TEST(Pointwise, dropout_is_the_identity_in_eval) {
+  check_op({.name = "dropout in eval",
+            .inputs = {random_array({9}, 8)},
+            .op = [](Tape& t, const Vars& v) { return dropout(t, v[0], 0.5f); },
+            .reference = [](const Arrays& a) { return a[0]; },
+            .mode = Mode::eval});
+}
+
+TEST(Pointwise, normalize_pixels) {
+  const PixelNormalization options{{10, 20, 30}, {0.5f, 0.25f, 2}};
+  for (const auto& context : devices()) {
+    std::vector<uint8_t> bytes(2 * 5 * 7 * 3);
+    RandomStream random(1, 1);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.below(256));
+    Array expected({2, 5, 7, 3});
+    for (int64_t i = 0; i < expected.count(); ++i)
+      expected[i] = (bytes[static_cast<size_t>(i)] - static_cast<double>(options.mean[i % 3])) * options.scale[i % 3];
+    poison(*context);
+    const Tensor u8 = to_device(*context, expected.shape, bytes);
+    const Tensor f32 = to_device(*context, expected.shape, std::vector<float>(bytes.begin(), bytes.end()));
+    expect_close(to_host(*context, normalize_pixels(*context, u8, options)), expected, 1e-6, "u8");
+    expect_close(to_host(*context, normalize_pixels(*context, f32, options)), expected, 1e-6, "f32");
+  }
+}
+
+TEST(Pointwise, seed_is_the_loss_scale) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.loss_scale = 128});
+    const Tensor dy = context->empty({1});
+    seed_loss_gradient(*context, dy);
+    EXPECT_EQ(to_host(*context, dy)[0], 128);
+  }
+}
+
+TEST(Pointwise, refuses_what_does_not_fit) {
+  for (const auto& context : devices()) {
+    Tape tape(*context);
+    const Var a = tape.constant(context->zeros({2, 3})), b = tape.constant(context->zeros({3, 2}));
+    expect_error([&] { add(tape, a, b); }, Fault::config, "[2, 3] and [3, 2]");
+    expect_error([&] { add_relu(tape, a, b); }, Fault::config, "[2, 3] and [3, 2]");
+    expect_error([&] { dropout(tape, a, 1); }, Fault::config, "rate 1");
+    expect_error([&] { normalize_pixels(*context, a.value, {}); }, Fault::config, "[n, h, w, 3]");
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,104 @@
+#include "libdtrain/io/atomic_file.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/crc32c.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp-";
+constexpr size_t kSuffix = 16;  // hex digits
+
+}  // namespace
+
+OutputFile::OutputFile(FileSystem& files, std::string path)
+    : files_(files), path_(std::move(path)), fd_(files_.create(path_)) {
+  require_success(fd_, "create", path_);
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) files_.close(fd_);
+}
+
+void OutputFile::write(const void* data, size_t size) {
+  DT_CHECK(fd_ >= 0, path_, ": written after it was closed");
+  crc_ = crc32c(data, size, crc_);
+  size_ += size;
+  for (auto at = static_cast<const char*>(data); size > 0;) {
+    const ssize_t written = files_.write(fd_, at, size);
+    if (written < 0 && errno == EINTR) continue;
+    require_success(written, "write", path_);
+    if (written == 0) throw Error(Fault::resource, concat("write ", path_, ": the file system took no bytes"));
+    at += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void OutputFile::sync() {
+  require_success(files_.sync(fd_), "fsync", path_);
+  const int fd = fd_;
+  fd_ = -1;
+  require_success(files_.close(fd), "close", path_);
+}
+
+AtomicFile::AtomicFile(std::string path, FileSystem& files)
+    : files_(files), path_(std::move(path)), file_(files, temporary_name(path_)) {}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) files_.unlink(file_.path());
+}
+
+void AtomicFile::commit() {
+  file_.sync();
+  require_success(files_.rename(file_.path(), path_), "rename to", path_);
+  committed_ = true;
+  require_success(files_.sync_directory(directory_of(path_)), "fsync", directory_of(path_));
+}
+
+std::string temporary_name(const std::string& path) {
+  std::random_device random;
+  std::string name = path + std::string(kTemporary);
+  for (size_t i = 0; i < kSuffix; ++i) name += "0123456789abcdef"[random() % 16];
+  return name;
+}
+
+bool is_temporary_name(std::string_view path) {
+  if (path.size() < kTemporary.size() + kSuffix) return false;
+  const std::string_view suffix = path.substr(path.size() - kSuffix);
+  return path.substr(0, path.size() - kSuffix).ends_with(kTemporary) &&
+         suffix.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return path.substr(0, std::max<size_t>(slash, 1));
+}
+
+void make_directories(FileSystem& files, const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0) {
+    if (!S_ISDIR(info.st_mode)) throw Error(Fault::resource, concat(path, ": is not a directory"));
+    return;
+  }
+  const std::string parent = directory_of(path);
+  if (parent != path) make_directories(files, parent);
+  const int status = files.make_directory(path);
+  if (status < 0 && errno == EEXIST) return;  // another process was faster
+  require_success(status, "mkdir", path);
+  require_success(files.sync_directory(parent), "fsync", parent);
+}
+
+void commit_directory(FileSystem& files, const std::string& from, const std::string& to) {
+  require_success(files.sync_directory(from), "fsync", from);
+  require_success(files.rename(from, to), "rename to", to);
+  require_success(files.sync_directory(directory_of(to)), "fsync", directory_of(to));
+}
+
+}  // namespace dtrain

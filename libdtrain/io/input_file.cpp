@@ -1,0 +1,61 @@
+#include "libdtrain/io/input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "libdtrain/io/file_system.h"
+
+namespace dtrain {
+
+InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fault_(fault) {
+  // Without O_NONBLOCK, opening a FIFO would wait for a writer.
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd_ < 0) throw Error(fault_, describe_errno("open", path_));
+  struct stat info;
+  std::string problem;
+  if (::fstat(fd_, &info) < 0)
+    problem = describe_errno("stat", path_);
+  else if (S_ISDIR(info.st_mode))
+    problem = concat(path_, ": is a directory, expected a file");
+  else if (!S_ISREG(info.st_mode))
+    problem = concat(path_, ": is a FIFO, socket or device, expected a regular file");
+  if (!problem.empty()) {
+    ::close(fd_);
+    throw Error(fault_, problem);
+  }
+  size_ = static_cast<uint64_t>(info.st_size);
+}
+
+InputFile::~InputFile() { ::close(fd_); }
+
+size_t InputFile::read_some(uint64_t offset, void* to, size_t size) const {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::pread(fd_, static_cast<char*>(to) + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(fault_, describe_errno("read", path_));
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+void InputFile::read(uint64_t offset, void* to, size_t size) const {
+  const size_t got = read_some(offset, to, size);
+  if (got != size)
+    throw Error(fault_, concat(path_, ": ends at byte ", offset + got, ", expected ", size, " bytes from offset ",
+                               offset, " (the file is truncated)"));
+}
+
+std::string read_text(const std::string& path, size_t limit, Fault fault) {
+  const InputFile file(path, fault);
+  if (file.size() > limit) throw Error(fault, concat(path, ": ", file.size(), " bytes, expected at most ", limit));
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  return text;
+}
+
+}  // namespace dtrain

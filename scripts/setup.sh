@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that are missing; asks apt nothing where none is.
+#   scripts/setup.sh build   what quickstart.sh needs: compiler, build tools, libraries
+#   scripts/setup.sh test    that, and what test.sh needs: test libraries, reference decoders, PyTorch
+set -euo pipefail
+
+packages=(g++ cmake ninja-build libdnnl-dev libeigen3-dev nlohmann-json3-dev libcli11-dev libfmt-dev
+  libjpeg62-turbo-dev libpng-dev zlib1g-dev)
+case "${1:-}" in
+  build) ;;
+  test) packages+=(ccache clang-format-14 git pkg-config libgtest-dev libbenchmark-dev libprotobuf-dev
+    protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil python3-torch python3-torchvision) ;;
+  *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+done
+if [ ${#missing[@]} = 0 ]; then
+  echo "All ${#packages[@]} Debian packages are installed."
+  exit
+fi
+
+echo "Installing ${#missing[@]} Debian packages: ${missing[*]}"
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "Neither root nor sudo: please install them and start again."; exit 1; }
+  as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Builds everything twice, optimised and with sanitizers, warnings being errors, and runs the tests of both.
+# Real data for the tests is looked for in $DTRAIN_TEST_DATA, by default ../shared/data; tests say what they skip.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+step() { echo; echo "== $* =="; }
+
+step "Debian packages"
+scripts/setup.sh test
+
+export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
+export OMP_WAIT_POLICY=passive  # tests run side by side: waiting threads give the processor away
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # so that clones in other places share the compiler cache
+# A compiler takes up to 2 GiB: no more of them at a time than memory allows.
+memory_gib=$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)
+jobs=$(nproc)
+[ $((memory_gib / 2)) -ge "$jobs" ] || jobs=$((memory_gib / 2 > 0 ? memory_gib / 2 : 1))
+
+step "Format"
+scripts/format.sh --check
+
+build() {
+  step "Build, preset $1"
+  cmake --preset "$1"
+  cmake --build --preset "$1" -j "$jobs"
+}
+build ci
+build ci-dev
+
+step "Tests under the address and undefined-behaviour sanitizers"
+ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-failure
+
+step "Tests, optimised"
+log=build-ci/tests.log
+result=0
+ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|dist|parity' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
+echo "Skipped, and why:"
+grep -ho 'SKIPPED: .*' build-ci/Testing/Temporary/LastTest.log | sort | uniq -c || echo "  nothing"
+sed -n '/tests passed/,$p' "$log"
+exit $result

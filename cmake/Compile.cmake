@@ -30,11 +30,16 @@ function(dtrain_add_library name)
   target_link_libraries(dtrain_${name} PRIVATE $<BUILD_INTERFACE:dtrain_compile>)
 endfunction()
 
-# dtrain_add_program(dtrain-name folder): the program dtrain-name from apps/<folder>/*.cpp.
+# dtrain_add_program(dtrain-name folder libraries...): the program dtrain-name from apps/<folder>. All but its main.cpp
+# goes into a library, dtrain_app_<folder>, which tests link too.
 function(dtrain_add_program name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/${folder}/*.cpp)
-  add_executable(${name} ${sources})
-  target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:dtrain_cli> dtrain_data dtrain_models
-    CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json dtrain_compile)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  add_library(dtrain_app_${folder} STATIC ${sources})
+  target_link_libraries(dtrain_app_${folder} PUBLIC dtrain_cli dtrain_data dtrain_models ${ARGN} PRIVATE dtrain_compile)
+  add_executable(${name} ${PROJECT_SOURCE_DIR}/apps/${folder}/main.cpp)
+  target_link_libraries(${name} PRIVATE dtrain_app_${folder} dtrain_compile)
   install(TARGETS ${name})
+  set_property(GLOBAL APPEND PROPERTY DTRAIN_PROGRAMS ${name})
+  set_property(GLOBAL APPEND PROPERTY DTRAIN_APP_LIBRARIES dtrain_app_${folder})
 endfunction()

@@ -1,0 +1,52 @@
+// The help text that is generated from the declarations of flags.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apps/cli/flags.h"
+
+namespace dtrain::cli {
+namespace {
+
+// Breaks `text` at blanks into lines of at most `width`, each after the first indented by `indent`.
+std::string wrap(const std::string& text, size_t indent, size_t width) {
+  std::string out;
+  size_t column = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const size_t length = end - begin;
+    if (column > 0 && column + 1 + length > width) {
+      out += '\n' + std::string(indent, ' ');
+      column = 0;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out.append(text, begin, length);
+    column += length;
+    begin = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string FlagSet::help() const {
+  std::string out = fmt::format("usage: {} {}\n\n{}\n", program_, usage_, about_);
+  std::vector<std::string> groups;
+  for (const Flag& flag : flags_)
+    if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);
+  for (const std::string& group : groups) {
+    out += fmt::format("\n{}\n", group);
+    for (const Flag& flag : flags_) {
+      if (flag.group != group) continue;
+      const std::string head = fmt::format("--{} ({}{})", flag.name, flag.type,
+                                           flag.initial.empty() ? "" : fmt::format(", default {}", flag.initial));
+      const std::string meaning = flag.served ? flag.meaning : "NOT SERVED YET. " + flag.meaning;
+      out += fmt::format("  {}\n      {}\n", head, wrap(meaning, 6, 106));
+    }
+  }
+  return out + "\nAny\n  --help, --version\n";
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,59 @@
+// Errors to exit codes; signals to a flag.
+#include "apps/cli/run_main.h"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cli {
+namespace {
+
+// A signal handler has no other way to reach the program than an object of static storage.
+volatile std::sig_atomic_t stop_signal = 0;
+
+void on_stop_signal(int number) {
+  if (stop_signal != 0) _exit(128 + number);
+  stop_signal = number;
+}
+
+int report(Fault fault, const char* message) {
+  std::fflush(stdout);
+  fmt::print(stderr, "error: {}\n", message);
+  return static_cast<int>(fault);
+}
+
+}  // namespace
+
+int run_main(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    return report(error.fault(), error.what());
+  } catch (const std::bad_alloc&) {
+    return report(Fault::resource, "out of memory; a smaller --batch_size needs less");
+  } catch (const std::exception& error) {
+    return report(Fault::config, fmt::format("internal error: {}", error.what()).c_str());
+  }
+}
+
+void catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_stop_signal;
+  action.sa_flags = SA_RESTART;
+  for (int number : {SIGTERM, SIGINT}) {
+    if (sigaction(number, &action, nullptr) != 0) throw Error(Fault::resource, "cannot install a signal handler");
+  }
+}
+
+bool stop_requested() { return stop_signal != 0; }
+
+std::string version() { return DTRAIN_VERSION; }
+
+}  // namespace dtrain::cli

@@ -1,0 +1,24 @@
+// The frame of every program: errors to one line and an exit code, and stopping on request.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace dtrain::cli {
+
+// Exit code of a run that stopped after a checkpoint because it was asked to; starting it again continues it. The other
+// codes are the values of Fault.
+inline constexpr int kStopped = 75;
+
+// Runs `body` and returns its result, or prints `error: ...` on stderr and returns the documented code of the failure.
+int run_main(const std::function<int()>& body);
+
+// From now on the first SIGTERM or SIGINT only makes stop_requested() true, and a second one ends the process at once
+// with 128 + the signal's number.
+void catch_stop_signals();
+bool stop_requested();
+
+// The version of this build, e.g. "0.1.0".
+std::string version();
+
+}  // namespace dtrain::cli

@@ -1,0 +1,172 @@
+// Flag forms, messages, exit codes and nearest names.
+#include <csignal>
+#include <cstdlib>
+#include <new>
+
+#include "apps/cli/flags.h"
+#include "apps/cli/nearest.h"
+#include "apps/cli/run_main.h"
+#include "libdtrain/core/error.h"
+#include "tests/testing.h"
+
+namespace dtrain::cli {
+namespace {
+
+struct Values {
+  bool quick = false, checked = true;
+  int64_t count = 7;
+  std::optional<int64_t> limit;
+  double rate = 0.5;
+  std::optional<double> floor;
+  std::string name = "x", mode = "fast";
+  std::vector<std::string> points;
+};
+
+class CliFlags : public testing::Test {
+ protected:
+  CliFlags() {
+    flags.group("Numbers");
+    flags.add("count", values.count, "how many", kPositive);
+    flags.add("limit", values.limit, "at most");
+    flags.add("rate", values.rate, "how fast", {0, 1});
+    flags.add("floor", values.floor, "not below");
+    flags.group("Others");
+    flags.add("quick", values.quick, "do not wait");
+    flags.add("checked", values.checked, "check");
+    flags.add("name", values.name, "a name");
+    flags.add("points", values.points, "a list");
+    flags.add_choice("mode", values.mode, {"fast", "slow"}, "how");
+    flags.add_unserved("xla", "bool", "false", "just-in-time compilation");
+    flags.add_unserved("spec", "string", "", "all-reduce algorithms");
+  }
+
+  std::vector<std::string> parse(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "program");
+    return flags.parse(arguments);
+  }
+  std::string failure(const std::vector<std::string>& arguments) {
+    try {
+      parse(arguments);
+      flags.refuse_unserved();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::config);
+      return error.what();
+    }
+    return "no error";
+  }
+
+  Values values;
+  FlagSet flags{"program", "[flags]", "For the test."};
+};
+
+TEST_F(CliFlags, AllFormsOfAbsl) {
+  EXPECT_TRUE(parse({"--count=3", "--rate", "0.25", "-limit=-4", "--quick", "--nochecked", "--floor=1e-3",
+                     "--name=", "--points=1,2,30", "--mode", "slow"})
+                  .empty());
+  EXPECT_EQ(values.count, 3);
+  EXPECT_EQ(values.rate, 0.25);
+  EXPECT_EQ(values.limit, -4);
+  EXPECT_TRUE(values.quick);
+  EXPECT_FALSE(values.checked);
+  EXPECT_EQ(values.floor, 1e-3);
+  EXPECT_EQ(values.name, "");
+  EXPECT_EQ(values.points, (std::vector<std::string>{"1", "2", "30"}));
+  EXPECT_EQ(values.mode, "slow");
+  EXPECT_TRUE(flags.given("count"));
+  EXPECT_FALSE(flags.given("xla"));
+}
+
+TEST_F(CliFlags, SwitchesTakeAValueOnlyAfterEquals) {
+  for (const char* text : {"--quick=true", "--quick=True", "--quick=1", "--quick=t"}) {
+    values.quick = false;
+    parse({text});
+    EXPECT_TRUE(values.quick) << text;
+  }
+  for (const char* text : {"--quick=false", "--quick=0", "--quick=F", "--noquick"}) {
+    values.quick = true;
+    parse({text});
+    EXPECT_FALSE(values.quick) << text;
+  }
+  EXPECT_EQ(parse({"--quick", "false"}), std::vector<std::string>{"false"});
+  EXPECT_EQ(failure({"--quick=maybe"}), "--quick: expected true or false, found 'maybe'");
+}
+
+TEST_F(CliFlags, LastOccurrenceWinsAndDashesEndTheFlags) {
+  EXPECT_EQ(parse({"--count=1", "a", "--count=2", "--", "--count=3"}), (std::vector<std::string>{"a", "--count=3"}));
+  EXPECT_EQ(values.count, 2);
+}
+
+TEST_F(CliFlags, ValuesAreTyped) {
+  EXPECT_EQ(failure({"--count=many"}), "--count: expected an integer, found 'many'");
+  EXPECT_EQ(failure({"--count=1.5"}), "--count: expected an integer, found '1.5'");
+  EXPECT_EQ(failure({"--count=0"}), "--count: expected an integer of at least 1, found 0");
+  EXPECT_EQ(failure({"--count=99999999999999999999"}), "--count: expected an integer, found '99999999999999999999'");
+  EXPECT_EQ(failure({"--rate=nan"}), "--rate: expected a number, found 'nan'");
+  EXPECT_EQ(failure({"--rate=1.1"}), "--rate: expected a number of at most 1, found 1.1");
+  EXPECT_EQ(failure({"--mode=medium"}), "--mode: expected one of fast|slow, found 'medium'");
+  EXPECT_EQ(failure({"--count"}), "--count: expected a value of type int, found the end of the line");
+}
+
+TEST_F(CliFlags, UnknownFlagsNameTheNearest) {
+  EXPECT_EQ(failure({"--cuont=3"}), "unknown flag --cuont, did you mean --count?; --help lists all flags");
+  EXPECT_EQ(failure({"--nocheked"}), "unknown flag --nocheked, did you mean --nochecked?; --help lists all flags");
+  EXPECT_EQ(failure({"--zzzzzzzz"}), "unknown flag --zzzzzzzz; --help lists all flags");
+  EXPECT_EQ(failure({"--nocount"}).substr(0, 22), "unknown flag --nocount");
+}
+
+TEST_F(CliFlags, UnservedFlagsMayOnlyHaveTheirDefault) {
+  EXPECT_EQ(failure({"--noxla", "--xla=0", "--spec="}), "no error");
+  EXPECT_EQ(failure({"--xla"}),
+            "--xla=true: not served by this version of program (just-in-time compilation); leave the flag out or set "
+            "it to false");
+  EXPECT_EQ(failure({"--spec=nccl", "--noxla"}),
+            "--spec=nccl: not served by this version of program (all-reduce algorithms); leave the flag out");
+  EXPECT_EQ(failure({"--xla=x"}), "--xla: expected true or false, found 'x'");
+}
+
+TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
+  parse({"--help"});
+  EXPECT_TRUE(flags.wants_help());
+  const std::string help = flags.help();
+  EXPECT_EQ(
+      help.find("usage: program [flags]\n\nFor the test.\n\nNumbers\n  --count (int, default 7)\n      how many\n"), 0u)
+      << help;
+  EXPECT_NE(help.find("\nOthers\n  --quick (bool, default false)\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("--mode (fast|slow, default fast)"), std::string::npos);
+  EXPECT_NE(help.find("NOT SERVED YET. just-in-time compilation"), std::string::npos);
+}
+
+TEST(Nearest, CountsEditsAndSwaps) {
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("ab", "ba"), 1);
+  EXPECT_EQ(nearest("resnet5", {"vgg16", "resnet50", "resnet56"}), "resnet50");
+  EXPECT_EQ(nearest("q", {"resnet50"}), std::nullopt);
+}
+
+TEST(RunMain, ReturnsTheCodeOfTheFault) {
+  EXPECT_EQ(run_main([] { return 0; }), 0);
+  EXPECT_EQ(run_main([] { return kStopped; }), 75);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_main([]() -> int { throw Error(Fault::checkpoint, "no checkpoint"); }), 5);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: no checkpoint\n");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_main([]() -> int { throw std::bad_alloc(); }), 6);
+  EXPECT_EQ(testing::internal::GetCapturedStderr().substr(0, 20), "error: out of memory");
+}
+
+TEST(StopSignals, TheFirstSetsAFlagTheSecondEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        catch_stop_signals();
+        if (stop_requested()) std::exit(1);
+        std::raise(SIGTERM);
+        if (!stop_requested()) std::exit(2);
+        std::raise(SIGINT);
+        std::exit(3);
+      },
+      testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+}  // namespace
+}  // namespace dtrain::cli

@@ -1,7 +1,7 @@
 # Warnings, sanitizers and code generation, as one interface target that every target of ours links privately.
 add_library(dtrain_compile INTERFACE)
 target_compile_options(dtrain_compile INTERFACE
-  -march=${DTRAIN_CPU_ARCH}
+  -march=${DTRAIN_CPU_ARCH} -ffp-contract=fast
   # -Wpedantic rejects the line directives that nvcc generates, so it is for host files only. -Wrestrict raises a false
   # alarm in GCC 12's std::string.
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-error=restrict>)

@@ -1,0 +1,259 @@
+#include "libdtrain/cpu/winograd.h"
+
+#include <array>
+
+#include "libdtrain/core/context.h"
+#include "libdtrain/cpu/gemm_tile.h"
+#include "libdtrain/cpu/winograd_math.h"
+
+namespace dtrain::cpu {
+namespace {
+
+constexpr int kPoints = 36;  // of a transformed tile
+constexpr int64_t kOut = 4;  // rows and columns of the output that one tile makes
+constexpr int64_t kIn = 6;   // ... and of the input that it reads
+// Transformed tiles of a group pass between cores through the shared cache: the group is cut to this many bytes.
+constexpr int64_t kGroupBytes = int64_t{8} << 20;
+// Inner dimension per pass: a panel of this depth stays in the first-level cache.
+constexpr int64_t kDepth = 256;
+
+using Block6 = Float8[6][6];
+
+// Where the tiles of an image of `height` x `width` output pixels lie; tiles are numbered over all images.
+struct Tiles {
+  int64_t rows, columns, count, group, point_stride;
+
+  // `channels`: floats per tile and point, in and out, that a group keeps.
+  Tiles(int64_t n, int64_t height, int64_t width, int64_t channels)
+      : rows((height + kOut - 1) / kOut), columns((width + kOut - 1) / kOut), count(n * rows * columns) {
+    group = std::max<int64_t>(kGroupBytes / (kPoints * channels * static_cast<int64_t>(sizeof(float))), 1);
+    group = std::min((group + kTileRows - 1) / kTileRows * kTileRows, count);
+  }
+  // Floats between two points of a buffer with `channels` per tile. The odd line keeps 36 streams out of one cache set.
+  int64_t stride(int64_t channels) const { return group * channels + 16; }
+};
+
+// Addresses of a 6x6 window of an NHWC image, zeros outside it.
+using Window = std::array<std::array<const float*, kIn>, kIn>;
+
+Window window_of(const float* image, int64_t h, int64_t w, int64_t c, int64_t top, int64_t left, const float* zeros) {
+  Window window;
+  for (int64_t i = 0; i < kIn; ++i)
+    for (int64_t j = 0; j < kIn; ++j) {
+      const int64_t row = top + i, column = left + j;
+      const bool inside = row >= 0 && row < h && column >= 0 && column < w;
+      window[i][j] = inside ? image + (row * w + column) * c : zeros;
+    }
+  return window;
+}
+
+// Geometry of the operand that is read in 6x6 windows.
+struct Source {
+  const float* data;
+  int64_t h, w, c, pad_top, pad_left;
+};
+
+// Calls `put(channel, block)` with B^T d B for each eight channels of tile `t`.
+template <class Put>
+void transform_input(const Source& source, const Tiles& tiles, int64_t t, const float* zeros, Put&& put) {
+  const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
+  const Window window = window_of(source.data + image * source.h * source.w * source.c, source.h, source.w, source.c,
+                                  in_image / tiles.columns * kOut - source.pad_top,
+                                  in_image % tiles.columns * kOut - source.pad_left, zeros);
+  for (int64_t c = 0; c < source.c; c += 8) {
+    Block6 in, out;
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; ++i)
+#pragma GCC unroll 6
+      for (int j = 0; j < 6; ++j) in[i][j] = load8(window[i][j] + c);
+    transform_2d<6, 6>(in, out, winograd_input<Float8>);
+    put(c, out);
+  }
+}
+
+// Writes A^T m A of tile `t`, channels last, clipped to the image.
+void transform_output(const float* products, int64_t point_stride, const Tiles& tiles, int64_t t, int64_t h, int64_t w,
+                      int64_t k, float* y, bool add) {
+  const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
+  const int64_t top = in_image / tiles.columns * kOut, left = in_image % tiles.columns * kOut;
+  const int64_t rows = std::min(kOut, h - top), columns = std::min(kOut, w - left);
+  float* const to = y + ((image * h + top) * w + left) * k;
+  for (int64_t channel = 0; channel < k; channel += 8) {
+    Block6 in;
+    Float8 out[4][4];
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; ++i)
+#pragma GCC unroll 6
+      for (int j = 0; j < 6; ++j) in[i][j] = load8(products + (i * 6 + j) * point_stride + channel);
+    transform_2d<6, 4>(in, out, winograd_output<Float8>);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) {
+        float* const pixel = to + (i * w + j) * k + channel;
+        store8(pixel, add ? load8(pixel) + out[i][j] : out[i][j]);
+      }
+  }
+}
+
+// G g G^T for sixteen output channels at a time, as panels [point][out / 16][in][16]. `fill(panel, i, g)` gives the
+// sixteen filters that lead from inner channel i to the panel, as g[r][s][0..1].
+template <class Fill>
+void transform_filters(int64_t inner, int64_t outer, float* panels, int threads, Fill&& fill) {
+  const int64_t point_stride = inner * outer;
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t item = 0; item < outer / kTileColumns * inner; ++item) {
+    const int64_t panel = item / inner, i = item % inner;
+    float* const to = panels + item * kTileColumns;
+    Float8 g[2][3][3], u[6][6];
+    fill(panel * kTileColumns, i, g);
+    for (int half = 0; half < 2; ++half) {
+      transform_2d<3, 6>(g[half], u, winograd_filter<Float8>);
+      for (int point = 0; point < kPoints; ++point)
+        store8(to + point * point_stride + 8 * half, u[point / 6][point % 6]);
+    }
+  }
+}
+
+// y = x * filters, where `panels` holds the transformed filters [point][out / 16][in][16].
+void convolve(Context& context, const Source& x, const float* panels, int64_t n, int64_t h, int64_t w, int64_t k,
+              float* y, bool add) {
+  const Tiles tiles(n, h, w, x.c + k);
+  const int64_t in_stride = tiles.stride(x.c), out_stride = tiles.stride(k), panels_per_point = k / kTileColumns;
+  const Tensor scratch = context.empty({kPoints * (in_stride + out_stride)});
+  const Tensor zero_pixel = context.zeros({x.c});
+  float* const inputs = scratch.data<float>();
+  float* const products = inputs + kPoints * in_stride;
+  const float* const zeros = zero_pixel.data<float>();
+#pragma omp parallel num_threads(context.threads())
+  for (int64_t first = 0; first < tiles.count; first += tiles.group) {
+    const int64_t group = std::min(tiles.group, tiles.count - first);
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < group; ++t)
+      transform_input(x, tiles, first + t, zeros, [&](int64_t c, const Block6& block) {
+        for (int point = 0; point < kPoints; ++point)
+          store8(inputs + point * in_stride + t * x.c + c, block[point / 6][point % 6]);
+      });
+#pragma omp for schedule(static)
+    for (int64_t item = 0; item < kPoints * panels_per_point; ++item) {
+      const int64_t point = item / panels_per_point, panel = item % panels_per_point;
+      for (int64_t depth = 0; depth < x.c; depth += kDepth)
+        gemm_rows(group, std::min(kDepth, x.c - depth), inputs + point * in_stride + depth, x.c,
+                  panels + (item * x.c + depth) * kTileColumns, products + point * out_stride + panel * kTileColumns, k,
+                  depth > 0);
+    }
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < group; ++t)
+      transform_output(products + t * k, out_stride, tiles, first + t, h, w, k, y, add);
+  }
+}
+
+}  // namespace
+
+bool winograd_supports(const WinogradShape& s) {
+  return s.c % kTileColumns == 0 && s.k % kTileColumns == 0 && s.c > 0 && s.k > 0 && s.pad_top <= 2 && s.pad_left <= 2;
+}
+
+void winograd_forward(Context& context, const WinogradShape& s, const float* x, const float* w, float* y, bool add) {
+  const Tensor panels = context.empty({kPoints * s.c * s.k});
+  transform_filters(s.c, s.k, panels.data<float>(), context.threads(), [&](int64_t k, int64_t c, auto& g) {
+    for (int point = 0; point < 9; ++point)
+      for (int j = 0; j < kTileColumns; ++j) g[j / 8][point / 3][point % 3][j % 8] = w[((k + j) * 9 + point) * s.c + c];
+  });
+  convolve(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, panels.data<float>(), s.n, s.p, s.q, s.k, y, add);
+}
+
+void winograd_dgrad(Context& context, const WinogradShape& s, const float* dy, const float* w, float* dx, bool add) {
+  const Tensor panels = context.empty({kPoints * s.c * s.k});
+  transform_filters(s.k, s.c, panels.data<float>(), context.threads(), [&](int64_t c, int64_t k, auto& g) {
+    for (int point = 0; point < 9; ++point)
+      for (int half = 0; half < 2; ++half)
+        g[half][2 - point / 3][2 - point % 3] = load8(w + (k * 9 + point) * s.c + c + 8 * half);
+  });
+  convolve(context, {dy, s.p, s.q, s.k, 2 - s.pad_top, 2 - s.pad_left}, panels.data<float>(), s.n, s.h, s.w, s.c, dx,
+           add);
+}
+
+namespace {
+
+// A dy A^T of tile `t`, as `put(channel, block)` for each eight channels.
+template <class Put>
+void transform_gradient(const WinogradShape& s, const float* dy, const Tiles& tiles, int64_t t, const float* zeros,
+                        Put&& put) {
+  const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
+  const Window window = window_of(dy + image * s.p * s.q * s.k, s.p, s.q, s.k, in_image / tiles.columns * kOut,
+                                  in_image % tiles.columns * kOut, zeros);
+  for (int64_t k = 0; k < s.k; k += 8) {
+    Float8 in[4][4];
+    Block6 out;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) in[i][j] = load8(window[i][j] + k);
+    transform_2d<4, 6>(in, out, winograd_output_adjoint<Float8>);
+    put(k, out);
+  }
+}
+
+// dw [k, 3, 3, c] = or += G^T u G with u [point][k][c].
+void transform_filter_gradient(const WinogradShape& s, const float* u, float* dw, bool add, int threads) {
+  const int64_t point_stride = s.k * s.c;
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t k = 0; k < s.k; ++k)
+    for (int64_t c = 0; c < s.c; c += 8) {
+      Block6 in;
+      Float8 out[3][3];
+      for (int point = 0; point < kPoints; ++point)
+        in[point / 6][point % 6] = load8(u + point * point_stride + k * s.c + c);
+      transform_2d<6, 3>(in, out, winograd_filter_adjoint<Float8>);
+      for (int point = 0; point < 9; ++point) {
+        float* const to = dw + (k * 9 + point) * s.c + c;
+        const Float8 value = out[point / 3][point % 3];
+        store8(to, add ? load8(to) + value : value);
+      }
+    }
+}
+
+}  // namespace
+
+void winograd_wgrad(Context& context, const WinogradShape& s, const float* x, const float* dy, float* dw, bool add) {
+  // Rows of the product per kernel call: dy's tiles lie as [k / 8][tile][8], so that four rows of a tile are
+  // neighbours.
+  constexpr int kRows = 4;
+  const Tiles tiles(s.n, s.p, s.q, s.c + s.k);
+  const int64_t x_stride = tiles.stride(s.c), dy_stride = tiles.stride(s.k), panels = s.c / kTileColumns;
+  const Tensor scratch = context.empty({kPoints * (x_stride + dy_stride)});
+  const Tensor product = context.empty({kPoints * s.k * s.c});
+  const Tensor zero_pixel = context.zeros({std::max(s.c, s.k)});
+  float* const inputs = scratch.data<float>();
+  float* const gradients = inputs + kPoints * x_stride;
+  float* const u = product.data<float>();
+  const float* const zeros = zero_pixel.data<float>();
+  const Source source{x, s.h, s.w, s.c, s.pad_top, s.pad_left};
+#pragma omp parallel num_threads(context.threads())
+  for (int64_t first = 0; first < tiles.count; first += tiles.group) {
+    const int64_t group = std::min(tiles.group, tiles.count - first);
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < group; ++t) {
+      transform_input(source, tiles, first + t, zeros, [&](int64_t c, const Block6& block) {
+        float* const to = inputs + (c / kTileColumns * group + t) * kTileColumns + c % kTileColumns;
+        for (int point = 0; point < kPoints; ++point) store8(to + point * x_stride, block[point / 6][point % 6]);
+      });
+      transform_gradient(s, dy, tiles, first + t, zeros, [&](int64_t k, const Block6& block) {
+        float* const to = gradients + (k / 8 * group + t) * 8;
+        for (int point = 0; point < kPoints; ++point) store8(to + point * dy_stride, block[point / 6][point % 6]);
+      });
+    }
+#pragma omp for schedule(static)
+    for (int64_t item = 0; item < kPoints * panels; ++item) {
+      const int64_t point = item / panels, panel = item % panels;
+      for (int64_t depth = 0; depth < group; depth += kDepth)
+        for (int64_t k = 0; k < s.k; k += kRows)
+          gemm_tile<kRows>(std::min(kDepth, group - depth),
+                           gradients + point * dy_stride + (k / 8 * group + depth) * 8 + k % 8, 1, 8,
+                           inputs + point * x_stride + (panel * group + depth) * kTileColumns,
+                           u + (point * s.k + k) * s.c + panel * kTileColumns, s.c, first > 0 || depth > 0);
+    }
+  }
+  transform_filter_gradient(s, u, dw, add, context.threads());
+}
+
+}  // namespace dtrain::cpu

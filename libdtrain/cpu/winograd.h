@@ -1,0 +1,29 @@
+// Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray 2016) for 3x3, stride-1 convolutions over NHWC images: 36
+// multiplications where the direct sum takes 144. Relative error against the direct sum about 1e-6 to 1e-5 in fp32.
+#pragma once
+
+#include <cstdint>
+
+namespace dtrain {
+class Context;
+}
+
+namespace dtrain::cpu {
+
+// x [n, h, w, c], filters [k, 3, 3, c], y [n, p, q, k] with p = h + pad_top + pad_bottom - 2, q alike.
+struct WinogradShape {
+  int64_t n, h, w, c, k, p, q;
+  int64_t pad_top, pad_left;
+};
+
+// Whether the kernels take the shape: channels in whole vectors.
+bool winograd_supports(const WinogradShape& shape);
+
+// y = x * w, stored or added.
+void winograd_forward(Context&, const WinogradShape&, const float* x, const float* w, float* y, bool add);
+// dx from dy: the forward algorithm with the filters turned and transposed. `shape` is that of the forward convolution.
+void winograd_dgrad(Context&, const WinogradShape&, const float* dy, const float* w, float* dx, bool add);
+// dw from x and dy, stored or added.
+void winograd_wgrad(Context&, const WinogradShape&, const float* x, const float* dy, float* dw, bool add);
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,108 @@
+// The Winograd kernels against the direct sum in double precision.
+#include "libdtrain/cpu/winograd.h"
+
+#include <vector>
+
+#include "libdtrain/core/context.h"
+#include "libdtrain/core/rng.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+struct Problem {
+  cpu::WinogradShape s;
+  std::vector<float> x, w, dy;
+  std::vector<double> y, dx, dw;  // direct sums
+
+  explicit Problem(const cpu::WinogradShape& shape)
+      : s(shape),
+        x(random(s.n * s.h * s.w * s.c, 1)),
+        w(random(s.k * 9 * s.c, 2)),
+        dy(random(s.n * s.p * s.q * s.k, 3)),
+        y(dy.size()),
+        dx(x.size()),
+        dw(w.size()) {
+    for (int64_t n = 0; n < s.n; ++n)
+      for (int64_t p = 0; p < s.p; ++p)
+        for (int64_t q = 0; q < s.q; ++q)
+          for (int64_t r = 0; r < 9; ++r) {
+            const int64_t row = p + r / 3 - s.pad_top, column = q + r % 3 - s.pad_left;
+            if (row < 0 || row >= s.h || column < 0 || column >= s.w) continue;
+            add_products(((n * s.p + p) * s.q + q) * s.k, ((n * s.h + row) * s.w + column) * s.c, r);
+          }
+  }
+
+  static std::vector<float> random(int64_t count, uint64_t stream) {
+    RandomStream draws(7, stream);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = draws.uniform(-1, 1);
+    return values;
+  }
+
+  void add_products(int64_t out, int64_t in, int64_t r) {
+    for (int64_t k = 0; k < s.k; ++k)
+      for (int64_t c = 0; c < s.c; ++c) {
+        const auto o = static_cast<size_t>(out + k), i = static_cast<size_t>(in + c);
+        const auto f = static_cast<size_t>((k * 9 + r) * s.c + c);
+        y[o] += static_cast<double>(x[i]) * w[f];
+        dx[i] += static_cast<double>(dy[o]) * w[f];
+        dw[f] += static_cast<double>(dy[o]) * x[i];
+      }
+  }
+};
+
+// Largest difference over the largest value.
+double relative_error(const std::vector<float>& found, const std::vector<double>& expected, double offset) {
+  double difference = 0, scale = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    difference = std::max(difference, std::abs(found[i] - offset - expected[i]));
+    scale = std::max(scale, std::abs(expected[i]));
+  }
+  EXPECT_GT(scale, 0);
+  return difference / scale;
+}
+
+class Winograd : public testing::TestWithParam<cpu::WinogradShape> {};
+
+TEST_P(Winograd, AgreesWithTheDirectSum) {
+  const Problem problem(GetParam());
+  const cpu::WinogradShape& s = problem.s;
+  ASSERT_TRUE(cpu::winograd_supports(s));
+  auto context = make_cpu_context({.threads = 2});
+  for (const bool add : {false, true}) {
+    const float start = add ? 0.5f : NAN;  // NAN shows what was not written
+    std::vector<float> y(problem.y.size(), start), dx(problem.dx.size(), start), dw(problem.dw.size(), start);
+    cpu::winograd_forward(*context, s, problem.x.data(), problem.w.data(), y.data(), add);
+    cpu::winograd_dgrad(*context, s, problem.dy.data(), problem.w.data(), dx.data(), add);
+    cpu::winograd_wgrad(*context, s, problem.x.data(), problem.dy.data(), dw.data(), add);
+    const double offset = add ? 0.5 : 0;
+    EXPECT_LT(relative_error(y, problem.y, offset), 1e-5);
+    EXPECT_LT(relative_error(dx, problem.dx, offset), 1e-5);
+    EXPECT_LT(relative_error(dw, problem.dw, offset), 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
+                         testing::Values(
+                             // n, h, w, c, k, p, q, pad_top, pad_left
+                             cpu::WinogradShape{1, 4, 4, 16, 16, 4, 4, 1, 1},
+                             cpu::WinogradShape{2, 7, 7, 32, 16, 7, 7, 1, 1},
+                             cpu::WinogradShape{1, 5, 9, 16, 48, 3, 7, 0, 0},    // no padding
+                             cpu::WinogradShape{1, 6, 5, 16, 32, 8, 7, 2, 2},    // full padding
+                             cpu::WinogradShape{3, 13, 6, 48, 32, 13, 5, 1, 0},  // asymmetric
+                             cpu::WinogradShape{1, 3, 1, 16, 16, 3, 1, 1, 1},    // narrower than a tile
+                             cpu::WinogradShape{1, 8, 8, 272, 16, 8, 8, 1, 1},   // deeper than one pass of the kernel
+                             cpu::WinogradShape{40, 14, 14, 48, 48, 14, 14, 1, 1}));  // more than one group of tiles
+
+TEST(Winograd, IsBitEqualFromRunToRun) {
+  const Problem problem({2, 9, 9, 32, 32, 9, 9, 1, 1});
+  auto context = make_cpu_context({.threads = 2});
+  std::vector<float> first(problem.y.size()), second(problem.y.size());
+  cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), first.data(), false);
+  cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), second.data(), false);
+  EXPECT_EQ(first, second);
+}
+
+}  // namespace
+}  // namespace dtrain

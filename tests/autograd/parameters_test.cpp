@@ -1,0 +1,113 @@
+// The arenas of a ParameterStore: layout, initial values, names.
+#include "libdtrain/autograd/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kStep = kAlignment / sizeof(float);
+
+TEST(ParameterStore, lays_the_arenas_out_in_order_of_registration) {
+  for (const auto& context : devices()) {
+    ParameterStore store(*context);
+    Parameter& a = store.add("a", {3, 5}, Init::constant(2));
+    Parameter& b = store.add("b", {kStep}, Init::constant(3), {.decay = false});
+    Parameter& c = store.add("c", {1}, Init::constant(4), {.frozen = true});
+    Buffer& mean = store.add_buffer("mean", {6}, 5);
+    Buffer& var = store.add_buffer("var", {6}, 1);
+    store.allocate(0);
+    EXPECT_EQ(a.offset, 0);
+    EXPECT_EQ(b.offset, kStep);
+    EXPECT_EQ(c.offset, 2 * kStep);
+    EXPECT_EQ(store.values().count(), 3 * kStep);
+    EXPECT_EQ(store.grads().count(), 3 * kStep);
+    EXPECT_EQ(var.offset, kStep);
+    EXPECT_EQ(store.parameter_count(), 15 + kStep + 1);
+    const Array values = to_host(*context, store.values());
+    for (int64_t i = 0; i < values.count(); ++i) {
+      const double expected = i < 15 ? 2 : i < kStep ? 0 : i < 2 * kStep ? 3 : i == 2 * kStep ? 4 : 0;
+      EXPECT_EQ(values[i], expected) << i;
+    }
+    EXPECT_EQ(to_host(*context, mean.value).values, std::vector<double>(6, 5));
+    EXPECT_EQ(a.value.shape(), (Shape{3, 5}));
+    EXPECT_EQ(a.compute.raw(), a.value.raw());
+    EXPECT_EQ(static_cast<char*>(b.grad.raw()) - static_cast<char*>(store.grads().raw()), kAlignment);
+  }
+}
+
+TEST(ParameterStore, optimizer_state_is_laid_out_alike_and_zero) {
+  for (const auto& context : devices()) {
+    poison(*context);
+    ParameterStore store(*context);
+    store.add("w", {7}, Init::constant(1));
+    store.allocate(0);
+    EXPECT_EQ(store.optimizer_states(), 0);
+    const Tensor second = store.optimizer_state(1);
+    EXPECT_EQ(store.optimizer_states(), 2);
+    EXPECT_EQ(to_host(*context, second).values, std::vector<double>(kStep, 0));
+    EXPECT_EQ(store.optimizer_state(1).raw(), second.raw());
+    EXPECT_EQ(to_host(*context, store.grads()).values, std::vector<double>(kStep, 0));
+  }
+}
+
+std::vector<float> initial(Init init, uint64_t seed, const std::string& name, bool with_another) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  if (with_another) store.add("another", {50}, Init::normal(1));
+  const Parameter& parameter = store.add(name, {20000}, init);
+  store.allocate(seed);
+  return values_of<float>(*context, parameter.value);
+}
+
+TEST(ParameterStore, initial_values_depend_on_seed_and_name_only) {
+  const auto values = initial(Init::normal(1), 1, "w", false);
+  EXPECT_EQ(values, initial(Init::normal(1), 1, "w", true));
+  EXPECT_NE(values, initial(Init::normal(1), 2, "w", false));
+  EXPECT_NE(values, initial(Init::normal(1), 1, "v", false));
+}
+
+TEST(ParameterStore, initial_distributions) {
+  auto moments = [](const std::vector<float>& values) {
+    double sum = 0, squares = 0;
+    for (float value : values) sum += value, squares += static_cast<double>(value) * value;
+    const auto count = static_cast<double>(values.size());
+    return std::pair(sum / count, std::sqrt(squares / count));
+  };
+  const auto [normal_mean, normal_deviation] = moments(initial(Init::normal(0.1f), 3, "w", false));
+  EXPECT_NEAR(normal_mean, 0, 0.004);
+  EXPECT_NEAR(normal_deviation, 0.1, 0.002);
+  const auto truncated = initial(Init::truncated_normal(0.1f), 3, "w", false);
+  EXPECT_LE(std::abs(*std::max_element(truncated.begin(), truncated.end())), 0.2f);
+  EXPECT_NEAR(moments(truncated).second, 0.088, 0.002);  // of a normal cut at two deviations: 0.8796
+  const auto uniform = initial(Init::uniform(0.3f), 3, "w", false);
+  EXPECT_LE(std::abs(*std::min_element(uniform.begin(), uniform.end())), 0.3f);
+  EXPECT_NEAR(moments(uniform).second, 0.3 / std::sqrt(3.0), 0.003);
+}
+
+TEST(ParameterStore, names) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  Parameter& w = store.add("w", {1}, Init::constant(0));
+  store.add_buffer("mean", {1}, 0);
+  EXPECT_EQ(store.find("w"), &w);
+  EXPECT_EQ(store.find("mean"), nullptr);
+  EXPECT_NE(store.find_buffer("mean"), nullptr);
+  EXPECT_EQ(store.find_buffer("w"), nullptr);
+  expect_error([&] { store.add("w", {1}, {}); }, Fault::config, "w: registered twice");
+  expect_error([&] { store.add("mean", {1}, {}); }, Fault::config, "mean: registered twice");
+  expect_error([&] { store.add_buffer("w", {1}, 0); }, Fault::config, "w: registered twice");
+  expect_error([&] { store.optimizer_state(0); }, Fault::config, "before allocate()");
+  const uint64_t version = store.version();
+  store.allocate(0);
+  EXPECT_GT(store.version(), version);
+  expect_error([&] { store.add("v", {1}, {}); }, Fault::config, "after allocate()");
+  expect_error([&] { store.add_buffer("v", {1}, 0); }, Fault::config, "after allocate()");
+  expect_error([&] { store.allocate(0); }, Fault::config, "twice");
+}
+
+}  // namespace
+}  // namespace dtrain

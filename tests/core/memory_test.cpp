@@ -1,0 +1,105 @@
+// The caching allocator: reuse, splitting and merging, the cap, threads.
+#include "libdtrain/core/memory.h"
+
+#include <cstring>
+#include <thread>
+
+#include "libdtrain/core/rng.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+bool aligned(const void* block) { return reinterpret_cast<uintptr_t>(block) % kAlignment == 0; }
+
+TEST(HostAllocator, maps_and_unmaps) {
+  HostAllocator host;
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{5000}, 3 * kMiB + 1}) {
+    void* block = host.allocate(bytes);
+    EXPECT_TRUE(aligned(block));
+    std::memset(block, 1, bytes);
+    EXPECT_GE(host.stats().reserved, bytes);
+    host.release(block, bytes);
+    EXPECT_EQ(host.stats().reserved, 0u);
+  }
+  EXPECT_EQ(host.stats().system_calls, 4u);
+  expect_error([&] { host.allocate(size_t{1} << 60); }, Fault::resource, "out of host memory");
+}
+
+TEST(CachingAllocator, hands_out_again_what_was_released) {
+  CachingAllocator pool(std::make_unique<HostAllocator>());
+  void* first = pool.allocate(1000);
+  EXPECT_TRUE(aligned(first));
+  pool.release(first, 1000);
+  EXPECT_EQ(pool.allocate(900), first);
+  pool.release(first, 900);
+  EXPECT_EQ(pool.stats().system_calls, 1u);
+  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.stats().peak_in_use, 1024u);
+}
+
+TEST(CachingAllocator, best_fit) {
+  CachingAllocator pool(std::make_unique<HostAllocator>());
+  void* wide = pool.allocate(8 * kMiB);
+  void* wall = pool.allocate(256);
+  void* narrow = pool.allocate(2 * kMiB);
+  void* second_wall = pool.allocate(256);
+  pool.release(wide, 8 * kMiB);
+  pool.release(narrow, 2 * kMiB);
+  EXPECT_EQ(pool.allocate(kMiB), narrow);
+  EXPECT_EQ(pool.allocate(3 * kMiB), wide);
+  EXPECT_NE(wall, second_wall);
+}
+
+TEST(CachingAllocator, merges_neighbours_in_any_order_of_release) {
+  const size_t third = 10 * kMiB;  // of a segment of 32 MiB
+  const std::vector<std::vector<size_t>> orders{{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
+  for (const auto& order : orders) {
+    CachingAllocator pool(std::make_unique<HostAllocator>());
+    std::vector<void*> blocks;
+    for (int i = 0; i < 3; ++i) blocks.push_back(pool.allocate(third));
+    for (size_t i : order) pool.release(blocks[i], third);
+    EXPECT_EQ(pool.allocate(3 * third), blocks[0]);
+    EXPECT_EQ(pool.stats().system_calls, 1u);
+  }
+}
+
+TEST(CachingAllocator, cap) {
+  CachingAllocator pool(std::make_unique<HostAllocator>(), 40 * kMiB);
+  pool.allocate(30 * kMiB);
+  expect_error([&] { pool.allocate(20 * kMiB); }, Fault::resource, "20 MiB requested, 30 MiB in use of a limit of 40");
+  EXPECT_EQ(pool.stats().in_use, 30 * kMiB);
+  EXPECT_LE(pool.stats().reserved, 40 * kMiB);
+}
+
+TEST(CachingAllocator, blocks_never_overlap_under_threads) {
+  CachingAllocator pool(std::make_unique<HostAllocator>());
+  auto work = [&pool](uint64_t id) {
+    RandomStream random(5, id);
+    std::vector<std::pair<unsigned char*, size_t>> held;
+    for (int i = 0; i < 2000; ++i) {
+      if (held.size() < 20 && random.below(2)) {
+        const size_t bytes = 1 + random.below(20000);
+        auto* block = static_cast<unsigned char*>(pool.allocate(bytes));
+        std::memset(block, static_cast<int>(id), bytes);
+        held.emplace_back(block, bytes);
+      } else if (!held.empty()) {
+        const auto [block, bytes] = held.back();
+        held.pop_back();
+        for (size_t b = 0; b < bytes; b += 97) ASSERT_EQ(block[b], id);
+        pool.release(block, bytes);
+      }
+    }
+    for (auto [block, bytes] : held) pool.release(block, bytes);
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t id = 0; id < 4; ++id) threads.emplace_back(work, id);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.stats().system_calls, 1u);
+}
+
+}  // namespace
+}  // namespace dtrain

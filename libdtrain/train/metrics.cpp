@@ -1,0 +1,107 @@
+#include "libdtrain/train/metrics.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain {
+namespace {
+
+// Of an even number of values the mean of the middle two, as numpy's.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+[[noreturn]] void fail(const std::string& what, const std::string& path) {
+  throw Error(Fault::resource, concat("metrics file ", path, ": cannot ", what, ": ", std::strerror(errno)));
+}
+
+// Bytes of the leading lines whose step is at most `last_step`.
+uintmax_t length_to_keep(const std::string& path, uint64_t last_step) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return 0;
+  uintmax_t kept = 0;
+  std::string line;
+  for (size_t number = 1; std::getline(in, line) && !in.eof(); ++number) {
+    const auto row = nlohmann::json::parse(line, nullptr, false);
+    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned())
+      throw Error(Fault::data, concat("metrics file ", path, ", line ", number,
+                                      ": not a JSON object with a \"step\"; move the file away to start a new one"));
+    if (row["step"].get<uint64_t>() > last_step) break;
+    kept += line.size() + 1;
+  }
+  return kept;
+}
+
+}  // namespace
+
+Throughput::Throughput(double batch, std::optional<double> ewma) : batch_(batch), ewma_(ewma) {
+  DT_CHECK(!ewma || (*ewma > 0 && *ewma < 1), "moving average of the speed: weight ", *ewma, " is not within (0, 1)");
+}
+
+void Throughput::add(double seconds) { seconds_.push_back(seconds); }
+
+std::vector<double> Throughput::speeds() const {
+  std::vector<double> result;
+  result.reserve(seconds_.size());
+  for (double seconds : seconds_) result.push_back(batch_ / seconds);
+  return result;
+}
+
+double Throughput::speed() const {
+  double sum = 0, weights = 0;
+  for (double seconds : seconds_) {
+    const double fade = ewma_ ? 1 - *ewma_ : 1;
+    sum = sum * fade + seconds;
+    weights = weights * fade + 1;
+  }
+  return seconds_.empty() ? 0 : batch_ * weights / sum;
+}
+
+double Throughput::uncertainty() const {
+  if (seconds_.empty()) return 0;
+  const std::vector<double> values = speeds();
+  const double n = static_cast<double>(values.size());
+  double mean = 0, squares = 0;
+  for (double value : values) mean += value / n;
+  for (double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / n) / std::sqrt(n);
+}
+
+double Throughput::jitter() const {
+  if (seconds_.empty()) return 0;
+  std::vector<double> deviations = speeds();
+  const double middle = median(deviations);
+  for (double& value : deviations) value = std::abs(value - middle);
+  return 1.4826 * median(std::move(deviations));
+}
+
+MetricsFile::MetricsFile(std::string path, uint64_t last_step) : path_(std::move(path)) {
+  const uintmax_t kept = last_step > 0 ? length_to_keep(path_, last_step) : 0;
+  if (!std::ofstream(path_, std::ios::binary | std::ios::app)) fail("open it for writing", path_);
+  std::error_code error;
+  std::filesystem::resize_file(path_, kept, error);
+  if (error) throw Error(Fault::resource, concat("metrics file ", path_, ": cannot cut it: ", error.message()));
+}
+
+void MetricsFile::append(uint64_t step, const Fields& fields) {
+  nlohmann::ordered_json row;
+  row["step"] = step;
+  for (const auto& [name, value] : fields) row[name] = value;
+  std::ofstream out(path_, std::ios::binary | std::ios::app);
+  if (!out) fail("open it for writing", path_);
+  out << row.dump() << '\n';
+  out.close();
+  if (!out) fail(concat("write the line of step ", step), path_);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,51 @@
+// What a run tells about itself: speed statistics, and the metrics file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtrain {
+
+// Speed of timed steps in samples per second, by tf_cnn_benchmarks' definitions.
+class Throughput {
+ public:
+  // `batch`: samples per step. `ewma`: the weight of the newest step in speed(), in (0, 1); none: all weigh the same.
+  explicit Throughput(double batch, std::optional<double> ewma = std::nullopt);
+  void add(double seconds);
+  size_t steps() const { return seconds_.size(); }
+
+  // batch / mean step time; 0 before the first step, as are the others.
+  double speed() const;
+  // Standard deviation of the steps' speeds over the square root of their number.
+  double uncertainty() const;
+  // 1.4826 * median |speed - median speed|: the standard deviation, if normal, untouched by outliers.
+  double jitter() const;
+
+ private:
+  std::vector<double> speeds() const;
+
+  double batch_;
+  std::optional<double> ewma_;
+  std::vector<double> seconds_;
+};
+
+// A file of JSON lines, one per displayed step: {"step":20,"loss":2.3,...}. A number that is not finite is null.
+class MetricsFile {
+ public:
+  using Fields = std::vector<std::pair<std::string, double>>;
+
+  // Opens `path`, keeps what it holds of steps up to `last_step` and cuts the rest off, a cut last line included: 0
+  // starts afresh. Throws Error(Fault::data) on any other malformed line and Error(Fault::resource) where the file
+  // cannot be written.
+  MetricsFile(std::string path, uint64_t last_step);
+  // Appends a line, complete in the file on return.
+  void append(uint64_t step, const Fields& fields);
+
+ private:
+  std::string path_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,110 @@
+#include "libdtrain/train/metrics.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "libdtrain/core/error.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+// Expected values by numpy: s = 64 / t; s.std() / sqrt(n); 1.4826 * median(|s - median(s)|).
+TEST(Throughput, StatisticsOfFourSteps) {
+  Throughput throughput(64);
+  for (double seconds : {0.5, 0.4, 0.8, 0.32}) throughput.add(seconds);
+  EXPECT_DOUBLE_EQ(throughput.speed(), 64 / 0.505);
+  // speeds 128, 160, 80, 200: mean 142, squared deviations 196 + 324 + 3844 + 3364 = 7728
+  EXPECT_DOUBLE_EQ(throughput.uncertainty(), std::sqrt(7728.0 / 4) / 2);
+  // median 144; deviations 16, 16, 64, 56
+  EXPECT_DOUBLE_EQ(throughput.jitter(), 1.4826 * 36);
+}
+
+TEST(Throughput, OddNumberOfSteps) {
+  Throughput throughput(10);
+  for (double seconds : {1.0, 0.5, 0.1}) throughput.add(seconds);
+  EXPECT_DOUBLE_EQ(throughput.jitter(), 1.4826 * 10);  // speeds 10, 20, 100; deviations 10, 0, 80
+}
+
+TEST(Throughput, MovingAverageWeighsByAge) {
+  Throughput throughput(8, 0.25);
+  for (double seconds : {4.0, 2.0, 1.0}) throughput.add(seconds);
+  const double weights = 0.75 * 0.75 + 0.75 + 1;
+  EXPECT_DOUBLE_EQ(throughput.speed(), 8 * weights / (4 * 0.75 * 0.75 + 2 * 0.75 + 1));
+  EXPECT_THROW(Throughput(8, 1.5), Error);
+}
+
+TEST(Throughput, NothingTimed) {
+  const Throughput throughput(8);
+  EXPECT_EQ(throughput.speed(), 0);
+  EXPECT_EQ(throughput.uncertainty(), 0);
+  EXPECT_EQ(throughput.jitter(), 0);
+}
+
+class MetricsFileTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove(path_); }
+  void TearDown() override { std::filesystem::remove(path_); }
+  std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(path_).rdbuf();
+    return text.str();
+  }
+  void write(const std::string& text) const { std::ofstream(path_) << text; }
+
+  std::string path_ =
+      testing::TempDir() + "dtrain_metrics_" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".jsonl";
+};
+
+TEST_F(MetricsFileTest, OneLinePerStep) {
+  MetricsFile file(path_, 0);
+  file.append(1, {{"loss", 2.5}, {"learning_rate", 0.125}});
+  file.append(10, {{"loss", std::numeric_limits<double>::quiet_NaN()}});
+  EXPECT_EQ(content(), "{\"step\":1,\"loss\":2.5,\"learning_rate\":0.125}\n{\"step\":10,\"loss\":null}\n");
+}
+
+TEST_F(MetricsFileTest, ResumeCutsBackToTheStep) {
+  write("{\"step\":1}\n{\"step\":10}\n{\"step\":20}\n{\"step\":3");
+  MetricsFile(path_, 10).append(11, {});
+  EXPECT_EQ(content(), "{\"step\":1}\n{\"step\":10}\n{\"step\":11}\n");
+}
+
+TEST_F(MetricsFileTest, CutLastLineIsDropped) {
+  write("{\"step\":1}\n{\"step\":10");  // a whole number, but no end of line: it may have been 100
+  MetricsFile(path_, 50).append(51, {});
+  EXPECT_EQ(content(), "{\"step\":1}\n{\"step\":51}\n");
+}
+
+TEST_F(MetricsFileTest, FreshRunStartsAfresh) {
+  write("{\"step\":1}\n");
+  MetricsFile(path_, 0).append(2, {});
+  EXPECT_EQ(content(), "{\"step\":2}\n");
+}
+
+TEST_F(MetricsFileTest, MalformedLineIsRefusedAndTheFileUntouched) {
+  write("{\"step\":1}\nhello\n{\"step\":2}\n");
+  try {
+    MetricsFile file(path_, 5);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::data);
+    EXPECT_NE(std::string(error.what()).find("line 2"), std::string::npos);
+  }
+  EXPECT_EQ(content(), "{\"step\":1}\nhello\n{\"step\":2}\n");
+}
+
+TEST_F(MetricsFileTest, UnwritablePathIsNamed) {
+  try {
+    MetricsFile file("/nonexistent/metrics.jsonl", 0);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::resource);
+    EXPECT_NE(std::string(error.what()).find("/nonexistent/metrics.jsonl"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/nearest.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/nearest.h"
 
 namespace dtrain::cli {
 namespace {

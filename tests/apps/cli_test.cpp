@@ -1,10 +1,9 @@
-// Flag forms, messages, exit codes and nearest names.
+// Flag forms, messages and exit codes.
 #include <csignal>
 #include <cstdlib>
 #include <new>
 
 #include "apps/cli/flags.h"
-#include "apps/cli/nearest.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
 #include "tests/testing.h"
@@ -134,14 +133,6 @@ TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
   EXPECT_NE(help.find("\nOthers\n  --quick (bool, default false)\n"), std::string::npos) << help;
   EXPECT_NE(help.find("--mode (fast|slow, default fast)"), std::string::npos);
   EXPECT_NE(help.find("NOT SERVED YET. just-in-time compilation"), std::string::npos);
-}
-
-TEST(Nearest, CountsEditsAndSwaps) {
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("ab", "ba"), 1);
-  EXPECT_EQ(nearest("resnet5", {"vgg16", "resnet50", "resnet56"}), "resnet50");
-  EXPECT_EQ(nearest("q", {"resnet50"}), std::nullopt);
 }
 
 TEST(RunMain, ReturnsTheCodeOfTheFault) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dtrain::cli {
+namespace dtrain {
 
 // Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
 int edit_distance(std::string_view a, std::string_view b);
@@ -14,4 +14,4 @@ int edit_distance(std::string_view a, std::string_view b);
 // The candidate nearest to `name`, the first of several; nothing where even that one is far off.
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-}  // namespace dtrain::cli
+}  // namespace dtrain

@@ -1,9 +1,9 @@
 // Edit distance by dynamic programming over three rows.
-#include "apps/cli/nearest.h"
+#include "libdtrain/core/nearest.h"
 
 #include <algorithm>
 
-namespace dtrain::cli {
+namespace dtrain {
 
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -33,4 +33,4 @@ std::optional<std::string> nearest(std::string_view name, const std::vector<std:
   return best;
 }
 
-}  // namespace dtrain::cli
+}  // namespace dtrain

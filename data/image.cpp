@@ -1,0 +1,87 @@
+// Tells image formats apart by content and hands them to their decoder.
+#include "data/image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "data/jpeg.h"
+#include "data/png.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data {
+namespace {
+
+std::string hex_byte(std::byte value) {
+  constexpr char digits[] = "0123456789abcdef";
+  const auto bits = std::to_integer<unsigned>(value);
+  return {'0', 'x', digits[bits >> 4], digits[bits & 15]};
+}
+
+// Names what is not an image we read.
+std::string describe(std::span<const std::byte> encoded) {
+  if (encoded.empty()) return "it is empty";
+  const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+  if (text.starts_with("GIF8")) return "it is a GIF";
+  if (text.starts_with("BM")) return "it is a BMP";
+  if (text.starts_with("RIFF") && text.substr(std::min<size_t>(8, text.size())).starts_with("WEBP"))
+    return "it is a WebP";
+  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4)))
+    return "it is a TIFF";
+  if (text.size() >= 12 && text.substr(4, 4) == "ftyp")
+    return concat("it is an ISO media file (HEIC, AVIF) of brand '", text.substr(8, 4), "'");
+  return concat("it begins with ", hex_byte(encoded[0]), encoded.size() > 1 ? " and " + hex_byte(encoded[1]) : "");
+}
+
+}  // namespace
+
+ImageFormat sniff_image(std::span<const std::byte> encoded) {
+  constexpr unsigned char jpeg[] = {0xFF, 0xD8};
+  constexpr unsigned char png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  if (encoded.size() >= sizeof jpeg && std::memcmp(encoded.data(), jpeg, sizeof jpeg) == 0) return ImageFormat::jpeg;
+  if (encoded.size() >= sizeof png && std::memcmp(encoded.data(), png, sizeof png) == 0) return ImageFormat::png;
+  throw Error(Fault::data, concat("image of ", encoded.size(), " bytes is neither JPEG nor PNG: ", describe(encoded)));
+}
+
+void check_limits(const ImageInfo& info, const ImageLimits& limits) {
+  const int64_t pixels = int64_t{info.width} * info.height;
+  if (info.width <= 0 || info.height <= 0)
+    throw Error(Fault::data, concat("image header claims ", info.width, "x", info.height, " pixels"));
+  if (std::max(info.width, info.height) > limits.max_side || pixels > limits.max_pixels)
+    throw Error(Fault::data, concat("image header claims ", info.width, "x", info.height, " pixels: more than ",
+                                    limits.max_side, " a side or ", limits.max_pixels, " in all"));
+}
+
+struct ImageDecoder::State {
+  explicit State(const DecodeOptions& options) : jpeg(options), png(options.limits) {}
+  JpegDecoder jpeg;
+  PngDecoder png;
+  ImageInfo info;
+  std::string warning;
+};
+
+ImageDecoder::ImageDecoder(const DecodeOptions& options) : state_(std::make_unique<State>(options)) {}
+ImageDecoder::~ImageDecoder() = default;
+ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
+ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
+
+ImageInfo ImageDecoder::open(std::span<const std::byte> encoded) {
+  const bool jpeg = sniff_image(encoded) == ImageFormat::jpeg;
+  state_->info = jpeg ? state_->jpeg.open(encoded) : state_->png.open(encoded);
+  return state_->info;
+}
+
+ImageView ImageDecoder::decode(const Window& window) {
+  State& s = *state_;
+  s.warning.clear();
+  if (s.info.format == ImageFormat::png) return s.png.decode(window);
+  const ImageView view = s.jpeg.decode(window);
+  s.warning = s.jpeg.warning();
+  return view;
+}
+
+ImageView ImageDecoder::decode() { return decode({0, 0, state_->info.width, state_->info.height}); }
+
+const std::string& ImageDecoder::warning() const { return state_->warning; }
+
+}  // namespace dtrain::data

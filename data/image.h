@@ -1,0 +1,98 @@
+// Encoded images: what kind they are, the limits they must keep, and one decoder for all kinds we read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtrain::data {
+
+enum class ImageFormat : uint8_t { jpeg, png };
+
+// What a header says.
+struct ImageInfo {
+  ImageFormat format = ImageFormat::jpeg;
+  int width = 0, height = 0;
+  int components = 0;        // as stored: 1 grey, 3 RGB or YCbCr, 4 CMYK, YCCK or RGBA
+  bool progressive = false;  // progressive JPEG or interlaced PNG
+};
+
+// A rectangle of whole pixels, inside an image.
+struct Window {
+  int x = 0, y = 0, width = 0, height = 0;
+  bool operator==(const Window&) const = default;
+};
+
+// Checked against the header, before anything is allocated by it. JPEG allows 65500 px a side (some real panoramas are
+// that long); it is the pixel count that bounds memory.
+struct ImageLimits {
+  int64_t max_side = 65500;
+  int64_t max_pixels = 100'000'000;
+  int max_scans = 256;  // of a progressive JPEG: each costs a pass over the whole image
+};
+
+// How a JPEG is decoded; other formats have no choice.
+struct DecodeOptions {
+  bool fast_dct = false;         // the less exact integer IDCT (TensorFlow's INTEGER_FAST)
+  bool fancy_upsampling = true;  // triangle filter for chroma, else replication
+  ImageLimits limits = {};
+};
+
+// RGB bytes of `height` rows, `stride` bytes apart, owned by someone else. kRowPadding bytes after the end of any row
+// may be read (not used), so that vector loads need no special case at the right edge.
+struct ImageView {
+  static constexpr int kRowPadding = 16;
+  const uint8_t* pixels = nullptr;
+  int width = 0, height = 0;
+  int64_t stride = 0;
+  const uint8_t* row(int y) const { return pixels + y * stride; }
+};
+
+// RGB bytes, row after row, and kRowPadding bytes behind the last.
+struct Image {
+  int width = 0, height = 0;
+  std::vector<uint8_t> pixels;
+
+  Image() = default;
+  Image(int image_width, int image_height)
+      : width(image_width),
+        height(image_height),
+        pixels(size_t{3} * static_cast<size_t>(image_width) * static_cast<size_t>(image_height) +
+               ImageView::kRowPadding) {}
+  ImageView view() const { return {pixels.data(), width, height, int64_t{3} * width}; }
+};
+
+// The format by content, never by name. Throws Error(Fault::data) naming what the bytes are where it is neither.
+ImageFormat sniff_image(std::span<const std::byte> encoded);
+
+// Throws Error(Fault::data) where `info` exceeds `limits` or has no pixels.
+void check_limits(const ImageInfo& info, const ImageLimits& limits);
+
+// Decodes to RGB as PIL's convert("RGB") does: alpha is dropped, 16 bits lose the lower 8 (also of grey, which PIL
+// saturates), CMYK is taken as inverted (Adobe's convention, which all known writers follow). Keeps its buffers from
+// image to image: one per worker thread.
+class ImageDecoder {
+ public:
+  explicit ImageDecoder(const DecodeOptions& options = {});
+  ~ImageDecoder();
+  ImageDecoder(ImageDecoder&&) noexcept;
+  ImageDecoder& operator=(ImageDecoder&&) noexcept;
+
+  // Reads the header. `encoded` must stay alive until decode() has returned. Throws Error(Fault::data).
+  ImageInfo open(std::span<const std::byte> encoded);
+  // Decodes a window of the opened image, or all of it; once per open(). The pixels equal those of a full decode and
+  // live until the next call. Throws Error(Fault::data).
+  ImageView decode(const Window& window);
+  ImageView decode();
+  // The first warning about the decoded image: not empty where it was damaged but decodable.
+  const std::string& warning() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dtrain::data

@@ -1,0 +1,38 @@
+// JPEG: decoding of whole images or windows, and encoding, on libjpeg-turbo.
+#pragma once
+
+#include "data/image.h"
+
+namespace dtrain::data {
+
+// See ImageDecoder. All of a JPEG that libjpeg-turbo reads: baseline, progressive and arithmetic coding, 8 bits, grey,
+// RGB, YCbCr, CMYK and YCCK, any sampling.
+class JpegDecoder {
+ public:
+  explicit JpegDecoder(const DecodeOptions& options = {});
+  ~JpegDecoder();
+
+  ImageInfo open(std::span<const std::byte> encoded);
+  // Of a sequential JPEG nothing beside or below the window is transformed, and nothing below it is read. So damage
+  // there goes unseen; decode the whole image to verify it.
+  ImageView decode(const Window& window);
+  const std::string& warning() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+enum class Sampling : uint8_t { s444, s422, s420, s440, s411 };
+
+struct JpegEncodeOptions {
+  int quality = 90;  // 1..100, as cjpeg
+  Sampling sampling = Sampling::s420;
+  bool progressive = false;
+  bool grey = false;  // store luma only
+};
+
+// A JFIF file of `image`.
+std::vector<std::byte> encode_jpeg(const ImageView& image, const JpegEncodeOptions& options = {});
+
+}  // namespace dtrain::data

@@ -1,0 +1,182 @@
+// Drives libpng. As with libjpeg, its errors leave by longjmp: every call is made inside guarded().
+#include "data/png.h"
+
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data {
+namespace {
+
+constexpr png_alloc_size_t kMaxChunkBytes = 8 << 20;  // of an ancillary chunk, unpacked
+constexpr png_uint_32 kMaxChunks = 128;               // kept in memory
+
+struct Errors {
+  std::jmp_buf jump;
+  char text[160];
+};
+
+[[noreturn]] void leave(png_structp png, png_const_charp message) {
+  auto& errors = *static_cast<Errors*>(png_get_error_ptr(png));
+  std::snprintf(errors.text, sizeof errors.text, "%s", message);
+  std::longjmp(errors.jump, 1);
+}
+
+// What libpng warns of is metadata (profiles, text); damaged pixels are errors.
+void ignore(png_structp, png_const_charp) {}
+
+template <class Step>
+bool guarded(Errors& errors, Step step) {
+  if (setjmp(errors.jump) != 0) return false;
+  step();
+  return true;
+}
+
+struct Source {
+  const std::byte* data;
+  size_t left;
+};
+
+void take(png_structp png, png_bytep out, size_t count) {
+  auto& source = *static_cast<Source*>(png_get_io_ptr(png));
+  if (count > source.left) png_error(png, "premature end of file");
+  std::memcpy(out, source.data, count);
+  source.data += count;
+  source.left -= count;
+}
+
+// RGB bytes from whatever is stored: palette and grey expanded, the low byte of 16 bits and alpha dropped.
+void request_rgb(png_structp png) {
+  png_set_palette_to_rgb(png);
+  png_set_expand_gray_1_2_4_to_8(png);
+  png_set_strip_16(png);
+  png_set_gray_to_rgb(png);
+  png_set_strip_alpha(png);
+}
+
+}  // namespace
+
+struct PngDecoder::State {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  Errors errors;
+  Source source{};
+  ImageLimits limits;
+  int width = 0, height = 0;
+  std::vector<uint8_t> buffer;
+
+  void close() { png_destroy_read_struct(&png, &info, nullptr); }
+
+  void run_or_throw(bool succeeded) {
+    if (succeeded) return;
+    close();
+    throw Error(Fault::data, concat("PNG cannot be decoded: ", errors.text));
+  }
+};
+
+PngDecoder::PngDecoder(const ImageLimits& limits) : state_(std::make_unique<State>()) { state_->limits = limits; }
+PngDecoder::~PngDecoder() { state_->close(); }
+
+ImageInfo PngDecoder::open(std::span<const std::byte> encoded) {
+  State& s = *state_;
+  s.close();
+  s.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s.errors, leave, ignore);
+  s.info = s.png ? png_create_info_struct(s.png) : nullptr;
+  if (!s.info) throw Error(Fault::resource, "cannot make a PNG decoder: out of memory");
+  s.source = {encoded.data(), encoded.size()};
+  s.run_or_throw(guarded(s.errors, [&] {
+    png_set_read_fn(s.png, &s.source, take);
+    png_set_chunk_malloc_max(s.png, kMaxChunkBytes);
+    png_set_chunk_cache_max(s.png, kMaxChunks);
+    png_read_info(s.png, s.info);
+  }));
+  s.width = static_cast<int>(png_get_image_width(s.png, s.info));
+  s.height = static_cast<int>(png_get_image_height(s.png, s.info));
+  const ImageInfo info{ImageFormat::png, s.width, s.height, png_get_channels(s.png, s.info),
+                       png_get_interlace_type(s.png, s.info) != PNG_INTERLACE_NONE};
+  check_limits(info, s.limits);
+  return info;
+}
+
+ImageView PngDecoder::decode(const Window& window) {
+  State& s = *state_;
+  DT_CHECK(s.png, "PNG decode: no image is open, or it was decoded before");
+  DT_CHECK(window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
+               window.x <= s.width - window.width && window.y <= s.height - window.height,
+           "PNG decode: window ", window.width, "x", window.height, " at (", window.x, ", ", window.y,
+           ") is not inside the image of ", s.width, "x", s.height);
+  const size_t stride = size_t{3} * static_cast<size_t>(s.width);
+  const size_t bytes = stride * static_cast<size_t>(s.height) + ImageView::kRowPadding;
+  if (s.buffer.size() < bytes) s.buffer.resize(bytes);
+  s.run_or_throw(guarded(s.errors, [&] {
+    request_rgb(s.png);
+    const int passes = png_set_interlace_handling(s.png);
+    png_read_update_info(s.png, s.info);
+    if (png_get_rowbytes(s.png, s.info) != stride) png_error(s.png, "unexpected row size");
+    // An interlaced image needs all its rows; of another, those below the window are not read.
+    const int rows = passes > 1 ? s.height : window.y + window.height;
+    for (int pass = 0; pass < passes; ++pass)
+      for (int y = 0; y < rows; ++y) png_read_row(s.png, s.buffer.data() + static_cast<size_t>(y) * stride, nullptr);
+  }));
+  s.close();
+  return {s.buffer.data() + static_cast<size_t>(window.y) * stride + size_t{3} * static_cast<size_t>(window.x),
+          window.width, window.height, static_cast<int64_t>(stride)};
+}
+
+namespace {
+
+struct Sink {
+  Errors errors;
+  std::vector<std::byte> bytes;
+  bool out_of_memory = false;
+};
+
+// May not throw through libpng: a failed allocation is remembered, the rest of the file dropped.
+void append(png_structp png, png_bytep data, size_t count) {
+  auto& sink = *static_cast<Sink*>(png_get_io_ptr(png));
+  const auto* begin = reinterpret_cast<const std::byte*>(data);
+  try {
+    if (!sink.out_of_memory) sink.bytes.insert(sink.bytes.end(), begin, begin + count);
+  } catch (const std::bad_alloc&) {
+    sink.out_of_memory = true;
+  }
+}
+
+struct Writer {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  Writer() = default;
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer() { png_destroy_write_struct(&png, &info); }
+};
+
+}  // namespace
+
+std::vector<std::byte> encode_png(const ImageView& image) {
+  DT_CHECK(image.width > 0 && image.height > 0, "cannot encode a PNG of ", image.width, "x", image.height, " pixels");
+  Sink sink;
+  Writer writer;
+  writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &sink.errors, leave, ignore);
+  writer.info = writer.png ? png_create_info_struct(writer.png) : nullptr;
+  if (!writer.info) throw Error(Fault::resource, "cannot make a PNG encoder: out of memory");
+  const bool written = guarded(sink.errors, [&] {
+    png_set_write_fn(writer.png, &sink, append, nullptr);
+    png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
+                 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(writer.png, writer.info);
+    for (int y = 0; y < image.height; ++y) png_write_row(writer.png, image.row(y));
+    png_write_end(writer.png, writer.info);
+  });
+  if (!written || sink.out_of_memory)
+    throw Error(Fault::resource, concat("PNG of ", image.width, "x", image.height,
+                                        " pixels cannot be encoded: ", written ? "out of memory" : sink.errors.text));
+  return std::move(sink.bytes);
+}
+
+}  // namespace dtrain::data

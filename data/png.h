@@ -1,0 +1,25 @@
+// PNG: decoding and encoding on libpng.
+#pragma once
+
+#include "data/image.h"
+
+namespace dtrain::data {
+
+// See ImageDecoder. All colour types, 1 to 16 bits, interlaced or not; gamma is not applied.
+class PngDecoder {
+ public:
+  explicit PngDecoder(const ImageLimits& limits = {});
+  ~PngDecoder();
+
+  ImageInfo open(std::span<const std::byte> encoded);
+  ImageView decode(const Window& window);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A PNG file of `image`, 8-bit RGB.
+std::vector<std::byte> encode_png(const ImageView& image);
+
+}  // namespace dtrain::data

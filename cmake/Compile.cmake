@@ -31,7 +31,8 @@ function(dtrain_add_library name)
 endfunction()
 
 # dtrain_add_program(dtrain-name folder libraries...): the program dtrain-name from apps/<folder>. All but its main.cpp
-# goes into a library, dtrain_app_<folder>, which tests link too.
+# goes into a library, dtrain_app_<folder>, which tests link too. The target `programs` builds them all.
+add_custom_target(programs)
 function(dtrain_add_program name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/${folder}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
@@ -39,6 +40,7 @@ function(dtrain_add_program name folder)
   target_link_libraries(dtrain_app_${folder} PUBLIC dtrain_cli dtrain_data dtrain_models ${ARGN} PRIVATE dtrain_compile)
   add_executable(${name} ${PROJECT_SOURCE_DIR}/apps/${folder}/main.cpp)
   target_link_libraries(${name} PRIVATE dtrain_app_${folder} dtrain_compile)
+  add_dependencies(programs ${name})
   install(TARGETS ${name})
   set_property(GLOBAL APPEND PROPERTY DTRAIN_PROGRAMS ${name})
   set_property(GLOBAL APPEND PROPERTY DTRAIN_APP_LIBRARIES dtrain_app_${folder})

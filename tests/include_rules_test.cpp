@@ -1,0 +1,147 @@
+// Who may include whom, what a public header may pull in, and how long files and functions may get.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SourceFile {
+  std::string path;  // from the root of the repository, e.g. "libdtrain/ops/conv2d.cpp"
+  std::vector<std::string> lines;
+
+  bool is_header() const { return path.ends_with(".h") || path.ends_with(".cuh"); }
+  // What stands between `open` and `close` in its include directives.
+  std::vector<std::string> includes(char open, char close) const {
+    std::vector<std::string> names;
+    for (const std::string& line : lines) {
+      const size_t begin = line.find(open);
+      if (line.starts_with("#include") && begin != std::string::npos)
+        names.push_back(line.substr(begin + 1, line.find(close, begin + 1) - begin - 1));
+    }
+    return names;
+  }
+};
+
+std::vector<SourceFile> read_sources(const std::vector<std::string>& folders) {
+  const fs::path root = source_dir();
+  std::vector<SourceFile> files;
+  for (const std::string& folder : folders) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      static const std::regex kSource(R"(.*\.(h|cpp|cu|cuh))");
+      if (!std::regex_match(entry.path().string(), kSource)) continue;
+      SourceFile file{fs::relative(entry.path(), root).string(), {}};
+      std::ifstream in(entry.path());
+      for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+bool starts_with_any(const std::string& text, const std::vector<std::string>& prefixes) {
+  for (const std::string& prefix : prefixes)
+    if (text.starts_with(prefix)) return true;
+  return false;
+}
+
+// A folder may include its own files and those of `below`; its sources, behind the headers, also those of `behind`.
+struct Level {
+  std::string folder;
+  std::vector<std::string> below, behind;
+};
+
+const std::vector<Level> kLevels = {
+    {"libdtrain/core/", {}, {"libdtrain/cpu/", "libdtrain/cuda/"}},  // a context owns its device's library handles
+    {"libdtrain/cpu/", {"libdtrain/core/"}, {}},
+    {"libdtrain/cuda/", {"libdtrain/core/"}, {}},
+    {"libdtrain/io/", {"libdtrain/core/"}, {}},
+    {"libdtrain/dist/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
+    {"libdtrain/autograd/", {"libdtrain/core/"}, {"libdtrain/ops/pointwise.h"}},  // sums of gradients
+    {"libdtrain/ops/", {"libdtrain/core/", "libdtrain/autograd/"}, {"libdtrain/cpu/", "libdtrain/cuda/"}},
+    {"libdtrain/train/", {"libdtrain/"}, {}},
+    {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
+    {"models/", {"libdtrain/"}, {}},
+    {"data/", {"libdtrain/core/", "libdtrain/io/"}, {}},
+    {"apps/", {"apps/cli/", "libdtrain/", "models/", "data/"}, {}},
+};
+
+TEST(Includes, FollowTheLevels) {
+  int checked = 0;
+  for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps"})) {
+    const auto level = std::find_if(kLevels.begin(), kLevels.end(),
+                                    [&](const Level& candidate) { return file.path.starts_with(candidate.folder); });
+    ASSERT_NE(level, kLevels.end()) << file.path << " is in a folder that has no level";
+    for (const std::string& name : file.includes('"', '"')) {
+      const bool allowed = folder_of(name) == folder_of(file.path) || starts_with_any(name, level->below) ||
+                           (!file.is_header() && starts_with_any(name, level->behind));
+      EXPECT_TRUE(allowed) << file.path << " includes " << name << ", which its folder may not know";
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 50);
+}
+
+// Standard headers have no extension and no folder, the system's are in sys/; vendors' have one or the other. As a
+// public header includes nothing else but public headers of ours, no vendor's header is reachable from it.
+TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {
+  int checked = 0;
+  for (const SourceFile& file : read_sources({"libdtrain", "models", "data"})) {
+    const std::vector<std::string> internal = {"libdtrain/cpu/", "libdtrain/cuda/"};
+    if (!file.is_header() || starts_with_any(file.path, internal)) continue;
+    for (const std::string& name : file.includes('<', '>'))
+      EXPECT_TRUE(name.starts_with("sys/") || name.find_first_of("./") == std::string::npos)
+          << file.path << " includes <" << name << ">";
+    for (const std::string& name : file.includes('"', '"'))
+      EXPECT_FALSE(starts_with_any(name, internal)) << file.path << " includes " << name;
+    ++checked;
+  }
+  EXPECT_GT(checked, 20);
+}
+
+// A file that is over a limit for a good reason says so in a comment that holds these words.
+constexpr const char* kExcuse = "Longer than usual: ";
+
+bool excused(const SourceFile& file) {
+  return std::any_of(file.lines.begin(), file.lines.end(),
+                     [](const std::string& line) { return line.find(kExcuse) != std::string::npos; });
+}
+
+TEST(Size, FilesAreShort) {
+  for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps", "tests", "benchmarks"})) {
+    const size_t limit = file.is_header() ? 150 : file.path.starts_with("apps/") ? 200 : 400;
+    EXPECT_TRUE(file.lines.size() <= limit || excused(file))
+        << file.path << ": " << file.lines.size() << " lines, " << limit << " are allowed";
+  }
+}
+
+// As clang-format lays them out: a body opens on a line that ends in ") {" or the like, not that of a type or a
+// namespace, and closes with a brace in the column where the function's first line began.
+TEST(Size, FunctionsAreShort) {
+  static const std::regex kNoFunction(R"(\s*(namespace|struct|class|enum|union|extern)\b.*)");
+  for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps"})) {
+    if (excused(file)) continue;
+    for (size_t begin = 0; begin < file.lines.size(); ++begin) {
+      const std::string& line = file.lines[begin];
+      const size_t indent = line.find_first_not_of(' ');
+      if (indent > 2 || !line.ends_with("{") || std::regex_match(line, kNoFunction)) continue;
+      const std::string close = std::string(indent, ' ') + "}";
+      size_t end = begin + 1;
+      while (end < file.lines.size() && !file.lines[end].starts_with(close)) ++end;
+      EXPECT_LE(end - begin - 1, 60u) << file.path << ":" << begin + 1 << ": a function of so many lines";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,63 @@
+#include "libdtrain/ops/matmul.h"
+
+#include <dnnl.h>
+
+#include <algorithm>
+
+#include "libdtrain/core/dispatch.h"
+#include "libdtrain/ops/conv2d.h"
+
+namespace dtrain {
+
+Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
+  DT_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2 && x.value.dim(1) == w.value.dim(1),
+           "linear: expected x [n, in] and w [out, in], found ", x.shape(), " and ", w.shape());
+  const int64_t out = w.value.dim(0);
+  DT_CHECK(!bias || bias->shape() == Shape{out}, "linear: a bias of shape ", bias->shape(), " for ", out, " outputs");
+  Context& context = tape.context();
+  const Tensor y = context.empty({x.value.dim(0), out});
+  DT_DISPATCH(context, linear, x.value, w.value, bias ? bias->value : Tensor(), y);
+  const Var b = bias ? bias->without_value() : Var{};
+  // A gradient is made from the other's value.
+  const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
+  return tape.record("linear", y, {&x, &w, &b}, [x = kept_x, w = kept_w, b](Tape& t, const Tensor& dy) {
+    Context& c = t.context();
+    if (const auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad, dy, target->dx, target->add);
+    if (const auto target = t.grad_target(w)) DT_DISPATCH(c, linear_wgrad, x.value, dy, target->dx, target->add);
+    if (const auto target = t.grad_target(x)) DT_DISPATCH(c, linear_dgrad, dy, w.value, target->dx, target->add);
+  });
+}
+
+namespace cpu {
+namespace {
+
+// c = op(a) op(b), or c += it; row-major, c [m, n], op(a) [m, k], op(b) [k, n]; 'T' transposes.
+void gemm(char op_a, char op_b, const Tensor& a, const Tensor& b, int64_t k, const Tensor& c, bool add) {
+  const int64_t m = c.dim(0), n = c.dim(1);
+  if (m * n == 0) return;
+  const dnnl_status_t status = dnnl_sgemm(op_a, op_b, m, n, k, 1, a.data<float>(), a.dim(1), b.data<float>(), b.dim(1),
+                                          add ? 1.0f : 0.0f, c.data<float>(), n);
+  if (status != dnnl_success)
+    throw Error(Fault::resource, concat("linear: oneDNN's matrix product of ", a.shape(), " and ", b.shape(),
+                                        " failed with status ", static_cast<int>(status)));
+}
+
+}  // namespace
+
+void linear(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
+  if (bias)
+    for (int64_t row = 0; row < y.dim(0); ++row)
+      std::copy_n(bias.data<float>(), bias.count(), y.data<float>() + row * bias.count());
+  gemm('N', 'T', x, w, x.dim(1), y, bias.defined());
+}
+
+void linear_dgrad(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add) {
+  gemm('N', 'N', dy, w, dy.dim(1), dx, add);
+}
+
+void linear_wgrad(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add) {
+  gemm('T', 'N', dy, x, x.dim(0), dw, add);
+}
+
+}  // namespace cpu
+}  // namespace dtrain

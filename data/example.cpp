@@ -1,0 +1,311 @@
+#include "data/example.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data {
+namespace {
+
+enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
+
+// Bounds the table that a record of millions of empty features would make.
+constexpr size_t kMaxFeatures = size_t{1} << 16;
+
+constexpr uint32_t tag_of(uint32_t field, WireType type) { return field << 3 | type; }
+constexpr uint32_t kFirstLength = tag_of(1, kLength);
+
+[[noreturn]] void malformed(const std::string& problem) {
+  throw Error(Fault::data, "malformed tf.Example: " + problem);
+}
+
+// Walks the fields of one message.
+class Fields {
+ public:
+  explicit Fields(std::string_view message) : at_(message.data()), end_(at_ + message.size()) {}
+
+  // Goes to the next field; false at the end of the message.
+  bool next() {
+    if (at_ == end_) return false;
+    const uint64_t tag = read_varint();
+    if (tag > UINT32_MAX || tag < 8) malformed(concat("field tag ", tag));
+    tag_ = static_cast<uint32_t>(tag);
+    switch (tag_ & 7) {
+      case kVarint:
+        varint_ = read_varint();
+        break;
+      case kFixed64:
+        bytes_ = take(8);
+        break;
+      case kLength:
+        bytes_ = take(read_varint());
+        break;
+      case kFixed32:
+        bytes_ = take(4);
+        break;
+      default:
+        malformed(concat("wire type ", tag_ & 7, " in field ", tag_ >> 3));
+    }
+    return true;
+  }
+
+  uint32_t tag() const { return tag_; }
+  std::string_view bytes() const { return bytes_; }  // of a field that is not a varint
+  uint64_t varint() const { return varint_; }
+
+  bool at_end() const { return at_ == end_; }
+  // Little-endian groups of seven bits, at most 64 of them.
+  uint64_t read_varint() {
+    if (at_ != end_ && static_cast<int8_t>(*at_) >= 0) [[likely]]
+      return static_cast<uint8_t>(*at_++);
+    uint64_t value = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+      if (at_ == end_) malformed("a number runs past the end of its message");
+      const uint64_t byte = static_cast<uint8_t>(*at_++);
+      if (shift == 63 && byte > 1) malformed("a number of more than 64 bits");
+      value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) break;
+    }
+    return value;
+  }
+
+ private:
+  std::string_view take(uint64_t size) {
+    const auto left = static_cast<uint64_t>(end_ - at_);
+    if (size > left) malformed(concat("a field of ", size, " bytes in a message with ", left, " bytes left"));
+    const char* start = at_;
+    at_ += size;
+    return {start, size};
+  }
+
+  const char* at_;
+  const char* end_;
+  uint32_t tag_ = 0;
+  std::string_view bytes_;
+  uint64_t varint_ = 0;
+};
+
+// Calls visit(value) for each value of a list; throws where the list is malformed.
+template <class Visit>
+void each_bytes(std::string_view list, Visit visit) {
+  for (Fields fields(list); fields.next();)
+    if (fields.tag() == kFirstLength) visit(fields.bytes());
+}
+
+// visit(first, count): runs of floats as they lie there, not aligned.
+template <class Visit>
+void each_run_of_floats(std::string_view list, Visit visit) {
+  for (Fields fields(list); fields.next();) {
+    if (fields.tag() != kFirstLength && fields.tag() != tag_of(1, kFixed32)) continue;
+    if (fields.bytes().size() % 4) malformed(concat("packed floats of ", fields.bytes().size(), " bytes"));
+    visit(fields.bytes().data(), fields.bytes().size() / 4);
+  }
+}
+
+template <class Visit>
+void each_int64(std::string_view list, Visit visit) {
+  for (Fields fields(list); fields.next();) {
+    if (fields.tag() == tag_of(1, kVarint)) visit(static_cast<int64_t>(fields.varint()));
+    if (fields.tag() != kFirstLength) continue;
+    for (Fields packed(fields.bytes()); !packed.at_end();) visit(static_cast<int64_t>(packed.read_varint()));
+  }
+}
+
+uint64_t count_values(FeatureKind kind, std::string_view list) {
+  uint64_t count = 0;
+  if (kind == FeatureKind::bytes) each_bytes(list, [&](std::string_view) { ++count; });
+  if (kind == FeatureKind::float32) each_run_of_floats(list, [&](const char*, size_t run) { count += run; });
+  if (kind == FeatureKind::int64) each_int64(list, [&](int64_t) { ++count; });
+  return count;
+}
+
+// Well-formed as RFC 3629 has it: no over-long forms, no surrogates, nothing above U+10FFFF.
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<uint8_t>(text[i]);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || text.size() - i < length) return false;
+    for (size_t k = 1; k < length; ++k)
+      if ((static_cast<uint8_t>(text[i + k]) & 0xc0) != 0x80) return false;
+    const auto second = length > 1 ? static_cast<uint8_t>(text[i + 1]) : uint8_t{0};
+    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) || (lead == 0xf0 && second < 0x90) ||
+        (lead == 0xf4 && second > 0x8f))
+      return false;
+    i += length;
+  }
+  return true;
+}
+
+void parse_feature(std::string_view message, Example::Entry& entry) {
+  for (Fields fields(message); fields.next();) {
+    const uint32_t field = fields.tag() >> 3;
+    if ((fields.tag() & 7) != kLength || field < 1 || field > 3) continue;
+    if (entry.feature.kind != FeatureKind::unset) malformed("a feature with two value lists");
+    entry.feature = {static_cast<FeatureKind>(field), 0, fields.bytes()};
+  }
+}
+
+Example::Entry parse_entry(std::string_view message) {
+  Example::Entry entry;
+  for (Fields fields(message); fields.next();) {
+    if (fields.tag() == kFirstLength) entry.key = fields.bytes();
+    if (fields.tag() == tag_of(2, kLength)) parse_feature(fields.bytes(), entry);
+  }
+  if (!is_utf8(entry.key)) malformed("a feature name that is not UTF-8");
+  entry.feature.count = count_values(entry.feature.kind, entry.feature.list);
+  return entry;
+}
+
+void require_kind(FeatureKind found, FeatureKind expected) {
+  if (found != expected)
+    throw Error(Fault::data, concat("holds ", name_of(found), " values, expected ", name_of(expected)));
+}
+
+}  // namespace
+
+const char* name_of(FeatureKind kind) {
+  constexpr const char* kNames[] = {"unset", "bytes", "float", "int64"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+void Feature::read(std::vector<std::string_view>& values) const {
+  require_kind(kind, FeatureKind::bytes);
+  values.clear();
+  values.reserve(count);
+  each_bytes(list, [&](std::string_view value) { values.push_back(value); });
+}
+
+void Feature::read(std::vector<float>& values) const {
+  require_kind(kind, FeatureKind::float32);
+  values.resize(count);
+  float* out = values.data();
+  each_run_of_floats(list, [&](const char* first, size_t run) {
+    if (run) std::memcpy(out, first, 4 * run);
+    out += run;
+  });
+}
+
+void Feature::read(std::vector<int64_t>& values) const {
+  require_kind(kind, FeatureKind::int64);
+  values.clear();
+  values.reserve(count);
+  each_int64(list, [&](int64_t value) { values.push_back(value); });
+}
+
+void Example::parse(std::span<const std::byte> record) {
+  entries_.clear();
+  for (Fields fields({reinterpret_cast<const char*>(record.data()), record.size()}); fields.next();) {
+    if (fields.tag() == tag_of(2, kLength))
+      throw Error(Fault::data, "is a tf.SequenceExample (it has feature_lists), expected a tf.Example");
+    if (fields.tag() != kFirstLength) continue;
+    for (Fields features(fields.bytes()); features.next();) {
+      if (features.tag() != kFirstLength) continue;
+      if (entries_.size() == kMaxFeatures) malformed(concat("more than ", kMaxFeatures, " features"));
+      entries_.push_back(parse_entry(features.bytes()));
+    }
+  }
+}
+
+const Feature* Example::find(std::string_view key) const {
+  const auto found = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& e) { return e.key == key; });
+  return found == entries_.rend() ? nullptr : &found->feature;
+}
+
+const Feature& Example::single(std::string_view key, FeatureKind kind) const {
+  const Feature* feature = find(key);
+  const auto fail = [&](const std::string& problem) { throw Error(Fault::data, concat("feature ", key, problem)); };
+  if (!feature) fail(" is missing");
+  if (feature->kind == FeatureKind::unset) fail(" is there, but has no value list");
+  if (feature->kind != kind) fail(concat(" holds ", name_of(feature->kind), " values, expected ", name_of(kind)));
+  if (feature->count != 1) fail(concat(" holds ", feature->count, " values, expected 1"));
+  return *feature;
+}
+
+std::string_view Example::bytes(std::string_view key) const {
+  std::string_view found;
+  each_bytes(single(key, FeatureKind::bytes).list, [&](std::string_view value) { found = value; });
+  return found;
+}
+
+int64_t Example::int64(std::string_view key) const {
+  int64_t found = 0;
+  each_int64(single(key, FeatureKind::int64).list, [&](int64_t value) { found = value; });
+  return found;
+}
+
+void Example::floats(std::string_view key, std::vector<float>& values) const {
+  values.clear();
+  const Feature* feature = find(key);
+  if (!feature || feature->kind == FeatureKind::unset) return;
+  if (feature->kind != FeatureKind::float32)
+    throw Error(Fault::data, concat("feature ", key, " holds ", name_of(feature->kind), " values, expected float"));
+  feature->read(values);
+}
+
+namespace {
+
+size_t varint_bytes(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7; }
+
+void put_varint(std::string& out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
+  out.push_back(static_cast<char>(value));
+}
+
+// The start of a field of `size` bytes, which follow.
+void put_length(std::string& out, uint32_t field, size_t size) {
+  put_varint(out, tag_of(field, kLength));
+  put_varint(out, size);
+}
+
+// Bytes of a field of one of the messages above: all field numbers fit one byte.
+size_t field_bytes(size_t size) { return 1 + varint_bytes(size) + size; }
+
+}  // namespace
+
+void ExampleWriter::begin_feature(std::string_view key, FeatureKind kind, size_t list_bytes) {
+  const size_t feature = field_bytes(list_bytes);
+  put_length(features_, 1, field_bytes(key.size()) + field_bytes(feature));
+  put_length(features_, 1, key.size());
+  features_ += key;
+  put_length(features_, 2, feature);
+  put_length(features_, static_cast<uint32_t>(kind), list_bytes);
+}
+
+void ExampleWriter::bytes(std::string_view key, std::span<const std::string_view> values) {
+  size_t size = 0;
+  for (std::string_view value : values) size += field_bytes(value.size());
+  begin_feature(key, FeatureKind::bytes, size);
+  for (std::string_view value : values) {
+    put_length(features_, 1, value.size());
+    features_ += value;
+  }
+}
+
+void ExampleWriter::floats(std::string_view key, std::span<const float> values) {
+  const size_t size = values.size_bytes();
+  begin_feature(key, FeatureKind::float32, size ? field_bytes(size) : 0);
+  if (size == 0) return;
+  put_length(features_, 1, size);
+  features_.append(reinterpret_cast<const char*>(values.data()), size);
+}
+
+void ExampleWriter::int64s(std::string_view key, std::span<const int64_t> values) {
+  size_t size = 0;
+  for (int64_t value : values) size += varint_bytes(static_cast<uint64_t>(value));
+  begin_feature(key, FeatureKind::int64, size ? field_bytes(size) : 0);
+  if (size) put_length(features_, 1, size);
+  for (int64_t value : values) put_varint(features_, static_cast<uint64_t>(value));
+}
+
+std::string ExampleWriter::take() {
+  std::string record;
+  record.reserve(field_bytes(features_.size()));
+  put_length(record, 1, features_.size());
+  record += features_;
+  features_.clear();
+  return record;
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,143 @@
+#include "libdtrain/ops/loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/loss_math.h"
+
+namespace dtrain {
+
+Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels,
+                                     const SoftmaxCrossEntropyOptions& options) {
+  DT_CHECK(logits.shape().rank() == 2 && logits.value.dim(1) > 0,
+           "softmax_cross_entropy: expected logits [n, classes], found ", logits.shape());
+  const int64_t n = logits.value.dim(0);
+  DT_CHECK(labels.shape() == Shape{n} && labels.dtype() == DType::i32, "softmax_cross_entropy: expected labels [", n,
+           "] of type i32, found ", labels.shape(), " of type ", labels.dtype());
+  DT_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, "softmax_cross_entropy: label smoothing ",
+           options.label_smoothing, " is not in [0, 1)");
+  Context& context = tape.context();
+  Classification result{{}, context.empty({n}), context.empty({n}), context.empty({n})};
+  const Tensor probabilities = context.empty(logits.shape()), loss = context.empty({1});
+  DT_DISPATCH(context, softmax_cross_entropy, logits.value, labels, options, probabilities, result.rows,
+              result.in_top_1, result.in_top_5, loss);
+  result.loss = tape.record("softmax_cross_entropy", loss, {&logits},
+                            [x = logits.without_value(), probabilities, labels, options](Tape& t, const Tensor& dloss) {
+                              if (const auto target = t.grad_target(x))
+                                DT_DISPATCH(t.context(), softmax_cross_entropy_grad, dloss, probabilities, labels,
+                                            options, target->dx, target->add);
+                            });
+  return result;
+}
+
+Tensor softmax(Context& context, const Tensor& logits) {
+  DT_CHECK(logits.shape().rank() == 2 && logits.dim(1) > 0, "softmax: expected [n, classes], found ", logits.shape());
+  const Tensor y = context.empty(logits.shape());
+  DT_DISPATCH(context, softmax, logits, y);
+  return y;
+}
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kExpWeight = 16;  // exp costs about as much as this many loads, adds and stores
+
+// body(row) for each of the rows of `x`
+template <class Body>
+void for_each_row(const Tensor& x, Body&& body) {
+  parallel_ranges(
+      x.dim(0),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) body(row);
+      },
+      x.dim(1) * kExpWeight);
+}
+
+// y = softmax(z); returns log(sum(exp(z))).
+double softmax_row(const float* z, int64_t classes, float* y) {
+  const float largest = *std::max_element(z, z + classes);
+  double sum = 0;
+  for (int64_t c = 0; c < classes; ++c) sum += y[c] = std::exp(z[c] - largest);
+  const auto scale = static_cast<float>(1 / sum);
+  for (int64_t c = 0; c < classes; ++c) y[c] *= scale;
+  return largest + std::log(sum);
+}
+
+double cross_entropy_row(const float* z, int64_t classes, int64_t label, double log_sum, float smoothing) {
+  if (smoothing == 0) return log_sum - z[label];
+  double sum = 0;
+  for (int64_t c = 0; c < classes; ++c) sum += z[c];
+  return log_sum - (1.0 - smoothing) * z[label] - smoothing * sum / static_cast<double>(classes);
+}
+
+constexpr int64_t kUnranked = std::numeric_limits<int64_t>::max();
+
+int64_t rank_of(const float* z, int64_t classes, int64_t label) {
+  int64_t rank = 0;
+  for (int64_t c = 0; c < classes; ++c) rank += c != label && outranks(z[c], c, z[label], label);
+  return std::isnan(z[label]) ? kUnranked : rank;
+}
+
+void require_labels(const Tensor& labels, int64_t classes) {
+  const int32_t* label = labels.data<int32_t>();
+  for (int64_t row = 0; row < labels.count(); ++row)
+    DT_CHECK(label[row] < classes, "softmax_cross_entropy: label ", label[row], " in row ", row, ": the logits have ",
+             classes, " classes");
+}
+
+int64_t rows_that_count(const Tensor& labels) {
+  const auto all = labels.span<int32_t>();
+  return std::count_if(all.begin(), all.end(), [](int32_t label) { return label >= 0; });
+}
+
+}  // namespace
+
+void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels,
+                           const SoftmaxCrossEntropyOptions& options, const Tensor& probabilities, const Tensor& rows,
+                           const Tensor& in_top_1, const Tensor& in_top_5, const Tensor& loss) {
+  const int64_t classes = logits.dim(1);
+  require_labels(labels, classes);
+  for_each_row(logits, [&](int64_t row) {
+    const float* z = logits.data<float>() + row * classes;
+    const double log_sum = softmax_row(z, classes, probabilities.data<float>() + row * classes);
+    const int64_t label = labels.data<int32_t>()[row];
+    const bool counts = label >= 0;
+    const int64_t rank = counts ? rank_of(z, classes, label) : kUnranked;
+    rows.data<float>()[row] =
+        counts ? static_cast<float>(cross_entropy_row(z, classes, label, log_sum, options.label_smoothing)) : 0.0f;
+    in_top_1.data<float>()[row] = rank < 1 ? 1.0f : 0.0f;
+    in_top_5.data<float>()[row] = rank < 5 ? 1.0f : 0.0f;
+  });
+  double sum = 0;
+  for (float row : rows.span<float>()) sum += row;
+  *loss.data<float>() = static_cast<float>(sum / static_cast<double>(std::max<int64_t>(rows_that_count(labels), 1)));
+}
+
+void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& labels,
+                                const SoftmaxCrossEntropyOptions& options, const Tensor& dlogits, bool add) {
+  const int64_t classes = probabilities.dim(1);
+  const float factor = *dloss.data<float>() / static_cast<float>(std::max<int64_t>(rows_that_count(labels), 1));
+  for_each_row(probabilities, [&](int64_t row) {
+    const float* p = probabilities.data<float>() + row * classes;
+    float* dz = dlogits.data<float>() + row * classes;
+    const int64_t label = labels.data<int32_t>()[row];
+    for (int64_t c = 0; c < classes; ++c) {
+      const float d =
+          label < 0 ? 0.0f : factor * (p[c] - smoothed_target(c == label, classes, options.label_smoothing));
+      dz[c] = add ? dz[c] + d : d;
+    }
+  });
+}
+
+void softmax(Context&, const Tensor& logits, const Tensor& y) {
+  const int64_t classes = logits.dim(1);
+  for_each_row(logits, [&](int64_t row) {
+    softmax_row(logits.data<float>() + row * classes, classes, y.data<float>() + row * classes);
+  });
+}
+
+}  // namespace cpu
+}  // namespace dtrain

@@ -1,0 +1,147 @@
+// Softmax cross-entropy against its definition in double precision.
+#include "libdtrain/ops/loss.h"
+
+#include <cmath>
+
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Vars = std::vector<Var>;
+using Arrays = std::vector<Array>;
+using Labels = std::vector<int32_t>;
+using Values = std::vector<double>;
+
+// -sum over classes of target * log(softmax), per row; 0 for a masked one.
+Values naive_rows(const Array& logits, const Labels& labels, double smoothing) {
+  const int64_t classes = logits.dim(1);
+  Values rows;
+  for (int64_t n = 0; n < logits.dim(0); ++n) {
+    const int32_t label = labels[static_cast<size_t>(n)];
+    double sum = 0, loss = 0;
+    for (int64_t c = 0; c < classes; ++c) sum += std::exp(logits[n * classes + c]);
+    for (int64_t c = 0; c < classes; ++c) {
+      const double target = (c == label ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes);
+      loss -= target * (logits[n * classes + c] - std::log(sum));
+    }
+    rows.push_back(label < 0 ? 0 : loss);
+  }
+  return rows;
+}
+
+Array naive_loss(const Array& logits, const Labels& labels, double smoothing) {
+  double sum = 0, count = 0;
+  for (double row : naive_rows(logits, labels, smoothing)) sum += row;
+  for (int32_t label : labels) count += label >= 0;
+  return Array({1}, sum / count);
+}
+
+Tensor upload(Context& context, const Labels& labels) {
+  return to_device(context, {static_cast<int64_t>(labels.size())}, labels);
+}
+
+OpCase loss_case(const Labels& labels, int64_t classes, float smoothing) {
+  const Shape shape{static_cast<int64_t>(labels.size()), classes};
+  return {.name = concat("softmax_cross_entropy ", shape, ", smoothing ", smoothing),
+          .inputs = {random_array(shape, 1, -3, 3)},
+          .op =
+              [=](Tape& t, const Vars& v) {
+                return softmax_cross_entropy(t, v[0], upload(t.context(), labels), {.label_smoothing = smoothing}).loss;
+              },
+          .reference = [=](const Arrays& a) { return naive_loss(a[0], labels, static_cast<double>(smoothing)); }};
+}
+
+TEST(Loss, value_and_gradient) {
+  Labels many;
+  for (int32_t i = 0; i < 40; ++i) many.push_back(i % 7 == 6 ? -1 : i * 31 % 100);
+  check_op({loss_case({1}, 2, 0), loss_case({0, 2, 1}, 3, 0), loss_case({0, 2, 1}, 3, 0.1f),
+            loss_case({4, -1, 0, -1, 3}, 5, 0.2f), loss_case(many, 100, 0), loss_case(many, 100, 0.1f)});
+}
+
+TEST(Loss, rows_and_ranks) {
+  for (const auto& context : devices()) {
+    const Array logits({5, 7}, {
+                                   1, 9, 2, 3, 4, 5, 6,  // label 1: first
+                                   1, 9, 2, 3, 4, 5, 6,  // label 3: rank 4, still in the first five
+                                   1, 9, 2, 3, 4, 5, 6,  // label 2: rank 5
+                                   8, 8, 8, 8, 8, 8, 8,  // label 0 of equals: the lower class first
+                                   1, 9, 2, 3, 4, 5, 6,  // masked
+                               });
+    const Labels labels{1, 3, 2, 0, -1};
+    poison(*context);
+    Tape tape(*context);
+    const Classification result =
+        softmax_cross_entropy(tape, tape.constant(to_device(*context, logits)), upload(*context, labels));
+    EXPECT_EQ(to_host(*context, result.in_top_1).values, (Values{1, 0, 0, 1, 0}));
+    EXPECT_EQ(to_host(*context, result.in_top_5).values, (Values{1, 1, 0, 1, 0}));
+    expect_close(to_host(*context, result.rows), Array({5}, naive_rows(logits, labels, 0)), 1e-6, "rows");
+    Tape again(*context);
+    const Classification other =
+        softmax_cross_entropy(again, again.constant(to_device(*context, logits)), upload(*context, {1, 3, 2, 6, 5}));
+    EXPECT_EQ(to_host(*context, other.in_top_1).values, (Values{1, 0, 0, 0, 0}));
+    EXPECT_EQ(to_host(*context, other.in_top_5).values, (Values{1, 1, 0, 0, 1}));
+  }
+}
+
+TEST(Loss, with_fewer_than_five_classes_every_finite_label_is_in_the_first_five) {
+  for (const auto& context : devices()) {
+    Tape tape(*context);
+    const Tensor logits = to_device(*context, Array({2, 3}, {3, 2, 1, 1, 2, std::nan("")}));
+    const Classification result = softmax_cross_entropy(tape, tape.constant(logits), upload(*context, {2, 2}));
+    EXPECT_EQ(to_host(*context, result.in_top_5).values, (Values{1, 0}));
+    EXPECT_TRUE(std::isnan(to_host(*context, result.loss.value)[0]));
+  }
+}
+
+TEST(Loss, large_logits_neither_overflow_nor_vanish) {
+  for (const auto& context : devices()) {
+    Tape tape(*context);
+    const Var logits = tape.variable(to_device(*context, Array({2, 2}, {20000, 0, -20000, 0})));
+    const Classification result = softmax_cross_entropy(tape, logits, upload(*context, {0, 0}));
+    expect_close(to_host(*context, result.rows), Array({2}, {0, 20000}), 1e-6, "rows");
+    tape.backward(result.loss);
+    expect_close(to_host(*context, tape.grad(logits)), Array({2, 2}, {0, 0, -0.5, 0.5}), 1e-6, "gradient");
+  }
+}
+
+TEST(Loss, a_batch_that_is_all_masked_has_no_loss_and_no_gradient) {
+  for (const auto& context : devices()) {
+    Tape tape(*context);
+    const Var logits = tape.variable(to_device(*context, random_array({2, 3}, 1)));
+    const Classification result = softmax_cross_entropy(tape, logits, upload(*context, {-1, -1}));
+    tape.backward(result.loss);
+    EXPECT_EQ(to_host(*context, result.loss.value)[0], 0);
+    EXPECT_EQ(to_host(*context, tape.grad(logits)).values, Values(6, 0));
+  }
+}
+
+TEST(Loss, softmax) {
+  for (const auto& context : devices()) {
+    const Array logits = random_array({3, 11}, 1, -5, 5);
+    Array expected(logits.shape);
+    for (int64_t n = 0; n < 3; ++n) {
+      double sum = 0;
+      for (int64_t c = 0; c < 11; ++c) sum += std::exp(logits[n * 11 + c]);
+      for (int64_t c = 0; c < 11; ++c) expected[n * 11 + c] = std::exp(logits[n * 11 + c]) / sum;
+    }
+    expect_close(to_host(*context, softmax(*context, to_device(*context, logits))), expected, 1e-6, "softmax");
+  }
+}
+
+TEST(Loss, refuses_what_does_not_fit) {
+  const auto context = make_cpu_context();
+  Tape tape(*context);
+  const Var logits = tape.constant(context->zeros({2, 3}));
+  auto loss = [&](const Tensor& labels, float smoothing) {
+    return [&, labels, smoothing] { softmax_cross_entropy(tape, logits, labels, {.label_smoothing = smoothing}); };
+  };
+  expect_error(loss(upload(*context, {0, 3}), 0), Fault::config, "label 3 in row 1: the logits have 3 classes");
+  expect_error(loss(upload(*context, {0}), 0), Fault::config, "labels [2]");
+  expect_error(loss(context->zeros({2}), 0), Fault::config, "of type f32");
+  expect_error(loss(upload(*context, {0, 1}), 1), Fault::config, "smoothing 1");
+  expect_error([&] { softmax(*context, context->zeros({3})); }, Fault::config, "[3]");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# From a clean clone to a trained and evaluated ResNet. Arguments go to cmake, e.g. -DDTRAIN_CUDA=ON.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+step() { echo; echo "== $* =="; }
+
+step "1/5 Debian packages"
+scripts/setup.sh build
+
+step "2/5 Build: preset release, into build/"
+# CPU only, unless there is a GPU to run on or the caller asks for one.
+gpu=()
+nvidia-smi -L 2>/dev/null | grep -q GPU && gpu=(-DDTRAIN_CUDA=AUTO)
+cmake --preset release "${gpu[@]}" "$@" | grep -- '^-- \(dtrain\|  \)'
+cmake --build --preset release --target programs
+
+data=build/quickstart/data
+run=build/quickstart/train
+step "3/5 Data: pictures of 10 kinds of shapes, as TFRecords in ImageNet's schema, in $data"
+if [ -e "$data" ]; then
+  echo "There already."
+else
+  rm -rf "$data.part"
+  build/bin/dtrain-data synthesize --output "$data.part" --classes 10 --image_size 64 --train 4000 --validation 500 \
+    --shards 4 --seed 1
+  mv "$data.part" "$data"
+fi
+build/bin/dtrain-data inspect "$data"/validation-*
+
+# Labels are 1 to 10: class 0 is the background, as in ImageNet's schema.
+model=(build/bin/dtrain-cnn-benchmarks --device=cpu --data_format=NHWC --model=resnet18 --image_size=64
+  --num_classes=11 --data_dir="$data" --data_name=imagenet --train_dir="$run")
+train=("${model[@]}" --batch_size=32 --num_epochs=5 --num_warmup_batches=0 --optimizer=momentum --weight_decay=1e-4
+  --piecewise_learning_rate_schedule="0.05;4;0.005" --num_learning_rate_warmup_epochs=0.2 --save_model_steps=100)
+
+step "4/5 Training: ResNet-18, 5 epochs; killed after its first checkpoint, then started again"
+rm -rf "$run"
+echo "${train[*]}"
+"${train[@]}" &
+training=$!
+trap 'kill $training 2>/dev/null || true' EXIT
+until [ -n "$(ls "$run"/checkpoints/step-*/MANIFEST.json 2>/dev/null)" ]; do
+  kill -0 $training 2>/dev/null || { wait $training; break; }
+  sleep 0.5
+done
+kill -KILL $training 2>/dev/null || true
+wait $training 2>/dev/null || true
+trap - EXIT
+echo "-- killed; the same command again, which goes on from the checkpoint --"
+"${train[@]}"
+
+step "5/5 Evaluation"
+"${model[@]}" --eval --batch_size=50 --num_eval_epochs=1 | tee build/quickstart/evaluation.log
+awk '/^Accuracy @ 1 = / { found = 1; good = $5 >= 0.95 } END { exit !(found && good) }' build/quickstart/evaluation.log ||
+  { echo "Top-1 on the validation set is below 0.95: something is wrong with this build."; exit 1; }
+
+cat <<'END'
+
+That worked: the library, the loader, checkpoints and evaluation do their jobs on this machine. Next, on ImageNet:
+  build/bin/dtrain-data imagenet --input ILSVRC2012 --labels synsets.txt --output imagenet --shards 1024
+  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --optimizer=momentum --weight_decay=1e-4 \
+    --num_epochs=90 --train_dir=run
+  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --train_dir=run --eval
+and scripts/test.sh runs the tests.
+END

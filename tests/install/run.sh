@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# run.sh BUILD_DIR COMPILER: installs the built tree to a prefix of its own, then builds and runs the project in
+# consumer/ against it from outside the tree, by find_package and by pkg-config. What is installed must not need what
+# was built: the prefix is moved before it is used.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1
+export CXX=$2
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+
+cmake --install "$build" --prefix "$place/installed" >/dev/null
+mv "$place/installed" "$place/prefix"
+cp -r "$here/consumer" "$place/consumer"
+cd "$place/consumer"
+
+echo "By find_package:"
+cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$place/prefix" >/dev/null
+cmake --build build >/dev/null
+build/consumer
+
+echo "By pkg-config:"
+PKG_CONFIG_PATH=$(dirname "$(find "$place/prefix" -name dtrain.pc)")
+export PKG_CONFIG_PATH
+for linking in "" --static; do
+  "$CXX" -O2 -Wall -Werror main.cpp $(pkg-config $linking --cflags --libs dtrain) -o "with$linking"
+  "./with$linking"
+done
+
+for program in "$place"/prefix/bin/*; do
+  [ -e "$program" ] || continue
+  echo "Installed program: $("$program" --version)"
+done

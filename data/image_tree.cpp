@@ -1,0 +1,148 @@
+#include "data/image_tree.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "data/image.h"
+#include "data/jpeg.h"
+#include "data/png.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) throw Error(Fault::data, path + ": cannot be read");
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(bytes.data()), size);
+  if (!file) throw Error(Fault::data, path + ": cannot be read to its end");
+  return bytes;
+}
+
+std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error) throw Error(Fault::data, folder + ": " + error.message());
+  std::vector<fs::path> paths;
+  for (const auto& entry : entries)
+    if (entry.is_directory() == folders && !entry.path().filename().string().starts_with('.'))
+      paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// Whether any consumer of ImageNet records decodes it: an RGB or grey JPEG.
+bool is_plain(const ImageInfo& info) { return info.format == ImageFormat::jpeg && info.components != 4; }
+
+std::string record_of(const TreeImage& image, bool mend) try {
+  std::vector<std::byte> encoded = read_file(image.path);
+  ImageDecoder decoder;
+  const ImageInfo info = decoder.open(encoded);
+  const ImageView pixels = decoder.decode();
+  std::string format = info.format == ImageFormat::png ? "PNG" : "JPEG";
+  if (mend && !is_plain(info)) {
+    encoded = encode_jpeg(pixels, {.quality = 100, .sampling = Sampling::s444});
+    format = "JPEG";
+  }
+  return image_example({.encoded = encoded,
+                        .format = format,
+                        .width = info.width,
+                        .height = info.height,
+                        .label = image.label,
+                        .synset = image.synset,
+                        .text = "",
+                        .filename = image.filename});
+} catch (const Error& error) {
+  throw Error(error.fault(), image.path + ": " + error.what());
+}
+
+}  // namespace
+
+std::vector<std::string> class_folders(const std::string& root) {
+  std::vector<std::string> names;
+  for (const fs::path& path : sorted_entries(root, true)) names.push_back(path.filename().string());
+  return names;
+}
+
+std::vector<TreeImage> list_image_tree(const std::string& root, const std::vector<std::string>& classes,
+                                       int64_t first_label, bool partial) {
+  std::map<std::string, int64_t> labels;
+  for (const std::string& name : classes) {
+    const bool added = labels.emplace(name, first_label + static_cast<int64_t>(labels.size())).second;
+    if (!added) throw Error(Fault::data, concat("class ", name, " is listed twice"));
+  }
+  std::vector<TreeImage> images;
+  size_t found = 0;
+  for (const fs::path& folder : sorted_entries(root, true)) {
+    const std::string synset = folder.filename().string();
+    const auto label = labels.find(synset);
+    if (label == labels.end())
+      throw Error(Fault::data,
+                  concat(folder.string(), ": not one of the ", classes.size(), " classes that are listed"));
+    ++found;
+    for (const fs::path& path : sorted_entries(folder.string(), false))
+      images.push_back({path.string(), path.filename().string(), label->second, synset});
+  }
+  if (!partial && found < classes.size())
+    throw Error(Fault::data, concat(root, ": holds ", found, " of the ", classes.size(), " classes that are listed"));
+  if (images.empty()) throw Error(Fault::data, concat(root, ": no images; expected ", root, "/<class>/<image>"));
+  return images;
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(Fault::data, path + ": cannot be read");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string tree_record(const TreeImage& image) { return record_of(image, true); }
+std::string verbatim_record(const TreeImage& image) { return record_of(image, false); }
+
+CifarBatch read_cifar_batches(const std::vector<std::string>& paths) {
+  CifarBatch all;
+  for (const std::string& path : paths) {
+    const std::vector<std::byte> bytes = read_file(path);
+    if (bytes.empty() || bytes.size() % CifarBatch::kRecord != 0)
+      throw Error(Fault::data, concat(path, ": ", bytes.size(), " bytes, expected a multiple of ", CifarBatch::kRecord,
+                                      ": not a binary batch of CIFAR-10"));
+    const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
+    all.bytes.insert(all.bytes.end(), begin, begin + bytes.size());
+  }
+  return all;
+}
+
+std::string cifar_record(const CifarBatch& batch, uint64_t i, const std::vector<std::string>& classes,
+                         int64_t first_label) {
+  constexpr int kSide = 32;
+  constexpr size_t kPlane = size_t{kSide} * kSide;
+  const uint8_t* from = batch.bytes.data() + i * CifarBatch::kRecord;
+  if (*from >= classes.size())
+    throw Error(Fault::data,
+                concat("CIFAR-10 image ", i, ": label ", int{*from}, ", expected 0 to ", classes.size() - 1));
+  Image image(kSide, kSide);
+  for (size_t pixel = 0; pixel < kPlane; ++pixel)
+    for (size_t c = 0; c < 3; ++c) image.pixels[3 * pixel + c] = from[1 + c * kPlane + pixel];
+  const std::vector<std::byte> encoded = encode_png(image.view());
+  return image_example({.encoded = encoded,
+                        .format = "PNG",
+                        .width = kSide,
+                        .height = kSide,
+                        .label = first_label + *from,
+                        .synset = classes[*from],
+                        .text = classes[*from],
+                        .filename = concat(i, ".png")});
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,47 @@
+// Raw image collections: a folder per class, or CIFAR's binary batches, as lists of labelled images.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/shards.h"
+
+namespace dtrain::data {
+
+struct TreeImage {
+  std::string path, filename;
+  int64_t label = 0;
+  std::string synset;  // the class folder's name
+};
+
+// The images of <root>/<class>/*, ordered by class and name. `classes[i]` has the label first_label + i. Throws
+// Error(Fault::data) naming a folder that is not among the classes, a class without a folder (unless `partial`), and a
+// root that is not there.
+std::vector<TreeImage> list_image_tree(const std::string& root, const std::vector<std::string>& classes,
+                                       int64_t first_label, bool partial);
+
+// Names of the folders in `root`, sorted.
+std::vector<std::string> class_folders(const std::string& root);
+
+// Lines of a text file without their ends; empty ones are left out. Throws Error(Fault::data).
+std::vector<std::string> read_lines(const std::string& path);
+
+// The file as a record. What a TFRecord consumer may not read is written anew as a JPEG of quality 100: PNG, CMYK and
+// YCCK. Everything else keeps its bytes. Throws Error(Fault::data) naming the file where it does not decode.
+std::string tree_record(const TreeImage& image);
+// The same without the mending: PNG stays PNG.
+std::string verbatim_record(const TreeImage& image);
+
+// CIFAR-10's binary batches: 32x32 RGB.
+struct CifarBatch {
+  std::vector<uint8_t> bytes;  // per image: the label, 1024 red, 1024 green, 1024 blue
+  uint64_t count() const { return bytes.size() / kRecord; }
+  static constexpr uint64_t kRecord = 1 + 3 * 1024;
+};
+CifarBatch read_cifar_batches(const std::vector<std::string>& paths);
+// Image `i` as a record that holds a PNG: nothing is lost.
+std::string cifar_record(const CifarBatch& batch, uint64_t i, const std::vector<std::string>& classes,
+                         int64_t first_label);
+
+}  // namespace dtrain::data

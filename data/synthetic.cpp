@@ -1,0 +1,109 @@
+#include "data/synthetic.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/core/rng.h"
+
+namespace dtrain::data {
+namespace {
+
+constexpr float kPi = 3.14159265f;
+constexpr std::array<const char*, kDrawnKinds> kNames = {
+    "disc",   "square", "triangle", "cross", "ring", "horizontal stripes", "vertical stripes", "diagonal stripes",
+    "checks", "dots"};
+
+// Positive inside the figure, about the distance to its edge; (u, v) are its own coordinates, the figure lies in [-1,
+// 1].
+float figure(int kind, float u, float v, float frequency) {
+  const float radius = std::hypot(u, v), au = std::abs(u), av = std::abs(v);
+  switch (kind) {
+    case 0:
+      return 0.9f - radius;
+    case 1:
+      return 0.8f - std::max(au, av);
+    case 2:
+      return std::min(0.7f - v, 0.45f * (v + 0.9f) - 0.9f * au);
+    case 3:
+      return std::max(std::min(0.25f - au, 0.9f - av), std::min(0.25f - av, 0.9f - au));
+    case 4:
+      return 0.2f - std::abs(radius - 0.7f);
+    case 5:
+      return std::sin(frequency * v);
+    case 6:
+      return std::sin(frequency * u);
+    case 7:
+      return std::sin(0.7071f * frequency * (u + v));
+    case 8:
+      return std::sin(frequency * u) * std::sin(frequency * v) * 2;
+    default:
+      return std::cos(frequency * u) + std::cos(frequency * v) - 0.9f;
+  }
+}
+
+using Colour = std::array<float, 3>;
+
+// Full hue circle; `value` and `saturation` in [0, 1].
+Colour colour_of(float hue, float saturation, float value) {
+  Colour colour;
+  for (size_t i = 0; i < 3; ++i) {
+    const float phase = std::fmod(hue * 6 + static_cast<float>(std::array{5, 3, 1}[i]), 6.0f);
+    colour[i] = 255 * value * (1 - saturation * std::clamp(std::min(phase, 4 - phase), 0.0f, 1.0f));
+  }
+  return colour;
+}
+
+}  // namespace
+
+std::string drawn_class_name(int drawn_class, int classes) {
+  const std::string name = kNames[static_cast<size_t>(drawn_class % kDrawnKinds)];
+  return classes <= kDrawnKinds ? name : concat("colour ", drawn_class / kDrawnKinds, " ", name);
+}
+
+Image draw_image(int drawn_class, int classes, int size, uint64_t seed, uint64_t index) {
+  DT_CHECK(classes >= 2 && classes <= kMaxDrawnClasses, "drawn images have 2 to ", kMaxDrawnClasses, " classes, not ",
+           classes);
+  DT_CHECK(drawn_class >= 0 && drawn_class < classes, "drawn class ", drawn_class, " of ", classes);
+  DT_CHECK(size >= 8 && size <= 4096, "drawn images are 8 to 4096 pixels wide, not ", size);
+  RandomStream random(seed, index);
+  const int kind = drawn_class % kDrawnKinds, colours = (classes + kDrawnKinds - 1) / kDrawnKinds;
+  const bool texture = kind >= 5;
+  // With several colours the hue tells the class, so it keeps to the middle half of its share of the circle.
+  const float share = random.uniform(0.25f, 0.75f);
+  const float hue = colours == 1
+                        ? random.uniform()
+                        : (static_cast<float>(drawn_class / kDrawnKinds) + share) / static_cast<float>(colours);
+  const bool dark_ground = random.uniform() < 0.5f;
+  const Colour ink =
+      colour_of(hue, random.uniform(0.5f, 1), dark_ground ? random.uniform(0.7f, 1) : random.uniform(0.35f, 0.6f));
+  const Colour ground = colour_of(random.uniform(), random.uniform(0, 0.4f),
+                                  dark_ground ? random.uniform(0.05f, 0.3f) : random.uniform(0.8f, 1));
+  const float radius = texture ? 1 : random.uniform(0.35f, 0.75f);
+  const float reach = 0.9f - radius;
+  const float x0 = texture ? random.uniform(-1, 1) : random.uniform(-1, 1) * reach;
+  const float y0 = texture ? random.uniform(-1, 1) : random.uniform(-1, 1) * reach;
+  const float angle = random.uniform(-0.2f, 0.2f), frequency = kPi * random.uniform(3, 6);
+  const float noise = random.uniform(4, 24), slope_x = random.uniform(-20, 20), slope_y = random.uniform(-20, 20);
+  const float edge = static_cast<float>(size) * radius / 2;  // pixels per unit of the figure
+
+  Image image(size, size);
+  for (int y = 0; y < size; ++y)
+    for (int x = 0; x < size; ++x) {
+      const float px = (2 * static_cast<float>(x) + 1) / static_cast<float>(size) - 1;
+      const float py = (2 * static_cast<float>(y) + 1) / static_cast<float>(size) - 1;
+      const float dx = (px - x0) / radius, dy = (py - y0) / radius;
+      const float u = std::cos(angle) * dx + std::sin(angle) * dy, v = std::cos(angle) * dy - std::sin(angle) * dx;
+      const float cover = std::clamp(figure(kind, u, v, frequency) * edge + 0.5f, 0.0f, 1.0f);
+      for (size_t c = 0; c < 3; ++c) {
+        const float value = ground[c] + cover * (ink[c] - ground[c]) + slope_x * px + slope_y * py +
+                            noise * (random.uniform() + random.uniform() - 1);
+        image.pixels[3 * (static_cast<size_t>(y) * static_cast<size_t>(size) + static_cast<size_t>(x)) + c] =
+            static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));
+      }
+    }
+  return image;
+}
+
+}  // namespace dtrain::data

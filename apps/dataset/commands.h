@@ -1,0 +1,18 @@
+// dtrain-data's commands. Each takes its own argv, with "dtrain-data <command>" as the first entry, and returns the
+// exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtrain::dataset {
+
+using Arguments = std::vector<std::string>;
+
+int imagenet(const Arguments& argv);
+int synthesize(const Arguments& argv);
+int cifar10(const Arguments& argv);
+int inspect(const Arguments& argv);
+int verify(const Arguments& argv);
+
+}  // namespace dtrain::dataset

@@ -1,10 +1,12 @@
-// Even shares of a range of elements for the OpenMP threads of the CPU arms.
+// How the OpenMP threads of the CPU arms share work, and the scratch memory that they use.
 #pragma once
 
 #include <omp.h>
 
 #include <algorithm>
 #include <cstdint>
+
+#include "libdtrain/core/context.h"
 
 namespace dtrain::cpu {
 
@@ -21,5 +23,26 @@ void parallel_ranges(int64_t count, Body&& body, int64_t weight = 1) {
 #pragma omp parallel for num_threads(static_cast <int>(threads)) schedule(static)
   for (int64_t t = 0; t < threads; ++t) body(count * t / threads, count * (t + 1) / threads);
 }
+
+// For sums over elements: body(part, begin, end) for exactly context.threads() parts that tile [0, count), however many
+// threads run, so that partial sums merged in the order of the parts are bit-equal at an equal thread count.
+template <class Body>
+void parallel_parts(const Context& context, int64_t count, const Body& body) {
+  const int parts = context.threads();
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+  for (int part = 0; part < parts; ++part) body(part, count * part / parts, count * (part + 1) / parts);
+}
+
+// Uninitialised memory of the context's pool, for the length of a call.
+template <class T>
+class Scratch {
+ public:
+  Scratch(const Context& context, int64_t count)
+      : bytes_(context.empty({count * static_cast<int64_t>(sizeof(T))}, DType::u8)) {}
+  T* data() const { return static_cast<T*>(bytes_.raw()); }
+
+ private:
+  Tensor bytes_;
+};
 
 }  // namespace dtrain::cpu

@@ -1,0 +1,168 @@
+#include "libdtrain/cpu/direct_conv.h"
+
+#include "libdtrain/cpu/onednn.h"
+#include "libdtrain/cpu/onednn_run.h"
+#include "libdtrain/cpu/parallel.h"
+
+namespace dtrain::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using dnnl::prop_kind;
+using Tag = memory::format_tag;
+
+enum class Pass : int64_t { forward, dgrad, wgrad };
+
+struct Key {
+  ConvShape shape;
+  Pass pass;
+  int64_t variant;  // forward: with bias; gradients: added
+};
+
+// One pass of one shape. The library chooses how it wants the filters, `repack` goes between that and KRSC.
+struct Plan {
+  OnednnPrimitive conv, repack, add;  // `add` to dx, where the data gradient is added
+  memory::desc x, y, bias, plain, packed;
+  bool repacks() const { return plain != packed; }
+};
+
+struct Geometry {
+  memory::dims strides, dilations, pad_low, pad_high;
+  memory::desc x, y, bias, plain, any;  // filters: KRSC, and as the library likes
+};
+
+Geometry geometry_of(const ConvShape& o) {
+  const memory::data_type f32 = memory::data_type::f32;
+  Geometry g;
+  g.strides = {o.stride_h, o.stride_w};
+  g.dilations = {o.dilation_h - 1, o.dilation_w - 1};
+  g.pad_low = {o.pad_top, o.pad_left};
+  g.pad_high = {o.pad_bottom, o.pad_right};
+  g.x = memory::desc({o.n, o.c, o.h, o.w}, f32, Tag::nhwc);
+  g.y = memory::desc({o.n, o.k, o.p, o.q}, f32, Tag::nhwc);
+  g.bias = memory::desc({o.k}, f32, Tag::a);
+  const bool grouped = o.groups > 1;
+  const memory::dims filters =
+      grouped ? memory::dims{o.groups, o.k / o.groups, o.c / o.groups, o.r, o.s} : memory::dims{o.k, o.c, o.r, o.s};
+  g.plain = memory::desc(filters, f32, grouped ? Tag::gohwi : Tag::ohwi);
+  g.any = memory::desc(filters, f32, Tag::any);
+  return g;
+}
+
+dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, bool bias, const dnnl::engine& engine) {
+  using Forward = dnnl::convolution_forward;
+  const auto kind = prop_kind::forward_training;
+  const auto direct = algorithm::convolution_direct;
+  const Forward::desc desc =
+      bias ? Forward::desc(kind, direct, g.x, g.any, g.bias, g.y, g.strides, g.dilations, g.pad_low, g.pad_high)
+           : Forward::desc(kind, direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high);
+  return {desc, pooled_scratchpad(), engine};
+}
+
+OnednnPrimitive reorder(const memory::desc& from, const memory::desc& to, bool add, const dnnl::engine& engine) {
+  dnnl::primitive_attr attributes = pooled_scratchpad();
+  if (add) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attributes.set_post_ops(sum);
+  }
+  return onednn_primitive<dnnl::reorder>({engine, from, engine, to, attributes});
+}
+
+Plan make_plan(const Key& key, const dnnl::engine& engine) {
+  const Geometry g = geometry_of(key.shape);
+  const auto direct = algorithm::convolution_direct;
+  Plan plan;
+  plan.x = g.x, plan.y = g.y, plan.bias = g.bias, plan.plain = g.plain;
+  switch (key.pass) {
+    case Pass::forward: {
+      const auto desc = forward_desc(g, key.variant, engine);
+      plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
+      plan.packed = desc.weights_desc();
+      break;
+    }
+    case Pass::dgrad: {
+      using Dgrad = dnnl::convolution_backward_data;
+      const Dgrad::primitive_desc desc({direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high},
+                                       pooled_scratchpad(), engine, forward_desc(g, false, engine));
+      plan.conv = onednn_primitive<Dgrad>(desc);
+      plan.packed = desc.weights_desc();
+      if (key.variant) plan.add = reorder(g.x, g.x, true, engine);
+      break;
+    }
+    case Pass::wgrad: {
+      using Wgrad = dnnl::convolution_backward_weights;
+      const Wgrad::primitive_desc desc({direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high},
+                                       pooled_scratchpad(), engine, forward_desc(g, false, engine));
+      plan.conv = onednn_primitive<Wgrad>(desc);
+      plan.packed = desc.diff_weights_desc();
+      plan.repack = reorder(plan.packed, plan.plain, key.variant, engine);
+      return plan;
+    }
+  }
+  if (plan.repacks()) plan.repack = reorder(plan.plain, plan.packed, false, engine);
+  return plan;
+}
+
+Plan& plan_of(Context& context, const ConvShape& shape, Pass pass, bool variant) {
+  const Key key{shape, pass, variant};
+  return context.primitives().get<Plan>(key, [&] {
+    return translate_onednn_errors(concat("convolution of ", Shape{shape.n, shape.h, shape.w, shape.c}, " to ",
+                                          Shape{shape.n, shape.p, shape.q, shape.k}),
+                                   [&] { return make_plan(key, onednn(context).engine); });
+  });
+}
+
+// The filters as the plan takes them: `w` itself, or repacked into memory that lives as long as this.
+class PackedFilters {
+ public:
+  PackedFilters(Context& context, const Plan& plan, const float* w)
+      : memory_(context, plan.repacks() ? static_cast<int64_t>(plan.packed.get_size()) : 0),
+        data_(plan.repacks() ? memory_.data() : static_cast<const void*>(w)) {
+    if (plan.repacks()) run(context, plan.repack, {{DNNL_ARG_FROM, plan.plain, w}, {DNNL_ARG_TO, plan.packed, data_}});
+  }
+  const void* data() const { return data_; }
+
+ private:
+  Scratch<char> memory_;
+  const void* data_;
+};
+
+}  // namespace
+
+void direct_conv(Context& context, const ConvShape& shape, const float* x, const float* w, const float* bias,
+                 float* y) {
+  const Plan& plan = plan_of(context, shape, Pass::forward, bias != nullptr);
+  const PackedFilters filters(context, plan, w);
+  const OnednnArgument source{DNNL_ARG_SRC, plan.x, x}, weights{DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
+      destination{DNNL_ARG_DST, plan.y, y};
+  if (bias)
+    run(context, plan.conv, {source, weights, {DNNL_ARG_BIAS, plan.bias, bias}, destination});
+  else
+    run(context, plan.conv, {source, weights, destination});
+}
+
+void direct_conv_dgrad(Context& context, const ConvShape& shape, const float* dy, const float* w, float* dx, bool add) {
+  const Plan& plan = plan_of(context, shape, Pass::dgrad, add);
+  const PackedFilters filters(context, plan, w);
+  const Scratch<char> fresh(context, add ? static_cast<int64_t>(plan.x.get_size()) : 0);
+  run(context, plan.conv,
+      {{DNNL_ARG_DIFF_DST, plan.y, dy},
+       {DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
+       {DNNL_ARG_DIFF_SRC, plan.x, add ? static_cast<const void*>(fresh.data()) : dx}});
+  if (add) run(context, plan.add, {{DNNL_ARG_FROM, plan.x, fresh.data()}, {DNNL_ARG_TO, plan.x, dx}});
+}
+
+void direct_conv_wgrad(Context& context, const ConvShape& shape, const float* x, const float* dy, float* dw, bool add) {
+  const Plan& plan = plan_of(context, shape, Pass::wgrad, add);
+  const bool direct = !add && !plan.repacks();
+  const Scratch<char> packed(context, direct ? 0 : static_cast<int64_t>(plan.packed.get_size()));
+  run(context, plan.conv,
+      {{DNNL_ARG_SRC, plan.x, x},
+       {DNNL_ARG_DIFF_DST, plan.y, dy},
+       {DNNL_ARG_DIFF_WEIGHTS, plan.packed, direct ? static_cast<const void*>(dw) : packed.data()}});
+  if (!direct) run(context, plan.repack, {{DNNL_ARG_FROM, plan.packed, packed.data()}, {DNNL_ARG_TO, plan.plain, dw}});
+}
+
+}  // namespace dtrain::cpu

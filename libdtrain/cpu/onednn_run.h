@@ -1,0 +1,55 @@
+// Running oneDNN's primitives on a Context: its engine and stream, scratch memory from the context's pool, its errors
+// as ours. For CPU arms only, like <dnnl.hpp>.
+#pragma once
+
+#include <dnnl.hpp>
+#include <unordered_map>
+
+#include "libdtrain/core/context.h"
+
+namespace dtrain::cpu {
+
+struct Onednn {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+};
+
+// The one of this context.
+Onednn& onednn(Context& context);
+
+// Attributes of a primitive that leaves the allocation of its scratch memory to `run`.
+dnnl::primitive_attr pooled_scratchpad();
+
+// A primitive and the scratch memory that it asks for.
+struct OnednnPrimitive {
+  dnnl::primitive primitive;
+  dnnl::memory::desc scratchpad;
+};
+
+template <class Primitive>
+OnednnPrimitive onednn_primitive(const typename Primitive::primitive_desc& desc) {
+  return {Primitive(desc), desc.scratchpad_desc()};
+}
+
+// A description and where the bytes are.
+struct OnednnArgument {
+  int name;  // DNNL_ARG_...
+  const dnnl::memory::desc& desc;
+  const void* data;  // written through where `name` is an output
+};
+
+// Runs to the end. Throws Error where oneDNN fails.
+void run(Context& context, const OnednnPrimitive& primitive, std::initializer_list<OnednnArgument> arguments);
+
+// Calls `create`, which makes primitives, and says what could not be made where oneDNN refuses.
+template <class Create>
+auto translate_onednn_errors(const std::string& what, Create&& create) {
+  try {
+    return create();
+  } catch (const dnnl::error& error) {
+    throw Error(error.status == dnnl_out_of_memory ? Fault::resource : Fault::config,
+                concat("oneDNN: ", what, ": ", error.message));
+  }
+}
+
+}  // namespace dtrain::cpu

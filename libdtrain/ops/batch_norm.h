@@ -21,7 +21,7 @@ struct BatchNormState {
   Tensor running_mean, running_var;  // [c], updated in place by training
 };
 
-// What conv_bn_act puts after the normalisation; batch_norm alone uses neither.
+// What follows the normalisation.
 enum class Activation { none, relu };
 
 // y = act(bn(x) + residual). x [n,h,w,c]; gamma, beta [c]; `residual` null or of x's shape.
@@ -29,23 +29,31 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
                const BatchNormOptions& options = {}, Activation activation = Activation::none,
                const Var* residual = nullptr);
 
-namespace cpu {
-// Statistics of x: mean[c] and inv_std[c] = 1 / sqrt(var + eps); running ones are updated.
-void batch_norm_statistics(Context&, const Tensor& x, const BatchNormState&, const BatchNormOptions&,
-                           const Tensor& mean, const Tensor& inv_std);
-// y = act(gamma * (x - mean) * inv_std + beta + residual); residual may be undefined.
-void batch_norm_apply(Context&, const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
-                      const Tensor& beta, const Tensor& residual, Activation, const Tensor& y);
-// Backward of both. `y` is read where the activation is relu (y > 0 is its mask). dx, dgamma, dbeta, dresidual may be
-// undefined where not wanted; `constant_statistics` for eval and frozen. dgamma and dbeta are stored or added (`add`);
-// dx is stored or added (`add_dx`); dresidual, the gradient behind the activation, is stored.
+// What the forward pass leaves for the backward. Undefined where it is not needed: x where the statistics are constant
+// and neither gamma nor beta wants a gradient; y where its sign, the mask of relu, follows from x.
+struct BatchNormSaved {
+  Tensor x, y, mean, inv_std, gamma, beta;
+  Activation activation = Activation::none;
+  bool constant_statistics = false;
+};
+// Each may be undefined where not wanted. dx, dgamma, dbeta are stored or added; dresidual, the gradient behind the
+// activation, is stored. Either dx or dresidual may be dy itself; dx is then stored.
 struct BatchNormGrads {
   Tensor dx, dgamma, dbeta, dresidual;
   bool add_dx = false, add_dgamma = false, add_dbeta = false;
 };
-void batch_norm_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& mean,
-                     const Tensor& inv_std, const Tensor& gamma, Activation, bool constant_statistics,
-                     const BatchNormGrads&);
+
+namespace cpu {
+// Statistics of x: mean[c] and inv_std[c] = 1 / sqrt(var + eps); running ones are updated.
+void batch_norm_statistics(Context&, const Tensor& x, const BatchNormState&, const BatchNormOptions&,
+                           const Tensor& mean, const Tensor& inv_std);
+// inv_std[c] = 1 / sqrt(var + eps)
+void inverse_std(Context&, const Tensor& var, float epsilon, const Tensor& inv_std);
+// y = act(gamma * (x - mean) * inv_std + beta + residual); residual may be undefined. y may be x.
+void batch_norm_apply(Context&, const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                      const Tensor& beta, const Tensor& residual, Activation, const Tensor& y);
+
+void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
 }  // namespace cpu
 
 }  // namespace dtrain

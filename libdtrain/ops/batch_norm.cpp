@@ -1,0 +1,324 @@
+#include "libdtrain/ops/batch_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/batch_norm_math.h"
+
+namespace dtrain {
+namespace {
+
+void check_shapes(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state, const Var* residual) {
+  DT_CHECK(x.shape().rank() == 4 && x.value.count() > 0, "batch_norm: images ", x.shape(),
+           ", expected [n, h, w, c] with elements");
+  const Shape channels{x.shape()[3]};
+  DT_CHECK(gamma.shape() == channels && beta.shape() == channels, "batch_norm: gamma ", gamma.shape(), " and beta ",
+           beta.shape(), ", expected ", channels);
+  DT_CHECK(state.running_mean.shape() == channels && state.running_var.shape() == channels,
+           "batch_norm: running statistics ", state.running_mean.shape(), " and ", state.running_var.shape(),
+           ", expected ", channels);
+  DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
+           x.shape());
+}
+
+// The closure. Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less
+// alive.
+void backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta, const Var& residual,
+              const BatchNormSaved& saved) {
+  Context& context = tape.context();
+  BatchNormGrads grads;
+  const bool gated = saved.activation == Activation::relu;
+  if (residual.needs_grad() && gated) grads.dresidual = dy.unique() ? dy : context.empty(dy.shape());
+  const bool in_place = x.needs_grad() && !residual.needs_grad() && dy.unique();
+  if (in_place) {
+    grads.dx = dy;
+  } else if (auto target = tape.grad_target(x)) {
+    grads.dx = target->dx;
+    grads.add_dx = target->add;
+  }
+  if (auto target = tape.grad_target(gamma)) {
+    grads.dgamma = target->dx;
+    grads.add_dgamma = target->add;
+  }
+  if (auto target = tape.grad_target(beta)) {
+    grads.dbeta = target->dx;
+    grads.add_dbeta = target->add;
+  }
+  DT_DISPATCH(context, batch_norm_grad, dy, saved, grads);
+  if (in_place) tape.pass_grad(x, dy);
+  tape.pass_grad(residual, gated ? grads.dresidual : dy);
+}
+
+}  // namespace
+
+Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
+               const BatchNormOptions& options, Activation activation, const Var* residual) {
+  check_shapes(x, gamma, beta, state, residual);
+  Context& context = tape.context();
+  const bool constant = !tape.training() || options.frozen;
+  const Tensor mean = constant ? state.running_mean : context.empty(gamma.shape());
+  const Tensor inv_std = context.empty(gamma.shape());
+  if (constant)
+    DT_DISPATCH(context, inverse_std, state.running_var, options.epsilon, inv_std);
+  else
+    DT_DISPATCH(context, batch_norm_statistics, x.value, state, options, mean, inv_std);
+  const Tensor y = context.empty(x.shape());
+  DT_DISPATCH(context, batch_norm_apply, x.value, mean, inv_std, gamma.value, beta.value,
+              residual ? residual->value : Tensor(), activation, y);
+
+  const bool needs_x = !constant || gamma.needs_grad() || beta.needs_grad();
+  const bool needs_y = activation == Activation::relu && (residual || !needs_x);
+  const BatchNormSaved saved{needs_x ? x.value : Tensor(),
+                             needs_y ? y : Tensor(),
+                             mean,
+                             inv_std,
+                             gamma.value,
+                             beta.value,
+                             activation,
+                             constant};
+  const Var none, &r = residual ? *residual : none;
+  return tape.record("batch_norm", y, {&x, &gamma, &beta, &r},
+                     [saved, in = x.without_value(), g = gamma.without_value(), b = beta.without_value(),
+                      r = r.without_value()](Tape& t, const Tensor& dy) { backward(t, dy, in, g, b, r, saved); });
+}
+
+namespace cpu {
+namespace {
+
+// A block of rows is summed in float, which is exact enough over so few, before it is merged in double.
+constexpr int64_t kBlockRows = 64;
+
+// Per channel: the sums of x - shift and of its square.
+void shifted_sums(const float* x, int64_t rows, int64_t c, const float* shift, float* sum, float* square) {
+  std::fill_n(sum, c, 0.0f);
+  std::fill_n(square, c, 0.0f);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* from = x + row * c;
+#pragma omp simd
+    for (int64_t i = 0; i < c; ++i) {
+      const float d = from[i] - shift[i];
+      sum[i] += d;
+      square[i] += d * d;
+    }
+  }
+}
+
+// Moments of all channels of x in one pass over memory; `buffer` holds 3 c floats. Each block is shifted by the mean of
+// those before it: what cancels within a block is then small against the deviation of all.
+void range_moments(const float* x, int64_t rows, int64_t c, double* mean, double* deviation, float* buffer) {
+  float *shift = buffer, *sum = buffer + c, *square = buffer + 2 * c;
+  std::fill_n(mean, c, 0.0);
+  std::fill_n(deviation, c, 0.0);
+  std::fill_n(shift, c, 0.0f);
+  const int64_t first = std::min(kBlockRows, rows);
+  shifted_sums(x, first, c, shift, sum, square);
+  for (int64_t i = 0; i < c && first; ++i) shift[i] = sum[i] / static_cast<float>(first);
+  for (int64_t row = 0; row < rows; row += kBlockRows) {
+    const int64_t size = std::min(kBlockRows, rows - row);
+    shifted_sums(x + row * c, size, c, shift, sum, square);
+    const double before = static_cast<double>(row), count = static_cast<double>(size);
+    for (int64_t i = 0; i < c; ++i) {
+      const double s = sum[i];
+      const Moments all =
+          merge({before, mean[i], deviation[i]}, {count, shift[i] + s / count, square[i] - s * s / count});
+      mean[i] = all.mean;
+      deviation[i] = all.deviation;
+      shift[i] = static_cast<float>(all.mean);
+    }
+  }
+}
+
+template <bool kRelu, bool kResidual>
+void apply_rows(const float* x, const float* mean, const float* scale, const float* beta, const float* residual,
+                int64_t rows, int64_t c, float* y) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t at = row * c;
+#pragma omp simd
+    for (int64_t i = 0; i < c; ++i) {
+      float value = normalize(x[at + i], mean[i], scale[i], beta[i]);
+      if constexpr (kResidual) value += residual[at + i];
+      if constexpr (kRelu) value = value < 0 ? 0 : value;  // lets a NaN through
+      y[at + i] = value;
+    }
+  }
+}
+
+// scale[c] = gamma * inv_std
+Scratch<float> scales(Context& context, const Tensor& gamma, const Tensor& inv_std) {
+  const int64_t c = gamma.count();
+  Scratch<float> scale(context, c);
+  const float *g = gamma.data<float>(), *s = inv_std.data<float>();
+  for (int64_t i = 0; i < c; ++i) scale.data()[i] = g[i] * s[i];
+  return scale;
+}
+
+// The gradient behind the activation, row by row.
+struct Gate {
+  const float *dy, *x, *y;  // y null: its sign follows from x
+  const float *mean, *scale, *beta;
+  float* dz;  // where the result is kept, or null
+  bool relu;
+
+  // The row at offset `at`: of dy, of dz, or in `buffer`.
+  const float* row(int64_t at, int64_t c, float* buffer) const {
+    float* to = dz ? dz + at : buffer;
+    const float* from = dy + at;
+    if (!relu) {
+      if (dz && to != from) std::copy_n(from, c, to);
+      return from;
+    }
+    if (y) {
+#pragma omp simd
+      for (int64_t i = 0; i < c; ++i) to[i] = y[at + i] > 0 ? from[i] : 0;
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < c; ++i) to[i] = normalize(x[at + i], mean[i], scale[i], beta[i]) > 0 ? from[i] : 0;
+    }
+    return to;
+  }
+};
+
+// sum(dz) into sums[0, c) and sum(dz * (x - mean)) into sums[c, 2 c), over rows [begin, end); `buffer` holds 3 c
+// floats.
+void grad_sums(const Gate& gate, int64_t begin, int64_t end, int64_t c, double* sums, float* buffer) {
+  float *sum = buffer, *product = buffer + c, *row_buffer = buffer + 2 * c;
+  std::fill_n(sums, 2 * c, 0.0);
+  for (int64_t block = begin; block < end; block += kBlockRows) {
+    std::fill_n(buffer, 2 * c, 0.0f);
+    for (int64_t row = block; row < std::min(block + kBlockRows, end); ++row) {
+      const float *dz = gate.row(row * c, c, row_buffer), *x = gate.x + row * c;
+#pragma omp simd
+      for (int64_t i = 0; i < c; ++i) {
+        sum[i] += dz[i];
+        product[i] += dz[i] * (x[i] - gate.mean[i]);
+      }
+    }
+    for (int64_t i = 0; i < 2 * c; ++i) sums[i] += buffer[i];
+  }
+}
+
+struct DxTerms {
+  const float *mean_dz, *slope;  // slope null where the statistics are constant
+  float* dx;                     // null where only the gate's result is wanted
+  bool add;
+};
+
+void dx_rows(const Gate& gate, const DxTerms& terms, int64_t begin, int64_t end, int64_t c, float* buffer) {
+  for (int64_t at = begin * c; at < end * c; at += c) {
+    const float* dz = gate.row(at, c, buffer);
+    if (!terms.dx) continue;
+    float* dx = terms.dx + at;
+    float* fresh = terms.add ? buffer : dx;
+    if (terms.slope) {
+      const float* x = gate.x + at;
+#pragma omp simd
+      for (int64_t i = 0; i < c; ++i)
+        fresh[i] = normalize_grad(dz[i], x[i], gate.mean[i], gate.scale[i], terms.mean_dz[i], terms.slope[i]);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < c; ++i) fresh[i] = dz[i] * gate.scale[i];
+    }
+    if (terms.add)
+      for (int64_t i = 0; i < c; ++i) dx[i] += fresh[i];
+  }
+}
+
+// The sums of all parts, in their order, into the first.
+void merge_sums(double* sums, int64_t count, int parts) {
+  for (int part = 1; part < parts; ++part)
+    for (int64_t i = 0; i < count; ++i) sums[i] += sums[part * count + i];
+}
+
+void store_or_add(const Tensor& to, int64_t i, double value, bool add) {
+  float& element = to.data<float>()[i];
+  element = (add ? element : 0.0f) + static_cast<float>(value);
+}
+
+}  // namespace
+
+void batch_norm_statistics(Context& context, const Tensor& x, const BatchNormState& state,
+                           const BatchNormOptions& options, const Tensor& mean, const Tensor& inv_std) {
+  const int64_t c = mean.count(), rows = x.count() / c;
+  const int parts = context.threads();
+  const Scratch<double> moments(context, parts * 2 * c);
+  const Scratch<float> buffers(context, parts * 3 * c);
+  const float* from = x.data<float>();
+  parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
+    double* own = moments.data() + part * 2 * c;
+    range_moments(from + begin * c, end - begin, c, own, own + c, buffers.data() + part * 3 * c);
+  });
+  float *running_mean = state.running_mean.data<float>(), *running_var = state.running_var.data<float>();
+  const double count = static_cast<double>(rows);
+  const double running_count = options.unbiased_running_variance ? std::max(count - 1, 1.0) : count;
+  for (int64_t i = 0; i < c; ++i) {
+    Moments all;
+    for (int part = 0; part < parts; ++part) {
+      const double* own = moments.data() + part * 2 * c;
+      const int64_t size = rows * (part + 1) / parts - rows * part / parts;
+      all = merge(all, {static_cast<double>(size), own[i], own[c + i]});
+    }
+    mean.data<float>()[i] = static_cast<float>(all.mean);
+    inv_std.data<float>()[i] = static_cast<float>(1 / std::sqrt(all.deviation / count + options.epsilon));
+    running_mean[i] = blend(running_mean[i], static_cast<float>(all.mean), options.momentum);
+    running_var[i] = blend(running_var[i], static_cast<float>(all.deviation / running_count), options.momentum);
+  }
+}
+
+void inverse_std(Context&, const Tensor& var, float epsilon, const Tensor& inv_std) {
+  for (int64_t i = 0; i < var.count(); ++i)
+    inv_std.data<float>()[i] = static_cast<float>(1 / std::sqrt(static_cast<double>(var.data<float>()[i]) + epsilon));
+}
+
+void batch_norm_apply(Context& context, const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                      const Tensor& beta, const Tensor& residual, Activation activation, const Tensor& y) {
+  const int64_t c = mean.count();
+  const Scratch<float> scale = scales(context, gamma, inv_std);
+  const float* add = residual ? residual.data<float>() : nullptr;
+  const bool relu = activation == Activation::relu;
+  const auto rows = relu ? (add ? apply_rows<true, true> : apply_rows<true, false>)
+                         : (add ? apply_rows<false, true> : apply_rows<false, false>);
+  const float* from = x.data<float>();
+  float* to = y.data<float>();
+  parallel_parts(context, x.count() / c, [&](int, int64_t begin, int64_t end) {
+    rows(from + begin * c, mean.data<float>(), scale.data(), beta.data<float>(), add ? add + begin * c : nullptr,
+         end - begin, c, to + begin * c);
+  });
+}
+
+void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
+  const int64_t c = saved.mean.count(), rows = dy.count() / c;
+  const Scratch<float> scale = scales(context, saved.gamma, saved.inv_std);
+  const Scratch<float> buffers(context, context.threads() * 3 * c), terms(context, 2 * c);
+  auto pointer = [](const Tensor& tensor) { return tensor ? tensor.data<float>() : nullptr; };
+  Gate gate{dy.data<float>(), pointer(saved.x),         pointer(saved.y),         saved.mean.data<float>(),
+            scale.data(),     saved.beta.data<float>(), pointer(grads.dresidual), saved.activation == Activation::relu};
+
+  if (!saved.constant_statistics || grads.dgamma || grads.dbeta) {
+    const Scratch<double> sums(context, context.threads() * 2 * c);
+    parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
+      grad_sums(gate, begin, end, c, sums.data() + part * 2 * c, buffers.data() + part * 3 * c);
+    });
+    merge_sums(sums.data(), 2 * c, context.threads());
+    const double count = static_cast<double>(rows);
+    for (int64_t i = 0; i < c; ++i) {
+      const double sum = sums.data()[i], product = sums.data()[c + i], inv_std = saved.inv_std.data<float>()[i];
+      if (grads.dbeta) store_or_add(grads.dbeta, i, sum, grads.add_dbeta);
+      if (grads.dgamma) store_or_add(grads.dgamma, i, product * inv_std, grads.add_dgamma);
+      terms.data()[i] = static_cast<float>(sum / count);
+      terms.data()[c + i] = static_cast<float>(product * inv_std * inv_std / count);
+    }
+    // What the first pass has kept, the second need not work out again.
+    if (gate.dz) gate = {gate.dz, gate.x, nullptr, gate.mean, gate.scale, gate.beta, nullptr, false};
+  }
+  if (!grads.dx && !gate.dz) return;
+  const DxTerms dx{terms.data(), saved.constant_statistics ? nullptr : terms.data() + c, pointer(grads.dx),
+                   grads.add_dx};
+  parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
+    dx_rows(gate, dx, begin, end, c, buffers.data() + part * 3 * c);
+  });
+}
+
+}  // namespace cpu
+}  // namespace dtrain

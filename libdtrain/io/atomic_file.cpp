@@ -61,12 +61,14 @@ void AtomicFile::commit() {
   require_success(files_.sync_directory(directory_of(path_)), "fsync", directory_of(path_));
 }
 
-std::string temporary_name(const std::string& path) {
+std::string unique_suffix() {
   std::random_device random;
-  std::string name = path + std::string(kTemporary);
-  for (size_t i = 0; i < kSuffix; ++i) name += "0123456789abcdef"[random() % 16];
-  return name;
+  std::string suffix;
+  for (size_t i = 0; i < kSuffix; ++i) suffix += "0123456789abcdef"[random() % 16];
+  return suffix;
 }
+
+std::string temporary_name(const std::string& path) { return concat(path, kTemporary, unique_suffix()); }
 
 bool is_temporary_name(std::string_view path) {
   if (path.size() < kTemporary.size() + kSuffix) return false;

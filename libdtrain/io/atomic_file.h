@@ -51,7 +51,8 @@ class AtomicFile {
   void commit();
 
   const std::string& path() const { return path_; }
-  uint64_t size() const { return file_.size(); }
+  // The file beside `path` that is being written.
+  OutputFile& output() { return file_; }
 
  private:
   FileSystem& files_;
@@ -60,7 +61,9 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// `path` with a suffix that no other process uses: "a/b.tmp-9f3c20d1e5a47b86".
+// 16 random hex digits: names with them do not collide between processes and hosts.
+std::string unique_suffix();
+// "<path>.tmp-<unique_suffix()>".
 std::string temporary_name(const std::string& path);
 // True for what temporary_name() makes of a path.
 bool is_temporary_name(std::string_view path);

@@ -1,0 +1,88 @@
+#include "libdtrain/io/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "libdtrain/io/safetensors_header.h"
+
+namespace dtrain {
+namespace {
+
+constexpr uint64_t kPrefix = 8;  // the header's size
+
+std::string read_header(const InputFile& file, Fault fault) {
+  if (file.size() < kPrefix)
+    throw Error(fault, concat(file.path(), ": not a safetensors file: ", file.size(), " bytes, expected at least 8"));
+  uint64_t size = 0;
+  file.read(0, &size, kPrefix);
+  if (size > kMaxSafetensorsHeader || size > file.size() - kPrefix)
+    throw Error(fault,
+                concat(file.path(), ": not a safetensors file, or truncated: header of ", size, " bytes, ",
+                       file.size() - kPrefix, " bytes left in the file, at most ", kMaxSafetensorsHeader, " allowed"));
+  std::string header(size, '\0');
+  file.read(kPrefix, header.data(), size);
+  if (!header.starts_with('{'))
+    throw Error(fault, concat(file.path(), ": not a safetensors file: its header does not begin with {"));
+  return header;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string& path, Fault fault) : file_(path, fault) {
+  const std::string json = read_header(file_, fault);
+  SafetensorsHeader header = parse_safetensors_header(json, path, fault);
+  metadata_ = std::move(header.metadata);
+  entries_ = std::move(header.entries);
+  std::sort(entries_.begin(), entries_.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.bytes < b.bytes;
+  });
+  const uint64_t begin = kPrefix + json.size();
+  uint64_t end = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    SafetensorsEntry& entry = entries_[i];
+    if (entry.offset != end)
+      throw Error(fault, concat(path, ": safetensors header: tensor \"", entry.name, "\": data begins at ",
+                                entry.offset, ", expected ", end, " (", entry.offset < end ? "overlap" : "gap", ")"));
+    end += entry.bytes;
+    entry.offset += begin;
+    by_name_[entry.name] = i;
+  }
+  if (end != file_.size() - begin)
+    throw Error(fault, concat(path, ": the tensors take ", end, " bytes, the file holds ", file_.size() - begin,
+                              end > file_.size() - begin ? " (truncated)" : " (trailing bytes)"));
+}
+
+const SafetensorsEntry* SafetensorsFile::find(const std::string& name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : &entries_[it->second];
+}
+
+std::string safetensors_dtype(DType dtype) {
+  std::string name = name_of(dtype);
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return name;
+}
+
+std::string safetensors_header(std::span<const TensorSpec> tensors, const SafetensorsMetadata& metadata) {
+  auto json = nlohmann::ordered_json::object();
+  if (!metadata.empty()) json["__metadata__"] = metadata;
+  uint64_t offset = 0;
+  for (const TensorSpec& tensor : tensors) {
+    DT_CHECK(tensor.name != "__metadata__" && !json.contains(tensor.name), "safetensors: tensor \"", tensor.name,
+             "\" given twice, or its name is reserved");
+    const uint64_t end = offset + static_cast<uint64_t>(tensor.shape.count()) * size_of(tensor.dtype);
+    auto shape = nlohmann::ordered_json::array();
+    for (int i = 0; i < tensor.shape.rank(); ++i) shape.push_back(tensor.shape[i]);
+    json[tensor.name] = {
+        {"dtype", safetensors_dtype(tensor.dtype)}, {"shape", std::move(shape)}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = json.dump();
+  text.append((kPrefix - text.size() % kPrefix) % kPrefix, ' ');  // the format allows spaces: they align the data
+  const uint64_t size = text.size();
+  return std::string(reinterpret_cast<const char*>(&size), kPrefix) + text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,166 @@
+#include "libdtrain/io/safetensors_header.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace dtrain {
+namespace {
+
+struct ElementType {
+  std::string_view name;
+  uint64_t bytes;
+};
+constexpr std::array<ElementType, 15> kElementTypes = {{{"BOOL", 1},
+                                                        {"U8", 1},
+                                                        {"I8", 1},
+                                                        {"F8_E5M2", 1},
+                                                        {"F8_E4M3", 1},
+                                                        {"I16", 2},
+                                                        {"U16", 2},
+                                                        {"F16", 2},
+                                                        {"BF16", 2},
+                                                        {"I32", 4},
+                                                        {"U32", 4},
+                                                        {"F32", 4},
+                                                        {"I64", 8},
+                                                        {"U64", 8},
+                                                        {"F64", 8}}};
+
+// Follows nlohmann's SAX events through the only structure that is allowed; the first event that does not fit fails.
+class HeaderReader {
+ public:
+  explicit HeaderReader(std::string where) : where_(std::move(where)) {}
+
+  SafetensorsHeader take() { return std::move(header_); }
+  const std::string& problem() const { return problem_; }
+
+  bool null() { return unexpected("null"); }
+  bool boolean(bool) { return unexpected("a boolean"); }
+  bool number_float(double, const std::string& text) { return unexpected("the number " + text); }
+  bool number_integer(int64_t value) { return unexpected("the negative number " + std::to_string(value)); }
+  bool binary(nlohmann::json::binary_t&) { return unexpected("binary data"); }
+
+  bool number_unsigned(uint64_t value) {
+    if (state_ == State::shape) return append_extent(value);
+    if (state_ != State::offsets) return unexpected("the number " + std::to_string(value));
+    if (offsets_ == 2) return fail("data_offsets with more than two numbers");
+    (offsets_++ == 0 ? begin_ : end_) = value;
+    return true;
+  }
+
+  bool string(std::string& value) {
+    if (state_ == State::metadata) {
+      header_.metadata[key_] = value;
+      return true;
+    }
+    if (state_ != State::tensor || key_ != "dtype") return unexpected("a string");
+    tensor_.dtype = value;
+    return true;
+  }
+
+  bool start_object(size_t) {
+    if (state_ == State::start) return enter(State::top);
+    if (state_ != State::top) return unexpected("an object");
+    if (key_ == "__metadata__") return enter(State::metadata);
+    tensor_ = {};
+    tensor_.name = key_;
+    tensor_keys_.clear();
+    offsets_ = 0;
+    return enter(State::tensor);
+  }
+
+  bool key(std::string& name) {
+    key_ = name;
+    if (state_ == State::top && !names_.insert(name).second) return fail("duplicate tensor \"" + name + "\"");
+    if (state_ == State::metadata && header_.metadata.contains(name))
+      return fail("duplicate metadata \"" + name + "\"");
+    if (state_ == State::tensor) {
+      if (name != "dtype" && name != "shape" && name != "data_offsets") return fail("unknown key \"" + name + "\"");
+      if (!tensor_keys_.insert(name).second) return fail("duplicate key \"" + name + "\"");
+    }
+    return true;
+  }
+
+  bool end_object() {
+    if (state_ == State::top) return enter(State::end);
+    const bool complete = state_ != State::tensor || finish_tensor();
+    state_ = State::top;
+    return complete;
+  }
+
+  bool start_array(size_t) {
+    if (state_ == State::tensor && key_ == "shape") return enter(State::shape);
+    if (state_ == State::tensor && key_ == "data_offsets") return enter(State::offsets);
+    return unexpected("an array");
+  }
+
+  bool end_array() { return enter(State::tensor); }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) {
+    return fail("invalid JSON or UTF-8 at byte " + std::to_string(position));
+  }
+
+ private:
+  enum class State { start, top, metadata, tensor, shape, offsets, end };
+
+  bool enter(State state) {
+    state_ = state;
+    return true;
+  }
+
+  bool fail(const std::string& what) {
+    const bool inside = state_ == State::tensor || state_ == State::shape || state_ == State::offsets;
+    problem_ = where_ + (inside ? "tensor \"" + tensor_.name + "\": " : "") + what;
+    return false;
+  }
+
+  bool unexpected(const std::string& what) {
+    return fail("unexpected " + what + (key_.empty() ? "" : " at \"" + key_ + "\""));
+  }
+
+  bool append_extent(uint64_t extent) {
+    if (tensor_.shape.rank() == Shape::kMaxRank) return fail(concat("more than ", Shape::kMaxRank, " dimensions"));
+    if (extent > INT64_MAX) return fail(concat("extent ", extent, " is too large"));
+    tensor_.shape.append(static_cast<int64_t>(extent));
+    return true;
+  }
+
+  bool finish_tensor() {
+    if (tensor_keys_.size() != 3 || offsets_ != 2) return fail("needs dtype, shape and two data_offsets");
+    if (begin_ > end_) return fail(concat("data_offsets [", begin_, ", ", end_, "] run backwards"));
+    uint64_t expected = 0;
+    for (const ElementType& type : kElementTypes)
+      if (type.name == tensor_.dtype) expected = type.bytes;
+    if (expected == 0) return fail("unknown dtype \"" + tensor_.dtype + "\"");
+    bool overflow = false;
+    for (int i = 0; i < tensor_.shape.rank(); ++i)
+      overflow |= __builtin_mul_overflow(expected, static_cast<uint64_t>(tensor_.shape[i]), &expected);
+    if (overflow || expected != end_ - begin_)
+      return fail(concat(tensor_.dtype, " ", tensor_.shape, " does not take the ", end_ - begin_,
+                         " bytes of its data_offsets"));
+    tensor_.offset = begin_;
+    tensor_.bytes = end_ - begin_;
+    header_.entries.push_back(tensor_);
+    return true;
+  }
+
+  std::string where_, problem_;
+  SafetensorsHeader header_;
+  State state_ = State::start;
+  std::set<std::string> names_, tensor_keys_;
+  std::string key_;
+  SafetensorsEntry tensor_;
+  uint64_t begin_ = 0, end_ = 0;
+  int offsets_ = 0;
+};
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& path, Fault fault) {
+  HeaderReader reader(path + ": safetensors header: ");
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) throw Error(fault, reader.problem());
+  return reader.take();
+}
+
+}  // namespace dtrain

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "libdtrain/autograd/parameters.h"
+#include "libdtrain/io/file_system.h"
 
 namespace dtrain {
 
 // What is not a tensor: the cursor, the seeds, the configuration. `identity` is what must match on resume (model,
 // classes, data set, optimiser, batch); `settings` is recorded and a change of it is only announced (threads, workers).
+// All text is UTF-8.
 struct TrainState {
   uint64_t step = 0;
   uint64_t cursor = 0;  // samples consumed
@@ -30,30 +32,44 @@ struct CheckpointOptions {
   int max_failures = 3;  // consecutive saves that may fail (a full disk) before save() throws Error(Fault::checkpoint)
 };
 
+struct SaveReport {
+  uint64_t step = 0;
+  std::string path;
+  uint64_t bytes = 0;
+  double seconds = 0;  // from snapshot to verified on the disk
+};
+
 struct RestoreReport {
   TrainState state;
   std::string path;
-  std::vector<std::string> notices;  // older or damaged checkpoints passed over, settings that changed
+  std::vector<std::string> notices;  // damaged checkpoints passed over, extra files ignored, settings that changed
 };
 
 // Owns a train_dir: locks it for the life of the object (flock), so that a second writer is refused with the holder's
-// pid.
+// pid, and removes what a killed run left unfinished.
 class Checkpointer {
  public:
-  Checkpointer(ParameterStore& store, CheckpointOptions options, std::function<void(const std::string&)> warn);
+  // `warn` gets a line for people about what went wrong but does not stop training; it may be called from the writer's
+  // thread. Throws Error(Fault::config) where another process holds train_dir, Error(Fault::resource) where it cannot
+  // be written.
+  Checkpointer(ParameterStore& store, CheckpointOptions options, std::function<void(const std::string&)> warn,
+               FileSystem& files = system_files());
+  // Waits for the save under way.
   ~Checkpointer();
 
   // Snapshots arenas and state, then writes in the background (or here, where not asynchronous). Waits for an earlier
-  // save.
+  // save. A failed save is counted and warned of; training goes on. Does nothing for the step last saved or restored.
+  // Later checkpoints, of a future that this run has abandoned, are set aside under another name when this one commits.
   void save(const TrainState& state);
-  // Waits for the save under way; true if a checkpoint of `step` exists afterwards.
-  bool wait();
+  // Waits for the save under way. What the last save() wrote, or this run was restored from; none where a save failed.
+  std::optional<SaveReport> wait();
   // The newest complete checkpoint, verified by its checksums, loaded into the store; none in an empty directory.
   // Throws Error(Fault::checkpoint) where all are damaged, or where `expected.identity` differs (the difference is
-  // shown).
+  // shown). Settings of `expected` that differ are among the notices. After an error the store's values are undefined.
   std::optional<RestoreReport> restore_latest(const TrainState& expected);
+  // The same for the checkpoint directory `path`, of this train_dir or another.
   RestoreReport restore(const std::string& path, const TrainState& expected);
-  // Path of the newest complete checkpoint.
+  // Path of the newest checkpoint whose files are all there.
   std::optional<std::string> latest() const;
 
  private:

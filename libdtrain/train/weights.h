@@ -5,19 +5,30 @@
 #include <vector>
 
 #include "libdtrain/autograd/parameters.h"
+#include "libdtrain/io/atomic_file.h"
 
 namespace dtrain {
 
 struct WeightReport {
   std::vector<std::string> loaded, missing, unexpected;
-  std::vector<std::string> mismatched;  // "fc.weight: file [1000, 2048], model [10, 2048]"
-  std::string summary() const;          // one line, and the first few names of each kind that went wrong
+  std::vector<std::string> mismatched;  // "fc.weight: file F32 [1000, 2048], model F32 [10, 2048]"
+  bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
+  std::string summary() const;  // one line, and the first few names of each kind that went wrong
 };
 
-// Parameters and buffers, f32, convolution weights as OIHW, `num_batches_tracked` scalars as torchvision has them.
-void save_weights(const ParameterStore& store, const std::string& path);
-// Loads what fits. `num_batches_tracked` entries are expected and ignored. Throws Error(Fault::data) on a malformed
-// file.
-WeightReport load_weights(ParameterStore& store, const std::string& path);
+// Shape of a parameter as torchvision has it: OIHW for convolution weights.
+Shape torch_shape(const Parameter& parameter);
+
+// Writes parameters and buffers, f32, convolution weights as OIHW, and for each batch norm the i64 scalar
+// `num_batches_tracked` that torchvision has. The file appears whole or not at all.
+void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked = 0);
+
+// The same from host copies of the store's value and buffer arenas, into a file of the caller's.
+void write_weights(OutputFile& file, const ParameterStore& store, const float* values, const float* buffers,
+                   uint64_t batches_tracked);
+
+// Loads what fits by name, type and shape. `num_batches_tracked` entries are expected and ignored. Throws Error(fault)
+// on a malformed file.
+WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault = Fault::data);
 
 }  // namespace dtrain

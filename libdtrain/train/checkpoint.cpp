@@ -1,0 +1,239 @@
+#include "libdtrain/train/checkpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/file_lock.h"
+#include "libdtrain/train/checkpoint_files.h"
+
+namespace dtrain {
+namespace {
+
+constexpr uint64_t kMargin = uint64_t{1} << 20;  // headers and JSON, generously
+
+using Settings = std::map<std::string, std::string>;
+
+// "model: checkpoint resnet18, this run resnet50", for each key that differs.
+std::vector<std::string> differences(const Settings& saved, const Settings& current) {
+  std::set<std::string> keys;
+  for (const auto* settings : {&saved, &current})
+    for (const auto& [key, value] : *settings) keys.insert(key);
+  std::vector<std::string> result;
+  for (const std::string& key : keys) {
+    const auto value_in = [&](const Settings& settings) {
+      const auto it = settings.find(key);
+      return it == settings.end() ? std::string("(not set)") : it->second;
+    };
+    if (value_in(saved) != value_in(current))
+      result.push_back(concat(key, ": checkpoint ", value_in(saved), ", this run ", value_in(current)));
+  }
+  return result;
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
+std::string prepare_directory(FileSystem& files, const std::string& train_dir) {
+  const std::string directory = train_dir + "/checkpoints";
+  make_directories(files, directory);
+  require_success(::access(directory.c_str(), R_OK | W_OK | X_OK), "write to", directory);
+  return directory;
+}
+
+}  // namespace
+
+struct Checkpointer::Writer {
+  Writer(ParameterStore& parameter_store, CheckpointOptions checkpoint_options,
+         std::function<void(const std::string&)> warn_people, FileSystem& file_system)
+      : store(parameter_store),
+        options(std::move(checkpoint_options)),
+        warn(std::move(warn_people)),
+        files(file_system),
+        directory(prepare_directory(files, options.train_dir)),
+        lock(options.train_dir + "/lock") {
+    if (const int removed = remove_leftovers(files, directory))
+      warn(concat("removed ", removed, " unfinished checkpoint", removed > 1 ? "s" : "", " from ", directory));
+  }
+
+  void join_thread() {
+    if (thread.joinable()) thread.join();
+  }
+
+  void refuse_after_failures() const {
+    if (failures >= options.max_failures)
+      throw Error(Fault::checkpoint, concat(failures, " checkpoints in a row failed, the last one with: ", problem));
+  }
+
+  void take_snapshot(const TrainState& state) {
+    const auto download = [&](const Tensor& arena, std::vector<float>& host) {
+      host.resize(static_cast<size_t>(arena.count()));
+      store.context().download(arena, host.data(), "checkpoint");
+    };
+    snapshot.state = state;
+    download(store.values(), snapshot.values);
+    download(store.buffer_values(), snapshot.buffers);
+    snapshot.optimizer.resize(static_cast<size_t>(store.optimizer_states()));
+    for (int i = 0; i < store.optimizer_states(); ++i)
+      download(store.optimizer_state(i), snapshot.optimizer[static_cast<size_t>(i)]);
+  }
+
+  void require_space() const {
+    const uint64_t needed = (snapshot.bytes() + kMargin) / 5 * 6;
+    uint64_t available = 0;
+    if (files.free_bytes(directory, available) == 0 && available < needed)
+      throw Error(Fault::resource, concat(directory, ": ", available >> 20, " MiB free, a checkpoint wants ",
+                                          needed >> 20, " MiB: make room, or keep fewer checkpoints"));
+  }
+
+  // What a later step left, in a run that this one does not continue, must neither be taken for the newest checkpoint
+  // nor be lost.
+  void set_aside_from(uint64_t step) const {
+    for (uint64_t later : list_checkpoints(directory)) {
+      if (later < step) continue;
+      const std::string path = checkpoint_path(directory, later), aside = path + ".superseded-" + unique_suffix();
+      require_success(files.rename(path, aside), "rename", path);
+      warn(concat(path, " is not of this run's past: set aside as ", aside));
+    }
+  }
+
+  void write() {
+    const uint64_t step = snapshot.state.step;
+    const std::string path = checkpoint_path(directory, step), temporary = temporary_name(path);
+    try {
+      require_space();
+      const uint64_t bytes = write_checkpoint(files, temporary, store, snapshot);
+      set_aside_from(step);
+      commit_directory(files, temporary, path);
+      verify_checkpoint(path);
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+      last = SaveReport{step, path, bytes, elapsed.count()};
+      failures = 0;
+      prune();
+    } catch (const std::exception& error) {
+      problem = error.what();
+      ++failures;
+      remove_files(files, temporary);
+      warn(concat("checkpoint of step ", step, " failed (", failures, " in a row, the run ends at ",
+                  options.max_failures, "): ", problem));
+    }
+  }
+
+  // Removes what is older than the newest `keep` complete checkpoints. A damaged one does not count as kept.
+  void prune() const {
+    std::vector<uint64_t> steps = list_checkpoints(directory);
+    int kept = 0;
+    while (!steps.empty() && kept < std::max(options.keep, 2)) {
+      kept += looks_complete(checkpoint_path(directory, steps.back()));
+      steps.pop_back();
+    }
+    for (uint64_t step : steps) {
+      // Renamed first, so that one half removed is not taken for a damaged checkpoint.
+      const std::string path = checkpoint_path(directory, step), doomed = temporary_name(path);
+      if (files.rename(path, doomed) < 0 || !remove_files(files, doomed))
+        warn(describe_errno("remove old checkpoint", path));
+    }
+  }
+
+  RestoreReport load(const std::string& path, const TrainState& expected) {
+    RestoreReport report{read_train_state(path), path, {}};
+    if (const auto differing = differences(report.state.identity, expected.identity); !differing.empty())
+      throw Error(Fault::checkpoint, concat(path, " belongs to another run: ", join(differing),
+                                            "; continue with its settings, or train in another directory"));
+    load_tensors(path, store);
+    report.notices = differences(report.state.settings, expected.settings);
+    std::error_code missing;
+    if (std::filesystem::equivalent(path, checkpoint_path(directory, report.state.step), missing))
+      last = SaveReport{report.state.step, path};
+    return report;
+  }
+
+  ParameterStore& store;
+  CheckpointOptions options;
+  std::function<void(const std::string&)> warn;
+  FileSystem& files;
+  std::string directory;
+  FileLock lock;
+  std::thread thread;
+  // Written by the thread while it runs; everyone else joins it first.
+  CheckpointSnapshot snapshot;
+  std::chrono::steady_clock::time_point begin;
+  std::optional<SaveReport> last;  // also the checkpoint restored from
+  int failures = 0;
+  std::string problem;
+};
+
+Checkpointer::Checkpointer(ParameterStore& store, CheckpointOptions options,
+                           std::function<void(const std::string&)> warn, FileSystem& files)
+    : writer_(std::make_unique<Writer>(store, std::move(options), std::move(warn), files)) {}
+
+Checkpointer::~Checkpointer() { writer_->join_thread(); }
+
+void Checkpointer::save(const TrainState& state) {
+  writer_->join_thread();
+  writer_->refuse_after_failures();
+  if (writer_->last && writer_->last->step == state.step) return;
+  writer_->begin = std::chrono::steady_clock::now();
+  writer_->last.reset();
+  writer_->take_snapshot(state);
+  if (writer_->options.asynchronous) {
+    writer_->thread = std::thread([writer = writer_.get()] { writer->write(); });
+    return;
+  }
+  writer_->write();
+  writer_->refuse_after_failures();
+}
+
+std::optional<SaveReport> Checkpointer::wait() {
+  writer_->join_thread();
+  return writer_->last;
+}
+
+std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expected) {
+  writer_->join_thread();
+  std::vector<std::string> notices, problems;
+  const std::vector<uint64_t> steps = list_checkpoints(writer_->directory);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const std::string path = checkpoint_path(writer_->directory, *step);
+    try {
+      for (const std::string& extra : verify_checkpoint(path)) notices.push_back(concat(path, "/", extra, ": ignored"));
+    } catch (const Error& error) {
+      problems.push_back(error.what());
+      notices.push_back(concat("passed over a damaged checkpoint: ", error.what()));
+      continue;
+    }
+    RestoreReport report = writer_->load(path, expected);
+    report.notices.insert(report.notices.begin(), notices.begin(), notices.end());
+    return report;
+  }
+  if (problems.empty()) return std::nullopt;
+  throw Error(Fault::checkpoint, concat("no usable checkpoint in ", writer_->directory, ": ", join(problems),
+                                        "; to start from the beginning, move them away"));
+}
+
+RestoreReport Checkpointer::restore(const std::string& path, const TrainState& expected) {
+  writer_->join_thread();
+  std::vector<std::string> notices;
+  for (const std::string& extra : verify_checkpoint(path)) notices.push_back(concat(path, "/", extra, ": ignored"));
+  RestoreReport report = writer_->load(path, expected);
+  report.notices.insert(report.notices.begin(), notices.begin(), notices.end());
+  return report;
+}
+
+std::optional<std::string> Checkpointer::latest() const {
+  writer_->join_thread();
+  std::vector<uint64_t> steps = list_checkpoints(writer_->directory);
+  for (; !steps.empty(); steps.pop_back())
+    if (const std::string path = checkpoint_path(writer_->directory, steps.back()); looks_complete(path)) return path;
+  return std::nullopt;
+}
+
+}  // namespace dtrain

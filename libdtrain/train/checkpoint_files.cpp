@@ -1,0 +1,262 @@
+#include "libdtrain/train/checkpoint_files.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+
+#include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/safetensors.h"
+#include "libdtrain/train/weights.h"
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kState = "state.safetensors";
+constexpr const char* kTrainState = "state.json";
+constexpr const char* kManifest = "MANIFEST.json";
+constexpr std::array kListed = {kModel, kState, kTrainState};
+constexpr int kFormat = 1;
+constexpr size_t kMaxJson = size_t{64} << 20;
+constexpr size_t kReadChunk = size_t{1} << 20;
+
+struct ListedFile {
+  std::string name;
+  uint64_t bytes = 0;
+  std::string crc;
+};
+
+struct Manifest {
+  uint64_t step = 0;
+  std::vector<ListedFile> files;
+};
+
+[[noreturn]] void damaged(const std::string& path, const std::string& what) {
+  throw Error(Fault::checkpoint, path + ": damaged: " + what);
+}
+
+std::string hex(uint32_t crc) {
+  std::ostringstream text;
+  text << std::hex << std::setw(8) << std::setfill('0') << crc;
+  return text.str();
+}
+
+std::string manifest_text(const Manifest& manifest) {
+  Json json = {{"format", kFormat}, {"step", manifest.step}, {"files", Json::object()}};
+  for (const ListedFile& file : manifest.files)
+    json["files"][file.name] = {{"bytes", file.bytes}, {"crc32c", file.crc}};
+  const std::string unsigned_text = json.dump(2);
+  json["checksum"] = hex(crc32c(unsigned_text.data(), unsigned_text.size()));
+  return json.dump(2) + "\n";
+}
+
+// Runs `read` on the JSON of a file; whatever is wrong with it becomes our error.
+template <class Read>
+auto read_json(const std::string& path, const std::string& text, const Read& read) {
+  try {
+    return read(Json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    damaged(path, error.what());
+  }
+}
+
+// A manifest is intact where it is, byte for byte, what would be written for what it says.
+Manifest read_manifest(const std::string& directory) {
+  const std::string path = directory + "/" + kManifest;
+  const std::string text = read_text(path, kMaxJson, Fault::checkpoint);
+  const Manifest manifest = read_json(path, text, [&](const Json& json) {
+    if (const int format = json.at("format").get<int>(); format != kFormat)
+      throw Error(Fault::checkpoint, concat(path, ": checkpoint format ", format, ", this version reads ", kFormat));
+    Manifest result{json.at("step").get<uint64_t>(), {}};
+    for (const auto& [name, file] : json.at("files").items())
+      result.files.push_back({name, file.at("bytes").get<uint64_t>(), file.at("crc32c").get<std::string>()});
+    return result;
+  });
+  if (manifest_text(manifest) != text) damaged(path, "its checksum does not hold");
+  const bool expected = std::equal(manifest.files.begin(), manifest.files.end(), kListed.begin(), kListed.end(),
+                                   [](const ListedFile& file, const char* name) { return file.name == name; });
+  if (!expected) damaged(path, "it does not list the files of a checkpoint");
+  return manifest;
+}
+
+uint32_t crc_of(const InputFile& file) {
+  std::vector<char> chunk(std::min<uint64_t>(kReadChunk, file.size()));
+  uint32_t crc = 0;
+  for (uint64_t offset = 0; offset < file.size(); offset += chunk.size()) {
+    const uint64_t size = std::min<uint64_t>(chunk.size(), file.size() - offset);
+    file.read(offset, chunk.data(), size);
+    crc = crc32c(chunk.data(), size, crc);
+  }
+  return crc;
+}
+
+void check_size(const InputFile& file, const ListedFile& listed) {
+  if (file.size() != listed.bytes)
+    damaged(file.path(), concat(file.size(), " bytes, the manifest says ", listed.bytes));
+}
+
+std::string state_name(size_t state, const Parameter& parameter) {
+  return concat("optimizer.", state, ".", parameter.name);
+}
+
+void write_state(OutputFile& file, const ParameterStore& store, const CheckpointSnapshot& snapshot) {
+  std::vector<TensorSpec> plan;
+  for (size_t i = 0; i < snapshot.optimizer.size(); ++i)
+    for (const Parameter& parameter : store.parameters())
+      plan.push_back({state_name(i, parameter), DType::f32, parameter.shape});
+  file.write(safetensors_header(plan));
+  for (const std::vector<float>& arena : snapshot.optimizer)
+    for (const Parameter& parameter : store.parameters())
+      file.write(arena.data() + parameter.offset, static_cast<size_t>(parameter.shape.count()) * sizeof(float));
+}
+
+std::string train_state_text(const TrainState& state) {
+  const Json json = {
+      {"step", state.step}, {"cursor", state.cursor}, {"identity", state.identity}, {"settings", state.settings}};
+  return json.dump(2) + "\n";
+}
+
+void load_state(const std::string& path, ParameterStore& store) {
+  const SafetensorsFile file(path, Fault::checkpoint);
+  const size_t parameters = store.parameters().size();
+  const size_t states = parameters ? file.entries().size() / parameters : 0;
+  if (states * parameters != file.entries().size())
+    throw Error(Fault::checkpoint,
+                concat(path, ": ", file.entries().size(), " tensors of optimiser state do not divide ",
+                       "among the model's ", parameters, " parameters"));
+  Context& context = store.context();
+  std::vector<float> host;
+  for (size_t i = 0; i < states; ++i) {
+    const Tensor& arena = store.optimizer_state(static_cast<int>(i));
+    for (const Parameter& parameter : store.parameters()) {
+      const SafetensorsEntry* entry = file.find(state_name(i, parameter));
+      if (!entry || entry->dtype != "F32" || entry->shape != parameter.shape)
+        throw Error(Fault::checkpoint, concat(path, ": ", state_name(i, parameter), " is ",
+                                              entry ? concat(entry->dtype, " ", entry->shape) : "missing",
+                                              ", expected F32 ", parameter.shape));
+      host.resize(static_cast<size_t>(parameter.shape.count()));
+      file.read(*entry, host.data());
+      context.upload(host.data(), arena.slice(parameter.offset, parameter.offset + parameter.shape.count()));
+    }
+  }
+  // State that the saved run had not used yet was zero.
+  for (int i = static_cast<int>(states); i < store.optimizer_states(); ++i) context.fill_zero(store.optimizer_state(i));
+}
+
+}  // namespace
+
+uint64_t CheckpointSnapshot::bytes() const {
+  size_t count = values.size() + buffers.size();
+  for (const auto& arena : optimizer) count += arena.size();
+  return count * sizeof(float);
+}
+
+std::vector<uint64_t> list_checkpoints(const std::string& directory) {
+  std::vector<uint64_t> steps;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(directory, failure)) {
+    const std::string name = entry.path().filename();
+    uint64_t step = 0;
+    const char* end = name.data() + name.size();
+    if (!name.starts_with(kPrefix) || !entry.is_directory()) continue;
+    if (std::from_chars(name.data() + kPrefix.size(), end, step).ptr == end) steps.push_back(step);
+  }
+  if (failure) throw Error(Fault::checkpoint, concat(directory, ": ", failure.message()));
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::string checkpoint_path(const std::string& directory, uint64_t step) {
+  return concat(directory, "/", kPrefix, step);
+}
+
+uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
+                          const CheckpointSnapshot& snapshot) {
+  require_success(files.make_directory(path), "mkdir", path);
+  Manifest manifest{snapshot.state.step, {}};
+  uint64_t total = 0;
+  const auto write = [&](const char* name, const auto& fill) {
+    OutputFile file(files, path + "/" + name);
+    fill(file);
+    file.sync();
+    manifest.files.push_back({name, file.size(), hex(file.crc())});
+    total += file.size();
+  };
+  write(kModel, [&](OutputFile& file) {
+    write_weights(file, store, snapshot.values.data(), snapshot.buffers.data(), snapshot.state.step);
+  });
+  write(kState, [&](OutputFile& file) { write_state(file, store, snapshot); });
+  write(kTrainState, [&](OutputFile& file) { file.write(train_state_text(snapshot.state)); });
+  const std::string text = manifest_text(manifest);
+  write(kManifest, [&](OutputFile& file) { file.write(text); });
+  return total;
+}
+
+std::vector<std::string> verify_checkpoint(const std::string& path) {
+  const Manifest manifest = read_manifest(path);
+  for (const ListedFile& listed : manifest.files) {
+    const InputFile file(path + "/" + listed.name, Fault::checkpoint);
+    check_size(file, listed);
+    if (const std::string crc = hex(crc_of(file)); crc != listed.crc)
+      damaged(file.path(), concat("CRC-32C ", crc, ", the manifest says ", listed.crc));
+  }
+  std::vector<std::string> extra;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename();
+    if (name != kManifest && std::find(kListed.begin(), kListed.end(), name) == kListed.end()) extra.push_back(name);
+  }
+  return extra;
+}
+
+bool looks_complete(const std::string& path) {
+  try {
+    for (const ListedFile& listed : read_manifest(path).files)
+      check_size(InputFile(path + "/" + listed.name, Fault::checkpoint), listed);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TrainState read_train_state(const std::string& directory) {
+  using Settings = std::map<std::string, std::string>;
+  const std::string path = directory + "/" + kTrainState;
+  return read_json(path, read_text(path, kMaxJson, Fault::checkpoint), [](const Json& json) {
+    return TrainState{json.at("step").get<uint64_t>(), json.at("cursor").get<uint64_t>(),
+                      json.at("identity").get<Settings>(), json.at("settings").get<Settings>()};
+  });
+}
+
+void load_tensors(const std::string& path, ParameterStore& store) {
+  const WeightReport report = load_weights(store, path + "/" + kModel, Fault::checkpoint);
+  if (!report.complete())
+    throw Error(Fault::checkpoint, concat(path, "/", kModel, ": does not fit the model: ", report.summary()));
+  load_state(path + "/" + kState, store);
+}
+
+bool remove_files(FileSystem& files, const std::string& path) {
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator(path, gone))
+    if (files.unlink(entry.path()) < 0) return false;
+  return files.remove_directory(path) == 0;
+}
+
+int remove_leftovers(FileSystem& files, const std::string& directory) {
+  std::vector<std::string> leftovers;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (is_temporary_name(entry.path().filename().native())) leftovers.push_back(entry.path());
+  int removed = 0;
+  for (const std::string& path : leftovers) removed += remove_files(files, path);
+  return removed;
+}
+
+}  // namespace dtrain

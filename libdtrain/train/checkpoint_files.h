@@ -1,0 +1,44 @@
+// What a checkpoint is on the disk: its files, their manifest, and the directory that holds many of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libdtrain/train/checkpoint.h"
+
+namespace dtrain {
+
+// A copy in host memory of all that a checkpoint holds.
+struct CheckpointSnapshot {
+  TrainState state;
+  std::vector<float> values, buffers;         // whole arenas
+  std::vector<std::vector<float>> optimizer;  // one arena per state of the optimiser
+  uint64_t bytes() const;                     // about what its files take
+};
+
+// Steps of the checkpoints step-<N> in `directory`, ascending; complete or not.
+std::vector<uint64_t> list_checkpoints(const std::string& directory);
+std::string checkpoint_path(const std::string& directory, uint64_t step);
+
+// Writes the files of a checkpoint into the new directory `path`, each synced, the manifest last; returns their size.
+// Throws Error(Fault::resource).
+uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
+                          const CheckpointSnapshot& snapshot);
+
+// Throws Error(Fault::checkpoint) naming the first file that is not what the manifest says. Returns the names of files
+// that the manifest does not list.
+std::vector<std::string> verify_checkpoint(const std::string& path);
+// The same by sizes alone, without reading the files.
+bool looks_complete(const std::string& path);
+
+// Of a verified checkpoint.
+TrainState read_train_state(const std::string& path);
+// Loads every tensor into the store; throws Error(Fault::checkpoint) where names or shapes differ from the store's.
+void load_tensors(const std::string& path, ParameterStore& store);
+
+// Removes a directory of plain files; returns false, with errno set, where something is left.
+bool remove_files(FileSystem& files, const std::string& path);
+// Removes what killed writers left in `directory`; returns how many.
+int remove_leftovers(FileSystem& files, const std::string& directory);
+
+}  // namespace dtrain

@@ -1,0 +1,136 @@
+#include "libdtrain/train/weights.h"
+
+#include <string_view>
+
+#include "libdtrain/io/safetensors.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::string_view kRunningMean = ".running_mean", kBatches = ".num_batches_tracked";
+constexpr size_t kNamesShown = 5;
+
+// Where element (k, i, r, s) of a filter lies in each layout; one loop serves both directions.
+template <class Copy>
+void for_each_filter_element(const Shape& krsc, const Copy& copy) {
+  const int64_t taps = krsc[1] * krsc[2], channels = krsc[3];
+  for (int64_t k = 0; k < krsc[0]; ++k)
+    for (int64_t i = 0; i < channels; ++i)
+      for (int64_t tap = 0; tap < taps; ++tap) copy((k * channels + i) * taps + tap, (k * taps + tap) * channels + i);
+}
+
+std::string batches_name(const Buffer& buffer) {
+  const std::string_view name = buffer.name;
+  return name.ends_with(kRunningMean) ? concat(name.substr(0, name.size() - kRunningMean.size()), kBatches) : "";
+}
+
+std::vector<TensorSpec> plan_of(const ParameterStore& store) {
+  std::vector<TensorSpec> plan;
+  for (const Buffer& buffer : store.buffers())
+    if (const std::string name = batches_name(buffer); !name.empty()) plan.push_back({name, DType::i64, {}});
+  for (const Parameter& parameter : store.parameters())
+    plan.push_back({parameter.name, DType::f32, torch_shape(parameter)});
+  for (const Buffer& buffer : store.buffers()) plan.push_back({buffer.name, DType::f32, buffer.shape});
+  return plan;
+}
+
+std::vector<float> download_arena(const ParameterStore& store, const Tensor& arena) {
+  std::vector<float> host(static_cast<size_t>(arena.count()));
+  store.context().download(arena, host.data(), "saving weights");
+  return host;
+}
+
+// True, and `to` filled, where the file has `name` as f32 of this shape; else the report says why not.
+bool read_tensor(const SafetensorsFile& file, const std::string& name, const Shape& shape, std::vector<float>& to,
+                 WeightReport& report) {
+  const SafetensorsEntry* entry = file.find(name);
+  if (!entry) {
+    report.missing.push_back(name);
+    return false;
+  }
+  if (entry->dtype != "F32" || entry->shape != shape) {
+    report.mismatched.push_back(concat(name, ": file ", entry->dtype, " ", entry->shape, ", model F32 ", shape));
+    return false;
+  }
+  to.resize(static_cast<size_t>(shape.count()));
+  file.read(*entry, to.data());
+  report.loaded.push_back(name);
+  return true;
+}
+
+void append_names(std::string& text, const char* kind, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  text += concat("; ", kind, ": ");
+  for (size_t i = 0; i < names.size() && i < kNamesShown; ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > kNamesShown) text += concat(", and ", names.size() - kNamesShown, " more");
+}
+
+}  // namespace
+
+std::string WeightReport::summary() const {
+  std::string text = concat(loaded.size(), " tensors loaded, ", missing.size(), " missing, ", unexpected.size(),
+                            " unexpected, ", mismatched.size(), " of another type or shape");
+  append_names(text, "missing", missing);
+  append_names(text, "unexpected", unexpected);
+  append_names(text, "mismatched", mismatched);
+  return text;
+}
+
+Shape torch_shape(const Parameter& parameter) {
+  const Shape& shape = parameter.shape;
+  if (parameter.options.layout == Layout::plain) return shape;
+  return {shape[0], shape[3], shape[1], shape[2]};
+}
+
+void write_weights(OutputFile& file, const ParameterStore& store, const float* values, const float* buffers,
+                   uint64_t batches_tracked) {
+  file.write(safetensors_header(plan_of(store), {{"format", "pt"}}));
+  for (const Buffer& buffer : store.buffers())
+    if (!batches_name(buffer).empty()) file.write(&batches_tracked, sizeof batches_tracked);
+  std::vector<float> oihw;
+  for (const Parameter& parameter : store.parameters()) {
+    const float* value = values + parameter.offset;
+    const auto count = static_cast<size_t>(parameter.shape.count());
+    if (parameter.options.layout == Layout::krsc) {
+      oihw.resize(count);
+      for_each_filter_element(parameter.shape, [&](int64_t torch, int64_t ours) { oihw[torch] = value[ours]; });
+      value = oihw.data();
+    }
+    file.write(value, count * sizeof(float));
+  }
+  for (const Buffer& buffer : store.buffers())
+    file.write(buffers + buffer.offset, static_cast<size_t>(buffer.shape.count()) * sizeof(float));
+}
+
+void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked) {
+  const auto values = download_arena(store, store.values());
+  const auto buffers = download_arena(store, store.buffer_values());
+  AtomicFile file(path);
+  write_weights(file.output(), store, values.data(), buffers.data(), batches_tracked);
+  file.commit();
+}
+
+WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault) {
+  const SafetensorsFile file(path, fault);
+  Context& context = store.context();
+  WeightReport report;
+  std::vector<float> value, krsc;
+  for (const Parameter& parameter : store.parameters()) {
+    if (!read_tensor(file, parameter.name, torch_shape(parameter), value, report)) continue;
+    if (parameter.options.layout == Layout::krsc) {
+      krsc.resize(value.size());
+      for_each_filter_element(parameter.shape, [&](int64_t torch, int64_t ours) { krsc[ours] = value[torch]; });
+      value.swap(krsc);
+    }
+    context.upload(value.data(), parameter.value);
+  }
+  for (const Buffer& buffer : store.buffers())
+    if (read_tensor(file, buffer.name, buffer.shape, value, report)) context.upload(value.data(), buffer.value);
+  for (const SafetensorsEntry& entry : file.entries())
+    if (!store.find(entry.name) && !store.find_buffer(entry.name) && !entry.name.ends_with(kBatches))
+      report.unexpected.push_back(entry.name);
+  store.touch();
+  return report;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,296 @@
+// The presets: which window is decoded, how it is resized, what happens to its colours.
+#include "data/augment.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <numbers>
+
+#include "data/color.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data {
+namespace {
+
+int round_to_int(float value) { return static_cast<int>(std::lrint(value)); }
+int round_to_int(double value) { return static_cast<int>(std::lrint(value)); }
+
+// Pixels with corners as the sampler of boxes counts them.
+struct Corners {
+  int x0, y0, x1, y1;
+  float area() const { return static_cast<float>(int64_t{x1 - x0} * (y1 - y0)); }
+};
+
+Corners corners(const Box& box, int width, int height) {
+  for (const float side : {box.xmin, box.ymin, box.xmax, box.ymax})
+    if (!(side >= 0 && side <= 1))
+      throw Error(Fault::data, concat("bounding box (xmin ", box.xmin, ", ymin ", box.ymin, ", xmax ", box.xmax,
+                                      ", ymax ", box.ymax, "): coordinates must be in [0, 1]"));
+  const auto w = static_cast<float>(width), h = static_cast<float>(height);
+  return {static_cast<int>(box.xmin * w), static_cast<int>(box.ymin * h), static_cast<int>(box.xmax * w),
+          static_cast<int>(box.ymax * h)};
+}
+
+// The share of `object` that lies in `crop`; 0 for an object of no pixels.
+float covered(const Corners& object, const Window& crop) {
+  if (object.area() < 1) return 0;
+  const Corners common{std::max(object.x0, crop.x), std::max(object.y0, crop.y),
+                       std::min(object.x1, crop.x + crop.width), std::min(object.y1, crop.y + crop.height)};
+  return common.x0 > common.x1 || common.y0 > common.y1 ? 0 : common.area() / object.area();
+}
+
+// One try of the sampler for a given aspect; false where the limits of area cannot be met.
+bool draw_crop(int width, int height, float aspect, RandomStream& random, Window& crop) {
+  constexpr float kMinArea = 0.05f, kMaxArea = 1.0f;
+  const float min_area = kMinArea * static_cast<float>(width) * static_cast<float>(height);
+  const float max_area = kMaxArea * static_cast<float>(width) * static_cast<float>(height);
+  const auto width_of = [&](int h) { return round_to_int(static_cast<float>(h) * aspect); };
+  int low = round_to_int(std::sqrt(min_area / aspect)), high = round_to_int(std::sqrt(max_area / aspect));
+  if (width_of(high) > width) {
+    constexpr double kEpsilon = 1e-7;
+    high = static_cast<int>((width + 0.5 - kEpsilon) / static_cast<double>(aspect));
+    if (width_of(high) > width) --high;
+  }
+  high = std::min(high, height);
+  int h = std::min(low, high);
+  if (h < high) h += static_cast<int>(random.below(static_cast<uint32_t>(high - h + 1)));
+  const auto area_of = [&](int rows) { return static_cast<float>(width_of(rows)) * static_cast<float>(rows); };
+  // Rounding may have left the limits by one row.
+  if (area_of(h) < min_area) ++h;
+  if (area_of(h) > max_area) --h;
+  const int w = width_of(h);
+  if (area_of(h) < min_area || area_of(h) > max_area || w > width || h > height || w <= 0 || h <= 0) return false;
+  crop = {0, 0, w, h};
+  if (h < height) crop.y = static_cast<int>(random.below(static_cast<uint32_t>(height - h)));
+  if (w < width) crop.x = static_cast<int>(random.below(static_cast<uint32_t>(width - w)));
+  return true;
+}
+
+}  // namespace
+
+RandomStream sample_stream(const SampleKey& key) {
+  // Streams of one epoch are a run of neighbours that starts at a scrambled place.
+  const Philox::Block start = Philox::block(key.seed, key.epoch, 0);
+  return {key.seed, (uint64_t{start[0]} << 32 | start[1]) + key.sample};
+}
+
+Window sample_distorted_box(int width, int height, std::span<const Box> boxes, RandomStream& random) {
+  constexpr float kMinAspect = 0.75f, kMaxAspect = 1.33f, kMinCovered = 0.1f;
+  constexpr int kTries = 100;
+  const Box image;
+  if (boxes.empty()) boxes = {&image, 1};
+  for (const Box& box : boxes) corners(box, width, height);
+  Window crop;
+  for (int i = 0; i < kTries; ++i) {
+    const float aspect = random.uniform(kMinAspect, kMaxAspect);
+    if (!draw_crop(width, height, aspect, random, crop)) continue;
+    for (const Box& box : boxes)
+      if (covered(corners(box, width, height), crop) >= kMinCovered) return crop;
+  }
+  return {0, 0, width, height};
+}
+
+Window random_resized_crop(int width, int height, RandomStream& random) {
+  constexpr double kMinArea = 0.08, kMinAspect = 3.0 / 4, kMaxAspect = 4.0 / 3;
+  constexpr int kTries = 10;
+  const double area = static_cast<double>(width) * height;
+  for (int i = 0; i < kTries; ++i) {
+    const double target = area * (kMinArea + (1 - kMinArea) * random.uniform());
+    const double aspect = std::exp(std::log(kMinAspect) + (std::log(kMaxAspect) - std::log(kMinAspect)) *
+                                                              static_cast<double>(random.uniform()));
+    const int w = round_to_int(std::sqrt(target * aspect)), h = round_to_int(std::sqrt(target / aspect));
+    if (w <= 0 || w > width || h <= 0 || h > height) continue;
+    const auto y = static_cast<int>(random.below(static_cast<uint32_t>(height - h + 1)));
+    const auto x = static_cast<int>(random.below(static_cast<uint32_t>(width - w + 1)));
+    return {x, y, w, h};
+  }
+  const double aspect = static_cast<double>(width) / height;
+  Window crop{0, 0, width, height};
+  if (aspect < kMinAspect) crop.height = round_to_int(width / kMinAspect);
+  if (aspect > kMaxAspect) crop.width = round_to_int(height * kMaxAspect);
+  crop.y = (height - crop.height) / 2;
+  crop.x = (width - crop.width) / 2;
+  return crop;
+}
+
+void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out) {
+  constexpr int kPadding = 4;
+  const int dy = static_cast<int>(random.below(2 * kPadding + 1)) - kPadding;
+  const int dx = static_cast<int>(random.below(2 * kPadding + 1)) - kPadding;
+  const bool flip = random.uniform() < 0.5f;
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x, out += 3) {
+      const int from_y = y + dy, from_x = (flip ? image.width - 1 - x : x) + dx;
+      if (from_y < 0 || from_y >= image.height || from_x < 0 || from_x >= image.width)
+        std::memset(out, 0, 3);
+      else
+        std::memcpy(out, image.row(from_y) + 3 * from_x, 3);
+    }
+}
+
+namespace {
+
+// Scales to [0, 1] and back; the order of the changes alternates along the stream of samples.
+void distort(float* pixels, int64_t count, bool in_yiq, uint64_t position, RandomStream& random) {
+  const auto turn = [&] {
+    if (in_yiq) {
+      const float angle = random.uniform(-0.2f, 0.2f) * std::numbers::pi_v<float>;
+      turn_in_yiq(pixels, count, angle, random.uniform(0.5f, 1.5f));
+    } else {
+      scale_saturation(pixels, count, random.uniform(0.5f, 1.5f));
+      rotate_hue(pixels, count, random.uniform(-0.2f, 0.2f));
+    }
+  };
+  const auto contrast = [&] { scale_contrast(pixels, count, random.uniform(0.5f, 1.5f)); };
+  for (int64_t i = 0; i < 3 * count; ++i) pixels[i] /= 255.0f;
+  add_brightness(pixels, count, random.uniform(-32.0f / 255, 32.0f / 255));
+  if (position % 2 == 0) {
+    turn();
+    contrast();
+  } else {
+    contrast();
+    turn();
+  }
+  for (int64_t i = 0; i < 3 * count; ++i) pixels[i] = std::clamp(pixels[i], 0.0f, 1.0f) * 255.0f;
+}
+
+ResizeMethod method_of(TfResize resize, uint64_t position) {
+  constexpr std::array methods{ResizeMethod::nearest, ResizeMethod::bilinear, ResizeMethod::bicubic,
+                               ResizeMethod::area};
+  return methods[resize == TfResize::round_robin ? position % methods.size() : static_cast<size_t>(resize)];
+}
+
+// What is resized: a window of the image to a window of the result.
+struct Geometry {
+  Window source;
+  Axis x, y;
+};
+
+Geometry training_geometry(const Window& crop, const PreprocessOptions& o, bool flip) {
+  return {crop, {crop.width, o.width, 0, o.width, flip}, {crop.height, o.height, 0, o.height, false}};
+}
+
+Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o) {
+  const bool tf = o.preset == Preset::tf_cnn;
+  int width = 0, height = 0, left = 0, top = 0;
+  if (tf) {
+    const auto w = static_cast<float>(image.width), h = static_cast<float>(image.height);
+    const float ratio = std::max(static_cast<float>(o.height) / h, static_cast<float>(o.width) / w);
+    width = static_cast<int>(w * ratio * 1.145f);
+    height = static_cast<int>(h * ratio * 1.145f);
+    left = (width - o.width) / 2;
+    top = (height - o.height) / 2;
+  } else {
+    const int size = std::max(o.width, o.height) * 256 / 224;
+    const bool wide = image.width > image.height;
+    const int64_t longer = int64_t{size} * std::max(image.width, image.height) / std::min(image.width, image.height);
+    width = wide ? static_cast<int>(longer) : size;
+    height = wide ? size : static_cast<int>(longer);
+    left = round_to_int((width - o.width) / 2.0);
+    top = round_to_int((height - o.height) / 2.0);
+  }
+  return {{0, 0, image.width, image.height},
+          {image.width, width, left, o.width, false},
+          {image.height, height, top, o.height, false}};
+}
+
+// What a call needs and keeps for the next.
+struct Workspace {
+  explicit Workspace(const DecodeOptions& options) : decoder(options) {}
+  ImageDecoder decoder;
+  Filter<float> x, y;
+  Filter<int32_t> fixed_x, fixed_y;
+  std::vector<float> rows;
+  std::vector<uint8_t> byte_rows;
+};
+
+// Decodes the part of `source` that the filters read and makes them relative to it.
+template <class Weight>
+ImageView decode_for(ImageDecoder& decoder, const Window& source, Filter<Weight>& x, Filter<Weight>& y) {
+  const int left = x.begin(), top = y.begin();
+  const Window window{source.x + left, source.y + top, x.end() - left, y.end() - top};
+  x.shift(left);
+  y.shift(top);
+  return decoder.decode(window);
+}
+
+}  // namespace
+
+struct Preprocess::State {
+  PreprocessOptions options;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Workspace>> idle;
+
+  std::unique_ptr<Workspace> borrow() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto workspace = std::move(idle.back());
+        idle.pop_back();
+        return workspace;
+      }
+    }
+    const bool tf = options.preset == Preset::tf_cnn;
+    return std::make_unique<Workspace>(
+        DecodeOptions{.fast_dct = tf, .fancy_upsampling = !tf || options.training, .limits = options.limits});
+  }
+
+  void give_back(std::unique_ptr<Workspace> workspace) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(workspace));
+  }
+};
+
+Preprocess::Preprocess(const PreprocessOptions& options) : state_(std::make_unique<State>()) {
+  DT_CHECK(options.width > 0 && options.height > 0, "preprocessing to an image of ", options.width, "x", options.height,
+           " pixels");
+  DT_CHECK(!options.distort_color || options.preset == Preset::tf_cnn,
+           "colour distortion belongs to the tf_cnn preset");
+  state_->options = options;
+}
+Preprocess::~Preprocess() = default;
+Preprocess::Preprocess(Preprocess&&) noexcept = default;
+Preprocess& Preprocess::operator=(Preprocess&&) noexcept = default;
+
+DType Preprocess::dtype() const { return state_->options.preset == Preset::tf_cnn ? DType::f32 : DType::u8; }
+
+bool Preprocess::operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+                            void* pixels) const {
+  const PreprocessOptions& o = state_->options;
+  const bool tf = o.preset == Preset::tf_cnn;
+  auto workspace = state_->borrow();
+  Workspace& w = *workspace;
+  const ImageInfo image = w.decoder.open(encoded);
+  RandomStream random = sample_stream(key);
+  Geometry geometry;
+  if (o.training) {
+    if (!o.use_boxes) boxes = {};
+    const Window crop = tf ? sample_distorted_box(image.width, image.height, boxes, random)
+                           : random_resized_crop(image.width, image.height, random);
+    geometry = training_geometry(crop, o, random.uniform() < 0.5f);
+  } else {
+    geometry = evaluation_geometry(image, o);
+  }
+  if (tf) {
+    const ResizeMethod method = method_of(o.resize, key.position);
+    make_filter(geometry.x, method, w.x);
+    make_filter(geometry.y, method, w.y);
+    const ImageView view = decode_for(w.decoder, geometry.source, w.x, w.y);
+    auto* out = static_cast<float*>(pixels);
+    resample(view, w.x, w.y, w.rows, out);
+    if (o.training && o.distort_color)
+      distort(out, int64_t{o.width} * o.height, o.distort_in_yiq, key.position, random);
+  } else {
+    make_filter(geometry.x, w.fixed_x);
+    make_filter(geometry.y, w.fixed_y);
+    const ImageView view = decode_for(w.decoder, geometry.source, w.fixed_x, w.fixed_y);
+    resample(view, w.fixed_x, w.fixed_y, w.byte_rows, static_cast<uint8_t*>(pixels));
+  }
+  const bool damaged = !w.decoder.warning().empty();
+  state_->give_back(std::move(workspace));
+  return damaged;
+}
+
+}  // namespace dtrain::data

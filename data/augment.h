@@ -1,0 +1,79 @@
+// Augmentation: an encoded image and a key become the pixels of one sample. Pure functions of (image, key).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "data/image.h"
+#include "data/loader.h"
+#include "data/resize.h"
+#include "libdtrain/core/rng.h"
+#include "libdtrain/core/types.h"
+
+namespace dtrain::data {
+
+// An object in an image, in shares of its width and height: [0, 1].
+struct Box {
+  float xmin = 0, ymin = 0, xmax = 1, ymax = 1;
+};
+
+// The random draws of one sample: equal for every rank and worker.
+RandomStream sample_stream(const SampleKey& key);
+
+// TensorFlow's sample_distorted_bounding_box with tf_cnn_benchmarks' numbers: aspect U[0.75, 1.33), area 0.05 to 1 of
+// the image, up to 100 tries for a crop that covers a tenth of some box (of the image, where there are none); else the
+// whole image. As there, the last possible offset is never drawn. Throws Error(Fault::data) on a box outside [0, 1].
+Window sample_distorted_box(int width, int height, std::span<const Box> boxes, RandomStream& random);
+
+// torchvision's RandomResizedCrop: area U[0.08, 1), log-uniform aspect 3/4 to 4/3, 10 tries, else the central crop of
+// the nearest allowed aspect.
+Window random_resized_crop(int width, int height, RandomStream& random);
+
+// CIFAR: zero padding of 4 pixels, a random crop of the image's own size and a flip with p = 0.5; [height, width, 3]
+// bytes.
+void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out);
+
+enum class Preset : uint8_t {
+  // tf_cnn_benchmarks. Training: sample_distorted_box, flip, resize; evaluation: the central crop of the image resized,
+  // aspect kept, to 1.145 times the size. Fast IDCT; plain upsampling in evaluation. Pixels are f32 in [0, 255].
+  tf_cnn,
+  // torchvision's reference recipe. Training: random_resized_crop, flip; evaluation: resize to 256/224 of the size and
+  // central crop. PIL's antialiased bilinear, exact IDCT. Pixels are u8.
+  torchvision,
+};
+
+enum class TfResize : uint8_t { nearest, bilinear, bicubic, area, round_robin };
+
+struct PreprocessOptions {
+  Preset preset = Preset::tf_cnn;
+  bool training = true;
+  int height = 224, width = 224;
+  // tf_cnn only:
+  TfResize resize = TfResize::bilinear;  // round_robin: by the sample's position in the stream
+  bool distort_color = false;            // brightness, saturation, hue, contrast; training only
+  bool distort_in_yiq = true;            // else saturation and hue in HSV
+  bool use_boxes = true;
+  ImageLimits limits = {};
+};
+
+// Turns encoded images into pixels; safe to call from many threads, each call borrowing one of its workspaces.
+class Preprocess {
+ public:
+  explicit Preprocess(const PreprocessOptions& options);
+  ~Preprocess();
+  Preprocess(Preprocess&&) noexcept;
+  Preprocess& operator=(Preprocess&&) noexcept;
+
+  // Of the pixels: f32 for tf_cnn, u8 for torchvision.
+  DType dtype() const;
+  // Writes [height, width, 3] to `pixels`. True where the image was damaged but decodable. Throws Error(Fault::data).
+  bool operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+                  void* pixels) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dtrain::data

@@ -1,0 +1,51 @@
+// Resampling of RGB bytes: TensorFlow 1's four methods in floats, and PIL's antialiased bilinear in its fixed point.
+// Both are separable: a filter per axis, then one pass over the image, row by row.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/image.h"
+
+namespace dtrain::data {
+
+// One axis of a resize: `in` samples become `out`, of which [begin, begin + count) are wanted. With `flip` the source
+// is mirrored first (which differs from mirroring the result: TensorFlow's sampling positions are not symmetric).
+struct Axis {
+  int in = 0, out = 0;
+  int begin = 0, count = 0;
+  bool flip = false;
+};
+
+// What makes each wanted sample: sum over t < taps of source[first[i] + t] * weights[i * taps + t].
+template <class Weight>
+struct Filter {
+  int taps = 0;
+  std::vector<int> first;
+  std::vector<Weight> weights;
+
+  int count() const { return static_cast<int>(first.size()); }
+  // Source samples that are read: [begin(), end()).
+  int begin() const;
+  int end() const;
+  // For a source of which the first `offset` samples are left out.
+  void shift(int offset);
+};
+
+enum class ResizeMethod : uint8_t { nearest, bilinear, bicubic, area };
+
+// As tf.compat.v1.image.resize_images(align_corners=False): source = output * in / out, no half-pixel shift, no
+// antialiasing; bicubic with a = -0.75 and positions rounded to 1/1024.
+void make_filter(const Axis& axis, ResizeMethod method, Filter<float>& filter);
+
+// As PIL.Image.resize(BILINEAR): a triangle as wide as the scale, 22-bit weights.
+void make_filter(const Axis& axis, Filter<int32_t>& filter);
+
+// out [y.count(), x.count(), 3]. `rows` is scratch, kept from call to call. The fixed-point form rounds to 8 bits after
+// the horizontal and after the vertical pass, as PIL does, so its result is bit-equal to PIL's.
+void resample(const ImageView& source, const Filter<float>& x, const Filter<float>& y, std::vector<float>& rows,
+              float* out);
+void resample(const ImageView& source, const Filter<int32_t>& x, const Filter<int32_t>& y, std::vector<uint8_t>& rows,
+              uint8_t* out);
+
+}  // namespace dtrain::data

@@ -11,7 +11,7 @@ namespace dtrain {
 struct UpdateSegment {
   int64_t begin = 0, end = 0;  // elements
   float weight_decay = 0;
-  int64_t parameter = -1;  // LARS: the parameter whose norms scale the rate; one segment per parameter then
+  int64_t parameter = -1;  // LARS: the parameter, all of it, whose norms scale the rate; -1: the rate itself
 };
 
 enum class UpdateRule {
@@ -21,7 +21,8 @@ enum class UpdateRule {
   adamw,     // decoupled decay (Loshchilov and Hutter 2019), torch's bias correction
   adam,      // decay is L2, inside the moments
   rmsprop,   // TensorFlow's: s = rho s + (1 - rho) g^2;  m = mu m + lr g / sqrt(s + eps);  v -= m
-  lars,      // You, Gitman and Ginsburg 2017: momentum with rate lr * trust * |v| / (|g| + wd |v| + eps)
+  lars,      // You, Gitman and Ginsburg 2017: m = mu m + lr * r (g + wd v);  v -= m,
+             // with r = trust * |v| / (|g| + wd |v| + eps), or 1 where |v| or |g| is 0
 };
 
 struct UpdateOptions {
@@ -30,17 +31,18 @@ struct UpdateOptions {
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   float rho = 0.9f;
   float trust = 0.001f;
-  float clip_value = 0;  // > 0: each gradient element is limited to +-clip_value, after scaling
-  float clip_norm = 0;   // > 0: the whole gradient is scaled down to this norm
+  float clip_value =
+      0;  // > 0: each gradient element is limited to +-clip_value, after scaling; excludes clip_norm, LARS
+  float clip_norm = 0;  // > 0: the whole gradient is scaled down to this norm
 };
 
-// Arenas of state that a rule needs.
+// Arenas of state that a rule needs: none, m, or m and s, in this order.
 int state_arenas(UpdateRule rule);
 
 // g is gradient_scale * grads (StepScalars), clipped, plus weight_decay * v except for adamw. The learning rate and the
-// step are read from the context's StepScalars. If any gradient is not finite, StepScalars::finite is cleared; once it
-// is clear, nothing is written. `norms` [1 + 2 * parameters] f32 is scratch that holds the global gradient norm in
-// front afterwards.
+// step are read from the context's StepScalars. If any gradient of a segment is not finite, StepScalars::finite is
+// cleared; once it is clear, values and state are left as they are. `norms` [1 + 2 * parameters] f32: the norm of all
+// scaled gradients before clipping, then, for LARS, |v| and |g| of each parameter.
 void update(Context& context, const UpdateOptions& options, const std::vector<UpdateSegment>& segments,
             const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms);
 

@@ -16,18 +16,20 @@ struct OptimizerOptions {
 
 class Optimizer {
  public:
+  // The store is allocated; the state arenas are made here.
   Optimizer(ParameterStore& store, const OptimizerOptions& options);
   // One update from the store's gradient arena; rate, scale and step come from the context's StepScalars.
   void step();
   // Global norm of the scaled gradient in the last step, before clipping.
   float gradient_norm() const;
   const OptimizerOptions& options() const { return options_; }
-  std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 1e-4 except on biases and batch norm"
+  std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm"
 
  private:
   ParameterStore& store_;
   OptimizerOptions options_;
   std::vector<UpdateSegment> segments_;
+  std::vector<Tensor> state_;
   Tensor norms_;
 };
 

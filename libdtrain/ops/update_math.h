@@ -1,0 +1,80 @@
+// Per-element arithmetic of the update rules, shared by the CPU and the CUDA arm.
+#pragma once
+
+#include <cmath>
+
+#include "libdtrain/core/host_device.h"
+#include "libdtrain/ops/update.h"
+
+namespace dtrain {
+
+// The numbers of one step, the same for every element but for `rate` and `decay`, which are a segment's.
+struct UpdateFactors {
+  float rate, decay;
+  float gradient;  // multiplies the gradient: the scale, and the clipping by norm
+  float limit;     // of each element of it
+  float momentum, beta1, beta2, rho, epsilon;
+  float correction1, correction2;  // Adam: 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), t counted from 1
+};
+
+// What clipping by norm multiplies the gradient by, whose norm before it is `norm`.
+DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
+  return o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1.0f;
+}
+
+// `norm`: of all scaled gradients, before clipping.
+DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScalars& s, float norm) {
+  const auto t = static_cast<double>(s.step + 1);
+  return {s.learning_rate,
+          0,
+          s.gradient_scale * norm_clip(o, norm),
+          o.clip_value > 0 ? o.clip_value : INFINITY,
+          o.momentum,
+          o.beta1,
+          o.beta2,
+          o.rho,
+          o.epsilon,
+          static_cast<float>(1 / (1 - std::pow(static_cast<double>(o.beta1), t))),
+          static_cast<float>(1 / std::sqrt(1 - std::pow(static_cast<double>(o.beta2), t)))};
+}
+
+// LARS: what the rate of a parameter is multiplied by. Norms of the values and of the clipped gradient.
+DT_HD inline float lars_ratio(const UpdateOptions& o, float decay, float value_norm, float gradient_norm) {
+  if (value_norm == 0 || gradient_norm == 0) return 1;
+  return o.trust * value_norm / (gradient_norm + decay * value_norm + o.epsilon);
+}
+
+// One element: `g` from the gradient arena, value `v`, and the state of the rule, `m` and `s` (unused ones may be any).
+template <UpdateRule rule>
+DT_HD inline void update_element(const UpdateFactors& f, float g, float& v, float& m, float& s) {
+  g *= f.gradient;
+  g = g < -f.limit ? -f.limit : g > f.limit ? f.limit : g;
+  if constexpr (rule == UpdateRule::adamw)
+    v -= f.rate * f.decay * v;
+  else
+    g += f.decay * v;
+
+  if constexpr (rule == UpdateRule::sgd) {
+    v -= f.rate * g;
+  } else if constexpr (rule == UpdateRule::momentum) {
+    m = f.momentum * m + g;
+    v -= f.rate * m;
+  } else if constexpr (rule == UpdateRule::nesterov) {
+    m = f.momentum * m + g;
+    v -= f.rate * (g + f.momentum * m);
+  } else if constexpr (rule == UpdateRule::adamw || rule == UpdateRule::adam) {
+    m = f.beta1 * m + (1 - f.beta1) * g;
+    s = f.beta2 * s + (1 - f.beta2) * g * g;
+    v -= f.rate * f.correction1 * m / (std::sqrt(s) * f.correction2 + f.epsilon);
+  } else if constexpr (rule == UpdateRule::rmsprop) {
+    s = f.rho * s + (1 - f.rho) * g * g;
+    m = f.momentum * m + f.rate * g / std::sqrt(s + f.epsilon);
+    v -= m;
+  } else {
+    static_assert(rule == UpdateRule::lars);
+    m = f.momentum * m + f.rate * g;
+    v -= m;
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,84 @@
+#include "libdtrain/train/optimizer.h"
+
+#include <fmt/format.h>
+
+namespace dtrain {
+namespace {
+
+// Runs of trainable parameters with equal factors, the padding between them included.
+std::vector<UpdateSegment> segments_of(const ParameterStore& store, const OptimizerOptions& options) {
+  std::vector<UpdateSegment> segments;
+  int64_t next = 0;  // where a parameter must start to continue the last segment
+  for (const Parameter& parameter : store.parameters()) {
+    if (parameter.options.frozen) continue;
+    const bool decays = parameter.options.decay;
+    const UpdateSegment segment{parameter.offset, parameter.offset + parameter.shape.count(),
+                                decays ? options.weight_decay : 0,
+                                decays && options.update.rule == UpdateRule::lars ? parameter.index : -1};
+    UpdateSegment* last = segments.empty() ? nullptr : &segments.back();
+    if (last && next == segment.begin && last->weight_decay == segment.weight_decay && last->parameter < 0 &&
+        segment.parameter < 0)
+      last->end = segment.end;
+    else
+      segments.push_back(segment);
+    next = static_cast<int64_t>(align_up(static_cast<size_t>(segment.end) * sizeof(float)) / sizeof(float));
+  }
+  return segments;
+}
+
+std::string describe_rule(const UpdateOptions& o) {
+  switch (o.rule) {
+    case UpdateRule::sgd:
+      return "SGD";
+    case UpdateRule::momentum:
+      return fmt::format("momentum {:g}", o.momentum);
+    case UpdateRule::nesterov:
+      return fmt::format("momentum {:g} (Nesterov)", o.momentum);
+    case UpdateRule::adamw:
+      return fmt::format("AdamW (beta1 {:g}, beta2 {:g}, epsilon {:g})", o.beta1, o.beta2, o.epsilon);
+    case UpdateRule::adam:
+      return fmt::format("Adam (beta1 {:g}, beta2 {:g}, epsilon {:g})", o.beta1, o.beta2, o.epsilon);
+    case UpdateRule::rmsprop:
+      return fmt::format("RMSProp (decay {:g}, momentum {:g}, epsilon {:g})", o.rho, o.momentum, o.epsilon);
+    case UpdateRule::lars:
+      return fmt::format("LARS (momentum {:g}, trust {:g}, epsilon {:g})", o.momentum, o.trust, o.epsilon);
+  }
+  return "?";
+}
+
+}  // namespace
+
+Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
+    : store_(store), options_(options), segments_(segments_of(store, options)) {
+  const bool fresh = store.optimizer_states() == 0;
+  for (int i = 0; i < state_arenas(options.update.rule); ++i) state_.push_back(store.optimizer_state(i));
+  Context& context = store.context();
+  if (fresh && options.update.rule == UpdateRule::rmsprop) {
+    // TensorFlow's mean squares start at 1, which damps the first steps.
+    const std::vector<float> ones(static_cast<size_t>(state_[1].count()), 1.0f);
+    context.upload(ones.data(), state_[1]);
+  }
+  norms_ = context.zeros({1 + 2 * static_cast<int64_t>(store.parameters().size())});
+}
+
+void Optimizer::step() {
+  update(store_.context(), options_.update, segments_, store_.values(), store_.grads(), state_, norms_);
+  store_.touch();
+}
+
+float Optimizer::gradient_norm() const {
+  float norm = 0;
+  store_.context().download(norms_.slice(0, 1), &norm, "gradient_norm");
+  return norm;
+}
+
+std::string Optimizer::describe() const {
+  std::string text = describe_rule(options_.update);
+  if (options_.weight_decay > 0)
+    text += fmt::format(", weight decay {:g} except on biases and batch norm", options_.weight_decay);
+  if (options_.update.clip_value > 0) text += fmt::format(", gradients clipped to +-{:g}", options_.update.clip_value);
+  if (options_.update.clip_norm > 0) text += fmt::format(", gradient norm clipped to {:g}", options_.update.clip_norm);
+  return text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,260 @@
+// The update rules against their formulas in double precision and against PyTorch's numbers.
+#include "libdtrain/ops/update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Values = std::vector<double>;
+
+struct RuleCase {
+  const char* name;
+  UpdateOptions options;
+};
+
+// Arenas with padding behind the segments, as a ParameterStore lays them out.
+struct Arenas {
+  Arenas(Context& c, const UpdateOptions& o, std::vector<UpdateSegment> s, const Array& initial)
+      : context(c), options(o), segments(std::move(s)), values(to_device(c, initial)), norms(c.zeros({7})) {
+    for (int i = 0; i < state_arenas(o.rule); ++i) state.push_back(c.zeros(initial.shape));
+  }
+  void step(const Array& grads) { update(context, options, segments, values, to_device(context, grads), state, norms); }
+  double norm(int64_t i) const { return to_host(context, norms)[i]; }
+
+  Context& context;
+  UpdateOptions options;
+  std::vector<UpdateSegment> segments;
+  Tensor values, norms;
+  std::vector<Tensor> state;
+};
+
+// The rules of update.h once more, one element at a time.
+struct Reference {
+  UpdateOptions o;
+  Array v, m, s;
+
+  Reference(const UpdateOptions& options, const Array& initial)
+      : o(options), v(initial), m(initial.shape), s(initial.shape) {}
+
+  void step(const std::vector<UpdateSegment>& segments, const Array& grads, double lr, double scale, int t) {
+    double squares = 0;
+    for (const UpdateSegment& segment : segments)
+      for (int64_t i = segment.begin; i < segment.end; ++i) squares += scale * scale * grads[i] * grads[i];
+    const double norm = std::sqrt(squares);
+    const double clip = o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1;
+    for (const UpdateSegment& segment : segments) {
+      double rate = lr;
+      if (segment.parameter >= 0) rate *= lars_ratio(segment, grads, scale * clip);
+      for (int64_t i = segment.begin; i < segment.end; ++i) {
+        double g = scale * clip * grads[i];
+        if (o.clip_value > 0) g = std::clamp(g, -double{o.clip_value}, double{o.clip_value});
+        element(i, g, rate, segment.weight_decay, t);
+      }
+    }
+  }
+  double lars_ratio(const UpdateSegment& segment, const Array& grads, double scale) const {
+    double vv = 0, gg = 0;
+    for (int64_t i = segment.begin; i < segment.end; ++i) vv += v[i] * v[i], gg += scale * scale * grads[i] * grads[i];
+    if (vv == 0 || gg == 0) return 1;
+    return o.trust * std::sqrt(vv) / (std::sqrt(gg) + segment.weight_decay * std::sqrt(vv) + o.epsilon);
+  }
+  void element(int64_t i, double g, double lr, double decay, int t) {
+    const double mu = o.momentum, b1 = o.beta1, b2 = o.beta2;
+    const auto adam = [&](double gradient) {
+      m[i] = b1 * m[i] + (1 - b1) * gradient;
+      s[i] = b2 * s[i] + (1 - b2) * gradient * gradient;
+      const double m_hat = m[i] / (1 - std::pow(b1, t)), s_hat = s[i] / (1 - std::pow(b2, t));
+      return lr * m_hat / (std::sqrt(s_hat) + o.epsilon);
+    };
+    const double with_decay = g + decay * v[i];
+    switch (o.rule) {
+      case UpdateRule::sgd:
+        v[i] -= lr * with_decay;
+        break;
+      case UpdateRule::momentum:
+        m[i] = mu * m[i] + with_decay;
+        v[i] -= lr * m[i];
+        break;
+      case UpdateRule::nesterov:
+        m[i] = mu * m[i] + with_decay;
+        v[i] -= lr * (with_decay + mu * m[i]);
+        break;
+      case UpdateRule::adamw:
+        v[i] = v[i] * (1 - lr * decay) - adam(g);
+        break;
+      case UpdateRule::adam:
+        v[i] -= adam(with_decay);
+        break;
+      case UpdateRule::rmsprop:
+        s[i] = o.rho * s[i] + (1 - double{o.rho}) * with_decay * with_decay;
+        m[i] = mu * m[i] + lr * with_decay / std::sqrt(s[i] + o.epsilon);
+        v[i] -= m[i];
+        break;
+      case UpdateRule::lars:
+        m[i] = mu * m[i] + lr * with_decay;
+        v[i] -= m[i];
+        break;
+    }
+  }
+};
+
+// Values and gradients that are zero in the padding.
+Array padded_random(int64_t count, const std::vector<UpdateSegment>& segments, uint64_t seed) {
+  const Array random = random_array({count}, seed);
+  Array result({count});
+  for (const UpdateSegment& segment : segments)
+    for (int64_t i = segment.begin; i < segment.end; ++i) result[i] = random[i];
+  return result;
+}
+
+void compare_over_steps(Context& context, const RuleCase& test, const std::vector<UpdateSegment>& segments,
+                        int64_t count) {
+  SCOPED_TRACE(test.name);
+  const Array initial = padded_random(count, segments, 1);
+  Arenas arenas(context, test.options, segments, initial);
+  Reference reference(test.options, initial);
+  for (int t = 1; t <= 4; ++t) {
+    const float lr = 0.1f / static_cast<float>(t), scale = 0.5f;
+    const Array grads = padded_random(count, segments, 10 + static_cast<uint64_t>(t));
+    context.set_scalars({.learning_rate = lr, .gradient_scale = scale, .step = static_cast<uint64_t>(t - 1)});
+    arenas.step(grads);
+    reference.step(segments, grads, lr, scale, t);
+  }
+  expect_close(to_host(context, arenas.values), reference.v, 2e-6, "values");
+  if (arenas.state.size() > 0) expect_close(to_host(context, arenas.state[0]), reference.m, 2e-6, "m");
+  if (arenas.state.size() > 1) expect_close(to_host(context, arenas.state[1]), reference.s, 2e-6, "s");
+  EXPECT_EQ(context.get_scalars().finite, 1);
+}
+
+const std::vector<RuleCase>& rules() {
+  static const std::vector<RuleCase> table{
+      {"sgd", {.rule = UpdateRule::sgd}},
+      {"momentum", {.rule = UpdateRule::momentum}},
+      {"nesterov", {.rule = UpdateRule::nesterov}},
+      {"adamw", {.rule = UpdateRule::adamw}},
+      {"adam", {.rule = UpdateRule::adam}},
+      {"rmsprop", {.rule = UpdateRule::rmsprop, .epsilon = 1e-3f}},
+      {"sgd, clipped by value", {.rule = UpdateRule::sgd, .clip_value = 0.2f}},
+      {"momentum, clipped by norm", {.rule = UpdateRule::momentum, .clip_norm = 0.5f}},
+      {"momentum, norm below the limit", {.rule = UpdateRule::momentum, .clip_norm = 1e6f}},
+  };
+  return table;
+}
+
+TEST(Update, every_rule_over_several_steps) {
+  const std::vector<UpdateSegment> small{{0, 70, 0.1f}, {128, 131, 0}, {192, 300, 0.01f}};
+  const std::vector<UpdateSegment> large{{0, 50000, 0.1f}, {50048, 70001, 0}};
+  for (const auto& context : devices())
+    for (const RuleCase& rule : rules()) {
+      compare_over_steps(*context, rule, small, 320);
+      compare_over_steps(*context, rule, large, 70016);
+    }
+}
+
+TEST(Update, lars) {
+  const RuleCase plain{"lars", {.rule = UpdateRule::lars, .trust = 0.02f}};
+  const RuleCase clipped{"lars, clipped by norm", {.rule = UpdateRule::lars, .trust = 0.02f, .clip_norm = 0.5f}};
+  for (const auto& context : devices())
+    for (const RuleCase& rule : {plain, clipped}) {
+      compare_over_steps(*context, rule, {{0, 70, 0.1f, 0}, {128, 131, 0, -1}, {192, 300, 0.01f, 2}}, 320);
+      compare_over_steps(*context, rule, {{0, 50000, 0.1f, 0}, {50048, 70001, 0.1f, 1}}, 70016);
+    }
+}
+
+TEST(Update, lars_takes_the_plain_rate_where_a_norm_is_zero) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Arenas arenas(*context, {.rule = UpdateRule::lars}, {{0, 1, 0.1f, 0}, {1, 2, 0.1f, 1}}, Array({2}, {0, 4}));
+    arenas.step(Array({2}, {3, 0}));
+    EXPECT_EQ(to_host(*context, arenas.values)[0], -1.5);
+    EXPECT_NEAR(to_host(*context, arenas.values)[1], 4 - 0.5 * 0.1 * 4, 1e-6);
+  }
+}
+
+// Three steps of torch.optim 1.13 in double precision: learning rate 0.1, weight decay 0.01.
+TEST(Update, agrees_with_pytorch) {
+  const std::vector<std::pair<UpdateRule, Values>> expected{
+      {UpdateRule::sgd, {0.982042969, -2.083985988, 0.499001299}},
+      {UpdateRule::momentum, {0.946188769, -2.097687588, 0.066057199}},
+      {UpdateRule::nesterov, {0.933731435, -2.171898314, 0.109601679}},
+      {UpdateRule::adamw, {0.862917824, -2.027243716, 0.313774334}},
+      {UpdateRule::adam, {0.858084401, -2.025772528, 0.314772057}},
+  };
+  const std::vector<Values> grads{{0.3, -0.1, 2.0}, {-0.2, 0.4, 1.0}, {0.05, 0.6, -3.0}};
+  for (const auto& context : devices())
+    for (const auto& [rule, values] : expected) {
+      Arenas arenas(*context, {.rule = rule}, {{0, 3, 0.01f}}, Array({3}, {1, -2, 0.5}));
+      for (size_t t = 0; t < 3; ++t) {
+        context->set_scalars({.learning_rate = 0.1f, .step = t});
+        arenas.step(Array({3}, grads[t]));
+      }
+      expect_close(to_host(*context, arenas.values), Array({3}, values), 1e-6, concat("rule ", static_cast<int>(rule)));
+    }
+}
+
+TEST(Update, norm_is_of_the_scaled_gradient_before_clipping) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 1, .gradient_scale = 0.5f});
+    // What lies outside the segments does not count.
+    Arenas arenas(*context, {.rule = UpdateRule::sgd, .clip_norm = 1}, {{0, 1}, {2, 3}}, Array({4}, 0));
+    arenas.step(Array({4}, {6, 100, 8, 100}));
+    EXPECT_FLOAT_EQ(static_cast<float>(arenas.norm(0)), 5.0f);
+    expect_close(to_host(*context, arenas.values), Array({4}, {-0.6, 0, -0.8, 0}), 1e-6, "values");
+  }
+}
+
+TEST(Update, a_gradient_that_is_not_finite_stops_all_updates) {
+  for (const auto& context : devices())
+    for (const double bad : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()})
+      for (const int64_t where : {int64_t{0}, int64_t{69}, int64_t{69999}}) {
+        const Array initial = random_array({70000}, 1);
+        Arenas arenas(*context, {.rule = UpdateRule::momentum, .clip_value = 1}, {{0, 70, 0.1f}, {70, 70000}}, initial);
+        context->set_scalars({.learning_rate = 0.1f});
+        Array grads = random_array({70000}, 2);
+        grads[where] = bad;
+        arenas.step(grads);
+        EXPECT_EQ(context->get_scalars().finite, 0);
+        EXPECT_FALSE(std::isfinite(arenas.norm(0)));
+        // Sticky: the next step, with good gradients, is not applied either.
+        arenas.step(random_array({70000}, 3));
+        EXPECT_EQ(to_host(*context, arenas.values).values, initial.values);
+        EXPECT_EQ(to_host(*context, arenas.state[0]).values, Values(70000, 0));
+      }
+}
+
+TEST(Update, is_bit_equal_from_run_to_run) {
+  auto run = [](const UpdateOptions& options) {
+    const auto context = make_cpu_context();
+    context->set_scalars({.learning_rate = 0.1f});
+    Arenas arenas(*context, options, {{0, 100003, 0.1f, options.rule == UpdateRule::lars ? 0 : -1}},
+                  random_array({100003}, 1));
+    arenas.step(random_array({100003}, 2));
+    return to_host(*context, arenas.values).values;
+  };
+  for (const UpdateOptions& options : {UpdateOptions{.rule = UpdateRule::lars}, UpdateOptions{.clip_norm = 0.1f}})
+    EXPECT_EQ(run(options), run(options));
+}
+
+TEST(Update, refuses_what_does_not_fit) {
+  const auto context = make_cpu_context();
+  auto step = [&](const UpdateOptions& options, const UpdateSegment& segment, int64_t states, int64_t norms) {
+    return [=, &context] {
+      const std::vector<Tensor> state(static_cast<size_t>(states), context->zeros({64}));
+      update(*context, options, {segment}, context->zeros({64}), context->zeros({64}), state, context->zeros({norms}));
+    };
+  };
+  expect_error(step({}, {0, 64}, 2, 1), Fault::config, "2 arenas of state; the rule needs 1");
+  expect_error(step({}, {0, 65}, 1, 1), Fault::config, "[0, 65) of 64");
+  expect_error(step({.rule = UpdateRule::lars}, {0, 64, 0, 1}, 1, 3), Fault::config, "norms of parameter 1");
+  expect_error(step({.clip_value = 1, .clip_norm = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
+  expect_error(step({.rule = UpdateRule::lars, .clip_value = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,137 @@
+// The optimiser over a ParameterStore: which parameters it updates, which of them decay, and what it leaves alone.
+#include "libdtrain/train/optimizer.h"
+
+#include <cmath>
+#include <optional>
+
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Values = std::vector<double>;
+
+// weight, bias, frozen weight, weight; every gradient is `gradient`.
+struct Model {
+  Model(Context& context, const OptimizerOptions& options, float gradient) : store(context) {
+    first = &store.add("first", {3, 30}, Init::constant(1));
+    bias = &store.add("bias", {30}, Init::constant(1), {.decay = false});
+    frozen = &store.add("frozen", {5}, Init::constant(1), {.frozen = true});
+    last = &store.add("last", {70}, Init::constant(1));
+    store.allocate(0);
+    for (const Parameter& parameter : store.parameters())
+      context.upload(std::vector<float>(static_cast<size_t>(parameter.shape.count()), gradient).data(), parameter.grad);
+    optimizer.emplace(store, options);
+  }
+  // The one value that all elements of a parameter have.
+  double value(const Parameter* parameter) const {
+    const Array values = to_host(store.context(), parameter->value);
+    EXPECT_EQ(values.values, Values(values.values.size(), values[0])) << parameter->name;
+    return values[0];
+  }
+
+  ParameterStore store;
+  Parameter *first, *bias, *frozen, *last;
+  std::optional<Optimizer> optimizer;
+};
+
+TEST(Optimizer, decays_weights_only_and_leaves_frozen_ones) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Model model(*context, {.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f}, 0.125f);
+    const uint64_t version = model.store.version();
+    model.optimizer->step();
+    EXPECT_EQ(model.value(model.first), 1 - 0.5 * (0.125 + 0.25));
+    EXPECT_EQ(model.value(model.last), 1 - 0.5 * (0.125 + 0.25));
+    EXPECT_EQ(model.value(model.bias), 1 - 0.5 * 0.125);
+    EXPECT_EQ(model.value(model.frozen), 1);
+    EXPECT_GT(model.store.version(), version);
+    // 90 + 30 + 70 trained elements
+    EXPECT_NEAR(model.optimizer->gradient_norm(), 0.125 * std::sqrt(190.0), 1e-5);
+  }
+}
+
+TEST(Optimizer, padding_stays_zero_under_every_rule) {
+  for (const auto& context : devices())
+    for (const UpdateRule rule : {UpdateRule::sgd, UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,
+                                  UpdateRule::adam, UpdateRule::rmsprop, UpdateRule::lars}) {
+      Model model(*context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 1);
+      for (uint64_t step = 0; step < 3; ++step) {
+        context->set_scalars({.learning_rate = 0.1f, .step = step});
+        model.optimizer->step();
+      }
+      EXPECT_LT(model.value(model.first), 1);
+      EXPECT_LT(model.value(model.bias), 1);
+      Array rest = to_host(*context, model.store.values());
+      for (const Parameter& parameter : model.store.parameters())
+        for (int64_t i = 0; i < parameter.shape.count(); ++i) rest[parameter.offset + i] = 0;
+      EXPECT_EQ(rest.values, Values(rest.values.size(), 0)) << static_cast<int>(rule);
+    }
+}
+
+TEST(Optimizer, lars_scales_each_weight_by_its_own_norms_and_biases_not_at_all) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 1});
+    Model model(*context, {.update = {.rule = UpdateRule::lars, .momentum = 0, .trust = 0.01f}, .weight_decay = 0.5f},
+                0.25f);
+    context->upload(std::vector<float>(70, 2.0f).data(), model.last->value);
+    model.optimizer->step();
+    // |v| / (|g| + wd |v|) of constant tensors is that of their elements.
+    EXPECT_NEAR(model.value(model.first), 1 - 0.01 * 1 / (0.25 + 0.5) * (0.25 + 0.5), 1e-6);
+    EXPECT_NEAR(model.value(model.last), 2 - 0.01 * 2 / (0.25 + 1) * (0.25 + 1), 1e-6);
+    EXPECT_EQ(model.value(model.bias), 1 - 0.25);
+  }
+}
+
+// TensorFlow's RMSProp starts from mean squares of 1, and a restored state is not started over.
+TEST(Optimizer, rmsprop_starts_from_one) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.1f});
+    const OptimizerOptions options{.update = {.rule = UpdateRule::rmsprop, .momentum = 0, .epsilon = 1e-3f}};
+    Model model(*context, options, 2);
+    model.optimizer->step();
+    const double squares = 0.9 + 0.1 * 4;
+    EXPECT_NEAR(model.value(model.first), 1 - 0.1 * 2 / std::sqrt(squares + 1e-3), 1e-6);
+    Optimizer again(model.store, options);
+    EXPECT_NEAR(to_host(*context, model.store.optimizer_state(1))[0], squares, 1e-6);
+  }
+}
+
+TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.1f});
+    Model model(*context, {.update = {.rule = UpdateRule::adamw}, .weight_decay = 0.1f}, NAN);
+    model.optimizer->step();
+    EXPECT_EQ(model.value(model.first), 1);
+    EXPECT_EQ(context->get_scalars().finite, 0);
+    EXPECT_FALSE(std::isfinite(model.optimizer->gradient_norm()));
+  }
+}
+
+// What lies in the gradient range of a frozen parameter is nobody's business.
+TEST(Optimizer, a_frozen_parameter_does_not_count_as_not_finite) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.1f});
+    Model model(*context, {}, 1);
+    context->upload(std::vector<float>(5, NAN).data(), model.frozen->grad);
+    model.optimizer->step();
+    EXPECT_EQ(context->get_scalars().finite, 1);
+    EXPECT_LT(model.value(model.last), 1);
+  }
+}
+
+TEST(Optimizer, describes_itself) {
+  const auto context = make_cpu_context();
+  auto text = [&](const OptimizerOptions& options) { return Model(*context, options, 1).optimizer->describe(); };
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::sgd}}), "SGD");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::nesterov}, .weight_decay = 1e-4f}),
+            "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::adamw, .clip_norm = 1}}),
+            "AdamW (beta1 0.9, beta2 0.999, epsilon 1e-08), gradient norm clipped to 1");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::rmsprop, .clip_value = 5}}),
+            "RMSProp (decay 0.9, momentum 0.9, epsilon 1e-08), gradients clipped to +-5");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::lars}}), "LARS (momentum 0.9, trust 0.001, epsilon 1e-08)");
+}
+
+}  // namespace
+}  // namespace dtrain

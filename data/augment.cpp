@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <mutex>
+#include <memory>
 #include <numbers>
 
 #include "data/color.h"
@@ -79,7 +79,7 @@ RandomStream sample_stream(const SampleKey& key) {
 Window sample_distorted_box(int width, int height, std::span<const Box> boxes, RandomStream& random) {
   constexpr float kMinAspect = 0.75f, kMaxAspect = 1.33f, kMinCovered = 0.1f;
   constexpr int kTries = 100;
-  const Box image;
+  const Box image{0, 0, 1, 1};
   if (boxes.empty()) boxes = {&image, 1};
   for (const Box& box : boxes) corners(box, width, height);
   Window crop;
@@ -196,16 +196,6 @@ Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o)
           {image.height, height, top, o.height, false}};
 }
 
-// What a call needs and keeps for the next.
-struct Workspace {
-  explicit Workspace(const DecodeOptions& options) : decoder(options) {}
-  ImageDecoder decoder;
-  Filter<float> x, y;
-  Filter<int32_t> fixed_x, fixed_y;
-  std::vector<float> rows;
-  std::vector<uint8_t> byte_rows;
-};
-
 // Decodes the part of `source` that the filters read and makes them relative to it.
 template <class Weight>
 ImageView decode_for(ImageDecoder& decoder, const Window& source, Filter<Weight>& x, Filter<Weight>& y) {
@@ -216,81 +206,74 @@ ImageView decode_for(ImageDecoder& decoder, const Window& source, Filter<Weight>
   return decoder.decode(window);
 }
 
-}  // namespace
+// One worker's Preprocess.
+class Augment {
+ public:
+  explicit Augment(const PreprocessOptions& options)
+      : options_(options),
+        decoder_({.fast_dct = options.preset == Preset::tf_cnn,
+                  .fancy_upsampling = options.preset == Preset::torchvision || options.training,
+                  .limits = options.limits}) {}
 
-struct Preprocess::State {
-  PreprocessOptions options;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Workspace>> idle;
-
-  std::unique_ptr<Workspace> borrow() {
-    {
-      const std::lock_guard lock(mutex);
-      if (!idle.empty()) {
-        auto workspace = std::move(idle.back());
-        idle.pop_back();
-        return workspace;
-      }
-    }
-    const bool tf = options.preset == Preset::tf_cnn;
-    return std::make_unique<Workspace>(
-        DecodeOptions{.fast_dct = tf, .fancy_upsampling = !tf || options.training, .limits = options.limits});
+  bool operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
+    const ImageInfo image = decoder_.open(encoded);
+    RandomStream random = sample_stream(key);
+    const Geometry geometry = options_.training ? draw(image, boxes, random) : evaluation_geometry(image, options_);
+    if (options_.preset == Preset::tf_cnn)
+      write(geometry, key.position, random, static_cast<float*>(pixels));
+    else
+      write(geometry, static_cast<uint8_t*>(pixels));
+    return !decoder_.warning().empty();
   }
 
-  void give_back(std::unique_ptr<Workspace> workspace) {
-    const std::lock_guard lock(mutex);
-    idle.push_back(std::move(workspace));
+ private:
+  Geometry draw(const ImageInfo& image, std::span<const Box> boxes, RandomStream& random) const {
+    if (!options_.use_boxes) boxes = {};
+    const Window crop = options_.preset == Preset::tf_cnn
+                            ? sample_distorted_box(image.width, image.height, boxes, random)
+                            : random_resized_crop(image.width, image.height, random);
+    return training_geometry(crop, options_, random.uniform() < 0.5f);
   }
+
+  void write(const Geometry& geometry, uint64_t position, RandomStream& random, float* pixels) {
+    const ResizeMethod method = method_of(options_.resize, position);
+    make_filter(geometry.x, method, x_);
+    make_filter(geometry.y, method, y_);
+    resample(decode_for(decoder_, geometry.source, x_, y_), x_, y_, rows_, pixels);
+    if (options_.training && options_.distort_color)
+      distort(pixels, int64_t{options_.width} * options_.height, options_.distort_in_yiq, position, random);
+  }
+
+  void write(const Geometry& geometry, uint8_t* pixels) {
+    make_filter(geometry.x, fixed_x_);
+    make_filter(geometry.y, fixed_y_);
+    resample(decode_for(decoder_, geometry.source, fixed_x_, fixed_y_), fixed_x_, fixed_y_, byte_rows_, pixels);
+  }
+
+  PreprocessOptions options_;
+  ImageDecoder decoder_;
+  Filter<float> x_, y_;
+  Filter<int32_t> fixed_x_, fixed_y_;
+  std::vector<float> rows_;
+  std::vector<uint8_t> byte_rows_;
 };
 
-Preprocess::Preprocess(const PreprocessOptions& options) : state_(std::make_unique<State>()) {
+}  // namespace
+
+DType pixel_type(Preset preset) { return preset == Preset::tf_cnn ? DType::f32 : DType::u8; }
+
+MakePreprocess make_preprocess(const PreprocessOptions& options) {
   DT_CHECK(options.width > 0 && options.height > 0, "preprocessing to an image of ", options.width, "x", options.height,
            " pixels");
   DT_CHECK(!options.distort_color || options.preset == Preset::tf_cnn,
            "colour distortion belongs to the tf_cnn preset");
-  state_->options = options;
-}
-Preprocess::~Preprocess() = default;
-Preprocess::Preprocess(Preprocess&&) noexcept = default;
-Preprocess& Preprocess::operator=(Preprocess&&) noexcept = default;
-
-DType Preprocess::dtype() const { return state_->options.preset == Preset::tf_cnn ? DType::f32 : DType::u8; }
-
-bool Preprocess::operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
-                            void* pixels) const {
-  const PreprocessOptions& o = state_->options;
-  const bool tf = o.preset == Preset::tf_cnn;
-  auto workspace = state_->borrow();
-  Workspace& w = *workspace;
-  const ImageInfo image = w.decoder.open(encoded);
-  RandomStream random = sample_stream(key);
-  Geometry geometry;
-  if (o.training) {
-    if (!o.use_boxes) boxes = {};
-    const Window crop = tf ? sample_distorted_box(image.width, image.height, boxes, random)
-                           : random_resized_crop(image.width, image.height, random);
-    geometry = training_geometry(crop, o, random.uniform() < 0.5f);
-  } else {
-    geometry = evaluation_geometry(image, o);
-  }
-  if (tf) {
-    const ResizeMethod method = method_of(o.resize, key.position);
-    make_filter(geometry.x, method, w.x);
-    make_filter(geometry.y, method, w.y);
-    const ImageView view = decode_for(w.decoder, geometry.source, w.x, w.y);
-    auto* out = static_cast<float*>(pixels);
-    resample(view, w.x, w.y, w.rows, out);
-    if (o.training && o.distort_color)
-      distort(out, int64_t{o.width} * o.height, o.distort_in_yiq, key.position, random);
-  } else {
-    make_filter(geometry.x, w.fixed_x);
-    make_filter(geometry.y, w.fixed_y);
-    const ImageView view = decode_for(w.decoder, geometry.source, w.fixed_x, w.fixed_y);
-    resample(view, w.fixed_x, w.fixed_y, w.byte_rows, static_cast<uint8_t*>(pixels));
-  }
-  const bool damaged = !w.decoder.warning().empty();
-  state_->give_back(std::move(workspace));
-  return damaged;
+  return [options]() -> Preprocess {
+    // std::function wants something it can copy.
+    return [augment = std::make_shared<Augment>(options)](
+               std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
+      return (*augment)(encoded, boxes, key, pixels);
+    };
+  };
 }
 
 }  // namespace dtrain::data

@@ -2,21 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "data/image.h"
-#include "data/loader.h"
+#include "data/preprocess.h"
 #include "data/resize.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/core/types.h"
 
 namespace dtrain::data {
-
-// An object in an image, in shares of its width and height: [0, 1].
-struct Box {
-  float xmin = 0, ymin = 0, xmax = 1, ymax = 1;
-};
 
 // The random draws of one sample: equal for every rank and worker.
 RandomStream sample_stream(const SampleKey& key);
@@ -57,23 +51,10 @@ struct PreprocessOptions {
   ImageLimits limits = {};
 };
 
-// Turns encoded images into pixels; safe to call from many threads, each call borrowing one of its workspaces.
-class Preprocess {
- public:
-  explicit Preprocess(const PreprocessOptions& options);
-  ~Preprocess();
-  Preprocess(Preprocess&&) noexcept;
-  Preprocess& operator=(Preprocess&&) noexcept;
+// Of the pixels: f32 for tf_cnn, u8 for torchvision.
+DType pixel_type(Preset preset);
 
-  // Of the pixels: f32 for tf_cnn, u8 for torchvision.
-  DType dtype() const;
-  // Writes [height, width, 3] to `pixels`. True where the image was damaged but decodable. Throws Error(Fault::data).
-  bool operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
-                  void* pixels) const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+// Makes Preprocess objects that write [height, width, 3] pixels; each keeps a decoder and buffers from image to image.
+MakePreprocess make_preprocess(const PreprocessOptions& options);
 
 }  // namespace dtrain::data

@@ -63,7 +63,7 @@ TEST(SampleDistortedBox, KeepsItsRules) {
 }
 
 TEST(SampleDistortedBox, CoversABox) {
-  const std::vector<Box> boxes = {{0.8f, 0.1f, 0.9f, 0.3f}, {0.1f, 0.8f, 0.2f, 0.9f}};
+  const std::vector<Box> boxes = {{0.1f, 0.8f, 0.3f, 0.9f}, {0.8f, 0.1f, 0.9f, 0.2f}};
   for (uint64_t i = 0; i < 2000; ++i) {
     RandomStream random(2, i);
     const Window w = sample_distorted_box(300, 200, boxes, random);
@@ -180,7 +180,7 @@ TEST(Preprocess, TfTrainingIsCropFlipResize) {
   ImageDecoder decoder({.fast_dct = true});
   decoder.open(bytes);
   const ImageView view = decoder.decode();
-  const Preprocess preprocess({.height = 32, .width = 40});
+  const Preprocess preprocess = make_preprocess({.height = 32, .width = 40})();
   std::vector<float> pixels(3 * 32 * 40), wanted(pixels.size()), rows;
   int flips = 0;
   for (uint64_t sample = 0; sample < 20; ++sample) {
@@ -206,11 +206,12 @@ TEST(Preprocess, EvaluationTakesTheCentre) {
     for (int x = 0; x < 1200; ++x)
       image.pixels[static_cast<size_t>(1200 * y + x)] = x < 9 || x >= 1191 || y < 4 || y >= 296 ? 0 : 255;
   const std::vector<std::byte> bytes = encode_png(image.view());
-  const Preprocess tf({.training = false, .height = 64, .width = 64});
+  const Preprocess tf = make_preprocess({.training = false, .height = 64, .width = 64})();
   std::vector<float> pixels(3 * 64 * 64);
   tf(bytes, {}, {}, pixels.data());
   EXPECT_EQ(*std::min_element(pixels.begin(), pixels.end()), 255.0f);
-  const Preprocess torchvision({.preset = Preset::torchvision, .training = false, .height = 64, .width = 64});
+  const Preprocess torchvision =
+      make_preprocess({.preset = Preset::torchvision, .training = false, .height = 64, .width = 64})();
   std::vector<uint8_t> small(3 * 64 * 64);
   torchvision(bytes, {}, {}, small.data());
   EXPECT_EQ(*std::min_element(small.begin(), small.end()), 255);
@@ -221,7 +222,8 @@ TEST(Preprocess, DistortionsStayInRangeAndFollowTheKey) {
   std::vector<std::vector<float>> seen;
   for (const bool yiq : {true, false})
     for (const uint64_t position : {0, 1, 0}) {
-      const Preprocess preprocess({.height = 16, .width = 16, .distort_color = true, .distort_in_yiq = yiq});
+      const Preprocess preprocess =
+          make_preprocess({.height = 16, .width = 16, .distort_color = true, .distort_in_yiq = yiq})();
       std::vector<float> pixels(3 * 16 * 16);
       preprocess(bytes, {}, {1, 0, 5, position}, pixels.data());
       for (const float value : pixels) ASSERT_TRUE(value >= 0 && value <= 255);
@@ -234,10 +236,11 @@ TEST(Preprocess, DistortionsStayInRangeAndFollowTheKey) {
 
 TEST(Preprocess, RoundRobinGoesByPosition) {
   const std::vector<std::byte> bytes = encode_png(noise(50, 40, 10).view());
-  const Preprocess robin({.height = 16, .width = 16, .resize = TfResize::round_robin});
+  const Preprocess robin = make_preprocess({.height = 16, .width = 16, .resize = TfResize::round_robin})();
   std::vector<float> pixels(3 * 16 * 16), wanted(pixels.size());
   for (const uint64_t position : {4, 5, 6, 7}) {
-    const Preprocess fixed({.height = 16, .width = 16, .resize = static_cast<TfResize>(position % 4)});
+    const Preprocess fixed =
+        make_preprocess({.height = 16, .width = 16, .resize = static_cast<TfResize>(position % 4)})();
     robin(bytes, {}, {1, 0, 5, position}, pixels.data());
     fixed(bytes, {}, {1, 0, 5, position}, wanted.data());
     EXPECT_EQ(pixels, wanted);
@@ -246,7 +249,8 @@ TEST(Preprocess, RoundRobinGoesByPosition) {
 
 TEST(Preprocess, ReportsDamageAndSurvivesBadImages) {
   const std::vector<std::byte> bytes = encode_jpeg(noise(60, 60, 11).view());
-  const Preprocess preprocess({.preset = Preset::torchvision, .training = false, .height = 56, .width = 56});
+  const Preprocess preprocess =
+      make_preprocess({.preset = Preset::torchvision, .training = false, .height = 56, .width = 56})();
   std::vector<uint8_t> pixels(3 * 56 * 56), again(pixels.size());
   EXPECT_FALSE(preprocess(bytes, {}, {}, pixels.data()));
   EXPECT_TRUE(preprocess({bytes.data(), bytes.size() / 2}, {}, {}, again.data()));

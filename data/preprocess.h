@@ -1,0 +1,24 @@
+// The seam between the readers of data sets and what makes a network's input of an encoded image.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "data/loader.h"
+
+namespace dtrain::data {
+
+// Corners as fractions of the image: 0 <= min <= max <= 1.
+struct Box {
+  float ymin = 0, xmin = 0, ymax = 0, xmax = 0;
+};
+
+// Decodes `encoded`, crops and augments it into `pixels`; true where the image was damaged but decodable. `boxes` are
+// the objects that a random crop should keep in sight. A pure function of its arguments. Throws Error(Fault::data).
+using Preprocess = std::function<bool(std::span<const std::byte> encoded, std::span<const Box> boxes,
+                                      const SampleKey& key, void* pixels)>;
+// Makes the Preprocess of one worker, with decoder and buffers of its own.
+using MakePreprocess = std::function<Preprocess()>;
+
+}  // namespace dtrain::data

@@ -1,0 +1,67 @@
+// The fully connected layer against three nested loops.
+#include "libdtrain/ops/matmul.h"
+
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Vars = std::vector<Var>;
+using Arrays = std::vector<Array>;
+
+Array naive_linear(const Arrays& a) {
+  const Array &x = a[0], &w = a[1];
+  Array y({x.dim(0), w.dim(0)});
+  for (int64_t n = 0; n < x.dim(0); ++n)
+    for (int64_t k = 0; k < w.dim(0); ++k) {
+      double sum = a.size() > 2 ? a[2][k] : 0;
+      for (int64_t c = 0; c < x.dim(1); ++c) sum += x[n * x.dim(1) + c] * w[k * x.dim(1) + c];
+      y[n * w.dim(0) + k] = sum;
+    }
+  return y;
+}
+
+OpCase linear_case(int64_t n, int64_t in, int64_t out, bool bias) {
+  Arrays inputs{random_array({n, in}, 1), random_array({out, in}, 2)};
+  if (bias) inputs.push_back(random_array({out}, 3));
+  return {.name = concat("linear ", n, " x ", in, " -> ", out, bias ? " + bias" : ""),
+          .inputs = inputs,
+          .op = [](Tape& t, const Vars& v) { return linear(t, v[0], v[1], v.size() > 2 ? &v[2] : nullptr); },
+          .reference = naive_linear};
+}
+
+TEST(Linear, value_and_gradients) {
+  check_op({linear_case(1, 1, 1, false), linear_case(1, 7, 3, true), linear_case(4, 5, 6, false),
+            linear_case(16, 100, 33, true), linear_case(130, 64, 48, true)});
+}
+
+// The weights' gradient needs x and x's the weights: each must be kept where the other is a constant.
+TEST(Linear, with_one_side_constant) {
+  const Array x = random_array({3, 4}, 1), w = random_array({2, 4}, 2);
+  check_op({{.name = "constant x",
+             .inputs = {w},
+             .op = [=](Tape& t, const Vars& v) { return linear(t, t.constant(to_device(t.context(), x)), v[0]); },
+             .reference =
+                 [=](const Arrays& a) {
+                   return naive_linear({x, a[0]});
+                 }},
+            {.name = "constant w",
+             .inputs = {x},
+             .op = [=](Tape& t, const Vars& v) { return linear(t, v[0], t.constant(to_device(t.context(), w))); },
+             .reference =
+                 [=](const Arrays& a) {
+                   return naive_linear({a[0], w});
+                 }}});
+}
+
+TEST(Linear, refuses_what_does_not_fit) {
+  const auto context = make_cpu_context();
+  Tape tape(*context);
+  const Var x = tape.constant(context->zeros({2, 3})), w = tape.constant(context->zeros({4, 5}));
+  expect_error([&] { linear(tape, x, w); }, Fault::config, "[2, 3] and [4, 5]");
+  const Var fits = tape.constant(context->zeros({4, 3}));
+  expect_error([&] { linear(tape, x, fits, &x); }, Fault::config, "[2, 3] for 4 outputs");
+}
+
+}  // namespace
+}  // namespace dtrain

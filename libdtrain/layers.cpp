@@ -50,9 +50,10 @@ Var ConvBnAct::operator()(Tape& tape, const Var& x, const Var* residual) const {
 }
 
 Linear::Linear(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Init weight_init,
-               Init bias_init)
-    : weight(&store.add(path + ".weight", {out, in}, weight_init)),
-      bias(&store.add(path + ".bias", {out}, bias_init, {.decay = false})) {}
+               int64_t image_channels)
+    : weight(&store.add(path + ".weight", {out, in}, weight_init,
+                        {.layout = image_channels > 0 ? Layout::flat : Layout::plain, .channels = image_channels})),
+      bias(&store.add(path + ".bias", {out}, Init::constant(0), {.decay = false})) {}
 
 Var Linear::operator()(Tape& tape, const Var& x) const {
   const Var b = tape.leaf(*bias);

@@ -45,10 +45,10 @@ struct ConvBnAct {
   Var operator()(Tape& tape, const Var& x, const Var* residual = nullptr) const;
 };
 
-// `<path>.weight` [out, in], `<path>.bias` [out].
+// `<path>.weight` [out, in], `<path>.bias` [out], initially 0. `image_channels` > 0: the input is a flattened image.
 struct Linear {
   Linear(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Init weight_init,
-         Init bias_init = Init::constant(0));
+         int64_t image_channels = 0);
   Var operator()(Tape& tape, const Var& x) const;
 
   Parameter *weight, *bias;

@@ -24,13 +24,18 @@ struct Init {
   static Init uniform(float bound) { return {Kind::uniform, bound}; }
 };
 
-// What the numbers of a tensor mean to other programs; ours are [k, r, s, c / groups], torchvision's OIHW.
-enum class Layout { plain, krsc };
+// What the numbers of a tensor mean to other programs.
+enum class Layout {
+  plain,
+  krsc,  // a convolution's filters, [k, r, s, c / groups]; OIHW in torchvision
+  flat,  // [out, h * w * c], a linear layer's weight over a flattened image; [out, c * h * w] in torchvision
+};
 
 struct ParameterOptions {
   Layout layout = Layout::plain;
-  bool decay = true;    // false for biases and batch-norm parameters
-  bool frozen = false;  // constant: no gradient, no update
+  int64_t channels = 0;  // of the image that a `flat` weight reads
+  bool decay = true;     // false for biases and batch-norm parameters
+  bool frozen = false;   // constant: no gradient, no update
 };
 
 struct Parameter {

@@ -19,6 +19,13 @@ void for_each_filter_element(const Shape& krsc, const Copy& copy) {
       for (int64_t tap = 0; tap < taps; ++tap) copy((k * channels + i) * taps + tap, (k * taps + tap) * channels + i);
 }
 
+// A parameter as [k, r, s, c] filters: a `flat` weight reads an image of h * w by 1 pixels.
+Shape filters_of(const Parameter& parameter) {
+  const Shape& shape = parameter.shape;
+  if (parameter.options.layout == Layout::krsc) return shape;
+  return {shape[0], shape[1] / parameter.options.channels, 1, parameter.options.channels};
+}
+
 std::string batches_name(const Buffer& buffer) {
   const std::string_view name = buffer.name;
   return name.ends_with(kRunningMean) ? concat(name.substr(0, name.size() - kRunningMean.size()), kBatches) : "";
@@ -78,7 +85,7 @@ std::string WeightReport::summary() const {
 
 Shape torch_shape(const Parameter& parameter) {
   const Shape& shape = parameter.shape;
-  if (parameter.options.layout == Layout::plain) return shape;
+  if (parameter.options.layout != Layout::krsc) return shape;
   return {shape[0], shape[3], shape[1], shape[2]};
 }
 
@@ -91,9 +98,9 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
   for (const Parameter& parameter : store.parameters()) {
     const float* value = values + parameter.offset;
     const auto count = static_cast<size_t>(parameter.shape.count());
-    if (parameter.options.layout == Layout::krsc) {
+    if (parameter.options.layout != Layout::plain) {
       oihw.resize(count);
-      for_each_filter_element(parameter.shape, [&](int64_t torch, int64_t ours) { oihw[torch] = value[ours]; });
+      for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { oihw[torch] = value[ours]; });
       value = oihw.data();
     }
     file.write(value, count * sizeof(float));
@@ -117,9 +124,9 @@ WeightReport load_weights(ParameterStore& store, const std::string& path, Fault 
   std::vector<float> value, krsc;
   for (const Parameter& parameter : store.parameters()) {
     if (!read_tensor(file, parameter.name, torch_shape(parameter), value, report)) continue;
-    if (parameter.options.layout == Layout::krsc) {
+    if (parameter.options.layout != Layout::plain) {
       krsc.resize(value.size());
-      for_each_filter_element(parameter.shape, [&](int64_t torch, int64_t ours) { krsc[ours] = value[torch]; });
+      for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { krsc[ours] = value[torch]; });
       value.swap(krsc);
     }
     context.upload(value.data(), parameter.value);

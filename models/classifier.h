@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/autograd/tape.h"
+#include "libdtrain/train/schedule.h"
 
 namespace dtrain::models {
 
@@ -16,32 +16,35 @@ struct ClassifierOptions {
   int64_t image_size = 0;  // 0: the model's default
 };
 
-// A model under a name, with its registered parameters; `forward` maps [n, h, w, 3] normalised pixels to [n, classes]
-// logits.
+// A model with its registered parameters; `forward` maps [n, h, w, 3] normalised pixels to [n, classes] logits.
 struct Classifier {
   std::string name;
   int64_t classes, image_size;
+  int64_t multiply_adds;  // of one forward pass of one image: convolutions and linear layers
   std::function<Var(Tape&, const Var&)> forward;
 };
 
 // What is known of a model before it is built.
 struct ClassifierInfo {
   std::string name;
-  std::string dataset;          // "imagenet" or "cifar10": a name may exist for both (trivial, resnet-likes do not)
-  int64_t image_size, classes;  // defaults
-  int64_t batch_size;           // default per device
+  std::string dataset;                                            // "imagenet" or "cifar10"; trivial exists for both
+  int64_t image_size, classes;                                    // defaults
+  int64_t batch_size;                                             // default per device
   enum class Rate { fixed, resnet_imagenet, resnet_cifar } rate;  // which default schedule
-  double learning_rate;                                           // of `fixed`
 };
 
-// All names, in the order they are listed for people.
+// All of them, in the order they are listed for people.
 const std::vector<ClassifierInfo>& classifiers();
-// Throws Error naming the nearest known name.
+// Throws Error naming the nearest known name, or the data set that has the name.
 const ClassifierInfo& classifier_info(const std::string& name, const std::string& dataset);
-// Registers the model's parameters in `store` (torchvision's names) and returns it. Call store.allocate() next.
+// Registers the model's parameters in `store` and returns it. Call store.allocate() next. Throws Error where the image
+// is too small for the model.
 Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, const ClassifierOptions& options = {});
 
-// Multiply-adds of one forward pass of one image, from the shapes of the convolutions and the linear layers.
-int64_t multiply_adds(const ClassifierInfo& info, const ClassifierOptions& options = {});
+// The rates of tf_cnn_benchmarks where the user names none. ResNets on ImageNet: `base_at_256` * global_batch / 256,
+// five epochs of warm-up, x0.1 at epochs 30, 60, 80 and 90. ResNets on CIFAR: 0.1, x0.1 at 82 and 123, 0.0002 from 300
+// on. The others: 0.005.
+Schedule default_schedule(const ClassifierInfo& info, int64_t global_batch, double steps_per_epoch,
+                          double base_at_256 = 0.128);
 
 }  // namespace dtrain::models

@@ -1,0 +1,41 @@
+// ResNet: v1 and v1.5 for ImageNet (He et al. 2015, table 1) and the three-stage form for CIFAR (section 4.2), with
+// torchvision's parameter names.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "libdtrain/layers.h"
+#include "models/trace.h"
+
+namespace dtrain::models {
+
+struct ResNetOptions {
+  std::vector<int> blocks;    // per stage
+  bool bottleneck = false;    // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
+  bool stride_in_3x3 = true;  // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
+  bool cifar = false;         // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
+};
+
+class ResNet {
+ public:
+  ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes);
+  // [n, h, w, 3] -> [n, classes]
+  Var operator()(Tape& tape, const Var& x) const;
+
+ private:
+  struct Block {
+    std::vector<ConvBnAct> convs;
+    std::optional<ConvBnAct> downsample;  // where the number of channels or the resolution changes
+    Var operator()(Tape& tape, const Var& x) const;
+  };
+  static Block make_block(ParameterStore& store, Trace& trace, const std::string& path, const ResNetOptions& options,
+                          int64_t width, int stride);
+
+  bool max_pooled_;
+  ConvBnAct stem_;
+  std::vector<Block> blocks_;
+  Linear fc_;
+};
+
+}  // namespace dtrain::models

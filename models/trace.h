@@ -1,0 +1,23 @@
+// Trace: follows the shape of one image through a model while the model is built.
+#pragma once
+
+#include "libdtrain/layers.h"
+#include "libdtrain/ops/pool.h"
+
+namespace dtrain::models {
+
+struct Trace {
+  explicit Trace(int64_t image_size) : shape{1, image_size, image_size, 3} {}
+
+  Shape shape;                // [1, h, w, c], or [1, features]
+  int64_t multiply_adds = 0;  // of the convolutions and the linear layers so far
+
+  int64_t channels() const { return shape[shape.rank() - 1]; }
+  int64_t features() const { return shape.count(); }
+
+  void pass(const Conv2d& conv);
+  void pass(const PoolOptions& pool);
+  void pass(const Linear& linear);
+};
+
+}  // namespace dtrain::models

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "data/permutation.h"
+#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {
@@ -163,9 +164,7 @@ struct Loader::State {
       try {
         return reader.read(record, key, pixels);
       } catch (const Error& error) {
-        const RecordLocation at = dataset->locate(record);
-        const std::string message =
-            concat(at.file, ": record ", at.record, " at offset ", at.offset, ": ", error.what());
+        const std::string message = placed(error, record);
         if (error.fault() != Fault::data || !options.skip_bad_records) throw Error(error.fault(), message);
         note_bad(record, message);
       }
@@ -176,6 +175,13 @@ struct Loader::State {
       if (record == key.sample)
         throw Error(Fault::data, concat(dataset->locate(record).file, ": no good record to replace a bad one with"));
     }
+  }
+
+  // What `error` says, and where; an error of a record's frame says both itself.
+  std::string placed(const Error& error, uint64_t record) const {
+    if (dynamic_cast<const RecordError*>(&error)) return error.what();
+    const RecordLocation at = dataset->locate(record);
+    return concat(at.file, ": record ", at.record, " at byte ", at.offset, ": ", error.what());
   }
 
   // A record counts once, however often it comes by.

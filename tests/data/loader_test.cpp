@@ -219,7 +219,7 @@ TEST(loader, bad_record_throws_from_its_own_batch_with_its_place) {
   Loader loader(dataset, options);
   EXPECT_NE(loader.next(), nullptr);
   EXPECT_NE(loader.next(), nullptr);
-  const std::string message = "shard-2: record 1 at offset 100: record 17 is rotten";
+  const std::string message = "shard-2: record 1 at byte 100: record 17 is rotten";
   EXPECT_EQ(error_of([&] { loader.next(); }, Fault::data), message);
   EXPECT_EQ(error_of([&] { loader.next(); }, Fault::data), message) << "the error stays";
 }
@@ -251,7 +251,7 @@ TEST(loader, skipping_counts_each_bad_record_once_and_keeps_the_first_faults) {
   EXPECT_GE(stats.wait_seconds, 0);
   ASSERT_EQ(stats.faults.size(), 3u);
   const auto fault =
-      std::find(stats.faults.begin(), stats.faults.end(), "shard-1: record 3 at offset 300: record 15 is rotten");
+      std::find(stats.faults.begin(), stats.faults.end(), "shard-1: record 3 at byte 300: record 15 is rotten");
   EXPECT_NE(fault, stats.faults.end());
 }
 

@@ -1,0 +1,43 @@
+// ImagenetDataset: classification from TFRecords in the ImageNet schema; CIFAR-10 and made-up images are stored in the
+// same.
+//   read: image/encoded (JPEG or PNG), image/class/label, image/object/bbox/{xmin,ymin,xmax,ymax} (optional)
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "data/preprocess.h"
+#include "data/record_shards.h"
+
+namespace dtrain::data {
+
+struct ImagenetOptions {
+  std::string directory;
+  std::string split = "train";  // or "validation": the files SPLIT-*-of-*
+  int64_t classes = 1001;       // ImageNet's stored labels run from 1 to 1000
+  int64_t label_offset = 0;     // added to a stored label; the sum must lie in [0, classes)
+  std::string cache_directory;  // for indices of read-only data and copies of gzip files; may be empty
+};
+
+class ImagenetDataset final : public Dataset {
+ public:
+  // Throws Error(Fault::data): no shards, one missing, one unreadable.
+  ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess);
+
+  uint64_t size() const override { return shards_.size(); }
+  const std::vector<uint64_t>& shard_begins() const override { return shards_.begins(); }
+  RecordLocation locate(uint64_t record) const override { return shards_.locate(record); }
+  const std::vector<std::string>& faults() const override { return shards_.faults(); }
+  std::string identity() const override { return shards_.identity(); }
+  std::unique_ptr<SampleReader> reader() const override;
+
+ private:
+  class Reader;
+  RecordShards shards_;
+  int64_t classes_, label_offset_;
+  MakePreprocess make_preprocess_;
+};
+
+}  // namespace dtrain::data

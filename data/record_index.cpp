@@ -1,0 +1,151 @@
+#include "data/record_index.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/gzip.h"
+
+namespace dtrain::data {
+namespace {
+
+constexpr size_t kCopyBytes = size_t{1} << 20;
+
+// An index file: this header, `count` + 1 offsets, CRC-32C of all before it.
+struct IndexHeader {
+  char magic[8] = {'D', 'T', 'I', 'D', 'X', '0', '0', '1'};
+  uint64_t file_bytes = 0;
+  int64_t modified = 0;
+  uint64_t count = 0;
+};
+
+// Nanoseconds since 1970 at which the file last changed.
+int64_t modified_at(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) < 0) throw Error(Fault::data, describe_errno("stat", path));
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+// Name in the cache of what was made of `path`: its own name for people, its absolute path as a hash (64-bit FNV-1a).
+std::string cached_name(const std::string& path) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (char c : std::filesystem::absolute(path).lexically_normal().string())
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return std::filesystem::path(path).filename().string() + "-" + digits;
+}
+
+}  // namespace
+
+RecordIndex RecordIndex::scan(const RecordFile& file) {
+  RecordIndex index;
+  uint64_t offset = 0;
+  try {
+    while (offset < file.size()) {
+      offset += kRecordHeader + file.length_at(offset, index.size()) + kRecordFooter;
+      index.offsets_.push_back(offset);
+    }
+  } catch (const RecordError& error) {
+    index.fault_ = error.what();
+  }
+  return index;
+}
+
+RecordIndex RecordIndex::open(const RecordFile& file, const std::string& cache_directory) {
+  const int64_t modified = modified_at(file.path());
+  const std::filesystem::path path(file.path());
+  std::vector<std::string> places{path.parent_path() / concat(".", path.filename().string(), ".dtidx")};
+  if (!cache_directory.empty()) places.push_back(cache_directory + "/index/" + cached_name(file.path()) + ".dtidx");
+  RecordIndex index;
+  for (const std::string& place : places)
+    if (index.load(place, file.size(), modified)) return index;
+  index = scan(file);
+  if (!index.fault_.empty()) return index;
+  for (const std::string& place : places) {
+    try {
+      index.save(place, modified);
+      break;
+    } catch (const Error&) {
+      // Read-only or full: the next place, or none. The index is a saving of time only.
+    }
+  }
+  return index;
+}
+
+bool RecordIndex::load(const std::string& path, uint64_t file_bytes, int64_t modified) {
+  std::string text;
+  try {
+    // No record is shorter than its frame.
+    const uint64_t records = file_bytes / (kRecordHeader + kRecordFooter);
+    text = read_text(path, sizeof(IndexHeader) + (records + 1) * sizeof(uint64_t) + sizeof(uint32_t));
+  } catch (const Error&) {
+    return false;
+  }
+  IndexHeader header;
+  const IndexHeader expected;
+  if (text.size() < sizeof header + sizeof(uint64_t) + sizeof(uint32_t)) return false;
+  std::memcpy(&header, text.data(), sizeof header);
+  uint32_t crc;
+  const size_t body = text.size() - sizeof crc;
+  std::memcpy(&crc, text.data() + body, sizeof crc);
+  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.file_bytes != file_bytes ||
+      header.modified != modified || header.count != (body - sizeof header) / sizeof(uint64_t) - 1 ||
+      crc != crc32c(text.data(), body))
+    return false;
+  offsets_.resize(header.count + 1);
+  std::memcpy(offsets_.data(), text.data() + sizeof header, offsets_.size() * sizeof(uint64_t));
+  return true;
+}
+
+void RecordIndex::save(const std::string& path, int64_t modified) const {
+  IndexHeader header;
+  header.file_bytes = offsets_.back();
+  header.modified = modified;
+  header.count = size();
+  std::string text(reinterpret_cast<const char*>(&header), sizeof header);
+  text.append(reinterpret_cast<const char*>(offsets_.data()), offsets_.size() * sizeof(uint64_t));
+  const uint32_t crc = crc32c(text.data(), text.size());
+  text.append(reinterpret_cast<const char*>(&crc), sizeof crc);
+  make_directories(system_files(), directory_of(path));
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+std::string plain_record_file(const std::string& path, const std::string& cache_directory) {
+  if (RecordReader(path).compression() == Compression::none) return path;
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(Fault::resource, concat(path, ": is gzip-compressed, and ", reason, "; unpack it: zcat '", path,
+                                        "' > FILE, and train from a directory of unpacked files"));
+  };
+  if (cache_directory.empty()) refuse("there is no cache directory for a plain copy");
+  const InputFile packed(path);
+  const std::string copy =
+      concat(cache_directory, "/unpacked/", cached_name(path), "-", packed.size(), "-", modified_at(path), ".tfrecord");
+  if (std::filesystem::exists(copy)) return copy;
+  GzipReader unpacked(packed);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kCopyBytes);
+  try {
+    make_directories(system_files(), directory_of(copy));
+    AtomicFile file(copy);
+    for (size_t got = kCopyBytes; got == kCopyBytes;) {
+      got = unpacked.read(buffer.get(), kCopyBytes);
+      file.write(buffer.get(), got);
+    }
+    if (unpacked.fault())
+      throw Error(Fault::data, concat(path, ": ", unpacked.fault(), "; copy or make the file again"));
+    file.commit();
+  } catch (const Error& error) {
+    if (error.fault() != Fault::resource) throw;
+    refuse(concat("a plain copy cannot be kept (", error.what(), ")"));
+  }
+  return copy;
+}
+
+}  // namespace dtrain::data

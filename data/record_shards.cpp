@@ -1,0 +1,146 @@
+#include "data/record_shards.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <regex>
+#include <thread>
+
+namespace dtrain::data {
+namespace {
+
+// Scanning headers waits for the disk or the network, not for the processor.
+constexpr size_t kOpeningThreads = 16;
+
+// Calls body(i) for i < count from several threads; rethrows the error of the smallest i.
+template <class Body>
+void for_each_in_parallel(size_t count, Body body) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  size_t first_bad = SIZE_MAX;
+  std::exception_ptr error;
+  const auto work = [&] {
+    for (size_t i; (i = next++) < count;) {
+      try {
+        body(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (i < first_bad) {
+          first_bad = i;
+          error = std::current_exception();
+        }
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (size_t i = 1; i < std::min(count, kOpeningThreads); ++i) helpers.emplace_back(work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+// Half of what this process may open is left to everything else.
+bool can_keep_open(size_t files) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && files <= limit.rlim_cur / 2;
+}
+
+}  // namespace
+
+std::vector<std::string> find_shards(const std::string& directory, const std::string& prefix) {
+  namespace fs = std::filesystem;
+  const std::regex pattern(prefix + "-(\\d{1,9})-of-(\\d{1,9}).*");
+  std::map<uint64_t, std::string> found;
+  std::string family;  // digits after "-of-", and the name they came from
+  std::string first;
+  std::error_code failure;
+  for (fs::directory_iterator entry(directory, failure), end; !failure && entry != end; entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    std::smatch match;
+    if (is_temporary_name(name) || !std::regex_match(name, match, pattern)) continue;
+    if (first.empty()) {
+      first = name;
+      family = match[2];
+    }
+    if (match[2] != family)
+      throw Error(Fault::data, concat(directory, ": shards of two data sets, ", first, " and ", name,
+                                      "; keep one of them in this directory"));
+    const auto [other, added] = found.emplace(std::stoull(match[1]), name);
+    if (!added)
+      throw Error(Fault::data, concat(directory, ": two files for one shard, ", other->second, " and ", name));
+  }
+  if (failure) throw Error(Fault::data, concat(directory, ": cannot list the directory: ", failure.message()));
+  if (found.empty())
+    throw Error(Fault::data, concat(directory, ": no ", prefix, "-*-of-* files; make them with dtrain-data"));
+  const uint64_t total = std::stoull(family);
+  std::vector<std::string> paths;
+  for (const auto& [number, name] : found) {
+    if (number != paths.size() || number >= total) break;
+    paths.push_back((fs::path(directory) / name).string());
+  }
+  if (paths.size() != total || found.size() != total) {
+    std::string missing = std::to_string(paths.size());
+    missing.insert(0, family.size() - std::min(family.size(), missing.size()), '0');
+    throw Error(Fault::data, paths.size() < total
+                                 ? concat(directory, ": ", prefix, "-", missing, "-of-", family, " is missing (",
+                                          found.size(), " of ", total, " shards found)")
+                                 : concat(directory, ": ", found.rbegin()->second, " is one shard too many"));
+  }
+  return paths;
+}
+
+RecordShards::RecordShards(const std::vector<std::string>& paths, const std::string& cache_directory)
+    : shards_(paths.size()) {
+  const bool keep = can_keep_open(paths.size());
+  for_each_in_parallel(paths.size(), [&](size_t i) {
+    Shard& shard = shards_[i];
+    shard.name = std::filesystem::path(paths[i]).filename().string();
+    shard.bytes = InputFile(paths[i]).size();
+    shard.plain_path = plain_record_file(paths[i], cache_directory);
+    auto file = std::make_unique<RecordFile>(shard.plain_path);
+    shard.plain_bytes = file->size();
+    shard.index = RecordIndex::open(*file, cache_directory);
+    if (keep) shard.file = std::move(file);
+  });
+  for (const Shard& shard : shards_) {
+    begins_.push_back(begins_.back() + shard.index.size());
+    if (!shard.index.fault().empty()) faults_.push_back(shard.index.fault());
+  }
+}
+
+const RecordShards::Shard& RecordShards::shard_of(uint64_t record) const {
+  DT_CHECK(record < size(), "record ", record, " of a data set of ", size());
+  return shards_[std::upper_bound(begins_.begin(), begins_.end(), record) - begins_.begin() - 1];
+}
+
+RecordLocation RecordShards::locate(uint64_t record) const {
+  const Shard& shard = shard_of(record);
+  const uint64_t index = record - begins_[&shard - shards_.data()];
+  return {shard.plain_path, shard.index.offset(index), index};
+}
+
+std::string RecordShards::identity() const {
+  std::string lines;
+  for (const Shard& shard : shards_) lines += concat(shard.name, " ", shard.bytes, "\n");
+  return lines;
+}
+
+std::span<const std::byte> RecordShards::read(uint64_t record, std::vector<std::byte>& buffer) const {
+  const Shard& shard = shard_of(record);
+  const uint64_t index = record - begins_[&shard - shards_.data()];
+  const uint64_t offset = shard.index.offset(index), length = shard.index.length(index);
+  if (shard.file) return shard.file->read_record_at(offset, length, index, buffer);
+  const RecordFile file(shard.plain_path);
+  if (file.size() != shard.plain_bytes)
+    throw Error(Fault::data, concat("the file has changed from ", shard.plain_bytes, " to ", file.size(),
+                                    " bytes since it was opened"));
+  return file.read_record_at(offset, length, index, buffer);
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,54 @@
+// RecordShards: the records of an ordered family of TFRecord files, numbered from 0 through all of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "data/record_index.h"
+
+namespace dtrain::data {
+
+// The files PREFIX-00000-of-N ... of `directory`, in order, whatever suffix they have. Throws Error(Fault::data) where
+// there are none, one is missing (naming it), or two families are mixed.
+std::vector<std::string> find_shards(const std::string& directory, const std::string& prefix);
+
+// Reading is safe from many threads.
+class RecordShards {
+ public:
+  // Opens and indexes the files, several at a time. See RecordIndex and plain_record_file for `cache_directory`.
+  RecordShards(const std::vector<std::string>& paths, const std::string& cache_directory);
+
+  uint64_t size() const { return begins_.back(); }
+  // First record of each file, and size() at the end.
+  const std::vector<uint64_t>& begins() const { return begins_; }
+  RecordLocation locate(uint64_t record) const;
+  // Damage that hides the rest of a file.
+  const std::vector<std::string>& faults() const { return faults_; }
+  // Ordered names and sizes, a line each.
+  std::string identity() const;
+
+  // The bytes of a record, both checksums verified; they live in `buffer`. Throws RecordError, and Error(Fault::data)
+  // where the file has been replaced.
+  std::span<const std::byte> read(uint64_t record, std::vector<std::byte>& buffer) const;
+
+ private:
+  struct Shard {
+    std::string name;        // as found
+    uint64_t bytes = 0;      // as found
+    std::string plain_path;  // the same, or an unpacked copy
+    uint64_t plain_bytes = 0;
+    std::unique_ptr<RecordFile> file;  // null where so many files cannot be kept open
+    RecordIndex index;
+  };
+  const Shard& shard_of(uint64_t record) const;
+
+  std::vector<Shard> shards_;
+  std::vector<uint64_t> begins_{0};
+  std::vector<std::string> faults_;
+};
+
+}  // namespace dtrain::data

@@ -1,0 +1,215 @@
+#include "data/record_index.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
+
+#include "libdtrain/core/rng.h"
+#include "tests/testing.h"
+
+namespace dtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string file_bytes(const fs::path& path) { return read_text(path.string(), size_t{1} << 24); }
+
+void overwrite(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// `count` records of 0 to 99 bytes.
+std::vector<std::string> write_shard(const fs::path& path, int count, Compression compression = Compression::none) {
+  RandomStream random(5, 0);
+  std::vector<std::string> records;
+  RecordWriter writer(path.string(), compression);
+  for (int i = 0; i < count; ++i) {
+    records.emplace_back(random.below(100), static_cast<char>(random.next()));
+    writer.append(records.back());
+  }
+  writer.finish();
+  return records;
+}
+
+void expect_reads(const RecordFile& file, const RecordIndex& index, const std::vector<std::string>& records) {
+  ASSERT_EQ(index.size(), records.size());
+  std::vector<std::byte> buffer;
+  for (uint64_t i = records.size(); i-- > 0;) {
+    const auto bytes = file.read_record_at(index.offset(i), index.length(i), i, buffer);
+    ASSERT_EQ(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), records[i]);
+  }
+}
+
+TEST(record_index, finds_every_record_and_is_kept_beside_the_file) {
+  const TempDirectory directory;
+  const auto records = write_shard(directory / "shard", 50);
+  const RecordFile file((directory / "shard").string());
+  expect_reads(file, RecordIndex::open(file, ""), records);
+  EXPECT_TRUE(fs::exists(directory / ".shard.dtidx"));
+
+  // A damaged header shows that the second open does not scan.
+  const auto modified = fs::last_write_time(directory / "shard");
+  std::string bytes = file_bytes(directory / "shard");
+  bytes[0] = 'x';
+  overwrite(directory / "shard", bytes);
+  fs::last_write_time(directory / "shard", modified);
+  EXPECT_EQ(RecordIndex::open(file, "").size(), 50u);
+  fs::remove(directory / ".shard.dtidx");
+  EXPECT_EQ(RecordIndex::open(file, "").size(), 0u);
+}
+
+TEST(record_index, goes_to_the_cache_where_the_folder_cannot_be_written) {
+  const TempDirectory directory, cache;
+  const auto records = write_shard(directory / "shard", 20);
+  fs::create_directory(directory / ".shard.dtidx");  // so that no file can have that name
+  const RecordFile file((directory / "shard").string());
+  expect_reads(file, RecordIndex::open(file, (cache / "new").string()), records);
+  const auto kept = fs::directory_iterator(cache / "new/index")->path();
+  EXPECT_EQ(kept.filename().string().rfind("shard-", 0), 0u);
+  expect_reads(file, RecordIndex::open(file, (cache / "new").string()), records);
+  EXPECT_EQ(std::distance(fs::directory_iterator(cache / "new/index"), fs::directory_iterator()), 1);
+
+  overwrite(cache / "file", "");  // no folder can be made there
+  expect_reads(file, RecordIndex::open(file, (cache / "file").string()), records);
+}
+
+TEST(record_index, is_made_again_when_the_file_has_changed) {
+  const TempDirectory directory;
+  const fs::path path = directory / "shard";
+  RecordWriter first(path.string()), second((directory / "other").string());
+  for (const char* record : {"a", "bcd"}) first.append(record);
+  for (const char* record : {"bcd", "a"}) second.append(record);
+  first.finish();
+  second.finish();
+  const RecordFile old_file(path.string());
+  EXPECT_EQ(RecordIndex::open(old_file, "").length(0), 1u);
+  fs::last_write_time(directory / "other", fs::last_write_time(path) + std::chrono::seconds(1));
+  fs::rename(directory / "other", path);
+  const RecordFile new_file(path.string());
+  EXPECT_EQ(new_file.size(), old_file.size());
+  EXPECT_EQ(RecordIndex::open(new_file, "").length(0), 3u);
+}
+
+TEST(record_index, no_damage_to_it_is_believed) {
+  const TempDirectory directory;
+  const auto records = write_shard(directory / "shard", 5);
+  const RecordFile file((directory / "shard").string());
+  RecordIndex::open(file, "");
+  const std::string good = file_bytes(directory / ".shard.dtidx");
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1 << at % 8);
+    overwrite(directory / ".shard.dtidx", bad);
+    expect_reads(file, RecordIndex::open(file, ""), records);
+    EXPECT_EQ(file_bytes(directory / ".shard.dtidx"), good) << "not repaired after damage at byte " << at;
+    if (at % 8) continue;
+    overwrite(directory / ".shard.dtidx", good.substr(0, at));
+    expect_reads(file, RecordIndex::open(file, ""), records);
+  }
+}
+
+TEST(record_index, ends_at_damage_that_hides_the_rest_and_tells_it) {
+  const TempDirectory directory;
+  const auto records = write_shard(directory / "whole", 6);
+  const std::string good = file_bytes(directory / "whole");
+  const RecordIndex whole = RecordIndex::scan(RecordFile((directory / "whole").string()));
+  const uint64_t last = whole.offset(5);
+  struct Damage {
+    std::string name, bytes;
+    uint64_t readable;
+  };
+  std::string flipped_length = good, flipped_crc = good, flipped_body = good;
+  flipped_length[whole.offset(3)] = static_cast<char>(flipped_length[whole.offset(3)] ^ 1);
+  flipped_crc[whole.offset(3) + 9] = static_cast<char>(flipped_crc[whole.offset(3) + 9] ^ 1);
+  flipped_body[good.size() - 1] = static_cast<char>(flipped_body[good.size() - 1] ^ 1);
+  for (const auto& [name, bytes, readable] :
+       {Damage{"length", flipped_length, 3}, Damage{"length_crc", flipped_crc, 3}, Damage{"body", flipped_body, 6},
+        Damage{"cut_in_header", good.substr(0, last + 5), 5}, Damage{"cut_in_crc", good.substr(0, last + 10), 5},
+        Damage{"cut_in_body", good.substr(0, good.size() - 5), 5},
+        Damage{"cut_in_tail", good.substr(0, good.size() - 1), 5}}) {
+    overwrite(directory / name, bytes);
+    const RecordFile file((directory / name).string());
+    const RecordIndex index = RecordIndex::open(file, "");
+    EXPECT_EQ(index.size(), readable) << name;
+    EXPECT_EQ(index.fault().empty(), readable == 6) << name;
+    EXPECT_EQ(fs::exists(directory / ("." + name + ".dtidx")), readable == 6) << name;
+    if (readable < 6) {
+      const std::string place = concat("record ", readable, " at byte ", whole.offset(readable));
+      EXPECT_NE(index.fault().find(place), std::string::npos) << index.fault();
+      EXPECT_NE(index.fault().find(file.path()), std::string::npos) << index.fault();
+    }
+  }
+}
+
+TEST(record_index, empty_file_has_no_records) {
+  const TempDirectory directory;
+  overwrite(directory / "shard", "");
+  const RecordIndex index = RecordIndex::open(RecordFile((directory / "shard").string()), "");
+  EXPECT_EQ(index.size(), 0u);
+  EXPECT_TRUE(index.fault().empty());
+}
+
+TEST(record_index, many_may_make_it_at_once) {
+  const TempDirectory directory;
+  const auto records = write_shard(directory / "shard", 100);
+  {
+    std::vector<std::jthread> ranks;
+    for (int i = 0; i < 8; ++i)
+      ranks.emplace_back([&] {
+        const RecordFile file((directory / "shard").string());
+        for (int round = 0; round < 5; ++round) {
+          EXPECT_EQ(RecordIndex::open(file, "").size(), 100u);
+          std::error_code ignored;
+          if (round % 2) fs::remove(directory / ".shard.dtidx", ignored);
+        }
+      });
+  }
+  const RecordFile file((directory / "shard").string());
+  expect_reads(file, RecordIndex::open(file, ""), records);
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 2);
+}
+
+TEST(plain_record_file, unpacks_a_gzip_file_once) {
+  const TempDirectory directory, cache;
+  write_shard(directory / "plain", 30);
+  EXPECT_EQ(plain_record_file((directory / "plain").string(), ""), (directory / "plain").string());
+  const auto records = write_shard(directory / "shard.gz", 30, Compression::gzip);
+  const std::string path = (directory / "shard.gz").string(), copy = plain_record_file(path, cache.path().string());
+  EXPECT_NE(copy, path);
+  const RecordFile file(copy);
+  expect_reads(file, RecordIndex::open(file, ""), records);
+  struct stat before, after;
+  ::stat(copy.c_str(), &before);
+  EXPECT_EQ(plain_record_file(path, cache.path().string()), copy);
+  ::stat(copy.c_str(), &after);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(1));
+  EXPECT_NE(plain_record_file(path, cache.path().string()), copy) << "a changed file needs a new copy";
+}
+
+TEST(plain_record_file, says_how_to_unpack_where_it_cannot) {
+  const TempDirectory directory;
+  const std::string path = (directory / "shard.gz").string();
+  write_shard(path, 30, Compression::gzip);
+  expect_error([&] { plain_record_file(path, ""); }, Fault::resource, "zcat '" + path + "'");
+  overwrite(directory / "file", "");
+  expect_error([&] { plain_record_file(path, (directory / "file").string()); }, Fault::resource, "zcat '" + path + "'");
+}
+
+TEST(plain_record_file, keeps_nothing_of_a_broken_stream) {
+  const TempDirectory directory, cache;
+  const std::string path = (directory / "shard.gz").string();
+  write_shard(path, 30, Compression::gzip);
+  const std::string good = file_bytes(path);
+  std::string flipped = good;
+  flipped[good.size() - 6] = static_cast<char>(flipped[good.size() - 6] ^ 4);  // of the stream's own checksum
+  for (const std::string& bad : {good.substr(0, good.size() / 2), flipped}) {
+    overwrite(path, bad);
+    expect_error([&] { plain_record_file(path, cache.path().string()); }, Fault::data, path);
+    EXPECT_TRUE(fs::is_empty(cache / "unpacked"));
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -1,6 +1,8 @@
 // Filters of both libraries, and the pass that applies them.
 #include "data/resize.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -115,13 +117,17 @@ void make_filter(const Axis& axis, ResizeMethod method, Filter<float>& filter) {
 
 void make_filter(const Axis& axis, Filter<int32_t>& filter) {
   const double scale = static_cast<double>(axis.in) / axis.out, width = std::max(scale, 1.0);
-  start(axis, 2 * static_cast<int>(std::ceil(width)) + 1, filter);
+  const auto low_of = [&](double center) { return std::max(0, static_cast<int>(center - width + 0.5)); };
+  const auto high_of = [&](double center) { return std::min(axis.in, static_cast<int>(center + width + 0.5)); };
+  int taps = 1;
+  for (int i = axis.begin; i < axis.begin + axis.count; ++i)
+    taps = std::max(taps, high_of((i + 0.5) * scale) - low_of((i + 0.5) * scale));
+  start(axis, taps, filter);
   std::vector<double> shares;
   std::vector<int32_t> weights;
   for (int i = 0; i < axis.count; ++i) {
     const double center = (axis.begin + i + 0.5) * scale;
-    const int low = std::max(0, static_cast<int>(center - width + 0.5));
-    const int high = std::min(axis.in, static_cast<int>(center + width + 0.5));
+    const int low = low_of(center), high = high_of(center);
     double sum = 0;
     shares.clear();
     for (int v = low; v < high; ++v) {
@@ -138,49 +144,82 @@ void make_filter(const Axis& axis, Filter<int32_t>& filter) {
 
 namespace {
 
-// A pixel and one byte of the next in four lanes.
-using Bytes4 = uint8_t __attribute__((vector_size(4)));
-template <class T>
-using Lanes __attribute__((vector_size(4 * sizeof(T)))) = T;
-
-// What differs between the two arithmetics: the sum a row starts from, and how a sum becomes a sample.
+// The two arithmetics. A register holds kLanes sums; Pixel has the four that a pixel and one byte of the next need.
 struct Floats {
   using Weight = float;
   using Sample = float;
-  static constexpr float kStart = 0;
-  static Lanes<float> finish(Lanes<float> sums) { return sums; }
-  static float finish(float sum) { return sum; }
+  using Pixel = __m128;
+  using Sums = __m256;
+  static constexpr int kLanes = 8;
+
+  static Pixel pixel_sums() { return _mm_setzero_ps(); }
+  static Pixel add(Pixel sums, __m128i bytes, float weight) {
+    return _mm_add_ps(sums, _mm_mul_ps(_mm_cvtepi32_ps(bytes), _mm_set1_ps(weight)));
+  }
+  static void store(Pixel sums, float* out) { _mm_storeu_ps(out, sums); }
+
+  static Sums row_sums() { return _mm256_setzero_ps(); }
+  static Sums add(Sums sums, const float* samples, float weight) {
+    return _mm256_add_ps(sums, _mm256_mul_ps(_mm256_loadu_ps(samples), _mm256_set1_ps(weight)));
+  }
+  static void store(Sums sums, float* out) { _mm256_storeu_ps(out, sums); }
 };
+
 struct Fixed {
   using Weight = int32_t;
   using Sample = uint8_t;
-  static constexpr int32_t kStart = 1 << (kFixedBits - 1);
-  // The weights are not negative and sum to one within a few units, so no sum leaves 8 bits.
-  static Bytes4 finish(Lanes<int32_t> sums) { return __builtin_convertvector(sums >> kFixedBits, Bytes4); }
-  static uint8_t finish(int32_t sum) { return static_cast<uint8_t>(sum >> kFixedBits); }
+  using Pixel = __m128i;
+  using Sums = __m256i;
+  static constexpr int kLanes = 8;
+  static constexpr int32_t kHalf = 1 << (kFixedBits - 1);
+
+  static Pixel pixel_sums() { return _mm_set1_epi32(kHalf); }
+  static Pixel add(Pixel sums, __m128i bytes, int32_t weight) {
+    return _mm_add_epi32(sums, _mm_mullo_epi32(bytes, _mm_set1_epi32(weight)));
+  }
+  static void store(Pixel sums, uint8_t* out) {
+    const __m128i low_bytes = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    // The weights are not negative and sum to one within a few units, so no sum leaves 8 bits.
+    const int32_t bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(_mm_srli_epi32(sums, kFixedBits), low_bytes));
+    std::memcpy(out, &bytes, sizeof bytes);
+  }
+
+  static Sums row_sums() { return _mm256_set1_epi32(kHalf); }
+  static Sums add(Sums sums, const uint8_t* samples, int32_t weight) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(samples));
+    return _mm256_add_epi32(sums, _mm256_mullo_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_set1_epi32(weight)));
+  }
+  static void store(Sums sums, uint8_t* out) {
+    const __m256i words = _mm256_packus_epi32(_mm256_srli_epi32(sums, kFixedBits), _mm256_setzero_si256());
+    const __m256i bytes = _mm256_packus_epi16(words, words);
+    const std::array<int32_t, 2> halves{_mm256_extract_epi32(bytes, 0), _mm256_extract_epi32(bytes, 4)};
+    std::memcpy(out, halves.data(), sizeof halves);
+  }
 };
+
+__m128i load_pixel(const uint8_t* pixel) {
+  int32_t bytes;
+  std::memcpy(&bytes, pixel, sizeof bytes);
+  return _mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes));
+}
 
 // Horizontal pass. Stores four lanes a pixel: the fourth is overwritten by the next pixel, or lies in the row's
 // padding.
 template <class Kind, int kTaps>
 void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, typename Kind::Sample* out) {
-  using Weight = typename Kind::Weight;
   const int taps = kTaps > 0 ? kTaps : x.taps;
-  const Weight* weight = x.weights.data();
+  const auto* weight = x.weights.data();
   for (const int first : x.first) {
-    const uint8_t* pixel = source + 3 * first;
-    Lanes<Weight> sums = Lanes<Weight>{} + Kind::kStart;
-    for (int t = 0; t < taps; ++t, pixel += 3) {
-      Bytes4 bytes;
-      std::memcpy(&bytes, pixel, sizeof bytes);
-      sums += __builtin_convertvector(bytes, Lanes<Weight>) * *weight++;
-    }
-    const auto samples = Kind::finish(sums);
-    std::memcpy(out, &samples, sizeof samples);
+    const uint8_t* pixel = source + 3 * static_cast<ptrdiff_t>(first);
+    auto sums = Kind::pixel_sums();
+    for (int t = 0; t < taps; ++t) sums = Kind::add(sums, load_pixel(pixel + 3 * t), weight[t]);
+    weight += taps;
+    Kind::store(sums, out);
     out += 3;
   }
 }
 
+// Common counts are compiled in.
 template <class Kind>
 void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, typename Kind::Sample* out) {
   switch (x.taps) {
@@ -188,6 +227,8 @@ void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, t
       return filter_row<Kind, 2>(source, x, out);
     case 3:
       return filter_row<Kind, 3>(source, x, out);
+    case 4:
+      return filter_row<Kind, 4>(source, x, out);
     case 5:
       return filter_row<Kind, 5>(source, x, out);
     default:
@@ -195,23 +236,20 @@ void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, t
   }
 }
 
-// Vertical pass: `taps` filtered rows into one.
+// Vertical pass: `taps` filtered rows into one. Rows may be read up to the next multiple of kLanes.
 template <class Kind>
 void combine_rows(const typename Kind::Sample* const* rows, const typename Kind::Weight* weights, int taps, int length,
                   typename Kind::Sample* out) {
-  using Weight = typename Kind::Weight;
-  constexpr int kBlock = 32;  // sums stay in registers
-  for (int begin = 0; begin < length; begin += kBlock) {
-    const int count = std::min(kBlock, length - begin);
-    std::array<Weight, kBlock> sums;
-    sums.fill(Kind::kStart);
-    for (int t = 0; t < taps; ++t) {
-      const auto* row = rows[t] + begin;
-      const Weight weight = weights[t];
-      // Rows are padded to whole blocks: a fixed count is what keeps this in vectors.
-      for (int i = 0; i < kBlock; ++i) sums[static_cast<size_t>(i)] += static_cast<Weight>(row[i]) * weight;
+  for (int i = 0; i < length; i += Kind::kLanes) {
+    auto sums = Kind::row_sums();
+    for (int t = 0; t < taps; ++t) sums = Kind::add(sums, rows[t] + i, weights[t]);
+    if (i + Kind::kLanes <= length) {
+      Kind::store(sums, out + i);
+    } else {
+      std::array<typename Kind::Sample, Kind::kLanes> last;
+      Kind::store(sums, last.data());
+      std::copy_n(last.data(), length - i, out + i);
     }
-    for (int i = 0; i < count; ++i) out[begin + i] = Kind::finish(sums[static_cast<size_t>(i)]);
   }
 }
 
@@ -225,7 +263,7 @@ void resample_rows(const ImageView& source, const Filter<typename Kind::Weight>&
            "resample: the filters read [", x.begin(), ", ", x.end(), ") x [", y.begin(), ", ", y.end(),
            ") of an image of ", source.width, "x", source.height);
   const int length = 3 * x.count();
-  const size_t pitch = (static_cast<size_t>(length) + 1 + 31) / 32 * 32;
+  const size_t pitch = (static_cast<size_t>(length) / Kind::kLanes + 1) * Kind::kLanes;
   const auto taps = static_cast<size_t>(y.taps);
   if (ring.size() < pitch * taps) ring.resize(pitch * taps);
   std::vector<int> held(taps, -1);

@@ -2,12 +2,14 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <set>
 
+#include "data/augment.h"
 #include "data/example.h"
 #include "data/image.h"
 #include "tests/testing.h"
@@ -289,14 +291,19 @@ TEST(imagenet, opens_shards_as_needed_where_few_files_may_be_open) {
   expect_error([&] { reader->read(7, {}, pixels.data()); }, Fault::data, "since it was opened");
 }
 
+// The folder of small records from TensorFlow's own tests, linked, so that indices do not go there.
+void link_sample_data(const TempDirectory& directory) {
+  for (const auto& entry : fs::directory_iterator(test_data("tfrecord/tf_cnn_benchmarks")))
+    fs::create_symlink(fs::absolute(entry.path()), directory / entry.path().filename().string());
+}
+
 // The known answer of this data set: one grey level per label.
 TEST(imagenet, reads_tf_cnn_benchmarks_own_test_data) {
   const fs::path data = test_data("tfrecord/tf_cnn_benchmarks");
   if (!fs::exists(data)) GTEST_SKIP() << "SKIPPED: " << data;
   constexpr int kGrey[] = {0, 25, 51, 76, 102, 128, 153, 179, 204, 230};
-  const TempDirectory directory;  // takes the indices
-  for (const auto& entry : fs::directory_iterator(data))
-    fs::create_symlink(fs::absolute(entry.path()), directory / entry.path().filename().string());
+  const TempDirectory directory;
+  link_sample_data(directory);
   std::atomic<int> boxed = 0;
   const MakePreprocess centre_pixel = [&boxed] {
     auto decoder = std::make_shared<ImageDecoder>();
@@ -323,6 +330,47 @@ TEST(imagenet, reads_tf_cnn_benchmarks_own_test_data) {
     EXPECT_EQ(loader.stats().damaged_images, 0u);
   }
   EXPECT_EQ(boxed, 512) << "all of the training images have boxes, and none of the others";
+}
+
+// Records to augmented pixels, as a training run does: every byte of every batch equal.
+TEST(imagenet, augmented_batches_are_equal_for_any_number_of_workers_and_ranks) {
+  const fs::path data = test_data("tfrecord/tf_cnn_benchmarks");
+  if (!fs::exists(data)) GTEST_SKIP() << "SKIPPED: " << data;
+  const TempDirectory directory;
+  link_sample_data(directory);
+  constexpr int kSide = 24, kBatches = 4;
+  PreprocessOptions preprocess;
+  preprocess.height = preprocess.width = kSide;
+  preprocess.distort_color = true;
+  const ImagenetOptions source{directory.path().string(), "train", 10, 0, ""};
+  const auto dataset = std::make_shared<ImagenetDataset>(source, make_preprocess(preprocess));
+  const auto stream = [&](int workers, int ranks) {
+    LoaderOptions options = evaluation(32 / ranks, kSide);
+    options.training = true;
+    options.dtype = DType::f32;
+    options.workers = workers;
+    options.ranks = ranks;
+    options.cursor = 480;  // the second epoch begins in the second batch
+    std::vector<std::unique_ptr<Loader>> loaders;
+    for (options.rank = 0; options.rank < ranks; ++options.rank)
+      loaders.push_back(std::make_unique<Loader>(dataset, options));
+    std::vector<float> pixels;
+    for (int b = 0; b < kBatches; ++b)
+      for (auto& loader : loaders) {
+        const auto batch = loader->next()->images.span<float>();
+        pixels.insert(pixels.end(), batch.begin(), batch.end());
+      }
+    return pixels;
+  };
+  const std::vector<float> one = stream(1, 1);
+  const auto [low, high] = std::minmax_element(one.begin(), one.end());
+  EXPECT_LT(*low + 50, *high);
+  for (const auto& [workers, ranks] : {std::pair{3, 1}, {8, 1}, {1, 2}, {2, 4}}) {
+    const std::vector<float> other = stream(workers, ranks);
+    ASSERT_EQ(one.size(), other.size());
+    EXPECT_EQ(std::memcmp(one.data(), other.data(), one.size() * sizeof(float)), 0)
+        << workers << " workers, " << ranks << " ranks";
+  }
 }
 
 TEST(imagenet, example_reader_reads_a_detection_record) {

@@ -1,5 +1,7 @@
 #include "libdtrain/cpu/direct_conv.h"
 
+#include <utility>
+
 #include "libdtrain/cpu/onednn.h"
 #include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/cpu/parallel.h"
@@ -12,12 +14,13 @@ using dnnl::memory;
 using dnnl::prop_kind;
 using Tag = memory::format_tag;
 
-enum class Pass : int64_t { forward, dgrad, wgrad };
+// pointwise: y += x * w for a 1x1 kernel with its filters transposed, the data gradient that can add as it goes.
+enum class Pass : int64_t { forward, dgrad, wgrad, pointwise };
 
 struct Key {
   ConvShape shape;
   Pass pass;
-  int64_t variant;  // forward: with bias; gradients: added
+  int64_t variant;  // forward: with bias; dgrad, wgrad: added
 };
 
 // One pass of one shape. The library chooses how it wants the filters, `repack` goes between that and KRSC.
@@ -50,24 +53,28 @@ Geometry geometry_of(const ConvShape& o) {
   return g;
 }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, bool bias, const dnnl::engine& engine) {
+dnnl::primitive_attr adding() {
+  dnnl::post_ops sum;
+  sum.append_sum(1.0f);
+  dnnl::primitive_attr attributes = pooled_scratchpad();
+  attributes.set_post_ops(sum);
+  return attributes;
+}
+
+dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, bool bias,
+                                                       const dnnl::primitive_attr& attributes,
+                                                       const dnnl::engine& engine) {
   using Forward = dnnl::convolution_forward;
   const auto kind = prop_kind::forward_training;
   const auto direct = algorithm::convolution_direct;
   const Forward::desc desc =
       bias ? Forward::desc(kind, direct, g.x, g.any, g.bias, g.y, g.strides, g.dilations, g.pad_low, g.pad_high)
            : Forward::desc(kind, direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high);
-  return {desc, pooled_scratchpad(), engine};
+  return {desc, attributes, engine};
 }
 
 OnednnPrimitive reorder(const memory::desc& from, const memory::desc& to, bool add, const dnnl::engine& engine) {
-  dnnl::primitive_attr attributes = pooled_scratchpad();
-  if (add) {
-    dnnl::post_ops sum;
-    sum.append_sum(1.0f);
-    attributes.set_post_ops(sum);
-  }
-  return onednn_primitive<dnnl::reorder>({engine, from, engine, to, attributes});
+  return onednn_primitive<dnnl::reorder>({engine, from, engine, to, add ? adding() : pooled_scratchpad()});
 }
 
 Plan make_plan(const Key& key, const dnnl::engine& engine) {
@@ -76,8 +83,11 @@ Plan make_plan(const Key& key, const dnnl::engine& engine) {
   Plan plan;
   plan.x = g.x, plan.y = g.y, plan.bias = g.bias, plan.plain = g.plain;
   switch (key.pass) {
-    case Pass::forward: {
-      const auto desc = forward_desc(g, key.variant, engine);
+    case Pass::forward:
+    case Pass::pointwise: {
+      const bool pointwise = key.pass == Pass::pointwise;
+      if (pointwise) plan.plain = memory::desc(g.plain.dims(), memory::data_type::f32, Tag::ihwo);
+      const auto desc = forward_desc(g, key.variant, pointwise ? adding() : pooled_scratchpad(), engine);
       plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
       plan.packed = desc.weights_desc();
       break;
@@ -85,7 +95,8 @@ Plan make_plan(const Key& key, const dnnl::engine& engine) {
     case Pass::dgrad: {
       using Dgrad = dnnl::convolution_backward_data;
       const Dgrad::primitive_desc desc({direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high},
-                                       pooled_scratchpad(), engine, forward_desc(g, false, engine));
+                                       pooled_scratchpad(), engine,
+                                       forward_desc(g, false, pooled_scratchpad(), engine));
       plan.conv = onednn_primitive<Dgrad>(desc);
       plan.packed = desc.weights_desc();
       if (key.variant) plan.add = reorder(g.x, g.x, true, engine);
@@ -94,7 +105,8 @@ Plan make_plan(const Key& key, const dnnl::engine& engine) {
     case Pass::wgrad: {
       using Wgrad = dnnl::convolution_backward_weights;
       const Wgrad::primitive_desc desc({direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high},
-                                       pooled_scratchpad(), engine, forward_desc(g, false, engine));
+                                       pooled_scratchpad(), engine,
+                                       forward_desc(g, false, pooled_scratchpad(), engine));
       plan.conv = onednn_primitive<Wgrad>(desc);
       plan.packed = desc.diff_weights_desc();
       plan.repack = reorder(plan.packed, plan.plain, key.variant, engine);
@@ -129,6 +141,20 @@ class PackedFilters {
   const void* data_;
 };
 
+bool is_pointwise(const ConvShape& o) {
+  return o.r == 1 && o.s == 1 && o.stride_h == 1 && o.stride_w == 1 && o.h == o.p && o.w == o.q && o.pad_top == 0 &&
+         o.pad_left == 0 && o.groups == 1;
+}
+
+// The residual blocks' case: no scratch memory of the size of dx, no second pass over it.
+void add_pointwise_dgrad(Context& context, ConvShape shape, const float* dy, const float* w, float* dx) {
+  std::swap(shape.c, shape.k);
+  const Plan& plan = plan_of(context, shape, Pass::pointwise, false);
+  const PackedFilters filters(context, plan, w);
+  run(context, plan.conv,
+      {{DNNL_ARG_SRC, plan.x, dy}, {DNNL_ARG_WEIGHTS, plan.packed, filters.data()}, {DNNL_ARG_DST, plan.y, dx}});
+}
+
 }  // namespace
 
 void direct_conv(Context& context, const ConvShape& shape, const float* x, const float* w, const float* bias,
@@ -144,6 +170,7 @@ void direct_conv(Context& context, const ConvShape& shape, const float* x, const
 }
 
 void direct_conv_dgrad(Context& context, const ConvShape& shape, const float* dy, const float* w, float* dx, bool add) {
+  if (add && is_pointwise(shape)) return add_pointwise_dgrad(context, shape, dy, w, dx);
   const Plan& plan = plan_of(context, shape, Pass::dgrad, add);
   const PackedFilters filters(context, plan, w);
   const Scratch<char> fresh(context, add ? static_cast<int64_t>(plan.x.get_size()) : 0);

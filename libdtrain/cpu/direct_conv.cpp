@@ -14,13 +14,13 @@ using dnnl::memory;
 using dnnl::prop_kind;
 using Tag = memory::format_tag;
 
-// pointwise: y += x * w for a 1x1 kernel with its filters transposed, the data gradient that can add as it goes.
+// pointwise: the data gradient of a 1x1 kernel, as the forward convolution with transposed filters that it is.
 enum class Pass : int64_t { forward, dgrad, wgrad, pointwise };
 
 struct Key {
   ConvShape shape;
   Pass pass;
-  int64_t variant;  // forward: with bias; dgrad, wgrad: added
+  int64_t variant;  // forward: with bias; gradients: added
 };
 
 // One pass of one shape. The library chooses how it wants the filters, `repack` goes between that and KRSC.
@@ -87,7 +87,8 @@ Plan make_plan(const Key& key, const dnnl::engine& engine) {
     case Pass::pointwise: {
       const bool pointwise = key.pass == Pass::pointwise;
       if (pointwise) plan.plain = memory::desc(g.plain.dims(), memory::data_type::f32, Tag::ihwo);
-      const auto desc = forward_desc(g, key.variant, pointwise ? adding() : pooled_scratchpad(), engine);
+      const auto attributes = pointwise && key.variant ? adding() : pooled_scratchpad();
+      const auto desc = forward_desc(g, !pointwise && key.variant, attributes, engine);
       plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
       plan.packed = desc.weights_desc();
       break;
@@ -146,10 +147,11 @@ bool is_pointwise(const ConvShape& o) {
          o.pad_left == 0 && o.groups == 1;
 }
 
-// The residual blocks' case: no scratch memory of the size of dx, no second pass over it.
-void add_pointwise_dgrad(Context& context, ConvShape shape, const float* dy, const float* w, float* dx) {
+// Adds as it goes: in the blocks of a ResNet, which add it to the shortcut's gradient, that spares scratch memory of
+// the size of dx and a pass over it. On AVX2 it is also the faster algorithm.
+void pointwise_dgrad(Context& context, ConvShape shape, const float* dy, const float* w, float* dx, bool add) {
   std::swap(shape.c, shape.k);
-  const Plan& plan = plan_of(context, shape, Pass::pointwise, false);
+  const Plan& plan = plan_of(context, shape, Pass::pointwise, add);
   const PackedFilters filters(context, plan, w);
   run(context, plan.conv,
       {{DNNL_ARG_SRC, plan.x, dy}, {DNNL_ARG_WEIGHTS, plan.packed, filters.data()}, {DNNL_ARG_DST, plan.y, dx}});
@@ -170,7 +172,7 @@ void direct_conv(Context& context, const ConvShape& shape, const float* x, const
 }
 
 void direct_conv_dgrad(Context& context, const ConvShape& shape, const float* dy, const float* w, float* dx, bool add) {
-  if (add && is_pointwise(shape)) return add_pointwise_dgrad(context, shape, dy, w, dx);
+  if (is_pointwise(shape)) return pointwise_dgrad(context, shape, dy, w, dx, add);
   const Plan& plan = plan_of(context, shape, Pass::dgrad, add);
   const PackedFilters filters(context, plan, w);
   const Scratch<char> fresh(context, add ? static_cast<int64_t>(plan.x.get_size()) : 0);

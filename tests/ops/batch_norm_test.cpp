@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -82,7 +83,7 @@ TEST(BatchNorm, Train) {
            {"plain", {2, 5, 3, 5}},
            {"one image, one channel", {1, 4, 3, 1}},
            {"more rows than a block", {3, 9, 11, 17}},
-           {"fewer rows than threads need", {1, 1, 3, 64}},
+           {"few rows, many channels", {1, 1, 3, 64}},
            {"large epsilon", {2, 3, 3, 8}, Activation::none, false, false, Mode::train, 0.1f},
            {"relu", {2, 6, 5, 16}, Activation::relu},
            {"residual", {2, 4, 4, 3}, Activation::none, true},
@@ -135,6 +136,23 @@ TEST(BatchNorm, InputIsItsOwnResidual) {
   check_op(test);
 }
 
+// An add hands one gradient to both of its inputs: the backward must not write its results over it.
+TEST(BatchNorm, LeavesAGradientAloneThatOthersRead) {
+  for (const bool residual : {false, true}) {
+    OpCase test = op_case({"bn(x) + z", {2, 4, 3, 7}, Activation::relu, residual});
+    const auto op = test.op;
+    const auto reference = test.reference;
+    test.inputs.push_back(random_array({2, 4, 3, 7}, 19));
+    test.op = [op](Tape& tape, const std::vector<Var>& in) { return add(tape, op(tape, in), in.back()); };
+    test.reference = [reference](const std::vector<Array>& in) {
+      Array y = reference(in);
+      for (int64_t i = 0; i < y.count(); ++i) y[i] += in.back()[i];
+      return y;
+    };
+    check_op(test);
+  }
+}
+
 void expect_running(bool unbiased) {
   for (const auto& context : devices()) {
     const Array x = random_array({3, 5, 4, 6}, 1, 2, 5);
@@ -174,20 +192,35 @@ TEST(BatchNorm, FrozenAndEvalLeaveRunningStatisticsAlone) {
     }
 }
 
+void expect_statistics(Context& context, const Array& x) {
+  const Statistics exact = statistics_of(x);
+  const Shape channels{x.dim(3)};
+  const Tensor mean = context.empty(channels), inv_std = context.empty(channels);
+  const BatchNormState state = state_of(context, running_of(x.dim(3)));
+  cpu::batch_norm_statistics(context, to_device(context, x), state, {}, mean, inv_std);
+  Array expected(channels);
+  for (int64_t i = 0; i < x.dim(3); ++i) expected[i] = 1 / std::sqrt(exact.var[static_cast<size_t>(i)] + 1e-5);
+  // A few units in the last place of a float.
+  expect_close(to_host(context, mean), Array(channels, exact.mean), 2e-7, "mean");
+  expect_close(to_host(context, inv_std), expected, 1e-6, "inverse standard deviation");
+}
+
 // Sums of squares in float would leave no digit of the variance here.
 TEST(BatchNorm, KeepsItsDigitsFarFromZero) {
-  for (const auto& context : devices()) {
-    Array x = random_array({4, 16, 16, 9}, 1);
-    for (double& value : x.values) value = static_cast<float>(value + 1000);
-    const Statistics exact = statistics_of(x);
-    const Tensor mean = context->empty({9}), inv_std = context->empty({9});
-    const BatchNormState state = state_of(*context, running_of(9));
-    cpu::batch_norm_statistics(*context, to_device(*context, x), state, {}, mean, inv_std);
-    Array expected({9});
-    for (int64_t i = 0; i < 9; ++i) expected[i] = 1 / std::sqrt(exact.var[static_cast<size_t>(i)] + 1e-5);
-    expect_close(to_host(*context, mean), Array({9}, exact.mean), 1e-7, "mean");
-    expect_close(to_host(*context, inv_std), expected, 1e-6, "inverse standard deviation");
-  }
+  Array x = random_array({4, 16, 16, 9}, 1);
+  for (double& value : x.values) value = static_cast<float>(value + 1000);
+  expect_statistics(*make_cpu_context(), x);
+}
+
+// A first row, a first block unlike all others: what the sums are shifted by must not matter.
+TEST(BatchNorm, KeepsItsDigitsBehindAnOutlier) {
+  Array x = random_array({2, 20, 20, 5}, 1);
+  for (int64_t i = 0; i < 64 * 5; ++i) x[i] = static_cast<float>(x[i] + 300);
+  expect_statistics(*make_cpu_context(), x);
+}
+
+TEST(BatchNorm, TakesFewerRowsThanThreads) {
+  expect_statistics(*make_cpu_context({.threads = 4}), random_array({1, 1, 3, 6}, 1));
 }
 
 TEST(BatchNorm, RefusesShapesThatDoNotFit) {

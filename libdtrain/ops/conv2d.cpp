@@ -83,6 +83,7 @@ ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
 
 }  // namespace
 
+// These three choose the algorithm of a shape; the direct one takes them all.
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
             const Tensor& y) {
   direct_conv(context, shape_of(x, w, y, options), x.data<float>(), w.data<float>(),

@@ -1,7 +1,6 @@
-// 2-D convolution over NHWC images with KRSC filters.
-//   y[n,p,q,k] = b[k] + sum over r,s,c of x[n, p*stride_h + r*dilation_h - pad.top, q*stride_w + s*dilation_w -
-//   pad.left, c]
-//                                         * w[k,r,s,c]       (c within the group of k; x is zero outside the image)
+// 2-D convolution over NHWC images with KRSC filters; x is zero outside the image, c runs within the group of k:
+//   y[n,p,q,k] = b[k] + sum over r,s,c of x[n, h, v, c] * w[k,r,s,c]
+//   h = p * stride.h + r * dilation.h - padding.top,  v = q * stride.w + s * dilation.w - padding.left
 #pragma once
 
 #include "libdtrain/autograd/tape.h"

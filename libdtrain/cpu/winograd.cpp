@@ -71,14 +71,22 @@ void transform_input(const Source& source, const Tiles& tiles, int64_t t, const 
   }
 }
 
+// The operand that is written, and what is added to it: `bias`, or nothing where it is null, and its old contents.
+struct Target {
+  float* data;
+  int64_t h, w, c;
+  const float* bias;
+  bool add;
+};
+
 // Writes A^T m A of tile `t`, channels last, clipped to the image.
-void transform_output(const float* products, int64_t point_stride, const Tiles& tiles, int64_t t, int64_t h, int64_t w,
-                      int64_t k, float* y, bool add) {
+void transform_output(const float* products, int64_t point_stride, const Tiles& tiles, int64_t t, const Target& y) {
   const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
   const int64_t top = in_image / tiles.columns * kOut, left = in_image % tiles.columns * kOut;
-  const int64_t rows = std::min(kOut, h - top), columns = std::min(kOut, w - left);
-  float* const to = y + ((image * h + top) * w + left) * k;
-  for (int64_t channel = 0; channel < k; channel += 8) {
+  const int64_t rows = std::min(kOut, y.h - top), columns = std::min(kOut, y.w - left);
+  float* const to = y.data + ((image * y.h + top) * y.w + left) * y.c;
+  for (int64_t channel = 0; channel < y.c; channel += 8) {
+    const Float8 bias = y.bias ? load8(y.bias + channel) : Float8{};
     Block6 in;
     Float8 out[4][4];
 #pragma GCC unroll 6
@@ -88,8 +96,8 @@ void transform_output(const float* products, int64_t point_stride, const Tiles& 
     transform_2d<6, 4>(in, out, winograd_output<Float8>);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
-        float* const pixel = to + (i * w + j) * k + channel;
-        store8(pixel, add ? load8(pixel) + out[i][j] : out[i][j]);
+        float* const pixel = to + (i * y.w + j) * y.c + channel;
+        store8(pixel, out[i][j] + (y.add ? load8(pixel) : bias));
       }
   }
 }
@@ -114,9 +122,9 @@ void transform_filters(int64_t inner, int64_t outer, float* panels, int threads,
 }
 
 // y = x * filters, where `panels` holds the transformed filters [point][out / 16][in][16].
-void convolve(Context& context, const Source& x, const float* panels, int64_t n, int64_t h, int64_t w, int64_t k,
-              float* y, bool add) {
-  const Tiles tiles(n, h, w, x.c + k);
+void convolve(Context& context, const Source& x, const float* panels, int64_t n, const Target& y) {
+  const int64_t k = y.c;
+  const Tiles tiles(n, y.h, y.w, x.c + k);
   const int64_t in_stride = tiles.stride(x.c), out_stride = tiles.stride(k), panels_per_point = k / kTileColumns;
   const Tensor scratch = context.empty({kPoints * (in_stride + out_stride)});
   const Tensor zero_pixel = context.zeros({x.c});
@@ -141,8 +149,7 @@ void convolve(Context& context, const Source& x, const float* panels, int64_t n,
                   depth > 0);
     }
 #pragma omp for schedule(static)
-    for (int64_t t = 0; t < group; ++t)
-      transform_output(products + t * k, out_stride, tiles, first + t, h, w, k, y, add);
+    for (int64_t t = 0; t < group; ++t) transform_output(products + t * k, out_stride, tiles, first + t, y);
   }
 }
 
@@ -152,13 +159,20 @@ bool winograd_supports(const WinogradShape& s) {
   return s.c % kTileColumns == 0 && s.k % kTileColumns == 0 && s.c > 0 && s.k > 0 && s.pad_top <= 2 && s.pad_left <= 2;
 }
 
-void winograd_forward(Context& context, const WinogradShape& s, const float* x, const float* w, float* y, bool add) {
+bool winograd_pays(const WinogradShape& s) {
+  const int64_t tiles = ((s.p + kOut - 1) / kOut) * ((s.q + kOut - 1) / kOut);
+  return winograd_supports(s) && s.c * s.k >= 2048 && 2 * s.p * s.q >= kOut * kOut * tiles;
+}
+
+void winograd_forward(Context& context, const WinogradShape& s, const float* x, const float* w, const float* bias,
+                      float* y) {
   const Tensor panels = context.empty({kPoints * s.c * s.k});
   transform_filters(s.c, s.k, panels.data<float>(), context.threads(), [&](int64_t k, int64_t c, auto& g) {
     for (int point = 0; point < 9; ++point)
       for (int j = 0; j < kTileColumns; ++j) g[j / 8][point / 3][point % 3][j % 8] = w[((k + j) * 9 + point) * s.c + c];
   });
-  convolve(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, panels.data<float>(), s.n, s.p, s.q, s.k, y, add);
+  convolve(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, panels.data<float>(), s.n,
+           {y, s.p, s.q, s.k, bias, false});
 }
 
 void winograd_dgrad(Context& context, const WinogradShape& s, const float* dy, const float* w, float* dx, bool add) {
@@ -168,8 +182,8 @@ void winograd_dgrad(Context& context, const WinogradShape& s, const float* dy, c
       for (int half = 0; half < 2; ++half)
         g[half][2 - point / 3][2 - point % 3] = load8(w + (k * 9 + point) * s.c + c + 8 * half);
   });
-  convolve(context, {dy, s.p, s.q, s.k, 2 - s.pad_top, 2 - s.pad_left}, panels.data<float>(), s.n, s.h, s.w, s.c, dx,
-           add);
+  convolve(context, {dy, s.p, s.q, s.k, 2 - s.pad_top, 2 - s.pad_left}, panels.data<float>(), s.n,
+           {dx, s.h, s.w, s.c, nullptr, add});
 }
 
 namespace {

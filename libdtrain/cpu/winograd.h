@@ -18,9 +18,12 @@ struct WinogradShape {
 
 // Whether the kernels take the shape: channels in whole vectors.
 bool winograd_supports(const WinogradShape& shape);
+// Whether they take it and are faster there than the direct sum: enough channels to pay for the transforms, and tiles
+// that do not mostly hang over the edge of the image.
+bool winograd_pays(const WinogradShape& shape);
 
-// y = x * w, stored or added.
-void winograd_forward(Context&, const WinogradShape&, const float* x, const float* w, float* y, bool add);
+// y = x * w + bias; `bias` [k] may be null.
+void winograd_forward(Context&, const WinogradShape&, const float* x, const float* w, const float* bias, float* y);
 // dx from dy: the forward algorithm with the filters turned and transposed. `shape` is that of the forward convolution.
 void winograd_dgrad(Context&, const WinogradShape&, const float* dy, const float* w, float* dx, bool add);
 // dw from x and dy, stored or added.

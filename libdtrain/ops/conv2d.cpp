@@ -1,10 +1,12 @@
 #include "libdtrain/ops/conv2d.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/winograd.h"
 
 namespace dtrain {
 namespace {
@@ -81,23 +83,43 @@ ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
   return shape;
 }
 
+// The shape as Winograd's kernels take it, where it is of their kind and they are faster.
+std::optional<WinogradShape> winograd_of(const ConvShape& o) {
+  const bool fits = o.r == 3 && o.s == 3 && o.stride_h == 1 && o.stride_w == 1 && o.dilation_h == 1 &&
+                    o.dilation_w == 1 && o.groups == 1;
+  const WinogradShape shape{o.n, o.h, o.w, o.c, o.k, o.p, o.q, o.pad_top, o.pad_left};
+  return fits && winograd_pays(shape) ? std::optional(shape) : std::nullopt;
+}
+
 }  // namespace
 
 // These three choose the algorithm of a shape; the direct one takes them all.
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
             const Tensor& y) {
-  direct_conv(context, shape_of(x, w, y, options), x.data<float>(), w.data<float>(),
-              bias ? bias.data<float>() : nullptr, y.data<float>());
+  const ConvShape shape = shape_of(x, w, y, options);
+  const float* const b = bias ? bias.data<float>() : nullptr;
+  if (const auto winograd = winograd_of(shape))
+    winograd_forward(context, *winograd, x.data<float>(), w.data<float>(), b, y.data<float>());
+  else
+    direct_conv(context, shape, x.data<float>(), w.data<float>(), b, y.data<float>());
 }
 
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
-  direct_conv_dgrad(context, shape_of(dx, w, dy, options), dy.data<float>(), w.data<float>(), dx.data<float>(), add);
+  const ConvShape shape = shape_of(dx, w, dy, options);
+  if (const auto winograd = winograd_of(shape))
+    winograd_dgrad(context, *winograd, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
+  else
+    direct_conv_dgrad(context, shape, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
 }
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
-  direct_conv_wgrad(context, shape_of(x, dw, dy, options), x.data<float>(), dy.data<float>(), dw.data<float>(), add);
+  const ConvShape shape = shape_of(x, dw, dy, options);
+  if (const auto winograd = winograd_of(shape))
+    winograd_wgrad(context, *winograd, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
+  else
+    direct_conv_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
 }
 
 void bias_grad(Context& context, const Tensor& dy, const Tensor& db, bool add) {

@@ -73,7 +73,8 @@ TEST_P(Winograd, AgreesWithTheDirectSum) {
   for (const bool add : {false, true}) {
     const float start = add ? 0.5f : NAN;  // NAN shows what was not written
     std::vector<float> y(problem.y.size(), start), dx(problem.dx.size(), start), dw(problem.dw.size(), start);
-    cpu::winograd_forward(*context, s, problem.x.data(), problem.w.data(), y.data(), add);
+    const std::vector<float> bias(static_cast<size_t>(s.k), 0.5f);
+    cpu::winograd_forward(*context, s, problem.x.data(), problem.w.data(), add ? bias.data() : nullptr, y.data());
     cpu::winograd_dgrad(*context, s, problem.dy.data(), problem.w.data(), dx.data(), add);
     cpu::winograd_wgrad(*context, s, problem.x.data(), problem.dy.data(), dw.data(), add);
     const double offset = add ? 0.5 : 0;
@@ -99,8 +100,8 @@ TEST(Winograd, IsBitEqualFromRunToRun) {
   const Problem problem({2, 9, 9, 32, 32, 9, 9, 1, 1});
   auto context = make_cpu_context({.threads = 2});
   std::vector<float> first(problem.y.size()), second(problem.y.size());
-  cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), first.data(), false);
-  cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), second.data(), false);
+  cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), nullptr, first.data());
+  cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), nullptr, second.data());
   EXPECT_EQ(first, second);
 }
 

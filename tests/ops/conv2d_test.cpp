@@ -96,6 +96,18 @@ TEST(Conv2d, GroupsDilationAndBias) {
     check_op(op_case(test));
 }
 
+TEST(Conv2d, ManyChannelsByWinograd) {
+  for (const ConvCase& test : std::vector<ConvCase>{
+           {"whole tiles", {1, 8, 8, 64}, {32, 3, 3, 64}, {.padding = 1}},
+           {"tiles over the edge, all paddings different, bias",
+            {2, 7, 6, 48},
+            {48, 3, 3, 48},
+            {.padding = {0, 1, 2, 1}},
+            true},
+       })
+    check_op(op_case(test));
+}
+
 TEST(Conv2d, WeightUsedTwiceHasTheSumOfBothGradients) {
   const Conv2dOptions o{.padding = 1};
   OpCase test;

@@ -103,13 +103,20 @@ struct Reference {
   }
 };
 
-// Values and gradients that are zero in the padding.
+// Zero in the padding.
 Array padded_random(int64_t count, const std::vector<UpdateSegment>& segments, uint64_t seed) {
   const Array random = random_array({count}, seed);
   Array result({count});
   for (const UpdateSegment& segment : segments)
     for (int64_t i = segment.begin; i < segment.end; ++i) result[i] = random[i];
   return result;
+}
+
+// Not so small that weight decay can cancel them: Adam's first step is the sign of what is left.
+Array gradients(int64_t count, const std::vector<UpdateSegment>& segments, uint64_t seed) {
+  Array grads = padded_random(count, segments, seed);
+  for (double& g : grads.values) g = g == 0 ? 0 : static_cast<float>(std::copysign(0.4, g) + 0.6 * g);
+  return grads;
 }
 
 void compare_over_steps(Context& context, const RuleCase& test, const std::vector<UpdateSegment>& segments,
@@ -120,7 +127,7 @@ void compare_over_steps(Context& context, const RuleCase& test, const std::vecto
   Reference reference(test.options, initial);
   for (int t = 1; t <= 4; ++t) {
     const float lr = 0.1f / static_cast<float>(t), scale = 0.5f;
-    const Array grads = padded_random(count, segments, 10 + static_cast<uint64_t>(t));
+    const Array grads = gradients(count, segments, 10 + static_cast<uint64_t>(t));
     context.set_scalars({.learning_rate = lr, .gradient_scale = scale, .step = static_cast<uint64_t>(t - 1)});
     arenas.step(grads);
     reference.step(segments, grads, lr, scale, t);

@@ -14,5 +14,7 @@ int synthesize(const Arguments& argv);
 int cifar10(const Arguments& argv);
 int inspect(const Arguments& argv);
 int verify(const Arguments& argv);
+int index(const Arguments& argv);
+int throughput(const Arguments& argv);
 
 }  // namespace dtrain::dataset

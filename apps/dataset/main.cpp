@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/nearest.h"
 #include "apps/cli/run_main.h"
 #include "apps/dataset/commands.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/nearest.h"
 
 namespace {
 
@@ -25,6 +25,8 @@ constexpr std::array kCommands = {
     Command{"cifar10", dtrain::dataset::cifar10, "CIFAR-10, from image folders or binary batches, to TFRecord shards"},
     Command{"inspect", dtrain::dataset::inspect, "what TFRecord files hold: a JSON line per file"},
     Command{"verify", dtrain::dataset::verify, "every checksum, record and image of TFRecord files"},
+    Command{"index", dtrain::dataset::index, "the index for random access, made ahead of time; gzip files unpacked"},
+    Command{"throughput", dtrain::dataset::throughput, "how fast this machine decodes and augments a data set"},
 };
 
 void print_help() {

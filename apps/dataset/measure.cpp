@@ -1,0 +1,110 @@
+// dtrain-data throughput: how fast this machine makes training samples.
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/environment.h"
+#include "apps/cli/flags.h"
+#include "apps/dataset/commands.h"
+#include "data/augment.h"
+#include "data/imagenet.h"
+
+namespace dtrain::dataset {
+namespace {
+
+// x / 127.5 - 1, into floats, as a device does it behind the loader.
+template <class Pixel>
+void normalize(const Pixel* pixels, std::vector<float>& out) {
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(pixels[i]) * (1 / 127.5f) - 1;
+}
+
+struct Result {
+  uint64_t images = 0;
+  double seconds = 0;
+};
+
+// Reads records in a shuffled order, over and over, until `seconds` have passed.
+Result measure(const data::Dataset& dataset, const data::PreprocessOptions& options, int64_t threads, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  std::atomic<uint64_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  auto work = [&] {
+    try {
+      const std::unique_ptr<data::SampleReader> reader = dataset.reader();
+      const auto values = static_cast<size_t>(3 * options.height * options.width);
+      std::vector<float> pixels(values), normalized(values);
+      while (Clock::now() < end) {
+        const uint64_t position = next++;
+        const uint64_t sample = position * 2654435761u % dataset.size();
+        reader->read(sample, {.seed = 0, .epoch = 0, .sample = sample, .position = position}, pixels.data());
+        if (data::pixel_type(options.preset) == DType::u8)
+          normalize(reinterpret_cast<const uint8_t*>(pixels.data()), normalized);
+        else
+          normalize(pixels.data(), normalized);
+      }
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    for (int64_t i = 0; i < threads; ++i) pool.emplace_back(work);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return {next, std::chrono::duration<double>(Clock::now() - start).count()};
+}
+
+}  // namespace
+
+int throughput(const Arguments& argv) {
+  int64_t threads = 1, image_size = 224;
+  double seconds = 5;
+  std::string split = "train", preprocessing = "torchvision";
+  bool json = false;
+  cli::FlagSet flags(argv.front(), "DIR [flags]",
+                     "Reads, decodes, crops, resizes, flips and normalises the images of a data set for some seconds "
+                     "and prints images per second.");
+  flags.add("threads", threads, "worker threads", {1, 1024});
+  flags.add("seconds", seconds, "how long to measure, after a run of a fifth of it", {0.1, 3600});
+  flags.add("image_size", image_size, "width and height of a sample", {8, 4096});
+  flags.add("split", split, "train or validation: the files read; the augmentation is that of training");
+  flags.add_choice("preprocessing", preprocessing, {"tf_cnn", "torchvision"}, "how a sample is made");
+  flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
+  const std::vector<std::string> places = flags.parse(argv);
+  if (flags.wants_help()) {
+    fmt::print("{}", flags.help());
+    return 0;
+  }
+  DT_CHECK(places.size() == 1, places.size(), " folders given, expected one; see --help");
+
+  data::PreprocessOptions options;
+  options.preset = preprocessing == "tf_cnn" ? data::Preset::tf_cnn : data::Preset::torchvision;
+  options.height = options.width = static_cast<int>(image_size);
+  const data::ImagenetDataset dataset(
+      {.directory = places.front(), .split = split, .classes = INT32_MAX, .cache_directory = cli::cache_directory()},
+      data::make_preprocess(options));
+  measure(dataset, options, threads, seconds / 5);
+  const Result result = measure(dataset, options, threads, seconds);
+  const double rate = static_cast<double>(result.images) / result.seconds;
+  fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per thread\n", result.images, result.seconds,
+             threads, rate, rate / static_cast<double>(threads));
+  if (json)
+    fmt::print("{}\n", nlohmann::ordered_json({{"images_per_sec", rate},
+                                               {"images_per_sec_per_core", rate / static_cast<double>(threads)},
+                                               {"threads", threads},
+                                               {"images", result.images},
+                                               {"seconds", result.seconds}})
+                           .dump());
+  return 0;
+}
+
+}  // namespace dtrain::dataset

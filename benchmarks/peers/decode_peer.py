@@ -55,6 +55,8 @@ try:
 
     cv2.setNumThreads(1)
     buffers = [numpy.frombuffer(data, numpy.uint8) for data in encoded]
+    scale = numpy.broadcast_to(1 / (numpy.float32(std) * 255), (224, 224, 3)).copy()
+    shift = numpy.broadcast_to(numpy.float32(mean) / numpy.float32(std), (224, 224, 3)).copy()
 
     def opencv(i):
         image = cv2.cvtColor(cv2.imdecode(buffers[i], cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
@@ -63,7 +65,7 @@ try:
         image = cv2.resize(image[top:top + height, left:left + width], (224, 224), interpolation=cv2.INTER_LINEAR)
         if random.random() < 0.5:
             image = cv2.flip(image, 1)
-        return (image.astype(numpy.float32) - numpy.float32(mean) * 255) / (numpy.float32(std) * 255)
+        return cv2.subtract(cv2.multiply(image, scale, dtype=cv2.CV_32F), shift)
 
     runs["OpenCV"] = opencv
 except ImportError:

@@ -37,7 +37,7 @@ FileLock::FileLock(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | 
     }
   } else {
     const std::string pid = std::to_string(::getpid()) + "\n";
-    if (::ftruncate(fd_, 0) < 0 || ::pwrite(fd_, pid.data(), pid.size(), 0) < 0)
+    if (::pwrite(fd_, pid.data(), pid.size(), 0) < 0 || ::ftruncate(fd_, static_cast<off_t>(pid.size())) < 0)
       problem = describe_errno("write", path);
   }
   if (problem.empty()) return;

@@ -74,7 +74,7 @@ class SmallDisk : public FileSystem {
 };
 
 TEST(AtomicFile, AppearsWholeAtCommit) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a";
   write_file(path, "old");
   SmallDisk disk;
@@ -91,7 +91,7 @@ TEST(AtomicFile, AppearsWholeAtCommit) {
 }
 
 TEST(AtomicFile, FailureKeepsTheOldFileAndLeavesNothing) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a";
   write_file(path, "old");
   for (const char* failing : {"write", "sync", "rename"}) {
@@ -111,7 +111,7 @@ TEST(AtomicFile, FailureKeepsTheOldFileAndLeavesNothing) {
 }
 
 TEST(AtomicFile, DirectoriesAreMadeDurably) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   SmallDisk disk;
   make_directories(disk, directory / "a/b");
   EXPECT_EQ(disk.calls, "sync_directory sync_directory ");
@@ -135,7 +135,7 @@ TEST(AtomicFile, TemporaryNamesAreRecognised) {
 }
 
 TEST(InputFile, ReadsByPositionAndNoticesTheEnd) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   write_file(directory / "a", "0123456789");
   const InputFile file(directory / "a");
   EXPECT_EQ(file.size(), 10u);
@@ -149,7 +149,7 @@ TEST(InputFile, ReadsByPositionAndNoticesTheEnd) {
 }
 
 TEST(FileLock, SecondHolderIsToldThePid) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "lock";
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

@@ -84,14 +84,14 @@ std::vector<std::string> sample_records() {
 }
 
 TEST(RecordFile, KnownBytes) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   write_records(directory / "a", {"", "abc"});
   EXPECT_EQ(read_file(directory / "a"),
             unhex("000000000000000029039807d8ea82a2") + unhex("0300000000000000b099490e") + "abc" + unhex("6e57f121"));
 }
 
 TEST(RecordFile, RoundTrips) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const auto records = sample_records();
   for (Compression compression : {Compression::none, Compression::gzip}) {
     const std::string path = directory / "records";
@@ -113,7 +113,7 @@ TEST(RecordFile, RoundTrips) {
 }
 
 TEST(RecordFile, RandomAccessWalksTheHeaders) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const auto records = sample_records();
   write_records(directory / "a", records);
   const RecordFile file(directory / "a");
@@ -137,7 +137,7 @@ TEST(RecordFile, RandomAccessWalksTheHeaders) {
 }
 
 TEST(RecordFile, EmptyFileIsAValidShard) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   write_file(directory / "a", "");
   EXPECT_TRUE(read_all(directory / "a").empty());
   write_records(directory / "b", {}, Compression::gzip);
@@ -146,7 +146,7 @@ TEST(RecordFile, EmptyFileIsAValidShard) {
 
 // A file cut anywhere gives the whole records before the cut and one error, or a clean end between records.
 TEST(RecordFile, CutAtEveryByte) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a";
   write_records(path, {"first", "second one"});
   const std::string whole = read_file(path);
@@ -174,7 +174,7 @@ TEST(RecordFile, CutAtEveryByte) {
 
 // Every single flipped bit is noticed. In a header it ends the file; in a body it costs one record.
 TEST(RecordFile, EveryFlippedBit) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a";
   write_records(path, {"first", "second one", "third"});
   const std::string whole = read_file(path);
@@ -202,7 +202,7 @@ TEST(RecordFile, EveryFlippedBit) {
 
 // Lengths that would be believed by their checksum alone.
 TEST(RecordFile, HugeLengthsAreRefusedBeforeMemoryIsTaken) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a";
   for (uint64_t length : {UINT64_MAX, UINT64_MAX - 15, uint64_t{1} << 62, uint64_t{1} << 40, uint64_t{100}}) {
     write_file(path, header_of(length) + "some bytes");
@@ -219,7 +219,7 @@ TEST(RecordFile, HugeLengthsAreRefusedBeforeMemoryIsTaken) {
 }
 
 TEST(RecordFile, GzipThatIsCutOrCorrupted) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a.gz";
   const auto records = sample_records();
   write_records(path, records, Compression::gzip);
@@ -239,7 +239,7 @@ TEST(RecordFile, GzipThatIsCutOrCorrupted) {
 }
 
 TEST(RecordFile, GzipOfSeveralMembersAndOfAHugeClaim) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   write_records(directory / "a", {"one", "two"}, Compression::gzip);
   write_records(directory / "b", {"three"}, Compression::gzip);
   write_file(directory / "ab", read_file(directory / "a") + read_file(directory / "b"));
@@ -248,7 +248,9 @@ TEST(RecordFile, GzipOfSeveralMembersAndOfAHugeClaim) {
   AtomicFile file(directory / "claim");
   file.write(header_of(uint64_t{200} << 20) + "few bytes");
   file.commit();
-  ASSERT_EQ(std::system(("gzip -c " + (directory / "claim") + " > " + (directory / "claim.gz")).c_str()), 0);
+  ASSERT_EQ(
+      std::system(("gzip -c " + (directory / "claim").string() + " > " + (directory / "claim.gz").string()).c_str()),
+      0);
   const auto seen = read_all(directory / "claim.gz");
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_TRUE(contains(seen[0], "truncated record")) << seen[0];
@@ -256,7 +258,7 @@ TEST(RecordFile, GzipOfSeveralMembersAndOfAHugeClaim) {
 
 // The length 0x88b1f begins with gzip's magic bytes; its checksum tells the two apart.
 TEST(RecordFile, PlainRecordThatBeginsLikeGzip) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   write_records(directory / "a", {std::string(0x88b1f, 'q'), "next"});
   ASSERT_EQ(read_file(directory / "a").substr(0, 3), "\x1f\x8b\x08");
   RecordReader reader(directory / "a");
@@ -265,7 +267,7 @@ TEST(RecordFile, PlainRecordThatBeginsLikeGzip) {
 }
 
 TEST(RecordFile, WhatIsNotARecordFile) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   write_file(directory / "text", "this is a text file, longer than a header");
   EXPECT_TRUE(contains(read_all(directory / "text")[0], "not a TFRecord"));
   EXPECT_TRUE(contains(message_of([&] { RecordReader reader(directory.path()); }), "is a directory"));
@@ -275,7 +277,7 @@ TEST(RecordFile, WhatIsNotARecordFile) {
 }
 
 TEST(RecordFile, UnfinishedWriterLeavesNothing) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   {
     RecordWriter writer(directory / "a");
     writer.append("abc");

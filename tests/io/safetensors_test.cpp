@@ -81,7 +81,7 @@ std::vector<Attack> attacks() {
 }
 
 TEST(Safetensors, EveryAttackIsRefusedWithItsReason) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a.safetensors";
   for (const Attack& attack : attacks()) {
     write_file(path, attack.bytes);
@@ -99,7 +99,7 @@ TEST(Safetensors, EveryAttackIsRefusedWithItsReason) {
 
 // A sparse file whose header claims, and has, 101 MB: refused by the limit, before it is read.
 TEST(Safetensors, HeaderLimit) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a.safetensors";
   write_file(path, with_prefix(101'000'000, "{"));
   std::filesystem::resize_file(path, 101'000'008);
@@ -113,7 +113,7 @@ TEST(Safetensors, HeaderLimit) {
 
 // Header parsing must not crash or accept nonsense for any small change: what it accepts covers the data exactly.
 TEST(Safetensors, RandomDamage) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a.safetensors";
   const std::string whole = file_of("{\"__metadata__\":{\"k\":\"v\"}," + tensor("a", "F32", "[2,1]", "[0,8]") + "," +
                                         tensor("b", "I64", "[]", "[8,16]") + "}",
@@ -137,7 +137,7 @@ TEST(Safetensors, RandomDamage) {
 }
 
 TEST(Safetensors, RoundTrip) {
-  const TemporaryDirectory directory;
+  const TempDirectory directory;
   const std::string path = directory / "a.safetensors";
   const std::vector<TensorSpec> plan = {{"count", DType::i64, {}},
                                         {"a.weight", DType::f32, {2, 3}},

@@ -1,13 +1,14 @@
 // A small model and its states, for the tests of checkpoints.
 #pragma once
 
-#include <functional>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/train/checkpoint.h"
+#include "tests/testing.h"
 
 namespace dtrain {
 
@@ -65,6 +66,32 @@ inline void save_step(Checkpointer& checkpointer, SmallModel& model, uint64_t st
   model.advance_to(step);
   checkpointer.save(state_at(step));
   checkpointer.wait();
+}
+
+inline void ignore(const std::string&) {}
+
+inline CheckpointOptions options_for(const std::string& train_dir) {
+  return {.train_dir = train_dir, .keep = 2, .asynchronous = false};
+}
+
+// Saves steps `from` to `to` through `files`.
+inline void save_steps(const std::string& train_dir, FileSystem& files, uint64_t from, uint64_t to) {
+  SmallModel model;
+  Checkpointer checkpointer(model.store, options_for(train_dir), ignore, files);
+  for (uint64_t step = from; step <= to; ++step) save_step(checkpointer, model, step);
+}
+
+// What a new start finds: the step, after its contents were compared bit for bit and the leftovers looked for.
+inline uint64_t step_found(const std::string& train_dir) {
+  SmallModel model;
+  Checkpointer checkpointer(model.store, options_for(train_dir), ignore);
+  const auto report = checkpointer.restore_latest(state_at(0));
+  if (!report) return 0;
+  EXPECT_EQ(report->state.cursor, 16 * report->state.step);
+  EXPECT_EQ(model.contents(), contents_at(report->state.step));
+  for (const auto& entry : std::filesystem::directory_iterator(train_dir + "/checkpoints"))
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path() << " left over";
+  return report->state.step;
 }
 
 }  // namespace dtrain

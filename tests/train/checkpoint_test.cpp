@@ -38,7 +38,7 @@ class CheckpointTest : public testing::Test {
     save_step(checkpointer, model, 2);
   }
 
-  TemporaryDirectory directory;
+  TempDirectory directory;
   std::vector<std::string> warnings;
 };
 

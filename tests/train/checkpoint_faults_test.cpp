@@ -1,0 +1,191 @@
+// Checkpoints in a process that is killed and on a disk that is full: whatever happens while one is written, the next
+// start finds the old one or the new one, whole.
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <random>
+
+#include "libdtrain/train/checkpoint.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+#include "tests/train/checkpoint_fixture.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Kills its own process once `budget` is used up: a byte written costs one, any other call costs one.
+class DeadlyDisk : public FileSystem {
+ public:
+  int create(const std::string& path) override { return spend(), FileSystem::create(path); }
+  ssize_t write(int fd, const void* data, size_t size) override {
+    if (size > budget) {
+      FileSystem::write(fd, data, budget);
+      ::raise(SIGKILL);
+    }
+    budget -= size;
+    spent += size;
+    return FileSystem::write(fd, data, size);
+  }
+  int sync(int) override { return spend(), 0; }  // no need to wait: the machine lives on
+  int rename(const std::string& from, const std::string& to) override { return spend(), FileSystem::rename(from, to); }
+  int unlink(const std::string& path) override { return spend(), FileSystem::unlink(path); }
+  int make_directory(const std::string& path) override { return spend(), FileSystem::make_directory(path); }
+  int remove_directory(const std::string& path) override { return spend(), FileSystem::remove_directory(path); }
+  int sync_directory(const std::string&) override { return spend(), 0; }
+
+  size_t budget = SIZE_MAX, spent = 0;
+
+ private:
+  void spend() {
+    if (budget == 0) ::raise(SIGKILL);
+    --budget;
+    ++spent;
+  }
+};
+
+// Steps 1 and 2 exist, keep is 2: saving step 3 writes, commits, and removes step 1. Killed before each single call or
+// byte of interest.
+TEST(CheckpointFaults, KilledAnywhere) {
+  const TempDirectory directory;
+  const std::string origin = directory / "origin", copy = directory / "copy";
+  save_steps(origin, system_files(), 1, 2);
+  const auto fresh_copy = [&] {
+    fs::remove_all(copy);
+    fs::copy(origin, copy, fs::copy_options::recursive);
+  };
+  fresh_copy();
+  DeadlyDisk whole;
+  save_steps(copy, whole, 3, 3);
+  ASSERT_EQ(step_found(copy), 3u);
+
+  std::mt19937 random(3);
+  int old_found = 0, new_found = 0, completed = 0;
+  for (size_t point = 0; point < 48; ++point) {
+    // The calls at both ends densely, the bytes between them spread evenly.
+    const size_t budget = point < 4    ? point
+                          : point < 20 ? whole.spent - (20 - point)
+                                       : (whole.spent - 30) * (point - 20) / 28 + random() % 20;
+    fresh_copy();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      DeadlyDisk disk;
+      disk.budget = budget;
+      save_steps(copy, disk, 3, 3);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    if (WIFEXITED(status)) {
+      ++completed;
+      continue;
+    }
+    ASSERT_EQ(WTERMSIG(status), SIGKILL);
+    const uint64_t found = step_found(copy);
+    ASSERT_TRUE(found == 2 || found == 3) << "killed after " << budget << ": found " << found;
+    ++(found == 2 ? old_found : new_found);
+  }
+  EXPECT_GE(old_found, 25);
+  EXPECT_GE(new_found, 3);
+  EXPECT_EQ(completed, 0);
+}
+
+class FullDisk : public FileSystem {
+ public:
+  ssize_t write(int fd, const void* data, size_t size) override {
+    if (!full) return FileSystem::write(fd, data, size);
+    errno = ENOSPC;
+    return -1;
+  }
+  int free_bytes(const std::string& path, uint64_t& bytes) override {
+    const int status = FileSystem::free_bytes(path, bytes);
+    if (nearly_full) bytes = 1 << 20;
+    return status;
+  }
+  bool full = false, nearly_full = false;
+};
+
+TEST(CheckpointFaults, FullDiskIsWarnedOfCountedAndRecoveredFrom) {
+  const TempDirectory directory;
+  FullDisk disk;
+  SmallModel model;
+  std::vector<std::string> warnings;
+  Checkpointer checkpointer(
+      model.store, {.train_dir = directory.path(), .asynchronous = true},
+      [&](const std::string& warning) { warnings.push_back(warning); }, disk);
+  const auto checkpoints = [&] { return std::distance(fs::directory_iterator(directory / "checkpoints"), {}); };
+  const auto save = [&](uint64_t step) {
+    checkpointer.save(state_at(step));
+    return checkpointer.wait().has_value();
+  };
+  EXPECT_TRUE(save(1));
+  disk.full = true;
+  EXPECT_FALSE(save(2));
+  EXPECT_FALSE(save(3));
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(warnings[1].find("checkpoint of step 3 failed (2 in a row, the run ends at 3)"), std::string::npos);
+  EXPECT_NE(warnings[1].find("No space left on device"), std::string::npos) << warnings[1];
+  EXPECT_EQ(checkpoints(), 1);
+  disk.full = false;
+  EXPECT_TRUE(save(4));  // success ends the row
+  disk.nearly_full = true;
+  for (uint64_t step : {5, 6, 7}) EXPECT_FALSE(save(step));
+  EXPECT_NE(warnings.back().find("1 MiB free"), std::string::npos) << warnings.back();
+  expect_error([&] { checkpointer.save(state_at(8)); }, Fault::checkpoint, "3 checkpoints in a row failed");
+  EXPECT_EQ(checkpoints(), 2);
+}
+
+// The real thing: a file system of 256 KiB. It has room for the margin that is checked beforehand only in our books.
+TEST(CheckpointFaults, FullTmpfs) {
+  const TempDirectory directory;
+  const std::string mount_point = directory / "small";
+  fs::create_directory(mount_point);
+  if (::mount("tmpfs", mount_point.c_str(), "tmpfs", 0, "size=256k") != 0)
+    GTEST_SKIP() << "SKIPPED: the right to mount a tmpfs";
+  class BlindDisk : public FileSystem {
+    int free_bytes(const std::string&, uint64_t&) override { return -1; }
+  } disk;
+  {
+    SmallModel model;
+    std::vector<std::string> warnings;
+    Checkpointer checkpointer(
+        model.store, {.train_dir = mount_point, .asynchronous = false},
+        [&](const std::string& warning) { warnings.push_back(warning); }, disk);
+    save_step(checkpointer, model, 1);
+    uint64_t free_bytes = 0;
+    ASSERT_EQ(system_files().free_bytes(mount_point, free_bytes), 0);
+    write_file(mount_point + "/filler", std::string(free_bytes - 4096, 'x'));
+    save_step(checkpointer, model, 2);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("No space left on device"), std::string::npos) << warnings[0];
+    EXPECT_FALSE(checkpointer.wait());
+    fs::remove(mount_point + "/filler");
+    save_step(checkpointer, model, 3);
+    EXPECT_TRUE(checkpointer.wait());
+  }
+  EXPECT_EQ(step_found(mount_point), 3u);
+  ::umount(mount_point.c_str());
+}
+
+TEST(CheckpointFaults, VanishedDirectoryStopsNothingUntilTheThirdTime) {
+  const TempDirectory directory;
+  SmallModel model;
+  int warnings = 0;
+  Checkpointer checkpointer(model.store, options_for(directory / "run"), [&](const std::string&) { ++warnings; });
+  fs::remove_all(directory / "run");
+  save_step(checkpointer, model, 1);
+  save_step(checkpointer, model, 2);
+  EXPECT_EQ(warnings, 2);
+  expect_error([&] { save_step(checkpointer, model, 3); }, Fault::checkpoint, "No such file or directory");
+  write_file(directory / "file", "");
+  expect_error([&] { Checkpointer(model.store, options_for(directory / "file"), ignore); }, Fault::resource,
+               "not a directory");
+}
+
+}  // namespace
+}  // namespace dtrain

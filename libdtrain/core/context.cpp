@@ -23,6 +23,11 @@ cpu::PrimitiveCache& Context::primitives() const {
 
 namespace {
 
+// memcpy may not be given the null address of an empty tensor, not even for no bytes.
+void copy_bytes(const void* from, void* to, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
 class CpuContext final : public Context {
  public:
   explicit CpuContext(CpuOptions options)
@@ -35,15 +40,17 @@ class CpuContext final : public Context {
     scalars_ = &host_scalars_;
   }
 
-  void fill_zero(const Tensor& x) override { std::memset(x.raw(), 0, x.bytes()); }
+  void fill_zero(const Tensor& x) override {
+    if (x.bytes() > 0) std::memset(x.raw(), 0, x.bytes());
+  }
   void copy(const Tensor& from, const Tensor& to) override {
     DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
-    std::memcpy(to.raw(), from.raw(), from.bytes());
+    copy_bytes(from.raw(), to.raw(), from.bytes());
   }
-  void upload(const void* from, const Tensor& to) override { std::memcpy(to.raw(), from, to.bytes()); }
+  void upload(const void* from, const Tensor& to) override { copy_bytes(from, to.raw(), to.bytes()); }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
-    std::memcpy(to, from.raw(), from.bytes());
+    copy_bytes(from.raw(), to, from.bytes());
   }
   void synchronize(const char* what) override { refuse_while_capturing(what); }
   void set_scalars(const StepScalars& values) override { host_scalars_ = values; }

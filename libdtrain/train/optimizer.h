@@ -20,7 +20,9 @@ class Optimizer {
   Optimizer(ParameterStore& store, const OptimizerOptions& options);
   // One update from the store's gradient arena; rate, scale and step come from the context's StepScalars.
   void step();
-  // Global norm of the scaled gradient in the last step, before clipping.
+  // Global norm of the scaled gradient in the last step, before clipping: [1], on the device.
+  Tensor norm() const { return norms_.slice(0, 1); }
+  // The same, waiting for it.
   float gradient_norm() const;
   const OptimizerOptions& options() const { return options_; }
   std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm"

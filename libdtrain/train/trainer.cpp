@@ -1,0 +1,111 @@
+#include "libdtrain/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libdtrain/ops/step_metrics.h"
+
+namespace dtrain {
+namespace {
+
+double sum_of_squares(Context& context, const Tensor& x, const char* what) {
+  std::vector<float> values(static_cast<size_t>(x.count()));
+  context.download(x, values.data(), what);
+  double sum = 0;
+  for (float value : values) sum += static_cast<double>(value) * value;
+  return sum;
+}
+
+// What of `names` is in `others` too; both in the order of registration.
+void keep_common(std::vector<std::string>& names, const std::vector<std::string>& others) {
+  std::erase_if(names, [&](const std::string& name) { return std::ranges::find(others, name) == others.end(); });
+}
+
+}  // namespace
+
+Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options)
+    : store_(store), optimizer_(optimizer), schedule_(std::move(schedule)), options_(options) {
+  DT_CHECK(options.micro_steps >= 1, "a step of ", options.micro_steps, " micro-steps");
+  DT_CHECK(options.loss_scale > 0, "loss scale ", options.loss_scale, ": expected a positive number");
+  schedule_.validate();
+  ring_ = store.context().zeros({static_cast<int64_t>(kRing), kStepMetrics});
+}
+
+void Trainer::enqueue(const Forward& forward) {
+  Context& context = store_.context();
+  const float parts = static_cast<float>(options_.micro_steps) * options_.loss_scale;
+  // The flag that gates the update stays down once the host knows of it.
+  context.set_scalars({.learning_rate = rate_of(steps_done_),
+                       .gradient_scale = 1 / parts,
+                       .loss_scale = options_.loss_scale,
+                       .finite = finite_,
+                       .step = steps_done_,
+                       .seed = options_.seed});
+  const int64_t slot = static_cast<int64_t>(steps_done_ % kRing);
+  const Tensor row = ring_.slice(slot, slot + 1).view({kStepMetrics});
+  context.fill_zero(row);
+  for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
+    Tape tape(context, Mode::train, micro_step);
+    const Classification result = forward(tape, micro_step);
+    add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, row);
+    std::vector<std::string> unwritten = tape.backward(result.loss, &store_);
+    if (micro_step == 0)
+      unwritten_ = std::move(unwritten);
+    else
+      keep_common(unwritten_, unwritten);
+  }
+  optimizer_.step();
+  finish_step_metrics(context, optimizer_.norm(), row);
+  ++steps_done_;
+}
+
+std::vector<StepReport> Trainer::collect() {
+  std::vector<float> rows(static_cast<size_t>(ring_.count()));
+  store_.context().download(ring_, rows.data(), "step metrics");
+  std::vector<StepReport> reports;
+  if (steps_done_ - collected_ > kRing) collected_ = steps_done_ - kRing;
+  for (; collected_ < steps_done_; ++collected_) {
+    const float* row = &rows[collected_ % kRing * kStepMetrics];
+    StepReport report;
+    report.step = collected_ + 1;
+    report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps);
+    report.learning_rate = rate_of(collected_);
+    report.gradient_norm = row[kMetricNorm];
+    report.top_1 = row[kMetricInTop1] / row[kMetricRows];
+    report.top_5 = row[kMetricInTop5] / row[kMetricRows];
+    report.finite = row[kMetricFinite] != 0;
+    finite_ &= report.finite;
+    reports.push_back(report);
+  }
+  return reports;
+}
+
+StepReport Trainer::step(const Forward& forward) {
+  enqueue(forward);
+  return collect().back();
+}
+
+std::string Trainer::worst_parameter() const {
+  std::string worst;
+  double largest = -1;
+  for (const Parameter& parameter : store_.parameters()) {
+    if (parameter.options.frozen) continue;
+    const double squares = sum_of_squares(store_.context(), parameter.grad, "worst_parameter");
+    if (!std::isfinite(squares)) return parameter.name;
+    if (squares > largest) {
+      largest = squares;
+      worst = parameter.name;
+    }
+  }
+  return worst;
+}
+
+double Trainer::l2_loss() const {
+  double squares = 0;
+  for (const Parameter& parameter : store_.parameters())
+    if (parameter.options.decay && !parameter.options.frozen)
+      squares += sum_of_squares(store_.context(), parameter.value, "l2_loss");
+  return static_cast<double>(optimizer_.options().weight_decay) / 2 * squares;
+}
+
+}  // namespace dtrain

@@ -1,4 +1,5 @@
-// Filters of both libraries, and the pass that applies them.
+// Filters of both libraries, and the pass that applies them. Written in AVX2 intrinsics: from plain loops GCC 12 makes
+// scalar code, five times slower.
 #include "data/resize.h"
 
 #include <immintrin.h>
@@ -9,6 +10,10 @@
 #include <cstring>
 
 #include "libdtrain/core/error.h"
+
+#ifndef __AVX2__
+#error "resize.cpp needs AVX2: leave DTRAIN_CPU_ARCH at x86-64-v3 or set a newer one"
+#endif
 
 namespace dtrain::data {
 namespace {

@@ -1,8 +1,9 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 
@@ -30,12 +31,14 @@ class FakeDataset final : public Dataset {
   std::set<uint64_t> bad;
   Fault fault = Fault::data;
   std::vector<std::string> damage;
+  mutable std::atomic<int> reads = 0;
 
  private:
   struct Reader final : SampleReader {
     explicit Reader(const FakeDataset& from) : dataset(from) {}
     Sample read(uint64_t record, const SampleKey& key, void* pixels) override {
       if (record % 3 == 0) std::this_thread::yield();
+      ++dataset.reads;
       if (dataset.bad.count(record)) throw Error(dataset.fault, concat("record ", record, " is rotten"));
       auto* out = static_cast<uint8_t*>(pixels);
       out[0] = static_cast<uint8_t>(record);
@@ -181,6 +184,21 @@ TEST(loader, resumes_at_any_cursor) {
   Loader loader(dataset, options);
   loader.next();
   EXPECT_EQ(loader.next()->cursor, 14u);
+}
+
+TEST(loader, reads_no_further_ahead_than_its_slots_and_leaves_the_batch_in_use_alone) {
+  auto dataset = std::make_shared<FakeDataset>(50);
+  Loader loader(dataset, small(8));
+  for (int b = 1; b <= 5; ++b) {
+    const Batch& batch = *loader.next();
+    Seen before, after;
+    before.add(batch);
+    while (dataset->reads < (b + 2) * 8) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(dataset->reads, (b + 2) * 8);
+    after.add(batch);
+    EXPECT_EQ(before, after);
+  }
 }
 
 TEST(loader, evaluation_visits_each_sample_once_and_pads) {

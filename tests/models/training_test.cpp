@@ -1,0 +1,82 @@
+// Every kind of classifier takes a training step, and a small one learns a batch by heart.
+#include <cmath>
+
+#include "libdtrain/train/trainer.h"
+#include "models/classifier.h"
+#include "tests/testing.h"
+
+namespace dtrain::models {
+namespace {
+
+struct SmallCase {
+  const char *name, *dataset;
+  int64_t image_size, batch;
+};
+
+std::ostream& operator<<(std::ostream& out, const SmallCase& test) {
+  return out << test.name << " on " << test.dataset;
+}
+
+class TrainingStep : public testing::TestWithParam<SmallCase> {};
+
+TEST_P(TrainingStep, WritesEveryParameterAndLowersTheLoss) {
+  const SmallCase& test = GetParam();
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const Classifier model =
+      make_classifier(store, classifier_info(test.name, test.dataset), {.classes = 5, .image_size = test.image_size});
+  store.allocate(1);
+  Optimizer optimizer(store, {.update = {.rule = UpdateRule::sgd}, .weight_decay = 0});
+  Schedule schedule;
+  schedule.base = 1e-3;
+  Trainer trainer(store, optimizer, schedule, {.seed = 3});
+  const Tensor images = to_device(*context, random_array({test.batch, test.image_size, test.image_size, 3}, 2));
+  std::vector<int32_t> classes;
+  for (int64_t i = 0; i < test.batch; ++i) classes.push_back(static_cast<int32_t>(i % 5));
+  const Tensor labels = to_device(*context, {test.batch}, classes);
+  const auto forward = [&](Tape& tape, int) {
+    const Var logits = model.forward(tape, tape.constant(images));
+    EXPECT_EQ(logits.shape(), (Shape{test.batch, 5}));
+    return softmax_cross_entropy(tape, logits, labels);
+  };
+  const StepReport report = trainer.step(forward);
+  EXPECT_TRUE(report.finite);
+  EXPECT_TRUE(std::isfinite(report.loss) && report.loss > 0);
+  EXPECT_GT(report.gradient_norm, 0);
+  EXPECT_TRUE(trainer.unwritten_parameters().empty());
+  // A small step against the gradient, the same dropout masks: the loss of the same batch must fall.
+  trainer.set_steps_done(0);
+  EXPECT_LT(trainer.step(forward).loss, report.loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, TrainingStep,
+    testing::Values(SmallCase{"trivial", "imagenet", 32, 4}, SmallCase{"trivial", "cifar10", 32, 4},
+                    SmallCase{"lenet", "imagenet", 28, 4}, SmallCase{"vgg11", "imagenet", 32, 2},
+                    SmallCase{"resnet18", "imagenet", 64, 4}, SmallCase{"resnet50", "imagenet", 64, 4},
+                    SmallCase{"resnet50_v1.5", "imagenet", 64, 4}, SmallCase{"resnet20", "cifar10", 32, 4},
+                    SmallCase{"resnet56", "cifar10", 16, 4}));
+
+TEST(Training, Resnet20LearnsABatchByHeart) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const Classifier model =
+      make_classifier(store, classifier_info("resnet20", "cifar10"), {.classes = 4, .image_size = 16});
+  store.allocate(4);
+  Optimizer optimizer(store, {.update = {.rule = UpdateRule::momentum}, .weight_decay = 1e-4f});
+  Schedule schedule;
+  schedule.base = 0.05;
+  Trainer trainer(store, optimizer, schedule);
+  const Tensor images = to_device(*context, random_array({8, 16, 16, 3}, 6));
+  const Tensor labels = to_device<int32_t>(*context, {8}, {0, 1, 2, 3, 3, 2, 1, 0});
+  StepReport report;
+  for (int step = 0; step < 30; ++step)
+    report = trainer.step([&](Tape& tape, int) {
+      return softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), labels);
+    });
+  EXPECT_LT(report.loss, 0.05);
+  EXPECT_EQ(report.top_1, 1);
+}
+
+}  // namespace
+}  // namespace dtrain::models

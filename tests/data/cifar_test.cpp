@@ -1,0 +1,75 @@
+// CIFAR's preprocessing: the image as it is, its training crops, and other sizes.
+#include "data/cifar.h"
+
+#include "data/augment.h"
+#include "data/image.h"
+#include "data/jpeg.h"
+#include "data/resize.h"
+#include "tests/testing.h"
+
+namespace dtrain::data {
+namespace {
+
+std::vector<std::byte> picture() {
+  Image image(32, 32);
+  for (size_t i = 0; i < 3 * 32 * 32; ++i) image.pixels[i] = static_cast<uint8_t>(i * 13 % 251);
+  return encode_jpeg(image.view());
+}
+
+// [32, 32, 3] bytes of a full decode, cropped and flipped in training.
+Image expected(bool training, const SampleKey& key) {
+  ImageDecoder decoder;
+  const std::vector<std::byte> bytes = picture();
+  decoder.open(bytes);
+  const ImageView view = decoder.decode();
+  Image image(32, 32);
+  if (training) {
+    RandomStream random = sample_stream(key);
+    pad_crop_flip(view, random, image.pixels.data());
+  } else {
+    for (int y = 0; y < 32; ++y) std::copy_n(view.row(y), 96, image.pixels.data() + 96 * y);
+  }
+  return image;
+}
+
+std::vector<float> run(const CifarOptions& options, const SampleKey& key) {
+  std::vector<float> pixels(static_cast<size_t>(3 * options.height * options.width), -1.0f);
+  EXPECT_FALSE(make_cifar_preprocess(options)()(picture(), {}, key, pixels.data()));
+  return pixels;
+}
+
+TEST(CifarPreprocess, CropsInTrainingOnly) {
+  std::vector<float> first;
+  for (uint64_t sample = 0; sample < 4; ++sample) {
+    for (bool training : {false, true}) {
+      const SampleKey key{.seed = 5, .epoch = 1, .sample = sample, .position = sample};
+      const Image image = expected(training, key);
+      const std::vector<float> pixels = run({training, 32, 32}, key);
+      EXPECT_EQ(pixels, std::vector<float>(image.pixels.begin(), image.pixels.begin() + 3 * 32 * 32));
+      if (training && sample == 0) first = pixels;
+      if (training && sample > 0) {
+        EXPECT_NE(pixels, first);
+      }
+    }
+  }
+}
+
+TEST(CifarPreprocess, ResizesToTheSizeAskedFor) {
+  const SampleKey key{.seed = 5, .epoch = 0, .sample = 2, .position = 2};
+  const Image image = expected(true, key);
+  Filter<float> across, down;
+  make_filter({32, 20, 0, 20}, ResizeMethod::bilinear, across);
+  make_filter({32, 24, 0, 24}, ResizeMethod::bilinear, down);
+  std::vector<float> rows, resized(3 * 20 * 24);
+  resample(image.view(), across, down, rows, resized.data());
+  EXPECT_EQ(run({true, 24, 20}, key), resized);
+}
+
+TEST(CifarPreprocess, RefusesWhatIsNoImage) {
+  std::vector<float> pixels(3 * 32 * 32);
+  const std::vector<std::byte> junk(10);
+  expect_error([&] { make_cifar_preprocess({})()(junk, {}, {}, pixels.data()); }, Fault::data, "neither JPEG nor PNG");
+}
+
+}  // namespace
+}  // namespace dtrain::data

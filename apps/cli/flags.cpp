@@ -2,52 +2,15 @@
 #include "apps/cli/flags.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cmath>
 
 #include <fmt/format.h>
 
+#include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/nearest.h"
 
 namespace dtrain::cli {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-bool parse_bool(const std::string& text) {
-  const std::string value = lower(text);
-  if (value == "true" || value == "t" || value == "1") return true;
-  if (value == "false" || value == "f" || value == "0") return false;
-  throw Error(fmt::format("expected true or false, found '{}'", text));
-}
-
-template <class T>
-T parse_number(const std::string& text, Range range) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const char* kind = std::is_integral_v<T> ? "an integer" : "a number";
-  DT_CHECK(error == std::errc() && end == text.data() + text.size() && std::isfinite(static_cast<double>(value)),
-           "expected ", kind, ", found '", text, "'");
-  const double number = static_cast<double>(value);
-  DT_CHECK(number >= range.low, "expected ", kind, " of at least ", range.low, ", found ", text);
-  DT_CHECK(number <= range.high, "expected ", kind, " of at most ", range.high, ", found ", text);
-  return value;
-}
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 template <class T>
 std::string show(const std::optional<T>& value) {
@@ -138,7 +101,7 @@ void FlagSet::set(Flag& flag, const std::string& text) {
   } catch (const Error& error) {
     throw Error(fmt::format("--{}: {}", flag.name, error.what()));
   }
-  flag.text = flag.type == "bool" ? (parse_bool(text) ? "true" : "false") : text;
+  flag.text = normalised(flag.type, text);
   flag.given = true;
 }
 

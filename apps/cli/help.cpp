@@ -37,13 +37,13 @@ std::string FlagSet::help() const {
   for (const Flag& flag : flags_)
     if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);
   for (const std::string& group : groups) {
-    out += fmt::format("\n{}\n", group);
+    out += group.empty() ? "\n" : fmt::format("\n{}\n", group);
     for (const Flag& flag : flags_) {
       if (flag.group != group) continue;
       const std::string head = fmt::format("--{} ({}{})", flag.name, flag.type,
                                            flag.initial.empty() ? "" : fmt::format(", default {}", flag.initial));
-      const std::string meaning = flag.served ? flag.meaning : "NOT SERVED YET. " + flag.meaning;
-      out += fmt::format("  {}\n      {}\n", head, wrap(meaning, 6, 106));
+      out += flag.served ? fmt::format("  {}\n      {}\n", head, wrap(flag.meaning, 6, 106))
+                         : fmt::format("  {}: not served yet: {}\n", head, flag.meaning);
     }
   }
   return out + "\nAny\n  --help, --version\n";

@@ -132,7 +132,7 @@ TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
       << help;
   EXPECT_NE(help.find("\nOthers\n  --quick (bool, default false)\n"), std::string::npos) << help;
   EXPECT_NE(help.find("--mode (fast|slow, default fast)"), std::string::npos);
-  EXPECT_NE(help.find("NOT SERVED YET. just-in-time compilation"), std::string::npos);
+  EXPECT_NE(help.find("  --xla (bool, default false): not served yet: just-in-time compilation\n"), std::string::npos);
 }
 
 TEST(RunMain, ReturnsTheCodeOfTheFault) {

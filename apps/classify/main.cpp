@@ -1,0 +1,56 @@
+// dtrain-classify: what a trained model takes images for.
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "apps/classify/classify.h"
+#include "apps/cli/flags.h"
+#include "apps/cli/run_main.h"
+#include "apps/cli/vision.h"
+#include "libdtrain/core/error.h"
+
+namespace {
+
+using namespace dtrain;
+
+constexpr char kAbout[] =
+    "Names the most probable classes of images, preprocessed as in evaluation. The weights are those of a checkpoint,\n"
+    "TRAIN_DIR/checkpoints/step-N/model.safetensors, or of torchvision, saved as safetensors.\n"
+    "Exit codes: 0 done, 1 usage, 2 an image could not be read or decoded (the others are done), 5 weights that do "
+    "not\n"
+    "fit, 6 memory or disk.";
+
+int run(const std::vector<std::string>& argv) {
+  classify::Options options;
+  cli::FlagSet flags("dtrain-classify", "--model M --weights F.safetensors [flags] IMAGE...", kAbout);
+  flags.group("Model");
+  flags.add("model", options.model, fmt::format("{}", fmt::join(cli::model_names(), ", ")));
+  flags.add("weights", options.weights, "safetensors file, by torchvision's names");
+  flags.add("num_classes", options.num_classes, "outputs of the model; 0: as many as the weights have",
+            cli::kNotNegative);
+  flags.group("Images");
+  flags.add("image_size", options.image_size, "side in pixels; 0: the model's default", cli::kNotNegative);
+  flags.add_choice("preprocessing", options.preprocessing, {"tf_cnn", "torchvision"}, "as the model was trained with");
+  flags.add("ml_perf", options.ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
+  flags.group("Output");
+  flags.add("top", options.top, "how many classes are named", cli::kPositive);
+  flags.add(
+      "json", options.json,
+      R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E})");
+  flags.add("logits", options.logits, "print the logits of all classes too");
+  flags.add("threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kNotNegative);
+  const std::vector<std::string> images = flags.parse(argv);
+  if (flags.wants_help() || flags.wants_version()) {
+    std::cout << (flags.wants_help() ? flags.help() : "dtrain-classify " + cli::version() + "\n");
+    return 0;
+  }
+  DT_CHECK(!options.model.empty() && !options.weights.empty() && !images.empty(),
+           "expected --model, --weights and at least one image; see --help");
+  return classify::classify(options, images, std::cout, std::cerr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return cli::run_main([&] { return run({argv, argv + argc}); });
+}

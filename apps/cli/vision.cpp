@@ -1,0 +1,77 @@
+// Names to models, presets to functions.
+#include "apps/cli/vision.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "data/augment.h"
+#include "data/cifar.h"
+#include "libdtrain/core/nearest.h"
+
+namespace dtrain::cli {
+namespace {
+
+data::TfResize tf_resize(const std::string& name) {
+  if (name == "nearest") return data::TfResize::nearest;
+  if (name == "bicubic") return data::TfResize::bicubic;
+  if (name == "area") return data::TfResize::area;
+  return name == "round_robin" ? data::TfResize::round_robin : data::TfResize::bilinear;
+}
+
+data::Preset preset(const std::string& preprocessing) {
+  return preprocessing == "torchvision" ? data::Preset::torchvision : data::Preset::tf_cnn;
+}
+
+}  // namespace
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const models::ClassifierInfo& info : models::classifiers())
+    if (std::find(names.begin(), names.end(), info.name) == names.end()) names.push_back(info.name);
+  return names;
+}
+
+models::ClassifierInfo find_model(const std::string& name, const std::string& dataset) {
+  const models::ClassifierInfo* other = nullptr;
+  for (const models::ClassifierInfo& info : models::classifiers()) {
+    if (info.name == name && info.dataset == dataset) return info;
+    if (info.name == name) other = &info;
+  }
+  if (other != nullptr) return *other;
+  const auto meant = nearest(name, model_names());
+  throw Error(fmt::format("--model={}: unknown{}; known are {}", name,
+                          meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(model_names(), ", ")));
+}
+
+data::MakePreprocess Pixels::make(bool training) const {
+  if (dataset == "cifar10" && preset(preprocessing) == data::Preset::tf_cnn)
+    return data::make_cifar_preprocess({training, size, size});
+  data::PreprocessOptions options;
+  options.preset = preset(preprocessing);
+  options.training = training;
+  options.height = options.width = size;
+  options.resize = tf_resize(resize_method);
+  options.distort_color = distortions;
+  options.distort_in_yiq = distort_in_yiq;
+  options.use_boxes = !ml_perf;
+  return data::make_preprocess(options);
+}
+
+DType Pixels::dtype() const { return data::pixel_type(preset(preprocessing)); }
+
+PixelNormalization Pixels::normalization() const {
+  if (preprocessing == "torchvision") {
+    const float mean[3] = {0.485f, 0.456f, 0.406f}, deviation[3] = {0.229f, 0.224f, 0.225f};
+    PixelNormalization pixels;
+    for (int c = 0; c < 3; ++c) {
+      pixels.mean[c] = 255 * mean[c];
+      pixels.scale[c] = 1 / (255 * deviation[c]);
+    }
+    return pixels;
+  }
+  if (ml_perf) return {{123.68f, 116.78f, 103.94f}, {1, 1, 1}};
+  return {{127.5f, 127.5f, 127.5f}, {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
+}
+
+}  // namespace dtrain::cli

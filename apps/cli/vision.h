@@ -1,0 +1,33 @@
+// What the programs for images share: models by name, and what --preprocessing stands for.
+#pragma once
+
+#include <string>
+
+#include "data/preprocess.h"
+#include "libdtrain/core/types.h"
+#include "libdtrain/ops/pointwise.h"
+#include "models/classifier.h"
+
+namespace dtrain::cli {
+
+// The names of all models, each once.
+std::vector<std::string> model_names();
+// The model as `dataset` knows it, else, since any model takes any data set, as another one does. Throws Error naming
+// the nearest name.
+models::ClassifierInfo find_model(const std::string& name, const std::string& dataset);
+
+// From encoded images to the pixels that the model is given.
+struct Pixels {
+  std::string preprocessing = "tf_cnn";  // or "torchvision"
+  std::string dataset = "imagenet";      // tf_cnn: "cifar10" has its own crops
+  std::string resize_method = "bilinear";
+  bool distortions = false, distort_in_yiq = true;
+  bool ml_perf = false;
+  int size = 224;
+
+  data::MakePreprocess make(bool training) const;
+  DType dtype() const;  // of what `make` writes, in [0, 255]
+  PixelNormalization normalization() const;
+};
+
+}  // namespace dtrain::cli

@@ -1,0 +1,86 @@
+// dtrain-info: what this build is, what it has loaded and what it runs on.
+#include <dlfcn.h>
+#include <dnnl.h>
+#include <link.h>
+#include <png.h>
+#include <zlib.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+// jpeglib.h needs what comes before it.
+#include <cstddef>
+#include <cstdio>
+
+#include <jpeglib.h>
+
+#include <fmt/format.h>
+
+#include "apps/cli/flags.h"
+#include "apps/cli/run_main.h"
+#include "libdtrain/core/context.h"
+
+namespace {
+
+using namespace dtrain;
+
+void row(const std::string& name, const std::string& value) { fmt::print("{:<14}{}\n", name + ":", value); }
+
+// The file that a loaded function comes from.
+template <class Function>
+std::string origin(Function* function) {
+  Dl_info info{};
+  const bool found = dladdr(reinterpret_cast<const void*>(function), &info) != 0 && info.dli_fname != nullptr;
+  return found ? info.dli_fname : "?";
+}
+
+void print_libraries() {
+  const dnnl_version_t* dnnl = dnnl_version();
+  row("oneDNN", fmt::format("{}.{}.{}  {}", dnnl->major, dnnl->minor, dnnl->patch, origin(dnnl_version)));
+  // libjpeg has no function that tells the version of the loaded library: this is the one built against.
+  row("libjpeg", fmt::format("libjpeg-turbo {}, interface {}  {}", LIBJPEG_TURBO_VERSION_NUMBER, JPEG_LIB_VERSION,
+                             origin(jpeg_std_error)));
+  const png_uint_32 png = png_access_version_number();
+  row("libpng", fmt::format("{}.{}.{}  {}", png / 10000, png / 100 % 100, png % 100, origin(png_access_version_number)));
+  row("zlib", fmt::format("{}  {}", zlibVersion(), origin(zlibVersion)));
+}
+
+std::string cpu_features() {
+  __builtin_cpu_init();
+  std::string features;
+  const auto add = [&](bool has, const char* name) {
+    if (has) features += (features.empty() ? "" : " ") + std::string(name);
+  };
+  add(__builtin_cpu_supports("sse4.2"), "sse4.2");
+  add(__builtin_cpu_supports("avx2"), "avx2");
+  add(__builtin_cpu_supports("fma"), "fma");
+  add(__builtin_cpu_supports("avx512f"), "avx512f");
+  add(__builtin_cpu_supports("avx512vnni"), "avx512_vnni");
+  add(__builtin_cpu_supports("avx512bf16"), "avx512_bf16");
+  return features;
+}
+
+int run(const std::vector<std::string>& argv) {
+  cli::FlagSet flags("dtrain-info", "", "Prints versions, loaded libraries, and what the processor offers.");
+  const std::vector<std::string> positional = flags.parse(argv);
+  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
+  if (flags.wants_help() || flags.wants_version()) {
+    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-info " + cli::version() + "\n");
+    return 0;
+  }
+  row("dtrain", cli::version());
+  row("compiler", fmt::format("GCC {}", __VERSION__));
+  print_libraries();
+  row("CPU", cpu_features());
+  row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
+  row("threads", fmt::format("{} for computing", make_cpu_context()->threads()));
+  row("GPU", "not supported by this build");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return cli::run_main([&] { return run({argv, argv + argc}); });
+}

@@ -1,0 +1,54 @@
+// Timing of the steps of a run, and the lines they print.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "apps/cnn_benchmarks/log.h"
+#include "apps/cnn_benchmarks/session.h"
+
+namespace dtrain::cnn_benchmarks {
+
+// What a step has to tell.
+struct StepFigures {
+  uint64_t step = 0;        // steps done, this one included
+  double loss = 0, l2 = 0;  // mean over the global batch; the L2 term of the total loss
+  double learning_rate = 0;
+  Accuracy accuracy;
+  double wait_seconds = 0;  // for data, since the start of the run
+};
+
+// Steps of the warm-up are run and not shown; the number of a printed step counts from the end of the warm-up, as in
+// tf_cnn_benchmarks. What is continued behind its warm-up has none.
+class Display {
+ public:
+  // `done`: steps done before this run.
+  Display(const Session& session, Log& log, uint64_t done);
+
+  // True if the next step, number `step`, will be printed.
+  bool shows(uint64_t step) const;
+  void begin_step();
+  void end_step(const StepFigures& figures);
+  // The footer, unless a run that also evaluates has none; then waits for data and memory.
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  void summary(double elapsed) const;
+
+  const Session& session_;
+  Log& log_;
+  Throughput speed_;
+  std::optional<MetricsFile> metrics_;
+  uint64_t step_, warmup_;
+  bool timing_ = false;
+  Clock::time_point timing_began_, step_began_;
+  uint64_t shown_step_;
+  double wait_ = 0, shown_wait_ = 0, timed_wait_ = 0;  // now, at the last printed step, at the end of the warm-up
+};
+
+}  // namespace dtrain::cnn_benchmarks

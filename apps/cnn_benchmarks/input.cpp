@@ -1,0 +1,109 @@
+// Opens data sets, configures loaders, and draws the synthetic batch.
+#include "apps/cnn_benchmarks/input.h"
+
+#include <cmath>
+
+#include "apps/cli/environment.h"
+#include "data/imagenet.h"
+#include "libdtrain/core/rng.h"
+
+namespace dtrain::cnn_benchmarks {
+namespace {
+
+std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
+  data::ImagenetOptions options;
+  options.directory = config.flags.data_dir;
+  options.split = training ? "train" : "validation";
+  options.classes = config.options.classes;
+  options.label_offset = config.flags.label_offset;
+  options.cache_directory = cli::cache_directory();
+  // Inference sees images as an evaluation does.
+  const bool augments = training && config.mode != RunMode::forward_only;
+  return std::make_shared<data::ImagenetDataset>(options, config.pixels().make(augments));
+}
+
+data::LoaderOptions loader_options(const Config& config, bool training) {
+  const Flags& f = config.flags;
+  data::LoaderOptions options;
+  options.height = options.width = config.options.image_size;
+  options.dtype = config.pixels().dtype();
+  options.training = training;
+  options.batch = training ? config.batch : config.eval_batch;
+  options.seed = static_cast<uint64_t>(f.tf_random_seed);
+  const int64_t threads = f.datasets_num_private_threads.value_or(0);
+  options.workers = static_cast<int>(threads > 0 ? threads : f.num_inter_threads);
+  // One batch is being trained on and one is being filled while the rest wait.
+  options.slots = static_cast<int>(2 + f.datasets_prefetch_buffer_size);
+  options.skip_bad_records = f.on_bad_record == "skip";
+  options.bad_record_budget = static_cast<uint64_t>(f.bad_record_budget);
+  return options;
+}
+
+// As tf_cnn_benchmarks has it: a truncated normal of mean 127 and standard deviation 60 that is fed to the model as it
+// is, and labels of [0, classes - 1).
+data::Batch synthetic_batch(Context& context, const Config& config, int64_t rows) {
+  const int64_t size = config.options.image_size;
+  RandomStream random(static_cast<uint64_t>(config.flags.tf_random_seed), /*stream=*/0x73796e7468);
+  std::vector<float> pixels(static_cast<size_t>(rows * size * size * 3));
+  for (float& pixel : pixels) {
+    float deviate = random.normal();
+    while (std::abs(deviate) > 2) deviate = random.normal();
+    pixel = 127 + 60 * deviate;
+  }
+  std::vector<int32_t> labels(static_cast<size_t>(rows));
+  const auto drawn = static_cast<uint32_t>(std::max<int64_t>(1, config.options.classes - 1));
+  for (int32_t& label : labels) label = static_cast<int32_t>(random.below(drawn));
+
+  data::Batch batch;
+  batch.images = context.empty({rows, size, size, 3});
+  batch.labels = context.empty({rows}, DType::i32);
+  context.upload(pixels.data(), batch.images);
+  context.upload(labels.data(), batch.labels);
+  batch.valid = rows;
+  return batch;
+}
+
+}  // namespace
+
+Datasets open_datasets(const Config& config) {
+  Datasets datasets;
+  datasets.sizes = nominal_sizes(config.dataset);
+  if (config.synthetic()) return datasets;
+  if (config.mode != RunMode::evaluation) {
+    datasets.training = open_split(config, true);
+    datasets.sizes.training = datasets.training->size();
+  }
+  if (config.mode == RunMode::evaluation || config.mode == RunMode::training_and_evaluation) {
+    datasets.validation = open_split(config, false);
+    datasets.sizes.validation = datasets.validation->size();
+  }
+  return datasets;
+}
+
+Input Input::training(Context& context, const Config& config, const Datasets& datasets, uint64_t cursor) {
+  if (config.synthetic()) {
+    data::Batch batch = synthetic_batch(context, config, config.batch);
+    batch.cursor = cursor;
+    return Input(std::move(batch));
+  }
+  data::LoaderOptions options = loader_options(config, true);
+  options.cursor = cursor;
+  return Input(std::make_unique<data::Loader>(datasets.training, options));
+}
+
+Input Input::validation(Context& context, const Config& config, const Datasets& datasets) {
+  if (config.synthetic()) return Input(synthetic_batch(context, config, config.eval_batch));
+  return Input(std::make_unique<data::Loader>(datasets.validation, loader_options(config, false)));
+}
+
+const data::Batch* Input::next() {
+  if (loader_) return loader_->next();
+  synthetic_.cursor += static_cast<uint64_t>(synthetic_.valid);
+  return &synthetic_;
+}
+
+std::optional<data::LoaderStats> Input::stats() const {
+  return loader_ ? std::optional(loader_->stats()) : std::nullopt;
+}
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,69 @@
+// Builds a run's objects from its configuration.
+#include "apps/cnn_benchmarks/session.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/run_main.h"
+#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/train/weights.h"
+
+namespace dtrain::cnn_benchmarks {
+namespace {
+
+std::unique_ptr<Context> make_context(const Flags& f) {
+  CpuOptions options;
+  options.threads = static_cast<int>(f.num_intra_threads.value_or(0));
+  return make_cpu_context(options);
+}
+
+}  // namespace
+
+Session::Session(Config run_config, Plan run_plan, Datasets run_datasets)
+    : config(std::move(run_config)),
+      plan(std::move(run_plan)),
+      datasets(std::move(run_datasets)),
+      context(make_context(config.flags)),
+      store(*context),
+      model(models::make_classifier(store, config.info, config.options)) {
+  store.allocate(static_cast<uint64_t>(config.flags.tf_random_seed));
+  if (!config.flags.weights.empty()) weights_summary = load_weights(store, config.flags.weights).summary();
+}
+
+Classification Session::forward(Tape& tape, const data::Batch& batch) const {
+  SoftmaxCrossEntropyOptions options;
+  if (tape.training()) options.label_smoothing = static_cast<float>(config.flags.label_smoothing);
+  // The synthetic batch goes to the model as it is, as in tf_cnn_benchmarks.
+  const Tensor images =
+      config.synthetic() ? batch.images : normalize_pixels(*context, batch.images, config.pixels().normalization());
+  return softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), batch.labels, options);
+}
+
+TrainState Session::description() const {
+  const Flags& f = config.flags;
+  TrainState state;
+  state.identity = {
+      {"model", config.info.name},
+      {"classes", fmt::format("{}", model.classes)},
+      {"image size", fmt::format("{}", model.image_size)},
+      {"data set", datasets.training ? datasets.training->identity() : "synthetic " + config.dataset},
+      {"label offset", fmt::format("{}", f.label_offset)},
+      {"preprocessing", fmt::format("{}{}{}", f.preprocessing, f.ml_perf ? ", ml_perf" : "",
+                                    !f.distortions           ? ""
+                                    : f.distort_color_in_yiq ? ", distortions in YIQ"
+                                                             : ", distortions in HSV")},
+      {"batch size", fmt::format("{}", config.batch)},
+      {"gradient accumulation", fmt::format("{}", f.gradient_accumulation)},
+      {"optimizer", f.optimizer},
+      {"seed", fmt::format("{}", f.tf_random_seed)},
+  };
+  state.settings = {
+      {"version", cli::version()},
+      {"learning rate", plan.schedule.describe()},
+      {"weight decay", fmt::format("{}", f.weight_decay)},
+      {"label smoothing", fmt::format("{}", f.label_smoothing)},
+      {"compute threads", fmt::format("{}", context->threads())},
+  };
+  return state;
+}
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,30 @@
+// The objects of a run: device, model, data.
+#pragma once
+
+#include <memory>
+
+#include "apps/cnn_benchmarks/input.h"
+#include "libdtrain/ops/loss.h"
+#include "libdtrain/train/checkpoint.h"
+
+namespace dtrain::cnn_benchmarks {
+
+struct Session {
+  // Builds the model with its initial parameters, or those of --weights.
+  Session(Config run_config, Plan run_plan, Datasets run_datasets);
+
+  // The loss of the model on a batch; smoothed labels in training only.
+  Classification forward(Tape& tape, const data::Batch& batch) const;
+  // What a checkpoint must agree with, and what is recorded along with it.
+  TrainState description() const;
+
+  Config config;
+  Plan plan;
+  Datasets datasets;
+  std::unique_ptr<Context> context;
+  ParameterStore store;
+  models::Classifier model;
+  std::string weights_summary;  // of --weights; empty without
+};
+
+}  // namespace dtrain::cnn_benchmarks

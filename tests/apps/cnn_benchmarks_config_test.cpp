@@ -1,0 +1,180 @@
+// Flags to configuration: defaults, refused combinations, numbers of steps, schedules.
+#include "apps/cnn_benchmarks/config.h"
+#include "apps/cnn_benchmarks/plan.h"
+#include "tests/testing.h"
+
+namespace dtrain::cnn_benchmarks {
+namespace {
+
+struct Parsed {
+  Flags values;
+  cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
+};
+
+Config config_of(std::vector<std::string> arguments) {
+  Parsed parsed;
+  declare(parsed.flags, parsed.values);
+  arguments.insert(arguments.begin(), "program");
+  parsed.flags.parse(arguments);
+  return make_config(parsed.values, parsed.flags);
+}
+
+std::string failure(const std::vector<std::string>& arguments) {
+  try {
+    config_of(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::config);
+    return error.what();
+  }
+  return "";
+}
+
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Config, DefaultsAreThoseOfTfCnnBenchmarks) {
+  const Config config = config_of({});
+  EXPECT_EQ(config.mode, RunMode::training);
+  EXPECT_EQ(config.info.name, "trivial");
+  EXPECT_EQ(config.dataset, "imagenet");
+  EXPECT_TRUE(config.synthetic());
+  EXPECT_EQ(config.options.classes, 1001);
+  EXPECT_EQ(config.batch, 32);
+  EXPECT_EQ(config.warmup_steps, 10);
+  EXPECT_EQ(config.flags.device, "cpu");
+  EXPECT_EQ(config.notices.size(), 2u);  // no GPU code, NHWC
+  EXPECT_EQ(config_of({"--autotune_threshold=2"}).warmup_steps, 20);
+  EXPECT_EQ(config_of({"--num_warmup_batches=0"}).warmup_steps, 0);
+  EXPECT_EQ(optimizer_options(config.flags).update.rule, UpdateRule::sgd);
+  EXPECT_EQ(optimizer_options(config_of({"--optimizer=momentum"}).flags).update.rule, UpdateRule::nesterov);
+}
+
+TEST(Config, AnyModelTrainsOnAnyDataSet) {
+  EXPECT_EQ(config_of({"--model=resnet20", "--data_name=imagenet"}).options.classes, 1001);
+  const Config config = config_of({"--model=resnet50", "--data_dir=/data/cifar10", "--image_size=64"});
+  EXPECT_EQ(config.dataset, "cifar10");
+  EXPECT_EQ(config.options.classes, 11);
+  EXPECT_EQ(config.options.image_size, 64);
+  EXPECT_EQ(config_of({"--model=resnet50", "--num_classes=7"}).options.classes, 7);
+}
+
+TEST(Config, UnknownModelsNameTheNearest) {
+  EXPECT_TRUE(mentions(failure({"--model=resnet5O"}), "--model=resnet5O: unknown, did you mean resnet50?"))
+      << failure({"--model=resnet5O"});
+}
+
+TEST(Config, RefusedCombinations) {
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{"--variable_update=horovod", "--num_gpus=2"}, "--num_gpus=1"},
+      {{"--variable_update=horovod", "--job_name=worker"}, "--job_name"},
+      {{"--num_batches=5", "--num_epochs=1"}, "--num_epochs"},
+      {{"--num_eval_batches=5", "--num_eval_epochs=1"}, "--num_eval_epochs"},
+      {{"--train_dir=x", "--save_model_secs=5", "--save_model_steps=5"}, "--save_model_steps"},
+      {{"--eval_during_training_every_n_steps=5", "--eval_during_training_every_n_epochs=1"}, "four forms"},
+      {{"--eval_during_training_at_specified_steps=5", "--eval_during_training_at_specified_epochs=1"}, "four forms"},
+      {{"--eval", "--train_dir=x", "--eval_during_training_every_n_steps=5"}, "--eval and"},
+      {{"--eval", "--train_dir=x", "--forward_only"}, "--forward_only and --eval"},
+      {{"--eval"}, "--train_dir"},
+      {{"--forward_only", "--eval_during_training_every_n_steps=5"}, "--forward_only and"},
+      {{"--stop_at_top_1_accuracy=0.5"}, "--stop_at_top_1_accuracy needs"},
+      {{"--num_epochs_per_decay=2", "--learning_rate_decay_factor=0.5"}, "--init_learning_rate"},
+      {{"--init_learning_rate=1", "--num_epochs_per_decay=2"}, "--learning_rate_decay_factor"},
+      {{"--init_learning_rate=1", "--minimum_learning_rate=0.1"}, "--minimum_learning_rate needs"},
+      {{"--piecewise_learning_rate_schedule=1;2;3", "--init_learning_rate=1"}, "--piecewise"},
+      {{"--piecewise_learning_rate_schedule=1;2;3", "--minimum_learning_rate=1"}, "--piecewise"},
+      {{"--piecewise_learning_rate_schedule=1;2;3", "--resnet_base_lr=1"}, "--piecewise"},
+      {{"--num_learning_rate_warmup_epochs=5"}, "--num_learning_rate_warmup_epochs needs"},
+      {{"--use_fp16", "--fp16_vars", "--gradient_repacking=8"}, "--fp16_vars and --gradient_repacking"},
+      {{"--use_fp16", "--fp16_vars", "--all_reduce_spec=nccl", "--variable_update=replicated"}, "--fp16_vars and"},
+      {{"--use_fp16", "--fp16_enable_auto_loss_scale", "--all_reduce_spec=nccl"}, "auto_loss_scale and"},
+      {{"--use_fp16", "--fp16_enable_auto_loss_scale", "--variable_update=horovod"}, "auto_loss_scale needs"},
+      {{"--use_fp16", "--fp16_enable_auto_loss_scale", "--staged_vars"}, "auto_loss_scale and --staged_vars"},
+      {{"--hierarchical_copy"}, "more than one GPU"},
+      {{"--all_reduce_spec=nccl", "--worker_hosts=a,b"}, "one worker"},
+      {{"--trt_mode=FP16"}, "--trt_mode needs"},
+      {{"--trt_mode=FP16", "--forward_only"}, "--trt_mode needs"},
+      {{"--forward_only", "--freeze_when_forward_only", "--train_dir=x"}, "--freeze_when_forward_only and"},
+      {{"--lr_schedule=cosine"}, "--lr_schedule needs"},
+      {{"--use_fp16", "--precision=bf16"}, "different precisions"},
+  };
+  for (const auto& [arguments, part] : cases)
+    EXPECT_TRUE(mentions(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
+}
+
+TEST(Config, WhatIsNotServedSaysSo) {
+  for (const char* flag : {"--xla", "--all_reduce_spec=nccl", "--trace_file=x", "--summary_verbosity=1",
+                           "--datasets_use_caching", "--nocross_replica_sync", "--resize_method=crop"})
+    EXPECT_TRUE(mentions(failure({flag}), "not served by this version")) << flag << ": " << failure({flag});
+  for (const char* flag : {"--variable_update=distributed_all_reduce", "--data_name=coco", "--precision=bf16",
+                           "--precision=fp16", "--use_fp16"})
+    EXPECT_TRUE(mentions(failure({flag}), "not served")) << flag << ": " << failure({flag});
+  EXPECT_TRUE(mentions(failure({"--device=gpu"}), "no GPU code"));
+  EXPECT_TRUE(mentions(failure({"--num_gpus=8"}), "one device"));
+  EXPECT_TRUE(mentions(failure({"--modle=resnet50"}), "did you mean --model?"));
+}
+
+TEST(Config, ValuesOfNoEffectAreAccepted) {
+  EXPECT_EQ(failure({"--flush_stdout=true", "--noxla", "--gpu_memory_frac_for_testing=0.0", "--winograd_nonfused=1",
+                     "--local_parameter_device=cpu", "--device=cpu", "--data_format=NHWC", "--nodistortions",
+                     "--variable_update=horovod", "--horovod_device", "cpu", "--gradient_repacking=0", "--mkl",
+                     "--datasets_parallel_interleave_cycle_length=10"}),
+            "");
+}
+
+TEST(Plan, CountsWarmUpAndRoundsEpochsUp) {
+  const Plan steps = make_plan(config_of({"--num_batches=20", "--num_warmup_batches=5"}), {1000, 100});
+  EXPECT_EQ(steps.num_batches, 20);
+  EXPECT_EQ(steps.total_steps, 25u);
+  EXPECT_DOUBLE_EQ(steps.num_epochs, 0.64);
+  EXPECT_EQ(make_plan(config_of({}), {1000, 100}).num_batches, 100);
+  const Plan epochs = make_plan(config_of({"--num_epochs=1.5", "--batch_size=64"}), {1000, 100});
+  EXPECT_EQ(epochs.num_batches, 24);  // 1500 images
+  EXPECT_EQ(make_plan(config_of({"--num_batches=3", "--gradient_accumulation=4"}), {1280, 9}).num_epochs, 0.3);
+}
+
+TEST(Plan, EvaluatesOnePassAtMost) {
+  EXPECT_EQ(make_plan(config_of({"--eval", "--train_dir=x"}), {1000, 130}).num_batches, 5);
+  EXPECT_EQ(make_plan(config_of({"--eval", "--train_dir=x", "--num_batches=2"}), {1000, 130}).num_batches, 2);
+  EXPECT_EQ(make_plan(config_of({"--num_eval_batches=3"}), {1000, 130}).eval_batches, 3);
+  EXPECT_EQ(make_plan(config_of({"--num_eval_epochs=0.5", "--eval_batch_size=10"}), {1000, 130}).eval_batches, 7);
+}
+
+TEST(Plan, PausesForEvaluation) {
+  using Steps = std::set<uint64_t>;
+  const auto steps = [](const std::string& flag) {
+    return make_plan(config_of({"--num_batches=20", "--num_warmup_batches=0", flag}), {160, 64}).eval_steps;
+  };
+  EXPECT_EQ(steps("--eval_during_training_every_n_steps=6"), (Steps{6, 12, 18}));
+  EXPECT_EQ(steps("--eval_during_training_every_n_epochs=1.5"), (Steps{8, 15}));
+  EXPECT_EQ(steps("--eval_during_training_at_specified_steps=3,9"), (Steps{3, 9}));
+  EXPECT_EQ(steps("--eval_during_training_at_specified_epochs=0.5,2"), (Steps{3, 10}));
+  EXPECT_THROW(steps("--eval_during_training_at_specified_steps=3,x"), Error);
+}
+
+TEST(Plan, SchedulesOfModelsAndFlags) {
+  const auto schedule = [](std::vector<std::string> arguments) {
+    return make_plan(config_of(std::move(arguments)), {25600, 100}).schedule;
+  };
+  const Schedule resnet = schedule({"--model=resnet50", "--batch_size=256"});  // 100 steps per epoch
+  EXPECT_DOUBLE_EQ(resnet.at(250), 0.064);
+  EXPECT_DOUBLE_EQ(resnet.at(500), 0.128);
+  EXPECT_NEAR(resnet.at(3000), 0.0128, 1e-12);
+  EXPECT_NEAR(resnet.at(9500), 0.0000128, 1e-12);
+  EXPECT_DOUBLE_EQ(schedule({"--model=resnet50", "--batch_size=128", "--resnet_base_lr=0.2"}).at(1000), 0.1);
+  EXPECT_DOUBLE_EQ(schedule({"--model=trivial"}).at(0), 0.005);
+  const Schedule cifar = schedule({"--model=resnet20", "--data_name=cifar10", "--batch_size=256"});
+  EXPECT_DOUBLE_EQ(cifar.at(8199), 0.1);
+  EXPECT_DOUBLE_EQ(cifar.at(8200), 0.01);
+  EXPECT_DOUBLE_EQ(cifar.at(30000), 0.0002);
+  const Schedule decay = schedule({"--batch_size=256", "--init_learning_rate=1", "--num_epochs_per_decay=2",
+                                   "--learning_rate_decay_factor=0.5", "--minimum_learning_rate=0.2"});
+  EXPECT_DOUBLE_EQ(decay.at(199), 1);
+  EXPECT_DOUBLE_EQ(decay.at(400), 0.25);
+  EXPECT_DOUBLE_EQ(decay.at(600), 0.2);
+  const Schedule cosine =
+      schedule({"--init_learning_rate=1", "--lr_schedule=cosine", "--num_batches=90", "--end_learning_rate=0.1"});
+  EXPECT_DOUBLE_EQ(cosine.at(50), 0.55);
+  EXPECT_DOUBLE_EQ(cosine.at(100), 0.1);
+}
+
+}  // namespace
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,260 @@
+// The program itself: modes, log, checkpoints, being stopped, being killed, and what goes wrong.
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/apps/program.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr char kProgram[] = "dtrain-cnn-benchmarks";
+
+ProgramResult train(const Arguments& arguments) { return run_program(kProgram, arguments); }
+
+Arguments operator+(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Drawn images, made once: 40 for training in two shards, 10 for validation, 3 classes.
+class CnnBenchmarks : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = std::make_unique<TempDirectory>();
+    const ProgramResult made =
+        run_program("dtrain-data", {"synthesize", "--output", data(), "--classes=3", "--image_size=24", "--train=40",
+                                    "--validation=10", "--shards=2", "--seed=1"});
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+  static void TearDownTestSuite() { directory_.reset(); }
+  static std::string data() { return (*directory_ / "data").string(); }
+  std::string path(const std::string& name) const { return (scratch_ / name).string(); }
+
+  static Arguments synthetic() {
+    return {"--model=resnet20", "--data_name=cifar10", "--image_size=16", "--batch_size=4"};
+  }
+  // 12 steps, a checkpoint after each fourth; 40 images are 10 steps, so that it ends in the second epoch.
+  Arguments real(const std::string& train_dir) const {
+    return {"--model=resnet20",
+            "--data_name=imagenet",
+            "--image_size=16",
+            "--num_classes=4",
+            "--batch_size=4",
+            "--data_dir=" + data(),
+            "--num_batches=10",
+            "--num_warmup_batches=2",
+            "--display_every=1",
+            "--init_learning_rate=.1",
+            "--optimizer=momentum",
+            "--save_model_steps=4",
+            "--train_dir=" + path(train_dir)};
+  }
+  std::string checkpoint(const std::string& train_dir, int step) const {
+    return path(train_dir) + "/checkpoints/step-" + std::to_string(step);
+  }
+  void expect_equal_checkpoints(const std::string& a, const std::string& b) const {
+    for (const char* file : {"/model.safetensors", "/state.safetensors", "/state.json"})
+      EXPECT_EQ(read_file(checkpoint(a, 12) + file), read_file(checkpoint(b, 12) + file)) << file;
+  }
+
+ private:
+  static inline std::unique_ptr<TempDirectory> directory_;
+  TempDirectory scratch_;
+};
+
+TEST_F(CnnBenchmarks, PrintsTheLogOfTfCnnBenchmarks) {
+  const ProgramResult run = train(synthetic() + Arguments{"--num_batches=4", "--display_every=2",
+                                                          "--num_warmup_batches=1", "--variable_update=horovod"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::string step = R"(\timages/sec: \d+\.\d \+/- \d+\.\d \(jitter = \d+\.\d\)\t\d+\.\d{3}\n)";
+  const std::regex log(
+      R"(dtrain:      \d+\.\d+\.\d+\n)"
+      R"(Model:       resnet20\nDataset:     cifar10 \(synthetic\)\nMode:        training\nSingleSess:  False\n)"
+      R"(Batch size:  4 global\n             4 per device\nNum batches: 4\nNum epochs:  0\.00\n)"
+      R"(Devices:     \['horovod/cpu:0'\]\nNUMA bind:   False\nData format: NCHW\nOptimizer:   sgd\n)"
+      R"(Variables:   horovod\n==========\nGenerating training model\nInitializing graph\n)"
+      R"(Schedule:    [^\n]+\nUpdate:      [^\n]+\nRunning warm up\nDone warm up\nStep\tImg/sec\ttotal_loss\n)"
+      "1" +
+      step + "2" + step + "4" + step +
+      R"(-{64}\ntotal images/sec: \d+\.\d\d\n-{64}\n)"
+      R"(Data wait:   [^\n]+\nPeak memory: [^\n]+\n)");
+  EXPECT_TRUE(std::regex_match(run.out, log)) << run.out;
+}
+
+TEST_F(CnnBenchmarks, ForwardOnlyShowsAccuraciesAndNoLoss) {
+  const ProgramResult run =
+      train(synthetic() + Arguments{"--forward_only", "--num_batches=2", "--num_warmup_batches=0"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, "Mode:        forward only\n"));
+  EXPECT_TRUE(contains(run.out, "Step\tImg/sec\ttotal_loss\ttop_1_accuracy\ttop_5_accuracy\n")) << run.out;
+  EXPECT_TRUE(std::regex_search(run.out, std::regex(R"(\n1\timages/sec: .*\t0\.000\t\d\.\d{3}\t\d\.\d{3}\n)")));
+}
+
+TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
+  for (const auto& [argument, part] :
+       {std::pair{"--modle=resnet50", "did you mean --model?"}, std::pair{"resnet50", "unexpected argument 'resnet50'"},
+        std::pair{"--xla", "not served"}, std::pair{"--eval", "--train_dir"},
+        std::pair{"--data_dir=/nonexistent", "/nonexistent"}}) {
+    const ProgramResult run = train({argument});
+    EXPECT_NE(run.code, 0) << argument;
+    EXPECT_TRUE(contains(run.err, "error: ")) << run.err;
+    EXPECT_TRUE(contains(run.err, part)) << run.err;
+  }
+  EXPECT_EQ(train({"--modle=resnet50"}).code, 1);
+  const ProgramResult help = train({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_TRUE(contains(help.out, "--weight_decay (float, default 4e-05)"));
+}
+
+TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
+  const ProgramResult unbroken = train(real("unbroken"));
+  ASSERT_EQ(unbroken.code, 0) << unbroken.err;
+  ASSERT_TRUE(std::filesystem::exists(checkpoint("unbroken", 12)));
+
+  Program killed(kProgram, real("killed"));
+  ASSERT_TRUE(killed.wait_for("\n6\timages/sec"));
+  killed.signal(SIGKILL);
+  killed.finish();
+  const ProgramResult resumed = train(real("killed"));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_TRUE(std::regex_search(resumed.out, std::regex("\nRestored step (4|8) from .*/killed/checkpoints/step-")))
+      << resumed.out;
+  expect_equal_checkpoints("unbroken", "killed");
+
+  // Nothing is left to do; what is there stays.
+  const ProgramResult again = train(real("killed"));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(contains(again.err, "step 12 is the end of the run already"));
+  expect_equal_checkpoints("unbroken", "killed");
+}
+
+TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
+  ASSERT_EQ(train(real("unbroken")).code, 0);
+  const Arguments arguments = real("stopped") + Arguments{"--metrics_file=" + path("metrics")};
+  Program stopped(kProgram, arguments);
+  ASSERT_TRUE(stopped.wait_for("\n1\timages/sec"));
+  stopped.signal(SIGTERM);
+  const ProgramResult result = stopped.finish();
+  EXPECT_EQ(result.code, 75) << result.err;
+  EXPECT_TRUE(contains(result.err, "note: stopped on request at step ")) << result.err;
+
+  ASSERT_EQ(train(arguments).code, 0);
+  expect_equal_checkpoints("unbroken", "stopped");
+  std::istringstream lines(read_file(path("metrics")));
+  uint64_t step = 2;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json row = nlohmann::json::parse(line);
+    EXPECT_EQ(row["step"], ++step);
+    for (const char* key : {"loss", "learning_rate", "images_per_sec", "data_wait_ms"})
+      EXPECT_TRUE(row[key].is_number()) << key;
+  }
+  EXPECT_EQ(step, 12u);
+}
+
+TEST_F(CnnBenchmarks, ASecondWriterIsRefusedWithThePidOfTheFirst) {
+  const Arguments endless =
+      synthetic() + Arguments{"--num_batches=1000000", "--train_dir=" + path("run"), "--num_warmup_batches=0"};
+  Program first(kProgram, endless);
+  ASSERT_TRUE(first.wait_for("\n1\timages/sec"));
+  const ProgramResult second = train(endless);
+  EXPECT_EQ(second.code, 1);
+  EXPECT_TRUE(contains(second.err, std::to_string(first.pid()))) << second.err;
+}
+
+TEST_F(CnnBenchmarks, AChangedRunIsRefusedWithTheDifference) {
+  ASSERT_EQ(train(real("run")).code, 0);
+  const ProgramResult model = train(real("run") + Arguments{"--model=resnet32"});
+  EXPECT_EQ(model.code, 5);
+  EXPECT_TRUE(contains(model.err, "resnet20") && contains(model.err, "resnet32")) << model.err;
+  const ProgramResult never = train(real("run") + Arguments{"--resume=never"});
+  EXPECT_EQ(never.code, 1);
+  EXPECT_TRUE(contains(never.err, "step-12")) << never.err;
+  const ProgramResult longer = train(real("run") + Arguments{"--num_batches=11", "--init_learning_rate=0.05"});
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_TRUE(contains(longer.err, "learning rate")) << longer.err;
+}
+
+TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
+  const ProgramResult trained =
+      train(real("run") + Arguments{"--eval_during_training_every_n_steps=6", "--eval_batch_size=4"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(contains(trained.out, "Mode:        training + evaluation\n"));
+  const std::regex during(
+      R"(\nRunning evaluation at global_step 6\n(\d+\t.* examples/sec\n)+Accuracy @ 1 = \d\.\d{4} Accuracy @ 5 = )"
+      R"(\d\.\d{4} \[10 examples\]\nResuming training\n)");
+  EXPECT_TRUE(std::regex_search(trained.out, during)) << trained.out;
+  EXPECT_TRUE(contains(trained.out, "\nDone with training\n"));
+  EXPECT_FALSE(contains(trained.out, "total images/sec"));
+  const std::regex final_line(R"(\nRunning final evaluation at global_step 12\n[^]*(Accuracy @ 1 = .*)\n)");
+  std::smatch final_accuracy;
+  ASSERT_TRUE(std::regex_search(trained.out, final_accuracy, final_line)) << trained.out;
+
+  const ProgramResult evaluated =
+      train({"--model=resnet20", "--data_name=imagenet", "--image_size=16", "--num_classes=4", "--batch_size=4",
+             "--data_dir=" + data(), "--eval", "--train_dir=" + path("run")});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_TRUE(contains(evaluated.out, "Mode:        evaluation\n"));
+  EXPECT_TRUE(contains(evaluated.out, final_accuracy[1])) << evaluated.out;
+  EXPECT_TRUE(contains(evaluated.out, "total images/sec: "));
+}
+
+TEST_F(CnnBenchmarks, StopsOnceTheAccuracyIsReached) {
+  const ProgramResult run =
+      train(real("run") + Arguments{"--eval_during_training_at_specified_steps=3", "--stop_at_top_1_accuracy=0"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, "\nStopping, as eval accuracy at least 0 was reached\nDone with training\n"))
+      << run.out;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 3)));
+}
+
+TEST_F(CnnBenchmarks, EvaluationWithoutACheckpointEndsWithFive) {
+  const ProgramResult run = train(synthetic() + Arguments{"--eval", "--train_dir=" + path("none")});
+  EXPECT_EQ(run.code, 5);
+  EXPECT_TRUE(contains(run.err, "Checkpoint not found in " + path("none"))) << run.err;
+}
+
+TEST_F(CnnBenchmarks, DivergenceEndsWithThree) {
+  const ProgramResult run = train(real("run") + Arguments{"--init_learning_rate=1e30"});
+  EXPECT_EQ(run.code, 3) << run.err;
+  const std::regex report(R"(error: step \d+: not finite: loss \S+, learning rate 1e\+30, worst layer \S+, )"
+                          R"(samples \d+ \d+ \d+ \d+;)");
+  EXPECT_TRUE(std::regex_search(run.err, report)) << run.err;
+}
+
+TEST_F(CnnBenchmarks, BadRecordsFailOrAreSkipped) {
+  std::filesystem::copy(data(), path("data"));
+  const std::string shard = path("data/train-00001-of-00002");
+  std::string bytes = read_file(shard);
+  bytes[300] = static_cast<char>(bytes[300] ^ 1);
+  write_file(shard, bytes);
+  const Arguments arguments = real("run") + Arguments{"--data_dir=" + path("data")};
+  const ProgramResult failed = train(arguments);
+  EXPECT_EQ(failed.code, 2);
+  EXPECT_TRUE(contains(failed.err, "train-00001-of-00002")) << failed.err;
+  const ProgramResult skipped = train(arguments + Arguments{"--on_bad_record=skip", "--resume=auto"});
+  EXPECT_EQ(skipped.code, 0) << skipped.err;
+  EXPECT_TRUE(contains(skipped.err, "1 bad record")) << skipped.err;
+}
+
+TEST_F(CnnBenchmarks, TrainsOnRecordsMadeByOthers) {
+  const std::filesystem::path records = test_data("tfrecord/tf_cnn_benchmarks");
+  if (!std::filesystem::exists(records)) GTEST_SKIP() << "SKIPPED: " << records;
+  const ProgramResult run =
+      train({"--model=resnet20", "--data_name=imagenet", "--data_dir=" + records.string(), "--image_size=16",
+             "--num_classes=10", "--batch_size=8", "--num_batches=3", "--num_warmup_batches=0", "--distortions",
+             "--print_training_accuracy", "--eval_during_training_at_specified_steps=2", "--num_eval_batches=2"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, "Num epochs:  0.05\n")) << run.out;
+  EXPECT_TRUE(contains(run.out, "[16 examples]\n")) << run.out;
+}
+
+}  // namespace
+}  // namespace dtrain

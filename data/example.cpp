@@ -150,10 +150,12 @@ void parse_feature(std::string_view message, Example::Entry& entry) {
 Example::Entry parse_entry(std::string_view message) {
   Example::Entry entry;
   for (Fields fields(message); fields.next();) {
-    if (fields.tag() == kFirstLength) entry.key = fields.bytes();
+    if (fields.tag() == kFirstLength) {
+      entry.key = fields.bytes();
+      if (!is_utf8(entry.key)) malformed("a feature name that is not UTF-8");
+    }
     if (fields.tag() == tag_of(2, kLength)) parse_feature(fields.bytes(), entry);
   }
-  if (!is_utf8(entry.key)) malformed("a feature name that is not UTF-8");
   entry.feature.count = count_values(entry.feature.kind, entry.feature.list);
   return entry;
 }

@@ -140,6 +140,11 @@ TEST(CheckpointFaults, FullDiskIsWarnedOfCountedAndRecoveredFrom) {
   EXPECT_EQ(checkpoints(), 2);
 }
 
+struct Unmount {
+  std::string mount_point;
+  ~Unmount() { ::umount(mount_point.c_str()); }
+};
+
 // The real thing: a file system of 256 KiB. It has room for the margin that is checked beforehand only in our books.
 TEST(CheckpointFaults, FullTmpfs) {
   const TempDirectory directory;
@@ -147,6 +152,7 @@ TEST(CheckpointFaults, FullTmpfs) {
   fs::create_directory(mount_point);
   if (::mount("tmpfs", mount_point.c_str(), "tmpfs", 0, "size=256k") != 0)
     GTEST_SKIP() << "SKIPPED: the right to mount a tmpfs";
+  const Unmount at_the_end{mount_point};
   class BlindDisk : public FileSystem {
     int free_bytes(const std::string&, uint64_t&) override { return -1; }
   } disk;
@@ -169,7 +175,6 @@ TEST(CheckpointFaults, FullTmpfs) {
     EXPECT_TRUE(checkpointer.wait());
   }
   EXPECT_EQ(step_found(mount_point), 3u);
-  ::umount(mount_point.c_str());
 }
 
 TEST(CheckpointFaults, VanishedDirectoryStopsNothingUntilTheThirdTime) {

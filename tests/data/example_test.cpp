@@ -284,9 +284,25 @@ TEST(example, refuses_malformed_bytes_with_the_reason) {
   EXPECT_PRED2(has, error_of("\x0f"), "wire type 7");
   EXPECT_PRED2(has, error_of(std::string("\x00\x00", 2)), "field tag 0");
   EXPECT_PRED2(has, error_of(field(1, entry("f", field(2, field(1, "abc"))))), "packed floats of 3 bytes");
-  EXPECT_PRED2(has, error_of(field(1, entry("\xc0\x80", ""))), "not UTF-8");
   EXPECT_PRED2(has, error_of(field(1, field(1, field(1, "\xff") + field(1, "k")))), "not UTF-8");
   EXPECT_PRED2(has, error_of(field(1, entry("f", field(1, "") + field(1, "")))), "two value lists");
+}
+
+TEST(example, takes_the_feature_names_that_protobuf_takes) {
+  test::Example oracle;
+  for (const char* name : {"\xc0\x80", "\xff", "\x80", "\xe4\xb8", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
+                           "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+    const std::string record = field(1, entry(name, ""));
+    EXPECT_FALSE(oracle.ParseFromString(record));
+    EXPECT_NE(error_of(record).find("not UTF-8"), std::string::npos);
+  }
+  Example example;
+  for (const char* name :
+       {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    const std::string record = field(1, entry(name, ""));
+    EXPECT_TRUE(oracle.ParseFromString(record));
+    EXPECT_NO_THROW(example.parse(as_record(record)));
+  }
 }
 
 TEST(example, skips_unknown_fields_and_is_empty_for_an_empty_record) {

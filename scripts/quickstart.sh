@@ -25,7 +25,7 @@ else
     --shards 4 --seed 1
   mv "$data.part" "$data"
 fi
-build/bin/dtrain-data inspect "$data"/validation-*
+build/bin/dtrain-data verify "$data"/*
 
 # Labels are 1 to 10: class 0 is the background, as in ImageNet's schema.
 model=(build/bin/dtrain-cnn-benchmarks --device=cpu --data_format=NHWC --model=resnet18 --image_size=64

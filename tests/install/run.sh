@@ -16,7 +16,7 @@ cd "$place/consumer"
 
 echo "By find_package:"
 cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$place/prefix" >/dev/null
-cmake --build build >/dev/null
+cmake --build build -- --quiet
 build/consumer
 
 echo "By pkg-config:"

@@ -31,7 +31,7 @@ build/bin/dtrain-data verify "$data"/*
 model=(build/bin/dtrain-cnn-benchmarks --device=cpu --data_format=NHWC --model=resnet18 --image_size=64
   --num_classes=11 --data_dir="$data" --data_name=imagenet --train_dir="$run")
 train=("${model[@]}" --batch_size=32 --num_epochs=5 --num_warmup_batches=0 --optimizer=momentum --weight_decay=1e-4
-  --piecewise_learning_rate_schedule="0.05;4;0.005" --num_learning_rate_warmup_epochs=0.2 --save_model_steps=100)
+  --piecewise_learning_rate_schedule="0.05;4;0.005" --num_learning_rate_warmup_epochs=0.2 --save_model_steps=50)
 
 step "4/5 Training: ResNet-18, 5 epochs; killed after its first checkpoint, then started again"
 rm -rf "$run"

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "apps/cli/run_main.h"
-#include "libdtrain/train/checkpoint_files.h"
-#include "libdtrain/train/weights.h"
+#include "apps/cnn_benchmarks/load_checkpoint.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -25,38 +23,6 @@ double sum(Context& context, const Tensor& rows) {
   double total = 0;
   for (float value : values) total += value;
   return total;
-}
-
-// The newest complete checkpoint, verified. Reads only: a run that is still training holds the lock of train_dir.
-std::optional<std::string> newest_checkpoint(const std::string& train_dir, Log& log) {
-  const std::string directory = train_dir + "/checkpoints";
-  if (!std::filesystem::is_directory(directory)) return std::nullopt;
-  const std::vector<uint64_t> steps = list_checkpoints(directory);
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const std::string path = checkpoint_path(directory, *step);
-    try {
-      verify_checkpoint(path);
-      return path;
-    } catch (const Error& error) {
-      log.notice(error.what());
-    }
-  }
-  return std::nullopt;
-}
-
-void load(Session& session, const std::string& path) {
-  const TrainState state = read_train_state(path);
-  const TrainState expected = session.description();
-  for (const char* key : {"model", "classes"}) {
-    const auto found = state.identity.find(key);
-    if (found != state.identity.end() && found->second != expected.identity.at(key))
-      throw Error(Fault::checkpoint,
-                  fmt::format("{}: {} is {}, asked for is {}", path, key, found->second, expected.identity.at(key)));
-  }
-  const std::string file = path + "/model.safetensors";
-  const WeightReport report = load_weights(session.store, file, Fault::checkpoint);
-  if (!report.complete())
-    throw Error(Fault::checkpoint, fmt::format("{}: does not fit the model: {}", file, report.summary()));
 }
 
 }  // namespace
@@ -98,11 +64,9 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
 
 int run_evaluation(Session& session, Log& log) {
   const Flags& f = session.config.flags;
+  if (!f.weights.empty()) return evaluate(session, log) ? 0 : cli::kStopped;
   while (!cli::stop_requested()) {
-    const auto path = newest_checkpoint(f.train_dir, log);
-    if (path) {
-      load(session, *path);
-      log.line(fmt::format("Successfully loaded model from {}.", *path));
+    if (load_newest_checkpoint(session, log)) {
       if (!evaluate(session, log)) break;
     } else if (f.eval_interval_secs > 0) {
       log.line(fmt::format("Checkpoint not found in {}", f.train_dir));

@@ -14,7 +14,8 @@ Accuracy accuracy_of(Context& context, const Classification& classified, uint64_
 // Prints speeds and the result of one evaluation. Nothing if a stop was requested before its end.
 std::optional<Accuracy> evaluate(const Session& session, Log& log);
 
-// --eval: evaluates the newest checkpoint of train_dir, once or every eval_interval_secs. Returns the exit code.
+// --eval: evaluates --weights, or the newest checkpoint of train_dir once or every eval_interval_secs. Returns the exit
+// code.
 int run_evaluation(Session& session, Log& log);
 
 }  // namespace dtrain::cnn_benchmarks

@@ -2,12 +2,14 @@
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/display.h"
 #include "apps/cnn_benchmarks/evaluate.h"
+#include "apps/cnn_benchmarks/load_checkpoint.h"
 #include "apps/cnn_benchmarks/train_loop.h"
 
 namespace dtrain::cnn_benchmarks {
 
 int run_forward_only(Session& session, Log& log) {
   log.line("Initializing graph");
+  if (!session.config.flags.train_dir.empty()) load_newest_checkpoint(session, log);
   Context& context = *session.context;
   Input input = Input::training(context, session.config, session.datasets, 0);
   Display display(session, log, 0);

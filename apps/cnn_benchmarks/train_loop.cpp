@@ -36,11 +36,12 @@ class Training {
 
  private:
   void open_train_dir();
-  void run_steps();
+  bool ended() const { return state_.step >= session_.plan.total_steps; }
+  // False where a stop was requested before the end.
+  bool run_steps();
   void step(Display& display);
   void save();
   bool save_is_due() const;
-  bool wants_evaluation() const;
   // True where the accuracy asked for has been reached.
   bool evaluate_now(const char* what);
   [[noreturn]] void report_divergence(const StepReport& report) const;
@@ -90,32 +91,35 @@ int Training::run() {
     log_.line(fmt::format("Weights:     {} ({})", flags_.weights, session_.weights_summary));
   log_.line(fmt::format("Schedule:    {}", session_.plan.schedule.describe()));
   log_.line(fmt::format("Update:      {}", optimizer_.describe()));
-  if (state_.step >= session_.plan.total_steps)
+  if (ended()) {
     log_.notice(fmt::format("step {} is the end of the run already; a larger --num_batches or --num_epochs goes on",
                             state_.step));
-  input_ = Input::training(*session_.context, session_.config, session_.datasets, state_.cursor);
-
-  Display display(session_, log_, state_.step);
-  while (state_.step < session_.plan.total_steps && !cli::stop_requested() && !reached_accuracy_) {
-    step(display);
-    if (save_is_due()) save();
-    if (wants_evaluation()) reached_accuracy_ = evaluate_now("Running");
-  }
-  const bool stopped = cli::stop_requested() && state_.step < session_.plan.total_steps && !reached_accuracy_;
-  if (checkpoints_ && state_.step > 0) {
-    save();
-    checkpoints_->wait();
-  }
-  if (stopped) {
+  } else if (!run_steps()) {
     log_.notice(checkpoints_
                     ? fmt::format("stopped on request at step {}; the same command goes on from there", state_.step)
                     : "stopped on request; without --train_dir nothing is saved");
     return cli::kStopped;
   }
-  display.finish();
   if (session_.config.mode == RunMode::training_and_evaluation && !reached_accuracy_) evaluate_now("Running final");
+  return cli::stop_requested() ? cli::kStopped : 0;
+}
+
+bool Training::run_steps() {
+  input_ = Input::training(*session_.context, session_.config, session_.datasets, state_.cursor);
+  Display display(session_, log_, state_.step);
+  while (!ended() && !cli::stop_requested() && !reached_accuracy_) {
+    step(display);
+    if (save_is_due()) save();
+    if (session_.plan.eval_steps.contains(state_.step) && !ended()) reached_accuracy_ = evaluate_now("Running");
+  }
+  if (checkpoints_ && state_.step > 0) {
+    save();
+    if (!checkpoints_->wait()) throw Error(Fault::resource, "the last checkpoint could not be written; see above");
+  }
+  if (!ended() && !reached_accuracy_) return false;
+  display.finish();
   report_faults();
-  return 0;
+  return true;
 }
 
 void Training::step(Display& display) {
@@ -149,7 +153,7 @@ void Training::report_divergence(const StepReport& report) const {
 }
 
 bool Training::save_is_due() const {
-  if (!checkpoints_ || state_.step >= session_.plan.total_steps) return false;
+  if (!checkpoints_ || ended()) return false;
   if (flags_.save_model_steps) return state_.step % static_cast<uint64_t>(*flags_.save_model_steps) == 0;
   return flags_.save_model_secs > 0 && Clock::now() - saved_at_ >= std::chrono::seconds(flags_.save_model_secs);
 }
@@ -159,10 +163,6 @@ void Training::save() {
   saved_at_ = Clock::now();
 }
 
-bool Training::wants_evaluation() const {
-  return session_.plan.eval_steps.contains(state_.step) && state_.step < session_.plan.total_steps;
-}
-
 bool Training::evaluate_now(const char* what) {
   log_.line(fmt::format("{} evaluation at global_step {}", what, state_.step));
   const std::optional<Accuracy> result = evaluate(session_, log_);
@@ -170,7 +170,7 @@ bool Training::evaluate_now(const char* what) {
     log_.line(fmt::format("Stopping, as eval accuracy at least {} was reached", *flags_.stop_at_top_1_accuracy));
     return true;
   }
-  if (result && state_.step < session_.plan.total_steps) log_.line("Resuming training");
+  if (result && !ended()) log_.line("Resuming training");
   return false;
 }
 

@@ -10,7 +10,8 @@ namespace dtrain::cnn_benchmarks {
 // gradient that is not finite.
 int run_training(Session& session, Log& log);
 
-// --forward_only: the model in inference mode on training images; nothing is updated or saved.
+// --forward_only: the model, from the newest checkpoint of train_dir where there is one, in inference mode on training
+// images; nothing is updated or saved.
 int run_forward_only(Session& session, Log& log);
 
 }  // namespace dtrain::cnn_benchmarks

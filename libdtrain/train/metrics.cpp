@@ -45,7 +45,7 @@ uintmax_t length_to_keep(const std::string& path, uint64_t last_step) {
 }  // namespace
 
 Throughput::Throughput(double batch, std::optional<double> ewma) : batch_(batch), ewma_(ewma) {
-  DT_CHECK(!ewma || (*ewma > 0 && *ewma < 1), "moving average of the speed: weight ", *ewma, " is not within (0, 1)");
+  DT_CHECK(!ewma || (*ewma > 0 && *ewma <= 1), "moving average of the speed: weight ", *ewma, " is not within (0, 1]");
 }
 
 void Throughput::add(double seconds) { seconds_.push_back(seconds); }

@@ -12,7 +12,7 @@ namespace dtrain {
 // Speed of timed steps in samples per second, by tf_cnn_benchmarks' definitions.
 class Throughput {
  public:
-  // `batch`: samples per step. `ewma`: the weight of the newest step in speed(), in (0, 1); none: all weigh the same.
+  // `batch`: samples per step. `ewma`: the weight of the newest step in speed(), in (0, 1]; none: all weigh the same.
   explicit Throughput(double batch, std::optional<double> ewma = std::nullopt);
   void add(double seconds);
   size_t steps() const { return seconds_.size(); }

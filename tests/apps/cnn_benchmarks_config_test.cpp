@@ -74,6 +74,7 @@ TEST(Config, RefusedCombinations) {
       {{"--eval", "--train_dir=x", "--eval_during_training_every_n_steps=5"}, "--eval and"},
       {{"--eval", "--train_dir=x", "--forward_only"}, "--forward_only and --eval"},
       {{"--eval"}, "--train_dir"},
+      {{"--eval", "--train_dir=x", "--weights=x"}, "not of both"},
       {{"--forward_only", "--eval_during_training_every_n_steps=5"}, "--forward_only and"},
       {{"--stop_at_top_1_accuracy=0.5"}, "--stop_at_top_1_accuracy needs"},
       {{"--num_epochs_per_decay=2", "--learning_rate_decay_factor=0.5"}, "--init_learning_rate"},

@@ -133,6 +133,7 @@ TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   const ProgramResult again = train(real("killed"));
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_TRUE(contains(again.err, "step 12 is the end of the run already"));
+  EXPECT_FALSE(contains(again.out, "images/sec"));
   expect_equal_checkpoints("unbroken", "killed");
 }
 
@@ -197,13 +198,20 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   std::smatch final_accuracy;
   ASSERT_TRUE(std::regex_search(trained.out, final_accuracy, final_line)) << trained.out;
 
-  const ProgramResult evaluated =
-      train({"--model=resnet20", "--data_name=imagenet", "--image_size=16", "--num_classes=4", "--batch_size=4",
-             "--data_dir=" + data(), "--eval", "--train_dir=" + path("run")});
-  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
-  EXPECT_TRUE(contains(evaluated.out, "Mode:        evaluation\n"));
-  EXPECT_TRUE(contains(evaluated.out, final_accuracy[1])) << evaluated.out;
-  EXPECT_TRUE(contains(evaluated.out, "total images/sec: "));
+  const Arguments model = {"--model=resnet20", "--data_name=imagenet", "--image_size=24",
+                           "--num_classes=4",  "--batch_size=4",       "--data_dir=" + data()};
+  for (const std::string& what :
+       {"--train_dir=" + path("run"), "--weights=" + checkpoint("run", 12) + "/model.safetensors"}) {
+    const ProgramResult evaluated = train(model + Arguments{"--eval", what});
+    ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+    EXPECT_TRUE(contains(evaluated.out, "Mode:        evaluation\n"));
+    EXPECT_TRUE(contains(evaluated.out, final_accuracy[1])) << evaluated.out;
+    EXPECT_TRUE(contains(evaluated.out, "total images/sec: "));
+  }
+  const ProgramResult forward = train(
+      model + Arguments{"--forward_only", "--num_batches=1", "--num_warmup_batches=0", "--train_dir=" + path("run")});
+  EXPECT_TRUE(contains(forward.out, "Successfully loaded model from " + checkpoint("run", 12))) << forward.err;
+  EXPECT_EQ(train(model + Arguments{"--eval", "--model=resnet32", "--train_dir=" + path("run")}).code, 5);
 }
 
 TEST_F(CnnBenchmarks, StopsOnceTheAccuracyIsReached) {

@@ -67,6 +67,13 @@ RecordIndex RecordIndex::open(const RecordFile& file, const std::string& cache_d
     if (index.load(place, file.size(), modified)) return index;
   index = scan(file);
   if (!index.fault_.empty()) return index;
+  // Root may write where the mode says that nobody should.
+  using std::filesystem::perms;
+  constexpr perms kWritable = perms::owner_write | perms::group_write | perms::others_write;
+  std::error_code unknown;
+  if ((std::filesystem::status(std::filesystem::absolute(path).parent_path(), unknown).permissions() & kWritable) ==
+      perms::none)
+    places.erase(places.begin());
   for (const std::string& place : places) {
     try {
       index.save(place, modified);

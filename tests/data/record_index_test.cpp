@@ -59,6 +59,17 @@ TEST(record_index, finds_every_record_and_is_kept_beside_the_file) {
   EXPECT_EQ(RecordIndex::open(file, "").size(), 0u);
 }
 
+TEST(record_index, keeps_out_of_a_folder_whose_mode_says_read_only) {
+  const TempDirectory directory, cache;
+  write_shard(directory / "shard", 3);
+  const RecordFile file((directory / "shard").string());
+  fs::permissions(directory.path(), fs::perms::owner_write, fs::perm_options::remove);
+  RecordIndex::open(file, cache.path().string());  // root could write there
+  fs::permissions(directory.path(), fs::perms::owner_write, fs::perm_options::add);
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(cache / "index"), fs::directory_iterator()), 1);
+}
+
 TEST(record_index, goes_to_the_cache_where_the_folder_cannot_be_written) {
   const TempDirectory directory, cache;
   const auto records = write_shard(directory / "shard", 20);

@@ -1,0 +1,200 @@
+// The engine's side of ops.py: runs ops on tensors from a file.
+//   parity_ops CASES RESULTS, both safetensors
+// The metadata of CASES maps each case to an op and its options, as in "conv2d stride=2,2 groups=4". Its inputs are the
+// tensors `<case>.<input>`, the gradient of its output `<case>.dy`; its results `<case>.y`, `<case>.d<input>` and the
+// state that the op changed.
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/safetensors.h"
+#include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/loss.h"
+#include "libdtrain/ops/matmul.h"
+#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/ops/pool.h"
+#include "libdtrain/train/optimizer.h"
+
+namespace dtrain {
+namespace {
+
+struct Results {
+  std::vector<TensorSpec> specs;
+  std::vector<Tensor> tensors;
+  void add(const std::string& name, const Tensor& tensor) {
+    specs.push_back({name, tensor.dtype(), tensor.shape()});
+    tensors.push_back(tensor);
+  }
+  void write(const std::string& path) const {
+    AtomicFile file(path);
+    file.output().write(safetensors_header(specs));
+    for (const Tensor& tensor : tensors) file.output().write(tensor.raw(), tensor.bytes());
+    file.commit();
+  }
+};
+
+class Case {
+ public:
+  Case(Context& c, const SafetensorsFile& file, const std::string& name, const std::string& text, Results& results)
+      : context(c), file_(file), name_(name), results_(results) {
+    std::istringstream words(text);
+    words >> op;
+    for (std::string word; words >> word;) {
+      const size_t equals = word.find('=');
+      options_[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+    const bool eval = options_.contains("mode") && options_.at("mode") == "eval";
+    tape.emplace(context, eval ? Mode::eval : Mode::train);
+  }
+
+  std::string word(const std::string& key) const { return options_.contains(key) ? options_.at(key) : ""; }
+  float number(const std::string& key, float fallback) const {
+    return options_.contains(key) ? std::stof(options_.at(key)) : fallback;
+  }
+  std::vector<int> integers(const std::string& key) const {
+    std::vector<int> values;
+    std::istringstream parts(word(key));
+    for (std::string part; std::getline(parts, part, ',');) values.push_back(std::stoi(part));
+    return values;
+  }
+  bool has(const std::string& input) const { return file_.find(name_ + "." + input) != nullptr; }
+  Tensor tensor(const std::string& input) const {
+    const SafetensorsEntry* entry = file_.find(name_ + "." + input);
+    DT_CHECK(entry, name_, ": no input ", input);
+    const Tensor result = context.empty(entry->shape, entry->dtype == "I32" ? DType::i32 : DType::f32);
+    file_.read(*entry, result.raw());
+    return result;
+  }
+  const Var& var(const std::string& input) { return vars_[input] = tape->variable(tensor(input)); }
+  void result(const std::string& output, const Tensor& tensor) { results_.add(name_ + "." + output, tensor); }
+
+  // Notes y and, where an upstream gradient is given, the gradients of all inputs.
+  void finish(const Var& y) {
+    result("y", y.value);
+    if (!has("dy")) return;
+    const Tensor dy = tensor("dy").view(y.shape());
+    const Var loss =
+        tape->record("functional", context.zeros({1}), {&y}, [y, dy](Tape& t, const Tensor&) { t.pass_grad(y, dy); });
+    tape->backward(loss);
+    for (const auto& [input, variable] : vars_) result("d" + input, tape->grad(variable));
+  }
+
+  Context& context;
+  std::string op;
+  std::optional<Tape> tape;
+
+ private:
+  const SafetensorsFile& file_;
+  std::string name_;
+  Results& results_;
+  std::map<std::string, std::string> options_;
+  std::map<std::string, Var> vars_;
+};
+
+Conv2dOptions conv_options(const Case& test) {
+  Conv2dOptions options;
+  const auto stride = test.integers("stride"), padding = test.integers("padding"), dilation = test.integers("dilation");
+  if (!stride.empty()) options.stride = {stride.at(0), stride.at(1)};
+  if (!dilation.empty()) options.dilation = {dilation.at(0), dilation.at(1)};
+  options.padding = static_cast<int>(test.number("pad", 0));
+  if (!padding.empty()) options.padding = {padding.at(0), padding.at(1), padding.at(2), padding.at(3)};
+  options.groups = static_cast<int>(test.number("groups", 1));
+  return options;
+}
+
+PoolOptions pool_options(const Case& test) {
+  const auto integer = [&](const char* key) { return static_cast<int>(test.number(key, 0)); };
+  PoolOptions options{.kernel = integer("kernel"), .stride = integer("stride"), .padding = integer("pad")};
+  options.count_padding = test.number("count_padding", 1) != 0;
+  return options;
+}
+
+void run_conv2d(Case& test) {
+  const Var &x = test.var("x"), &w = test.var("w");
+  const Var* bias = test.has("b") ? &test.var("b") : nullptr;
+  test.finish(conv2d(*test.tape, x, w, bias, conv_options(test)));
+}
+
+// batch_norm, or conv_bn_act where there is a `w`.
+void run_batch_norm(Case& test) {
+  const Var &x = test.var("x"), &gamma = test.var("gamma"), &beta = test.var("beta");
+  const Var* residual = test.has("residual") ? &test.var("residual") : nullptr;
+  const BatchNormState state{test.tensor("running_mean"), test.tensor("running_var")};
+  BatchNormOptions options;
+  options.frozen = test.word("mode") == "frozen";
+  if (test.has("w")) {
+    test.finish(conv_bn_act(*test.tape, x, test.var("w"), conv_options(test), gamma, beta, state, options,
+                            Activation::relu, residual));
+  } else {
+    const Activation activation = test.number("relu", 0) != 0 ? Activation::relu : Activation::none;
+    test.finish(batch_norm(*test.tape, x, gamma, beta, state, options, activation, residual));
+  }
+  test.result("running_mean", state.running_mean);
+  test.result("running_var", state.running_var);
+}
+
+void run_optimizer(Case& test) {
+  ParameterStore store(test.context);
+  const Tensor initial = test.tensor("p"), gradients = test.tensor("gradients");
+  Parameter& parameter = store.add("p", initial.shape(), Init::constant(0));
+  store.allocate(0);
+  test.context.copy(initial, parameter.value);
+  OptimizerOptions options;
+  options.update.rule = static_cast<UpdateRule>(static_cast<int>(test.number("rule", 0)));
+  options.update.momentum = test.number("momentum", 0);
+  options.weight_decay = test.number("weight_decay", 0);
+  Optimizer optimizer(store, options);
+  for (int64_t step = 0; step < gradients.dim(0); ++step) {
+    test.context.copy(gradients.slice(step, step + 1), parameter.grad);
+    test.context.set_scalars({.learning_rate = test.number("lr", 0), .step = static_cast<uint64_t>(step)});
+    optimizer.step();
+  }
+  test.result("p_after", parameter.value);
+}
+
+const std::map<std::string, std::function<void(Case&)>> kOps = {
+    {"conv2d", run_conv2d},
+    {"batch_norm", run_batch_norm},
+    {"conv_bn_act", run_batch_norm},
+    {"max_pool", [](Case& t) { t.finish(max_pool(*t.tape, t.var("x"), pool_options(t))); }},
+    {"average_pool", [](Case& t) { t.finish(average_pool(*t.tape, t.var("x"), pool_options(t))); }},
+    {"global_average_pool", [](Case& t) { t.finish(global_average_pool(*t.tape, t.var("x"))); }},
+    {"relu", [](Case& t) { t.finish(relu(*t.tape, t.var("x"))); }},
+    {"add", [](Case& t) { t.finish(add(*t.tape, t.var("a"), t.var("b"))); }},
+    {"add_relu", [](Case& t) { t.finish(add_relu(*t.tape, t.var("a"), t.var("b"))); }},
+    {"linear", [](Case& t) { t.finish(linear(*t.tape, t.var("x"), t.var("w"), &t.var("b"))); }},
+    {"cross_entropy",
+     [](Case& t) {
+       const SoftmaxCrossEntropyOptions options{t.number("smoothing", 0)};
+       t.finish(softmax_cross_entropy(*t.tape, t.var("logits"), t.tensor("labels"), options).loss);
+     }},
+    {"optimizer", run_optimizer},
+};
+
+void run(const std::string& cases, const std::string& path) {
+  const auto context = make_cpu_context({.threads = 2});
+  const SafetensorsFile file(cases);
+  Results results;
+  for (const auto& [name, text] : file.metadata()) {
+    Case test(*context, file, name, text, results);
+    DT_CHECK(kOps.contains(test.op), name, ": unknown op ", test.op);
+    kOps.at(test.op)(test);
+  }
+  results.write(path);
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  try {
+    DT_CHECK(argc == 3, "usage: parity_ops CASES RESULTS");
+    dtrain::run(argv[1], argv[2]);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "parity_ops: %s\n", error.what());
+    return 1;
+  }
+}

@@ -2,65 +2,72 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <sstream>
 
 #include "data/image.h"
 #include "data/jpeg.h"
 #include "data/png.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::byte> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) throw Error(Fault::data, path + ": cannot be read");
-  std::vector<std::byte> bytes(static_cast<size_t>(size));
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(bytes.data()), size);
-  if (!file) throw Error(Fault::data, path + ": cannot be read to its end");
-  return bytes;
-}
+constexpr size_t kMaxTextBytes = size_t{64} << 20;
+constexpr size_t kMaxBatchBytes = size_t{1} << 30;
 
-std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) {
-  std::error_code error;
-  fs::directory_iterator entries(folder, error);
-  if (error) throw Error(Fault::data, folder + ": " + error.message());
+// Files, or folders, of `folder`, sorted; hidden ones are left out.
+std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) try {
   std::vector<fs::path> paths;
-  for (const auto& entry : entries)
+  for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_directory() == folders && !entry.path().filename().string().starts_with('.'))
       paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;
+} catch (const fs::filesystem_error& error) {
+  throw Error(Fault::data, folder + ": cannot be listed: " + error.code().message());
 }
 
 // Whether any consumer of ImageNet records decodes it: an RGB or grey JPEG.
 bool is_plain(const ImageInfo& info) { return info.format == ImageFormat::jpeg && info.components != 4; }
 
-std::string record_of(const TreeImage& image, bool mend) try {
-  std::vector<std::byte> encoded = read_file(image.path);
-  ImageDecoder decoder;
-  const ImageInfo info = decoder.open(encoded);
-  const ImageView pixels = decoder.decode();
-  std::string format = info.format == ImageFormat::png ? "PNG" : "JPEG";
-  if (mend && !is_plain(info)) {
-    encoded = encode_jpeg(pixels, {.quality = 100, .sampling = Sampling::s444});
-    format = "JPEG";
+std::string record_of(const TreeImage& image, bool mend) {
+  const std::string file = read_text(image.path, kMaxRecordBytes);
+  try {
+    std::span<const std::byte> encoded = std::as_bytes(std::span(file));
+    ImageDecoder decoder;
+    const ImageInfo info = decoder.open(encoded);
+    const ImageView pixels = decoder.decode();
+    std::string format = info.format == ImageFormat::png ? "PNG" : "JPEG";
+    std::vector<std::byte> mended;
+    if (mend && !is_plain(info)) {
+      encoded = mended = encode_jpeg(pixels, {.quality = 100, .sampling = Sampling::s444});
+      format = "JPEG";
+    }
+    return image_example({.encoded = encoded,
+                          .format = format,
+                          .width = info.width,
+                          .height = info.height,
+                          .label = image.label,
+                          .synset = image.synset,
+                          .text = "",
+                          .filename = image.filename});
+  } catch (const Error& error) {
+    throw Error(error.fault(), image.path + ": " + error.what());
   }
-  return image_example({.encoded = encoded,
-                        .format = format,
-                        .width = info.width,
-                        .height = info.height,
-                        .label = image.label,
-                        .synset = image.synset,
-                        .text = "",
-                        .filename = image.filename});
-} catch (const Error& error) {
-  throw Error(error.fault(), image.path + ": " + error.what());
+}
+
+// The label of each class. Throws where one is listed twice.
+std::map<std::string, int64_t> number_classes(const std::vector<std::string>& classes, int64_t first_label) {
+  std::map<std::string, int64_t> labels;
+  for (const std::string& name : classes) {
+    const bool added = labels.emplace(name, first_label + static_cast<int64_t>(labels.size())).second;
+    if (!added) throw Error(Fault::data, concat("class ", name, " is listed twice"));
+  }
+  return labels;
 }
 
 }  // namespace
@@ -73,11 +80,7 @@ std::vector<std::string> class_folders(const std::string& root) {
 
 std::vector<TreeImage> list_image_tree(const std::string& root, const std::vector<std::string>& classes,
                                        int64_t first_label, bool partial) {
-  std::map<std::string, int64_t> labels;
-  for (const std::string& name : classes) {
-    const bool added = labels.emplace(name, first_label + static_cast<int64_t>(labels.size())).second;
-    if (!added) throw Error(Fault::data, concat("class ", name, " is listed twice"));
-  }
+  const std::map<std::string, int64_t> labels = number_classes(classes, first_label);
   std::vector<TreeImage> images;
   size_t found = 0;
   for (const fs::path& folder : sorted_entries(root, true)) {
@@ -96,12 +99,30 @@ std::vector<TreeImage> list_image_tree(const std::string& root, const std::vecto
   return images;
 }
 
+std::vector<TreeImage> list_labelled_images(const std::string& folder, const std::vector<std::string>& classes,
+                                            int64_t first_label, const std::string& labels_file) {
+  const std::map<std::string, int64_t> labels = number_classes(classes, first_label);
+  const std::vector<std::string> synsets = read_lines(labels_file);
+  const std::vector<fs::path> paths = sorted_entries(folder, false);
+  if (paths.size() != synsets.size())
+    throw Error(Fault::data, concat(labels_file, ": ", synsets.size(), " lines, expected one for each of the ",
+                                    paths.size(), " images in ", folder));
+  std::vector<TreeImage> images;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const auto label = labels.find(synsets[i]);
+    if (label == labels.end())
+      throw Error(Fault::data, concat(labels_file, ": line ", i + 1, ": ", synsets[i], " is not one of the ",
+                                      classes.size(), " classes"));
+    images.push_back({paths[i].string(), paths[i].filename().string(), label->second, synsets[i]});
+  }
+  return images;
+}
+
 std::vector<std::string> read_lines(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(Fault::data, path + ": cannot be read");
+  std::istringstream text(read_text(path, kMaxTextBytes));
   std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) {
-    if (line.ends_with('\r')) line.pop_back();
+  for (std::string line; std::getline(text, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
     if (!line.empty()) lines.push_back(line);
   }
   return lines;
@@ -113,12 +134,11 @@ std::string verbatim_record(const TreeImage& image) { return record_of(image, fa
 CifarBatch read_cifar_batches(const std::vector<std::string>& paths) {
   CifarBatch all;
   for (const std::string& path : paths) {
-    const std::vector<std::byte> bytes = read_file(path);
+    const std::string bytes = read_text(path, kMaxBatchBytes);
     if (bytes.empty() || bytes.size() % CifarBatch::kRecord != 0)
       throw Error(Fault::data, concat(path, ": ", bytes.size(), " bytes, expected a multiple of ", CifarBatch::kRecord,
                                       ": not a binary batch of CIFAR-10"));
-    const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
-    all.bytes.insert(all.bytes.end(), begin, begin + bytes.size());
+    all.bytes.insert(all.bytes.end(), bytes.begin(), bytes.end());
   }
   return all;
 }

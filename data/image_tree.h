@@ -21,10 +21,15 @@ struct TreeImage {
 std::vector<TreeImage> list_image_tree(const std::string& root, const std::vector<std::string>& classes,
                                        int64_t first_label, bool partial);
 
+// The images of one folder without subfolders, sorted by name, as ImageNet's validation set comes: line i of the text
+// file `labels_file` is the class of image i. Throws Error(Fault::data) where the two do not fit.
+std::vector<TreeImage> list_labelled_images(const std::string& folder, const std::vector<std::string>& classes,
+                                            int64_t first_label, const std::string& labels_file);
+
 // Names of the folders in `root`, sorted.
 std::vector<std::string> class_folders(const std::string& root);
 
-// Lines of a text file without their ends; empty ones are left out. Throws Error(Fault::data).
+// Lines of a text file without blanks at their ends; empty ones are left out. Throws Error(Fault::data).
 std::vector<std::string> read_lines(const std::string& path);
 
 // The file as a record. What a TFRecord consumer may not read is written anew as a JPEG of quality 100: PNG, CMYK and

@@ -8,35 +8,30 @@ namespace {
 // Far beyond any image; a record of a million boxes would stall the sampler of crops.
 constexpr size_t kMaxBoxes = 10000;
 
-// The four lists of one record, kept from record to record.
-struct BoxLists {
-  std::vector<float> ymin, xmin, ymax, xmax;
-  std::vector<Box> boxes;
-
-  // Throws Error(Fault::data) where the lists disagree or a box is not one.
-  const std::vector<Box>& read(const Example& example) {
-    example.floats("image/object/bbox/ymin", ymin);
-    example.floats("image/object/bbox/xmin", xmin);
-    example.floats("image/object/bbox/ymax", ymax);
-    example.floats("image/object/bbox/xmax", xmax);
-    const size_t count = ymin.size();
-    if (xmin.size() != count || ymax.size() != count || xmax.size() != count)
-      throw Error(Fault::data, concat("lists of image/object/bbox differ in length: ", xmin.size(), " xmin, ", count,
-                                      " ymin, ", xmax.size(), " xmax, ", ymax.size(), " ymax"));
-    if (count > kMaxBoxes) throw Error(Fault::data, concat(count, " bounding boxes, expected at most ", kMaxBoxes));
-    boxes.clear();
-    for (size_t i = 0; i < count; ++i) {
-      // Written so that a NaN fails too.
-      if (!(0 <= ymin[i] && ymin[i] <= ymax[i] && ymax[i] <= 1 && 0 <= xmin[i] && xmin[i] <= xmax[i] && xmax[i] <= 1))
-        throw Error(Fault::data, concat("bounding box ", i, " is ymin ", ymin[i], " xmin ", xmin[i], " ymax ", ymax[i],
-                                        " xmax ", xmax[i], ", expected 0 <= min <= max <= 1"));
-      boxes.push_back({ymin[i], xmin[i], ymax[i], xmax[i]});
-    }
-    return boxes;
-  }
-};
-
 }  // namespace
+
+const std::vector<Box>& BoxReader::read(const Example& example) {
+  example.floats("image/object/bbox/ymin", ymin_);
+  example.floats("image/object/bbox/xmin", xmin_);
+  example.floats("image/object/bbox/ymax", ymax_);
+  example.floats("image/object/bbox/xmax", xmax_);
+  const size_t count = ymin_.size();
+  if (xmin_.size() != count || ymax_.size() != count || xmax_.size() != count)
+    throw Error(Fault::data, concat("lists of image/object/bbox differ in length: ", xmin_.size(), " xmin, ", count,
+                                    " ymin, ", xmax_.size(), " xmax, ", ymax_.size(), " ymax"));
+  if (count > kMaxBoxes) throw Error(Fault::data, concat(count, " bounding boxes, expected at most ", kMaxBoxes));
+  boxes_.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const Box box{ymin_[i], xmin_[i], ymax_[i], xmax_[i]};
+    // Written so that a NaN fails too.
+    if (!(0 <= box.ymin && box.ymin <= box.ymax && box.ymax <= 1 && 0 <= box.xmin && box.xmin <= box.xmax &&
+          box.xmax <= 1))
+      throw Error(Fault::data, concat("bounding box ", i, " is ymin ", box.ymin, " xmin ", box.xmin, " ymax ", box.ymax,
+                                      " xmax ", box.xmax, ", expected 0 <= min <= max <= 1"));
+    boxes_.push_back(box);
+  }
+  return boxes_;
+}
 
 class ImagenetDataset::Reader final : public SampleReader {
  public:
@@ -65,7 +60,7 @@ class ImagenetDataset::Reader final : public SampleReader {
   Preprocess preprocess_;
   std::vector<std::byte> buffer_;
   Example example_;
-  BoxLists boxes_;
+  BoxReader boxes_;
 };
 
 ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess)

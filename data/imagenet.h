@@ -13,6 +13,20 @@
 
 namespace dtrain::data {
 
+class Example;
+
+// The image/object/bbox lists of records, one after another.
+class BoxReader {
+ public:
+  // None where there are no lists. Throws Error(Fault::data) where the lists disagree or a box is not one. Valid until
+  // the next call.
+  const std::vector<Box>& read(const Example& example);
+
+ private:
+  std::vector<float> ymin_, xmin_, ymax_, xmax_;
+  std::vector<Box> boxes_;
+};
+
 struct ImagenetOptions {
   std::string directory;
   std::string split = "train";  // or "validation": the files SPLIT-*-of-*

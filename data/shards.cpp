@@ -13,21 +13,33 @@
 #include "data/example.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/rng.h"
+#include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {
 
-// Shards of an earlier run under another count would be read together with the new ones.
-void refuse_mixture(const ShardOptions& options) {
-  const std::regex pattern(options.split + "-[0-9]{5}-of-([0-9]{5})");
+// Shards of an earlier run under another count would be read together with the new ones. What a killed run left half
+// written is removed.
+void prepare_folder(const ShardOptions& options) try {
+  make_directories(system_files(), options.directory);
+  const std::regex pattern(options.split + "-[0-9]+-of-([0-9]+)(.*)");
   const std::string of = fmt::format("{:05}", options.shards);
+  std::vector<std::filesystem::path> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(options.directory)) {
     std::smatch match;
     const std::string name = entry.path().filename().string();
-    DT_CHECK(!std::regex_match(name, match, pattern) || match[1] == of, options.directory, " holds ", name,
-             " of another data set; remove it, choose another folder, or write ", match[1].str(), " shards");
+    if (!std::regex_match(name, match, pattern)) continue;
+    if (is_temporary_name(name)) {
+      leftovers.push_back(entry.path());
+      continue;
+    }
+    DT_CHECK(match[1] == of && match[2].length() == 0, options.directory, " holds ", name,
+             " of another data set; remove it or choose another folder");
   }
+  for (const auto& path : leftovers) std::filesystem::remove(path);
+} catch (const std::filesystem::filesystem_error& error) {
+  throw Error(Fault::resource, concat(options.directory, ": cannot be prepared: ", error.code().message()));
 }
 
 }  // namespace
@@ -52,11 +64,9 @@ std::string image_example(const ImageRecord& image) {
 
 void write_shards(const ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make,
                   const std::function<void(uint64_t)>& progress) {
-  DT_CHECK(options.shards >= 1 && options.shards <= 99999, options.shards, " shards asked for, expected 1 to 99999");
-  std::error_code error;
-  std::filesystem::create_directories(options.directory, error);
-  if (error) throw Error(Fault::resource, concat("cannot make folder ", options.directory, ": ", error.message()));
-  refuse_mixture(options);
+  DT_CHECK(options.shards >= 1 && options.shards <= kMaxShards, options.shards, " shards asked for, expected 1 to ",
+           kMaxShards);
+  prepare_folder(options);
 
   const auto shards = static_cast<uint64_t>(options.shards);
   std::atomic<uint64_t> next_shard{0};

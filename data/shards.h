@@ -21,6 +21,8 @@ struct ImageRecord {
 // The bytes of its tf.Example.
 std::string image_example(const ImageRecord& image);
 
+inline constexpr int64_t kMaxShards = 99999;  // their numbers have five digits
+
 struct ShardOptions {
   std::string directory;  // made if absent
   std::string split;      // "train" or "validation": files are <split>-00000-of-00008
@@ -30,8 +32,8 @@ struct ShardOptions {
 
 // Writes records [0, count), record i being make(i), into shards of equal size; the bytes do not depend on `threads`. A
 // shard appears under its name when it is complete. `make` is called from many threads; `progress` with records done so
-// far, from one at a time. Throws the first failure of `make`, and Error where the directory holds another set of the
-// same split.
+// far, from one at a time. Throws the first failure of `make` or `progress`, leaving complete shards only, and Error
+// where the directory holds another set of the same split.
 void write_shards(const ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make,
                   const std::function<void(uint64_t)>& progress);
 

@@ -1,10 +1,12 @@
 // Errors to exit codes; signals to a flag.
 #include "apps/cli/run_main.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -33,11 +35,15 @@ int report(Fault fault, const char* message) {
 
 int run_main(const std::function<int()>& body) {
   try {
-    return body();
+    const int code = body();
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
+    return code;
   } catch (const Error& error) {
     return report(error.fault(), error.what());
   } catch (const std::bad_alloc&) {
     return report(Fault::resource, "out of memory; a smaller --batch_size needs less");
+  } catch (const std::system_error& error) {  // threads, file systems and fmt::print
+    return report(Fault::resource, error.what());
   } catch (const std::exception& error) {
     return report(Fault::config, fmt::format("internal error: {}", error.what()).c_str());
   }
@@ -53,6 +59,12 @@ void catch_stop_signals() {
 }
 
 bool stop_requested() { return stop_signal != 0; }
+
+void end_by_signal() {
+  std::signal(stop_signal, SIG_DFL);
+  std::raise(stop_signal);
+  _exit(128 + stop_signal);
+}
 
 std::string version() { return DTRAIN_VERSION; }
 

@@ -17,6 +17,8 @@ int run_main(const std::function<int()>& body);
 // with 128 + the signal's number.
 void catch_stop_signals();
 bool stop_requested();
+// Ends the process by the signal that asked it to stop, once it has tidied up.
+[[noreturn]] void end_by_signal();
 
 // The version of this build, e.g. "0.1.0".
 std::string version();

@@ -8,54 +8,86 @@
 #include <regex>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "apps/cli/progress.h"
-#include "libdtrain/core/error.h"
+#include "apps/cli/run_main.h"
 
 namespace dtrain::dataset {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> record_files_of(const std::string& folder) try {
+  static const std::regex kName("[^.].*(-[0-9]+-of-[0-9]+|\\.(tfrecords?|record))(\\.gz)?");
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (!entry.is_directory() && std::regex_match(entry.path().filename().string(), kName))
+      files.push_back(entry.path().string());
+  if (files.empty())
+    throw Error(Fault::data, folder + ": no TFRecord files in it (*-of-*, *.tfrecord, *.tfrecords, *.record)");
+  std::sort(files.begin(), files.end());
+  return files;
+} catch (const fs::filesystem_error& error) {
+  throw Error(Fault::data, folder + ": cannot be listed: " + error.code().message());
+}
+
+}  // namespace
+
+std::optional<Arguments> parse(cli::FlagSet& flags, const Arguments& argv) {
+  Arguments positional = flags.parse(argv);
+  if (!flags.wants_help() && !flags.wants_version()) return positional;
+  fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-data " + cli::version() + "\n");
+  return std::nullopt;
+}
 
 std::vector<std::string> record_files(const std::vector<std::string>& places) {
   DT_CHECK(!places.empty(), "no folder or file given; see --help");
-  static const std::regex kName("[^.].*(-[0-9]+-of-[0-9]+|\\.(tfrecords?|record))(\\.gz)?");
   std::vector<std::string> files;
   for (const std::string& place : places) {
-    if (!std::filesystem::is_directory(place)) {
+    std::error_code unreadable;  // a place that cannot be examined fails when it is opened
+    if (!fs::is_directory(place, unreadable)) {
       files.push_back(place);
       continue;
     }
-    const size_t before = files.size();
-    for (const auto& entry : std::filesystem::directory_iterator(place))
-      if (!entry.is_directory() && std::regex_match(entry.path().filename().string(), kName))
-        files.push_back(entry.path().string());
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
-    if (files.size() == before) throw Error(Fault::data, place + ": no TFRecord files (*-of-*, *.tfrecord, *.record)");
+    const std::vector<std::string> found = record_files_of(place);
+    files.insert(files.end(), found.begin(), found.end());
   }
   return files;
 }
 
-void for_each_file(const std::vector<std::string>& files, int64_t threads, const std::string& what,
-                   const std::function<void(size_t)>& work) {
-  cli::Progress progress(what, files.size());
+std::vector<std::optional<Error>> for_each_file(const std::vector<std::string>& files, int64_t threads,
+                                                const std::function<void(size_t)>& work) {
+  std::vector<std::optional<Error>> errors(files.size());
+  std::optional<cli::Progress> progress;
+  if (files.size() > 1) progress.emplace("files", files.size());
   std::atomic<size_t> next{0};
   std::mutex mutex;
   uint64_t done = 0;
-  std::exception_ptr failure;
+  std::exception_ptr failure;  // of the program, not of a file
   auto run = [&] {
-    for (size_t i = next++; i < files.size(); i = next++) try {
+    for (size_t i = next++; i < files.size(); i = next++) {
+      try {
         work(i);
-        std::lock_guard lock(mutex);
-        progress.update(++done);
+      } catch (const Error& error) {
+        errors[i] = error;
       } catch (...) {
         std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
+        failure = std::current_exception();
       }
+      std::lock_guard lock(mutex);
+      ++done;
+      if (progress) progress->update(done);
+    }
   };
   {
     const auto count = threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::jthread> pool;
     for (size_t i = 0; i < std::min(count, files.size()); ++i) pool.emplace_back(run);
   }
-  progress.finish();
+  if (progress) progress->finish();
   if (failure) std::rethrow_exception(failure);
+  return errors;
 }
 
 }  // namespace dtrain::dataset

@@ -1,76 +1,90 @@
 // dtrain-data inspect: a JSON line per file.
-#include <filesystem>
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/cli/flags.h"
-#include "apps/dataset/commands.h"
+#include "apps/dataset/files.h"
 #include "data/example.h"
-#include "libdtrain/core/error.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {
 
-nlohmann::ordered_json describe(const std::string& path) {
-  struct Key {
-    std::string type;
-    uint64_t count = 0, values = 0;
-  };
-  std::map<std::string, Key, std::less<>> keys;
+struct Key {
+  std::string type;
+  uint64_t records = 0, values = 0;
+  uint64_t last_record = UINT64_MAX;
+};
+using Keys = std::map<std::string, Key, std::less<>>;
+
+void add_features(const data::Example& example, uint64_t record, Keys& keys) {
+  const auto& entries = example.entries();
+  // From the end: of several entries of one name the last one counts.
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    auto it = keys.find(entry->key);
+    if (it == keys.end()) it = keys.emplace(entry->key, Key{}).first;
+    Key& key = it->second;
+    if (key.last_record == record) continue;
+    key.last_record = record;
+    // A feature without a value has no type in some writers' records: another record may tell it.
+    if (key.type.empty() || key.type == "unset") key.type = data::name_of(entry->feature.kind);
+    ++key.records;
+    key.values += entry->feature.count;
+  }
+}
+
+std::string describe(const std::string& path) {
+  Keys keys;
   RecordReader reader(path);
   data::Example example;
   uint64_t records = 0;
-  while (const auto record = reader.next()) {
+  for (; const auto record = reader.next(); ++records) {
     try {
       example.parse(record->bytes);
     } catch (const Error& error) {
       throw Error(Fault::data,
-                  concat(path, ": offset ", record->offset, ", record ", record->index, ": ", error.what()));
+                  concat(path, ": record ", record->index, " at byte ", record->offset, ": ", error.what()));
     }
-    ++records;
-    for (const auto& [name, feature] : example.entries()) {
-      if (example.find(name) != &feature) continue;  // a later entry of this name counts
-      auto it = keys.try_emplace(std::string(name)).first;
-      // A feature without a value has no type in some writers' records: another record may tell it.
-      if (it->second.type.empty() || it->second.type == "unset") it->second.type = data::name_of(feature.kind);
-      ++it->second.count;
-      it->second.values += feature.count;
-    }
+    add_features(example, record->index, keys);
   }
-  nlohmann::ordered_json line = {{"file", path},
-                                 {"records", records},
-                                 {"bytes", std::filesystem::file_size(path)},
-                                 {"compression", reader.compression() == Compression::gzip ? "gzip" : "none"},
-                                 {"keys", nlohmann::ordered_json::object()}};
+  using nlohmann::ordered_json;
+  ordered_json line = {{"file", path},
+                       {"records", records},
+                       {"bytes", InputFile(path).size()},
+                       {"compression", reader.compression() == Compression::gzip ? "gzip" : "none"},
+                       {"keys", ordered_json::object()}};
   for (const auto& [name, key] : keys)
-    line["keys"][name] = {{"type", key.type}, {"count", key.count}, {"values", key.values}};
-  return line;
+    line["keys"][name] = {{"type", key.type}, {"count", key.records}, {"values", key.values}};
+  // The name of a file need not be UTF-8.
+  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
 
 int inspect(const Arguments& argv) {
-  cli::FlagSet flags(
-      argv.front(), "FILE...",
-      "Prints for each TFRecord file of tf.Examples a line of JSON: file, records, bytes, "
-      "compression, and for each key its type, the records that have it and their values. Every checksum "
-      "is verified.");
-  const std::vector<std::string> files = flags.parse(argv);
-  if (flags.wants_help()) {
-    fmt::print("{}", flags.help());
-    return 0;
-  }
-  DT_CHECK(!files.empty(), "no file given; see --help");
+  int64_t threads = 0;
+  cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]",
+                     "Prints for each TFRecord file of tf.Examples a line of JSON: file, records, bytes, compression, "
+                     "and for each key its type, the number of records that have it (count) and of their values. "
+                     "Every checksum is verified; a file with a fault has a line on stderr instead.");
+  flags.add("threads", threads, "worker threads, a file each; 0: one per core", cli::kNotNegative);
+  const auto places = parse(flags, argv);
+  if (!places) return 0;
+
+  const std::vector<std::string> files = record_files(*places);
+  std::vector<std::string> lines(files.size());
+  const auto errors = for_each_file(files, threads, [&](size_t i) { lines[i] = describe(files[i]); });
   int code = 0;
-  for (const std::string& file : files) try {
-      fmt::print("{}\n", describe(file).dump());
-    } catch (const Error& error) {
-      fmt::print(stderr, "error: {}\n", error.what());
-      code = static_cast<int>(error.fault());
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!errors[i]) {
+      fmt::print("{}\n", lines[i]);
+      continue;
     }
+    fmt::print(stderr, "error: {}\n", errors[i]->what());
+    if (code == 0) code = static_cast<int>(errors[i]->fault());
+  }
   return code;
 }
 

@@ -36,9 +36,10 @@ void print_help() {
 }
 
 int run(const Arguments& argv) {
-  if (argv.size() < 2 || argv[1] == "--help" || argv[1] == "help") {
+  if (argv.size() < 2) throw dtrain::Error("no command given; see dtrain-data --help");
+  if (argv[1] == "--help" || argv[1] == "-h" || argv[1] == "help") {
     print_help();
-    return argv.size() < 2 ? 1 : 0;
+    return 0;
   }
   if (argv[1] == "--version") {
     fmt::print("dtrain-data {}\n", dtrain::cli::version());

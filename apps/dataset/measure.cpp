@@ -1,4 +1,5 @@
 // dtrain-data throughput: how fast this machine makes training samples.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -9,8 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/environment.h"
-#include "apps/cli/flags.h"
-#include "apps/dataset/commands.h"
+#include "apps/dataset/files.h"
 #include "data/augment.h"
 #include "data/imagenet.h"
 
@@ -21,6 +21,16 @@ namespace {
 template <class Pixel>
 void normalize(const Pixel* pixels, std::vector<float>& out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(pixels[i]) * (1 / 127.5f) - 1;
+}
+
+// An error of a record's frame says by itself where it is.
+void read(const data::Dataset& dataset, data::SampleReader& reader, const data::SampleKey& key, void* pixels) try {
+  reader.read(key.sample, key, pixels);
+} catch (const RecordError&) {
+  throw;
+} catch (const Error& error) {
+  const data::RecordLocation at = dataset.locate(key.sample);
+  throw Error(error.fault(), concat(at.file, ": record ", at.record, " at byte ", at.offset, ": ", error.what()));
 }
 
 struct Result {
@@ -34,6 +44,7 @@ Result measure(const data::Dataset& dataset, const data::PreprocessOptions& opti
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::atomic<uint64_t> next{0};
+  std::atomic<bool> failed{false};
   std::mutex mutex;
   std::exception_ptr failure;
   auto work = [&] {
@@ -41,10 +52,10 @@ Result measure(const data::Dataset& dataset, const data::PreprocessOptions& opti
       const std::unique_ptr<data::SampleReader> reader = dataset.reader();
       const auto values = static_cast<size_t>(3 * options.height * options.width);
       std::vector<float> pixels(values), normalized(values);
-      while (Clock::now() < end) {
+      while (Clock::now() < end && !failed) {
         const uint64_t position = next++;
         const uint64_t sample = position * 2654435761u % dataset.size();
-        reader->read(sample, {.seed = 0, .epoch = 0, .sample = sample, .position = position}, pixels.data());
+        read(dataset, *reader, {.seed = 0, .epoch = 0, .sample = sample, .position = position}, pixels.data());
         if (data::pixel_type(options.preset) == DType::u8)
           normalize(reinterpret_cast<const uint8_t*>(pixels.data()), normalized);
         else
@@ -53,6 +64,7 @@ Result measure(const data::Dataset& dataset, const data::PreprocessOptions& opti
     } catch (...) {
       std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
+      failed = true;
     }
   };
   {
@@ -79,27 +91,27 @@ int throughput(const Arguments& argv) {
   flags.add("split", split, "train or validation: the files read; the augmentation is that of training");
   flags.add_choice("preprocessing", preprocessing, {"tf_cnn", "torchvision"}, "how a sample is made");
   flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
-  const std::vector<std::string> places = flags.parse(argv);
-  if (flags.wants_help()) {
-    fmt::print("{}", flags.help());
-    return 0;
-  }
-  DT_CHECK(places.size() == 1, places.size(), " folders given, expected one; see --help");
+  const auto places = parse(flags, argv);
+  if (!places) return 0;
+  DT_CHECK(places->size() == 1, places->size(), " folders given, expected one; see --help");
 
   data::PreprocessOptions options;
   options.preset = preprocessing == "tf_cnn" ? data::Preset::tf_cnn : data::Preset::torchvision;
   options.height = options.width = static_cast<int>(image_size);
   const data::ImagenetDataset dataset(
-      {.directory = places.front(), .split = split, .classes = INT32_MAX, .cache_directory = cli::cache_directory()},
+      {.directory = places->front(), .split = split, .classes = INT32_MAX, .cache_directory = cli::cache_directory()},
       data::make_preprocess(options));
+  for (const std::string& fault : dataset.faults()) fmt::print(stderr, "warning: {}\n", fault);
+  if (dataset.size() == 0) throw Error(Fault::data, places->front() + ": no record in the " + split + " files");
   measure(dataset, options, threads, seconds / 5);
   const Result result = measure(dataset, options, threads, seconds);
   const double rate = static_cast<double>(result.images) / result.seconds;
-  fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per thread\n", result.images, result.seconds,
-             threads, rate, rate / static_cast<double>(threads));
+  const auto cores = static_cast<double>(std::min<int64_t>(threads, std::thread::hardware_concurrency()));
+  fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per core\n", result.images, result.seconds,
+             threads, rate, rate / cores);
   if (json)
     fmt::print("{}\n", nlohmann::ordered_json({{"images_per_sec", rate},
-                                               {"images_per_sec_per_core", rate / static_cast<double>(threads)},
+                                               {"images_per_sec_per_core", rate / cores},
                                                {"threads", threads},
                                                {"images", result.images},
                                                {"seconds", result.seconds}})

@@ -1,91 +1,112 @@
 // dtrain-data verify: every checksum, record and image.
-#include <atomic>
-#include <filesystem>
-#include <mutex>
-#include <thread>
-
 #include <fmt/format.h>
 
-#include "apps/cli/flags.h"
-#include "apps/dataset/commands.h"
 #include "apps/dataset/files.h"
 #include "data/example.h"
 #include "data/image.h"
+#include "data/imagenet.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {
 
+// More are counted, but not kept: a file may be all faults.
+constexpr uint64_t kListed = 10000;
+
 struct Findings {
-  uint64_t records = 0, damaged = 0;
-  std::vector<std::string> faults;
+  uint64_t records = 0, faults = 0, damaged = 0;
+  std::vector<std::string> lines;
+
+  void fault(const std::string& line) {
+    if (++faults <= kListed) lines.push_back(line);
+  }
 };
 
-// What one record must satisfy to be trained on: it parses, has a label and an image, and the image decodes.
-void check_record(const Record& record, data::Example& example, data::ImageDecoder& decoder, Findings& findings) {
-  example.parse(record.bytes);
-  example.int64("image/class/label");
-  decoder.open(std::as_bytes(std::span(example.bytes("image/encoded"))));
-  decoder.decode();
-  if (!decoder.warning().empty()) ++findings.damaged;
-}
-
-Findings verify_file(const std::string& path) {
-  Findings findings;
-  data::Example example;
-  data::ImageDecoder decoder;
-  try {
-    RecordReader reader(path);
-    for (;;) {
-      std::optional<Record> record;
-      try {
-        record = reader.next();
-        if (!record) break;
-        ++findings.records;
-        check_record(*record, example, decoder, findings);
-      } catch (const RecordError& error) {
-        ++findings.records;
-        findings.faults.push_back(error.what());
-      } catch (const Error& error) {
-        findings.faults.push_back(
-            fmt::format("{}: offset {}, record {}: {}", path, record->offset, record->index, error.what()));
-      }
+// Checks what training relies on: the label of a classified image or those of an image's objects, boxes, and pixels.
+class RecordChecker {
+ public:
+  // The decoder's warning where the image is damaged, else "". Throws Error(Fault::data).
+  std::string check(std::span<const std::byte> record) {
+    example_.parse(record);
+    const data::Feature* objects = example_.find("image/object/class/label");
+    const size_t boxes = boxes_.read(example_).size();
+    if (objects == nullptr || example_.find("image/class/label") != nullptr) {
+      example_.int64("image/class/label");
+    } else if (objects->count != boxes) {
+      throw Error(Fault::data, concat(objects->count, " labels in image/object/class/label, ", boxes, " boxes"));
     }
-  } catch (const Error& error) {
-    findings.faults.push_back(error.what());
+    decoder_.open(std::as_bytes(std::span(example_.bytes("image/encoded"))));
+    decoder_.decode();
+    return decoder_.warning();
   }
-  return findings;
+
+ private:
+  data::Example example_;
+  data::BoxReader boxes_;
+  data::ImageDecoder decoder_;
+};
+
+void verify_file(const std::string& path, Findings& findings) {
+  RecordReader reader(path);
+  RecordChecker checker;
+  for (;;) {
+    std::optional<Record> record;
+    try {
+      record = reader.next();
+    } catch (const RecordError& error) {
+      ++findings.records;
+      findings.fault(error.what());
+      continue;
+    }
+    if (!record) break;
+    ++findings.records;
+    const std::string place = fmt::format("{}: record {} at byte {}: ", path, record->index, record->offset);
+    try {
+      const std::string warning = checker.check(record->bytes);
+      if (warning.empty()) continue;
+      if (++findings.damaged <= kListed) findings.lines.push_back(place + "damaged image: " + warning);
+    } catch (const Error& error) {
+      if (error.fault() != Fault::data) throw;
+      findings.fault(place + error.what());
+    }
+  }
+  if (findings.faults > kListed)
+    findings.lines.push_back(fmt::format("{}: {} more faults", path, findings.faults - kListed));
 }
 
 }  // namespace
 
 int verify(const Arguments& argv) {
   int64_t threads = 0;
-  cli::FlagSet flags(
-      argv.front(), "DIR|FILE... [flags]",
-      "Verifies every checksum, parses every record and decodes every image. Prints each fault with file, "
-      "offset and record; exit code 2 if there is one. An image that decodes with warnings is counted as "
-      "damaged, which is not a fault.");
+  cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]",
+                     "Verifies every checksum, parses every record as training does (image/class/label, or "
+                     "image/object/class/label of object detection; image/object/bbox; image/encoded) and decodes "
+                     "every image. Prints each fault with file, record "
+                     "and offset; exit code 2 if there is one. An image that decodes with a warning is listed and "
+                     "counted as damaged, which is not a fault.");
   flags.add("threads", threads, "worker threads, a file each; 0: one per core", cli::kNotNegative);
-  const std::vector<std::string> places = flags.parse(argv);
-  if (flags.wants_help()) {
-    fmt::print("{}", flags.help());
-    return 0;
-  }
-  const std::vector<std::string> files = record_files(places);
-  std::vector<Findings> findings(files.size());
-  for_each_file(files, threads, "files", [&](size_t i) { findings[i] = verify_file(files[i]); });
+  const auto places = parse(flags, argv);
+  if (!places) return 0;
 
-  Findings total;
-  for (const Findings& found : findings) {
-    total.records += found.records;
-    total.damaged += found.damaged;
-    for (const std::string& fault : found.faults) fmt::print("{}\n", fault);
-    total.faults.insert(total.faults.end(), found.faults.begin(), found.faults.end());
+  const std::vector<std::string> files = record_files(*places);
+  std::vector<Findings> findings(files.size());
+  const auto errors = for_each_file(files, threads, [&](size_t i) { verify_file(files[i], findings[i]); });
+
+  uint64_t records = 0, faults = 0, damaged = 0;
+  for (size_t i = 0; i < files.size(); ++i) {
+    Findings& found = findings[i];
+    if (errors[i]) {
+      ++found.faults;
+      found.lines.push_back(errors[i]->what());
+    }
+    if (found.records == 0 && found.faults == 0) found.lines.push_back(files[i] + ": holds no record");
+    for (const std::string& line : found.lines) fmt::print("{}\n", line);
+    records += found.records;
+    faults += found.faults;
+    damaged += found.damaged;
   }
-  fmt::print("{} files, {} records, {} faults, {} damaged images\n", files.size(), total.records, total.faults.size(),
-             total.damaged);
-  return total.faults.empty() ? 0 : static_cast<int>(Fault::data);
+  fmt::print("{} files, {} records, {} faults, {} damaged images\n", files.size(), records, faults, damaged);
+  return faults ? static_cast<int>(Fault::data) : 0;
 }
 
 }  // namespace dtrain::dataset

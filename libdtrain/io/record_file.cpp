@@ -163,7 +163,7 @@ RecordFile::RecordFile(const std::string& path, uint64_t max_record_bytes)
   if (looks_gzip(file_))
     throw Error(Fault::data, concat(path,
                                     ": is gzip-compressed, and single records can only be read from a plain file; "
-                                    "unpack it: gunzip --keep --suffix '' FILE, or zcat FILE > NEW"));
+                                    "unpack it: zcat FILE > NEW"));
 }
 
 uint64_t RecordFile::length_at(uint64_t offset, uint64_t index) const {

@@ -1,0 +1,45 @@
+#include "apps/dataset/writing.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/progress.h"
+#include "apps/cli/run_main.h"
+#include "apps/dataset/files.h"
+
+namespace dtrain::dataset {
+
+void CommonFlags::declare(cli::FlagSet& flags, const char* input_meaning) {
+  has_input_ = input_meaning != nullptr;
+  if (has_input_) flags.add("input", input, input_meaning);
+  flags.add("output", output, "folder for the shards, made if absent");
+  flags.add("threads", threads, "worker threads; 0: one per core. The output does not depend on it", cli::kNotNegative);
+  flags.add("seed", seed, "of the order of the records and of what is drawn", cli::kNotNegative);
+}
+
+bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {
+  const auto positional = dataset::parse(flags, argv);
+  if (!positional) return false;
+  DT_CHECK(positional->empty(), "argument ", positional->front(), " is not a flag; see --help");
+  DT_CHECK(!has_input_ || !input.empty(), "--input is missing; see --help");
+  DT_CHECK(!output.empty(), "--output is missing; see --help");
+  return true;
+}
+
+void write_split(const data::ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make) {
+  cli::catch_stop_signals();
+  cli::Progress progress("images", count);
+  try {
+    data::write_shards(options, count, make, [&](uint64_t done) {
+      progress.update(done);
+      if (cli::stop_requested()) throw Error("stopped");
+    });
+  } catch (const Error&) {
+    if (cli::stop_requested()) cli::end_by_signal();  // the unfinished shards are gone
+    throw;
+  }
+  progress.finish();
+  fmt::print("{}: {} images in {} shards, {}/{}-00000-of-{:05} and on\n", options.split, count, options.shards,
+             options.directory, options.split, options.shards);
+}
+
+}  // namespace dtrain::dataset

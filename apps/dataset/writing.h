@@ -1,0 +1,32 @@
+// What the commands that write data sets share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "apps/cli/flags.h"
+#include "apps/dataset/commands.h"
+#include "data/shards.h"
+
+namespace dtrain::dataset {
+
+struct CommonFlags {
+  std::string input, output;
+  int64_t threads = 0, seed = 0;
+
+  // --input only where it has a meaning.
+  void declare(cli::FlagSet& flags, const char* input_meaning);
+  // Reads argv, which holds flags only; false where help or the version was asked for, and printed. Throws Error where
+  // --input or --output is missing.
+  bool parse(cli::FlagSet& flags, const Arguments& argv);
+
+ private:
+  bool has_input_ = false;
+};
+
+// data::write_shards with progress and a line at the end. SIGINT and SIGTERM end the process once the unfinished
+// shards are removed.
+void write_split(const data::ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make);
+
+}  // namespace dtrain::dataset

@@ -50,13 +50,14 @@ std::string describe(const std::string& path) {
     add_features(example, record->index, keys);
   }
   using nlohmann::ordered_json;
-  ordered_json line = {{"file", path},
-                       {"records", records},
-                       {"bytes", InputFile(path).size()},
-                       {"compression", reader.compression() == Compression::gzip ? "gzip" : "none"},
-                       {"keys", ordered_json::object()}};
+  ordered_json::object_t features;  // appended to: its operator[] would go through all of them
   for (const auto& [name, key] : keys)
-    line["keys"][name] = {{"type", key.type}, {"count", key.records}, {"values", key.values}};
+    features.emplace_back(name, ordered_json{{"type", key.type}, {"count", key.records}, {"values", key.values}});
+  const ordered_json line = {{"file", path},
+                             {"records", records},
+                             {"bytes", InputFile(path).size()},
+                             {"compression", reader.compression() == Compression::gzip ? "gzip" : "none"},
+                             {"keys", std::move(features)}};
   // The name of a file need not be UTF-8.
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -21,7 +21,7 @@ using Block6 = Float8[6][6];
 
 // Where the tiles of an image of `height` x `width` output pixels lie; tiles are numbered over all images.
 struct Tiles {
-  int64_t rows, columns, count, group, point_stride;
+  int64_t rows, columns, count, group;
 
   // `channels`: floats per tile and point, in and out, that a group keeps.
   Tiles(int64_t n, int64_t height, int64_t width, int64_t channels)

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Runs the CPU benchmarks and the same work in other programs, turn by turn, and prints a table of ratios.
+
+scripts/bench_cpu.sh builds what this needs and calls it. Every figure is the median over the rounds. Real data is looked for in
+$DTRAIN_TEST_DATA, by default ../shared/data; what is absent is skipped with a line.
+"""
+import argparse
+import collections
+import datetime
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+root = pathlib.Path(__file__).resolve().parent.parent
+data = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", root.parent / "shared" / "data"))
+Row = collections.namedtuple("Row", "what ours peer ratio target met")
+
+
+def output_of(command, **environment):
+    done = subprocess.run([str(part) for part in command], cwd=root, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=dict(os.environ, **{key: str(value) for key, value in environment.items()}))
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stderr}{done.stdout[-2000:]}")
+    return done.stdout
+
+
+class Comparison:
+    def __init__(self, options):
+        self.options = options
+        self.build = root / options.build
+        self.rows, self.notes, self.commands, self.raw = [], [], [], {}
+
+    def run(self, name, command, parse, **environment):
+        """Runs a command, keeps what `parse` makes of its output under `name`, and says so."""
+        words = [f"{key}={value}" for key, value in environment.items()] + [str(part) for part in command]
+        line = " ".join(words).replace(f"{root}/", "").replace(str(data), os.path.relpath(data, root))
+        if line not in self.commands:
+            self.commands.append(line)
+        print(f"  {line}", flush=True)
+        self.raw.setdefault(name, []).append(parse(output_of(command, **environment)))
+
+    def median(self, name, key):
+        return statistics.median(run[key] for run in self.raw[name])
+
+    def add(self, what, ours, peer, ratio, target, met):
+        self.rows.append(Row(what, ours, peer, f"{ratio:.2f}" if ratio else "", target, "yes" if met else "NO"))
+
+    def skip(self, what, why):
+        self.notes.append(f"skipped: {what}: {why}")
+        print(f"  {self.notes[-1]}", flush=True)
+
+
+def last_json(text):
+    return json.loads(text.strip().splitlines()[-1])
+
+
+def google_benchmark(key):
+    return lambda text: {run["name"]: run[key] for run in json.loads(text)["benchmarks"]}
+
+
+def train_step(c):
+    o = c.options
+    peer = [o.python, root / "benchmarks/peers/resnet50_peer.py", "--threads", o.threads, "--batch", o.batch, "--size", o.size,
+            "--steps", o.steps]
+    ours = [c.build / "benchmarks/step_bench", "--threads", o.threads, "--batch", o.batch, "--size", o.size, "--steps", o.steps]
+    for _ in range(o.rounds):
+        c.run("step", ours, last_json)
+        c.run("torch NCHW", peer, last_json)
+        c.run("torch channels_last", peer + ["--channels_last"], last_json)
+    best = max(("torch NCHW", "torch channels_last"), key=lambda name: c.median(name, "images_per_sec"))
+    rate, peer_rate = c.median("step", "images_per_sec"), c.median(best, "images_per_sec")
+    what = f"ResNet-50 v1.5 fp32 step, batch {o.batch}, {o.size} px, {o.threads} threads"
+    c.add(f"7.1 {what}", f"{rate:.2f} images/s", f"{peer_rate:.2f} ({best})", rate / peer_rate, ">= 1.5", rate >= 1.5 * peer_rate)
+    peak, peer_peak = c.median("step", "peak_mib"), min(c.median(name, "peak_mib") for name in ("torch NCHW", "torch channels_last"))
+    c.add("7.4 its peak memory", f"{peak:.0f} MiB", f"{peer_peak:.0f} (the less of both)", peak / peer_peak, "<= 1", peak <= peer_peak)
+    start, peer_start = c.median("step", "start_to_first_step_s"), c.median(best, "start_to_first_step_s")
+    c.add("7.4 process start to first step", f"{start:.2f} s", f"{peer_start:.2f}", start / peer_start, "< 2 s", start < 2)
+    faults = c.median("step", "page_faults_per_step")
+    c.add("    page faults per later step", f"{faults:.0f}", f"{c.median(best, 'page_faults_per_step'):.0f}", None, "~ 0", faults < 16)
+
+
+def decode(c):
+    images = data / "imagenet_sample"
+    if not images.is_dir():
+        return c.skip("7.2", f"no {images}")
+    records = c.build / "benchmarks/imagenet_sample"
+    if not records.is_dir():
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as labels:  # the sample lacks most classes
+            labels.writelines(f"{folder.name}\n" for folder in sorted((images / "train").iterdir()))
+            labels.flush()
+            output_of([c.build / "bin/dtrain-data", "imagenet", "--input", images, "--labels", labels.name, "--output", records,
+                       "--shards", 4])
+
+    def rates(text):
+        found = {name: float(rate) for name, rate in re.findall(r"^(.+): (\d+) images/s$", text, re.M)}
+        c.notes += [line for line in text.splitlines() if "not installed" in line and line not in c.notes]
+        return found
+
+    seconds = c.options.seconds
+    for _ in range(c.options.rounds):
+        c.run("decode in memory", [c.build / "benchmarks/decode_bench", "--benchmark_filter=augment/torchvision_train",
+                                   f"--benchmark_min_time={seconds}", "--benchmark_format=json"], google_benchmark("items_per_second"),
+              DTRAIN_DECODE_DIR=images / "train")
+        c.run("decode from records", [c.build / "bin/dtrain-data", "throughput", records, "--threads", 1, "--seconds", seconds, "--json"],
+              last_json)
+        c.run("decode peers", [c.options.python, root / "benchmarks/peers/decode_peer.py", images / "train", seconds], rates)
+    peers = {name: c.median("decode peers", name) for name in c.raw["decode peers"][0] if "only" not in name}
+    pil = peers.pop("PIL + torchvision")
+    other = max(peers, key=peers.get)
+    in_memory, from_records = c.median("decode in memory", "augment/torchvision_train"), c.median("decode from records", "images_per_sec_per_core")
+    for kind, rate in (("processor time, in memory", in_memory), ("wall time, from TFRecords", from_records)):
+        c.add(f"7.2 decode, crop, flip, normalise, one core; {kind}", f"{rate:.0f} images/s", f"{pil:.0f} (PIL + torchvision)", rate / pil,
+              ">= 2.6", rate >= 2.6 * pil)
+        c.add("", f"{rate:.0f} images/s", f"{peers[other]:.0f} ({other})", rate / peers[other], ">= 1.25", rate >= 1.25 * peers[other])
+
+
+def records(c):
+    for _ in range(c.options.rounds):
+        c.run("records", [c.build / "benchmarks/record_bench", "--benchmark_filter=read_", f"--benchmark_min_time={min(c.options.seconds, 1)}",
+                          "--benchmark_format=json"], google_benchmark("bytes_per_second"))
+    for order in ("read_sequentially", "read_at_random"):
+        rate = c.median("records", order) / 1e9
+        c.add(f"7.3 TFRecord read + CRC + parse, {order}", f"{rate:.2f} GB/s", "", None, ">= 3", rate >= 3)
+
+
+def data_wait(c):
+    program, records = c.build / "bin/dtrain-cnn-benchmarks", c.build / "benchmarks/imagenet_sample"
+    if not program.exists() or not records.is_dir():
+        return c.skip("7.4 data wait", f"no {records if program.exists() else program}")
+    o = c.options
+    metrics = c.build / "benchmarks/metrics.jsonl"
+    metrics.unlink(missing_ok=True)
+
+    def share(_):
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()][1:]
+        waits = [line["data_wait_ms"] * line["images_per_sec"] / (1000 * o.batch) for line in lines]
+        return {"share": statistics.median(waits), "images_per_sec": statistics.median(line["images_per_sec"] for line in lines)}
+
+    c.run("real data", [program, "--model=resnet50_v1.5", "--data_name=imagenet", f"--data_dir={records}", "--device=cpu",
+                        f"--batch_size={o.batch}", f"--image_size={o.size}", "--num_classes=1001", "--num_warmup_batches=1",
+                        f"--num_batches={o.steps + 1}", "--display_every=1", f"--num_intra_threads={o.threads}",
+                        f"--metrics_file={metrics}"], share)
+    waiting, rate = c.median("real data", "share"), c.median("real data", "images_per_sec")
+    c.add("7.4 wait for data, share of a step on real JPEGs", f"{100 * waiting:.2f} %", "", None, "~ 0", waiting < 0.01)
+    synthetic = c.median("step", "images_per_sec")
+    c.add("    images/s on real data against synthetic", f"{rate:.2f}", f"{synthetic:.2f} (synthetic)", rate / synthetic, ">= 0.97", rate >= 0.97 * synthetic)
+
+
+def tape(c):
+    for _ in range(c.options.rounds):
+        c.run("tape", [c.build / "benchmarks/tape_bench", "--benchmark_filter=_step", "--benchmark_min_time=0.2", "--benchmark_format=json"],
+              google_benchmark("per_op"))
+    worst = max(c.raw["tape"][0], key=lambda op: c.median("tape", op))
+    nanoseconds = 1e9 * c.median("tape", worst)
+    c.add(f"7.5 overhead per op, forward and backward ({worst})", f"{nanoseconds:.0f} ns", "", None, "< 2000", nanoseconds < 2000)
+
+
+def machine():
+    cpu = dict(line.split(":", 1) for line in output_of(["lscpu"]).splitlines() if ":" in line)
+    flags = cpu["Flags"].split()
+    commit = output_of(["git", "rev-parse", "--short", "HEAD"]).strip()
+    changed = bool(output_of(["git", "status", "--porcelain", "--untracked-files=no"]).strip())
+    return {"processor": cpu["Model name"].strip(), "cores": os.cpu_count(),
+            "vectors": next(flag for flag in ("avx512f", "avx2", "sse2") if flag in flags),
+            "load_average_at_start": os.getloadavg()[0], "commit": commit + (" with changes" if changed else ""),
+            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds")}
+
+
+def table(rows):
+    heads = Row("what", "ours", "peer", "ratio", "target", "met")
+    widths = [max(len(row[i]) for row in rows + [heads]) for i in range(len(heads))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [heads] + rows]
+    return "\n".join([lines[0], "-" * len(lines[0])] + lines[1:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round of each")
+    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cpu-NAME.json and .txt")
+    parser.add_argument("--only", default="train_step,decode,records,data_wait,tape", help="parts, by comma")
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--python", default="/usr/bin/python3", help="has torch and torchvision")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--seconds", type=float)
+    options = parser.parse_args()
+    quick = options.mode == "quick"
+    options.rounds = options.rounds or (1 if quick else 5)
+    options.steps = options.steps or (2 if quick else 5)
+    options.seconds = options.seconds or (1 if quick else 4)
+
+    c = Comparison(options)
+    about = machine()
+    for part in options.only.split(","):
+        {"train_step": train_step, "decode": decode, "records": records, "data_wait": data_wait, "tape": tape}[part](c)
+    text = "\n".join([f"{key}: {value}" for key, value in about.items()] +
+                     [f"rounds: {options.rounds}, of which the medians", "", table(c.rows), ""] + c.notes + ["commands:"] +
+                     [f"  {command}" for command in c.commands]) + "\n"
+    print("\n" + text)
+    if options.save:
+        path = root / "benchmarks/results" / f"{about['date'][:10]}-cpu-{options.save}"
+        path.parent.mkdir(exist_ok=True)
+        path.with_suffix(".txt").write_text(text)
+        path.with_suffix(".json").write_text(json.dumps(
+            {"machine": about, "rounds": options.rounds, "rows": [row._asdict() for row in c.rows], "notes": c.notes,
+             "commands": c.commands, "runs": c.raw}, indent=1) + "\n")
+        print(f"saved as {path.relative_to(root)}.json and .txt")
+
+
+main()

@@ -12,8 +12,9 @@ namespace {
 constexpr int kPoints = 36;  // of a transformed tile
 constexpr int64_t kOut = 4;  // rows and columns of the output that one tile makes
 constexpr int64_t kIn = 6;   // ... and of the input that it reads
-// Transformed tiles of a group pass between cores through the shared cache: the group is cut to this many bytes.
-constexpr int64_t kGroupBytes = int64_t{8} << 20;
+// Transformed tiles pass from phase to phase, and between cores, through the shared cache: a group of them takes about
+// this many bytes, or as many as the transformed filters, which are read once per group.
+constexpr int64_t kGroupBytes = int64_t{4} << 20;
 // Inner dimension per pass: a panel of this depth stays in the first-level cache.
 constexpr int64_t kDepth = 256;
 
@@ -23,10 +24,13 @@ using Block6 = Float8[6][6];
 struct Tiles {
   int64_t rows, columns, count, group;
 
-  // `channels`: floats per tile and point, in and out, that a group keeps.
-  Tiles(int64_t n, int64_t height, int64_t width, int64_t channels)
+  // Over `n` images, for a convolution from c to k channels.
+  Tiles(int64_t n, int64_t height, int64_t width, int64_t c, int64_t k)
       : rows((height + kOut - 1) / kOut), columns((width + kOut - 1) / kOut), count(n * rows * columns) {
-    group = std::max<int64_t>(kGroupBytes / (kPoints * channels * static_cast<int64_t>(sizeof(float))), 1);
+    constexpr int64_t kFloats = kGroupBytes / static_cast<int64_t>(sizeof(float));
+    const int64_t most = std::max<int64_t>(std::max(kFloats, kPoints * c * k) / (kPoints * (c + k)), 1);
+    const int64_t groups = (count + most - 1) / most;  // of equal size: a small last one would cost as many filters
+    group = (count + groups - 1) / groups;
     group = std::min((group + kTileRows - 1) / kTileRows * kTileRows, count);
   }
   // Floats between two points of a buffer with `channels` per tile. The odd line keeps 36 streams out of one cache set.
@@ -79,8 +83,8 @@ struct Target {
   bool add;
 };
 
-// Writes A^T m A of tile `t`, channels last, clipped to the image.
-void transform_output(const float* products, int64_t point_stride, const Tiles& tiles, int64_t t, const Target& y) {
+// Writes A^T m A of tile `t`, whose products lie as [point][channel], channels last, clipped to the image.
+void transform_output(const float* products, const Tiles& tiles, int64_t t, const Target& y) {
   const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
   const int64_t top = in_image / tiles.columns * kOut, left = in_image % tiles.columns * kOut;
   const int64_t rows = std::min(kOut, y.h - top), columns = std::min(kOut, y.w - left);
@@ -92,7 +96,7 @@ void transform_output(const float* products, int64_t point_stride, const Tiles& 
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i)
 #pragma GCC unroll 6
-      for (int j = 0; j < 6; ++j) in[i][j] = load8(products + (i * 6 + j) * point_stride + channel);
+      for (int j = 0; j < 6; ++j) in[i][j] = load8(products + (i * 6 + j) * y.c + channel);
     transform_2d<6, 4>(in, out, winograd_output<Float8>);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
@@ -102,54 +106,56 @@ void transform_output(const float* products, int64_t point_stride, const Tiles& 
   }
 }
 
-// G g G^T for sixteen output channels at a time, as panels [point][out / 16][in][16]. `fill(panel, i, g)` gives the
-// sixteen filters that lead from inner channel i to the panel, as g[r][s][0..1].
+// G g G^T for sixteen output channels at a time, as panels [point][out / 16][in][16]. `fill(o, i, g)` gives the filters
+// that lead from the eight inner channels at i to the sixteen outer ones at o, as g[inner][outer / 8][r][s][outer % 8].
 template <class Fill>
 void transform_filters(int64_t inner, int64_t outer, float* panels, int threads, Fill&& fill) {
   const int64_t point_stride = inner * outer;
 #pragma omp parallel for schedule(static) num_threads(threads)
-  for (int64_t item = 0; item < outer / kTileColumns * inner; ++item) {
-    const int64_t panel = item / inner, i = item % inner;
-    float* const to = panels + item * kTileColumns;
-    Float8 g[2][3][3], u[6][6];
-    fill(panel * kTileColumns, i, g);
-    for (int half = 0; half < 2; ++half) {
-      transform_2d<3, 6>(g[half], u, winograd_filter<Float8>);
-      for (int point = 0; point < kPoints; ++point)
-        store8(to + point * point_stride + 8 * half, u[point / 6][point % 6]);
+  for (int64_t item = 0; item < outer / kTileColumns * inner; item += 8) {
+    Float8 g[8][2][3][3], u[2][6][6];
+    fill(item / inner * kTileColumns, item % inner, g);
+    for (int i = 0; i < 8; ++i) {
+      transform_2d<3, 6>(g[i][0], u[0], winograd_filter<Float8>);
+      transform_2d<3, 6>(g[i][1], u[1], winograd_filter<Float8>);
+      float* const to = panels + (item + i) * kTileColumns;
+      for (int point = 0; point < kPoints; ++point) {
+        store8(to + point * point_stride, u[0][point / 6][point % 6]);
+        store8(to + point * point_stride + 8, u[1][point / 6][point % 6]);
+      }
     }
   }
 }
 
-// y = x * filters, where `panels` holds the transformed filters [point][out / 16][in][16].
+// y = x * filters, where `panels` holds the transformed filters [point][out / 16][in][16]. A group's tiles lie as
+// [tile][point][channel]: each is written, and read back, as one run of memory.
 void convolve(Context& context, const Source& x, const float* panels, int64_t n, const Target& y) {
-  const int64_t k = y.c;
-  const Tiles tiles(n, y.h, y.w, x.c + k);
-  const int64_t in_stride = tiles.stride(x.c), out_stride = tiles.stride(k), panels_per_point = k / kTileColumns;
-  const Tensor scratch = context.empty({kPoints * (in_stride + out_stride)});
-  const Tensor zero_pixel = context.zeros({x.c});
+  const int64_t c = x.c, k = y.c, panels_per_point = k / kTileColumns;
+  const Tiles tiles(n, y.h, y.w, c, k);
+  const Tensor scratch = context.empty({tiles.group * kPoints * (c + k)});
+  const Tensor zero_pixel = context.zeros({c});
   float* const inputs = scratch.data<float>();
-  float* const products = inputs + kPoints * in_stride;
+  float* const products = inputs + tiles.group * kPoints * c;
   const float* const zeros = zero_pixel.data<float>();
 #pragma omp parallel num_threads(context.threads())
   for (int64_t first = 0; first < tiles.count; first += tiles.group) {
     const int64_t group = std::min(tiles.group, tiles.count - first);
 #pragma omp for schedule(static)
     for (int64_t t = 0; t < group; ++t)
-      transform_input(x, tiles, first + t, zeros, [&](int64_t c, const Block6& block) {
+      transform_input(x, tiles, first + t, zeros, [&](int64_t channel, const Block6& block) {
         for (int point = 0; point < kPoints; ++point)
-          store8(inputs + point * in_stride + t * x.c + c, block[point / 6][point % 6]);
+          store8(inputs + (t * kPoints + point) * c + channel, block[point / 6][point % 6]);
       });
 #pragma omp for schedule(static)
     for (int64_t item = 0; item < kPoints * panels_per_point; ++item) {
       const int64_t point = item / panels_per_point, panel = item % panels_per_point;
-      for (int64_t depth = 0; depth < x.c; depth += kDepth)
-        gemm_rows(group, std::min(kDepth, x.c - depth), inputs + point * in_stride + depth, x.c,
-                  panels + (item * x.c + depth) * kTileColumns, products + point * out_stride + panel * kTileColumns, k,
+      for (int64_t depth = 0; depth < c; depth += kDepth)
+        gemm_rows(group, std::min(kDepth, c - depth), inputs + point * c + depth, kPoints * c,
+                  panels + (item * c + depth) * kTileColumns, products + point * k + panel * kTileColumns, kPoints * k,
                   depth > 0);
     }
 #pragma omp for schedule(static)
-    for (int64_t t = 0; t < group; ++t) transform_output(products + t * k, out_stride, tiles, first + t, y);
+    for (int64_t t = 0; t < group; ++t) transform_output(products + t * kPoints * k, tiles, first + t, y);
   }
 }
 
@@ -168,8 +174,11 @@ void winograd_forward(Context& context, const WinogradShape& s, const float* x, 
                       float* y) {
   const Tensor panels = context.empty({kPoints * s.c * s.k});
   transform_filters(s.c, s.k, panels.data<float>(), context.threads(), [&](int64_t k, int64_t c, auto& g) {
-    for (int point = 0; point < 9; ++point)
-      for (int j = 0; j < kTileColumns; ++j) g[j / 8][point / 3][point % 3][j % 8] = w[((k + j) * 9 + point) * s.c + c];
+    for (int j = 0; j < kTileColumns; ++j)
+      for (int point = 0; point < 9; ++point) {
+        const Float8 channels = load8(w + ((k + j) * 9 + point) * s.c + c);
+        for (int i = 0; i < 8; ++i) g[i][j / 8][point / 3][point % 3][j % 8] = channels[i];
+      }
   });
   convolve(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, panels.data<float>(), s.n,
            {y, s.p, s.q, s.k, bias, false});
@@ -178,9 +187,10 @@ void winograd_forward(Context& context, const WinogradShape& s, const float* x, 
 void winograd_dgrad(Context& context, const WinogradShape& s, const float* dy, const float* w, float* dx, bool add) {
   const Tensor panels = context.empty({kPoints * s.c * s.k});
   transform_filters(s.k, s.c, panels.data<float>(), context.threads(), [&](int64_t c, int64_t k, auto& g) {
-    for (int point = 0; point < 9; ++point)
-      for (int half = 0; half < 2; ++half)
-        g[half][2 - point / 3][2 - point % 3] = load8(w + (k * 9 + point) * s.c + c + 8 * half);
+    for (int i = 0; i < 8; ++i)
+      for (int point = 0; point < 9; ++point)
+        for (int half = 0; half < 2; ++half)
+          g[i][half][2 - point / 3][2 - point % 3] = load8(w + ((k + i) * 9 + point) * s.c + c + 8 * half);
   });
   convolve(context, {dy, s.p, s.q, s.k, 2 - s.pad_top, 2 - s.pad_left}, panels.data<float>(), s.n,
            {dx, s.h, s.w, s.c, nullptr, add});
@@ -232,10 +242,10 @@ void winograd_wgrad(Context& context, const WinogradShape& s, const float* x, co
   // Rows of the product per kernel call: dy's tiles lie as [k / 8][tile][8], so that four rows of a tile are
   // neighbours.
   constexpr int kRows = 4;
-  const Tiles tiles(s.n, s.p, s.q, s.c + s.k);
+  const Tiles tiles(s.n, s.p, s.q, s.c, s.k);
   const int64_t x_stride = tiles.stride(s.c), dy_stride = tiles.stride(s.k), panels = s.c / kTileColumns;
   const Tensor scratch = context.empty({kPoints * (x_stride + dy_stride)});
-  const Tensor product = context.empty({kPoints * s.k * s.c});
+  const Tensor product = context.empty({kPoints * s.c * s.k});
   const Tensor zero_pixel = context.zeros({std::max(s.c, s.k)});
   float* const inputs = scratch.data<float>();
   float* const gradients = inputs + kPoints * x_stride;

@@ -72,8 +72,7 @@ void Display::end_step(const StepFigures& figures) {
             accuracies ? std::optional(figures.accuracy) : std::nullopt);
   if (metrics_) {
     const double wait_ms = 1e3 * (wait_ - shown_wait_) / static_cast<double>(step_ - shown_step_);
-    metrics_->append(step_, {{"timed_step", static_cast<double>(number)},
-                             {"loss", figures.loss},
+    metrics_->append(step_, {{"loss", figures.loss},
                              {"total_loss", total},
                              {"learning_rate", figures.learning_rate},
                              {"top_1_accuracy", figures.accuracy.top_1},

@@ -71,7 +71,7 @@ void declare_data(cli::FlagSet& flags, Flags& v) {
   flags.add("data_name", v.data_name, "imagenet or cifar10; default: guessed from data_dir, else imagenet");
   flags.add_choice("resize_method", v.resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
                    "of ImageNet's images; crop is not served yet");
-  flags.add("distortions", v.distortions, "distort brightness, saturation, hue and contrast");
+  flags.add("distortions", v.distortions, "distort brightness, saturation, hue and contrast of ImageNet's images");
   flags.add("distort_color_in_yiq", v.distort_color_in_yiq, "saturation and hue in YIQ instead of HSV");
   flags.add("fuse_decode_and_crop", v.fuse_decode_and_crop, "only the crop window is decoded; pixels are equal anyway");
   flags.add("ml_perf", v.ml_perf, "subtract the mean colour instead of scaling to [-1, 1]; ignore bounding boxes");
@@ -143,7 +143,8 @@ void declare_extensions(cli::FlagSet& flags, Flags& v) {
   flags.add("num_classes", v.num_classes,
             "outputs of the model; 0: the data set's default, where class 0 is background", kNotNegative);
   flags.add("label_offset", v.label_offset, "added to the labels of the files, e.g. -1 with --num_classes=1000");
-  flags.add("weights", v.weights, "safetensors file, by torchvision's names, to start from");
+  flags.add("weights", v.weights,
+            "safetensors file, by torchvision's names, to start from, or to evaluate with --eval");
   flags.add("resume", v.resume,
             "auto: from the newest checkpoint of train_dir if there is one; never: refuse to start "
             "where there is one; or the path of a checkpoint");

@@ -45,6 +45,15 @@ void check_modes(const Flags& f, const cli::FlagSet& set) {
   });
 }
 
+void check_data(const Flags& f) {
+  const bool torchvision = f.preprocessing == "torchvision";
+  check({
+      {torchvision && (f.distortions || f.ml_perf || f.resize_method != "bilinear"),
+       "--distortions, --ml_perf and --resize_method need --preprocessing=tf_cnn"},
+      {f.num_classes > 0 && f.num_classes < 2, "--num_classes=1: a classifier needs two classes at least"},
+  });
+}
+
 void check_schedule(const Flags& f, const cli::FlagSet& set) {
   const bool decays = f.num_epochs_per_decay > 0 && f.learning_rate_decay_factor > 0 && f.init_learning_rate;
   const bool piecewise = !f.piecewise_learning_rate_schedule.empty();
@@ -104,6 +113,7 @@ void check_distribution(const Flags& f, const cli::FlagSet& set) {
 
 void refuse_combinations(const Flags& flags, const cli::FlagSet& set) {
   check_modes(flags, set);
+  check_data(flags);
   check_schedule(flags, set);
   check_distribution(flags, set);
 }

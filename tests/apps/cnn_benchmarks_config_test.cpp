@@ -94,6 +94,8 @@ TEST(Config, RefusedCombinations) {
       {{"--trt_mode=FP16"}, "--trt_mode needs"},
       {{"--trt_mode=FP16", "--forward_only"}, "--trt_mode needs"},
       {{"--forward_only", "--freeze_when_forward_only", "--train_dir=x"}, "--freeze_when_forward_only and"},
+      {{"--preprocessing=torchvision", "--distortions"}, "--preprocessing=tf_cnn"},
+      {{"--num_classes=1"}, "two classes"},
       {{"--lr_schedule=cosine"}, "--lr_schedule needs"},
       {{"--use_fp16", "--precision=bf16"}, "different precisions"},
   };

@@ -41,7 +41,7 @@ class CnnBenchmarks : public testing::Test {
   static Arguments synthetic() {
     return {"--model=resnet20", "--data_name=cifar10", "--image_size=16", "--batch_size=4"};
   }
-  // 12 steps, a checkpoint after each fourth; 40 images are 10 steps, so that it ends in the second epoch.
+  // 24 steps, a checkpoint after each fourth; 40 images are 10 steps, so that it ends in the third epoch.
   Arguments real(const std::string& train_dir) const {
     return {"--model=resnet20",
             "--data_name=imagenet",
@@ -49,7 +49,7 @@ class CnnBenchmarks : public testing::Test {
             "--num_classes=4",
             "--batch_size=4",
             "--data_dir=" + data(),
-            "--num_batches=10",
+            "--num_batches=22",
             "--num_warmup_batches=2",
             "--display_every=1",
             "--init_learning_rate=.1",
@@ -62,7 +62,7 @@ class CnnBenchmarks : public testing::Test {
   }
   void expect_equal_checkpoints(const std::string& a, const std::string& b) const {
     for (const char* file : {"/model.safetensors", "/state.safetensors", "/state.json"})
-      EXPECT_EQ(read_file(checkpoint(a, 12) + file), read_file(checkpoint(b, 12) + file)) << file;
+      EXPECT_EQ(read_file(checkpoint(a, 24) + file), read_file(checkpoint(b, 24) + file)) << file;
   }
 
  private:
@@ -117,22 +117,24 @@ TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
 TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   const ProgramResult unbroken = train(real("unbroken"));
   ASSERT_EQ(unbroken.code, 0) << unbroken.err;
-  ASSERT_TRUE(std::filesystem::exists(checkpoint("unbroken", 12)));
+  ASSERT_TRUE(std::filesystem::exists(checkpoint("unbroken", 24)));
 
   Program killed(kProgram, real("killed"));
-  ASSERT_TRUE(killed.wait_for("\n6\timages/sec"));
+  // The save after step 8 has waited for that after step 4.
+  ASSERT_TRUE(killed.wait_for("\n7\timages/sec"));
   killed.signal(SIGKILL);
   killed.finish();
   const ProgramResult resumed = train(real("killed"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_TRUE(std::regex_search(resumed.out, std::regex("\nRestored step (4|8) from .*/killed/checkpoints/step-")))
+  EXPECT_TRUE(
+      std::regex_search(resumed.out, std::regex("\nRestored step (4|8|12|16|20) from .*/killed/checkpoints/step-")))
       << resumed.out;
   expect_equal_checkpoints("unbroken", "killed");
 
   // Nothing is left to do; what is there stays.
   const ProgramResult again = train(real("killed"));
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_TRUE(contains(again.err, "step 12 is the end of the run already"));
+  EXPECT_TRUE(contains(again.err, "step 24 is the end of the run already"));
   EXPECT_FALSE(contains(again.out, "images/sec"));
   expect_equal_checkpoints("unbroken", "killed");
 }
@@ -157,7 +159,7 @@ TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
     for (const char* key : {"loss", "learning_rate", "images_per_sec", "data_wait_ms"})
       EXPECT_TRUE(row[key].is_number()) << key;
   }
-  EXPECT_EQ(step, 12u);
+  EXPECT_EQ(step, 24u);
 }
 
 TEST_F(CnnBenchmarks, ASecondWriterIsRefusedWithThePidOfTheFirst) {
@@ -177,31 +179,31 @@ TEST_F(CnnBenchmarks, AChangedRunIsRefusedWithTheDifference) {
   EXPECT_TRUE(contains(model.err, "resnet20") && contains(model.err, "resnet32")) << model.err;
   const ProgramResult never = train(real("run") + Arguments{"--resume=never"});
   EXPECT_EQ(never.code, 1);
-  EXPECT_TRUE(contains(never.err, "step-12")) << never.err;
-  const ProgramResult longer = train(real("run") + Arguments{"--num_batches=11", "--init_learning_rate=0.05"});
+  EXPECT_TRUE(contains(never.err, "step-24")) << never.err;
+  const ProgramResult longer = train(real("run") + Arguments{"--num_batches=23", "--init_learning_rate=0.05"});
   EXPECT_EQ(longer.code, 0) << longer.err;
   EXPECT_TRUE(contains(longer.err, "learning rate")) << longer.err;
 }
 
 TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   const ProgramResult trained =
-      train(real("run") + Arguments{"--eval_during_training_every_n_steps=6", "--eval_batch_size=4"});
+      train(real("run") + Arguments{"--eval_during_training_every_n_steps=13", "--eval_batch_size=4"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_TRUE(contains(trained.out, "Mode:        training + evaluation\n"));
   const std::regex during(
-      R"(\nRunning evaluation at global_step 6\n(\d+\t.* examples/sec\n)+Accuracy @ 1 = \d\.\d{4} Accuracy @ 5 = )"
+      R"(\nRunning evaluation at global_step 13\n(\d+\t.* examples/sec\n)+Accuracy @ 1 = \d\.\d{4} Accuracy @ 5 = )"
       R"(\d\.\d{4} \[10 examples\]\nResuming training\n)");
   EXPECT_TRUE(std::regex_search(trained.out, during)) << trained.out;
   EXPECT_TRUE(contains(trained.out, "\nDone with training\n"));
   EXPECT_FALSE(contains(trained.out, "total images/sec"));
-  const std::regex final_line(R"(\nRunning final evaluation at global_step 12\n[^]*(Accuracy @ 1 = .*)\n)");
+  const std::regex final_line(R"(\nRunning final evaluation at global_step 24\n[^]*(Accuracy @ 1 = .*)\n)");
   std::smatch final_accuracy;
   ASSERT_TRUE(std::regex_search(trained.out, final_accuracy, final_line)) << trained.out;
 
   const Arguments model = {"--model=resnet20", "--data_name=imagenet", "--image_size=24",
                            "--num_classes=4",  "--batch_size=4",       "--data_dir=" + data()};
   for (const std::string& what :
-       {"--train_dir=" + path("run"), "--weights=" + checkpoint("run", 12) + "/model.safetensors"}) {
+       {"--train_dir=" + path("run"), "--weights=" + checkpoint("run", 24) + "/model.safetensors"}) {
     const ProgramResult evaluated = train(model + Arguments{"--eval", what});
     ASSERT_EQ(evaluated.code, 0) << evaluated.err;
     EXPECT_TRUE(contains(evaluated.out, "Mode:        evaluation\n"));
@@ -210,7 +212,7 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   }
   const ProgramResult forward = train(
       model + Arguments{"--forward_only", "--num_batches=1", "--num_warmup_batches=0", "--train_dir=" + path("run")});
-  EXPECT_TRUE(contains(forward.out, "Successfully loaded model from " + checkpoint("run", 12))) << forward.err;
+  EXPECT_TRUE(contains(forward.out, "Successfully loaded model from " + checkpoint("run", 24))) << forward.err;
   EXPECT_EQ(train(model + Arguments{"--eval", "--model=resnet32", "--train_dir=" + path("run")}).code, 5);
 }
 

@@ -41,7 +41,7 @@ int run_main(const std::function<int()>& body) {
   } catch (const Error& error) {
     return report(error.fault(), error.what());
   } catch (const std::bad_alloc&) {
-    return report(Fault::resource, "out of memory; a smaller --batch_size needs less");
+    return report(Fault::resource, "out of memory");
   } catch (const std::system_error& error) {  // threads, file systems and fmt::print
     return report(Fault::resource, error.what());
   } catch (const std::exception& error) {

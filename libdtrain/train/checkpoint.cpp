@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "libdtrain/io/atomic_file.h"
@@ -19,6 +20,17 @@ constexpr uint64_t kMargin = uint64_t{1} << 20;  // headers and JSON, generously
 
 using Settings = std::map<std::string, std::string>;
 
+// Of values of several lines (a data set's files), the first line in which they differ; "nothing" where one has ended.
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  std::istringstream lines_a(a), lines_b(b);
+  for (;;) {
+    std::string line_a = "nothing", line_b = "nothing";
+    const bool more_a = static_cast<bool>(std::getline(lines_a, line_a));
+    const bool more_b = static_cast<bool>(std::getline(lines_b, line_b));
+    if (line_a != line_b || !(more_a || more_b)) return {more_a ? line_a : "nothing", more_b ? line_b : "nothing"};
+  }
+}
+
 // "model: checkpoint resnet18, this run resnet50", for each key that differs.
 std::vector<std::string> differences(const Settings& saved, const Settings& current) {
   std::set<std::string> keys;
@@ -30,8 +42,9 @@ std::vector<std::string> differences(const Settings& saved, const Settings& curr
       const auto it = settings.find(key);
       return it == settings.end() ? std::string("(not set)") : it->second;
     };
-    if (value_in(saved) != value_in(current))
-      result.push_back(concat(key, ": checkpoint ", value_in(saved), ", this run ", value_in(current)));
+    if (value_in(saved) == value_in(current)) continue;
+    const auto [before, now] = first_difference(value_in(saved), value_in(current));
+    result.push_back(concat(key, ": checkpoint ", before, ", this run ", now));
   }
   return result;
 }

@@ -78,7 +78,7 @@ class DatasetProgram : public testing::Test {
   Outcome run(const std::string& arguments, const std::string& before = "") const {
     const std::string program = (bin_dir() / "dtrain-data").string();
     const std::string command =
-        concat("cd '", root.path().string(), "'; export XDG_CACHE_HOME=\"${CACHE:-$PWD/cache}\"; ", before,
+        concat("cd '", root.path().string(), "'; export XDG_CACHE_HOME=\"$PWD/cache\"; ", before,
                " timeout --foreground --preserve-status -s KILL 60 '", program, "' >.out 2>.err ", arguments);
     const int status = std::system(command.c_str());
     Outcome outcome{WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), contents(root / ".out"),

@@ -45,11 +45,11 @@ class DatasetFaults : public DatasetProgram {
 };
 
 TEST_F(DatasetFaults, FilesThatAreNoTfRecords) {
-  write_file(root / "json.record", "{\"this\": \"is not\", \"a\": \"TFRecord\"}");
-  write_file(root / "short.record", "1234567");
-  write_file(root / "zero.record", std::string(4096, '\0'));
-  write_file(root / "ones.record", std::string(4096, '\xff'));
-  write_file(root / "jpeg.record", small_jpeg());
+  place_file(root / "json.record", "{\"this\": \"is not\", \"a\": \"TFRecord\"}");
+  place_file(root / "short.record", "1234567");
+  place_file(root / "zero.record", std::string(4096, '\0'));
+  place_file(root / "ones.record", std::string(4096, '\xff'));
+  place_file(root / "jpeg.record", small_jpeg());
   std::filesystem::create_directory(root / "folder");
   expect_bad_file("json.record", "not a TFRecord");
   expect_bad_file("short.record", "7 of the 12 bytes of its header");
@@ -65,16 +65,16 @@ TEST_F(DatasetFaults, FilesThatAreNoTfRecords) {
 }
 
 TEST_F(DatasetFaults, EmptyFilesAreValid) {
-  write_file(root / "empty.record", "");
+  place_file(root / "empty.record", "");
   expect("inspect empty.record", 0, "\"records\":0,\"bytes\":0,\"compression\":\"none\",\"keys\":{}");
   expect("verify empty.record", 0, "empty.record: holds no record\n1 files, 0 records, 0 faults");
   expect("index empty.record", 0, "1 files, 0 records, 0 files with errors");
 }
 
 TEST_F(DatasetFaults, OneBadFileDoesNotHideTheOthers) {
-  write_file(root / "set/a.record", "this is not a TFRecord");
+  place_file(root / "set/a.record", "this is not a TFRecord");
   write_records(root / "set/b.record", {image_record(small_jpeg())});
-  write_file(root / "set/c.record", "this is neither");
+  place_file(root / "set/c.record", "this is neither");
   const Outcome inspected = run("inspect set --threads 1");
   EXPECT_EQ(inspected.code, 2);
   EXPECT_EQ(inspected.out.find("{\"file\":\"set/b.record\",\"records\":1,"), 0u) << inspected.out;
@@ -94,7 +94,7 @@ class FramedFaults : public DatasetFaults {
     good = contents(root / "good.record");
     second = good.size() / 3;
   }
-  void write(const std::string& name, const std::string& bytes) { write_file(root / name, bytes); }
+  void write(const std::string& name, const std::string& bytes) { place_file(root / name, bytes); }
   std::string flipped(uint64_t at) const {
     std::string bytes = good;
     bytes[at] = static_cast<char>(bytes[at] ^ 4);
@@ -143,7 +143,7 @@ TEST_F(FramedFaults, GzipFilesAreReadAndTheirDamageTold) {
   expect_bad_file("damaged.gz", "corrupted gzip stream");
   EXPECT_EQ(listing(root / "cache/dtrain/unpacked").size(), 2u) << "the copy of good.gz and its index";
 
-  write_file(root / "file", "");
+  place_file(root / "file", "");
   expect("index good.gz", 6, "good.gz: is gzip-compressed, and a plain copy cannot be kept (",
          "export XDG_CACHE_HOME=$PWD/file;");
   expect("index good.gz", 6, "unpack it: zcat 'good.gz' > FILE", "export XDG_CACHE_HOME=$PWD/file;");

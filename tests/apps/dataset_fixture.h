@@ -6,28 +6,25 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "data/jpeg.h"
 #include "data/shards.h"
 #include "data/synthetic.h"
 #include "libdtrain/io/record_file.h"
+#include "tests/files.h"
 #include "tests/testing.h"
 
 namespace dtrain {
 
-inline std::string contents(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+inline std::string contents(const std::filesystem::path& path) { return read_file(path.string()); }
 
-inline void write_file(const std::filesystem::path& path, std::string_view bytes) {
+// With the folders that lead to it.
+inline void place_file(const std::filesystem::path& path, const std::string& bytes) {
   std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  write_file(path.string(), bytes);
 }
 
 inline std::string text_of(const std::vector<std::byte>& bytes) {

@@ -79,7 +79,7 @@ TEST_F(DatasetMaking, SynthesizedSetsDependOnTheSeedAlone) {
 TEST_F(DatasetMaking, InspectPrintsAJsonLinePerFile) {
   write_records(root / "a-00000-of-00001", {image_record(small_jpeg()), image_record(small_jpeg(1))});
   write_records(root / "b.tfrecord.gz", {image_record(small_jpeg())}, Compression::gzip);
-  write_file(root / "notes.txt", "not a record");
+  place_file(root / "notes.txt", "not a record");
   const Outcome outcome = run("inspect . --threads 2");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::istringstream lines(outcome.out);
@@ -117,10 +117,10 @@ class ImagenetTree : public DatasetProgram {
  protected:
   ImagenetTree() {
     for (int i = 0; i < 9; ++i)
-      write_file(root / concat("in/train/", i % 2 ? "nb" : "na", "/", i, ".JPEG"), small_jpeg(i));
+      place_file(root / concat("in/train/", i % 2 ? "nb" : "na", "/", i, ".JPEG"), small_jpeg(i));
     disguised = text_of(data::encode_png(data::draw_image(2, 10, 16, 1, 2).view()));
-    write_file(root / "in/train/nb/disguised.JPEG", disguised);
-    write_file(root / "labels.txt", "nc\nna\r\nnb \n");
+    place_file(root / "in/train/nb/disguised.JPEG", disguised);
+    place_file(root / "labels.txt", "nc\nna\r\nnb \n");
   }
   std::string disguised;
   const std::string command = "imagenet --input in --labels labels.txt --shards 3 ";
@@ -146,20 +146,20 @@ TEST_F(ImagenetTree, BecomesShuffledShardsOfMendedJpegs) {
 }
 
 TEST_F(ImagenetTree, ValidationMayBeAFolderPerClassOrALabelsFile) {
-  write_file(root / "in/val/nb/v.JPEG", small_jpeg(7));
+  place_file(root / "in/val/nb/v.JPEG", small_jpeg(7));
   expect(command + "--output folders", 0, "validation: 1 images in 1 shards");
   EXPECT_EQ(read_split(root / "folders", "validation").at(0).label, 3);
 
   std::filesystem::remove_all(root / "in/val");
-  for (int i = 1; i <= 3; ++i) write_file(root / concat("in/val/ILSVRC2012_val_0000000", i, ".JPEG"), small_jpeg(i));
-  write_file(root / "val.txt", "nb\nna\nnb\n");
+  for (int i = 1; i <= 3; ++i) place_file(root / concat("in/val/ILSVRC2012_val_0000000", i, ".JPEG"), small_jpeg(i));
+  place_file(root / "val.txt", "nb\nna\nnb\n");
   expect(command + "--output flat --validation_labels val.txt --validation_shards 2", 0, "3 images in 2 shards");
   for (const Labelled& image : read_split(root / "flat", "validation"))
     EXPECT_EQ(image.label, image.filename == "ILSVRC2012_val_00000002.JPEG" ? 2 : 3) << image.filename;
 
-  write_file(root / "val.txt", "nb\nna\n");
+  place_file(root / "val.txt", "nb\nna\n");
   expect(command + "--output bad --validation_labels val.txt", 2, "val.txt: 2 lines, expected one for each of the 3");
-  write_file(root / "val.txt", "nb\n490\nna\n");
+  place_file(root / "val.txt", "nb\n490\nna\n");
   expect(command + "--output bad --validation_labels val.txt", 2, "val.txt: line 2: 490 is not one of the 3 classes");
   EXPECT_FALSE(std::filesystem::exists(root / "bad")) << "written before all was listed";
   expect(command + "--output bad", 2, "val: no images; expected");
@@ -173,11 +173,11 @@ TEST_F(ImagenetTree, WithoutLabelsTheFoldersAreTheClasses) {
 TEST_F(ImagenetTree, FaultsNameTheFile) {
   expect("imagenet --input none --labels labels.txt --output out", 2, "none: no folder train in it");
   expect("imagenet --input in --labels none.txt --output out", 2, "none.txt: No such file");
-  write_file(root / "short.txt", "na\n");
+  place_file(root / "short.txt", "na\n");
   expect("imagenet --input in --labels short.txt --output out", 2, "in/train/nb: not one of the 1 classes");
-  write_file(root / "twice.txt", "na\nnb\nna\n");
+  place_file(root / "twice.txt", "na\nnb\nna\n");
   expect("imagenet --input in --labels twice.txt --output out", 2, "class na is listed twice");
-  write_file(root / "in/train/na/cut.JPEG", small_jpeg().substr(0, 100));
+  place_file(root / "in/train/na/cut.JPEG", small_jpeg().substr(0, 100));
   expect(command + "--output out", 2, "in/train/na/cut.JPEG: JPEG cannot be decoded");
   std::filesystem::remove(root / "in/train/na/cut.JPEG");
   ASSERT_EQ(run("--version", "mkfifo in/train/na/fifo.JPEG;").code, 0);
@@ -190,7 +190,7 @@ TEST_F(ImagenetTree, MendsCmykAndYcck) {
   const std::vector<std::string> files = {"jpeg-decoder/reftest/images/mozilla/jpg-cmyk-1.jpg",
                                           "jpeg-decoder/reftest/images/ycck.jpg"};
   for (size_t i = 0; i < files.size(); ++i)
-    write_file(root / concat("cmyk/train/na/", i, ".JPEG"), contents(corner / files[i]));
+    place_file(root / concat("cmyk/train/na/", i, ".JPEG"), contents(corner / files[i]));
   ASSERT_EQ(run("imagenet --input cmyk --labels labels.txt --shards 1 --output out").code, 0);
   data::ImageDecoder mended, original;
   for (const Labelled& image : read_split(root / "out", "train")) {
@@ -210,23 +210,23 @@ TEST_F(DatasetMaking, Cifar10ComesFromBatchesOrFolders) {
   std::string batch(3 * data::CifarBatch::kRecord, '\0');
   for (size_t i = 0; i < batch.size(); ++i) batch[i] = static_cast<char>(i * 31 % 251);
   for (size_t i = 0; i < 3; ++i) batch[i * data::CifarBatch::kRecord] = static_cast<char>(9 - i);
-  for (int i = 1; i <= 5; ++i) write_file(root / concat("bin/data_batch_", i, ".bin"), batch);
+  for (int i = 1; i <= 5; ++i) place_file(root / concat("bin/data_batch_", i, ".bin"), batch);
   expect("cifar10 --input bin --output out", 2, "test_batch.bin is missing");
-  write_file(root / "bin/test_batch.bin", batch);
+  place_file(root / "bin/test_batch.bin", batch);
   expect("cifar10 --input bin --output one --threads 1 --shards 4", 0, "train: 15 images in 4 shards");
   expect("cifar10 --input bin --output three --threads 3 --shards 4", 0, "validation: 3 images in 1 shards");
   expect_equal_folders(root / "one", root / "three");
   expect("verify one", 0, "5 files, 18 records, 0 faults");
   for (const Labelled& image : read_split(root / "one", "validation"))
     EXPECT_EQ(image.label, 9 - (image.filename[0] - '0'));
-  write_file(root / "bin/data_batch_3.bin", batch.substr(1));
+  place_file(root / "bin/data_batch_3.bin", batch.substr(1));
   expect("cifar10 --input bin --output out", 2, "data_batch_3.bin: 9218 bytes");
 
   const std::vector<std::string> classes = {"airplane", "automobile", "bird",  "cat",  "deer",
                                             "dog",      "frog",       "horse", "ship", "truck"};
   for (const std::string& name : classes)
     for (const char* split : {"train", "test"})
-      write_file(root / "tree" / split / name / "0001.jpg", small_jpeg(static_cast<int>(name.size() % 10)));
+      place_file(root / "tree" / split / name / "0001.jpg", small_jpeg(static_cast<int>(name.size() % 10)));
   expect("cifar10 --input tree --output folders --shards 2 --first_label 1", 0, "train: 10 images in 2 shards");
   for (const Labelled& image : read_split(root / "folders", "validation")) {
     EXPECT_EQ(image.synset, classes.at(static_cast<size_t>(image.label - 1)));
@@ -238,7 +238,7 @@ TEST_F(DatasetMaking, Cifar10ComesFromBatchesOrFolders) {
 
 TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   const std::string flags = "synthesize --train 4000 --image_size 16 --shards 2 --threads 2 --output ";
-  write_file(root / "file", "x");
+  place_file(root / "file", "x");
   expect(flags + "file", 6, "file: is not a directory");
   expect(flags + "/proc/none", 6, "/proc/none");
   // A limit on the size of files stands in for a full disk.
@@ -252,7 +252,7 @@ TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   }
   ASSERT_EQ(run("synthesize --train 10 --image_size 16 --shards 2 --output set").code, 0);
   expect("synthesize --train 10 --image_size 16 --shards 3 --output set", 1, "-of-00002 of another data set");
-  write_file(root / "set/train-00001-of-00002.tmp-0123456789abcdef", "left by a killed run");
+  place_file(root / "set/train-00001-of-00002.tmp-0123456789abcdef", "left by a killed run");
   ASSERT_EQ(run("synthesize --train 10 --image_size 16 --shards 2 --output set").code, 0);
   EXPECT_EQ(listing(root / "set").size(), 3u);
 }

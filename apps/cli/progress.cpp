@@ -26,6 +26,10 @@ Progress::Progress(std::string what, uint64_t total)
       start_(std::chrono::steady_clock::now()),
       next_print_(terminal_ ? kTerminalInterval : kPlainInterval) {}
 
+Progress::~Progress() {
+  if (line_open_) std::fputc('\n', stderr);
+}
+
 double Progress::elapsed() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
@@ -43,6 +47,7 @@ void Progress::update(uint64_t done) {
   if (seconds < next_print_) return;
   next_print_ = seconds + (terminal_ ? kTerminalInterval : kPlainInterval);
   const std::string text = line(done, seconds);
+  line_open_ = terminal_;
   if (terminal_)
     fmt::print(stderr, "\r\033[K{}", text);
   else
@@ -52,6 +57,7 @@ void Progress::update(uint64_t done) {
 
 double Progress::finish() {
   const double seconds = elapsed();
+  line_open_ = false;
   fmt::print(stderr, "{}{} in {}\n", terminal_ ? "\r\033[K" : "", line(done_, seconds), clock_text(seconds));
   return seconds;
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/simd.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
@@ -154,75 +156,98 @@ Scratch<float> scales(Context& context, const Tensor& gamma, const Tensor& inv_s
   return scale;
 }
 
-// The gradient behind the activation, row by row.
-struct Gate {
-  const float *dy, *x, *y;  // y null: its sign follows from x
-  const float *mean, *scale, *beta;
-  float* dz;  // where the result is kept, or null
-  bool relu;
+// What decides whether relu let an element through: nothing (no relu), the sign of y, or that of y made again from x.
+enum class Mask { none, y, x };
 
-  // The row at offset `at`: of dy, of dz, or in `buffer`.
-  const float* row(int64_t at, int64_t c, float* buffer) const {
-    float* to = dz ? dz + at : buffer;
-    const float* from = dy + at;
-    if (!relu) {
-      if (dz && to != from) std::copy_n(from, c, to);
-      return from;
-    }
-    if (y) {
-#pragma omp simd
-      for (int64_t i = 0; i < c; ++i) to[i] = y[at + i] > 0 ? from[i] : 0;
-    } else {
-#pragma omp simd
-      for (int64_t i = 0; i < c; ++i) to[i] = normalize(x[at + i], mean[i], scale[i], beta[i]) > 0 ? from[i] : 0;
-    }
-    return to;
+// The operands of the gradient, [rows, c], and the constants of the channels.
+struct GradOperands {
+  const float *dy, *x, *y;
+  const float *mean, *scale, *beta;
+
+  // The gradient behind the activation of the elements at `at`, in the channels at i.
+  template <Mask kMask, class V>
+  V gated(int64_t at, int64_t i) const {
+    const V all = load<V>(dy + at);
+    if constexpr (kMask == Mask::y) return load<V>(y + at) > 0 ? all : V{};
+    if constexpr (kMask == Mask::x)
+      return normalize(load<V>(x + at), load<V>(mean + i), load<V>(scale + i), load<V>(beta + i)) > 0 ? all : V{};
+    return all;
   }
 };
 
-// sum(dz) into sums[0, c) and sum(dz * (x - mean)) into sums[c, 2 c), over rows [begin, end); `buffer` holds 3 c
-// floats.
-void grad_sums(const Gate& gate, int64_t begin, int64_t end, int64_t c, double* sums, float* buffer) {
-  float *sum = buffer, *product = buffer + c, *row_buffer = buffer + 2 * c;
+// Calls body with the mask as a constant.
+template <class Body>
+void with_mask(Mask mask, Body&& body) {
+  switch (mask) {
+    case Mask::none:
+      return body(std::integral_constant<Mask, Mask::none>());
+    case Mask::y:
+      return body(std::integral_constant<Mask, Mask::y>());
+    case Mask::x:
+      return body(std::integral_constant<Mask, Mask::x>());
+  }
+}
+
+// Calls body(V(), rows, row, i) until rows [begin, end) by c channels are done: V is eight channels or one, `rows` the
+// constant four or one. Short rows go four at a time, so that the constants of a channel are loaded once for four; long
+// ones, a multiple of 4 KiB apart, would push each other out of the cache.
+template <class Body>
+void in_tiles(int64_t begin, int64_t end, int64_t c, Body&& body) {
+  constexpr int64_t kShortRow = 64;
+  auto across = [&](auto rows, int64_t row) {
+    int64_t i = 0;
+    for (; i + 8 <= c; i += 8) body(Float8(), rows, row, i);
+    for (; i < c; ++i) body(float(), rows, row, i);
+  };
+  for (; c <= kShortRow && begin + 4 <= end; begin += 4) across(std::integral_constant<int, 4>(), begin);
+  for (; begin < end; ++begin) across(std::integral_constant<int, 1>(), begin);
+}
+
+// sum(dz) into sums[0, c) and sum(dz * (x - mean)) into sums[c, 2 c), over rows [begin, end), and dz into `kept` where
+// that is wanted; `buffer` holds 2 c floats.
+template <Mask kMask, bool kKeep>
+void grad_sums(const GradOperands& o, int64_t begin, int64_t end, int64_t c, double* sums, float* buffer, float* kept) {
+  float *sum = buffer, *product = buffer + c;
   std::fill_n(sums, 2 * c, 0.0);
   for (int64_t block = begin; block < end; block += kBlockRows) {
     std::fill_n(buffer, 2 * c, 0.0f);
-    for (int64_t row = block; row < std::min(block + kBlockRows, end); ++row) {
-      const float *dz = gate.row(row * c, c, row_buffer), *x = gate.x + row * c;
-#pragma omp simd
-      for (int64_t i = 0; i < c; ++i) {
-        sum[i] += dz[i];
-        product[i] += dz[i] * (x[i] - gate.mean[i]);
+    in_tiles(block, std::min(block + kBlockRows, end), c, [&]<class V>(V, auto rows, int64_t row, int64_t i) {
+      const V mean = load<V>(o.mean + i);
+      V s = load<V>(sum + i), p = load<V>(product + i);
+      for (int r = 0; r < rows; ++r) {
+        const int64_t at = (row + r) * c + i;
+        const V dz = o.gated<kMask, V>(at, i);
+        s += dz;
+        p += dz * (load<V>(o.x + at) - mean);
+        if constexpr (kKeep) store(kept + at, dz);
       }
-    }
+      store(sum + i, s);
+      store(product + i, p);
+    });
     for (int64_t i = 0; i < 2 * c; ++i) sums[i] += buffer[i];
   }
 }
 
-struct DxTerms {
-  const float *mean_dz, *slope;  // slope null where the statistics are constant
-  float* dx;                     // null where only the gate's result is wanted
-  bool add;
-};
-
-void dx_rows(const Gate& gate, const DxTerms& terms, int64_t begin, int64_t end, int64_t c, float* buffer) {
-  for (int64_t at = begin * c; at < end * c; at += c) {
-    const float* dz = gate.row(at, c, buffer);
-    if (!terms.dx) continue;
-    float* dx = terms.dx + at;
-    float* fresh = terms.add ? buffer : dx;
-    if (terms.slope) {
-      const float* x = gate.x + at;
-#pragma omp simd
-      for (int64_t i = 0; i < c; ++i)
-        fresh[i] = normalize_grad(dz[i], x[i], gate.mean[i], gate.scale[i], terms.mean_dz[i], terms.slope[i]);
-    } else {
-#pragma omp simd
-      for (int64_t i = 0; i < c; ++i) fresh[i] = dz[i] * gate.scale[i];
-    }
-    if (terms.add)
-      for (int64_t i = 0; i < c; ++i) dx[i] += fresh[i];
-  }
+// dx of rows [begin, end), stored or added. `slope` is null where the statistics are constant.
+template <Mask kMask, bool kAdd>
+void dx_rows(const GradOperands& o, const float* mean_dz, const float* slope, int64_t begin, int64_t end, int64_t c,
+             float* dx) {
+  auto write = [&](auto&& gradient) {
+    in_tiles(begin, end, c, [&]<class V>(V, auto rows, int64_t row, int64_t i) {
+      for (int r = 0; r < rows; ++r) {
+        const int64_t at = (row + r) * c + i;
+        const V fresh = gradient(o.gated<kMask, V>(at, i), at, i);
+        store(dx + at, kAdd ? load<V>(dx + at) + fresh : fresh);
+      }
+    });
+  };
+  if (slope)
+    write([&]<class V>(V dz, int64_t at, int64_t i) {
+      return normalize_grad(dz, load<V>(o.x + at), load<V>(o.mean + i), load<V>(o.scale + i), load<V>(mean_dz + i),
+                            load<V>(slope + i));
+    });
+  else
+    write([&]<class V>(V dz, int64_t, int64_t i) { return dz * load<V>(o.scale + i); });
 }
 
 // The sums of all parts, in their order, into the first.
@@ -289,16 +314,21 @@ void batch_norm_apply(Context& context, const Tensor& x, const Tensor& mean, con
 
 void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
   const int64_t c = saved.mean.count(), rows = dy.count() / c;
-  const Scratch<float> scale = scales(context, saved.gamma, saved.inv_std);
-  const Scratch<float> buffers(context, context.threads() * 3 * c), terms(context, 2 * c);
+  const Scratch<float> scale = scales(context, saved.gamma, saved.inv_std), terms(context, 2 * c);
   auto pointer = [](const Tensor& tensor) { return tensor ? tensor.data<float>() : nullptr; };
-  Gate gate{dy.data<float>(), pointer(saved.x),         pointer(saved.y),         saved.mean.data<float>(),
-            scale.data(),     saved.beta.data<float>(), pointer(grads.dresidual), saved.activation == Activation::relu};
+  GradOperands operands{dy.data<float>(),         pointer(saved.x), pointer(saved.y),
+                        saved.mean.data<float>(), scale.data(),     saved.beta.data<float>()};
+  Mask mask = saved.activation == Activation::none ? Mask::none : saved.y ? Mask::y : Mask::x;
+  float* const kept = pointer(grads.dresidual);
 
   if (!saved.constant_statistics || grads.dgamma || grads.dbeta) {
     const Scratch<double> sums(context, context.threads() * 2 * c);
-    parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
-      grad_sums(gate, begin, end, c, sums.data() + part * 2 * c, buffers.data() + part * 3 * c);
+    const Scratch<float> buffers(context, context.threads() * 2 * c);
+    with_mask(mask, [&](auto m) {
+      const auto add_up = kept ? grad_sums<m, true> : grad_sums<m, false>;
+      parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
+        add_up(operands, begin, end, c, sums.data() + part * 2 * c, buffers.data() + part * 2 * c, kept);
+      });
     });
     merge_sums(sums.data(), 2 * c, context.threads());
     const double count = static_cast<double>(rows);
@@ -309,14 +339,24 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
       terms.data()[i] = static_cast<float>(sum / count);
       terms.data()[c + i] = static_cast<float>(product * inv_std * inv_std / count);
     }
-    // What the first pass has kept, the second need not work out again.
-    if (gate.dz) gate = {gate.dz, gate.x, nullptr, gate.mean, gate.scale, gate.beta, nullptr, false};
+  } else if (kept) {
+    with_mask(mask, [&](auto m) {
+      parallel_ranges(rows * c, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) kept[i] = operands.template gated<m, float>(i, i % c);
+      });
+    });
   }
-  if (!grads.dx && !gate.dz) return;
-  const DxTerms dx{terms.data(), saved.constant_statistics ? nullptr : terms.data() + c, pointer(grads.dx),
-                   grads.add_dx};
-  parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
-    dx_rows(gate, dx, begin, end, c, buffers.data() + part * 3 * c);
+  if (!grads.dx) return;
+  if (kept) {  // what the first pass has kept, the second need not work out again
+    operands.dy = kept;
+    mask = Mask::none;
+  }
+  float* const dx = grads.dx.data<float>();
+  with_mask(mask, [&](auto m) {
+    const auto write = grads.add_dx ? dx_rows<m, true> : dx_rows<m, false>;
+    const float* const slope = saved.constant_statistics ? nullptr : terms.data() + c;
+    parallel_parts(context, rows,
+                   [&](int, int64_t begin, int64_t end) { write(operands, terms.data(), slope, begin, end, c, dx); });
   });
 }
 

@@ -19,12 +19,17 @@ DT_HD inline Moments merge(const Moments& a, const Moments& b) {
 }
 
 // One element; scale = gamma * inv_std. Subtracting the mean first keeps the digits of x where the mean is large.
-DT_HD inline float normalize(float x, float mean, float scale, float beta) { return (x - mean) * scale + beta; }
+// T is float, or a vector of them.
+template <class T>
+DT_HD inline T normalize(T x, T mean, T scale, T beta) {
+  return (x - mean) * scale + beta;
+}
 
 // dx of one element from dz, the gradient behind the activation. With batch statistics
 //   mean_dz = mean(dz),  slope = inv_std^2 * mean(dz * (x - mean));
 // with constant ones both are 0, and x does not matter.
-DT_HD inline float normalize_grad(float dz, float x, float mean, float scale, float mean_dz, float slope) {
+template <class T>
+DT_HD inline T normalize_grad(T dz, T x, T mean, T scale, T mean_dz, T slope) {
   return scale * (dz - mean_dz - (x - mean) * slope);
 }
 

@@ -18,8 +18,8 @@ struct WinogradShape {
 
 // Whether the kernels take the shape: channels in whole vectors.
 bool winograd_supports(const WinogradShape& shape);
-// Whether they take it and are faster there than the direct sum: enough channels to pay for the transforms, and tiles
-// that do not mostly hang over the edge of the image.
+// Whether they take it and are faster there than the direct sum: enough channels to pay for the transforms of images,
+// enough tiles to pay for that of the filters, and tiles that do not mostly hang over the edge of the image.
 bool winograd_pays(const WinogradShape& shape);
 
 // y = x * w + bias; `bias` [k] may be null.

@@ -146,7 +146,7 @@ def optimizers():
 
 
 conv("conv2d 3x3", 2, 16, 12, 13, 24, (3, 3), padding=(1, 1, 1, 1))
-conv("conv2d 3x3 many channels", 2, 128, 9, 9, 64, (3, 3), padding=(1, 1, 1, 1))
+conv("conv2d 3x3 many channels", 4, 128, 9, 9, 64, (3, 3), padding=(1, 1, 1, 1))
 conv("conv2d 1x1", 2, 64, 7, 7, 32, (1, 1))
 conv("conv2d 1x1/2", 2, 16, 9, 8, 32, (1, 1), stride=(2, 2))
 conv("conv2d 7x7/2 stem", 2, 3, 33, 32, 16, (7, 7), stride=(2, 2), padding=(3, 3, 3, 3))

@@ -20,8 +20,8 @@ std::optional<Arguments> parse(cli::FlagSet& flags, const Arguments& argv);
 // with .gz. Throws Error where there is none.
 std::vector<std::string> record_files(const std::vector<std::string>& places);
 
-// Calls work(i) for every file, on `threads` threads (0: one per core), with progress where there are several. Returns the Error of each file
-// that had one.
+// Calls work(i) for every file, on `threads` threads (0: one per core), with progress where there are several. Returns
+// the Error of each file that had one.
 std::vector<std::optional<Error>> for_each_file(const std::vector<std::string>& files, int64_t threads,
                                                 const std::function<void(size_t)>& work);
 

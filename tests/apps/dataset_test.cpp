@@ -236,6 +236,16 @@ TEST_F(DatasetMaking, Cifar10ComesFromBatchesOrFolders) {
   expect("cifar10 --input tree --output out", 2, "holds 9 of the 10 classes");
 }
 
+TEST_F(DatasetMaking, RealCifar10FilesKeepTheirBytes) {
+  const auto archive = test_data("cifar10_jpg.tar.gz");
+  if (!std::filesystem::exists(archive)) GTEST_SKIP() << "SKIPPED: " << archive;
+  ASSERT_EQ(run("--version", concat("tar xzf '", archive.string(), "' --wildcards '*/000[0-2].jpg';")).code, 0);
+  expect("cifar10 --input . --output out --shards 2", 0, "train: 30 images in 2 shards");
+  for (const Labelled& image : read_split(root / "out", "train"))
+    EXPECT_EQ(image.encoded, contents(root / "train" / image.synset / image.filename));
+  expect("verify out", 0, "3 files, 60 records, 0 faults, 0 damaged images");
+}
+
 TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   const std::string flags = "synthesize --train 4000 --image_size 16 --shards 2 --threads 2 --output ";
   place_file(root / "file", "x");

@@ -56,4 +56,11 @@ inline void gemm_rows(int64_t rows, int64_t k, const float* a, int64_t a_stride,
   }
 }
 
+// c[0..16, 0..16] = or += a^T b for panels a and b, [k][16].
+inline void gemm_panels(int64_t k, const float* a, const float* b, float* c, int64_t c_stride, bool add) {
+  gemm_tile<6>(k, a, 1, kTileColumns, b, c, c_stride, add);
+  gemm_tile<6>(k, a + 6, 1, kTileColumns, b, c + 6 * c_stride, c_stride, add);
+  gemm_tile<4>(k, a + 12, 1, kTileColumns, b, c + 12 * c_stride, c_stride, add);
+}
+
 }  // namespace dtrain::cpu

@@ -242,9 +242,6 @@ void transform_filter_gradient(const WinogradShape& s, const float* u, float* dw
 }  // namespace
 
 void winograd_wgrad(Context& context, const WinogradShape& s, const float* x, const float* dy, float* dw, bool add) {
-  // Rows of the product per kernel call: dy's tiles lie as [k / 8][tile][8], so that four rows of a tile are
-  // neighbours.
-  constexpr int kRows = 4;
   const Tiles tiles(s.n, s.p, s.q, s.c, s.k);
   const int64_t x_stride = tiles.stride(s.c), dy_stride = tiles.stride(s.k), panels = s.c / kTileColumns;
   const Tensor scratch = context.empty({kPoints * (x_stride + dy_stride)});
@@ -265,7 +262,7 @@ void winograd_wgrad(Context& context, const WinogradShape& s, const float* x, co
         for (int point = 0; point < kPoints; ++point) store8(to + point * x_stride, block[point / 6][point % 6]);
       });
       transform_gradient(s, dy, tiles, first + t, zeros, [&](int64_t k, const Block6& block) {
-        float* const to = gradients + (k / 8 * group + t) * 8;
+        float* const to = gradients + (k / kTileColumns * group + t) * kTileColumns + k % kTileColumns;
         for (int point = 0; point < kPoints; ++point) store8(to + point * dy_stride, block[point / 6][point % 6]);
       });
     }
@@ -273,11 +270,11 @@ void winograd_wgrad(Context& context, const WinogradShape& s, const float* x, co
     for (int64_t item = 0; item < kPoints * panels; ++item) {
       const int64_t point = item / panels, panel = item % panels;
       for (int64_t depth = 0; depth < group; depth += kDepth)
-        for (int64_t k = 0; k < s.k; k += kRows)
-          gemm_tile<kRows>(std::min(kDepth, group - depth),
-                           gradients + point * dy_stride + (k / 8 * group + depth) * 8 + k % 8, 1, 8,
-                           inputs + point * x_stride + (panel * group + depth) * kTileColumns,
-                           u + (point * s.k + k) * s.c + panel * kTileColumns, s.c, first > 0 || depth > 0);
+        for (int64_t k = 0; k < s.k; k += kTileColumns)
+          gemm_panels(std::min(kDepth, group - depth),
+                      gradients + point * dy_stride + (k * group) + depth * kTileColumns,
+                      inputs + point * x_stride + (panel * group + depth) * kTileColumns,
+                      u + (point * s.k + k) * s.c + panel * kTileColumns, s.c, first > 0 || depth > 0);
     }
   }
   transform_filter_gradient(s, u, dw, add, context.threads());

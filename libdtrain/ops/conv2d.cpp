@@ -5,6 +5,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/gemm_wgrad.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/winograd.h"
 
@@ -118,6 +119,8 @@ void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Con
   const ConvShape shape = shape_of(x, dw, dy, options);
   if (const auto winograd = winograd_of(shape))
     winograd_wgrad(context, *winograd, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
+  else if (gemm_wgrad_pays(shape))
+    gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
   else
     direct_conv_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
 }

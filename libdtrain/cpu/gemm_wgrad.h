@@ -1,0 +1,16 @@
+// The gradient of a convolution's filters as one matrix product over the pixels of the output, for any stride.
+#pragma once
+
+#include "libdtrain/cpu/direct_conv.h"
+
+namespace dtrain::cpu {
+
+// Whether the kernel takes the shape: channels and filters in whole vectors, one group.
+bool gemm_wgrad_supports(const ConvShape& shape);
+// Whether it takes the shape and is faster there than oneDNN: enough products per pixel to pay for the packing. With
+// AVX-512 oneDNN is the faster one for 1x1 kernels.
+bool gemm_wgrad_pays(const ConvShape& shape);
+// dw from x and dy, stored or added.
+void gemm_wgrad(Context&, const ConvShape&, const float* x, const float* dy, float* dw, bool add);
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,65 @@
+// The filters' gradient as a matrix product against the direct sum in double precision.
+#include "libdtrain/cpu/gemm_wgrad.h"
+
+#include <vector>
+
+#include "libdtrain/core/context.h"
+#include "libdtrain/core/rng.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+std::vector<float> random(int64_t count, uint64_t stream) {
+  RandomStream draws(7, stream);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = draws.uniform(-1, 1);
+  return values;
+}
+
+std::vector<double> direct_sum(const cpu::ConvShape& o, const std::vector<float>& x, const std::vector<float>& dy) {
+  std::vector<double> dw(static_cast<size_t>(o.k * o.r * o.s * o.c));
+  for (int64_t out = 0; out < o.n * o.p * o.q; ++out)
+    for (int64_t tap = 0; tap < o.r * o.s; ++tap) {
+      const int64_t h = out / o.q % o.p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
+      const int64_t w = out % o.q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
+      if (h < 0 || h >= o.h || w < 0 || w >= o.w) continue;
+      const int64_t in = (out / (o.p * o.q) * o.h + h) * o.w + w;
+      for (int64_t k = 0; k < o.k; ++k)
+        for (int64_t c = 0; c < o.c; ++c)
+          dw[static_cast<size_t>((k * o.r * o.s + tap) * o.c + c)] +=
+              static_cast<double>(dy[static_cast<size_t>(out * o.k + k)]) * x[static_cast<size_t>(in * o.c + c)];
+    }
+  return dw;
+}
+
+class GemmWgrad : public testing::TestWithParam<cpu::ConvShape> {};
+
+TEST_P(GemmWgrad, AgreesWithTheDirectSum) {
+  const cpu::ConvShape& o = GetParam();
+  ASSERT_TRUE(cpu::gemm_wgrad_supports(o));
+  const std::vector<float> x = random(o.n * o.h * o.w * o.c, 1), dy = random(o.n * o.p * o.q * o.k, 2);
+  const std::vector<double> expected = direct_sum(o, x, dy);
+  auto context = make_cpu_context({.threads = 2});
+  for (const bool add : {false, true}) {
+    // NAN shows what was not written.
+    std::vector<float> dw(expected.size(), add ? 0.5f : NAN), again = dw;
+    cpu::gemm_wgrad(*context, o, x.data(), dy.data(), dw.data(), add);
+    for (size_t i = 0; i < dw.size(); ++i) ASSERT_NEAR(dw[i], expected[i] + (add ? 0.5 : 0), 5e-5) << i;
+    cpu::gemm_wgrad(*context, o, x.data(), dy.data(), again.data(), add);
+    EXPECT_EQ(dw, again);
+  }
+}
+
+// n, h, w, c, k, r, s, p, q, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_bottom, pad_left, pad_right,
+// groups
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, GemmWgrad,
+    testing::Values(cpu::ConvShape{1, 4, 4, 16, 16, 1, 1, 4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 1},
+                    cpu::ConvShape{3, 13, 11, 48, 80, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // several passes
+                    cpu::ConvShape{2, 9, 8, 32, 64, 1, 1, 5, 4, 2, 2, 1, 1, 0, 0, 0, 0, 1},
+                    cpu::ConvShape{2, 28, 27, 16, 96, 3, 3, 14, 14, 2, 2, 1, 1, 1, 0, 1, 1, 1},
+                    cpu::ConvShape{1, 9, 12, 16, 16, 3, 2, 3, 9, 2, 1, 2, 3, 0, 0, 0, 0, 1}));  // dilated, not square
+
+}  // namespace
+}  // namespace dtrain

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/classify/classify.h"
+#include "apps/cli/environment.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/vision.h"
@@ -53,5 +54,6 @@ int run(const std::vector<std::string>& argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cli::let_waiting_threads_sleep(argv);
   return cli::run_main([&] { return run({argv, argv + argc}); });
 }

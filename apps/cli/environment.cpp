@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include <unistd.h>
+
 namespace dtrain::cli {
 
 std::string cache_directory() {
@@ -10,6 +12,13 @@ std::string cache_directory() {
   if (cache != nullptr && *cache != '\0') return std::string(cache) + "/dtrain";
   const char* home = std::getenv("HOME");
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/dtrain" : "";
+}
+
+void let_waiting_threads_sleep(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  if (setenv("OMP_WAIT_POLICY", "passive", 0) != 0) return;
+  execv("/proc/self/exe", argv);
+  // Where that fails, the program runs on as it is: slower perhaps, not wrong.
 }
 
 }  // namespace dtrain::cli

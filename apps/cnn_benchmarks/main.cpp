@@ -1,6 +1,7 @@
 // dtrain-cnn-benchmarks: trains, evaluates and times image classifiers, in the manner of tf_cnn_benchmarks.
 #include <iostream>
 
+#include "apps/cli/environment.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/evaluate.h"
 #include "apps/cnn_benchmarks/train_loop.h"
@@ -48,5 +49,6 @@ int run(const std::vector<std::string>& argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cli::let_waiting_threads_sleep(argv);
   return cli::run_main([&] { return run({argv, argv + argc}); });
 }

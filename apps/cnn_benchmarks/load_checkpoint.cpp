@@ -2,6 +2,7 @@
 #include "apps/cnn_benchmarks/load_checkpoint.h"
 
 #include <filesystem>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -31,7 +32,10 @@ std::optional<std::string> newest_checkpoint(const std::string& train_dir, Log& 
 void load(Session& session, const std::string& path) {
   const TrainState state = read_train_state(path);
   const TrainState expected = session.description();
-  for (const char* key : {"model", "classes"}) {
+  std::vector<const char*> keys{"model", "classes"};
+  // Pixels on another scale than in training cost accuracy without a word.
+  if (!session.config.flags.data_dir.empty()) keys.push_back("preprocessing");
+  for (const char* key : keys) {
     const auto found = state.identity.find(key);
     if (found != state.identity.end() && found->second != expected.identity.at(key))
       throw Error(Fault::checkpoint,

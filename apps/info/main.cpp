@@ -42,7 +42,8 @@ void print_libraries() {
   row("libjpeg", fmt::format("libjpeg-turbo {}, interface {}  {}", LIBJPEG_TURBO_VERSION_NUMBER, JPEG_LIB_VERSION,
                              origin(jpeg_std_error)));
   const png_uint_32 png = png_access_version_number();
-  row("libpng", fmt::format("{}.{}.{}  {}", png / 10000, png / 100 % 100, png % 100, origin(png_access_version_number)));
+  row("libpng",
+      fmt::format("{}.{}.{}  {}", png / 10000, png / 100 % 100, png % 100, origin(png_access_version_number)));
   row("zlib", fmt::format("{}  {}", zlibVersion(), origin(zlibVersion)));
 }
 

@@ -10,9 +10,9 @@
 namespace dtrain::data {
 
 struct TreeImage {
-  std::string path, filename;
+  std::string path{}, filename{};
   int64_t label = 0;
-  std::string synset;  // the class folder's name
+  std::string synset{};  // the class folder's name
 };
 
 // The images of <root>/<class>/*, ordered by class and name. `classes[i]` has the label first_label + i. Throws

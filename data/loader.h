@@ -62,11 +62,11 @@ struct LoaderOptions {
   uint64_t seed = 0;
   uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
   int rank = 0, ranks = 1;
-  int workers = 0;                       // 0: one per available core
-  int slots = 3;                         // batches in memory, the one in the consumer's hands included
-  bool skip_bad_records = false;         // else the first bad record throws from next()
-  uint64_t bad_record_budget = 1000;     // different records skipped before next() throws after all
-  std::shared_ptr<Allocator> allocator;  // of the slots: host memory, pinned for a GPU; null: plain pages
+  int workers = 0;                         // 0: one per available core
+  int slots = 3;                           // batches in memory, the one in the consumer's hands included
+  bool skip_bad_records = false;           // else the first bad record throws from next()
+  uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all
+  std::shared_ptr<Allocator> allocator{};  // of the slots: host memory, pinned for a GPU; null: plain pages
 };
 
 // Valid until the next call of next(): its tensors are a slot of the loader.

@@ -11,11 +11,11 @@ namespace dtrain::data {
 
 // One labelled image, as a record of the ImageNet schema describes it.
 struct ImageRecord {
-  std::span<const std::byte> encoded;  // JPEG or PNG
-  std::string format;                  // "JPEG" or "PNG"
+  std::span<const std::byte> encoded{};  // JPEG or PNG
+  std::string format{};                  // "JPEG" or "PNG"
   int width = 0, height = 0;
   int64_t label = 0;
-  std::string synset, text, filename;
+  std::string synset{}, text{}, filename{};
 };
 
 // The bytes of its tf.Example.
@@ -24,8 +24,8 @@ std::string image_example(const ImageRecord& image);
 inline constexpr int64_t kMaxShards = 99999;  // their numbers have five digits
 
 struct ShardOptions {
-  std::string directory;  // made if absent
-  std::string split;      // "train" or "validation": files are <split>-00000-of-00008
+  std::string directory{};  // made if absent
+  std::string split{};      // "train" or "validation": files are <split>-00000-of-00008
   int64_t shards = 1;
   int64_t threads = 0;  // 0: one per available core
 };

@@ -12,7 +12,7 @@ namespace dtrain {
 // `<path>.weight` [k, r, s, c / groups] and, if asked for, `<path>.bias` [k].
 struct Conv2d {
   struct Options {
-    Conv2dOptions conv;
+    Conv2dOptions conv{};
     bool bias = false;
     Init init{};  // the default, a zero constant, stands for He's normal with fan-out
   };

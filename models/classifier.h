@@ -19,8 +19,8 @@ struct ClassifierOptions {
 // A model with its registered parameters; `forward` maps [n, h, w, 3] normalised pixels to [n, classes] logits.
 struct Classifier {
   std::string name;
-  int64_t classes, image_size;
-  int64_t multiply_adds;  // of one forward pass of one image: convolutions and linear layers
+  int64_t classes = 0, image_size = 0;
+  int64_t multiply_adds = 0;  // of one forward pass of one image: convolutions and linear layers
   std::function<Var(Tape&, const Var&)> forward;
 };
 

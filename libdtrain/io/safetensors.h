@@ -51,9 +51,9 @@ class SafetensorsFile {
 std::string safetensors_dtype(DType dtype);
 
 struct TensorSpec {
-  std::string name;
+  std::string name{};
   DType dtype = DType::f32;
-  Shape shape;
+  Shape shape{};
 };
 
 // What a file of `tensors` begins with; their data follows in the same order, without gaps. Names must differ and be

@@ -18,7 +18,7 @@ struct BatchNormOptions {
 };
 
 struct BatchNormState {
-  Tensor running_mean, running_var;  // [c], updated in place by training
+  Tensor running_mean{}, running_var{};  // [c], updated in place by training
 };
 
 // What follows the normalisation.

@@ -56,7 +56,7 @@ std::string join(const std::vector<std::string>& parts) {
 }
 
 std::string prepare_directory(FileSystem& files, const std::string& train_dir) {
-  const std::string directory = train_dir + "/checkpoints";
+  std::string directory = train_dir + "/checkpoints";
   make_directories(files, directory);
   require_success(::access(directory.c_str(), R_OK | W_OK | X_OK), "write to", directory);
   return directory;

@@ -21,12 +21,12 @@ namespace dtrain {
 struct TrainState {
   uint64_t step = 0;
   uint64_t cursor = 0;  // samples consumed
-  std::map<std::string, std::string> identity;
-  std::map<std::string, std::string> settings;
+  std::map<std::string, std::string> identity{};
+  std::map<std::string, std::string> settings{};
 };
 
 struct CheckpointOptions {
-  std::string train_dir;
+  std::string train_dir{};
   int keep = 5;  // at least 2 are kept
   bool asynchronous = true;
   int max_failures = 3;  // consecutive saves that may fail (a full disk) before save() throws Error(Fault::checkpoint)

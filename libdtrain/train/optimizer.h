@@ -10,7 +10,7 @@
 namespace dtrain {
 
 struct OptimizerOptions {
-  UpdateOptions update;
+  UpdateOptions update{};
   float weight_decay = 0;  // on parameters whose options say `decay`: not on biases, not on batch norm
 };
 

@@ -23,7 +23,7 @@ echo "By pkg-config:"
 PKG_CONFIG_PATH=$(dirname "$(find "$place/prefix" -name dtrain.pc)")
 export PKG_CONFIG_PATH
 for linking in "" --static; do
-  "$CXX" -O2 -Wall -Werror main.cpp $(pkg-config $linking --cflags --libs dtrain) -o "with$linking"
+  "$CXX" -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror main.cpp $(pkg-config $linking --cflags --libs dtrain) -o "with$linking"
   "./with$linking"
 done
 

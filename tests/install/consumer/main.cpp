@@ -36,7 +36,7 @@ int main() {
   dtrain::ParameterStore store(*context);
   const SmallNet model(store);
   store.allocate(/*seed=*/1);
-  dtrain::Optimizer optimizer(store, {.update = {.rule = dtrain::UpdateRule::momentum}, .weight_decay = 1e-4f});
+  dtrain::Optimizer optimizer(store, {.weight_decay = 1e-4f});
   dtrain::Trainer trainer(store, optimizer, {.base = 0.1});
   const dtrain::Tensor images = context->empty({32, 16, 16, 3}), labels = context->empty({32}, dtrain::DType::i32);
   float first = 0, last = 0;

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-// x [n, in], w [out, in], bias null or [out] -> [n, out].
+// x [n, in], w [out, in], bias null or [out] -> [n, out]. Throws where shapes do not fit.
 Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias = nullptr);
 
 namespace cpu {

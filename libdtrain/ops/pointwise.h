@@ -5,12 +5,14 @@
 
 namespace dtrain {
 
+// max(x, 0), of any shape. NaN stays NaN.
 Var relu(Tape& tape, const Var& x);
+// a + b, of equal shapes; throws where they differ.
 Var add(Tape& tape, const Var& a, const Var& b);
-// relu(a + b) in one pass
+// relu(a + b) in one pass.
 Var add_relu(Tape& tape, const Var& a, const Var& b);
-// Zeroes each element with probability `rate` and scales the rest by 1 / (1 - rate) in training; the identity in eval.
-// The mask is a function of (StepScalars::seed, step, call within the step, element).
+// Zeroes each element with probability `rate`, 0 <= rate < 1, and scales the rest by 1 / (1 - rate) in training; the
+// identity in eval. The mask is a function of (StepScalars::seed, step, call within the step, element).
 Var dropout(Tape& tape, const Var& x, float rate);
 // [n, ...] -> [n, product of the rest]
 Var flatten(Tape& tape, const Var& x);

@@ -13,12 +13,15 @@ struct PoolOptions {
   bool count_padding = true;  // average pooling divides by kernel.h * kernel.w, as torch's; false: by the cells inside
 };
 
-// The largest of each window; padding never wins. Ties: the first in row order has the gradient.
+// [n, h, w, c] -> [n, p, q, c]. Throws where no window fits, and where a window could lie in the padding alone.
+// The largest of each window, of at most 255 cells; padding never wins. Ties: the first in row order has the gradient.
 Var max_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
+// [n, h, w, c] -> [n, p, q, c]: the mean of each window, see count_padding.
 Var average_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
 // Mean over h and w: [n, h, w, c] -> [n, c].
 Var global_average_pool(Tape& tape, const Var& x);
 
+// The output shape of a pooling; throws with the reason where there is none.
 Shape pool_shape(const Shape& x, const PoolOptions& options);
 
 namespace cpu {

@@ -31,9 +31,8 @@ struct UpdateOptions {
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   float rho = 0.9f;
   float trust = 0.001f;
-  float clip_value =
-      0;  // > 0: each gradient element is limited to +-clip_value, after scaling; excludes clip_norm, LARS
-  float clip_norm = 0;  // > 0: the whole gradient is scaled down to this norm
+  float clip_value = 0;  // > 0: limits each element of the scaled gradient to +-this; not with clip_norm, not in LARS
+  float clip_norm = 0;   // > 0: the whole gradient is scaled down to this norm
 };
 
 // Arenas of state that a rule needs: none, m, or m and s, in this order.

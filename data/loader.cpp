@@ -195,7 +195,7 @@ struct Loader::State {
                   concat("more bad records than the budget of ", options.bad_record_budget, ": ", message));
   }
 
-  void finish(Slot& slot, int64_t row, Sample sample, std::exception_ptr error) {
+  void finish(Slot& slot, int64_t row, Sample sample, const std::exception_ptr& error) {
     bool complete;
     {
       std::lock_guard lock(mutex);

@@ -22,7 +22,8 @@ inline constexpr Range kPositive{1};
 // last occurrence on the command line wins.
 class FlagSet {
  public:
-  // `usage` follows the program's name on the first line of the help; `about` is printed below it.
+  // `usage` follows the program's name on the first line of the help; `about`, a paragraph per line, is printed
+  // below it.
   FlagSet(std::string program, std::string usage, std::string about);
 
   // Flags declared from now on are listed under `title`.

@@ -1,5 +1,6 @@
 // The help text that is generated from the declarations of flags.
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -29,10 +30,18 @@ std::string wrap(const std::string& text, size_t indent, size_t width) {
   return out;
 }
 
+// The same for each line of `text`, a paragraph each.
+std::string wrap_paragraphs(const std::string& text, size_t width) {
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out += wrap(line, 0, width) + '\n';
+  return out;
+}
+
 }  // namespace
 
 std::string FlagSet::help() const {
-  std::string out = fmt::format("usage: {} {}\n\n{}\n", program_, usage_, about_);
+  std::string out = fmt::format("usage: {} {}\n\n{}", program_, usage_, wrap_paragraphs(about_, 112));
   std::vector<std::string> groups;
   for (const Flag& flag : flags_)
     if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);

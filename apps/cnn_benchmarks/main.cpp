@@ -14,11 +14,9 @@ using namespace dtrain::cnn_benchmarks;
 constexpr char kAbout[] =
     "Trains, evaluates and times image classifiers: tf_cnn_benchmarks' flags, data and log.\n"
     "The log differs from tf_cnn_benchmarks' in its first line, which names dtrain in place of TensorFlow, and in "
-    "lines\n"
-    "of our own between `Initializing graph` and `Running warm up` and after the footer; notices go to stderr.\n"
+    "lines of our own between `Initializing graph` and `Running warm up` and after the footer; notices go to stderr.\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 5 checkpoint, 6 memory or disk, 75 stopped on request "
-    "(SIGTERM\n"
-    "or SIGINT) after a checkpoint: the same command goes on.";
+    "(SIGTERM or SIGINT) after a checkpoint: the same command goes on.";
 
 int run(const std::vector<std::string>& argv) {
   Flags values;

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <new>
+#include <sstream>
 
 #include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
@@ -133,6 +134,16 @@ TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
   EXPECT_NE(help.find("\nOthers\n  --quick (bool, default false)\n"), std::string::npos) << help;
   EXPECT_NE(help.find("--mode (fast|slow, default fast)"), std::string::npos);
   EXPECT_NE(help.find("  --xla (bool, default false): not served yet: just-in-time compilation\n"), std::string::npos);
+}
+
+TEST_F(CliFlags, HelpHasNoLongLines) {
+  std::string about;
+  for (int i = 0; i < 100; ++i) about += "word" + std::to_string(i) + (i == 50 ? "\n" : " ");
+  std::istringstream help(FlagSet("program", "[flags]", about).help());
+  size_t lines = 0, longest = 0;
+  for (std::string line; std::getline(help, line); ++lines) longest = std::max(longest, line.size());
+  EXPECT_LE(longest, 112u);
+  EXPECT_EQ(lines, 2u + 4 + 4 + 3);  // usage, four lines for each paragraph, the end
 }
 
 TEST(RunMain, ReturnsTheCodeOfTheFault) {

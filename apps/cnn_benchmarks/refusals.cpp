@@ -77,6 +77,14 @@ void check_schedule(const Flags& f, const cli::FlagSet& set) {
   });
 }
 
+void check_optimizer(const Flags& f) {
+  const bool clips_values = f.gradient_clip.value_or(0) > 0;
+  check({
+      {clips_values && f.gradient_clip_norm > 0, "--gradient_clip and --gradient_clip_norm: at most one may be given"},
+      {clips_values && f.optimizer == "lars", "--gradient_clip and --optimizer=lars: at most one may be given"},
+  });
+}
+
 void check_distribution(const Flags& f, const cli::FlagSet& set) {
   const bool horovod = f.variable_update == "horovod";
   const bool nccl = set.text("all_reduce_spec").find("nccl") != std::string::npos;
@@ -115,6 +123,7 @@ void refuse_combinations(const Flags& flags, const cli::FlagSet& set) {
   check_modes(flags, set);
   check_data(flags);
   check_schedule(flags, set);
+  check_optimizer(flags);
   check_distribution(flags, set);
 }
 

@@ -97,6 +97,8 @@ TEST(Config, RefusedCombinations) {
       {{"--preprocessing=torchvision", "--distortions"}, "--preprocessing=tf_cnn"},
       {{"--num_classes=1"}, "two classes"},
       {{"--lr_schedule=cosine"}, "--lr_schedule needs"},
+      {{"--gradient_clip=1", "--gradient_clip_norm=1"}, "--gradient_clip and --gradient_clip_norm"},
+      {{"--gradient_clip=1", "--optimizer=lars"}, "--gradient_clip and --optimizer=lars"},
       {{"--use_fp16", "--precision=bf16"}, "different precisions"},
   };
   for (const auto& [arguments, part] : cases)

@@ -27,7 +27,7 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets)
       model(models::make_classifier(store, config.info, config.options)) {
   store.allocate(static_cast<uint64_t>(config.flags.tf_random_seed));
   if (config.flags.weights.empty()) return;
-  const WeightReport report = load_weights(store, config.flags.weights);
+  const WeightReport report = load_weights(store, config.flags.weights, Fault::checkpoint);
   weights_summary = report.summary();
   // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
   const bool fits = config.trains() ? !report.loaded.empty() : report.missing.empty() && report.mismatched.empty();

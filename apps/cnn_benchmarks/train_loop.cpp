@@ -79,6 +79,7 @@ void Training::open_train_dir() {
   if (!restored) return;
   for (const std::string& notice : restored->notices) log_.notice(notice);
   log_.line(fmt::format("Restored step {} from {}", restored->state.step, restored->path));
+  if (!flags_.weights.empty()) log_.notice("--weights has no effect: the run goes on from its checkpoint");
   state_.step = restored->state.step;
   state_.cursor = restored->state.cursor;
   trainer_.set_steps_done(state_.step);

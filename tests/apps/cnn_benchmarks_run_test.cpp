@@ -109,6 +109,7 @@ TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
     EXPECT_TRUE(contains(run.err, part)) << run.err;
   }
   EXPECT_EQ(train({"--modle=resnet50"}).code, 1);
+  EXPECT_EQ(train(synthetic() + Arguments{"--weights=/nonexistent"}).code, 5);
   const ProgramResult help = train({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_TRUE(contains(help.out, "--weight_decay (float, default 4e-05)"));
@@ -136,7 +137,10 @@ TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_TRUE(contains(again.err, "step 24 is the end of the run already"));
   EXPECT_FALSE(contains(again.out, "images/sec"));
+  EXPECT_FALSE(contains(again.err, "--weights"));
   expect_equal_checkpoints("unbroken", "killed");
+  const std::string weights = "--weights=" + checkpoint("unbroken", 24) + "/model.safetensors";
+  EXPECT_TRUE(contains(train(real("killed") + Arguments{weights}).err, "--weights has no effect"));
 }
 
 TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {

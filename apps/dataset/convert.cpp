@@ -26,7 +26,7 @@ void note_missing_classes(const std::string& folder, const std::vector<data::Tre
   std::set<int64_t> labels;
   for (const data::TreeImage& image : images) labels.insert(image.label);
   if (labels.size() < classes)
-    fmt::print(stderr, "notice: {}: images of {} of the {} classes\n", folder, labels.size(), classes);
+    fmt::print(stderr, "note: {}: images of {} of the {} classes\n", folder, labels.size(), classes);
 }
 
 // The folder of the first name that is there, or "".
@@ -43,7 +43,7 @@ int imagenet(const Arguments& argv) {
   CommonFlags common;
   std::string labels, validation_labels;
   int64_t shards = 1024, validation_shards = 0;
-  cli::FlagSet flags(argv.front(), "--input DIR --labels FILE --output DIR [flags]",
+  cli::FlagSet flags(argv.front(), "--input DIR --output DIR [--labels FILE] [flags]",
                      "Writes train-*-of-* from DIR/train/<class>/* and, if it is there, validation-*-of-* from "
                      "DIR/validation (or DIR/val), which has a folder per class too, or a labels file. Labels count "
                      "from 1 in the order of --labels. PNG and CMYK images are written as JPEG; all others keep their "
@@ -71,6 +71,10 @@ int imagenet(const Arguments& argv) {
   std::vector<data::TreeImage> validation_images;
   if (!validation_labels.empty())
     validation_images = data::list_labelled_images(validation, classes, 1, validation_labels);
+  else if (!validation.empty() && data::class_folders(validation).empty())
+    throw Error(Fault::data, validation +
+                                 ": no class folders in it; give the classes of its images by "
+                                 "--validation_labels, or move it away");
   else if (!validation.empty())
     validation_images = data::list_image_tree(validation, classes, 1, true);
 

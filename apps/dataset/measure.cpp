@@ -88,7 +88,8 @@ int throughput(const Arguments& argv) {
   flags.add("threads", threads, "worker threads", {1, 1024});
   flags.add("seconds", seconds, "how long to measure, after a run of a fifth of it", {0.1, 3600});
   flags.add("image_size", image_size, "width and height of a sample", {8, 4096});
-  flags.add("split", split, "train or validation: the files read; the augmentation is that of training");
+  flags.add_choice("split", split, {"train", "validation"},
+                   "the files read; the augmentation is that of training in both");
   flags.add_choice("preprocessing", preprocessing, {"tf_cnn", "torchvision"}, "how a sample is made");
   flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
   const auto places = parse(flags, argv);

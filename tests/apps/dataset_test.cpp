@@ -52,6 +52,7 @@ TEST_F(DatasetMaking, UsageErrorsNameTheWayOut) {
   expect("synthesize x --output y", 1, "argument x is not a flag");
   expect("synthesize --output x --shards 100000", 1, "at most 99999");
   expect("throughput", 1, "0 folders given");
+  expect("throughput x --split test", 1, "--split: expected one of train|validation, found 'test'");
   expect("--help", 0, "Exit codes");
   for (const char* command : {"imagenet", "synthesize", "cifar10", "inspect", "verify", "index", "throughput"}) {
     expect(concat(command, " --help"), 0, concat("usage: dtrain-data ", command));
@@ -162,7 +163,8 @@ TEST_F(ImagenetTree, ValidationMayBeAFolderPerClassOrALabelsFile) {
   place_file(root / "val.txt", "nb\n490\nna\n");
   expect(command + "--output bad --validation_labels val.txt", 2, "val.txt: line 2: 490 is not one of the 3 classes");
   EXPECT_FALSE(std::filesystem::exists(root / "bad")) << "written before all was listed";
-  expect(command + "--output bad", 2, "val: no images; expected");
+  expect(command + "--output bad", 2,
+         "val: no class folders in it; give the classes of its images by --validation_labels");
 }
 
 TEST_F(ImagenetTree, WithoutLabelsTheFoldersAreTheClasses) {

@@ -52,6 +52,7 @@ TEST(Conv2d, KernelsAndStrides) {
   for (const ConvCase& test : std::vector<ConvCase>{
            {"1x1", {2, 5, 4, 17}, {5, 1, 1, 17}, {}},
            {"1x1, 64 channels", {2, 4, 4, 64}, {64, 1, 1, 64}, {}},
+           {"1x1, many pixels of few channels", {3, 16, 17, 16}, {24, 1, 1, 16}, {}},
            {"1x1, stride 2", {2, 7, 6, 64}, {32, 1, 1, 64}, {.stride = 2}},
            {"3x3", {1, 6, 5, 3}, {17, 3, 3, 3}, {.padding = 1}},
            {"3x3, 64 channels", {1, 5, 5, 64}, {64, 3, 3, 64}, {.padding = 1}},

@@ -59,7 +59,8 @@ cat <<'END'
 That worked: the library, the loader, checkpoints and evaluation do their jobs on this machine. Next, on ImageNet:
   build/bin/dtrain-data imagenet --input ILSVRC2012 --labels synsets.txt --output imagenet --shards 1024
   build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --optimizer=momentum --weight_decay=1e-4 \
-    --num_epochs=90 --train_dir=run
-  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --train_dir=run --eval
+    --num_epochs=90 --train_dir=run --save_model_steps=5000
+  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --train_dir=run --eval \
+    --num_eval_epochs=1
 and scripts/test.sh runs the tests.
 END

@@ -204,7 +204,7 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   std::smatch final_accuracy;
   ASSERT_TRUE(std::regex_search(trained.out, final_accuracy, final_line)) << trained.out;
 
-  const Arguments model = {"--model=resnet20", "--data_name=imagenet", "--image_size=24",
+  const Arguments model = {"--model=resnet20", "--data_name=imagenet", "--image_size=16",
                            "--num_classes=4",  "--batch_size=4",       "--data_dir=" + data()};
   for (const std::string& what :
        {"--train_dir=" + path("run"), "--weights=" + checkpoint("run", 24) + "/model.safetensors"}) {

@@ -1,7 +1,7 @@
 # Every option of the build. AUTO means: used where it is found; ON means: an error where it is not.
 set(DTRAIN_CUDA AUTO CACHE STRING "GPU arms (CUDA toolkit, cuDNN): AUTO, ON or OFF")
 set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest, protobuf): AUTO, ON or OFF")
-set(DTRAIN_BENCHMARKS AUTO CACHE STRING "micro-benchmarks (Google Benchmark): AUTO, ON or OFF")
+set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark, CLI11): AUTO, ON or OFF")
 set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of the CPU code; the default needs AVX2 and FMA (2013 and later)")
 set(DTRAIN_CPU_ARCH_RESULT "-march=${DTRAIN_CPU_ARCH}")
 set(DTRAIN_SANITIZE OFF CACHE STRING "sanitizers: OFF, or e.g. address,undefined or thread")

@@ -4,11 +4,10 @@
 #   scripts/setup.sh test    that, and what test.sh needs: test libraries, reference decoders, PyTorch
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libdnnl-dev libeigen3-dev nlohmann-json3-dev libcli11-dev libfmt-dev
-  libjpeg62-turbo-dev libpng-dev zlib1g-dev)
+packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev)
 case "${1:-}" in
   build) ;;
-  test) packages+=(ccache clang-format-14 git pkg-config libgtest-dev libbenchmark-dev libprotobuf-dev
+  test) packages+=(ccache clang-format-14 git pkg-config libgtest-dev libbenchmark-dev libcli11-dev libprotobuf-dev
     protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil python3-torch python3-torchvision) ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac

@@ -54,10 +54,10 @@ TrainState Session::description() const {
       {"image size", fmt::format("{}", model.image_size)},
       {"data set", datasets.training ? datasets.training->identity() : "synthetic " + config.dataset},
       {"label offset", fmt::format("{}", f.label_offset)},
-      {"preprocessing", fmt::format("{}{}{}", f.preprocessing, f.ml_perf ? ", ml_perf" : "",
-                                    !f.distortions           ? ""
-                                    : f.distort_color_in_yiq ? ", distortions in YIQ"
-                                                             : ", distortions in HSV")},
+      {"preprocessing", f.preprocessing + (f.ml_perf ? ", ml_perf" : "")},
+      {"distortions", !f.distortions           ? "none"
+                      : f.distort_color_in_yiq ? "in YIQ"
+                                               : "in HSV"},
       {"batch size", fmt::format("{}", config.batch)},
       {"gradient accumulation", fmt::format("{}", f.gradient_accumulation)},
       {"optimizer", f.optimizer},

@@ -274,5 +274,18 @@ TEST_F(CnnBenchmarks, TrainsOnRecordsMadeByOthers) {
   EXPECT_TRUE(contains(run.out, "[16 examples]\n")) << run.out;
 }
 
+// A known answer: tf_cnn_benchmarks' own test data is learnt without an error.
+TEST_F(CnnBenchmarks, LearnsRecordsMadeByOthersToTheLastImage) {
+  const std::filesystem::path records = test_data("tfrecord/tf_cnn_benchmarks");
+  if (!std::filesystem::exists(records)) GTEST_SKIP() << "SKIPPED: " << records;
+  const ProgramResult run =
+      train({"--model=resnet20", "--data_name=imagenet", "--data_dir=" + records.string(), "--image_size=16",
+             "--num_classes=10", "--batch_size=32", "--num_batches=200", "--num_warmup_batches=0",
+             "--optimizer=momentum", "--init_learning_rate=0.05", "--lr_schedule=cosine", "--num_eval_epochs=1",
+             "--eval_during_training_at_specified_steps=200"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, "\nAccuracy @ 1 = 1.0000 Accuracy @ 5 = 1.0000 [128 examples]\n")) << run.out;
+}
+
 }  // namespace
 }  // namespace dtrain

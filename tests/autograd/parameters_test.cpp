@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kStep = kAlignment / sizeof(float);
 
-TEST(ParameterStore, lays_the_arenas_out_in_order_of_registration) {
+TEST(ParameterStore, LaysTheArenasOutInOrderOfRegistration) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     Parameter& a = store.add("a", {3, 5}, Init::constant(2));
@@ -39,7 +39,7 @@ TEST(ParameterStore, lays_the_arenas_out_in_order_of_registration) {
   }
 }
 
-TEST(ParameterStore, optimizer_state_is_laid_out_alike_and_zero) {
+TEST(ParameterStore, OptimizerStateIsLaidOutAlikeAndZero) {
   for (const auto& context : devices()) {
     poison(*context);
     ParameterStore store(*context);
@@ -63,14 +63,14 @@ std::vector<float> initial(Init init, uint64_t seed, const std::string& name, bo
   return values_of<float>(*context, parameter.value);
 }
 
-TEST(ParameterStore, initial_values_depend_on_seed_and_name_only) {
+TEST(ParameterStore, InitialValuesDependOnSeedAndNameOnly) {
   const auto values = initial(Init::normal(1), 1, "w", false);
   EXPECT_EQ(values, initial(Init::normal(1), 1, "w", true));
   EXPECT_NE(values, initial(Init::normal(1), 2, "w", false));
   EXPECT_NE(values, initial(Init::normal(1), 1, "v", false));
 }
 
-TEST(ParameterStore, initial_distributions) {
+TEST(ParameterStore, InitialDistributions) {
   auto moments = [](const std::vector<float>& values) {
     double sum = 0, squares = 0;
     for (float value : values) sum += value, squares += static_cast<double>(value) * value;
@@ -88,7 +88,7 @@ TEST(ParameterStore, initial_distributions) {
   EXPECT_NEAR(moments(uniform).second, 0.3 / std::sqrt(3.0), 0.003);
 }
 
-TEST(ParameterStore, names) {
+TEST(ParameterStore, Names) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   Parameter& w = store.add("w", {1}, Init::constant(0));

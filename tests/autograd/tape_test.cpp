@@ -46,7 +46,7 @@ struct Store {
   Parameter *a, *b, *frozen;
 };
 
-TEST(Tape, a_shared_weight_stores_then_adds_and_is_ready_once) {
+TEST(Tape, ASharedWeightStoresThenAddsAndIsReadyOnce) {
   for (const auto& context : devices()) {
     Store s(*context);
     Tape tape(*context);
@@ -64,7 +64,7 @@ TEST(Tape, a_shared_weight_stores_then_adds_and_is_ready_once) {
   }
 }
 
-TEST(Tape, micro_steps_add_up) {
+TEST(Tape, MicroStepsAddUp) {
   for (const auto& context : devices()) {
     Store s(*context);
     // b is used in the second micro-step only, where it must find zero.
@@ -88,7 +88,7 @@ TEST(Tape, micro_steps_add_up) {
   }
 }
 
-TEST(Tape, an_output_that_does_not_reach_the_loss_runs_no_closure) {
+TEST(Tape, AnOutputThatDoesNotReachTheLossRunsNoClosure) {
   for (const auto& context : devices()) {
     Store s(*context);
     Tape tape(*context);
@@ -109,7 +109,7 @@ TEST(Tape, an_output_that_does_not_reach_the_loss_runs_no_closure) {
   }
 }
 
-TEST(Tape, closures_die_as_they_run) {
+TEST(Tape, ClosuresDieAsTheyRun) {
   for (const auto& context : devices()) {
     Store s(*context);
     Tape tape(*context);
@@ -126,7 +126,7 @@ TEST(Tape, closures_die_as_they_run) {
   }
 }
 
-TEST(Tape, a_passed_gradient_is_copied_before_it_is_added_to) {
+TEST(Tape, APassedGradientIsCopiedBeforeItIsAddedTo) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Var a = tape.variable(context->zeros({1})), b = tape.variable(context->zeros({1}));
@@ -138,7 +138,7 @@ TEST(Tape, a_passed_gradient_is_copied_before_it_is_added_to) {
   }
 }
 
-TEST(Tape, a_gradient_passed_to_one_is_not_copied) {
+TEST(Tape, AGradientPassedToOneIsNotCopied) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Var x = tape.variable(context->zeros({2, 3}));
@@ -156,7 +156,7 @@ TEST(Tape, a_gradient_passed_to_one_is_not_copied) {
   }
 }
 
-TEST(Tape, eval_records_nothing) {
+TEST(Tape, EvalRecordsNothing) {
   for (const auto& context : devices()) {
     Store s(*context);
     Tape tape(*context, Mode::eval);
@@ -169,7 +169,7 @@ TEST(Tape, eval_records_nothing) {
   }
 }
 
-TEST(Tape, constants_and_frozen_parameters_record_nothing) {
+TEST(Tape, ConstantsAndFrozenParametersRecordNothing) {
   for (const auto& context : devices()) {
     Store s(*context);
     Tape tape(*context);
@@ -184,7 +184,7 @@ TEST(Tape, constants_and_frozen_parameters_record_nothing) {
   }
 }
 
-TEST(Tape, the_loss_scale_is_the_gradient_of_the_loss) {
+TEST(Tape, TheLossScaleIsTheGradientOfTheLoss) {
   for (const auto& context : devices()) {
     Store s(*context);
     context->set_scalars({.loss_scale = 1024});
@@ -194,7 +194,7 @@ TEST(Tape, the_loss_scale_is_the_gradient_of_the_loss) {
   }
 }
 
-TEST(Tape, streams_differ_within_a_step_and_repeat_from_step_to_step) {
+TEST(Tape, StreamsDifferWithinAStepAndRepeatFromStepToStep) {
   const auto context = make_cpu_context();
   Tape first(*context), again(*context), micro(*context, Mode::train, 1);
   const uint64_t stream = first.next_stream();
@@ -203,7 +203,7 @@ TEST(Tape, streams_differ_within_a_step_and_repeat_from_step_to_step) {
   EXPECT_NE(stream, micro.next_stream());
 }
 
-TEST(Tape, names_the_op_that_failed) {
+TEST(Tape, NamesTheOpThatFailed) {
   const auto context = make_cpu_context();
   Tape tape(*context);
   const Var x = tape.variable(context->zeros({1}));
@@ -214,7 +214,7 @@ TEST(Tape, names_the_op_that_failed) {
   EXPECT_STREQ(tape.current_op(), "bad");
 }
 
-TEST(Tape, refuses) {
+TEST(Tape, Refuses) {
   const auto context = make_cpu_context();
   Store s(*context), other(*context);
   Tape tape(*context);

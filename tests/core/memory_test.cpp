@@ -14,7 +14,7 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 bool aligned(const void* block) { return reinterpret_cast<uintptr_t>(block) % kAlignment == 0; }
 
-TEST(HostAllocator, maps_and_unmaps) {
+TEST(HostAllocator, MapsAndUnmaps) {
   HostAllocator host;
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{5000}, 3 * kMiB + 1}) {
     void* block = host.allocate(bytes);
@@ -28,7 +28,7 @@ TEST(HostAllocator, maps_and_unmaps) {
   expect_error([&] { host.allocate(size_t{1} << 60); }, Fault::resource, "out of host memory");
 }
 
-TEST(CachingAllocator, hands_out_again_what_was_released) {
+TEST(CachingAllocator, HandsOutAgainWhatWasReleased) {
   CachingAllocator pool(std::make_unique<HostAllocator>());
   void* first = pool.allocate(1000);
   EXPECT_TRUE(aligned(first));
@@ -40,7 +40,7 @@ TEST(CachingAllocator, hands_out_again_what_was_released) {
   EXPECT_EQ(pool.stats().peak_in_use, 1024u);
 }
 
-TEST(CachingAllocator, best_fit) {
+TEST(CachingAllocator, BestFit) {
   CachingAllocator pool(std::make_unique<HostAllocator>());
   void* wide = pool.allocate(8 * kMiB);
   void* wall = pool.allocate(256);
@@ -53,7 +53,7 @@ TEST(CachingAllocator, best_fit) {
   EXPECT_NE(wall, second_wall);
 }
 
-TEST(CachingAllocator, merges_neighbours_in_any_order_of_release) {
+TEST(CachingAllocator, MergesNeighboursInAnyOrderOfRelease) {
   const size_t third = 10 * kMiB;  // of a segment of 32 MiB
   const std::vector<std::vector<size_t>> orders{{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
   for (const auto& order : orders) {
@@ -66,7 +66,7 @@ TEST(CachingAllocator, merges_neighbours_in_any_order_of_release) {
   }
 }
 
-TEST(CachingAllocator, cap) {
+TEST(CachingAllocator, Cap) {
   CachingAllocator pool(std::make_unique<HostAllocator>(), 40 * kMiB);
   pool.allocate(30 * kMiB);
   expect_error([&] { pool.allocate(20 * kMiB); }, Fault::resource, "20 MiB requested, 30 MiB in use of a limit of 40");
@@ -74,7 +74,7 @@ TEST(CachingAllocator, cap) {
   EXPECT_LE(pool.stats().reserved, 40 * kMiB);
 }
 
-TEST(CachingAllocator, blocks_never_overlap_under_threads) {
+TEST(CachingAllocator, BlocksNeverOverlapUnderThreads) {
   CachingAllocator pool(std::make_unique<HostAllocator>());
   auto work = [&pool](uint64_t id) {
     RandomStream random(5, id);

@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-TEST(Philox, known_answers) {
+TEST(Philox, KnownAnswers) {
   EXPECT_EQ(Philox::block(0, 0, 0), (Philox::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox::block(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}),
             (Philox::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -17,20 +17,20 @@ TEST(Philox, known_answers) {
             (Philox::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(RandomStream, draws_the_blocks_in_order) {
+TEST(RandomStream, DrawsTheBlocksInOrder) {
   RandomStream random(7, 9);
   for (uint64_t counter = 0; counter < 3; ++counter)
     for (uint32_t word : Philox::block(7, 9, counter)) EXPECT_EQ(random.next(), word);
 }
 
-TEST(RandomStream, streams_and_seeds_differ) {
+TEST(RandomStream, StreamsAndSeedsDiffer) {
   std::set<uint64_t> draws;
   for (uint64_t seed = 0; seed < 10; ++seed)
     for (uint64_t stream = 0; stream < 10; ++stream) draws.insert(RandomStream(seed, stream).next64());
   EXPECT_EQ(draws.size(), 100u);
 }
 
-TEST(RandomStream, uniform) {
+TEST(RandomStream, Uniform) {
   EXPECT_EQ(unit_float(0), 0.0f);
   EXPECT_LT(unit_float(~0u), 1.0f);
   RandomStream random(1, 0);
@@ -46,7 +46,7 @@ TEST(RandomStream, uniform) {
   EXPECT_NEAR(squares / kDraws, 1.0 / 3, 0.01);
 }
 
-TEST(RandomStream, below_is_even) {
+TEST(RandomStream, BelowIsEven) {
   RandomStream random(2, 0);
   std::vector<int> counts(7);
   for (int i = 0; i < 70000; ++i) ++counts.at(random.below(7));
@@ -59,7 +59,7 @@ TEST(RandomStream, below_is_even) {
   EXPECT_NEAR(low, 10000, 300);
 }
 
-TEST(RandomStream, normal) {
+TEST(RandomStream, Normal) {
   RandomStream random(3, 0);
   double sum = 0, squares = 0, fourth = 0;
   constexpr int kDraws = 100000;

@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-TEST(Tensor, view_and_slice_alias_the_storage) {
+TEST(Tensor, ViewAndSliceAliasTheStorage) {
   for (const auto& context : devices()) {
     const Tensor x = to_device(*context, Array({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
     const Tensor row = x.slice(1, 3).view({8});
@@ -19,7 +19,7 @@ TEST(Tensor, view_and_slice_alias_the_storage) {
   }
 }
 
-TEST(Tensor, unique_means_that_no_other_tensor_refers_to_the_storage) {
+TEST(Tensor, UniqueMeansThatNoOtherTensorRefersToTheStorage) {
   const auto context = make_cpu_context();
   Tensor x = context->empty({4});
   EXPECT_TRUE(x.unique());
@@ -30,7 +30,7 @@ TEST(Tensor, unique_means_that_no_other_tensor_refers_to_the_storage) {
   EXPECT_TRUE(x.unique());
 }
 
-TEST(Tensor, refuses) {
+TEST(Tensor, Refuses) {
   const auto context = make_cpu_context();
   const Tensor x = context->empty({3, 4});
   expect_error([&] { x.data<int32_t>(); }, Fault::config, "holds f32, accessed as i32");
@@ -40,7 +40,7 @@ TEST(Tensor, refuses) {
   expect_error([] { Tensor().data<float>(); }, Fault::config, "undefined");
 }
 
-TEST(Context, memory_returns_with_the_last_reference) {
+TEST(Context, MemoryReturnsWithTheLastReference) {
   const auto context = make_cpu_context();
   const size_t before = context->memory_stats().in_use;
   Tensor x = context->zeros({1000});
@@ -52,7 +52,7 @@ TEST(Context, memory_returns_with_the_last_reference) {
   EXPECT_EQ(context->memory_stats().in_use, before);
 }
 
-TEST(Context, copies_and_scalars) {
+TEST(Context, CopiesAndScalars) {
   for (const auto& context : devices()) {
     const Tensor x = to_device(*context, Array({3}, {1, 2, 3})), y = context->empty({3});
     context->copy(x, y);

@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-TEST(Types, shape) {
+TEST(Types, Shape) {
   const Shape shape{16, 56, 0, 64};
   EXPECT_EQ(shape.rank(), 4);
   EXPECT_EQ(shape.count(), 0);
@@ -21,7 +21,7 @@ TEST(Types, shape) {
   EXPECT_NE(grown, (Shape{3, 2}));
 }
 
-TEST(Types, shape_refuses) {
+TEST(Types, ShapeRefuses) {
   expect_error([] { Shape({1, -2}); }, Fault::config, "-2");
   expect_error([] { Shape({1, 1, 1, 1, 1, 1, 1}); }, Fault::config, "rank 7");
   expect_error(
@@ -32,7 +32,7 @@ TEST(Types, shape_refuses) {
       Fault::config, "rank 6");
 }
 
-TEST(Types, element_types) {
+TEST(Types, ElementTypes) {
   EXPECT_EQ(size_of(DType::f32), sizeof(float));
   EXPECT_EQ(size_of(DType::bf16), 2u);
   EXPECT_EQ(size_of(DType::f16), 2u);
@@ -43,7 +43,7 @@ TEST(Types, element_types) {
   EXPECT_EQ(concat(DType::bf16, " on ", Device{DeviceKind::cuda, 3}), "bf16 on cuda:3");
 }
 
-TEST(Types, error_carries_its_fault) {
+TEST(Types, ErrorCarriesItsFault) {
   expect_error([] { throw Error(Fault::data, "record 7"); }, Fault::data, "record 7");
   expect_error([] { DT_CHECK(1 > 2, "1 is not above ", 2); }, Fault::config, "1 is not above 2");
   EXPECT_EQ(static_cast<int>(Fault::resource), 6);

@@ -127,7 +127,7 @@ std::string error_of(std::string_view record) {
   return "";
 }
 
-TEST(example, reads_what_protobuf_writes) {
+TEST(Example, ReadsWhatProtobufWrites) {
   RandomStream random(1, 0);
   Example example;
   for (int round = 0; round < 3000; ++round) {
@@ -138,7 +138,7 @@ TEST(example, reads_what_protobuf_writes) {
   }
 }
 
-TEST(example, accepts_no_mutation_that_protobuf_refuses_and_reads_the_others_alike) {
+TEST(Example, AcceptsNoMutationThatProtobufRefusesAndReadsTheOthersAlike) {
   RandomStream random(2, 0);
   int accepted = 0, refused = 0;
   Example example;
@@ -176,7 +176,7 @@ TEST(example, accepts_no_mutation_that_protobuf_refuses_and_reads_the_others_ali
   EXPECT_GT(refused, 5000);
 }
 
-TEST(example, writer_gives_what_protobuf_reads_and_itself_writes) {
+TEST(Example, WriterGivesWhatProtobufReadsAndItselfWrites) {
   RandomStream random(3, 0);
   for (int round = 0; round < 2000; ++round) {
     const test::Example expected = random_example(random);
@@ -207,7 +207,7 @@ TEST(example, writer_gives_what_protobuf_reads_and_itself_writes) {
   }
 }
 
-TEST(example, reads_packed_and_unpacked_values_mixed) {
+TEST(Example, ReadsPackedAndUnpackedValuesMixed) {
   const std::string one_float("\x0d\x00\x00\x80\x3f", 5), two_floats("\x0a\x08\x00\x00\x00\x40\x00\x00\x40\x40", 10);
   const std::string record = field(1, entry("f", field(2, one_float + two_floats + one_float)) +
                                           entry("i", field(3, std::string("\x08\x05\x0a\x03\x06\xac\x02\x08\x07", 9))));
@@ -221,7 +221,7 @@ TEST(example, reads_packed_and_unpacked_values_mixed) {
   EXPECT_EQ(ints, (std::vector<int64_t>{5, 6, 300, 7}));
 }
 
-TEST(example, last_of_two_equal_keys_wins_also_across_features_messages) {
+TEST(Example, LastOfTwoEqualKeysWinsAlsoAcrossFeaturesMessages) {
   const std::string five("\x0a\x01\x05", 3), six("\x0a\x01\x06", 3), seven("\x0a\x01\x07", 3);
   Example example;
   const std::string twice = field(1, entry("k", field(3, five)) + entry("k", field(3, six)));
@@ -232,7 +232,7 @@ TEST(example, last_of_two_equal_keys_wins_also_across_features_messages) {
   EXPECT_EQ(example.int64("k"), 7);
 }
 
-TEST(example, tells_missing_unset_wrong_kind_and_count_apart) {
+TEST(Example, TellsMissingUnsetWrongKindAndCountApart) {
   ExampleWriter writer;
   writer.bytes("text", "abc");
   writer.int64("label", -3);
@@ -267,13 +267,13 @@ TEST(example, tells_missing_unset_wrong_kind_and_count_apart) {
   EXPECT_THROW(example.floats("label", floats), Error);
 }
 
-TEST(example, refuses_a_sequence_example_by_name) {
+TEST(Example, RefusesASequenceExampleByName) {
   test::SequenceExample sequence;
   (*sequence.mutable_feature_lists()->mutable_feature_list())["frames"].add_feature();
   EXPECT_NE(error_of(sequence.SerializeAsString()).find("SequenceExample"), std::string::npos);
 }
 
-TEST(example, refuses_malformed_bytes_with_the_reason) {
+TEST(Example, RefusesMalformedBytesWithTheReason) {
   const auto has = [](const std::string& message, const char* part) { return message.find(part) != std::string::npos; };
   EXPECT_PRED2(has, error_of(std::string("\x0a\x05\x00", 3)), "a field of 5 bytes in a message with 1 bytes left");
   EXPECT_PRED2(has, error_of("\x0a\xff\xff\xff\xff\x07"), "a field of 2147483647 bytes");
@@ -288,7 +288,7 @@ TEST(example, refuses_malformed_bytes_with_the_reason) {
   EXPECT_PRED2(has, error_of(field(1, entry("f", field(1, "") + field(1, "")))), "two value lists");
 }
 
-TEST(example, takes_the_feature_names_that_protobuf_takes) {
+TEST(Example, TakesTheFeatureNamesThatProtobufTakes) {
   test::Example oracle;
   for (const char* name : {"\xc0\x80", "\xff", "\x80", "\xe4\xb8", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
                            "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
@@ -305,7 +305,7 @@ TEST(example, takes_the_feature_names_that_protobuf_takes) {
   }
 }
 
-TEST(example, skips_unknown_fields_and_is_empty_for_an_empty_record) {
+TEST(Example, SkipsUnknownFieldsAndIsEmptyForAnEmptyRecord) {
   const std::string unknown = std::string("\x28\x96\x01", 3) + field(7, "xyz") +
                               std::string("\x35\x01\x02\x03\x04", 5) +
                               std::string("\x39\x01\x02\x03\x04\x05\x06\x07\x08", 9);
@@ -319,7 +319,7 @@ TEST(example, skips_unknown_fields_and_is_empty_for_an_empty_record) {
   EXPECT_TRUE(example.entries().empty());
 }
 
-TEST(example, bounds_its_table) {
+TEST(Example, BoundsItsTable) {
   std::string features;
   for (int i = 0; i < 70000; ++i) features += std::string("\x0a\x00", 2);
   std::string record = "\x0a";

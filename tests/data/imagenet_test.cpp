@@ -97,7 +97,7 @@ LoaderOptions evaluation(int64_t batch, int64_t side = 1) {
   return options;
 }
 
-TEST(imagenet, reads_labels_images_and_boxes) {
+TEST(Imagenet, ReadsLabelsImagesAndBoxes) {
   Sample sample;
   const Boxes two{{0, 0.25f}, {0, 0.5f}, {1, 0.25f}, {1, 0.75f}};
   const auto pixels = read_one(record(3, "x", two), 10, 0, &sample);
@@ -110,14 +110,14 @@ TEST(imagenet, reads_labels_images_and_boxes) {
   EXPECT_TRUE(sample.damaged);
 }
 
-TEST(imagenet, needs_no_boxes) {
+TEST(Imagenet, NeedsNoBoxes) {
   ExampleWriter writer;
   writer.bytes("image/encoded", "x");
   writer.int64("image/class/label", 1);
   EXPECT_EQ(read_one(writer.take())[1], 0);
 }
 
-TEST(imagenet, refuses_labels_out_of_range_with_the_value) {
+TEST(Imagenet, RefusesLabelsOutOfRangeWithTheValue) {
   const auto refuses = [](int64_t label, int64_t classes, int64_t offset, const std::string& message) {
     expect_error([&] { read_one(record(label, "x"), classes, offset); }, Fault::data, message);
   };
@@ -129,7 +129,7 @@ TEST(imagenet, refuses_labels_out_of_range_with_the_value) {
   refuses(INT64_MIN, 10, -5, "is -9223372036854775808, expected 5 to 14");
 }
 
-TEST(imagenet, refuses_records_without_their_parts) {
+TEST(Imagenet, RefusesRecordsWithoutTheirParts) {
   ExampleWriter writer;
   writer.bytes("image/encoded", "x");
   expect_error([&] { read_one(writer.take()); }, Fault::data, "feature image/class/label is missing");
@@ -144,7 +144,7 @@ TEST(imagenet, refuses_records_without_their_parts) {
   expect_error([&] { read_one(record(1, "")); }, Fault::data, "an image of 0 bytes");
 }
 
-TEST(imagenet, refuses_boxes_that_are_none) {
+TEST(Imagenet, RefusesBoxesThatAreNone) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const Boxes good{{0.1f}, {0.1f}, {0.9f}, {0.9f}};
   read_one(record(1, "x", good));
@@ -161,7 +161,7 @@ TEST(imagenet, refuses_boxes_that_are_none) {
   expect_error([&] { read_one(record(1, "x", {zeros, zeros, ones, ones})); }, Fault::data, "1000000 bounding boxes");
 }
 
-TEST(imagenet, numbers_records_through_its_shards) {
+TEST(Imagenet, NumbersRecordsThroughItsShards) {
   const TempDirectory directory;
   write_six(directory.path());
   const auto dataset = open(directory.path());
@@ -181,7 +181,7 @@ TEST(imagenet, numbers_records_through_its_shards) {
   }
 }
 
-TEST(imagenet, reads_gzip_shards_through_the_cache) {
+TEST(Imagenet, ReadsGzipShardsThroughTheCache) {
   const TempDirectory directory, cache;
   write_records(directory / "train-00000-of-00001.gz", {record(7, "seven")}, Compression::gzip);
   const ImagenetOptions options{directory.path().string(), "train", 10, 0, cache.path().string()};
@@ -192,7 +192,7 @@ TEST(imagenet, reads_gzip_shards_through_the_cache) {
   expect_error([&] { open(directory.path()); }, Fault::resource, "zcat");
 }
 
-TEST(imagenet, finds_a_family_of_shards_whole) {
+TEST(Imagenet, FindsAFamilyOfShardsWhole) {
   const TempDirectory directory;
   const auto refuses = [&](const std::string& message) {
     expect_error([&] { find_shards(directory.path().string(), "train"); }, Fault::data, message);
@@ -220,7 +220,7 @@ TEST(imagenet, finds_a_family_of_shards_whole) {
 }
 
 // The faults of a shard under both policies, through the loader.
-TEST(imagenet, bad_records_fail_or_are_skipped) {
+TEST(Imagenet, BadRecordsFailOrAreSkipped) {
   const TempDirectory directory;
   const fs::path shard = directory / "train-00000-of-00001";
   std::vector<std::string> records;
@@ -259,7 +259,7 @@ TEST(imagenet, bad_records_fail_or_are_skipped) {
   EXPECT_EQ(loader.stats().bad_records, 4u);
 }
 
-TEST(imagenet, shard_that_ends_early_fails_or_is_one_bad_record) {
+TEST(Imagenet, ShardThatEndsEarlyFailsOrIsOneBadRecord) {
   const TempDirectory directory;
   write_six(directory.path());
   const fs::path shard = directory / "train-00001-of-00002";
@@ -274,7 +274,7 @@ TEST(imagenet, shard_that_ends_early_fails_or_is_one_bad_record) {
   EXPECT_EQ(loader.stats().bad_records, 1u);
 }
 
-TEST(imagenet, opens_shards_as_needed_where_few_files_may_be_open) {
+TEST(Imagenet, OpensShardsAsNeededWhereFewFilesMayBeOpen) {
   const TempDirectory directory;
   constexpr int kShards = 48;
   for (int i = 0; i < kShards; ++i) write_records(directory / concat("train-", i, "-of-", kShards), {record(i, "x")});
@@ -298,7 +298,7 @@ void link_sample_data(const TempDirectory& directory) {
 }
 
 // The known answer of this data set: one grey level per label.
-TEST(imagenet, reads_tf_cnn_benchmarks_own_test_data) {
+TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
   const fs::path data = test_data("tfrecord/tf_cnn_benchmarks");
   if (!fs::exists(data)) GTEST_SKIP() << "SKIPPED: " << data;
   constexpr int kGrey[] = {0, 25, 51, 76, 102, 128, 153, 179, 204, 230};
@@ -333,7 +333,7 @@ TEST(imagenet, reads_tf_cnn_benchmarks_own_test_data) {
 }
 
 // Records to augmented pixels, as a training run does: every byte of every batch equal.
-TEST(imagenet, augmented_batches_are_equal_for_any_number_of_workers_and_ranks) {
+TEST(Imagenet, AugmentedBatchesAreEqualForAnyNumberOfWorkersAndRanks) {
   const fs::path data = test_data("tfrecord/tf_cnn_benchmarks");
   if (!fs::exists(data)) GTEST_SKIP() << "SKIPPED: " << data;
   const TempDirectory directory;
@@ -373,7 +373,7 @@ TEST(imagenet, augmented_batches_are_equal_for_any_number_of_workers_and_ranks) 
   }
 }
 
-TEST(imagenet, example_reader_reads_a_detection_record) {
+TEST(Imagenet, ExampleReaderReadsADetectionRecord) {
   const fs::path path = test_data("tfrecord/object_detection/pets_examples.record");
   if (!fs::exists(path)) GTEST_SKIP() << "SKIPPED: " << path;
   RecordReader reader(path.string());

@@ -95,7 +95,7 @@ std::string error_of(Body body, Fault fault) {
   return "";
 }
 
-TEST(permutation, visits_each_sample_once_and_differs_between_epochs_and_seeds) {
+TEST(Permutation, VisitsEachSampleOnceAndDiffersBetweenEpochsAndSeeds) {
   for (uint64_t size : {1, 2, 3, 4, 5, 16, 17, 100, 1000, 4097}) {
     std::vector<int> visits(size);
     uint64_t same = 0;
@@ -115,7 +115,7 @@ TEST(permutation, visits_each_sample_once_and_differs_between_epochs_and_seeds) 
 
 // Every ordered pair of distinct samples should follow one another equally often: a chi-squared test whose limit is
 // beyond the 1 - 1e-9 quantile.
-TEST(permutation, neighbours_are_uniform_over_epochs) {
+TEST(Permutation, NeighboursAreUniformOverEpochs) {
   constexpr uint64_t kSize = 10, kEpochs = 20000;
   std::map<std::pair<uint64_t, uint64_t>, double> pairs;
   for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
@@ -129,7 +129,7 @@ TEST(permutation, neighbours_are_uniform_over_epochs) {
   EXPECT_LT(chi2, 190);  // 89 degrees of freedom
 }
 
-TEST(loader, stream_is_equal_for_any_number_of_workers_and_slots) {
+TEST(Loader, StreamIsEqualForAnyNumberOfWorkersAndSlots) {
   auto dataset = std::make_shared<FakeDataset>(50);
   LoaderOptions options = small(8);
   options.workers = 1;
@@ -144,7 +144,7 @@ TEST(loader, stream_is_equal_for_any_number_of_workers_and_slots) {
   EXPECT_NE(stream(dataset, options, 20).samples, one.samples);
 }
 
-TEST(loader, stream_is_equal_for_any_number_of_ranks) {
+TEST(Loader, StreamIsEqualForAnyNumberOfRanks) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3, 4, 30});
   LoaderOptions options = small(8);
   options.skip_bad_records = true;
@@ -156,7 +156,7 @@ TEST(loader, stream_is_equal_for_any_number_of_ranks) {
   }
 }
 
-TEST(loader, epochs_are_permutations_and_batches_straddle_them) {
+TEST(Loader, EpochsArePermutationsAndBatchesStraddleThem) {
   const Seen seen = stream(std::make_shared<FakeDataset>(50), small(8), 25);
   for (int epoch = 0; epoch < 4; ++epoch) {
     std::set<uint64_t> visited(seen.samples.begin() + epoch * 50, seen.samples.begin() + (epoch + 1) * 50);
@@ -170,7 +170,7 @@ TEST(loader, epochs_are_permutations_and_batches_straddle_them) {
   }
 }
 
-TEST(loader, resumes_at_any_cursor) {
+TEST(Loader, ResumesAtAnyCursor) {
   auto dataset = std::make_shared<FakeDataset>(50);
   LoaderOptions options = small(4);
   const Seen whole = stream(dataset, options, 40);
@@ -186,7 +186,7 @@ TEST(loader, resumes_at_any_cursor) {
   EXPECT_EQ(loader.next()->cursor, 14u);
 }
 
-TEST(loader, reads_no_further_ahead_than_its_slots_and_leaves_the_batch_in_use_alone) {
+TEST(Loader, ReadsNoFurtherAheadThanItsSlotsAndLeavesTheBatchInUseAlone) {
   auto dataset = std::make_shared<FakeDataset>(50);
   Loader loader(dataset, small(8));
   for (int b = 1; b <= 5; ++b) {
@@ -201,7 +201,7 @@ TEST(loader, reads_no_further_ahead_than_its_slots_and_leaves_the_batch_in_use_a
   }
 }
 
-TEST(loader, evaluation_visits_each_sample_once_and_pads) {
+TEST(Loader, EvaluationVisitsEachSampleOnceAndPads) {
   auto dataset = std::make_shared<FakeDataset>(50);
   for (int ranks : {1, 2, 4}) {
     LoaderOptions options = small(8);
@@ -228,7 +228,7 @@ TEST(loader, evaluation_visits_each_sample_once_and_pads) {
   }
 }
 
-TEST(loader, bad_record_throws_from_its_own_batch_with_its_place) {
+TEST(Loader, BadRecordThrowsFromItsOwnBatchWithItsPlace) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{17, 19});
   LoaderOptions options = small(8);
   options.training = false;
@@ -241,7 +241,7 @@ TEST(loader, bad_record_throws_from_its_own_batch_with_its_place) {
   EXPECT_EQ(error_of([&] { loader.next(); }, Fault::data), message) << "the error stays";
 }
 
-TEST(loader, skipped_record_is_replaced_and_nothing_else_moves) {
+TEST(Loader, SkippedRecordIsReplacedAndNothingElseMoves) {
   const std::set<uint64_t> bad = {3, 4, 15};  // shards are [0, 12), [12, 16), [16, 49), [49, 50)
   LoaderOptions options = small(8);
   const Seen clean = stream(std::make_shared<FakeDataset>(50), options, 20);
@@ -255,7 +255,7 @@ TEST(loader, skipped_record_is_replaced_and_nothing_else_moves) {
   }
 }
 
-TEST(loader, skipping_counts_each_bad_record_once_and_keeps_the_first_faults) {
+TEST(Loader, SkippingCountsEachBadRecordOnceAndKeepsTheFirstFaults) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3, 4, 15});
   LoaderOptions options = small(10);
   options.skip_bad_records = true;
@@ -272,14 +272,14 @@ TEST(loader, skipping_counts_each_bad_record_once_and_keeps_the_first_faults) {
   EXPECT_NE(fault, stats.faults.end());
 }
 
-TEST(loader, counts_damaged_images_of_delivered_batches) {
+TEST(Loader, CountsDamagedImagesOfDeliveredBatches) {
   LoaderOptions options = small(10);
   Loader loader(std::make_shared<FakeDataset>(50), options);
   for (int b = 0; b < 10; ++b) loader.next();
   EXPECT_EQ(loader.stats().damaged_images, 20u);
 }
 
-TEST(loader, evaluation_masks_a_skipped_record) {
+TEST(Loader, EvaluationMasksASkippedRecord) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{1});
   LoaderOptions options = small(8);
   options.training = false;
@@ -292,7 +292,7 @@ TEST(loader, evaluation_masks_a_skipped_record) {
   EXPECT_EQ(batch->labels.span<int32_t>()[2], 2);
 }
 
-TEST(loader, budget_ends_the_run) {
+TEST(Loader, BudgetEndsTheRun) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3, 4, 15});
   LoaderOptions options = small(8);
   options.skip_bad_records = true;
@@ -306,7 +306,7 @@ TEST(loader, budget_ends_the_run) {
   EXPECT_NE(message.find("more bad records than the budget of 2: shard-"), std::string::npos) << message;
 }
 
-TEST(loader, shard_with_no_good_record_cannot_be_skipped) {
+TEST(Loader, ShardWithNoGoodRecordCannotBeSkipped) {
   LoaderOptions options = small(50);
   options.skip_bad_records = true;
   Loader loader(std::make_shared<FakeDataset>(50, std::set<uint64_t>{49}), options);
@@ -314,7 +314,7 @@ TEST(loader, shard_with_no_good_record_cannot_be_skipped) {
   EXPECT_EQ(message, "shard-3: no good record to replace a bad one with");
 }
 
-TEST(loader, faults_that_are_not_the_data_s_are_never_skipped) {
+TEST(Loader, FaultsThatAreNotTheDataSAreNeverSkipped) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3});
   dataset->fault = Fault::resource;
   LoaderOptions options = small(50);
@@ -323,7 +323,7 @@ TEST(loader, faults_that_are_not_the_data_s_are_never_skipped) {
   error_of([&] { loader.next(); }, Fault::resource);
 }
 
-TEST(loader, damaged_shards_count_as_bad_records) {
+TEST(Loader, DamagedShardsCountAsBadRecords) {
   auto dataset = std::make_shared<FakeDataset>(50);
   dataset->damage = {"shard-2: cut"};
   LoaderOptions options = small(8);
@@ -334,7 +334,7 @@ TEST(loader, damaged_shards_count_as_bad_records) {
   error_of([&] { Loader(dataset, options); }, Fault::data);
 }
 
-TEST(loader, refuses_bad_options) {
+TEST(Loader, RefusesBadOptions) {
   auto dataset = std::make_shared<FakeDataset>(50);
   for (auto change : std::vector<void (*)(LoaderOptions&)>{
            [](LoaderOptions& o) { o.batch = 0; }, [](LoaderOptions& o) { o.height = 0; },
@@ -346,7 +346,7 @@ TEST(loader, refuses_bad_options) {
   }
 }
 
-TEST(loader, stops_in_the_middle_of_anything) {
+TEST(Loader, StopsInTheMiddleOfAnything) {
   auto dataset = std::make_shared<FakeDataset>(50);
   for (int i = 0; i < 50; ++i) {
     Loader loader(dataset, small(8));

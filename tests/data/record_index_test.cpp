@@ -41,7 +41,7 @@ void expect_reads(const RecordFile& file, const RecordIndex& index, const std::v
   }
 }
 
-TEST(record_index, finds_every_record_and_is_kept_beside_the_file) {
+TEST(RecordIndex, FindsEveryRecordAndIsKeptBesideTheFile) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "shard", 50);
   const RecordFile file((directory / "shard").string());
@@ -59,7 +59,7 @@ TEST(record_index, finds_every_record_and_is_kept_beside_the_file) {
   EXPECT_EQ(RecordIndex::open(file, "").size(), 0u);
 }
 
-TEST(record_index, keeps_out_of_a_folder_whose_mode_says_read_only) {
+TEST(RecordIndex, KeepsOutOfAFolderWhoseModeSaysReadOnly) {
   const TempDirectory directory, cache;
   write_shard(directory / "shard", 3);
   const RecordFile file((directory / "shard").string());
@@ -70,7 +70,7 @@ TEST(record_index, keeps_out_of_a_folder_whose_mode_says_read_only) {
   EXPECT_EQ(std::distance(fs::directory_iterator(cache / "index"), fs::directory_iterator()), 1);
 }
 
-TEST(record_index, goes_to_the_cache_where_the_folder_cannot_be_written) {
+TEST(RecordIndex, GoesToTheCacheWhereTheFolderCannotBeWritten) {
   const TempDirectory directory, cache;
   const auto records = write_shard(directory / "shard", 20);
   fs::create_directory(directory / ".shard.dtidx");  // so that no file can have that name
@@ -85,7 +85,7 @@ TEST(record_index, goes_to_the_cache_where_the_folder_cannot_be_written) {
   expect_reads(file, RecordIndex::open(file, (cache / "file").string()), records);
 }
 
-TEST(record_index, is_made_again_when_the_file_has_changed) {
+TEST(RecordIndex, IsMadeAgainWhenTheFileHasChanged) {
   const TempDirectory directory;
   const fs::path path = directory / "shard";
   RecordWriter first(path.string()), second((directory / "other").string());
@@ -102,7 +102,7 @@ TEST(record_index, is_made_again_when_the_file_has_changed) {
   EXPECT_EQ(RecordIndex::open(new_file, "").length(0), 3u);
 }
 
-TEST(record_index, no_damage_to_it_is_believed) {
+TEST(RecordIndex, NoDamageToItIsBelieved) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "shard", 5);
   const RecordFile file((directory / "shard").string());
@@ -120,7 +120,7 @@ TEST(record_index, no_damage_to_it_is_believed) {
   }
 }
 
-TEST(record_index, ends_at_damage_that_hides_the_rest_and_tells_it) {
+TEST(RecordIndex, EndsAtDamageThatHidesTheRestAndTellsIt) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "whole", 6);
   const std::string good = file_bytes(directory / "whole");
@@ -153,7 +153,7 @@ TEST(record_index, ends_at_damage_that_hides_the_rest_and_tells_it) {
   }
 }
 
-TEST(record_index, empty_file_has_no_records) {
+TEST(RecordIndex, EmptyFileHasNoRecords) {
   const TempDirectory directory;
   overwrite(directory / "shard", "");
   const RecordIndex index = RecordIndex::open(RecordFile((directory / "shard").string()), "");
@@ -161,7 +161,7 @@ TEST(record_index, empty_file_has_no_records) {
   EXPECT_TRUE(index.fault().empty());
 }
 
-TEST(record_index, many_may_make_it_at_once) {
+TEST(RecordIndex, ManyMayMakeItAtOnce) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "shard", 100);
   {
@@ -181,7 +181,7 @@ TEST(record_index, many_may_make_it_at_once) {
   EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 2);
 }
 
-TEST(plain_record_file, unpacks_a_gzip_file_once) {
+TEST(PlainRecordFile, UnpacksAGzipFileOnce) {
   const TempDirectory directory, cache;
   write_shard(directory / "plain", 30);
   EXPECT_EQ(plain_record_file((directory / "plain").string(), ""), (directory / "plain").string());
@@ -199,7 +199,7 @@ TEST(plain_record_file, unpacks_a_gzip_file_once) {
   EXPECT_NE(plain_record_file(path, cache.path().string()), copy) << "a changed file needs a new copy";
 }
 
-TEST(plain_record_file, says_how_to_unpack_where_it_cannot) {
+TEST(PlainRecordFile, SaysHowToUnpackWhereItCannot) {
   const TempDirectory directory;
   const std::string path = (directory / "shard.gz").string();
   write_shard(path, 30, Compression::gzip);
@@ -208,7 +208,7 @@ TEST(plain_record_file, says_how_to_unpack_where_it_cannot) {
   expect_error([&] { plain_record_file(path, (directory / "file").string()); }, Fault::resource, "zcat '" + path + "'");
 }
 
-TEST(plain_record_file, keeps_nothing_of_a_broken_stream) {
+TEST(PlainRecordFile, KeepsNothingOfABrokenStream) {
   const TempDirectory directory, cache;
   const std::string path = (directory / "shard.gz").string();
   write_shard(path, 30, Compression::gzip);

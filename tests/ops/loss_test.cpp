@@ -52,14 +52,14 @@ OpCase loss_case(const Labels& labels, int64_t classes, float smoothing) {
           .reference = [=](const Arrays& a) { return naive_loss(a[0], labels, static_cast<double>(smoothing)); }};
 }
 
-TEST(Loss, value_and_gradient) {
+TEST(Loss, ValueAndGradient) {
   Labels many;
   for (int32_t i = 0; i < 40; ++i) many.push_back(i % 7 == 6 ? -1 : i * 31 % 100);
   check_op({loss_case({1}, 2, 0), loss_case({0, 2, 1}, 3, 0), loss_case({0, 2, 1}, 3, 0.1f),
             loss_case({4, -1, 0, -1, 3}, 5, 0.2f), loss_case(many, 100, 0), loss_case(many, 100, 0.1f)});
 }
 
-TEST(Loss, rows_and_ranks) {
+TEST(Loss, RowsAndRanks) {
   for (const auto& context : devices()) {
     const Array logits({5, 7}, {
                                    1, 9, 2, 3, 4, 5, 6,  // label 1: first
@@ -84,7 +84,7 @@ TEST(Loss, rows_and_ranks) {
   }
 }
 
-TEST(Loss, with_fewer_than_five_classes_every_finite_label_is_in_the_first_five) {
+TEST(Loss, WithFewerThanFiveClassesEveryFiniteLabelIsInTheFirstFive) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Tensor logits = to_device(*context, Array({2, 3}, {3, 2, 1, 1, 2, std::nan("")}));
@@ -94,7 +94,7 @@ TEST(Loss, with_fewer_than_five_classes_every_finite_label_is_in_the_first_five)
   }
 }
 
-TEST(Loss, large_logits_neither_overflow_nor_vanish) {
+TEST(Loss, LargeLogitsNeitherOverflowNorVanish) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Var logits = tape.variable(to_device(*context, Array({2, 2}, {20000, 0, -20000, 0})));
@@ -105,7 +105,7 @@ TEST(Loss, large_logits_neither_overflow_nor_vanish) {
   }
 }
 
-TEST(Loss, a_batch_that_is_all_masked_has_no_loss_and_no_gradient) {
+TEST(Loss, ABatchThatIsAllMaskedHasNoLossAndNoGradient) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Var logits = tape.variable(to_device(*context, random_array({2, 3}, 1)));
@@ -116,7 +116,7 @@ TEST(Loss, a_batch_that_is_all_masked_has_no_loss_and_no_gradient) {
   }
 }
 
-TEST(Loss, softmax) {
+TEST(Loss, Softmax) {
   for (const auto& context : devices()) {
     const Array logits = random_array({3, 11}, 1, -5, 5);
     Array expected(logits.shape);
@@ -129,7 +129,7 @@ TEST(Loss, softmax) {
   }
 }
 
-TEST(Loss, refuses_what_does_not_fit) {
+TEST(Loss, RefusesWhatDoesNotFit) {
   const auto context = make_cpu_context();
   Tape tape(*context);
   const Var logits = tape.constant(context->zeros({2, 3}));

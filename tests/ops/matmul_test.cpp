@@ -30,13 +30,13 @@ OpCase linear_case(int64_t n, int64_t in, int64_t out, bool bias) {
           .reference = naive_linear};
 }
 
-TEST(Linear, value_and_gradients) {
+TEST(Linear, ValueAndGradients) {
   check_op({linear_case(1, 1, 1, false), linear_case(1, 7, 3, true), linear_case(4, 5, 6, false),
             linear_case(16, 100, 33, true), linear_case(130, 64, 48, true)});
 }
 
 // The weights' gradient needs x and x's the weights: each must be kept where the other is a constant.
-TEST(Linear, with_one_side_constant) {
+TEST(Linear, WithOneSideConstant) {
   const Array x = random_array({3, 4}, 1), w = random_array({2, 4}, 2);
   check_op({{.name = "constant x",
              .inputs = {w},
@@ -54,7 +54,7 @@ TEST(Linear, with_one_side_constant) {
                  }}});
 }
 
-TEST(Linear, refuses_what_does_not_fit) {
+TEST(Linear, RefusesWhatDoesNotFit) {
   const auto context = make_cpu_context();
   Tape tape(*context);
   const Var x = tape.constant(context->zeros({2, 3})), w = tape.constant(context->zeros({4, 5}));

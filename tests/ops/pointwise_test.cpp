@@ -43,18 +43,18 @@ OpCase add_relu_case(Shape shape) {
           .kinks = true};
 }
 
-TEST(Pointwise, relu) { check_op({relu_case({1}), relu_case({7}), relu_case({2, 5, 3, 4}), relu_case({9, 5000})}); }
-TEST(Pointwise, add) { check_op({add_case({1}), add_case({3, 11}), add_case({9, 5000})}); }
-TEST(Pointwise, add_relu) { check_op({add_relu_case({4}), add_relu_case({3, 11}), add_relu_case({9, 5000})}); }
+TEST(Pointwise, Relu) { check_op({relu_case({1}), relu_case({7}), relu_case({2, 5, 3, 4}), relu_case({9, 5000})}); }
+TEST(Pointwise, Add) { check_op({add_case({1}), add_case({3, 11}), add_case({9, 5000})}); }
+TEST(Pointwise, AddRelu) { check_op({add_relu_case({4}), add_relu_case({3, 11}), add_relu_case({9, 5000})}); }
 
-TEST(Pointwise, add_of_a_tensor_to_itself) {
+TEST(Pointwise, AddOfATensorToItself) {
   check_op({.name = "x + x",
             .inputs = {random_array({13}, 5)},
             .op = [](Tape& t, const Vars& v) { return add(t, v[0], v[0]); },
             .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return 2 * a[0][i]; }); }});
 }
 
-TEST(Pointwise, flatten) {
+TEST(Pointwise, Flatten) {
   check_op({.name = "flatten",
             .inputs = {random_array({2, 3, 4, 5}, 6)},
             .op = [](Tape& t, const Vars& v) { return flatten(t, v[0]); },
@@ -64,7 +64,7 @@ TEST(Pointwise, flatten) {
                 }});
 }
 
-TEST(Pointwise, relu_keeps_nan) {
+TEST(Pointwise, ReluKeepsNan) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Var y = relu(tape, tape.constant(to_device(*context, Array({2}, {std::nan(""), -1}))));
@@ -78,7 +78,7 @@ double dropout_reference(double x, float rate, uint64_t seed, uint64_t step, uin
   return unit_float(words[static_cast<size_t>(i % 4)]) < rate ? 0 : x / (1 - static_cast<double>(rate));
 }
 
-TEST(Pointwise, dropout) {
+TEST(Pointwise, Dropout) {
   for (const Shape shape : {Shape{5}, Shape{3, 7}, Shape{3, 20001}}) {
     const float rate = 0.3f;
     check_op({.name = concat("dropout ", shape),
@@ -95,7 +95,7 @@ TEST(Pointwise, dropout) {
   }
 }
 
-TEST(Pointwise, dropout_drops_its_rate_and_differs_by_call_step_and_micro_step) {
+TEST(Pointwise, DropoutDropsItsRateAndDiffersByCallStepAndMicroStep) {
   for (const auto& context : devices()) {
     const Tensor ones = to_device(*context, Array({40000}, 1));
     auto mask = [&](uint64_t step, int micro_step, int call) {
@@ -114,7 +114,7 @@ TEST(Pointwise, dropout_drops_its_rate_and_differs_by_call_step_and_micro_step) 
   }
 }
 
-TEST(Pointwise, dropout_is_the_identity_in_eval) {
+TEST(Pointwise, DropoutIsTheIdentityInEval) {
   check_op({.name = "dropout in eval",
             .inputs = {random_array({9}, 8)},
             .op = [](Tape& t, const Vars& v) { return dropout(t, v[0], 0.5f); },
@@ -122,7 +122,7 @@ TEST(Pointwise, dropout_is_the_identity_in_eval) {
             .mode = Mode::eval});
 }
 
-TEST(Pointwise, normalize_pixels) {
+TEST(Pointwise, NormalizePixels) {
   const PixelNormalization options{{10, 20, 30}, {0.5f, 0.25f, 2}};
   for (const auto& context : devices()) {
     std::vector<uint8_t> bytes(2 * 5 * 7 * 3);
@@ -139,7 +139,7 @@ TEST(Pointwise, normalize_pixels) {
   }
 }
 
-TEST(Pointwise, seed_is_the_loss_scale) {
+TEST(Pointwise, SeedIsTheLossScale) {
   for (const auto& context : devices()) {
     context->set_scalars({.loss_scale = 128});
     const Tensor dy = context->empty({1});
@@ -148,7 +148,7 @@ TEST(Pointwise, seed_is_the_loss_scale) {
   }
 }
 
-TEST(Pointwise, refuses_what_does_not_fit) {
+TEST(Pointwise, RefusesWhatDoesNotFit) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Var a = tape.constant(context->zeros({2, 3})), b = tape.constant(context->zeros({3, 2}));

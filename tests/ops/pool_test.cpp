@@ -60,7 +60,7 @@ const std::vector<Geometry>& geometries() {
   return table;
 }
 
-TEST(Pool, max_pool) {
+TEST(Pool, MaxPool) {
   for (const auto& [x, options] : geometries())
     check_op({.name = concat("max_pool ", x),
               .inputs = {random_array(x, 1)},
@@ -69,7 +69,7 @@ TEST(Pool, max_pool) {
               .kinks = true});
 }
 
-TEST(Pool, average_pool) {
+TEST(Pool, AveragePool) {
   for (const auto& [x, options] : geometries())
     check_op({.name = concat("average_pool ", x),
               .inputs = {random_array(x, 2)},
@@ -77,7 +77,7 @@ TEST(Pool, average_pool) {
               .reference = [o = options](const Arrays& a) { return naive_pool(a[0], o, Kind::average); }});
 }
 
-TEST(Pool, global_average_pool) {
+TEST(Pool, GlobalAveragePool) {
   for (const Shape x : {Shape{1, 1, 1, 1}, Shape{2, 7, 5, 9}, Shape{3, 60, 50, 4}})
     check_op({.name = concat("global_average_pool ", x),
               .inputs = {random_array(x, 3)},
@@ -100,7 +100,7 @@ Values max_pool_gradient(Context& context, const Array& x, const PoolOptions& op
   return to_host(context, dx).values;
 }
 
-TEST(Pool, a_tie_gives_the_gradient_to_the_first_cell_in_row_order) {
+TEST(Pool, ATieGivesTheGradientToTheFirstCellInRowOrder) {
   for (const auto& context : devices()) {
     const PoolOptions whole{.kernel = 2, .stride = 1, .padding = 0};
     EXPECT_EQ(max_pool_gradient(*context, Array({1, 2, 2, 1}, {3, 5, 5, 5}), whole), (Values{0, 1, 0, 0}));
@@ -110,7 +110,7 @@ TEST(Pool, a_tie_gives_the_gradient_to_the_first_cell_in_row_order) {
   }
 }
 
-TEST(Pool, the_maximum_of_negatives_beside_padding_is_negative_and_nan_wins) {
+TEST(Pool, TheMaximumOfNegativesBesidePaddingIsNegativeAndNanWins) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const auto& context : devices()) {
     auto pooled = [&](const Array& x) {
@@ -124,7 +124,7 @@ TEST(Pool, the_maximum_of_negatives_beside_padding_is_negative_and_nan_wins) {
   }
 }
 
-TEST(Pool, refuses_what_does_not_fit) {
+TEST(Pool, RefusesWhatDoesNotFit) {
   const auto context = make_cpu_context();
   Tape tape(*context);
   const Var x = tape.constant(context->zeros({1, 4, 4, 1}));

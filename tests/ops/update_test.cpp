@@ -153,7 +153,7 @@ const std::vector<RuleCase>& rules() {
   return table;
 }
 
-TEST(Update, every_rule_over_several_steps) {
+TEST(Update, EveryRuleOverSeveralSteps) {
   const std::vector<UpdateSegment> small{{0, 70, 0.1f}, {128, 131, 0}, {192, 300, 0.01f}};
   const std::vector<UpdateSegment> large{{0, 50000, 0.1f}, {50048, 70001, 0}};
   for (const auto& context : devices())
@@ -163,7 +163,7 @@ TEST(Update, every_rule_over_several_steps) {
     }
 }
 
-TEST(Update, lars) {
+TEST(Update, Lars) {
   const RuleCase plain{"lars", {.rule = UpdateRule::lars, .trust = 0.02f}};
   const RuleCase clipped{"lars, clipped by norm", {.rule = UpdateRule::lars, .trust = 0.02f, .clip_norm = 0.5f}};
   for (const auto& context : devices())
@@ -173,7 +173,7 @@ TEST(Update, lars) {
     }
 }
 
-TEST(Update, lars_takes_the_plain_rate_where_a_norm_is_zero) {
+TEST(Update, LarsTakesThePlainRateWhereANormIsZero) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});
     Arenas arenas(*context, {.rule = UpdateRule::lars}, {{0, 1, 0.1f, 0}, {1, 2, 0.1f, 1}}, Array({2}, {0, 4}));
@@ -184,7 +184,7 @@ TEST(Update, lars_takes_the_plain_rate_where_a_norm_is_zero) {
 }
 
 // Three steps of torch.optim 1.13 in double precision: learning rate 0.1, weight decay 0.01.
-TEST(Update, agrees_with_pytorch) {
+TEST(Update, AgreesWithPytorch) {
   const std::vector<std::pair<UpdateRule, Values>> expected{
       {UpdateRule::sgd, {0.982042969, -2.083985988, 0.499001299}},
       {UpdateRule::momentum, {0.946188769, -2.097687588, 0.066057199}},
@@ -204,7 +204,7 @@ TEST(Update, agrees_with_pytorch) {
     }
 }
 
-TEST(Update, norm_is_of_the_scaled_gradient_before_clipping) {
+TEST(Update, NormIsOfTheScaledGradientBeforeClipping) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 1, .gradient_scale = 0.5f});
     // What lies outside the segments does not count.
@@ -215,7 +215,7 @@ TEST(Update, norm_is_of_the_scaled_gradient_before_clipping) {
   }
 }
 
-TEST(Update, a_gradient_that_is_not_finite_stops_all_updates) {
+TEST(Update, AGradientThatIsNotFiniteStopsAllUpdates) {
   for (const auto& context : devices())
     for (const double bad : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
                              std::numeric_limits<double>::quiet_NaN()})
@@ -235,7 +235,7 @@ TEST(Update, a_gradient_that_is_not_finite_stops_all_updates) {
       }
 }
 
-TEST(Update, is_bit_equal_from_run_to_run) {
+TEST(Update, IsBitEqualFromRunToRun) {
   auto run = [](const UpdateOptions& options) {
     const auto context = make_cpu_context();
     context->set_scalars({.learning_rate = 0.1f});
@@ -248,7 +248,7 @@ TEST(Update, is_bit_equal_from_run_to_run) {
     EXPECT_EQ(run(options), run(options));
 }
 
-TEST(Update, refuses_what_does_not_fit) {
+TEST(Update, RefusesWhatDoesNotFit) {
   const auto context = make_cpu_context();
   auto step = [&](const UpdateOptions& options, const UpdateSegment& segment, int64_t states, int64_t norms) {
     return [=, &context] {

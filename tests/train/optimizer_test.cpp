@@ -35,7 +35,7 @@ struct Model {
   std::optional<Optimizer> optimizer;
 };
 
-TEST(Optimizer, decays_weights_only_and_leaves_frozen_ones) {
+TEST(Optimizer, DecaysWeightsOnlyAndLeavesFrozenOnes) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});
     Model model(*context, {.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f}, 0.125f);
@@ -51,7 +51,7 @@ TEST(Optimizer, decays_weights_only_and_leaves_frozen_ones) {
   }
 }
 
-TEST(Optimizer, padding_stays_zero_under_every_rule) {
+TEST(Optimizer, PaddingStaysZeroUnderEveryRule) {
   for (const auto& context : devices())
     for (const UpdateRule rule : {UpdateRule::sgd, UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,
                                   UpdateRule::adam, UpdateRule::rmsprop, UpdateRule::lars}) {
@@ -69,7 +69,7 @@ TEST(Optimizer, padding_stays_zero_under_every_rule) {
     }
 }
 
-TEST(Optimizer, lars_scales_each_weight_by_its_own_norms_and_biases_not_at_all) {
+TEST(Optimizer, LarsScalesEachWeightByItsOwnNormsAndBiasesNotAtAll) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 1});
     Model model(*context, {.update = {.rule = UpdateRule::lars, .momentum = 0, .trust = 0.01f}, .weight_decay = 0.5f},
@@ -84,7 +84,7 @@ TEST(Optimizer, lars_scales_each_weight_by_its_own_norms_and_biases_not_at_all) 
 }
 
 // TensorFlow's RMSProp starts from mean squares of 1, and a restored state is not started over.
-TEST(Optimizer, rmsprop_starts_from_one) {
+TEST(Optimizer, RmspropStartsFromOne) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
     const OptimizerOptions options{.update = {.rule = UpdateRule::rmsprop, .momentum = 0, .epsilon = 1e-3f}};
@@ -97,7 +97,7 @@ TEST(Optimizer, rmsprop_starts_from_one) {
   }
 }
 
-TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing) {
+TEST(Optimizer, AGradientThatIsNotFiniteChangesNothing) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
     Model model(*context, {.update = {.rule = UpdateRule::adamw}, .weight_decay = 0.1f}, NAN);
@@ -109,7 +109,7 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing) {
 }
 
 // What lies in the gradient range of a frozen parameter is nobody's business.
-TEST(Optimizer, a_frozen_parameter_does_not_count_as_not_finite) {
+TEST(Optimizer, AFrozenParameterDoesNotCountAsNotFinite) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
     Model model(*context, {}, 1);
@@ -120,7 +120,7 @@ TEST(Optimizer, a_frozen_parameter_does_not_count_as_not_finite) {
   }
 }
 
-TEST(Optimizer, describes_itself) {
+TEST(Optimizer, DescribesItself) {
   const auto context = make_cpu_context();
   auto text = [&](const OptimizerOptions& options) { return Model(*context, options, 1).optimizer->describe(); };
   EXPECT_EQ(text({.update = {.rule = UpdateRule::sgd}}), "SGD");

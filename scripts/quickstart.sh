@@ -30,10 +30,10 @@ build/bin/dtrain-data verify "$data"/*
 # Labels are 1 to 10: class 0 is the background, as in ImageNet's schema.
 model=(build/bin/dtrain-cnn-benchmarks --device=cpu --data_format=NHWC --model=resnet18 --image_size=64
   --num_classes=11 --data_dir="$data" --data_name=imagenet --preprocessing=torchvision --train_dir="$run")
-train=("${model[@]}" --batch_size=32 --num_epochs=4 --num_warmup_batches=0 --optimizer=momentum --weight_decay=1e-4
+train=("${model[@]}" --batch_size=32 --num_epochs=6 --num_warmup_batches=0 --optimizer=momentum --weight_decay=1e-4
   --init_learning_rate=0.05 --lr_schedule=cosine --num_learning_rate_warmup_epochs=0.5 --save_model_steps=50)
 
-step "4/5 Training: ResNet-18, 4 epochs; killed after its first checkpoint, then started again"
+step "4/5 Training: ResNet-18, 6 epochs; killed after its first checkpoint, then started again"
 rm -rf "$run"
 echo "${train[*]}"
 "${train[@]}" &

@@ -12,6 +12,7 @@ using cli::kNotNegative;
 using cli::kPositive;
 
 constexpr cli::Range kShare{0, 1};
+constexpr cli::Range kBelowOne{0, 0.999999};
 
 void declare_model(cli::FlagSet& flags, Flags& v) {
   flags.group("Model, mode, size");
@@ -99,8 +100,8 @@ void declare_optimizer(cli::FlagSet& flags, Flags& v) {
   flags.add("rmsprop_decay", v.rmsprop_decay, "of rmsprop", kShare);
   flags.add("rmsprop_momentum", v.rmsprop_momentum, "of rmsprop", kShare);
   flags.add("rmsprop_epsilon", v.rmsprop_epsilon, "of rmsprop", kNotNegative);
-  flags.add("adam_beta1", v.adam_beta1, "of adam and adamw", kShare);
-  flags.add("adam_beta2", v.adam_beta2, "of adam and adamw", kShare);
+  flags.add("adam_beta1", v.adam_beta1, "of adam and adamw", kBelowOne);
+  flags.add("adam_beta2", v.adam_beta2, "of adam and adamw", kBelowOne);
   flags.add("adam_epsilon", v.adam_epsilon, "of adam and adamw", kNotNegative);
   flags.add("gradient_clip", v.gradient_clip, "limit each gradient element to +-x", kNotNegative);
   flags.add("weight_decay", v.weight_decay, "L2 on all but biases and batch-norm parameters", kNotNegative);
@@ -157,7 +158,7 @@ void declare_extensions(cli::FlagSet& flags, Flags& v) {
   flags.add("bad_record_budget", v.bad_record_budget, "bad records that may be skipped", kNotNegative);
   flags.add("gradient_accumulation", v.gradient_accumulation, "batches per update; the gradient is their mean",
             kPositive);
-  flags.add("label_smoothing", v.label_smoothing, "share of the target spread over all classes", kShare);
+  flags.add("label_smoothing", v.label_smoothing, "share of the target spread over all classes", kBelowOne);
   flags.add_choice("lr_schedule", v.lr_schedule, {"auto", "constant", "cosine", "polynomial"},
                    "auto: as tf_cnn_benchmarks; the others start from init_learning_rate");
   flags.add("end_learning_rate", v.end_learning_rate, "where cosine and polynomial end", kNotNegative);

@@ -2,6 +2,7 @@
 #include "apps/cnn_benchmarks/train_loop.h"
 
 #include <chrono>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -149,7 +150,8 @@ void Training::report_divergence(const StepReport& report) const {
   throw Error(Fault::numeric,
               fmt::format("step {}: not finite: loss {}, learning rate {}, worst layer {}, samples {}; the update was "
                           "not applied; a lower --init_learning_rate or --gradient_clip_norm may help",
-                          report.step, report.loss, report.learning_rate, trainer_.worst_parameter(),
+                          report.step, std::isnan(report.loss) ? std::abs(report.loss) : report.loss,
+                          report.learning_rate, trainer_.worst_parameter(),
                           samples_.empty() ? "synthetic" : fmt::format("{}", fmt::join(samples_, " "))));
 }
 

@@ -234,6 +234,10 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
 
 RestoreReport Checkpointer::restore(const std::string& path, const TrainState& expected) {
   writer_->join_thread();
+  if (!std::filesystem::exists(path + "/MANIFEST.json"))
+    throw Error(
+        Fault::checkpoint,
+        concat(path, " is not the folder of a checkpoint: no MANIFEST.json in it; expected .../checkpoints/step-<N>"));
   std::vector<std::string> notices;
   for (const std::string& extra : verify_checkpoint(path)) notices.push_back(concat(path, "/", extra, ": ignored"));
   RestoreReport report = writer_->load(path, expected);

@@ -131,6 +131,13 @@ TEST_F(CheckpointTest, AnotherRunIsRefusedWithTheDifference) {
   EXPECT_TRUE(contains(lines, "classes: checkpoint nothing, this run 4")) << lines;
 }
 
+TEST_F(CheckpointTest, AFolderThatIsNoCheckpointIsNamed) {
+  SmallModel model;
+  auto checkpointer = open(model);
+  const std::string message = checkpoint_error([&] { checkpointer.restore("/nowhere", state_at(0)); });
+  EXPECT_TRUE(contains(message, "/nowhere is not the folder of a checkpoint")) << message;
+}
+
 TEST_F(CheckpointTest, AnotherShapeIsRefusedByName) {
   save_two();
   SmallModel model(4);

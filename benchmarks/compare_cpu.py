@@ -221,4 +221,5 @@ def main():
         print(f"saved as {path.relative_to(root)}.json and .txt")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Trains ResNet-20 on CIFAR-10 here and in PyTorch by one recipe, turn by turn, and prints the accuracies side by side.
+
+    cmake --preset release && cmake --build --preset release --target programs
+    benchmarks/compare_cifar10.py --seeds 3 --save NAME
+
+The images are cifar10_jpg.tar.gz, with train/<class>/*.jpg and test/<class>/*.jpg, in $DTRAIN_TEST_DATA, by default
+../shared/data. With --save, benchmarks/results/<date>-cifar10-NAME.json is written after every run, so that an end before
+the last one loses only the run under way.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+from compare_cpu import Row, data, last_json, machine, root, table
+
+# Ten epochs are short. With Nesterov's momentum of 0.9, weights forget by decay over 0.1 / (rate * decay) steps: 2,000 of the
+# 3,907 here, so that decay takes part; the 1e-4 of the long schedule would take 10,000.
+RECIPE = {"batch_size": 128, "learning_rate": 0.1, "warmup_epochs": 1, "weight_decay": 5e-4}
+
+
+def unpack(archive, folder, limit):
+    """The first limit / 10 images of each class of a split, or all."""
+    seen = collections.Counter()
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if not member.isfile():
+                continue
+            path = pathlib.PurePosixPath(member.name)
+            seen[path.parent] += 1
+            if not limit or seen[path.parent] <= limit // 10:
+                tar.extract(member, folder)
+
+
+def ours(options, folder, seed):
+    return [root / options.build / "bin/dtrain-cnn-benchmarks", "--model=resnet20", "--data_name=cifar10",
+            f"--data_dir={folder}/records", "--num_classes=10", "--device=cpu", f"--batch_size={RECIPE['batch_size']}",
+            "--num_warmup_batches=0", f"--num_epochs={options.epochs}", "--optimizer=momentum", "--lr_schedule=cosine",
+            f"--weight_decay={RECIPE['weight_decay']}", f"--init_learning_rate={RECIPE['learning_rate']}",
+            f"--num_learning_rate_warmup_epochs={RECIPE['warmup_epochs']}", f"--tf_random_seed={seed}",
+            f"--eval_during_training_every_n_epochs={options.epochs}", "--num_eval_epochs=1",
+            f"--num_intra_threads={options.threads}", "--datasets_num_private_threads=1", "--display_every=100"]
+
+
+def peer(options, folder, seed):
+    return [options.python, root / "benchmarks/peers/cifar10_peer.py", folder / "images", f"--seed={seed}",
+            f"--epochs={options.epochs}", f"--threads={options.threads}"] + [f"--{key}={value}" for key, value in RECIPE.items()]
+
+
+def found_by_ours(text):
+    top_1, examples = re.findall(r"^Accuracy @ 1 = (\S+) .*\[(\d+) examples\]$", text, re.M)[-1]
+    return {"top_1": float(top_1), "examples": int(examples),
+            "images_per_sec": float(re.findall(r"^\d+\timages/sec: (\S+)", text, re.M)[-1])}
+
+
+def echoed(command):
+    """The output of a command, every line of it shown as it comes."""
+    lines = []
+    with subprocess.Popen([str(part) for part in command], cwd=root, text=True, stdout=subprocess.PIPE) as process:
+        for line in process.stdout:
+            print(f"    {line}", end="", flush=True)
+            lines.append(line)
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit {process.returncode}")
+    return "".join(lines)
+
+
+def measured(command, folder, parse):
+    line = " ".join(map(str, command)).replace(f"{root}/", "").replace(str(folder), "DIR")
+    print(f"  {line}", flush=True)
+    wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = parse(echoed(command))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return dict(found, wall_seconds=round(time.perf_counter() - wall, 1),
+                processor_seconds=round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1), command=line)
+
+
+def rows_of(runs):
+    """A row per seed that both have done, then the means; these are judged where there are seeds to tell a spread."""
+    rows = [Row(f"top-1, seed {a['seed']}", f"{a['top_1']:.4f}", f"{b['top_1']:.4f}", f"{a['top_1'] / b['top_1']:.3f}", "", "")
+            for a, b in zip(runs["ours"], runs["peer"])]
+    if not rows:
+        return []
+    mean, peer_mean = (statistics.mean(run["top_1"] for run in runs[side][:len(rows)]) for side in ("ours", "peer"))
+    target = met = ""
+    if len(rows) > 1:
+        accuracies = [run["top_1"] for run in runs["peer"]]
+        least = peer_mean - (max(accuracies) - min(accuracies))
+        target, met = f">= {least:.4f}, the peer's mean less its spread", "yes" if mean >= least else "NO"
+    rows.append(Row("top-1, mean", f"{mean:.4f}", f"{peer_mean:.4f}", f"{mean / peer_mean:.3f}", target, met))
+    for key in ("wall_seconds", "processor_seconds"):
+        a, b = (statistics.median(run[key] for run in runs[side]) for side in ("ours", "peer"))
+        rows.append(Row(key.replace("_", " ") + ", median", f"{a:.0f}", f"{b:.0f}", f"{a / b:.2f}", "", ""))
+    return rows
+
+
+def save(path, options, about, runs):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"machine": about, "epochs": options.epochs, "threads": options.threads, "limit": options.limit,
+                                "recipe": RECIPE, "rows": [row._asdict() for row in rows_of(runs)], "runs": runs}, indent=1) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=1, help="how many; they count from 1")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--limit", type=int, default=0, help="images of each split, for a try; 0: all")
+    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cifar10-NAME.json")
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--python", default="/usr/bin/python3", help="has torch and PIL")
+    options = parser.parse_args()
+    archive = data / "cifar10_jpg.tar.gz"
+    if not archive.is_file():
+        sys.exit(f"no {archive}; DTRAIN_TEST_DATA names its folder")
+
+    about = machine()
+    path = root / "benchmarks/results" / f"{about['date'][:10]}-cifar10-{options.save}.json" if options.save else None
+    runs = {"ours": [], "peer": []}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        unpack(archive, folder / "images", options.limit)
+        echoed([root / options.build / "bin/dtrain-data", "cifar10", "--input", folder / "images", "--output", folder / "records"])
+        for seed in range(1, options.seeds + 1):
+            for side, command, parse in (("ours", ours, found_by_ours), ("peer", peer, last_json)):
+                runs[side].append(dict(measured(command(options, folder, seed), folder, parse), seed=seed))
+                if path:
+                    save(path, options, about, runs)
+    print("\n" + "\n".join(f"{key}: {value}" for key, value in about.items()) + "\n\n" + table(rows_of(runs)))
+    if path:
+        print(f"saved as {path.relative_to(root)}")
+
+
+main()

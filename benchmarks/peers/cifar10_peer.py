@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""ResNet-20 on CIFAR-10 in PyTorch, by the recipe that compare_cifar10.py gives to dtrain-cnn-benchmarks.
+
+cifar10_peer.py DIR [--seed 1] [--epochs 10] [--threads 2] [--limit N]   DIR has train/<class>/* and test/<class>/*.
+Prints a line per epoch, then one line of JSON.
+"""
+import argparse
+import json
+import math
+import pathlib
+import time
+
+import numpy
+import PIL.Image
+import torch
+from torch import nn
+
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")  # labels 0 to 9
+PADDING = 4
+
+
+class Block(nn.Module):
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = None
+        if stride != 1 or channels != width:
+            self.downsample = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+
+    def forward(self, x):
+        y = torch.relu(self.bn1(self.conv1(x)))
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return torch.relu(self.bn2(self.conv2(y)) + shortcut)
+
+
+class ResNet20(nn.Module):
+    """models/resnet.cpp with three stages of three blocks: the same layers, names and initial distributions."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.layer1 = nn.Sequential(*(Block(16, 16, 1) for _ in range(3)))
+        self.layer2 = nn.Sequential(Block(16, 32, 2), Block(32, 32, 1), Block(32, 32, 1))
+        self.layer3 = nn.Sequential(Block(32, 64, 2), Block(64, 64, 1), Block(64, 64, 1))
+        self.fc = nn.Linear(64, len(CLASSES))
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        deviation = math.sqrt(1 / self.fc.in_features)
+        nn.init.trunc_normal_(self.fc.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+        nn.init.zeros_(self.fc.bias)
+
+    def forward(self, x):
+        y = torch.relu(self.bn1(self.conv1(x)))
+        y = self.layer3(self.layer2(self.layer1(y)))
+        return self.fc(y.mean((2, 3)))
+
+
+def read_split(folder, limit):
+    """Images as bytes [n, 32, 32, 3] and labels [n]; of all classes equally many where there is a limit."""
+    images, labels = [], []
+    for label, name in enumerate(CLASSES):
+        files = sorted((folder / name).iterdir())
+        for file in files[: limit // len(CLASSES)] if limit else files:
+            images.append(numpy.asarray(PIL.Image.open(file).convert("RGB")))
+            labels.append(label)
+    return torch.from_numpy(numpy.stack(images)), torch.tensor(labels)
+
+
+def normalised(images):
+    return (images / 127.5 - 1).permute(0, 3, 1, 2)
+
+
+def augmented(images):
+    """Padded with black, cropped at random to the size they had, and flipped with p = 0.5."""
+    count, size = images.shape[:2]
+    padded = nn.functional.pad(images, (0, 0, PADDING, PADDING, PADDING, PADDING))
+    window = torch.arange(size)
+    rows = torch.randint(2 * PADDING + 1, (count, 1)) + window
+    columns = torch.randint(2 * PADDING + 1, (count, 1)) + torch.where(torch.rand(count, 1) < 0.5, window.flip(0), window)
+    return padded[torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+def batches(count, batch, steps):
+    """Indices, cut from one shuffled pass after the other: a batch may span two, as in dtrain's loader."""
+    order = torch.empty(0, dtype=torch.long)
+    for _ in range(steps):
+        while len(order) < batch:
+            order = torch.cat([order, torch.randperm(count)])
+        yield order[:batch]
+        order = order[batch:]
+
+
+def rate_at(step, steps, warmup, base):
+    """Schedule::at of libdtrain/train/schedule.cpp: linear from 0, then a cosine to 0."""
+    if step < warmup:
+        return base * step / warmup
+    return base * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
+
+
+def train(model, images, labels, options):
+    """Returns the images trained on."""
+    count, batch = len(labels), options.batch_size
+    steps = math.ceil(options.epochs * count / batch)
+    warmup = int(options.warmup_epochs * count / batch)
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    vectors = [parameter for parameter in model.parameters() if parameter.ndim == 1]
+    optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": options.weight_decay}, {"params": vectors}],
+                                options.learning_rate, momentum=0.9, nesterov=True)
+    loss_of = nn.CrossEntropyLoss()
+    model.train()
+    losses, start = [], time.perf_counter()
+    for step, chosen in enumerate(batches(count, batch, steps)):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(step, steps, warmup, options.learning_rate)
+        loss = loss_of(model(normalised(augmented(images[chosen]))), labels[chosen])
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if (step + 1) * batch // count > step * batch // count or step + 1 == steps:
+            speed = len(losses) * batch / (time.perf_counter() - start)
+            print(f"epoch {(step + 1) * batch / count:.2f}: loss {numpy.mean(losses):.4f}, {speed:.1f} images/s", flush=True)
+            losses, start = [], time.perf_counter()
+    return steps * batch
+
+
+@torch.no_grad()
+def top_1_of(model, images, labels, batch):
+    model.eval()
+    right = sum((model(normalised(part)).argmax(1) == truth).sum().item()
+                for part, truth in zip(images.split(batch), labels.split(batch)))
+    return right / len(labels)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--epochs", type=float, default=10)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch_size", type=int, default=128)
+    parser.add_argument("--learning_rate", type=float, default=0.1)
+    parser.add_argument("--warmup_epochs", type=float, default=1)
+    parser.add_argument("--weight_decay", type=float, default=5e-4)
+    parser.add_argument("--limit", type=int, default=0, help="images of each split; 0: all")
+    options = parser.parse_args()
+
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    train_images, train_labels = read_split(options.folder / "train", options.limit)
+    test_images, test_labels = read_split(options.folder / "test", options.limit)
+    model = ResNet20().to(memory_format=torch.channels_last)
+
+    start = time.perf_counter()
+    trained = train(model, train_images, train_labels, options)
+    seconds = time.perf_counter() - start
+    top_1 = top_1_of(model, test_images, test_labels, options.batch_size)
+    print(json.dumps({"top_1": top_1, "examples": len(test_labels), "seed": options.seed, "seconds": round(seconds, 1),
+                      "images_per_sec": round(trained / seconds, 1), "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,14 @@
 # Warnings, sanitizers and code generation, as one interface target that every target of ours links privately.
 add_library(dtrain_compile INTERFACE)
 target_compile_options(dtrain_compile INTERFACE
-  -march=${DTRAIN_CPU_ARCH} -ffp-contract=fast
   # -Wpedantic rejects the line directives that nvcc generates, so it is for host files only. -Wrestrict raises a false
   # alarm in GCC 12's std::string.
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-error=restrict>)
+  $<$<COMPILE_LANGUAGE:CXX>:-march=${DTRAIN_CPU_ARCH} -ffp-contract=fast -Wall -Wextra -Wpedantic -Wshadow
+    -Wno-error=restrict>
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
 if(DTRAIN_WERROR)
-  target_compile_options(dtrain_compile INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+  target_compile_options(dtrain_compile INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Werror>)
 endif()
 if(DTRAIN_SANITIZE)
   # GCC's sanitizers make its flow analysis see uninitialised values that are not there.
@@ -17,6 +19,7 @@ endif()
 find_program(DTRAIN_CCACHE ccache)
 if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
 endif()
 
 # dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine.

@@ -24,4 +24,4 @@ if(benchmark_FOUND AND CLI11_FOUND)
 endif()
 dtrain_resolve(BENCHMARKS "${benchmarks_found}" "Google Benchmark ${benchmark_VERSION}, CLI11 ${CLI11_VERSION}"
   "Google Benchmark or CLI11 not found")
-dtrain_resolve(CUDA FALSE "" "this version has no GPU arm yet")
+include(Cuda)

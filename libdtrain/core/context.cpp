@@ -21,6 +21,11 @@ cpu::PrimitiveCache& Context::primitives() const {
   return *primitives_;
 }
 
+cuda::Runtime& Context::runtime() const {
+  DT_CHECK(runtime_ != nullptr, "a CUDA stream asked of ", device_);
+  return *runtime_;
+}
+
 namespace {
 
 // memcpy may not be given the null address of an empty tensor, not even for no bytes.
@@ -40,6 +45,7 @@ class CpuContext final : public Context {
     scalars_ = &host_scalars_;
   }
 
+  std::shared_ptr<Allocator> host_allocator() override { return memory_; }
   void fill_zero(const Tensor& x) override {
     if (x.bytes() > 0) std::memset(x.raw(), 0, x.bytes());
   }
@@ -73,5 +79,16 @@ std::unique_ptr<Context> make_cpu_context(CpuOptions options) {
   require_instructions();
   return std::make_unique<CpuContext>(options);
 }
+
+#ifndef DTRAIN_WITH_CUDA
+int cuda_device_count(std::string* reason) {
+  if (reason) *reason = "this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON";
+  return 0;
+}
+
+std::unique_ptr<Context> make_cuda_context(const CudaOptions&) {
+  throw Error("no GPU: this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
+}
+#endif
 
 }  // namespace dtrain

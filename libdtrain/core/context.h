@@ -11,6 +11,9 @@ namespace dtrain {
 namespace cpu {
 class PrimitiveCache;
 }
+namespace cuda {
+class Runtime;
+}
 
 // What changes from step to step. It lives in device memory and is refreshed by one small copy before a step, so that
 // kernels read it there and a captured step can be replayed with new values.
@@ -58,8 +61,13 @@ class Context {
   virtual void set_scalars(const StepScalars& values) = 0;
   virtual StepScalars get_scalars() = 0;
 
+  // Of host memory that the device copies from and to at full speed: pinned for a GPU.
+  virtual std::shared_ptr<Allocator> host_allocator() = 0;
+
   // oneDNN's primitives, created once and kept; a CPU context only.
   cpu::PrimitiveCache& primitives() const;
+  // Streams and library handles; a CUDA context only.
+  cuda::Runtime& runtime() const;
 
  protected:
   Context(Device device, std::shared_ptr<Allocator> memory);
@@ -70,6 +78,7 @@ class Context {
   Device device_;
   std::shared_ptr<Allocator> memory_;
   std::shared_ptr<cpu::PrimitiveCache> primitives_;
+  std::shared_ptr<cuda::Runtime> runtime_;
   StepScalars* scalars_ = nullptr;
   bool capturing_ = false;
   int threads_ = 1;
@@ -82,5 +91,18 @@ struct CpuOptions {
 
 // Throws Error(Fault::config) on a processor without the instructions that this build needs.
 std::unique_ptr<Context> make_cpu_context(CpuOptions options = {});
+
+struct CudaOptions {
+  int device = 0;
+  size_t memory_cap = 0;       // bytes the pool may reserve; 0: all that is free but a reserve for the libraries
+  bool deterministic = false;  // only algorithms that give the same bits in every run
+  bool tf32 = false;           // f32 convolutions and products may round their inputs to 10 bits of mantissa
+  std::string plan_file{};     // where the choice of convolution algorithms is kept; empty: nowhere
+};
+
+// GPUs that this build and this machine's driver can use; 0 also where `reason`, if given, says why.
+int cuda_device_count(std::string* reason = nullptr);
+// Throws Error(Fault::config) where there is no such device, with the reason.
+std::unique_ptr<Context> make_cuda_context(const CudaOptions& options = {});
 
 }  // namespace dtrain

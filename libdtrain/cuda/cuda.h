@@ -1,0 +1,38 @@
+// Status checks and owned handles of the CUDA runtime.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <type_traits>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cuda {
+
+// Throws for a status other than success: Fault::resource, naming the call.
+void check(cudaError_t status, const char* call);
+
+// Owns a handle that `destroy` returns; its status is dropped, since destructors do not throw.
+template <auto destroy>
+struct Destroy {
+  template <class T>
+  void operator()(T* handle) const noexcept {
+    static_cast<void>(destroy(handle));
+  }
+};
+template <class Handle, auto destroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<destroy>>;
+
+using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
+using Event = Owned<cudaEvent_t, cudaEventDestroy>;
+using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
+using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+Stream make_stream();
+Event make_event(bool timed = false);
+
+}  // namespace dtrain::cuda
+
+// DT_CUDA(call): a call of the CUDA runtime whose failure throws Error.
+#define DT_CUDA(...) ::dtrain::cuda::check((__VA_ARGS__), #__VA_ARGS__)

@@ -1,0 +1,149 @@
+// What kernels are written with: 128-bit accesses, conversions, reductions over a warp and a block, and their launch.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "libdtrain/core/tensor.h"
+#include "libdtrain/cuda/runtime.h"
+
+namespace dtrain {
+
+template <>
+constexpr DType dtype_of<__nv_bfloat16>() {
+  return DType::bf16;
+}
+template <>
+constexpr DType dtype_of<__half>() {
+  return DType::f16;
+}
+
+namespace cuda {
+
+inline constexpr int kWarp = 32;
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ inline float to_float(__half x) { return __half2float(x); }
+__device__ inline float to_float(uint8_t x) { return x; }
+
+template <class T>
+__device__ inline T from_float(float x) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __float2bfloat16_rn(x);
+  else if constexpr (std::is_same_v<T, __half>)
+    return __float2half_rn(x);
+  else
+    return x;
+}
+
+// As many T as one 16-byte access moves.
+template <class T>
+inline constexpr int kLanes = 16 / sizeof(T);
+template <class T>
+struct alignas(16) Pack {
+  T lane[kLanes<T>];
+};
+
+// `p` is 16-byte aligned.
+template <class T>
+__device__ inline Pack<T> load(const T* p) {
+  return *reinterpret_cast<const Pack<T>*>(p);
+}
+template <class T>
+__device__ inline void store(T* p, const Pack<T>& pack) {
+  *reinterpret_cast<Pack<T>*>(p) = pack;
+}
+
+// The dynamic shared memory of the block, of the size given at launch. All shared memory is dynamic.
+extern __shared__ __align__(16) unsigned char block_memory[];
+template <class T>
+__device__ inline T* shared_memory() {
+  return reinterpret_cast<T*>(block_memory);
+}
+
+// The sum over a full warp, in every lane; the order of the additions is fixed.
+template <class T>
+__device__ inline T warp_sum(T x) {
+  for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+  return x;
+}
+template <class T>
+__device__ inline T warp_max(T x) {
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    const T other = __shfl_xor_sync(0xffffffffu, x, step);
+    x = x < other ? other : x;
+  }
+  return x;
+}
+// The sum over a block of whole warps, in every thread. `scratch`: shared, one T per warp, not in use.
+template <class T>
+__device__ inline T block_sum(T x, T* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  x = warp_sum(x);
+  __syncthreads();
+  if (lane == 0) scratch[warp] = x;
+  __syncthreads();
+  T sum = scratch[0];
+  for (int i = 1; i < warps; ++i) sum += scratch[i];
+  return sum;
+}
+
+struct LaunchShape {
+  dim3 grid, block;
+  size_t shared_bytes = 0;
+  bool cooperative = false;  // all blocks run at once and may wait for each other
+};
+
+// Queues kernel(args...) on the compute stream.
+template <class... Parameters, class... Arguments>
+void launch(const Context& context, void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
+  constexpr size_t kWithoutAsking = 48 << 10;
+  const Runtime& runtime = context.runtime();
+  if (shape.shared_bytes > kWithoutAsking)
+    DT_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(shape.shared_bytes)));
+  cudaLaunchAttribute cooperative{};
+  cooperative.id = cudaLaunchAttributeCooperative;
+  cooperative.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = runtime.compute();
+  config.attrs = &cooperative;
+  config.numAttrs = shape.cooperative ? 1 : 0;
+  DT_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+  if (runtime.sync_each_launch() && !context.capturing()) DT_CUDA(cudaStreamSynchronize(runtime.compute()));
+}
+
+// Blocks of `threads` for `count` threads of work, at most `waves` full loads of the device: kernels stride on.
+inline unsigned blocks_for(const Context& context, int64_t count, int threads, int waves = 4) {
+  const Runtime& runtime = context.runtime();
+  const int64_t most =
+      int64_t{waves} * runtime.multiprocessors() * runtime.properties().maxThreadsPerMultiProcessor / threads;
+  return static_cast<unsigned>(std::clamp<int64_t>((count + threads - 1) / threads, 1, most));
+}
+
+// body(T()) with the C++ type of a floating-point DType; `what` names the caller of a tensor that is none.
+template <class Body>
+void dispatch_floating(DType dtype, const char* what, Body&& body) {
+  switch (dtype) {
+    case DType::f32:
+      return body(float());
+    case DType::bf16:
+      return body(__nv_bfloat16());
+    case DType::f16:
+      return body(__half());
+    default:
+      throw Error(concat(what, ": a tensor of ", dtype, ", expected f32, bf16 or f16"));
+  }
+}
+
+}  // namespace cuda
+}  // namespace dtrain

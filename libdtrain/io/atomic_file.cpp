@@ -86,7 +86,7 @@ std::string directory_of(const std::string& path) {
 void make_directories(FileSystem& files, const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) == 0) {
-    if (!S_ISDIR(info.st_mode)) throw Error(Fault::resource, concat(path, ": is not a directory"));
+    if (!S_ISDIR(info.st_mode)) throw Error(Fault::config, concat(path, ": is not a directory; choose another name"));
     return;
   }
   const std::string parent = directory_of(path);

@@ -50,8 +50,8 @@ struct RestoreReport {
 class Checkpointer {
  public:
   // `warn` gets a line for people about what went wrong but does not stop training; it may be called from the writer's
-  // thread. Throws Error(Fault::config) where another process holds train_dir, Error(Fault::resource) where it cannot
-  // be written.
+  // thread. Throws Error(Fault::config) where another process holds train_dir or it is no directory,
+  // Error(Fault::resource) where it cannot be written.
   Checkpointer(ParameterStore& store, CheckpointOptions options, std::function<void(const std::string&)> warn,
                FileSystem& files = system_files());
   // Waits for the save under way.

@@ -251,7 +251,7 @@ TEST_F(DatasetMaking, RealCifar10FilesKeepTheirBytes) {
 TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   const std::string flags = "synthesize --train 4000 --image_size 16 --shards 2 --threads 2 --output ";
   place_file(root / "file", "x");
-  expect(flags + "file", 6, "file: is not a directory");
+  expect(flags + "file", 1, "file: is not a directory; choose another name");
   expect(flags + "/proc/none", 6, "/proc/none");
   // A limit on the size of files stands in for a full disk.
   expect(flags + "limited", 6, "limited/train-0000", "trap '' XFSZ; ulimit -f 8;");

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <system_error>
 
@@ -37,6 +38,7 @@ int run_main(const std::function<int()>& body) {
   try {
     const int code = body();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
+    if (!std::cout) throw Error(Fault::resource, "standard output: some of it could not be written");
     return code;
   } catch (const Error& error) {
     return report(error.fault(), error.what());

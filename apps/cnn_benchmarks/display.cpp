@@ -70,18 +70,26 @@ void Display::end_step(const StepFigures& figures) {
   const int64_t number = static_cast<int64_t>(step_ - warmup_);
   log_.step(number, speed_, f.loss_type_to_report == "base_loss" ? figures.loss : total,
             accuracies ? std::optional(figures.accuracy) : std::nullopt);
-  if (metrics_) {
-    const double wait_ms = 1e3 * (wait_ - shown_wait_) / static_cast<double>(step_ - shown_step_);
+  if (metrics_) append_metrics(figures, total);
+  shown_step_ = step_;
+  shown_wait_ = wait_;
+}
+
+void Display::append_metrics(const StepFigures& figures, double total_loss) {
+  const double wait_ms = 1e3 * (wait_ - shown_wait_) / static_cast<double>(step_ - shown_step_);
+  try {
     metrics_->append(step_, {{"loss", figures.loss},
-                             {"total_loss", total},
+                             {"total_loss", total_loss},
                              {"learning_rate", figures.learning_rate},
                              {"top_1_accuracy", figures.accuracy.top_1},
                              {"top_5_accuracy", figures.accuracy.top_5},
                              {"images_per_sec", speed_.speed()},
                              {"data_wait_ms", wait_ms}});
+  } catch (const Error& error) {
+    // What is learnt is worth more than the record of it.
+    log_.notice(fmt::format("{}; the run goes on without it", error.what()));
+    metrics_.reset();
   }
-  shown_step_ = step_;
-  shown_wait_ = wait_;
 }
 
 void Display::finish() {

@@ -38,6 +38,7 @@ class Display {
   static double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
+  void append_metrics(const StepFigures& figures, double total_loss);
   void summary(double elapsed) const;
 
   const Session& session_;

@@ -1,11 +1,23 @@
 // Formats: see tf_cnn_benchmarks' print_info and benchmark_one_step.
 #include "apps/cnn_benchmarks/log.h"
 
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace dtrain::cnn_benchmarks {
 
-void Log::line(const std::string& text) { out_ << text << std::endl; }
+void Log::line(const std::string& text) {
+  out_ << text << std::endl;
+  if (out_) return;
+  const int cause = errno;
+  out_.clear();
+  if (!std::exchange(lost_, true))
+    notice(fmt::format("the log: {}; the run goes on, lines may be missing", std::generic_category().message(cause)));
+}
+
 void Log::notice(const std::string& text) { notices_ << "note: " << text << std::endl; }
 
 void Log::header(const Config& config, const Plan& plan, const std::string& version) {

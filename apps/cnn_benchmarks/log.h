@@ -18,7 +18,8 @@ struct Accuracy {
   uint64_t examples = 0;
 };
 
-// Every line is flushed: what a job has printed is in its log even if it is killed.
+// Every line is flushed: what a job has printed is in its log even if it is killed. Where the log cannot be written (a
+// full disk) one notice says so, and the run goes on.
 class Log {
  public:
   // `notices` takes what tf_cnn_benchmarks has no line for and people should know.
@@ -38,6 +39,7 @@ class Log {
  private:
   std::ostream& out_;
   std::ostream& notices_;
+  bool lost_ = false;  // a line that could not be written
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -1,74 +1,12 @@
-// The program itself: modes, log, checkpoints, being stopped, being killed, and what goes wrong.
+// The program itself: modes, log, checkpoints, being stopped and being killed.
 #include <csignal>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "tests/apps/program.h"
-#include "tests/files.h"
-#include "tests/testing.h"
+#include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {
 namespace {
-
-using Arguments = std::vector<std::string>;
-
-constexpr char kProgram[] = "dtrain-cnn-benchmarks";
-
-ProgramResult train(const Arguments& arguments) { return run_program(kProgram, arguments); }
-
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// Drawn images, made once: 40 for training in two shards, 10 for validation, 3 classes.
-class CnnBenchmarks : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    directory_ = std::make_unique<TempDirectory>();
-    const ProgramResult made =
-        run_program("dtrain-data", {"synthesize", "--output", data(), "--classes=3", "--image_size=24", "--train=40",
-                                    "--validation=10", "--shards=2", "--seed=1"});
-    ASSERT_EQ(made.code, 0) << made.err;
-  }
-  static void TearDownTestSuite() { directory_.reset(); }
-  static std::string data() { return (*directory_ / "data").string(); }
-  std::string path(const std::string& name) const { return (scratch_ / name).string(); }
-
-  static Arguments synthetic() {
-    return {"--model=resnet20", "--data_name=cifar10", "--image_size=16", "--batch_size=4"};
-  }
-  // 24 steps, a checkpoint after each fourth; 40 images are 10 steps, so that it ends in the third epoch.
-  Arguments real(const std::string& train_dir) const {
-    return {"--model=resnet20",
-            "--data_name=imagenet",
-            "--image_size=16",
-            "--num_classes=4",
-            "--batch_size=4",
-            "--data_dir=" + data(),
-            "--num_batches=22",
-            "--num_warmup_batches=2",
-            "--display_every=1",
-            "--init_learning_rate=.1",
-            "--optimizer=momentum",
-            "--save_model_steps=4",
-            "--train_dir=" + path(train_dir)};
-  }
-  std::string checkpoint(const std::string& train_dir, int step) const {
-    return path(train_dir) + "/checkpoints/step-" + std::to_string(step);
-  }
-  void expect_equal_checkpoints(const std::string& a, const std::string& b) const {
-    for (const char* file : {"/model.safetensors", "/state.safetensors", "/state.json"})
-      EXPECT_TRUE(read_file(checkpoint(a, 24) + file) == read_file(checkpoint(b, 24) + file)) << file;
-  }
-
- private:
-  static inline std::unique_ptr<TempDirectory> directory_;
-  TempDirectory scratch_;
-};
 
 TEST_F(CnnBenchmarks, PrintsTheLogOfTfCnnBenchmarks) {
   const ProgramResult run = train(synthetic() + Arguments{"--num_batches=4", "--display_every=2",
@@ -96,23 +34,6 @@ TEST_F(CnnBenchmarks, ForwardOnlyShowsAccuraciesAndNoLoss) {
   EXPECT_TRUE(contains(run.out, "Mode:        forward only\n"));
   EXPECT_TRUE(contains(run.out, "Step\tImg/sec\ttotal_loss\ttop_1_accuracy\ttop_5_accuracy\n")) << run.out;
   EXPECT_TRUE(std::regex_search(run.out, std::regex(R"(\n1\timages/sec: .*\t0\.000\t\d\.\d{3}\t\d\.\d{3}\n)")));
-}
-
-TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
-  for (const auto& [argument, part] :
-       {std::pair{"--modle=resnet50", "did you mean --model?"}, std::pair{"resnet50", "unexpected argument 'resnet50'"},
-        std::pair{"--xla", "not served"}, std::pair{"--eval", "--train_dir"},
-        std::pair{"--data_dir=/nonexistent", "/nonexistent"}}) {
-    const ProgramResult run = train({argument});
-    EXPECT_NE(run.code, 0) << argument;
-    EXPECT_TRUE(contains(run.err, "error: ")) << run.err;
-    EXPECT_TRUE(contains(run.err, part)) << run.err;
-  }
-  EXPECT_EQ(train({"--modle=resnet50"}).code, 1);
-  EXPECT_EQ(train(synthetic() + Arguments{"--weights=/nonexistent"}).code, 5);
-  const ProgramResult help = train({"--help"});
-  EXPECT_EQ(help.code, 0);
-  EXPECT_TRUE(contains(help.out, "--weight_decay (float, default 4e-05)"));
 }
 
 TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
@@ -166,29 +87,6 @@ TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
   EXPECT_EQ(step, 24u);
 }
 
-TEST_F(CnnBenchmarks, ASecondWriterIsRefusedWithThePidOfTheFirst) {
-  const Arguments endless =
-      synthetic() + Arguments{"--num_batches=1000000", "--train_dir=" + path("run"), "--num_warmup_batches=0"};
-  Program first(kProgram, endless);
-  ASSERT_TRUE(first.wait_for("\n1\timages/sec"));
-  const ProgramResult second = train(endless);
-  EXPECT_EQ(second.code, 1);
-  EXPECT_TRUE(contains(second.err, std::to_string(first.pid()))) << second.err;
-}
-
-TEST_F(CnnBenchmarks, AChangedRunIsRefusedWithTheDifference) {
-  ASSERT_EQ(train(real("run")).code, 0);
-  const ProgramResult model = train(real("run") + Arguments{"--model=resnet32"});
-  EXPECT_EQ(model.code, 5);
-  EXPECT_TRUE(contains(model.err, "resnet20") && contains(model.err, "resnet32")) << model.err;
-  const ProgramResult never = train(real("run") + Arguments{"--resume=never"});
-  EXPECT_EQ(never.code, 1);
-  EXPECT_TRUE(contains(never.err, "step-24")) << never.err;
-  const ProgramResult longer = train(real("run") + Arguments{"--num_batches=23", "--init_learning_rate=0.05"});
-  EXPECT_EQ(longer.code, 0) << longer.err;
-  EXPECT_TRUE(contains(longer.err, "learning rate")) << longer.err;
-}
-
 TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   const ProgramResult trained =
       train(real("run") + Arguments{"--eval_during_training_every_n_steps=13", "--eval_batch_size=4"});
@@ -231,35 +129,6 @@ TEST_F(CnnBenchmarks, StopsOnceTheAccuracyIsReached) {
   EXPECT_TRUE(contains(run.out, "\nStopping, as eval accuracy at least 0 was reached\nDone with training\n"))
       << run.out;
   EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 3)));
-}
-
-TEST_F(CnnBenchmarks, EvaluationWithoutACheckpointEndsWithFive) {
-  const ProgramResult run = train(synthetic() + Arguments{"--eval", "--train_dir=" + path("none")});
-  EXPECT_EQ(run.code, 5);
-  EXPECT_TRUE(contains(run.err, "Checkpoint not found in " + path("none"))) << run.err;
-}
-
-TEST_F(CnnBenchmarks, DivergenceEndsWithThree) {
-  const ProgramResult run = train(real("run") + Arguments{"--init_learning_rate=1e30"});
-  EXPECT_EQ(run.code, 3) << run.err;
-  const std::regex report(R"(error: step \d+: not finite: loss \S+, learning rate 1e\+30, worst layer \S+, )"
-                          R"(samples \d+ \d+ \d+ \d+;)");
-  EXPECT_TRUE(std::regex_search(run.err, report)) << run.err;
-}
-
-TEST_F(CnnBenchmarks, BadRecordsFailOrAreSkipped) {
-  std::filesystem::copy(data(), path("data"));
-  const std::string shard = path("data/train-00001-of-00002");
-  std::string bytes = read_file(shard);
-  bytes[300] = static_cast<char>(bytes[300] ^ 1);
-  write_file(shard, bytes);
-  const Arguments arguments = real("run") + Arguments{"--data_dir=" + path("data")};
-  const ProgramResult failed = train(arguments);
-  EXPECT_EQ(failed.code, 2);
-  EXPECT_TRUE(contains(failed.err, "train-00001-of-00002")) << failed.err;
-  const ProgramResult skipped = train(arguments + Arguments{"--on_bad_record=skip", "--resume=auto"});
-  EXPECT_EQ(skipped.code, 0) << skipped.err;
-  EXPECT_TRUE(contains(skipped.err, "1 bad record")) << skipped.err;
 }
 
 TEST_F(CnnBenchmarks, TrainsOnRecordsMadeByOthers) {

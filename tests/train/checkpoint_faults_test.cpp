@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <iostream>
 #include <random>
 
 #include "libdtrain/train/checkpoint.h"
@@ -191,6 +192,32 @@ TEST(CheckpointFaults, VanishedDirectoryStopsNothingUntilTheThirdTime) {
   for (const char* name : {"file", "file/run"})
     expect_error([&] { Checkpointer(model.store, options_for(directory / name), ignore); }, Fault::config,
                  "file: is not a directory");
+}
+
+TEST(CheckpointFaults, ADirectoryThatCannotBeWrittenIsRefusedAtTheStart) {
+  const TempDirectory directory;
+  const std::string run = directory / "run";
+  save_steps(run, system_files(), 1, 1);
+  fs::permissions(directory.path(), fs::perms::others_exec, fs::perm_options::add);
+  for (const std::string& path : {run, run + "/checkpoints"}) {
+    SCOPED_TRACE(path);
+    fs::permissions(path, fs::perms{0555});
+    EXPECT_EXIT(
+        {
+          if (::geteuid() == 0 && ::setuid(65534) != 0) std::exit(2);  // root may write anywhere
+          SmallModel model;
+          try {
+            Checkpointer(model.store, options_for(run), ignore);
+            std::exit(0);
+          } catch (const Error& error) {
+            std::cerr << error.what();
+            std::exit(static_cast<int>(error.fault()));
+          }
+        },
+        testing::ExitedWithCode(static_cast<int>(Fault::resource)), run + ".*: Permission denied");
+    fs::permissions(path, fs::perms{0777});
+  }
+  EXPECT_EQ(step_found(run), 1u);
 }
 
 }  // namespace

@@ -108,8 +108,11 @@ test::Example random_example(RandomStream& random) {
 
 // A field of a message, for records that protobuf would not write.
 std::string field(int number, std::string_view body) {
-  EXPECT_LT(body.size(), 128u);
-  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(body.size())} + std::string(body);
+  std::string bytes(1, static_cast<char>(number << 3 | 2));
+  for (size_t size = body.size();; size >>= 7) {
+    bytes += static_cast<char>((size & 0x7f) | (size >= 0x80 ? 0x80 : 0));
+    if (size < 0x80) return bytes.append(body);
+  }
 }
 std::string entry(std::string_view key, std::string_view feature) {
   return field(1, field(1, key) + field(2, feature));
@@ -319,13 +322,26 @@ TEST(Example, SkipsUnknownFieldsAndIsEmptyForAnEmptyRecord) {
   EXPECT_TRUE(example.entries().empty());
 }
 
+// A field in a field in a field: of what is unknown as of what is known, no more is read than is needed.
+TEST(Example, TakesAnyDepth) {
+  for (const int number : {1, 2, 3, 7}) {
+    std::string nested;
+    for (int depth = 0; depth < 5000; ++depth) nested = field(number, nested);
+    Example example;
+    try {
+      example.parse(as_record(field(1, entry("k", nested))));
+      EXPECT_EQ(example.entries().size(), 1u);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::data);
+    }
+  }
+  EXPECT_NE(error_of(std::string(100000, '\x3b')).find("wire type 3"), std::string::npos) << "groups";
+}
+
 TEST(Example, BoundsItsTable) {
   std::string features;
   for (int i = 0; i < 70000; ++i) features += std::string("\x0a\x00", 2);
-  std::string record = "\x0a";
-  for (size_t size = features.size(); size; size >>= 7)
-    record += static_cast<char>((size & 0x7f) | (size >= 0x80 ? 0x80 : 0));
-  EXPECT_NE(error_of(record + features).find("more than 65536 features"), std::string::npos);
+  EXPECT_NE(error_of(field(1, features)).find("more than 65536 features"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -41,8 +42,7 @@ Var probe(Tape& tape, const Var& y, const Array& weights, const Var* previous = 
                        if (!target) return;
                        Array dy = target->add ? to_host(t.context(), target->dx) : Array(weights.shape);
                        for (int64_t i = 0; i < dy.count(); ++i) dy[i] += weights[i];
-                       const std::vector<float> values(dy.values.begin(), dy.values.end());
-                       t.context().upload(values.data(), target->dx);
+                       t.context().copy(to_device(t.context(), dy, target->dx.dtype()), target->dx);
                      });
 }
 
@@ -57,12 +57,29 @@ struct Outcome {
   }
 };
 
+// One case on one device in one compute type; its inputs are exact in their types.
+struct Setting {
+  Context& context;
+  const OpCase& test;
+  DType dtype;
+
+  DType type_of(size_t input) const { return test.role(input) == Role::parameter ? DType::f32 : dtype; }
+  DType gradient_of(size_t input) const { return test.role(input) == Role::activation ? dtype : DType::f32; }
+  std::vector<Var> upload(Tape& tape) const {
+    std::vector<Var> inputs;
+    for (size_t i = 0; i < test.inputs.size(); ++i)
+      inputs.push_back(tape.variable(to_device(context, test.inputs[i], type_of(i)), gradient_of(i)));
+    return inputs;
+  }
+};
+
 // `others`, where given, are weights of a second consumer of each input, whose gradient is there before the op's.
-Outcome run(Context& context, const OpCase& test, const Array& weights, const std::vector<Array>* others = nullptr) {
+Outcome run(const Setting& setting, const Array& weights, const std::vector<Array>* others = nullptr) {
+  const OpCase& test = setting.test;
+  Context& context = setting.context;
   poison(context);
   Tape tape(context);
-  std::vector<Var> inputs;
-  for (const Array& input : test.inputs) inputs.push_back(tape.variable(to_device(context, input)));
+  const std::vector<Var> inputs = setting.upload(tape);
   const Var y = test.op(tape, inputs);
   Outcome outcome{to_host(context, y.value), {}};
   Var loss = probe(tape, y, weights);
@@ -111,17 +128,25 @@ void check_gradient(const OpCase& test, size_t input, const Array& weights, cons
   EXPECT_GE(2 * compared, std::min(dx.count(), kSamples)) << what << ": too many elements at a kink";
 }
 
-void check_training(Context& context, const OpCase& test, const Array& expected) {
-  const Array weights = random_array(expected.shape, 1);
-  const Bounds bounds = bounds_of(DType::f32);
-  const Outcome first = run(context, test, weights);
+// What the CPU gives in f32, where it is to be compared with: one of another device has the same arithmetic.
+void check_training(const Setting& setting, const Array& expected, const Outcome* cpu) {
+  const OpCase& test = setting.test;
+  const Bounds bounds = bounds_of(setting.dtype);
+  const Array weights = rounded(random_array(expected.shape, 1), setting.dtype);
+  const Outcome first = run(setting, weights);
   expect_close(first.y, expected, bounds.value, test.name);
   for (size_t i = 0; i < test.inputs.size(); ++i) check_gradient(test, i, weights, first.dx[i], bounds.gradient);
-  EXPECT_TRUE(first == run(context, test, weights)) << test.name << ": two runs differ";
+  EXPECT_TRUE(first == run(setting, weights)) << test.name << ": two runs differ";
+  if (cpu) {
+    expect_close(first.y, cpu->y, bounds.value, concat(test.name, ", against the CPU"));
+    for (size_t i = 0; i < test.inputs.size(); ++i)
+      expect_close(first.dx[i], cpu->dx[i], bounds.gradient, concat(test.name, ": gradient ", i, ", against the CPU"));
+  }
 
   std::vector<Array> others;
-  for (size_t i = 0; i < test.inputs.size(); ++i) others.push_back(random_array(test.inputs[i].shape, 2 + i));
-  const Outcome added = run(context, test, weights, &others);
+  for (size_t i = 0; i < test.inputs.size(); ++i)
+    others.push_back(rounded(random_array(test.inputs[i].shape, 2 + i), setting.gradient_of(i)));
+  const Outcome added = run(setting, weights, &others);
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     Array sum = first.dx[i];
     for (int64_t e = 0; e < sum.count(); ++e) sum[e] += others[i][e];
@@ -129,15 +154,68 @@ void check_training(Context& context, const OpCase& test, const Array& expected)
   }
 }
 
-void check_eval(Context& context, const OpCase& test, const Array& expected) {
-  poison(context);
-  Tape tape(context, Mode::eval);
-  std::vector<Var> inputs;
-  for (const Array& input : test.inputs) inputs.push_back(tape.variable(to_device(context, input)));
-  const Var y = test.op(tape, inputs);
-  expect_close(to_host(context, y.value), expected, bounds_of(DType::f32).value, test.name);
-  EXPECT_EQ(tape.recorded(), 0u) << test.name << ": recorded in eval mode";
+void check_eval(const Setting& setting, const Array& expected) {
+  poison(setting.context);
+  Tape tape(setting.context, Mode::eval);
+  const Var y = setting.test.op(tape, setting.upload(tape));
+  expect_close(to_host(setting.context, y.value), expected, bounds_of(setting.dtype).value, setting.test.name);
+  EXPECT_EQ(tape.recorded(), 0u) << setting.test.name << ": recorded in eval mode";
 }
+
+void check_op_on(Context& context, const OpCase& exact, DType dtype) {
+  SCOPED_TRACE(concat(context.device(), ", ", dtype));
+  OpCase test = exact;
+  for (size_t i = 0; i < test.inputs.size(); ++i)
+    test.inputs[i] = rounded(test.inputs[i], Setting{context, test, dtype}.type_of(i));
+  const Array expected = test.reference(test.inputs);
+  ASSERT_GT(largest(expected), 0) << test.name << ": the reference is zero everywhere";
+  const Setting setting{context, test, dtype};
+  if (test.mode == Mode::eval) return check_eval(setting, expected);
+  if (context.is_cpu() || dtype != DType::f32) return check_training(setting, expected, nullptr);
+  const auto host = make_cpu_context();
+  const Outcome cpu = run({*host, test, dtype}, random_array(expected.shape, 1));
+  check_training(setting, expected, &cpu);
+}
+
+// A float's bits shortened to those of a bfloat16 or of an IEEE half, to nearest, ties to even.
+uint16_t bf16_bits(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+float of_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+float of_f16(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
+                          : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                          : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+uint16_t f16_bits(float value) {
+  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  const double magnitude = std::abs(static_cast<double>(value));
+  if (std::isnan(value)) return sign | 0x7E00;
+  if (magnitude >= 65520) return sign | 0x7C00;
+  // Units in the last place: halves are integers of them, and the encoding counts through the exponents.
+  const int exponent = magnitude < std::ldexp(1.0, -14) ? -14 : std::ilogb(magnitude);
+  const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+  return static_cast<uint16_t>(sign + (exponent + 14) * 1024 + units);
+}
+
+// Without a GPU a program that is to test GPUs says so in place of every test.
+class NeedsDevices : public testing::Environment {
+ public:
+  void SetUp() override {
+    std::string reason;
+    if (tested_devices() == "gpu" && cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
+  }
+  static std::string tested_devices() {
+    const char* kind = std::getenv("DTRAIN_TEST_DEVICES");
+    return kind ? kind : "all";
+  }
+};
+const testing::Environment* const kNeedsDevices = testing::AddGlobalTestEnvironment(new NeedsDevices);
 
 std::filesystem::path from_environment(const char* name, const std::filesystem::path& otherwise) {
   const char* value = std::getenv(name);
@@ -153,18 +231,46 @@ Array random_array(Shape shape, uint64_t seed, float low, float high) {
   return array;
 }
 
-Tensor to_device(Context& context, const Array& array) {
-  return to_device(context, array.shape, std::vector<float>(array.values.begin(), array.values.end()));
+Tensor to_device(Context& context, const Array& array, DType dtype) {
+  const std::vector<float> values(array.values.begin(), array.values.end());
+  if (dtype == DType::f32) return to_device(context, array.shape, values);
+  DT_CHECK(dtype == DType::bf16 || dtype == DType::f16, "to_device: no floating-point type: ", dtype);
+  std::vector<uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(), dtype == DType::bf16 ? bf16_bits : f16_bits);
+  Tensor tensor = context.empty(array.shape, dtype);
+  context.upload(bits.data(), tensor);
+  return tensor;
 }
 
 Array to_host(Context& context, const Tensor& tensor) {
-  const std::vector<float> values = values_of<float>(context, tensor);
-  return {tensor.shape(), std::vector<double>(values.begin(), values.end())};
+  if (tensor.dtype() == DType::f32) {
+    const std::vector<float> values = values_of<float>(context, tensor);
+    return {tensor.shape(), std::vector<double>(values.begin(), values.end())};
+  }
+  DT_CHECK(tensor.dtype() == DType::bf16 || tensor.dtype() == DType::f16, "to_host: the tensor holds ", tensor.dtype());
+  std::vector<uint16_t> bits(static_cast<size_t>(tensor.count()));
+  context.download(tensor, bits.data(), "to_host");
+  Array array(tensor.shape());
+  std::transform(bits.begin(), bits.end(), array.values.begin(), tensor.dtype() == DType::bf16 ? of_bf16 : of_f16);
+  return array;
+}
+
+Array rounded(const Array& array, DType dtype) {
+  Array result = array;
+  for (double& value : result.values) {
+    const auto single = static_cast<float>(value);
+    value = dtype == DType::bf16 ? of_bf16(bf16_bits(single)) : dtype == DType::f16 ? of_f16(f16_bits(single)) : single;
+  }
+  return result;
 }
 
 std::vector<std::unique_ptr<Context>> devices() {
   std::vector<std::unique_ptr<Context>> result;
-  result.push_back(make_cpu_context());
+  const std::string kind = NeedsDevices::tested_devices();
+  if (kind != "gpu") result.push_back(make_cpu_context());
+  if (kind != "cpu")
+    for (int device = 0; device < cuda_device_count(); ++device)
+      result.push_back(make_cuda_context({.device = device}));
   return result;
 }
 
@@ -203,14 +309,11 @@ void expect_close(const Array& actual, const Array& expected, double bound, cons
 
 void check_op(const OpCase& test) {
   SCOPED_TRACE(test.name);
-  const Array expected = test.reference(test.inputs);
-  ASSERT_GT(largest(expected), 0) << test.name << ": the reference is zero everywhere";
   for (const auto& context : devices()) {
-    SCOPED_TRACE(concat(context->device()));
-    if (test.mode == Mode::train)
-      check_training(*context, test, expected);
-    else
-      check_eval(*context, test, expected);
+    check_op_on(*context, test, DType::f32);
+    if (context->is_cpu() || test.f32_only) continue;
+    check_op_on(*context, test, DType::bf16);
+    check_op_on(*context, test, DType::f16);
   }
 }
 

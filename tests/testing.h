@@ -40,9 +40,11 @@ struct Array {
 // U[low, high), each value exactly a float; a function of (shape, seed) only.
 Array random_array(Shape shape, uint64_t seed, float low = -1, float high = 1);
 
-// f32 tensors from and to host arrays.
-Tensor to_device(Context& context, const Array& array);
+// Tensors from and to host arrays, of f32, bf16 or f16.
+Tensor to_device(Context& context, const Array& array, DType dtype = DType::f32);
 Array to_host(Context& context, const Tensor& tensor);
+// Each value rounded to the nearest that `dtype` holds (ties to even).
+Array rounded(const Array& array, DType dtype);
 // Any type, any bytes.
 template <class T>
 Tensor to_device(Context& context, Shape shape, const std::vector<T>& values) {
@@ -59,7 +61,8 @@ std::vector<T> values_of(Context& context, const Tensor& tensor) {
   return values;
 }
 
-// A context for each device of this machine that this build serves; the CPU is the first.
+// A context for each device of this machine that this build serves, the CPU first; of one kind alone where
+// DTRAIN_TEST_DEVICES says `cpu` or `gpu`. A program that is to test GPUs where there are none skips all its tests.
 std::vector<std::unique_ptr<Context>> devices();
 // Makes what the pool hands out next NaN (all bits set), so that an element that an op forgets to write shows.
 void poison(Context& context);
@@ -72,6 +75,13 @@ Bounds bounds_of(DType dtype);
 // Fails with the worst element's index and both values.
 void expect_close(const Array& actual, const Array& expected, double bound, const std::string& what);
 
+// What an input is to a network that computes in 16 bits.
+enum class Role {
+  activation,  // it and its gradient are of the compute type
+  weight,      // it is of the compute type, its gradient f32
+  parameter,   // both are f32: biases, batch norm's parameters
+};
+
 // One case of one op with one output.
 struct OpCase {
   std::string name;
@@ -79,12 +89,17 @@ struct OpCase {
   std::function<Var(Tape&, const std::vector<Var>&)> op;
   std::function<Array(const std::vector<Array>&)> reference;  // naive, in double precision
   Mode mode = Mode::train;                                    // eval: the value only, and nothing may be recorded
-  bool kinks = false;  // the op has kinks (relu, max): do not compare a gradient where the reference has one
+  bool kinks = false;         // the op has kinks (relu, max): do not compare a gradient where the reference has one
+  std::vector<Role> roles{};  // of the inputs, in order; activations where it ends
+  bool f32_only = false;      // a chain of ops: what 16 bits round off between them may be more than the bounds allow
+
+  Role role(size_t input) const { return input < roles.size() ? roles[input] : Role::activation; }
 };
 
-// For each device: the value against the reference; the gradient of a random linear functional of the output against
-// central differences of the reference, by every input (sampled elements of a large one), stored and added to what
-// another op wrote; two runs bit-equal; memory poisoned beforehand; neither value nor gradients all zero.
+// For each device and, on a GPU, each of f32, bf16 and f16: the value against the reference; the gradient of a random
+// linear functional of the output against central differences of the reference, by every input (sampled elements of a
+// large one), stored and added to what another op wrote; two runs bit-equal; memory poisoned beforehand; neither value
+// nor gradients all zero; in f32 the values and gradients of a GPU against those of the CPU.
 void check_op(const OpCase& test);
 void check_op(const std::vector<OpCase>& tests);
 

@@ -10,9 +10,15 @@ int Tape::add_slot(const Tensor& value) {
 }
 
 Var Tape::variable(Tensor value) {
+  const DType dtype = value.dtype();
+  return variable(std::move(value), dtype);
+}
+
+Var Tape::variable(Tensor value, DType gradient) {
   if (!training()) return constant(std::move(value));
   const int slot = add_slot(value);
   slots_[static_cast<size_t>(slot)].keep = true;
+  slots_[static_cast<size_t>(slot)].dtype = gradient;
   return {std::move(value), slot};
 }
 

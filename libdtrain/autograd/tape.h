@@ -51,8 +51,10 @@ class Tape {
 
   // A leaf without gradient: images, labels.
   Var constant(Tensor value) const { return {std::move(value), -1}; }
-  // A leaf whose gradient is kept for `grad` after backward: for tests and for gradients of inputs.
+  // A leaf whose gradient is kept for `grad` after backward: for tests and for gradients of inputs. The gradient has
+  // the type of the value or, as a parameter's, f32.
   Var variable(Tensor value);
+  Var variable(Tensor value, DType gradient);
   // A parameter's compute copy; its gradient is written to its range of the gradient arena. A frozen one is a constant.
   Var leaf(Parameter& parameter);
 

@@ -65,6 +65,7 @@ OpCase op_case(const BatchNormCase& test) {
   // Seeds unlike that of the functional: its weights, were they x itself, would have no gradient.
   result.inputs = {random_array(test.x, 11, -1, 2), random_array({c}, 12, 0.5f, 2), random_array({c}, 13)};
   if (test.residual) result.inputs.push_back(random_array(test.x, 14));
+  result.roles = {Role::activation, Role::parameter, Role::parameter};
   const BatchNormOptions options{.epsilon = test.epsilon, .frozen = test.frozen};
   result.op = [test, options, c](Tape& tape, const std::vector<Var>& in) {
     return batch_norm(tape, in[0], in[1], in[2], state_of(tape.context(), running_of(c)), options, test.activation,
@@ -108,6 +109,7 @@ TEST(BatchNorm, FrozenWithConstantGammaAndBeta) {
     const auto op = test.op;
     const auto reference = test.reference;
     test.inputs.erase(test.inputs.begin() + 1, test.inputs.begin() + 3);
+    test.roles.clear();
     test.op = [=](Tape& tape, const std::vector<Var>& in) {
       Context& context = tape.context();
       std::vector<Var> all{in[0], tape.constant(to_device(context, gamma)), tape.constant(to_device(context, beta))};

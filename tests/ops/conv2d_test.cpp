@@ -39,6 +39,7 @@ OpCase op_case(const ConvCase& test) {
   result.name = test.name;
   result.inputs = {random_array(test.x, 11), random_array(test.w, 12)};
   if (test.bias) result.inputs.push_back(random_array({test.w[0]}, 13));
+  result.roles = {Role::activation, Role::weight, Role::parameter};
   result.op = [test](Tape& tape, const std::vector<Var>& in) {
     return conv2d(tape, in[0], in[1], test.bias ? &in[2] : nullptr, test.options);
   };
@@ -114,6 +115,7 @@ TEST(Conv2d, WeightUsedTwiceHasTheSumOfBothGradients) {
   OpCase test;
   test.name = "the same filters twice";
   test.inputs = {random_array({2, 5, 5, 8}, 11), random_array({8, 3, 3, 8}, 12)};
+  test.roles = {Role::activation, Role::weight};
   test.op = [o](Tape& tape, const std::vector<Var>& in) {
     return conv2d(tape, conv2d(tape, in[0], in[1], o), in[1], o);
   };

@@ -27,7 +27,8 @@ OpCase linear_case(int64_t n, int64_t in, int64_t out, bool bias) {
   return {.name = concat("linear ", n, " x ", in, " -> ", out, bias ? " + bias" : ""),
           .inputs = inputs,
           .op = [](Tape& t, const Vars& v) { return linear(t, v[0], v[1], v.size() > 2 ? &v[2] : nullptr); },
-          .reference = naive_linear};
+          .reference = naive_linear,
+          .roles = {Role::activation, Role::weight, Role::parameter}};
 }
 
 TEST(Linear, ValueAndGradients) {
@@ -44,14 +45,16 @@ TEST(Linear, WithOneSideConstant) {
              .reference =
                  [=](const Arrays& a) {
                    return naive_linear({x, a[0]});
-                 }},
+                 },
+             .f32_only = true},
             {.name = "constant w",
              .inputs = {x},
              .op = [=](Tape& t, const Vars& v) { return linear(t, v[0], t.constant(to_device(t.context(), w))); },
              .reference =
                  [=](const Arrays& a) {
                    return naive_linear({a[0], w});
-                 }}});
+                 },
+             .f32_only = true}});
 }
 
 TEST(Linear, RefusesWhatDoesNotFit) {

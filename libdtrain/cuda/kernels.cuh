@@ -44,20 +44,23 @@ __device__ inline T from_float(float x) {
 // As many T as one 16-byte access moves.
 template <class T>
 inline constexpr int kLanes = 16 / sizeof(T);
-template <class T>
-struct alignas(16) Pack {
-  T lane[kLanes<T>];
+// What one access moves: 16 bytes, or fewer where it stands beside a wider type.
+template <class T, int n = kLanes<T>>
+struct alignas(n * sizeof(T)) Pack {
+  T lane[n];
 };
 
-// `p` is 16-byte aligned.
-template <class T>
-__device__ inline Pack<T> load(const T* p) {
-  return *reinterpret_cast<const Pack<T>*>(p);
+// `p` is aligned as a Pack.
+template <class T, int n = kLanes<T>>
+__device__ inline Pack<T, n> load(const T* p) {
+  return *reinterpret_cast<const Pack<T, n>*>(p);
 }
-template <class T>
-__device__ inline void store(T* p, const Pack<T>& pack) {
-  *reinterpret_cast<Pack<T>*>(p) = pack;
+template <class T, int n>
+__device__ inline void store(T* p, const Pack<T, n>& pack) {
+  *reinterpret_cast<Pack<T, n>*>(p) = pack;
 }
+// True where `p` may be accessed in units of `bytes`, a power of two: a slice of rows need not start on one.
+inline bool aligned(const void* p, size_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
 // The dynamic shared memory of the block, of the size given at launch. All shared memory is dynamic.
 extern __shared__ __align__(16) unsigned char block_memory[];

@@ -11,11 +11,16 @@ void require_equal_shapes(const char* op, const Tensor& a, const Tensor& b) {
   DT_CHECK(a.shape() == b.shape(), op, ": shapes differ: ", a.shape(), " and ", b.shape());
 }
 
+void require_alike(const char* op, const Tensor& a, const Tensor& b) {
+  require_equal_shapes(op, a, b);
+  DT_CHECK(a.dtype() == b.dtype(), op, ": types differ: ", a.dtype(), " and ", b.dtype());
+}
+
 }  // namespace
 
 Var relu(Tape& tape, const Var& x) {
   Context& context = tape.context();
-  const Tensor y = context.empty(x.shape());
+  const Tensor y = context.empty(x.shape(), x.value.dtype());
   DT_DISPATCH(context, relu, x.value, y);
   return tape.record("relu", y, {&x}, [x = x.without_value(), y](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), relu_grad, dy, y, target->dx, target->add);
@@ -23,9 +28,9 @@ Var relu(Tape& tape, const Var& x) {
 }
 
 Var add(Tape& tape, const Var& a, const Var& b) {
-  require_equal_shapes("add", a.value, b.value);
+  require_alike("add", a.value, b.value);
   Context& context = tape.context();
-  const Tensor y = context.empty(a.shape());
+  const Tensor y = context.empty(a.shape(), a.value.dtype());
   DT_DISPATCH(context, add, a.value, b.value, y);
   return tape.record("add", y, {&a, &b}, [a = a.without_value(), b = b.without_value()](Tape& t, const Tensor& dy) {
     t.pass_grad(a, dy);
@@ -34,13 +39,13 @@ Var add(Tape& tape, const Var& a, const Var& b) {
 }
 
 Var add_relu(Tape& tape, const Var& a, const Var& b) {
-  require_equal_shapes("add_relu", a.value, b.value);
+  require_alike("add_relu", a.value, b.value);
   Context& context = tape.context();
-  const Tensor y = context.empty(a.shape());
+  const Tensor y = context.empty(a.shape(), a.value.dtype());
   DT_DISPATCH(context, add_relu, a.value, b.value, y);
   return tape.record("add_relu", y, {&a, &b},
                      [a = a.without_value(), b = b.without_value(), y](Tape& t, const Tensor& dy) {
-                       const Tensor masked = t.context().empty(y.shape());
+                       const Tensor masked = t.context().empty(y.shape(), y.dtype());
                        DT_DISPATCH(t.context(), relu_grad, dy, y, masked, false);
                        t.pass_grad(a, masked);
                        t.pass_grad(b, masked);
@@ -52,7 +57,7 @@ Var dropout(Tape& tape, const Var& x, float rate) {
   if (!tape.training() || rate == 0) return x;
   Context& context = tape.context();
   const uint64_t stream = tape.next_stream();
-  const Tensor y = context.empty(x.shape());
+  const Tensor y = context.empty(x.shape(), x.value.dtype());
   DT_DISPATCH(context, dropout, x.value, rate, stream, y, false);
   return tape.record("dropout", y, {&x}, [x = x.without_value(), rate, stream](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
@@ -73,7 +78,8 @@ Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalizat
   DT_CHECK(x.shape().rank() == 4 && x.dim(3) == 3, "normalize_pixels: expected [n, h, w, 3], found ", x.shape());
   DT_CHECK(x.dtype() == DType::u8 || x.dtype() == DType::f32, "normalize_pixels: pixels of type ", x.dtype(),
            "; expected u8 or f32");
-  const Tensor y = context.empty(x.shape());
+  DT_CHECK(options.channels >= 3, "normalize_pixels: ", options.channels, " output channels; expected 3 or more");
+  const Tensor y = context.empty({x.dim(0), x.dim(1), x.dim(2), options.channels}, options.dtype);
   DT_DISPATCH(context, normalize_pixels, x, options, y);
   return y;
 }
@@ -84,7 +90,8 @@ void accumulate(Context& context, const Tensor& x, const Tensor& y) {
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) {
-  DT_CHECK(dy.count() == 1, "seed_loss_gradient: the loss has shape ", dy.shape(), ", expected one element");
+  DT_CHECK(dy.count() == 1 && dy.dtype() == DType::f32, "seed_loss_gradient: the loss is ", dy.shape(), " of ",
+           dy.dtype(), ", expected one f32");
   DT_DISPATCH(context, seed_loss_gradient, dy);
 }
 
@@ -108,11 +115,17 @@ void normalize(const Pixel* x, const PixelNormalization& options, const Tensor& 
   float* y = out.data<float>();
   const float m0 = options.mean[0], m1 = options.mean[1], m2 = options.mean[2];
   const float s0 = options.scale[0], s1 = options.scale[1], s2 = options.scale[2];
-  parallel_ranges(out.count() / 3, [=](int64_t begin, int64_t end) {
-    for (int64_t i = 3 * begin; i < 3 * end; i += 3) {
-      y[i] = (static_cast<float>(x[i]) - m0) * s0;
-      y[i + 1] = (static_cast<float>(x[i + 1]) - m1) * s1;
-      y[i + 2] = (static_cast<float>(x[i + 2]) - m2) * s2;
+  const int64_t channels = options.channels;
+  auto value = [](Pixel pixel, float mean, float scale) {
+    return normalize_pixel(static_cast<float>(pixel), mean, scale);
+  };
+  parallel_ranges(out.count() / channels, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* to = y + channels * i;
+      to[0] = value(x[3 * i], m0, s0);
+      to[1] = value(x[3 * i + 1], m1, s1);
+      to[2] = value(x[3 * i + 2], m2, s2);
+      for (int64_t c = 3; c < channels; ++c) to[c] = 0;
     }
   });
 }
@@ -124,7 +137,7 @@ void relu(Context&, const Tensor& x, const Tensor& y) {
 }
 
 void relu_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add) {
-  write(dx, add, [dy = dy.data<float>(), y = y.data<float>()](int64_t i) { return y[i] > 0 ? dy[i] : 0.0f; });
+  write(dx, add, [dy = dy.data<float>(), y = y.data<float>()](int64_t i) { return dtrain::relu_grad(dy[i], y[i]); });
 }
 
 void add(Context&, const Tensor& a, const Tensor& b, const Tensor& y) {

@@ -5,6 +5,8 @@
 
 namespace dtrain {
 
+// Outputs have the type of their inputs; those of one op have the same.
+
 // max(x, 0), of any shape. NaN stays NaN.
 Var relu(Tape& tape, const Var& x);
 // a + b, of equal shapes; throws where they differ.
@@ -17,16 +19,19 @@ Var dropout(Tape& tape, const Var& x, float rate);
 // [n, ...] -> [n, product of the rest]
 Var flatten(Tape& tape, const Var& x);
 
-// y = (x - mean[c]) * scale[c] from u8 or f32 pixels to f32; x and y [n, h, w, 3]. No gradient: x is data.
+// y = (x - mean[c]) * scale[c] from u8 or f32 pixels; x [n, h, w, 3], y [n, h, w, channels] with zeros from the fourth
+// channel on: a pixel of 16 bytes suits a GPU's convolutions. No gradient: x is data.
 struct PixelNormalization {
   float mean[3] = {0, 0, 0};
   float scale[3] = {1, 1, 1};
+  DType dtype = DType::f32;
+  int channels = 3;
 };
 Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalization& options);
 
-// y += x
+// y += x; y may be f32 where x is of 16 bits.
 void accumulate(Context& context, const Tensor& x, const Tensor& y);
-// dy = the loss scale of the context's StepScalars
+// dy, f32 of one element, = the loss scale of the context's StepScalars
 void seed_loss_gradient(Context& context, const Tensor& dy);
 
 namespace cpu {
@@ -40,5 +45,16 @@ void normalize_pixels(Context&, const Tensor& x, const PixelNormalization&, cons
 void accumulate(Context&, const Tensor& x, const Tensor& y);
 void seed_loss_gradient(Context&, const Tensor& dy);
 }  // namespace cpu
+
+namespace cuda {
+void relu(Context&, const Tensor& x, const Tensor& y);
+void relu_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add);
+void add(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
+void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
+void dropout(Context&, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add);
+void normalize_pixels(Context&, const Tensor& x, const PixelNormalization&, const Tensor& y);
+void accumulate(Context&, const Tensor& x, const Tensor& y);
+void seed_loss_gradient(Context&, const Tensor& dy);
+}  // namespace cuda
 
 }  // namespace dtrain

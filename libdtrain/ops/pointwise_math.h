@@ -9,6 +9,11 @@ namespace dtrain {
 // NaN stays NaN: a diverged network is to be seen, not hidden.
 DT_HD inline float relu(float x) { return x < 0 ? 0 : x; }
 
+// The gradient by the input of y = relu(...), from that by the output.
+DT_HD inline float relu_grad(float dy, float y) { return y > 0 ? dy : 0.0f; }
+
+DT_HD inline float normalize_pixel(float x, float mean, float scale) { return (x - mean) * scale; }
+
 // The random words of elements [4 * block, 4 * block + 4) of one dropout call of one step.
 DT_HD inline Philox::Block dropout_words(uint64_t seed, uint64_t step, uint64_t stream, uint64_t block) {
   return Philox::block(seed, stream, step << 32 | block);

@@ -123,20 +123,26 @@ TEST(Pointwise, DropoutIsTheIdentityInEval) {
 }
 
 TEST(Pointwise, NormalizePixels) {
-  const PixelNormalization options{{10, 20, 30}, {0.5f, 0.25f, 2}};
-  for (const auto& context : devices()) {
-    std::vector<uint8_t> bytes(2 * 5 * 7 * 3);
-    RandomStream random(1, 1);
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.below(256));
-    Array expected({2, 5, 7, 3});
-    for (int64_t i = 0; i < expected.count(); ++i)
-      expected[i] = (bytes[static_cast<size_t>(i)] - static_cast<double>(options.mean[i % 3])) * options.scale[i % 3];
-    poison(*context);
-    const Tensor u8 = to_device(*context, expected.shape, bytes);
-    const Tensor f32 = to_device(*context, expected.shape, std::vector<float>(bytes.begin(), bytes.end()));
-    expect_close(to_host(*context, normalize_pixels(*context, u8, options)), expected, 1e-6, "u8");
-    expect_close(to_host(*context, normalize_pixels(*context, f32, options)), expected, 1e-6, "f32");
-  }
+  PixelNormalization options{{10, 20, 30}, {0.5f, 0.25f, 2}};
+  std::vector<uint8_t> bytes(2 * 5 * 7 * 3);
+  RandomStream random(1, 1);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.below(256));
+  for (const auto& context : devices())
+    for (const int channels : {3, 4, 5, 8}) {
+      options.channels = channels;
+      Array expected({2, 5, 7, channels});
+      for (int64_t i = 0; i < expected.count(); ++i) {
+        const int64_t pixel = i / channels, c = i % channels;
+        if (c < 3)
+          expected[i] = (bytes[static_cast<size_t>(3 * pixel + c)] - double{options.mean[c]}) * options.scale[c];
+      }
+      const Shape shape{2, 5, 7, 3};
+      poison(*context);
+      const Tensor u8 = to_device(*context, shape, bytes);
+      const Tensor f32 = to_device(*context, shape, std::vector<float>(bytes.begin(), bytes.end()));
+      expect_close(to_host(*context, normalize_pixels(*context, u8, options)), expected, 1e-6, "u8");
+      expect_close(to_host(*context, normalize_pixels(*context, f32, options)), expected, 1e-6, "f32");
+    }
 }
 
 TEST(Pointwise, SeedIsTheLossScale) {
@@ -156,6 +162,10 @@ TEST(Pointwise, RefusesWhatDoesNotFit) {
     expect_error([&] { add_relu(tape, a, b); }, Fault::config, "[2, 3] and [3, 2]");
     expect_error([&] { dropout(tape, a, 1); }, Fault::config, "rate 1");
     expect_error([&] { normalize_pixels(*context, a.value, {}); }, Fault::config, "[n, h, w, 3]");
+    const Tensor pixels = context->zeros({1, 2, 2, 3}), half = context->zeros({2, 3}, DType::bf16);
+    expect_error([&] { normalize_pixels(*context, pixels, {.channels = 2}); }, Fault::config, "2 output channels");
+    expect_error([&] { add(tape, a, tape.constant(half)); }, Fault::config, "f32 and bf16");
+    expect_error([&] { seed_loss_gradient(*context, half.slice(0, 1)); }, Fault::config, "[1, 3] of bf16");
   }
 }
 

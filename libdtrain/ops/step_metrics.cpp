@@ -1,34 +1,61 @@
 #include "libdtrain/ops/step_metrics.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "libdtrain/core/dispatch.h"
 
 namespace dtrain {
+namespace {
 
-void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5,
-                      const Tensor& row) {
-  DT_CHECK(in_top_1.shape() == in_top_5.shape(), "step metrics: ", in_top_1.shape(), " and ", in_top_5.shape(),
-           " hits");
-  DT_DISPATCH(context, add_step_metrics, loss, in_top_1, in_top_5, row);
+void require_ring(const Tensor& ring) {
+  DT_CHECK(ring.shape().rank() == 2 && ring.dim(0) > 0 && ring.dim(1) == kStepMetrics,
+           "step metrics: expected a ring [rows, ", int{kStepMetrics}, "], found ", ring.shape());
 }
 
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& row) {
-  DT_DISPATCH(context, finish_step_metrics, norm, row);
+}  // namespace
+
+void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
+                      const Tensor& ring) {
+  DT_CHECK(in_top_1.shape() == in_top_5.shape(), "step metrics: ", in_top_1.shape(), " and ", in_top_5.shape(),
+           " hits");
+  require_ring(ring);
+  DT_DISPATCH(context, add_step_metrics, loss, in_top_1, in_top_5, add, ring);
+}
+
+void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& ring) {
+  require_ring(ring);
+  DT_DISPATCH(context, finish_step_metrics, norm, ring);
 }
 
 namespace cpu {
+namespace {
 
-void add_step_metrics(Context&, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, const Tensor& row) {
-  float* metrics = row.data<float>();
-  metrics[kMetricLoss] += *loss.data<float>();
-  for (float hit : in_top_1.span<float>()) metrics[kMetricInTop1] += hit;
-  for (float hit : in_top_5.span<float>()) metrics[kMetricInTop5] += hit;
-  metrics[kMetricRows] += static_cast<float>(in_top_1.count());
+float* row_of_step(Context& context, const Tensor& ring) {
+  return ring.data<float>() + context.scalars()->step % static_cast<uint64_t>(ring.dim(0)) * kStepMetrics;
 }
 
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& row) {
-  float* metrics = row.data<float>();
-  metrics[kMetricFinite] = static_cast<float>(context.scalars()->finite);
-  metrics[kMetricNorm] = *norm.data<float>();
+float sum(const Tensor& x) {
+  const auto values = x.span<float>();
+  return std::accumulate(values.begin(), values.end(), 0.0f);
+}
+
+}  // namespace
+
+void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
+                      const Tensor& ring) {
+  float* row = row_of_step(context, ring);
+  if (!add) std::fill_n(row, kStepMetrics, 0.0f);
+  row[kMetricLoss] += *loss.data<float>();
+  row[kMetricInTop1] += sum(in_top_1);
+  row[kMetricInTop5] += sum(in_top_5);
+  row[kMetricRows] += static_cast<float>(in_top_1.count());
+}
+
+void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& ring) {
+  float* row = row_of_step(context, ring);
+  row[kMetricFinite] = static_cast<float>(context.scalars()->finite);
+  row[kMetricNorm] = *norm.data<float>();
 }
 
 }  // namespace cpu

@@ -41,13 +41,10 @@ void Trainer::enqueue(const Forward& forward) {
                        .finite = finite_,
                        .step = steps_done_,
                        .seed = options_.seed});
-  const int64_t slot = static_cast<int64_t>(steps_done_ % kRing);
-  const Tensor row = ring_.slice(slot, slot + 1).view({kStepMetrics});
-  context.fill_zero(row);
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
     Tape tape(context, Mode::train, micro_step);
     const Classification result = forward(tape, micro_step);
-    add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, row);
+    add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, ring_);
     std::vector<std::string> unwritten = tape.backward(result.loss, &store_);
     if (micro_step == 0)
       unwritten_ = std::move(unwritten);
@@ -55,7 +52,7 @@ void Trainer::enqueue(const Forward& forward) {
       keep_common(unwritten_, unwritten);
   }
   optimizer_.step();
-  finish_step_metrics(context, optimizer_.norm(), row);
+  finish_step_metrics(context, optimizer_.norm(), ring_);
   ++steps_done_;
 }
 

@@ -1,0 +1,165 @@
+#include <cstdio>
+
+#include "tests/emulation/executor.h"
+#include "tests/emulation/runtime.h"
+
+namespace emulation {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaDeviceProp describe() {
+  cudaDeviceProp device{};
+  std::snprintf(device.name, sizeof device.name, "emulated");
+  size_t free = 0;
+  static_cast<void>(cudaMemGetInfo(&free, &device.totalGlobalMem));
+  device.sharedMemPerBlock = kSharedBytes;
+  device.sharedMemPerBlockOptin = kMostSharedBytes;
+  device.sharedMemPerMultiprocessor = kSharedPerMultiprocessor;
+  device.regsPerBlock = 65536;
+  device.warpSize = kWarpLanes;
+  device.maxThreadsPerBlock = kMostThreadsPerBlock;
+  for (int i = 0; i < 3; ++i) {
+    device.maxThreadsDim[i] = static_cast<int>(kMostThreadsPerAxis[i]);
+    device.maxGridSize[i] = static_cast<int>(kMostBlocksPerAxis[i]);
+  }
+  device.major = 9;
+  device.multiProcessorCount = kMultiprocessors;
+  device.maxThreadsPerMultiProcessor = kMostThreadsPerMultiprocessor;
+  device.maxBlocksPerMultiProcessor = kMostBlocksPerMultiprocessor;
+  device.l2CacheSize = 1 << 20;
+  device.cooperativeLaunch = 1;
+  device.asyncEngineCount = 1;
+  device.concurrentKernels = 1;
+  return device;
+}
+
+struct ErrorText {
+  cudaError_t error;
+  const char *name, *text;
+};
+constexpr ErrorText kErrors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid extents of a launch"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "no such direction of a copy"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "not a kernel"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no device"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "no such device"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "the handle is of nothing fit for the call"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState", "not in a state that allows the call"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "not done yet"},
+    {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge",
+     "more blocks in a cooperative launch than can run at once"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "not in the emulation"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "not allowed while a stream is captured"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "an earlier error has made the capture invalid"},
+    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge", "two captures would become one"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched", "the capture did not begin on this stream"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
+     "the capture ends before a stream that joined it was waited for"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "the capture would wait for an event from outside"},
+    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+     "the legacy stream would wait for a stream that is captured"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent", "the event was last recorded while captured"},
+    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread", "another thread began the capture"},
+};
+
+const ErrorText& describe(cudaError_t error) {
+  static constexpr ErrorText kUnknown{cudaSuccess, "unknown", "an error that the emulation does not know"};
+  for (const ErrorText& known : kErrors)
+    if (known.error == error) return known;
+  return kUnknown;
+}
+
+}  // namespace
+
+cudaError_t report(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+}  // namespace emulation
+
+using emulation::report;
+
+const char* cudaGetErrorName(cudaError_t error) { return emulation::describe(error).name; }
+const char* cudaGetErrorString(cudaError_t error) { return emulation::describe(error).text; }
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = emulation::last_error;
+  emulation::last_error = cudaSuccess;
+  return error;
+}
+cudaError_t cudaPeekAtLastError() { return emulation::last_error; }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) { return report(device == 0 ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device != 0) return report(cudaErrorInvalidDevice);
+  *properties = emulation::describe();
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (device != 0) return report(cudaErrorInvalidDevice);
+  const cudaDeviceProp properties = emulation::describe();
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+      *value = properties.maxThreadsPerBlock;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *value = static_cast<int>(properties.sharedMemPerBlock);
+      break;
+    case cudaDevAttrWarpSize:
+      *value = properties.warpSize;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      *value = properties.multiProcessorCount;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *value = properties.maxThreadsPerMultiProcessor;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = properties.major;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = properties.minor;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *value = static_cast<int>(properties.sharedMemPerMultiprocessor);
+      break;
+    case cudaDevAttrCooperativeLaunch:
+      *value = properties.cooperativeLaunch;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(properties.sharedMemPerBlockOptin);
+      break;
+    default:
+      return report(cudaErrorNotSupported);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  if (device != 0) return report(cudaErrorInvalidDevice);
+  std::snprintf(text, static_cast<size_t>(length), "0000:00:00.0");
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 12000;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }

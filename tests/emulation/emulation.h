@@ -1,0 +1,33 @@
+// What tests, and the stand-ins for CUDA's libraries, ask of the emulation: a CUDA runtime over host memory, against
+// which the very kernels and host code of the engine are compiled by g++.
+//
+// Each thread of a block is a fiber. It runs to its next barrier or collective of its warp, then another one does; the
+// order is a matter of choice, and right kernels give the same bits in every order. Blocks run one after the other,
+// those of a cooperative launch up to their next grid barrier. A kernel must not spin until another thread has written.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+namespace emulation {
+
+// In which threads of a block, and blocks of a grid, take turns. At start it is that of DTRAIN_EMULATION_ORDER:
+// forward (the default), reverse or random.
+enum class Order { forward, reverse, random };
+void set_order(Order order);
+Order order();
+
+// When what is queued on a stream runs: at once, or as late as CUDA's rules allow, which shows where a wait is missing.
+// At start it is that of DTRAIN_EMULATION_STREAMS: eager (the default) or deferred.
+enum class Streams { eager, deferred };
+void set_streams(Streams streams);
+Streams streams();
+
+// Queues work on a stream as a library's call would: recorded where the stream is captured. Sets the last error.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+
+// Bytes that the device has in all.
+void set_device_memory(size_t bytes);
+
+}  // namespace emulation

@@ -1,0 +1,110 @@
+#include "tests/emulation/fiber.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#ifndef __x86_64__
+#error "the emulation of CUDA switches stacks on x86-64 only"
+#endif
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+// void emulation_switch_stack(void** save, void* load): what the calling convention has a function preserve goes on the
+// stack, whose pointer goes to *save; the other stack gives back its own. swapcontext() would make two system calls.
+asm(R"(
+  .text
+  .globl emulation_switch_stack
+  .type emulation_switch_stack, @function
+emulation_switch_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size emulation_switch_stack, . - emulation_switch_stack
+)");
+extern "C" void emulation_switch_stack(void** save, void* load);
+
+namespace emulation {
+namespace {
+
+constexpr size_t kStackBytes = 256 << 10;  // AddressSanitizer's reports need as much
+constexpr size_t kSavedRegisters = 6;
+
+// A fresh fiber begins in enter(), which has no arguments.
+Fiber* entering = nullptr;
+
+size_t guard_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+Fiber::Fiber() {
+  const size_t guard = guard_bytes();
+  memory_ = mmap(nullptr, guard + kStackBytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory_ == MAP_FAILED || mprotect(memory_, guard, PROT_NONE) != 0) {
+    std::perror("emulation: no memory for the stack of a thread");
+    std::abort();
+  }
+  // As if enter() were about to be called: a null return address, which is not aligned to 16 bytes, then its own
+  // address, then the saved registers.
+  auto** top = reinterpret_cast<void**>(static_cast<char*>(memory_) + guard + kStackBytes) - 1;
+  *--top = reinterpret_cast<void*>(&Fiber::enter);
+  position_ = top - kSavedRegisters;
+}
+
+Fiber::~Fiber() { munmap(memory_, guard_bytes() + kStackBytes); }
+
+void Fiber::begin(const std::function<void()>& body) { body_ = &body; }
+
+void Fiber::resume() {
+  entering = this;
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_start_switch_fiber(&resumer_shadow_, static_cast<char*>(memory_) + guard_bytes(), kStackBytes);
+#endif
+  emulation_switch_stack(&resumer_, position_);
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(resumer_shadow_, nullptr, nullptr);
+#endif
+}
+
+void Fiber::pause() {
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_start_switch_fiber(&shadow_, resumer_stack_, resumer_stack_bytes_);
+#endif
+  emulation_switch_stack(&position_, resumer_);
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(shadow_, &resumer_stack_, &resumer_stack_bytes_);
+#endif
+}
+
+void Fiber::enter() noexcept { entering->run(); }
+
+void Fiber::run() {
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(nullptr, &resumer_stack_, &resumer_stack_bytes_);
+#endif
+  for (;;) {
+    (*body_)();
+    body_ = nullptr;
+    pause();
+  }
+}
+
+}  // namespace emulation

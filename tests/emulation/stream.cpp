@@ -1,0 +1,212 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/emulation/block.h"
+#include "tests/emulation/emulation.h"
+#include "tests/emulation/runtime.h"
+
+namespace emulation {
+namespace {
+
+Streams streams_at_start() {
+  const char* name = std::getenv("DTRAIN_EMULATION_STREAMS");
+  if (name == nullptr || std::strcmp(name, "eager") == 0) return Streams::eager;
+  if (std::strcmp(name, "deferred") == 0) return Streams::deferred;
+  fail("DTRAIN_EMULATION_STREAMS=%s: expected eager or deferred", name);
+}
+
+Streams chosen_streams = streams_at_start();
+
+std::recursive_mutex& device_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+// All streams there are, the legacy one first.
+std::vector<std::unique_ptr<CUstream_st>>& all_streams() {
+  static auto streams = [] {
+    std::vector<std::unique_ptr<CUstream_st>> first;
+    first.push_back(std::make_unique<CUstream_st>());
+    return first;
+  }();
+  return streams;
+}
+
+bool is_legacy(const CUstream_st& stream) { return &stream == all_streams().front().get(); }
+
+void drain_blocking() {
+  for (const auto& stream : all_streams())
+    if (stream->blocking) drain(*stream);
+}
+
+cudaError_t enqueue_legacy(Operation& work) {
+  for (const auto& stream : all_streams()) {
+    if (!stream->blocking || !stream->capture) continue;
+    stream->capture->invalid = true;
+    return cudaErrorStreamCaptureImplicit;
+  }
+  drain_blocking();
+  work();
+  return cudaSuccess;
+}
+
+cudaError_t refuse_captures_where(const std::function<bool(const Capture&)>& forbids) {
+  cudaError_t error = cudaSuccess;
+  for (const auto& stream : all_streams()) {
+    if (!stream->capture || !forbids(*stream->capture)) continue;
+    stream->capture->invalid = true;
+    error = cudaErrorStreamCaptureUnsupported;
+  }
+  return error;
+}
+
+// cudaThreadExchangeStreamCaptureMode is by thread.
+thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
+
+}  // namespace
+
+Call::Call() : lock_(device_mutex()) {}
+
+void set_streams(Streams streams) {
+  const Call call;
+  drain_all();
+  chosen_streams = streams;
+}
+Streams streams() { return chosen_streams; }
+
+CUstream_st* find_stream(cudaStream_t handle) {
+  if (handle == nullptr) return all_streams().front().get();
+  for (const auto& stream : all_streams())
+    if (stream.get() == handle) return handle;
+  return nullptr;
+}
+
+void drain(CUstream_st& stream) {
+  while (!stream.queue.empty()) {
+    const Operation next = std::move(stream.queue.front());
+    stream.queue.pop_front();
+    next();
+  }
+}
+
+void drain_all() {
+  for (const auto& stream : all_streams()) drain(*stream);
+}
+
+void run_until_done(const Record& record) {
+  while (!record.done) {
+    const Operation next = std::move(record.stream->queue.front());
+    record.stream->queue.pop_front();
+    next();
+  }
+}
+
+cudaError_t refuse_while_capturing() {
+  if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+  return refuse_captures_where([](const Capture& capture) {
+    if (capture.mode == cudaStreamCaptureModeRelaxed) return false;
+    if (capture.thread == std::this_thread::get_id()) return true;
+    return thread_mode == cudaStreamCaptureModeGlobal && capture.mode == cudaStreamCaptureModeGlobal;
+  });
+}
+
+cudaError_t refuse_while_any_captures() {
+  return refuse_captures_where([](const Capture&) { return true; });
+}
+
+cudaError_t refuse_on_captured(CUstream_st& stream) {
+  if (!stream.capture) return refuse_while_capturing();
+  stream.capture->invalid = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
+void leave(const Capture& capture) {
+  for (const auto& stream : all_streams())
+    if (stream->capture.get() == &capture) stream->capture.reset();
+}
+
+cudaError_t enqueue(cudaStream_t handle, Operation work) {
+  const Call call;
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (is_legacy(*stream)) return report(enqueue_legacy(work));
+  if (stream->capture) {
+    if (stream->capture->invalid) return report(cudaErrorStreamCaptureInvalidated);
+    append(*stream, std::move(work));
+    return cudaSuccess;
+  }
+  stream->queue.push_back(std::move(work));
+  if (chosen_streams == Streams::eager) drain(*stream);
+  return cudaSuccess;
+}
+
+}  // namespace emulation
+
+using emulation::Call;
+using emulation::report;
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  const Call call;
+  auto created = std::make_unique<CUstream_st>();
+  created->blocking = (flags & cudaStreamNonBlocking) == 0;
+  *stream = created.get();
+  emulation::all_streams().push_back(std::move(created));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const Call call;
+  if (stream == nullptr || emulation::find_stream(stream) == nullptr) return report(cudaErrorInvalidResourceHandle);
+  emulation::drain(*stream);
+  if (stream->capture) stream->capture->invalid = true;
+  std::erase_if(emulation::all_streams(), [&](const auto& other) { return other.get() == stream; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  const Call call;
+  CUstream_st* stream = emulation::find_stream(handle);
+  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t error = emulation::refuse_on_captured(*stream); error != cudaSuccess) return report(error);
+  if (emulation::is_legacy(*stream)) emulation::drain_blocking();
+  emulation::drain(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  const Call call;
+  CUstream_st* stream = emulation::find_stream(handle);
+  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t error = emulation::refuse_on_captured(*stream); error != cudaSuccess) return report(error);
+  const bool ready = stream->queue.empty();
+  emulation::drain(*stream);  // who asks again gets on
+  return ready ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  const Call call;
+  if (const cudaError_t error = emulation::refuse_while_any_captures(); error != cudaSuccess) return report(error);
+  emulation::drain_all();
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
+  return emulation::enqueue(stream, [=] { function(argument); });
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, emulation::thread_mode);
+  return cudaSuccess;
+}

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""The parts of scripts/gpu_check.sh that compare and measure: what each says is in its function below.
+
+compare_gpu.py kernels|steps|curves|same_bits --programs FOLDER --out FOLDER [--records FOLDER] [--depth quick|full]
+compare_gpu.py summary --out FOLDER --gpu NAME
+Each writes FOLDER/<part>.json and prints a line that starts with RESULT. Without a GPU it says what it would run.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import predict_gpu
+
+root = pathlib.Path(__file__).resolve().parent.parent
+PRECISIONS = ("fp32", "bf16", "fp16")
+BATCH = 256
+
+
+def has_gpu():
+    return shutil.which("nvidia-smi") is not None and subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode == 0
+
+
+def output_of(command, seconds=300):
+    line = " ".join(str(part) for part in command).replace(f"{root}/", "")
+    print(f"  {line}", flush=True)
+    if not has_gpu():
+        return None
+    done = subprocess.run([str(part) for part in command], cwd=root, text=True, capture_output=True, timeout=seconds)
+    if done.returncode != 0:
+        raise RuntimeError(f"{line}: exit {done.returncode}: {(done.stderr or done.stdout)[-500:]}")
+    return done.stdout
+
+
+def save(options, part, value):
+    (pathlib.Path(options.out) / f"{part}.json").write_text(json.dumps(value, indent=1) + "\n")
+
+
+def result(text):
+    print(f"RESULT {text}" if has_gpu() else f"SKIPPED: no GPU: {text}")
+
+
+def kernels(options):
+    """Our kernels against the ceilings of the machine, and what was predicted for an H200 beside what was measured."""
+    found = {}
+    for bench in ("conv_bench", "batch_norm_bench", "op_bench"):
+        program = pathlib.Path(options.programs) / "benchmarks" / bench
+        if not program.exists():
+            print(f"  there is no {program}")
+            continue
+        text = output_of([program, "--device=gpu", f"--batch={BATCH}", "--benchmark_format=json"])
+        found[bench] = json.loads(text)["benchmarks"] if text else []
+    rows = []
+    for group, members in predict_gpu.step(BATCH).items():
+        for kernel in members:
+            rows.append({"group": group, "kernel": kernel.name, "count": kernel.count, "mib": round(kernel.bytes / 2**20, 1),
+                         "gflop": round(kernel.flops / 1e9, 1), "predicted_us": round(1e6 * predict_gpu.seconds(kernel), 1)})
+    print(f"{'kernel':44} {'count':>5} {'MiB':>8} {'GFLOP':>8} {'predicted us':>13}")
+    for row in rows:
+        print(f"{row['kernel']:44} {row['count']:5} {row['mib']:8} {row['gflop']:8} {row['predicted_us']:13}")
+    total = {group: round(sum(row["count"] * row["predicted_us"] for row in rows if row["group"] == group) / 1e3, 2)
+             for group in predict_gpu.step(BATCH)}
+    save(options, "kernels", {"batch": BATCH, "predicted_ms": total, "predicted": rows, "measured": found})
+    result(f"a step of batch {BATCH} takes at least {sum(total.values()):.1f} ms on an H200: {total}")
+
+
+def ours(options, batch, precision, captured):
+    return [pathlib.Path(options.programs) / "benchmarks/step_bench", "--device=gpu", f"--precision={precision}", f"--batch={batch}",
+            "--size=224", "--steps=40", "--warmup=15", f"--cuda_graph={int(captured)}"]
+
+
+def peer(batch, precision, mode):
+    return [sys.executable, "-B", root / "benchmarks/peers/resnet50_peer.py", "--device=gpu", "--channels_last",
+            f"--precision={precision}", f"--mode={mode}", f"--batch={batch}", "--steps=40", "--warmup=15"]
+
+
+def from_records(options, batch, precision):
+    return [pathlib.Path(options.programs) / "bin/dtrain-cnn-benchmarks", "--device=gpu", "--model=resnet50_v1.5", f"--precision={precision}",
+            f"--batch_size={batch}", "--num_batches=60", "--num_warmup_batches=15", f"--data_dir={options.records}", "--display_every=20"]
+
+
+def plan(options):
+    """(name, command, how to read its output) of a round, ours and PyTorch's in turn."""
+    for batch in (BATCH,) if options.depth == "quick" else (BATCH, 64, 32, 512):
+        for precision in ("bf16", "fp16"):
+            yield f"ours.captured.{precision}.b{batch}", ours(options, batch, precision, True)
+            yield f"torch.graph.{precision}.b{batch}", peer(batch, precision, "graph")
+            if batch == BATCH or options.depth == "full":
+                yield f"torch.eager.{precision}.b{batch}", peer(batch, precision, "eager")
+            if options.depth == "full":
+                yield f"ours.eager.{precision}.b{batch}", ours(options, batch, precision, False)
+    if options.depth == "full":
+        yield f"ours.captured.tf32.b{BATCH}", ours(options, BATCH, "tf32", True)
+        yield f"torch.eager.tf32.b{BATCH}", peer(BATCH, "tf32", "eager")
+        yield f"torch.compile.bf16.b{BATCH}", peer(BATCH, "bf16", "compile")
+
+
+def steps(options):
+    """The training step of ResNet-50 v1.5 beside PyTorch's, in turn on the same card; real data beside synthetic."""
+    found, rounds = {}, 2
+    for turn in range(rounds):
+        for name, command in plan(options):
+            if turn > 0 and f"b{BATCH}" not in name:
+                continue
+            try:
+                text = output_of(command)
+                if text:
+                    found.setdefault(name, []).append(json.loads(text.strip().splitlines()[-1]))
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"  {name}: {str(error)[:300]}", flush=True)
+            save(options, "steps", found)
+    if options.records:
+        text = output_of(from_records(options, BATCH, "bf16"))
+        if text:
+            found[f"ours.records.bf16.b{BATCH}"] = [{"images_per_sec": float(re.findall(r"^total images/sec: (\S+)", text, re.M)[-1])}]
+            save(options, "steps", found)
+    rates = {name: statistics.median(run["images_per_sec"] for run in runs) for name, runs in found.items()}
+    for name, rate in sorted(rates.items(), key=lambda item: -item[1]):
+        print(f"{name:36} {rate:9.1f} images/s")
+    best = {side: max((rate for name, rate in rates.items() if name.startswith(side) and name.endswith(f"b{BATCH}")), default=0)
+            for side in ("ours", "torch")}
+    result(f"batch {BATCH}: {best['ours']:.0f} images/s, PyTorch's best {best['torch']:.0f}"
+           + (f": {best['ours'] / best['torch']:.2f} times" if best["torch"] else ""))
+
+
+def train(options, folder, *flags):
+    """A short training of a small ResNet with the app; its losses, and the weights it ended with."""
+    metrics = folder / "metrics.jsonl"
+    data = [f"--data_dir={options.records}"] if options.records else ["--data_name=imagenet"]
+    text = output_of([pathlib.Path(options.programs) / "bin/dtrain-cnn-benchmarks", "--device=gpu", "--model=resnet18", "--image_size=64",
+                      "--batch_size=32", "--num_warmup_batches=0", "--display_every=1", f"--metrics_file={metrics}", *data, *flags])
+    return [json.loads(line)["loss"] for line in metrics.read_text().splitlines()] if text else []
+
+
+def curves(options):
+    """The loss over 100 steps on real data in bf16 and fp16 beside fp32: the means of the last 20 within 5 %."""
+    found = {}
+    for precision in PRECISIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            found[precision] = train(options, pathlib.Path(folder), "--num_batches=100", f"--precision={precision}",
+                                     "--init_learning_rate=0.05", "--num_learning_rate_warmup_epochs=0")
+    save(options, "curves", found)
+    if not has_gpu():
+        return result("would train 100 steps in each of " + ", ".join(PRECISIONS))
+    last = {precision: statistics.mean(losses[-20:]) for precision, losses in found.items()}
+    off = {precision: abs(last[precision] / last["fp32"] - 1) for precision in PRECISIONS}
+    result(f"mean loss of the last 20 of 100 steps: {last}")
+    if max(off.values()) > 0.05 or found["fp32"][-1] >= found["fp32"][0]:
+        sys.exit(f"FAIL: relative differences {off}")
+
+
+def same_bits(options):
+    """Losses of 12 steps, bit by bit: captured against eager, a second run, and a run resumed after 6."""
+    common = ("--deterministic", "--precision=bf16", "--init_learning_rate=0.05")
+    runs = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for run, flags in {"captured": (), "again": (), "eager": ("--cuda_graph=false",)}.items():
+            (folder / run).mkdir()
+            runs[run] = train(options, folder / run, "--num_batches=12", *common, *flags)
+        (folder / "resumed").mkdir()
+        directory = f"--train_dir={folder}/checkpoints"
+        train(options, folder / "resumed", "--num_batches=6", *common, directory)
+        runs["resumed"] = train(options, folder / "resumed", "--num_batches=12", *common, directory)
+    save(options, "same_bits", runs)
+    if not has_gpu():
+        return result("would compare four runs of 12 steps")
+    runs["resumed"] = runs["resumed"][-12:]
+    different = [run for run, losses in runs.items() if losses != runs["captured"]]
+    result(f"captured, again, eager and resumed: losses end in {[losses[-1] for losses in runs.values()]}")
+    if different:
+        sys.exit(f"FAIL: differ from the captured run: {different}")
+
+
+def summary(options):
+    """All figures in one file, and the table of what was asked for."""
+    out = pathlib.Path(options.out)
+    parts = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
+    date, runs = datetime.date.today().isoformat(), parts.get("steps", {})
+    rates = {name: statistics.median(run["images_per_sec"] for run in found) for name, found in runs.items()}
+    at_batch = {name: rate for name, rate in rates.items() if name.endswith(f".b{BATCH}")}
+    mine = max((rate for name, rate in at_batch.items() if name.startswith("ours.") and "records" not in name), default=None)
+    best = max((rate for name, rate in at_batch.items() if name.startswith("torch.")), default=None)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True).stdout.strip()
+    report = {"date": date, "gpu": options.gpu, "driver": os.environ.get("GPU_CHECK_DRIVER", ""), "commit": commit,
+              "command": "scripts/gpu_check.sh", "images_per_sec": rates,
+              f"resnet50_v1.5.train.b{BATCH}": {"images_per_sec": mine, "best_pytorch_images_per_sec": best,
+                                                "ratio_to_best_pytorch": mine / best if mine and best else None}, **parts}
+    slug = re.sub(r"[^a-z0-9]+", "-", options.gpu.lower().replace("nvidia", "")).strip("-")
+    (out / "summary.json").write_text(json.dumps(report, indent=1) + "\n")
+    predicted = parts.get("kernels", {}).get("predicted_ms", {})
+    print(f"\n{'what':52} {'measured':>12} {'asked for':>12}")
+    real = rates.get(f"ours.records.bf16.b{BATCH}")
+    peaks = {side: min((run[0].get("peak_device_mib", 0) for name, run in runs.items() if name.startswith(side) and name.endswith(f"b{BATCH}")
+                        and "peak_device_mib" in run[0]), default=None) for side in ("ours", "torch")}
+    for what, value, wanted in (
+            (f"ResNet-50 v1.5, batch {BATCH}, images/s", mine, ">= 7000"), ("the same, over PyTorch's best", mine and best and mine / best, ">= 1.5"),
+            ("real data over synthetic", real and mine and real / mine, ">= 0.97"),
+            ("peak of device memory over PyTorch's", peaks["ours"] and peaks["torch"] and peaks["ours"] / peaks["torch"], "<= 0.8"),
+            ("least time of a step that the ceilings allow, ms", sum(predicted.values()) or None, "")):
+        print(f"{what:52} {'' if value is None else f'{value:.2f}':>12} {wanted:>12}")
+    if options.gpu != "none":
+        results = root / "benchmarks/results" / f"{date}-{slug}.json"
+        results.write_text(json.dumps(report, indent=1) + "\n")
+        print(f"saved as {results.relative_to(root)}")
+
+
+def main():
+    parts = {function.__name__: function for function in (kernels, steps, curves, same_bits, summary)}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--programs", default="build-cuda")
+    parser.add_argument("--records", default="")
+    parser.add_argument("--out", default="gpu-check-results")
+    parser.add_argument("--depth", choices=("quick", "full"), default="quick")
+    parser.add_argument("--gpu", default="none")
+    options = parser.parse_args()
+    parts[options.part](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Proves the GPU arm correct on this machine and measures it beside PyTorch on the same card.
+#   scripts/gpu_check.sh [quick|full] [--prebuilt FOLDER] [--out FOLDER] [--seconds N]
+# quick: the tests of every op and one benchmark; full: everything. --prebuilt takes what scripts/pack_gpu_check.sh made
+# elsewhere, else a build is made here. Every stage has a time limit and a line of result; none stops the others. Logs
+# and figures go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
+# Without a GPU it is a rehearsal: each stage runs as far as it can or says what it would do. Exit code 1: a stage failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit "${1:-0}"; }
+
+depth=quick prebuilt= out=gpu-check-results seconds=540
+while [ $# -gt 0 ]; do
+  case $1 in
+    quick | full) depth=$1 ;;
+    --prebuilt) prebuilt=$2 && shift ;;
+    --out) out=$2 && shift ;;
+    --seconds) seconds=$2 && shift ;;
+    -h | --help) usage ;;
+    *) echo "gpu_check.sh: unknown argument $1" >&2 && usage 1 >&2 ;;
+  esac
+  shift
+done
+mkdir -p "$out"
+out=$(realpath "$out")
+end=$(($(date +%s) + seconds))
+python=$(command -v python3 || echo python3)
+failed=0
+
+# stage NAME SECONDS COMMAND...: one line of result; the log is $out/NAME.log. A command skips by a line "SKIPPED: why".
+stage() {
+  local name=$1 limit=$2 left=$((end - $(date +%s))) began=$SECONDS result
+  shift 2
+  [ "$left" -ge 10 ] || { printf '%-8s %-34s no time left\n' SKIP "$name"; return; }
+  [ "$limit" -le "$left" ] || limit=$left
+  (timeout -k 5 "$limit" "$@") >"$out/$name.log" 2>&1
+  result=$?
+  local why=
+  if [ $result -eq 124 ] || [ $result -eq 137 ]; then
+    result=FAIL why="stopped after $limit s"
+  elif [ $result -ne 0 ]; then
+    result=FAIL why=$(grep -m1 -E 'FAIL|rror|ERROR' "$out/$name.log" || tail -1 "$out/$name.log")
+  elif grep -q 'SKIPPED: ' "$out/$name.log" && ! grep -q '\[       OK \]' "$out/$name.log"; then
+    result=SKIP why=$(grep -m1 -o 'SKIPPED: .*' "$out/$name.log")
+  else
+    result=PASS why=$(grep -m1 -E '^RESULT ' "$out/$name.log" | cut -c8-)
+  fi
+  [ $result != FAIL ] || failed=1
+  printf '%-8s %-34s %4d s  %s\n' "$result" "$name" $((SECONDS - began)) "${why:0:150}"
+}
+
+echo "== Machine =="
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1)
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -1)
+echo "GPU: ${gpu:-none: this is a rehearsal}; driver ${driver:-none}; $(nproc) processors; commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+export GPU_CHECK_DRIVER=$driver
+
+if [ -n "$prebuilt" ]; then
+  programs=$(realpath "$prebuilt")
+  # cuDNN and cuBLAS come with PyTorch where the toolkit has none.
+  vendor=$($python - <<'END' 2>/dev/null
+import glob, os, sysconfig
+print(":".join(sorted({os.path.dirname(f) for f in glob.glob(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "**", "lib*.so*"), recursive=True)})))
+END
+  )
+  export LD_LIBRARY_PATH="$programs/lib:${vendor:+$vendor:}${LD_LIBRARY_PATH:-}"
+  [ -d "$programs/data/imagenet" ] && records=$programs/data/imagenet
+else
+  programs=$PWD/build-cuda
+  stage build 1800 sh -c 'cmake --preset release-cuda && cmake --build --preset release-cuda -j "$(nproc)"'
+  records=$programs/benchmarks/imagenet_sample
+fi
+records=${records:-}
+export DTRAIN_SOURCE_DIR=$PWD DTRAIN_BIN_DIR=$programs/bin DTRAIN_TEST_DEVICES=gpu OMP_WAIT_POLICY=passive
+test_program() { # those with cases for the GPU: an entry of the label gpu each
+  ls "$programs"/tests/test_{core,autograd,ops,train,cuda}_* 2>/dev/null
+}
+
+echo "== Ops: values, gradients, CPU against GPU, determinism, in f32, bf16 and f16 =="
+[ -n "$(test_program)" ] || { echo "FAIL     no tests in $programs/tests" && failed=1; }
+for program in $(test_program); do
+  stage "$(basename "$program")" 120 "$program" --gtest_color=no
+done
+
+if [ $depth = full ]; then
+  echo "== compute-sanitizer on small cases of our own kernels =="
+  # Not convolutions and products: their kernels are the libraries'.
+  for tool in memcheck racecheck; do
+    for family in batch_norm pointwise pool loss update; do
+      if [ -z "$gpu" ] || ! command -v compute-sanitizer >/dev/null; then
+        printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops_%s\n' SKIP "$tool.$family" $tool $family
+      else
+        stage "$tool.$family" 60 compute-sanitizer --tool $tool --error-exitcode 9 "$programs/tests/test_ops_$family" \
+          --gtest_filter='*:-*Large*'
+      fi
+    done
+  done
+
+  echo "== Against PyTorch =="
+  device=gpu
+  [ -n "$gpu" ] || device=cpu
+  stage parity.ops 120 "$python" -B tests/parity/ops.py "$programs/tests/parity_ops" --device $device
+  for precision in fp32 bf16 fp16; do
+    [ $device = gpu ] || [ $precision = fp32 ] || { printf '%-8s %-34s needs a GPU\n' SKIP "parity.resnet50.$precision"; continue; }
+    stage "parity.resnet50.$precision" 120 "$python" -B tests/parity/resnet50.py "$programs/tests/parity_model" --device $device --precision $precision
+  done
+  stage loss_curves 120 "$python" -B benchmarks/compare_gpu.py curves --programs "$programs" --records "$records" --out "$out"
+
+  echo "== Eager against captured, resume, determinism =="
+  stage same_bits 120 "$python" -B benchmarks/compare_gpu.py same_bits --programs "$programs" --records "$records" --out "$out"
+fi
+
+echo "== Speed =="
+stage kernels 90 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
+stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth
+"$python" -B benchmarks/compare_gpu.py summary --out "$out" --gpu "${gpu:-none}" || failed=1
+exit $failed

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Packs what gpu_check.sh needs on a machine that has a GPU but none of this project's packages: programs, tests and
+# benchmarks built for it, the shared libraries that they need, and a little real data. About 60 MiB.
+#   scripts/pack_gpu_check.sh [FOLDER]     default: gpu-check, which git ignores
+# There: scripts/gpu_check.sh full --prebuilt FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-gpu-check}
+architectures=${DTRAIN_CUDA_ARCHITECTURES:-90-real}
+build=build-gpu-check
+data=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
+limit_mib=60
+
+echo "== Build for $architectures in $build/ =="
+cmake --preset release-cuda -B "$build" -DDTRAIN_CUDA_ARCHITECTURES="$architectures" -DDTRAIN_TESTS=ON -DDTRAIN_BENCHMARKS=ON
+cmake --build "$build" -j "$(nproc)"
+
+echo "== Pack into $out/ =="
+rm -rf "$out"
+mkdir -p "$out"/{bin,tests,benchmarks,lib,data}
+install -s "$build"/bin/dtrain-{cnn-benchmarks,info,data} "$out/bin"
+# The programs that have an entry of the label gpu, and the engine's sides of the comparisons with PyTorch.
+ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\.//p' | tr . _ | while read -r name; do
+  install -s "$build/tests/test_$name" "$out/tests"
+done
+install -s "$build"/tests/parity_* "$out/tests"
+for program in conv_bench batch_norm_bench op_bench step_bench; do
+  [ ! -x "$build/benchmarks/$program" ] || install -s "$build/benchmarks/$program" "$out/benchmarks"
+done
+
+# Not what every Linux has, nor what comes with CUDA or PyTorch: gpu_check.sh looks for those there.
+everywhere='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libcudnn.*|libcublas.*|libnccl|libnvjpeg|libcuda)\.so'
+ldd "$out"/{bin,tests,benchmarks}/* | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u | while read -r library; do
+  [[ $(basename "$library") =~ $everywhere ]] || install -s "$(realpath "$library")" "$out/lib/$(basename "$library")"
+done
+
+if [ -d "$data/imagenet_sample/train" ]; then
+  # Photographs to train on for a hundred steps: one of each class.
+  few=$(mktemp -d)
+  trap 'rm -rf "$few"' EXIT
+  for class in "$data"/imagenet_sample/train/*/; do
+    mkdir -p "$few/train/$(basename "$class")"
+    find "$class" -type f | sort | head -1 | xargs -I{} cp {} "$few/train/$(basename "$class")/"
+  done
+  ls "$few/train" >"$few/labels.txt"
+  "$build/bin/dtrain-data" imagenet --input "$few" --labels "$few/labels.txt" --output "$out/data/imagenet" --shards 2 ||
+    echo "no photographs: see above"
+else
+  echo "no photographs: there is no $data/imagenet_sample"
+fi
+
+size=$(du -sm "$out" | cut -f1)
+du -sh "$out"/*
+echo "$out: $size MiB"
+[ "$size" -le "$limit_mib" ] || { echo "more than $limit_mib MiB"; exit 1; }

@@ -14,8 +14,9 @@ Values rounded(const Values& values, DType dtype) {
 
 TEST(Rounding, Bf16IsToNearestTiesToEven) {
   const double unit = 0x1p-7;  // of [1, 2)
-  EXPECT_EQ(rounded({1, 1 + unit, 1 + 0.49 * unit, 1 + 0.5 * unit, 1 + 1.5 * unit, -1 - 1.5 * unit, 0x1p-130}, DType::bf16),
-            (Values{1, 1 + unit, 1, 1, 1 + 2 * unit, -1 - 2 * unit, 0x1p-130}));
+  EXPECT_EQ(
+      rounded({1, 1 + unit, 1 + 0.49 * unit, 1 + 0.5 * unit, 1 + 1.5 * unit, -1 - 1.5 * unit, 0x1p-130}, DType::bf16),
+      (Values{1, 1 + unit, 1, 1, 1 + 2 * unit, -1 - 2 * unit, 0x1p-130}));
   EXPECT_EQ(rounded({3.4e38f, INFINITY}, DType::bf16), (Values{INFINITY, INFINITY}));
   EXPECT_TRUE(std::isnan(rounded({NAN}, DType::bf16)[0]));
 }

@@ -1,18 +1,17 @@
 """Every op against PyTorch in double precision: values and gradients of one set of random inputs per case.
 
-Usage: ops.py PARITY_OPS, the program that runs the engine's side. Errors are relative to the largest element of the
+Usage: ops.py PARITY_OPS [--device cpu|gpu]; PARITY_OPS is the program that runs the engine's side. Errors are relative to the largest element of the
 reference. Bounds: EXACT where each result is one rounding of exact operands; SUM where it is a sum of up to a few
 thousand products, in float32.
 """
 
 import os
-import sys
-
-from parity import Report, load_safetensors, nhwc, run, save_safetensors, scratch, torch
+from parity import Report, arguments, load_safetensors, nhwc, run, save_safetensors, scratch, torch
 import torch.nn.functional as F
 
 EXACT, SUM, CONV = 1.2e-7, 3e-6, 1e-5  # CONV leaves room for Winograd's transforms
 
+options = arguments()
 report = Report()
 inputs, metadata, checks = {}, {}, []
 generator = torch.Generator().manual_seed(7)
@@ -169,7 +168,7 @@ optimizers()
 with scratch() as folder:
     cases, results = os.path.join(folder, "cases"), os.path.join(folder, "results")
     save_safetensors(cases, inputs, metadata)
-    run(sys.argv[1], cases, results)
+    run(options.program, cases, results, options.device)
     ours = load_safetensors(results)
 for name, expected, bound in checks:
     for key, value in expected.items():

@@ -1,5 +1,6 @@
 """What the parity tests share: safetensors files, layouts, and comparison with a stated bound."""
 
+import argparse
 import json
 import os
 import struct
@@ -17,7 +18,15 @@ except ImportError as error:
 
 torch.set_num_threads(2)
 
-DTYPES = {"F32": np.float32, "I32": np.int32, "I64": np.int64}
+DTYPES = {"F32": np.float32, "F16": np.float16, "I32": np.int32, "I64": np.int64}
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), default="fp32")
+    return parser.parse_args()
 
 
 def save_safetensors(path, tensors, metadata=None):
@@ -44,7 +53,11 @@ def load_safetensors(path):
     result = {}
     for name, entry in header.items():
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        result[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        if entry["dtype"] == "BF16":  # the upper half of a float32
+            values = (np.frombuffer(data[begin:end], np.uint16).astype(np.uint32) << 16).view(np.float32)
+        else:
+            values = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]])
+        result[name] = values.reshape(entry["shape"])
     return result
 
 

@@ -1,49 +1,37 @@
 // The engine's side of resnet50.py: trains a classifier for a few steps from given weights on one given batch.
-//   parity_model BATCH FOLDER name=NAME lr=... momentum=... weight_decay=... steps=...
+//   parity_model BATCH FOLDER name=NAME lr=... momentum=... weight_decay=... steps=... device=cpu|gpu
 // BATCH holds `images` [n, h, w, 3] and `labels` [n]; FOLDER holds weights.safetensors, and gets results.safetensors
 // (`logits` of the first step, `eval_logits` before it, `losses` of all), gradients.safetensors (of the first step),
 // first.safetensors and last.safetensors (weights after the first and the last step).
 #include <cstdio>
 #include <map>
 
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/safetensors.h"
 #include "libdtrain/train/trainer.h"
 #include "libdtrain/train/weights.h"
 #include "models/classifier.h"
+#include "tests/parity/tensors.h"
 
 namespace dtrain {
 namespace {
 
-Tensor read(Context& context, const SafetensorsFile& file, const std::string& name, DType dtype) {
-  const SafetensorsEntry* entry = file.find(name);
-  DT_CHECK(entry, file.path(), ": no tensor ", name);
-  const Tensor tensor = context.empty(entry->shape, dtype);
-  DT_CHECK(entry->bytes == tensor.bytes(), name, ": ", entry->bytes, " bytes for ", entry->shape);
-  file.read(*entry, tensor.raw());
-  return tensor;
-}
-
-void write(const std::string& path, const std::map<std::string, Tensor>& tensors) {
-  std::vector<TensorSpec> specs;
-  for (const auto& [name, tensor] : tensors) specs.push_back({name, tensor.dtype(), tensor.shape()});
-  AtomicFile file(path);
-  file.output().write(safetensors_header(specs));
-  for (const auto& [name, tensor] : tensors) file.output().write(tensor.raw(), tensor.bytes());
-  file.commit();
+std::vector<float> values_of(Context& context, const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.count()));
+  context.download(tensor, values.data(), "parity");
+  return values;
 }
 
 void save_gradients(const ParameterStore& store, const std::string& path) {
   AtomicFile file(path);
-  write_weights(file.output(), store, store.grads().data<float>(), store.buffer_values().data<float>(), 0);
+  const auto gradients = values_of(store.context(), store.grads());
+  const auto buffers = values_of(store.context(), store.buffer_values());
+  write_weights(file.output(), store, gradients.data(), buffers.data(), 0);
   file.commit();
 }
 
 void run(const std::string& batch_path, const std::string& folder, std::map<std::string, std::string> options) {
-  const auto context = make_cpu_context({.threads = 2});
+  const auto context = parity_context(options.at("device"));
   const SafetensorsFile batch(batch_path);
-  const Tensor images = read(*context, batch, "images", DType::f32),
-               labels = read(*context, batch, "labels", DType::i32);
+  const Tensor images = read_tensor(*context, batch, "images"), labels = read_tensor(*context, batch, "labels");
   ParameterStore store(*context);
   const auto model = models::make_classifier(store, models::classifier_info(options.at("name"), "imagenet"),
                                              {.classes = 1000, .image_size = images.dim(1)});
@@ -60,23 +48,24 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
   Trainer trainer(store, optimizer, schedule);
 
   Tape eval(*context, Mode::eval);
-  std::map<std::string, Tensor> results;
-  results["eval_logits"] = model.forward(eval, eval.constant(images)).value;
+  TensorFile results;
+  results.add(*context, "eval_logits", model.forward(eval, eval.constant(images)).value);
   const int64_t steps = std::stoll(options.at("steps"));
-  results["losses"] = context->empty({steps});
+  std::vector<float> losses;
   for (int64_t step = 0; step < steps; ++step) {
     const StepReport done = trainer.step([&](Tape& tape, int) {
       const Var logits = model.forward(tape, tape.constant(images));
-      if (step == 0) results["logits"] = logits.value;
+      if (step == 0) results.add(*context, "logits", logits.value);
       return softmax_cross_entropy(tape, logits, labels);
     });
-    results["losses"].data<float>()[step] = done.loss;
+    losses.push_back(done.loss);
     if (step > 0) continue;
     save_gradients(store, folder + "/gradients.safetensors");
     save_weights(store, folder + "/first.safetensors", 1);
   }
   save_weights(store, folder + "/last.safetensors", static_cast<uint64_t>(steps));
-  write(folder + "/results.safetensors", results);
+  results.add("losses", losses);
+  results.write(folder + "/results.safetensors");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The engine's side of ops.py: runs ops on tensors from a file.
-//   parity_ops CASES RESULTS, both safetensors
+//   parity_ops CASES RESULTS cpu|gpu     both files are safetensors
 // The metadata of CASES maps each case to an op and its options, as in "conv2d stride=2,2 groups=4". Its inputs are the
 // tensors `<case>.<input>`, the gradient of its output `<case>.dy`; its results `<case>.y`, `<case>.d<input>` and the
 // state that the op changed.
@@ -8,36 +8,20 @@
 #include <map>
 #include <sstream>
 
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/safetensors.h"
 #include "libdtrain/ops/conv_bn_act.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
 #include "libdtrain/train/optimizer.h"
+#include "tests/parity/tensors.h"
 
 namespace dtrain {
 namespace {
 
-struct Results {
-  std::vector<TensorSpec> specs;
-  std::vector<Tensor> tensors;
-  void add(const std::string& name, const Tensor& tensor) {
-    specs.push_back({name, tensor.dtype(), tensor.shape()});
-    tensors.push_back(tensor);
-  }
-  void write(const std::string& path) const {
-    AtomicFile file(path);
-    file.output().write(safetensors_header(specs));
-    for (const Tensor& tensor : tensors) file.output().write(tensor.raw(), tensor.bytes());
-    file.commit();
-  }
-};
-
 class Case {
  public:
-  Case(Context& c, const SafetensorsFile& file, const std::string& name, const std::string& text, Results& results)
+  Case(Context& c, const SafetensorsFile& file, const std::string& name, const std::string& text, TensorFile& results)
       : context(c), file_(file), name_(name), results_(results) {
     std::istringstream words(text);
     words >> op;
@@ -60,15 +44,9 @@ class Case {
     return values;
   }
   bool has(const std::string& input) const { return file_.find(name_ + "." + input) != nullptr; }
-  Tensor tensor(const std::string& input) const {
-    const SafetensorsEntry* entry = file_.find(name_ + "." + input);
-    DT_CHECK(entry, name_, ": no input ", input);
-    const Tensor result = context.empty(entry->shape, entry->dtype == "I32" ? DType::i32 : DType::f32);
-    file_.read(*entry, result.raw());
-    return result;
-  }
+  Tensor tensor(const std::string& input) const { return read_tensor(context, file_, name_ + "." + input); }
   const Var& var(const std::string& input) { return vars_[input] = tape->variable(tensor(input)); }
-  void result(const std::string& output, const Tensor& tensor) { results_.add(name_ + "." + output, tensor); }
+  void result(const std::string& output, const Tensor& tensor) { results_.add(context, name_ + "." + output, tensor); }
 
   // Notes y and, where an upstream gradient is given, the gradients of all inputs.
   void finish(const Var& y) {
@@ -88,7 +66,7 @@ class Case {
  private:
   const SafetensorsFile& file_;
   std::string name_;
-  Results& results_;
+  TensorFile& results_;
   std::map<std::string, std::string> options_;
   std::map<std::string, Var> vars_;
 };
@@ -173,10 +151,10 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
     {"optimizer", run_optimizer},
 };
 
-void run(const std::string& cases, const std::string& path) {
-  const auto context = make_cpu_context({.threads = 2});
+void run(const std::string& cases, const std::string& path, const std::string& device) {
+  const auto context = parity_context(device);
   const SafetensorsFile file(cases);
-  Results results;
+  TensorFile results;
   for (const auto& [name, text] : file.metadata()) {
     Case test(*context, file, name, text, results);
     DT_CHECK(kOps.contains(test.op), name, ": unknown op ", test.op);
@@ -190,8 +168,8 @@ void run(const std::string& cases, const std::string& path) {
 
 int main(int argc, char** argv) {
   try {
-    DT_CHECK(argc == 3, "usage: parity_ops CASES RESULTS");
-    dtrain::run(argv[1], argv[2]);
+    DT_CHECK(argc == 4, "usage: parity_ops CASES RESULTS cpu|gpu");
+    dtrain::run(argv[1], argv[2], argv[3]);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "parity_ops: %s\n", error.what());

@@ -66,30 +66,87 @@ struct CachingAllocator::Pool {
     char* segment;
   };
   std::unique_ptr<Allocator> system;
-  size_t cap;
+  Spare spare;
   mutable std::mutex mutex;
   std::map<char*, Block> blocks;
   std::set<std::pair<size_t, char*>> free_blocks;
   std::unordered_map<char*, size_t> segments;
   MemoryStats stats;
 
+  // The sizes of the largest blocks in use: "12 x 822 MiB, 3 x 411 MiB".
+  std::string largest() const {
+    constexpr size_t kNamed = 4;
+    std::map<size_t, size_t, std::greater<>> counts;
+    for (const auto& [start, block] : blocks)
+      if (!block.free) ++counts[block.bytes];
+    std::string text;
+    size_t named = 0;
+    for (auto it = counts.begin(); it != counts.end() && named < kNamed; ++it, ++named)
+      text += concat(text.empty() ? "" : ", ", it->second, " x ", mebibytes(it->first));
+    return text.empty() ? "none" : text;
+  }
+
+  void trim() {
+    for (auto segment = segments.begin(); segment != segments.end();) {
+      const auto [start, bytes] = *segment;
+      const auto block = blocks.find(start);
+      if (!block->second.free || block->second.bytes != bytes) {
+        ++segment;
+        continue;
+      }
+      free_blocks.erase({bytes, start});
+      blocks.erase(block);
+      segment = segments.erase(segment);
+      stats.reserved -= bytes;
+      system->release(start, bytes);
+    }
+  }
+
+  [[noreturn]] void fail(size_t bytes, const std::string& why) const {
+    throw Error(Fault::resource,
+                concat("out of memory: ", mebibytes(bytes), " requested, ", mebibytes(stats.in_use),
+                       " in use of a limit of ", mebibytes(stats.limit), ", ", mebibytes(stats.reserved - stats.in_use),
+                       " free in pieces", why, "; the largest in use: ", largest(), "; use a smaller batch"));
+  }
+
   void add_segment(size_t bytes) {
-    if (stats.reserved + bytes > cap)
-      throw Error(Fault::resource, concat("out of memory: ", mebibytes(bytes), " requested, ", mebibytes(stats.in_use),
-                                          " in use of a limit of ", mebibytes(cap), "; use a smaller batch"));
-    char* start = static_cast<char*>(system->allocate(bytes));
+    if (bytes > stats.limit - stats.reserved) fail(bytes, "");
+    char* start = nullptr;
+    try {
+      start = static_cast<char*>(system->allocate(bytes));
+    } catch (const Error& error) {
+      fail(bytes, concat("; ", error.what()));
+    }
     segments[start] = bytes;
     blocks[start] = {bytes, true, start};
     free_blocks.insert({bytes, start});
     stats.reserved += bytes;
     ++stats.system_calls;
   }
+
+  // Small requests share a segment of this size where the limit allows it.
+  size_t segment_for(size_t bytes) const {
+    if (bytes >= kSegment) return (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    return std::min(kSegment, std::max(bytes, stats.limit - stats.reserved));
+  }
+
+  void grow(size_t bytes) {
+    try {
+      add_segment(segment_for(bytes));
+    } catch (const Error&) {
+      const size_t reserved = stats.reserved;
+      if (spare == Spare::give_back) trim();
+      if (stats.reserved == reserved) throw;
+      add_segment(segment_for(bytes));
+    }
+  }
 };
 
-CachingAllocator::CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes)
+CachingAllocator::CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes, Spare spare)
     : pool_(std::make_unique<Pool>()) {
   pool_->system = std::move(system);
-  pool_->cap = cap_bytes;
+  pool_->spare = spare;
+  pool_->stats.limit = cap_bytes;
 }
 
 CachingAllocator::~CachingAllocator() {
@@ -102,8 +159,7 @@ void* CachingAllocator::allocate(size_t bytes) {
   std::lock_guard lock(pool.mutex);
   auto best = pool.free_blocks.lower_bound({bytes, nullptr});
   if (best == pool.free_blocks.end()) {
-    pool.add_segment(bytes < kSegment ? std::min(kSegment, std::max(bytes, pool.cap - pool.stats.reserved))
-                                      : (bytes + kHugePage - 1) / kHugePage * kHugePage);
+    pool.grow(bytes);
     best = pool.free_blocks.lower_bound({bytes, nullptr});
   }
   char* start = best->second;
@@ -143,6 +199,11 @@ void CachingAllocator::release(void* pointer, size_t) noexcept {
     }
   }
   pool.free_blocks.insert({it->second.bytes, it->first});
+}
+
+void CachingAllocator::trim() {
+  std::lock_guard lock(pool_->mutex);
+  pool_->trim();
 }
 
 MemoryStats CachingAllocator::stats() const {

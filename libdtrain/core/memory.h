@@ -15,6 +15,7 @@ struct MemoryStats {
   size_t in_use = 0;          // bytes handed out now
   size_t peak_in_use = 0;     // the most ever handed out
   size_t reserved = 0;        // bytes held from the system
+  size_t limit = SIZE_MAX;    // the most that may be reserved
   uint64_t system_calls = 0;  // times the system was asked for memory
 };
 
@@ -43,11 +44,18 @@ class HostAllocator final : public Allocator {
 // touches fresh pages: a page fault costs more than most ops. Thread-safe. `cap_bytes` bounds what it reserves.
 class CachingAllocator final : public Allocator {
  public:
-  explicit CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes = SIZE_MAX);
+  enum class Spare {
+    give_back,  // where memory runs out, segments without a block in use go back to the system first
+    keep,       // what was handed out once stays mapped: its addresses are in a captured step
+  };
+  explicit CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes = SIZE_MAX,
+                            Spare spare = Spare::give_back);
   ~CachingAllocator() override;
   void* allocate(size_t bytes) override;
   void release(void* block, size_t bytes) noexcept override;
   MemoryStats stats() const override;
+  // Gives the segments without a block in use back to the system.
+  void trim();
 
  private:
   struct Pool;

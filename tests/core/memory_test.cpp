@@ -74,6 +74,46 @@ TEST(CachingAllocator, Cap) {
   EXPECT_LE(pool.stats().reserved, 40 * kMiB);
 }
 
+TEST(CachingAllocator, TrimGivesBackWhatHoldsNothing) {
+  CachingAllocator pool(std::make_unique<HostAllocator>());
+  void* first = pool.allocate(50 * kMiB);
+  void* second = pool.allocate(40 * kMiB);
+  void* small = pool.allocate(kMiB);
+  pool.release(first, 50 * kMiB);
+  pool.release(pool.allocate(2 * kMiB), 2 * kMiB);  // from what `small` shares
+  pool.trim();
+  EXPECT_EQ(pool.stats().reserved, (40 + 32) * kMiB);
+  pool.release(second, 40 * kMiB);
+  pool.release(small, kMiB);
+  pool.trim();
+  EXPECT_EQ(pool.stats().reserved, 0u);
+  EXPECT_EQ(pool.stats().in_use, 0u);
+  pool.release(pool.allocate(kMiB), kMiB);
+}
+
+// Two pieces that are free but cannot be joined would fail a request that the limit allows.
+TEST(CachingAllocator, GivesBackBeforeItFails) {
+  for (const auto spare : {CachingAllocator::Spare::give_back, CachingAllocator::Spare::keep}) {
+    CachingAllocator pool(std::make_unique<HostAllocator>(), 100 * kMiB, spare);
+    void* left = pool.allocate(40 * kMiB);
+    pool.release(pool.allocate(50 * kMiB), 50 * kMiB);
+    pool.release(left, 40 * kMiB);
+    if (spare == CachingAllocator::Spare::give_back) {
+      EXPECT_NE(pool.allocate(90 * kMiB), nullptr);
+    } else {
+      expect_error([&] { pool.allocate(90 * kMiB); }, Fault::resource,
+                   "90 MiB requested, 0 MiB in use of a limit of 100 MiB, 90 MiB free in pieces");
+    }
+  }
+}
+
+TEST(CachingAllocator, NamesTheLargestBlocksWhereItFails) {
+  CachingAllocator pool(std::make_unique<HostAllocator>(), 100 * kMiB);
+  for (size_t mib : {10, 20, 20, 1, 2, 3}) pool.allocate(mib * kMiB);
+  expect_error([&] { pool.allocate(80 * kMiB); }, Fault::resource,
+               "the largest in use: 2 x 20 MiB, 1 x 10 MiB, 1 x 3 MiB, 1 x 2 MiB; use a smaller batch");
+}
+
 TEST(CachingAllocator, BlocksNeverOverlapUnderThreads) {
   CachingAllocator pool(std::make_unique<HostAllocator>());
   auto work = [&pool](uint64_t id) {

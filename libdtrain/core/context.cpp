@@ -8,13 +8,20 @@
 
 namespace dtrain {
 
-Context::Context(Device device, std::shared_ptr<Allocator> memory) : device_(device), memory_(std::move(memory)) {}
+Context::Context(Device device, std::shared_ptr<CachingAllocator> memory)
+    : device_(device), memory_(std::move(memory)) {}
 
 Tensor Context::zeros(Shape shape, DType dtype) {
   Tensor result = empty(shape, dtype);
   fill_zero(result);
   return result;
 }
+
+std::shared_ptr<const cuda::StepGraph> Context::capture(const std::function<void()>&) {
+  throw Error(concat("a step cannot be captured on ", device_, ": its work is not queued"));
+}
+
+void Context::replay(const cuda::StepGraph&) { throw Error(concat("no captured step on ", device_)); }
 
 cpu::PrimitiveCache& Context::primitives() const {
   DT_CHECK(primitives_ != nullptr, "oneDNN primitives asked of ", device_);
@@ -53,7 +60,18 @@ class CpuContext final : public Context {
     DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
     copy_bytes(from.raw(), to.raw(), from.bytes());
   }
-  void upload(const void* from, const Tensor& to) override { copy_bytes(from, to.raw(), to.bytes()); }
+  void upload(const void* from, const Tensor& to, Queue) override { copy_bytes(from, to.raw(), to.bytes()); }
+  Moment download_later(const Tensor& from, void* to) override {
+    copy_bytes(from.raw(), to, from.bytes());
+    return record(Queue::compute);
+  }
+  Moment record(Queue) override { return {nullptr, std::chrono::steady_clock::now()}; }
+  void wait(const Moment&) override {}
+  void wait(Queue, const Moment&) override {}
+  bool is_past(const Moment&) override { return true; }
+  double seconds_between(const Moment& from, const Moment& to) override {
+    return std::chrono::duration<double>(to.when - from.when).count();
+  }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
     copy_bytes(from.raw(), to, from.bytes());

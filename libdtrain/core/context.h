@@ -1,9 +1,11 @@
 // Context: one device, its memory, its streams and its library handles. Made in main, passed by reference.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "libdtrain/core/moment.h"
 #include "libdtrain/core/tensor.h"
 
 namespace dtrain {
@@ -13,7 +15,8 @@ class PrimitiveCache;
 }
 namespace cuda {
 class Runtime;
-}
+class StepGraph;
+}  // namespace cuda
 
 // What changes from step to step. It lives in device memory and is refreshed by one small copy before a step, so that
 // kernels read it there and a captured step can be replayed with new values.
@@ -41,18 +44,41 @@ class Context {
                   dtype, device_);
   }
   Tensor zeros(Shape shape, DType dtype = DType::f32);
-  MemoryStats memory_stats() const { return memory_->stats(); }
+  virtual MemoryStats memory_stats() const { return memory_->stats(); }
+  // Waits for the device and gives back what of its memory holds nothing.
+  void trim() {
+    synchronize("trim");
+    memory_->trim();
+  }
 
-  // Asynchronous on the compute stream where the device has one.
+  // Queued where the device queues work: on the compute queue if none is named.
   virtual void fill_zero(const Tensor& x) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
-  virtual void upload(const void* from, const Tensor& to) = 0;
+  // `from` may be changed on return, but for memory of host_allocator(): only once a moment behind the copy is past.
+  virtual void upload(const void* from, const Tensor& to, Queue queue = Queue::compute) = 0;
+  // `to`, memory of host_allocator(), is complete once the moment is past.
+  virtual Moment download_later(const Tensor& from, void* to) = 0;
+
+  virtual Moment record(Queue queue = Queue::compute) = 0;
+  virtual void wait(const Moment& moment) = 0;               // the caller waits
+  virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
+  virtual bool is_past(const Moment& moment) = 0;
+  virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
+  // Names what is queued from now on, for a profiler; null: no name.
+  virtual void name_work(const char*) {}
+
   // Waits for the device; refused while a step is being captured. `what` names the caller in the message.
   virtual void download(const Tensor& from, void* to, const char* what) = 0;
   virtual void synchronize(const char* what) = 0;
 
   // True while the calls are recorded into a graph instead of run: nothing may wait for the device.
   bool capturing() const { return capturing_; }
+  // Records what `work` queues, instead of running it, with the memory that it takes: a pool of the graph's own, so
+  // that its addresses stay valid. What `work` throws ends the capture and is passed on. Throws on a CPU.
+  virtual std::shared_ptr<const cuda::StepGraph> capture(const std::function<void()>& work);
+  // Queues the recorded work once more.
+  virtual void replay(const cuda::StepGraph& graph);
+
   // Compute threads of a CPU context; 1 elsewhere.
   int threads() const { return threads_; }
 
@@ -70,13 +96,13 @@ class Context {
   cuda::Runtime& runtime() const;
 
  protected:
-  Context(Device device, std::shared_ptr<Allocator> memory);
+  Context(Device device, std::shared_ptr<CachingAllocator> memory);
   void refuse_while_capturing(const char* what) const {
     DT_CHECK(!capturing_, what, ": waits for the device, which is not allowed while a step is captured");
   }
 
   Device device_;
-  std::shared_ptr<Allocator> memory_;
+  std::shared_ptr<CachingAllocator> memory_;
   std::shared_ptr<cpu::PrimitiveCache> primitives_;
   std::shared_ptr<cuda::Runtime> runtime_;
   StepScalars* scalars_ = nullptr;

@@ -4,6 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
+
+#include "libdtrain/cuda/device_memory.h"
+#include "libdtrain/cuda/profiler_range.h"
+#include "libdtrain/cuda/step_graph.h"
 
 namespace dtrain {
 namespace cuda {
@@ -21,7 +26,8 @@ Stream make_stream() {
 
 Event make_event(bool timed) {
   cudaEvent_t event = nullptr;
-  DT_CUDA(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));
+  // A thread that waits for it sleeps: the loader's threads have use for the core.
+  DT_CUDA(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | (timed ? 0u : cudaEventDisableTiming)));
   return Event(event);
 }
 
@@ -39,73 +45,6 @@ Runtime::~Runtime() = default;
 
 namespace {
 
-// A capture that other threads' allocations must not break, nor our own: they are no part of the graph.
-class UncapturedCalls {
- public:
-  UncapturedCalls() { DT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  ~UncapturedCalls() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  UncapturedCalls(const UncapturedCalls&) = delete;
-  UncapturedCalls& operator=(const UncapturedCalls&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
-// Memory from `allocate` and for `free`, whole and without a cache; CachingAllocator goes on top.
-class RawAllocator : public Allocator {
- public:
-  using Allocate = cudaError_t (*)(void**, size_t);
-  using Free = cudaError_t (*)(void*);
-  RawAllocator(const char* what, Allocate take, Free give) : what_(what), allocate_(take), free_(give) {}
-
-  void* allocate(size_t bytes) override {
-    const UncapturedCalls uncaptured;
-    void* block = nullptr;
-    if (allocate_(&block, bytes) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());  // it would show up at the next launch
-      size_t free = 0, total = 0;
-      DT_CUDA(cudaMemGetInfo(&free, &total));
-      throw Error(Fault::resource, concat("out of ", what_, ": ", bytes >> 20, " MiB requested, ", free >> 20,
-                                          " MiB of ", total >> 20, " MiB free on the device"));
-    }
-    const std::lock_guard lock(mutex_);
-    stats_.in_use += bytes;
-    stats_.reserved += bytes;
-    stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
-    ++stats_.system_calls;
-    return block;
-  }
-  void release(void* block, size_t bytes) noexcept override {
-    static_cast<void>(free_(block));
-    const std::lock_guard lock(mutex_);
-    stats_.in_use -= bytes;
-    stats_.reserved -= bytes;
-  }
-  MemoryStats stats() const override {
-    const std::lock_guard lock(mutex_);
-    return stats_;
-  }
-
- private:
-  const char* what_;
-  Allocate allocate_;
-  Free free_;
-  mutable std::mutex mutex_;
-  MemoryStats stats_;
-};
-
-std::unique_ptr<Allocator> device_memory() {
-  return std::make_unique<RawAllocator>(
-      "device memory", [](void** block, size_t bytes) { return cudaMalloc(block, bytes); },
-      [](void* block) { return cudaFree(block); });
-}
-
-std::unique_ptr<Allocator> pinned_memory() {
-  return std::make_unique<RawAllocator>(
-      "pinned host memory", [](void** block, size_t bytes) { return cudaMallocHost(block, bytes); },
-      [](void* block) { return cudaFreeHost(block); });
-}
-
 // What the pool may take: the libraries and the driver need some of their own.
 size_t default_cap() {
   constexpr size_t kReserve = size_t{1} << 30;
@@ -120,9 +59,9 @@ class CudaContext final : public Context {
  public:
   CudaContext(const CudaOptions& options, std::shared_ptr<Runtime> runtime)
       : Context({DeviceKind::cuda, options.device},
-                std::make_shared<CachingAllocator>(device_memory(),
+                std::make_shared<CachingAllocator>(make_device_memory(),
                                                    options.memory_cap ? options.memory_cap : default_cap())),
-        host_(std::make_shared<CachingAllocator>(pinned_memory())) {
+        host_(std::make_shared<CachingAllocator>(make_pinned_memory())) {
     runtime_ = std::move(runtime);
     scalars_tensor_ = empty({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
     scalars_ = static_cast<StepScalars*>(scalars_tensor_.raw());
@@ -139,10 +78,9 @@ class CudaContext final : public Context {
     if (to.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to.raw(), from.raw(), to.bytes(), cudaMemcpyDeviceToDevice, runtime_->compute()));
   }
-  void upload(const void* from, const Tensor& to) override {
+  void upload(const void* from, const Tensor& to, Queue queue) override {
     refuse_while_capturing("upload");
-    if (to.bytes() > 0)
-      DT_CUDA(cudaMemcpyAsync(to.raw(), from, to.bytes(), cudaMemcpyHostToDevice, runtime_->compute()));
+    if (to.bytes() > 0) DT_CUDA(cudaMemcpyAsync(to.raw(), from, to.bytes(), cudaMemcpyHostToDevice, stream(queue)));
   }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
@@ -154,7 +92,47 @@ class CudaContext final : public Context {
     refuse_while_capturing(what);
     DT_CUDA(cudaStreamSynchronize(runtime_->compute()));
   }
-  void set_scalars(const StepScalars& values) override { upload(&values, scalars_tensor_); }
+  Moment download_later(const Tensor& from, void* to) override {
+    refuse_while_capturing("download_later");
+    if (from.bytes() > 0)
+      DT_CUDA(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDeviceToHost, runtime_->compute()));
+    return record(Queue::compute);
+  }
+
+  Moment record(Queue queue) override {
+    std::shared_ptr<CUevent_st> event = make_event(/*timed=*/true);
+    DT_CUDA(cudaEventRecord(event.get(), stream(queue)));
+    return {std::move(event), {}};
+  }
+  void wait(const Moment& moment) override {
+    refuse_while_capturing("wait");
+    if (moment.device) DT_CUDA(cudaEventSynchronize(handle(moment)));
+  }
+  void wait(Queue queue, const Moment& moment) override {
+    if (moment.device) DT_CUDA(cudaStreamWaitEvent(stream(queue), handle(moment), 0));
+  }
+  bool is_past(const Moment& moment) override {
+    if (!moment.device) return true;
+    const cudaError_t status = cudaEventQuery(handle(moment));
+    if (status == cudaErrorNotReady) return false;
+    check(status, "cudaEventQuery");
+    return true;
+  }
+  double seconds_between(const Moment& from, const Moment& to) override {
+    float milliseconds = 0;
+    DT_CUDA(cudaEventElapsedTime(&milliseconds, handle(from), handle(to)));
+    return static_cast<double>(milliseconds) / 1e3;
+  }
+  void name_work(const char* name) override { ranges_.next(name); }
+
+  MemoryStats memory_stats() const override;
+  std::shared_ptr<const StepGraph> capture(const std::function<void()>& work) override;
+  void replay(const StepGraph& graph) override {
+    refuse_while_capturing("replay");
+    graph.launch(runtime_->compute());
+  }
+
+  void set_scalars(const StepScalars& values) override { upload(&values, scalars_tensor_, Queue::compute); }
   StepScalars get_scalars() override {
     StepScalars values;
     download(scalars_tensor_, &values, "get_scalars");
@@ -162,9 +140,66 @@ class CudaContext final : public Context {
   }
 
  private:
+  static cudaEvent_t handle(const Moment& moment) { return static_cast<cudaEvent_t>(moment.device.get()); }
+  cudaStream_t stream(Queue queue) const {
+    switch (queue) {
+      case Queue::copy:
+        return runtime_->copy();
+      case Queue::communication:
+        return runtime_->communication();
+      case Queue::compute:
+        break;
+    }
+    return runtime_->compute();
+  }
+
   std::shared_ptr<Allocator> host_;
+  std::vector<std::weak_ptr<CachingAllocator>> graph_memory_;  // of the captured steps that are still there
+  ProfilerRange ranges_;
   Tensor scalars_tensor_;
 };
+
+// Between steps a captured one holds all that it will need again, whether or not it is running.
+MemoryStats CudaContext::memory_stats() const {
+  MemoryStats sum = memory_->stats();
+  size_t graphs = 0, peak = 0;
+  for (const auto& entry : graph_memory_) {
+    const auto memory = entry.lock();
+    if (!memory || memory == memory_) continue;
+    const MemoryStats stats = memory->stats();
+    graphs += stats.reserved;
+    peak += stats.peak_in_use;
+    sum.system_calls += stats.system_calls;
+  }
+  sum.reserved += graphs;
+  sum.peak_in_use = std::max(sum.peak_in_use, sum.in_use + peak);
+  sum.in_use += graphs;
+  return sum;
+}
+
+std::shared_ptr<const StepGraph> CudaContext::capture(const std::function<void()>& work) {
+  refuse_while_capturing("capture");
+  trim();
+  const MemoryStats stats = memory_stats();
+  auto memory = std::make_shared<CachingAllocator>(make_device_memory(), stats.limit - stats.reserved,
+                                                   CachingAllocator::Spare::keep);
+  Capture capture(runtime_->compute());
+  capturing_ = true;
+  memory_.swap(memory);
+  const auto restore = [&] {
+    memory_.swap(memory);
+    capturing_ = false;
+  };
+  try {
+    work();
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+  graph_memory_.push_back(memory);
+  return std::make_shared<const StepGraph>(capture.end(), std::move(memory));
+}
 
 }  // namespace
 }  // namespace cuda

@@ -1,0 +1,80 @@
+// Memory of the CUDA runtime, whole and without a cache.
+#include "libdtrain/cuda/device_memory.h"
+
+#include <algorithm>
+
+#include "libdtrain/cuda/cuda.h"
+
+namespace dtrain::cuda {
+namespace {
+
+// A capture that other threads' allocations must not break, nor our own: they are no part of the graph.
+class UncapturedCalls {
+ public:
+  UncapturedCalls() { DT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  ~UncapturedCalls() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  UncapturedCalls(const UncapturedCalls&) = delete;
+  UncapturedCalls& operator=(const UncapturedCalls&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// Memory from `allocate` and for `free`, whole and without a cache; CachingAllocator goes on top.
+class RawAllocator : public Allocator {
+ public:
+  using Allocate = cudaError_t (*)(void**, size_t);
+  using Free = cudaError_t (*)(void*);
+  RawAllocator(const char* what, Allocate take, Free give) : what_(what), allocate_(take), free_(give) {}
+
+  void* allocate(size_t bytes) override {
+    const UncapturedCalls uncaptured;
+    void* block = nullptr;
+    if (allocate_(&block, bytes) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());  // it would show up at the next launch
+      size_t free = 0, total = 0;
+      DT_CUDA(cudaMemGetInfo(&free, &total));
+      throw Error(Fault::resource, concat("out of ", what_, ": ", bytes >> 20, " MiB requested, ", free >> 20,
+                                          " MiB of ", total >> 20, " MiB free on the device"));
+    }
+    const std::lock_guard lock(mutex_);
+    stats_.in_use += bytes;
+    stats_.reserved += bytes;
+    stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
+    ++stats_.system_calls;
+    return block;
+  }
+  void release(void* block, size_t bytes) noexcept override {
+    static_cast<void>(free_(block));
+    const std::lock_guard lock(mutex_);
+    stats_.in_use -= bytes;
+    stats_.reserved -= bytes;
+  }
+  MemoryStats stats() const override {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+  }
+
+ private:
+  const char* what_;
+  Allocate allocate_;
+  Free free_;
+  mutable std::mutex mutex_;
+  MemoryStats stats_;
+};
+
+}  // namespace
+
+std::unique_ptr<Allocator> make_device_memory() {
+  return std::make_unique<RawAllocator>(
+      "device memory", [](void** block, size_t bytes) { return cudaMalloc(block, bytes); },
+      [](void* block) { return cudaFree(block); });
+}
+
+std::unique_ptr<Allocator> make_pinned_memory() {
+  return std::make_unique<RawAllocator>(
+      "pinned host memory", [](void** block, size_t bytes) { return cudaMallocHost(block, bytes); },
+      [](void* block) { return cudaFreeHost(block); });
+}
+
+}  // namespace dtrain::cuda

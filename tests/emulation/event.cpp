@@ -63,7 +63,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   const Call call;
   CUstream_st* stream = emulation::find_stream(handle);
   if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
-  if (stream->capture || event->capture) return report(wait_captured(*stream, *event));
+  if (stream->capture || event->capture) {
+    const cudaError_t error = wait_captured(*stream, *event);
+    if (error != cudaSuccess && stream->capture) stream->capture->invalid = true;
+    return report(error);
+  }
   if (!event->record || event->record->done) return cudaSuccess;
   return emulation::enqueue(handle, [record = event->record] { emulation::run_until_done(*record); });
 }

@@ -201,6 +201,7 @@ TEST(CheckpointFaults, ADirectoryThatCannotBeWrittenIsRefusedAtTheStart) {
   fs::permissions(directory.path(), fs::perms::others_exec, fs::perm_options::add);
   for (const std::string& path : {run, run + "/checkpoints"}) {
     SCOPED_TRACE(path);
+    fs::remove(run + "/lock");
     fs::permissions(path, fs::perms{0555});
     EXPECT_EXIT(
         {
@@ -215,7 +216,7 @@ TEST(CheckpointFaults, ADirectoryThatCannotBeWrittenIsRefusedAtTheStart) {
           }
         },
         testing::ExitedWithCode(static_cast<int>(Fault::resource)), run + ".*: Permission denied");
-    fs::permissions(path, fs::perms{0777});
+    fs::permissions(path, fs::perms{0777});  // for the next round's other user, too
   }
   EXPECT_EQ(step_found(run), 1u);
 }

@@ -8,17 +8,11 @@
 #include "data/color.h"
 #include "data/jpeg.h"
 #include "data/png.h"
+#include "tests/data/noise.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
 namespace {
-
-Image noise(int width, int height, uint64_t seed) {
-  Image image(width, height);
-  RandomStream random(seed, 0);
-  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.below(256));
-  return image;
-}
 
 bool inside(const Window& w, int width, int height) {
   return w.x >= 0 && w.y >= 0 && w.width > 0 && w.height > 0 && w.x + w.width <= width && w.y + w.height <= height;

@@ -5,18 +5,11 @@
 #include <array>
 #include <cmath>
 
-#include "libdtrain/core/rng.h"
+#include "tests/data/noise.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
 namespace {
-
-Image noise(int width, int height, uint64_t seed) {
-  Image image(width, height);
-  RandomStream random(seed, 0);
-  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.below(256));
-  return image;
-}
 
 Image mirrored(const Image& image) {
   Image out(image.width, image.height);

@@ -1,0 +1,16 @@
+// An image that no filter and no window can be mistaken in.
+#pragma once
+
+#include "data/image.h"
+#include "libdtrain/core/rng.h"
+
+namespace dtrain::data {
+
+inline Image noise(int width, int height, uint64_t seed) {
+  Image image(width, height);
+  RandomStream random(seed, 0);
+  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.below(256));
+  return image;
+}
+
+}  // namespace dtrain::data

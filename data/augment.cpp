@@ -218,16 +218,23 @@ class Augment {
   bool operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
     const ImageInfo image = decoder_.open(encoded);
     RandomStream random = sample_stream(key);
-    const Geometry geometry = options_.training ? draw(image, boxes, random) : evaluation_geometry(image, options_);
-    if (options_.preset == Preset::tf_cnn)
-      write(geometry, key.position, random, static_cast<float*>(pixels));
-    else
-      write(geometry, static_cast<uint8_t*>(pixels));
+    if (options_.preset == Preset::torchvision) {
+      write(geometry_of(image, boxes, random), static_cast<uint8_t*>(pixels));
+    } else {
+      auto* const values = static_cast<float*>(pixels);
+      if (options_.resize == TfResize::crop)
+        write_centre(image, options_.training && random.uniform() < 0.5f, values);
+      else
+        write(geometry_of(image, boxes, random), method_of(options_.resize, key.position), values);
+      if (options_.training && options_.distort_color)
+        distort(values, int64_t{options_.width} * options_.height, options_.distort_in_yiq, key.position, random);
+    }
     return !decoder_.warning().empty();
   }
 
  private:
-  Geometry draw(const ImageInfo& image, std::span<const Box> boxes, RandomStream& random) const {
+  Geometry geometry_of(const ImageInfo& image, std::span<const Box> boxes, RandomStream& random) const {
+    if (!options_.training) return evaluation_geometry(image, options_);
     if (!options_.use_boxes) boxes = {};
     const Window crop = options_.preset == Preset::tf_cnn
                             ? sample_distorted_box(image.width, image.height, boxes, random)
@@ -235,13 +242,23 @@ class Augment {
     return training_geometry(crop, options_, random.uniform() < 0.5f);
   }
 
-  void write(const Geometry& geometry, uint64_t position, RandomStream& random, float* pixels) {
-    const ResizeMethod method = method_of(options_.resize, position);
+  void write(const Geometry& geometry, ResizeMethod method, float* pixels) {
     make_filter(geometry.x, method, x_);
     make_filter(geometry.y, method, y_);
     resample(decode_for(decoder_, geometry.source, x_, y_), x_, y_, rows_, pixels);
-    if (options_.training && options_.distort_color)
-      distort(pixels, int64_t{options_.width} * options_.height, options_.distort_in_yiq, position, random);
+  }
+
+  // As tf.image.resize_image_with_crop_or_pad of the image, mirrored first where `flip` is set.
+  void write_centre(const ImageInfo& image, bool flip, float* pixels) {
+    const int width = std::min(image.width, options_.width), height = std::min(image.height, options_.height);
+    const int before = (image.width - width) / 2, behind = image.width - width - before;
+    const ImageView view = decoder_.decode({flip ? behind : before, (image.height - height) / 2, width, height});
+    std::fill_n(pixels, int64_t{3} * options_.width * options_.height, 0.0f);
+    const int left = (options_.width - width) / 2, top = (options_.height - height) / 2;
+    for (int y = 0; y < height; ++y) {
+      float* out = pixels + int64_t{3} * ((top + y) * options_.width + left);
+      for (int x = 0; x < width; ++x, out += 3) std::copy_n(view.row(y) + 3 * (flip ? width - 1 - x : x), 3, out);
+    }
   }
 
   void write(const Geometry& geometry, uint8_t* pixels) {

@@ -37,16 +37,18 @@ enum class Preset : uint8_t {
   torchvision,
 };
 
-enum class TfResize : uint8_t { nearest, bilinear, bicubic, area, round_robin };
+// `round_robin`: one of the methods before it, by the sample's position in the stream. `crop`: nothing is resized; in
+// training and evaluation alike the central part of the image is taken, with black around a smaller image.
+enum class TfResize : uint8_t { nearest, bilinear, bicubic, area, round_robin, crop };
 
 struct PreprocessOptions {
   Preset preset = Preset::tf_cnn;
   bool training = true;
   int height = 224, width = 224;
   // tf_cnn only:
-  TfResize resize = TfResize::bilinear;  // round_robin: by the sample's position in the stream
-  bool distort_color = false;            // brightness, saturation, hue, contrast; training only
-  bool distort_in_yiq = true;            // else saturation and hue in HSV
+  TfResize resize = TfResize::bilinear;
+  bool distort_color = false;  // brightness, saturation, hue, contrast; training only
+  bool distort_in_yiq = true;  // else saturation and hue in HSV
   bool use_boxes = true;
   ImageLimits limits = {};
 };

@@ -16,6 +16,7 @@ data::TfResize tf_resize(const std::string& name) {
   if (name == "nearest") return data::TfResize::nearest;
   if (name == "bicubic") return data::TfResize::bicubic;
   if (name == "area") return data::TfResize::area;
+  if (name == "crop") return data::TfResize::crop;
   return name == "round_robin" ? data::TfResize::round_robin : data::TfResize::bilinear;
 }
 

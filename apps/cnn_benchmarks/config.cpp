@@ -36,7 +36,6 @@ void refuse_many_processes() {
 void check_machine(Config& config, const cli::FlagSet& set) {
   Flags& f = config.flags;
   if (f.use_fp16) f.precision = "fp16";
-  DT_CHECK(f.resize_method != "crop", "--resize_method=crop: not served by this version");
   DT_CHECK(f.num_gpus == 1, "--num_gpus=", f.num_gpus, ": one process drives one device in this version");
   DT_CHECK(f.variable_update == "parameter_server" || f.variable_update == "replicated" ||
                f.variable_update == "independent" || f.variable_update == "horovod",

@@ -70,8 +70,9 @@ void declare_data(cli::FlagSet& flags, Flags& v) {
   flags.group("Data");
   flags.add("data_dir", v.data_dir, "folder of TFRecord files train-* and validation-*; not given: synthetic data");
   flags.add("data_name", v.data_name, "imagenet or cifar10; default: guessed from data_dir, else imagenet");
-  flags.add_choice("resize_method", v.resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
-                   "of ImageNet's images; crop is not served yet");
+  flags.add_choice(
+      "resize_method", v.resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
+      "of ImageNet's images; crop takes the central part as it is, without random boxes, and pads with black");
   flags.add("distortions", v.distortions, "distort brightness, saturation, hue and contrast of ImageNet's images");
   flags.add("distort_color_in_yiq", v.distort_color_in_yiq, "saturation and hue in YIQ instead of HSV");
   flags.add("fuse_decode_and_crop", v.fuse_decode_and_crop, "only the crop window is decoded; pixels are equal anyway");

@@ -66,6 +66,7 @@ TrainState Session::description() const {
   state.settings = {
       {"version", cli::version()},
       {"learning rate", plan.schedule.describe()},
+      {"resize method", f.resize_method},
       {"weight decay", fmt::format("{}", f.weight_decay)},
       {"label smoothing", fmt::format("{}", f.label_smoothing)},
       {"compute threads", fmt::format("{}", context->threads())},

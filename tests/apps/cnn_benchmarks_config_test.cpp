@@ -107,7 +107,7 @@ TEST(Config, RefusedCombinations) {
 
 TEST(Config, WhatIsNotServedSaysSo) {
   for (const char* flag : {"--xla", "--all_reduce_spec=nccl", "--trace_file=x", "--summary_verbosity=1",
-                           "--datasets_use_caching", "--nocross_replica_sync", "--resize_method=crop"})
+                           "--datasets_use_caching", "--nocross_replica_sync"})
     EXPECT_TRUE(mentions(failure({flag}), "not served by this version")) << flag << ": " << failure({flag});
   for (const char* flag : {"--variable_update=distributed_all_reduce", "--data_name=coco", "--precision=bf16",
                            "--precision=fp16", "--use_fp16"})

@@ -241,6 +241,36 @@ TEST(Preprocess, RoundRobinGoesByPosition) {
   }
 }
 
+TEST(Preprocess, CropTakesTheCentreAsItIs) {
+  constexpr int kHeight = 32, kWidth = 40;
+  for (const auto& [width, height] : {std::pair{61, 45}, {40, 32}, {27, 19}, {65, 20}, {30, 50}}) {
+    const Image image = noise(width, height, 12);
+    const std::vector<std::byte> bytes = encode_png(image.view());
+    int flips = 0;
+    for (const bool training : {false, true}) {
+      const Preprocess preprocess =
+          make_preprocess({.training = training, .height = kHeight, .width = kWidth, .resize = TfResize::crop})();
+      std::vector<float> pixels(3 * kHeight * kWidth), centre(pixels.size()), mirrored(pixels.size());
+      // Where the result's corner lies in the image: outside where the image is smaller.
+      const int top = height > kHeight ? (height - kHeight) / 2 : -((kHeight - height) / 2);
+      const int left = width > kWidth ? (width - kWidth) / 2 : -((kWidth - width) / 2);
+      for (int i = 0; i < 3 * kHeight * kWidth; ++i) {
+        const int y = i / 3 / kWidth + top, x = i / 3 % kWidth + left;
+        if (y < 0 || y >= height || x < 0 || x >= width) continue;
+        centre[static_cast<size_t>(i)] = image.view().row(y)[3 * x + i % 3];
+        mirrored[static_cast<size_t>(i)] = image.view().row(y)[3 * (width - 1 - x) + i % 3];
+      }
+      for (uint64_t sample = 0; sample < 20; ++sample) {
+        EXPECT_FALSE(preprocess(bytes, {}, {1, 0, sample, sample}, pixels.data()));
+        const bool flip = pixels != centre;
+        ASSERT_TRUE(!flip || (training && pixels == mirrored)) << width << "x" << height;
+        flips += flip;
+      }
+    }
+    EXPECT_TRUE(flips > 2 && flips < 18);
+  }
+}
+
 TEST(Preprocess, ReportsDamageAndSurvivesBadImages) {
   const std::vector<std::byte> bytes = encode_jpeg(noise(60, 60, 11).view());
   const Preprocess preprocess =

@@ -33,6 +33,14 @@ struct Tiles {
     group = (count + groups - 1) / groups;
     group = std::min((group + kTileRows - 1) / kTileRows * kTileRows, count);
   }
+  // The image of tile `t`, and its first row and column of output.
+  struct Place {
+    int64_t image, top, left;
+  };
+  Place place_of(int64_t t) const {
+    const int64_t in_image = t % (rows * columns);
+    return {t / (rows * columns), in_image / columns * kOut, in_image % columns * kOut};
+  }
   // Floats between two points of a buffer with `channels` per tile. The odd line keeps 36 streams out of one cache set.
   int64_t stride(int64_t channels) const { return group * channels + 16; }
 };
@@ -60,10 +68,9 @@ struct Source {
 // Calls `put(channel, block)` with B^T d B for each eight channels of tile `t`.
 template <class Put>
 void transform_input(const Source& source, const Tiles& tiles, int64_t t, const float* zeros, Put&& put) {
-  const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
+  const auto [image, top, left] = tiles.place_of(t);
   const Window window = window_of(source.data + image * source.h * source.w * source.c, source.h, source.w, source.c,
-                                  in_image / tiles.columns * kOut - source.pad_top,
-                                  in_image % tiles.columns * kOut - source.pad_left, zeros);
+                                  top - source.pad_top, left - source.pad_left, zeros);
   for (int64_t c = 0; c < source.c; c += 8) {
     Block6 in, out;
 #pragma GCC unroll 6
@@ -85,8 +92,7 @@ struct Target {
 
 // Writes A^T m A of tile `t`, whose products lie as [point][channel], channels last, clipped to the image.
 void transform_output(const float* products, const Tiles& tiles, int64_t t, const Target& y) {
-  const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
-  const int64_t top = in_image / tiles.columns * kOut, left = in_image % tiles.columns * kOut;
+  const auto [image, top, left] = tiles.place_of(t);
   const int64_t rows = std::min(kOut, y.h - top), columns = std::min(kOut, y.w - left);
   float* const to = y.data + ((image * y.h + top) * y.w + left) * y.c;
   for (int64_t channel = 0; channel < y.c; channel += 8) {
@@ -205,9 +211,8 @@ namespace {
 template <class Put>
 void transform_gradient(const WinogradShape& s, const float* dy, const Tiles& tiles, int64_t t, const float* zeros,
                         Put&& put) {
-  const int64_t image = t / (tiles.rows * tiles.columns), in_image = t % (tiles.rows * tiles.columns);
-  const Window window = window_of(dy + image * s.p * s.q * s.k, s.p, s.q, s.k, in_image / tiles.columns * kOut,
-                                  in_image % tiles.columns * kOut, zeros);
+  const auto [image, top, left] = tiles.place_of(t);
+  const Window window = window_of(dy + image * s.p * s.q * s.k, s.p, s.q, s.k, top, left, zeros);
   for (int64_t k = 0; k < s.k; k += 8) {
     Float8 in[4][4];
     Block6 out;

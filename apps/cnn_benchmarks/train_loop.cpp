@@ -128,7 +128,7 @@ void Training::step(Display& display) {
   display.begin_step();
   StepFigures figures;
   // The L2 term of the parameters that the loss is of: before the update.
-  if (display.shows(state_.step + 1)) figures.l2 = trainer_.l2_loss();
+  if (display.shows(state_.step + 1)) figures.l2 = optimizer_.l2_loss();
   samples_.clear();
   const StepReport report = trainer_.step([&](Tape& tape, int) {
     const data::Batch* batch = input_->next();

@@ -25,6 +25,20 @@ int state_arenas(UpdateRule rule) {
   return 0;
 }
 
+namespace {
+
+void check_segment(const UpdateSegment& segment, const Tensor& values) {
+  DT_CHECK(0 <= segment.begin && segment.begin <= segment.end && segment.end <= values.count(), "update: segment [",
+           segment.begin, ", ", segment.end, ") of ", values.count(), " elements");
+}
+
+}  // namespace
+
+void l2_loss(Context& context, const std::vector<UpdateSegment>& segments, const Tensor& values, const Tensor& loss) {
+  for (const UpdateSegment& segment : segments) check_segment(segment, values);
+  DT_DISPATCH(context, l2_loss, segments, values, loss);
+}
+
 void update(Context& context, const UpdateOptions& options, const std::vector<UpdateSegment>& segments,
             const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms) {
   DT_CHECK(values.shape() == grads.shape(), "update: values ", values.shape(), " and gradients ", grads.shape());
@@ -35,8 +49,7 @@ void update(Context& context, const UpdateOptions& options, const std::vector<Up
   DT_CHECK(options.clip_value == 0 || (options.clip_norm == 0 && options.rule != UpdateRule::lars),
            "update: clipping by value does not go with clipping by norm or LARS: both need the norm before clipping");
   for (const UpdateSegment& segment : segments) {
-    DT_CHECK(0 <= segment.begin && segment.begin <= segment.end && segment.end <= values.count(), "update: segment [",
-             segment.begin, ", ", segment.end, ") of ", values.count(), " elements");
+    check_segment(segment, values);
     DT_CHECK(1 + 2 * (segment.parameter + 1) <= norms.count(), "update: no room for the norms of parameter ",
              segment.parameter, " in ", norms.shape());
   }
@@ -75,17 +88,13 @@ void for_each_piece(std::vector<Piece>& pieces, Body&& body) {
       kPiece);
 }
 
-// In double: no square of a float overflows it, so the sum is finite exactly if every element is.
 double sum_of_squares(const float* x, int64_t count) {
   constexpr int64_t kLanes = 8;
   double lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const double value = x[i + lane];
-      lanes[lane] += value * value;
-    }
-  for (; i < count; ++i) lanes[0] += static_cast<double>(x[i]) * x[i];
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += square(x[i + lane]);
+  for (; i < count; ++i) lanes[0] += square(x[i]);
   double sum = 0;
   for (double lane : lanes) sum += lane;
   return sum;
@@ -163,6 +172,18 @@ Apply apply_of(UpdateRule rule) {
 }
 
 }  // namespace
+
+void l2_loss(Context&, const std::vector<UpdateSegment>& segments, const Tensor& values, const Tensor& loss) {
+  std::vector<UpdateSegment> decayed = segments;
+  std::erase_if(decayed, [](const UpdateSegment& segment) { return segment.weight_decay == 0; });
+  std::vector<Piece> pieces = cut(decayed);
+  const float* v = values.data<float>();
+  for_each_piece(pieces,
+                 [&](Piece& piece) { piece.value_squares = sum_of_squares(v + piece.begin, piece.end - piece.begin); });
+  double sum = 0;
+  for (const Piece& piece : pieces) sum += static_cast<double>(piece.segment->weight_decay) / 2 * piece.value_squares;
+  *loss.data<float>() = static_cast<float>(sum);
+}
 
 void update(Context& context, const UpdateOptions& options, const std::vector<UpdateSegment>& segments,
             const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms) {

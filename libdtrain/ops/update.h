@@ -38,6 +38,10 @@ struct UpdateOptions {
 // Arenas of state that a rule needs: none, m, or m and s, in this order.
 int state_arenas(UpdateRule rule);
 
+// What weight decay adds to the loss, for reports: loss [1] f32 = sum over segments of weight_decay / 2 * sum of v^2,
+// added up in double in an order that depends on the segments alone.
+void l2_loss(Context& context, const std::vector<UpdateSegment>& segments, const Tensor& values, const Tensor& loss);
+
 // g is gradient_scale * grads (StepScalars), clipped, plus weight_decay * v except for adamw. The learning rate and the
 // step are read from the context's StepScalars. If any gradient of a segment is not finite, StepScalars::finite is
 // cleared; once it is clear, values and state are left as they are. `norms` [1 + 2 * parameters] f32: the norm of all
@@ -46,6 +50,7 @@ void update(Context& context, const UpdateOptions& options, const std::vector<Up
             const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms);
 
 namespace cpu {
+void l2_loss(Context&, const std::vector<UpdateSegment>&, const Tensor& values, const Tensor& loss);
 void update(Context&, const UpdateOptions&, const std::vector<UpdateSegment>&, const Tensor& values,
             const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms);
 }  // namespace cpu

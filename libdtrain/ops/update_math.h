@@ -8,6 +8,9 @@
 
 namespace dtrain {
 
+// In double: no square of a float overflows it, so a sum of squares is finite exactly if every element is.
+DT_HD inline double square(float x) { return static_cast<double>(x) * static_cast<double>(x); }
+
 // The numbers of one step, the same for every element but for `rate` and `decay`, which are a segment's.
 struct UpdateFactors {
   float rate, decay;

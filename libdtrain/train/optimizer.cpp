@@ -59,6 +59,7 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
     context.upload(ones.data(), state_[1]);
   }
   norms_ = context.zeros({1 + 2 * static_cast<int64_t>(store.parameters().size())});
+  l2_loss_ = context.zeros({1});
 }
 
 void Optimizer::step() {
@@ -70,6 +71,13 @@ float Optimizer::gradient_norm() const {
   float norm = 0;
   store_.context().download(norms_.slice(0, 1), &norm, "gradient_norm");
   return norm;
+}
+
+float Optimizer::l2_loss() const {
+  float loss = 0;
+  dtrain::l2_loss(store_.context(), segments_, store_.values(), l2_loss_);
+  store_.context().download(l2_loss_, &loss, "l2_loss");
+  return loss;
 }
 
 std::string Optimizer::describe() const {

@@ -24,6 +24,9 @@ class Optimizer {
   Tensor norm() const { return norms_.slice(0, 1); }
   // The same, waiting for it.
   float gradient_norm() const;
+  // weight_decay / 2 * sum of squares of the decayed parameters: what tf_cnn_benchmarks adds to the loss it prints.
+  // Waits for the device.
+  float l2_loss() const;
   const OptimizerOptions& options() const { return options_; }
   std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm"
 
@@ -32,7 +35,7 @@ class Optimizer {
   OptimizerOptions options_;
   std::vector<UpdateSegment> segments_;
   std::vector<Tensor> state_;
-  Tensor norms_;
+  Tensor norms_, l2_loss_;
 };
 
 }  // namespace dtrain

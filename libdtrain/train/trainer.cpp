@@ -8,9 +8,9 @@
 namespace dtrain {
 namespace {
 
-double sum_of_squares(Context& context, const Tensor& x, const char* what) {
+double sum_of_squares(Context& context, const Tensor& x) {
   std::vector<float> values(static_cast<size_t>(x.count()));
-  context.download(x, values.data(), what);
+  context.download(x, values.data(), "worst_parameter");
   double sum = 0;
   for (float value : values) sum += static_cast<double>(value) * value;
   return sum;
@@ -87,7 +87,7 @@ std::string Trainer::worst_parameter() const {
   double largest = -1;
   for (const Parameter& parameter : store_.parameters()) {
     if (parameter.options.frozen) continue;
-    const double squares = sum_of_squares(store_.context(), parameter.grad, "worst_parameter");
+    const double squares = sum_of_squares(store_.context(), parameter.grad);
     if (!std::isfinite(squares)) return parameter.name;
     if (squares > largest) {
       largest = squares;
@@ -95,14 +95,6 @@ std::string Trainer::worst_parameter() const {
     }
   }
   return worst;
-}
-
-double Trainer::l2_loss() const {
-  double squares = 0;
-  for (const Parameter& parameter : store_.parameters())
-    if (parameter.options.decay && !parameter.options.frozen)
-      squares += sum_of_squares(store_.context(), parameter.value, "l2_loss");
-  return static_cast<double>(optimizer_.options().weight_decay) / 2 * squares;
 }
 
 }  // namespace dtrain

@@ -48,8 +48,6 @@ class Trainer {
   const std::vector<std::string>& unwritten_parameters() const { return unwritten_; }
   // The parameter with the largest gradient norm (a non-finite one first), for the report of a diverged step.
   std::string worst_parameter() const;
-  // weight_decay / 2 * sum of squares of the decayed parameters: what tf_cnn_benchmarks adds to the loss it prints.
-  double l2_loss() const;
 
  private:
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "libdtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -202,6 +203,31 @@ TEST(Update, AgreesWithPytorch) {
       }
       expect_close(to_host(*context, arenas.values), Array({3}, values), 1e-6, concat("rule ", static_cast<int>(rule)));
     }
+}
+
+TEST(Update, L2LossIsTheWeightedSumOfSquares) {
+  RandomStream random(5, 0);
+  Array initial({100000});
+  for (double& value : initial.values) value = static_cast<double>(static_cast<float>(random.normal()));
+  const std::vector<UpdateSegment> segments = {{0, 70001, 1e-4f}, {70016, 80000, 0}, {80000, 99999, 5e-5f}};
+  double expected = 0;
+  for (const UpdateSegment& segment : segments)
+    for (int64_t i = segment.begin; i < segment.end; ++i)
+      expected += static_cast<double>(segment.weight_decay) / 2 * initial[i] * initial[i];
+  for (const auto& context : devices()) {
+    const Tensor values = to_device(*context, initial), loss = context->zeros({1});
+    l2_loss(*context, segments, values, loss);
+    EXPECT_FLOAT_EQ(static_cast<float>(to_host(*context, loss)[0]), static_cast<float>(expected));
+    expect_error([&] { l2_loss(*context, {{0, 100001, 1}}, values, loss); }, Fault::config, "100001) of 100000");
+  }
+  float of_threads[2];
+  for (int threads : {1, 2}) {
+    const auto context = make_cpu_context({.threads = threads});
+    const Tensor values = to_device(*context, initial), loss = context->zeros({1});
+    l2_loss(*context, segments, values, loss);
+    of_threads[threads - 1] = *loss.data<float>();
+  }
+  EXPECT_EQ(of_threads[0], of_threads[1]);
 }
 
 TEST(Update, NormIsOfTheScaledGradientBeforeClipping) {

@@ -51,6 +51,14 @@ TEST(Optimizer, DecaysWeightsOnlyAndLeavesFrozenOnes) {
   }
 }
 
+TEST(Optimizer, L2LossIsOfTheDecayedWeights) {
+  for (const auto& context : devices()) {
+    Model model(*context, {.weight_decay = 0.25f}, 1);
+    EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (3 * 30 + 70));
+    EXPECT_EQ(Model(*context, {}, 1).optimizer->l2_loss(), 0.0f);
+  }
+}
+
 TEST(Optimizer, PaddingStaysZeroUnderEveryRule) {
   for (const auto& context : devices())
     for (const UpdateRule rule : {UpdateRule::sgd, UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,

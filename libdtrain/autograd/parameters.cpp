@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "libdtrain/core/rng.h"
+#include "libdtrain/ops/compute_copy.h"
 
 namespace dtrain {
 namespace {
@@ -45,6 +46,12 @@ std::vector<float> initial_values(const Parameter& parameter, uint64_t seed) {
   return values;
 }
 
+constexpr int kImageChannels = 3;
+
+bool reads_images(const Parameter& parameter) {
+  return parameter.options.layout == Layout::krsc && parameter.shape[3] == kImageChannels;
+}
+
 template <class Entries>
 size_t lookup(const std::map<std::string, size_t>& names, const std::string& name, const Entries& entries) {
   auto it = names.find(name);
@@ -77,23 +84,44 @@ Buffer& ParameterStore::add_buffer(const std::string& name, Shape shape, float i
   return buffers_.back();
 }
 
-void ParameterStore::allocate(uint64_t seed) {
+void ParameterStore::allocate(uint64_t seed, const ComputeOptions& compute) {
   DT_CHECK(!values_, "allocate() called twice");
+  const bool f32 = compute.dtype == DType::f32;
+  DT_CHECK(f32 || (!context_.is_cpu() && (compute.dtype == DType::bf16 || compute.dtype == DType::f16)), "compute in ",
+           compute.dtype, " on ", context_.device(), ": a CPU computes in f32, a GPU in f32, bf16 or f16");
+  DT_CHECK(compute.image_channels >= kImageChannels, "images of ", compute.image_channels, " channels");
   values_ = context_.zeros({arena_count_});
   grads_ = context_.zeros({arena_count_});
+  if (!f32) compute_values_ = context_.zeros({arena_count_}, compute.dtype);
   buffer_values_ = context_.zeros({buffer_count_});
   for (Parameter& parameter : parameters_) {
     const int64_t end = parameter.offset + parameter.shape.count();
     parameter.value = values_.slice(parameter.offset, end).view(parameter.shape);
-    parameter.compute = parameter.value;
     parameter.grad = grads_.slice(parameter.offset, end).view(parameter.shape);
+    const bool copied = !f32 && parameter.shape.rank() >= 2;
+    parameter.compute = copied ? compute_values_.slice(parameter.offset, end).view(parameter.shape) : parameter.value;
+    if (compute.image_channels > kImageChannels && reads_images(parameter)) {
+      const Shape& krsc = parameter.shape;
+      parameter.compute = context_.zeros({krsc[0], krsc[1], krsc[2], compute.image_channels}, compute.dtype);
+      padded_.push_back(&parameter);
+    }
     context_.upload(initial_values(parameter, seed).data(), parameter.value);
   }
   for (Buffer& buffer : buffers_) {
     buffer.value = buffer_values_.slice(buffer.offset, buffer.offset + buffer.shape.count()).view(buffer.shape);
     context_.upload(std::vector<float>(static_cast<size_t>(buffer.shape.count()), buffer.initial).data(), buffer.value);
   }
+  refresh_compute();
+}
+
+void ParameterStore::refresh_compute() {
+  if (compute_values_) round_values(context_, values_, compute_values_);
+  refresh_padded();
   touch();
+}
+
+void ParameterStore::refresh_padded() {
+  for (const Parameter* parameter : padded_) pad_channels(context_, parameter->value, parameter->compute);
 }
 
 Parameter* ParameterStore::find(const std::string& name) {

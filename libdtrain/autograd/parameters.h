@@ -46,9 +46,17 @@ struct Parameter {
   int index = 0;         // in order of registration
   int64_t offset = 0;    // elements from the start of the arenas
   Tensor value;          // view of the master arena (f32)
-  Tensor compute;        // what ops read; the same bytes as `value` in f32
+  Tensor compute;        // what ops read: `value` itself, or a copy by ComputeOptions
   Tensor grad;           // view of the gradient arena (f32)
   bool written = false;  // a closure has written `grad` in this backward pass
+};
+
+// What ops read of the parameters. Weights of convolutions and linear layers (rank 2 and more) have type `dtype`;
+// biases and batch-norm parameters stay f32. A convolution over images of 3 channels reads `image_channels`, those
+// beyond the third with weight zero: on a GPU, pixels of 16 bytes suit it.
+struct ComputeOptions {
+  DType dtype = DType::f32;  // f32, bf16 or f16; f32 on the CPU
+  int image_channels = 3;
 };
 
 // State that training changes without a gradient: BN running statistics.
@@ -71,7 +79,7 @@ class ParameterStore {
   Parameter& add(const std::string& name, Shape shape, Init init, ParameterOptions options = {});
   Buffer& add_buffer(const std::string& name, Shape shape, float initial);
   // Ends registration, makes the arenas and initialises them from `seed`.
-  void allocate(uint64_t seed);
+  void allocate(uint64_t seed, const ComputeOptions& compute = {});
 
   Context& context() const { return context_; }
   std::deque<Parameter>& parameters() { return parameters_; }
@@ -87,6 +95,8 @@ class ParameterStore {
   const Tensor& values() const { return values_; }
   const Tensor& grads() const { return grads_; }
   const Tensor& buffer_values() const { return buffer_values_; }
+  // Of ComputeOptions::dtype, laid out like values(); undefined in f32, where ops read the values themselves.
+  const Tensor& compute_values() const { return compute_values_; }
   // Optimiser state arena `i`, laid out like values(), zero at first use.
   const Tensor& optimizer_state(int i);
   int optimizer_states() const { return static_cast<int>(optimizer_state_.size()); }
@@ -94,13 +104,18 @@ class ParameterStore {
   // Counts changes of the values by an update or a load: what a packed copy of a weight was made from.
   uint64_t version() const { return version_; }
   void touch() { ++version_; }
+  // Makes all compute copies anew: to be called after values have been loaded. Counts as a change of them.
+  void refresh_compute();
+  // The same for the copies with padded channels alone: after an update, which writes compute_values() itself.
+  void refresh_padded();
 
  private:
   Context& context_;
   std::deque<Parameter> parameters_;
   std::deque<Buffer> buffers_;
   std::map<std::string, size_t> by_name_, buffer_by_name_;
-  Tensor values_, grads_, buffer_values_;
+  Tensor values_, grads_, compute_values_, buffer_values_;
+  std::vector<Parameter*> padded_;  // whose compute copy has more channels than the value
   std::vector<Tensor> optimizer_state_;
   int64_t arena_count_ = 0, buffer_count_ = 0;
   uint64_t version_ = 0;

@@ -30,7 +30,7 @@ Var Tape::leaf(Parameter& parameter) {
   if (index >= parameter_slots_.size()) parameter_slots_.resize(index + 1, -1);
   int& slot = parameter_slots_[index];
   if (slot < 0) {
-    slot = add_slot(parameter.compute);
+    slot = add_slot(parameter.grad);  // as the master's: neither of 16 bits nor padded
     slots_[static_cast<size_t>(slot)].parameter = &parameter;
   }
   DT_CHECK(slots_[static_cast<size_t>(slot)].parameter == &parameter, "parameter ", parameter.name,

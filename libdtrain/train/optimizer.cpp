@@ -64,6 +64,7 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
 
 void Optimizer::step() {
   update(store_.context(), options_.update, segments_, store_.values(), store_.grads(), state_, norms_);
+  store_.refresh_padded();
   store_.touch();
 }
 

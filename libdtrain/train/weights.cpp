@@ -136,7 +136,7 @@ WeightReport load_weights(ParameterStore& store, const std::string& path, Fault 
   for (const SafetensorsEntry& entry : file.entries())
     if (!store.find(entry.name) && !store.find_buffer(entry.name) && !entry.name.ends_with(kBatches))
       report.unexpected.push_back(entry.name);
-  store.touch();
+  store.refresh_compute();
   return report;
 }
 

@@ -39,6 +39,42 @@ TEST(ParameterStore, LaysTheArenasOutInOrderOfRegistration) {
   }
 }
 
+TEST(ParameterStore, FiltersOverImagesArePaddedWithZeroChannels) {
+  for (const auto& context : devices()) {
+    poison(*context);
+    ParameterStore store(*context);
+    const Parameter& stem = store.add("stem", {5, 3, 2, 3}, Init::normal(1), {.layout = Layout::krsc});
+    const Parameter& inner = store.add("inner", {5, 3, 2, 4}, Init::normal(1), {.layout = Layout::krsc});
+    store.allocate(1, {.image_channels = 4});
+    EXPECT_EQ(inner.compute.raw(), inner.value.raw());
+    EXPECT_EQ(stem.compute.shape(), (Shape{5, 3, 2, 4}));
+    const auto expect_padded = [&] {
+      const Array value = to_host(*context, stem.value), compute = to_host(*context, stem.compute);
+      for (int64_t tap = 0; tap < 30; ++tap)
+        for (int64_t c = 0; c < 4; ++c) EXPECT_EQ(compute[4 * tap + c], c < 3 ? value[3 * tap + c] : 0) << tap;
+    };
+    expect_padded();
+    context->upload(std::vector<float>(90, 2.5f).data(), stem.value);
+    const uint64_t version = store.version();
+    store.refresh_compute();
+    EXPECT_GT(store.version(), version);
+    expect_padded();
+    context->upload(std::vector<float>(90, 3.5f).data(), stem.value);
+    store.refresh_padded();
+    expect_padded();
+  }
+}
+
+TEST(ParameterStore, RefusesToComputeInWhatTheDeviceCannot) {
+  const auto context = make_cpu_context();
+  const auto allocate = [&](const ComputeOptions& options) {
+    return [&context, options] { ParameterStore(*context).allocate(0, options); };
+  };
+  expect_error(allocate({.dtype = DType::bf16}), Fault::config, "compute in bf16 on cpu");
+  expect_error(allocate({.dtype = DType::i32}), Fault::config, "compute in i32");
+  expect_error(allocate({.image_channels = 2}), Fault::config, "images of 2 channels");
+}
+
 TEST(ParameterStore, OptimizerStateIsLaidOutAlikeAndZero) {
   for (const auto& context : devices()) {
     poison(*context);

@@ -83,7 +83,7 @@ void Training::open_train_dir() {
   if (!flags_.weights.empty()) log_.notice("--weights has no effect: the run goes on from its checkpoint");
   state_.step = restored->state.step;
   state_.cursor = restored->state.cursor;
-  trainer_.set_steps_done(state_.step);
+  trainer_.resume(state_.step, restored->state.device);
 }
 
 int Training::run() {
@@ -162,6 +162,7 @@ bool Training::save_is_due() const {
 }
 
 void Training::save() {
+  state_.device = trainer_.step_state();
   checkpoints_->save(state_);
   saved_at_ = Clock::now();
 }

@@ -77,7 +77,8 @@ class CpuContext final : public Context {
     copy_bytes(from.raw(), to, from.bytes());
   }
   void synchronize(const char* what) override { refuse_while_capturing(what); }
-  void set_scalars(const StepScalars& values) override { host_scalars_ = values; }
+  void set_scalars(const StepInputs& values) override { static_cast<StepInputs&>(host_scalars_) = values; }
+  void set_step_state(const StepState& values) override { static_cast<StepState&>(host_scalars_) = values; }
   StepScalars get_scalars() override { return host_scalars_; }
 
  private:

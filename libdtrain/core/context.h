@@ -18,16 +18,26 @@ class Runtime;
 class StepGraph;
 }  // namespace cuda
 
-// What changes from step to step. It lives in device memory and is refreshed by one small copy before a step, so that
-// kernels read it there and a captured step can be replayed with new values.
-struct StepScalars {
+// What the host sets before a step.
+struct StepInputs {
   float learning_rate = 0;
-  float gradient_scale = 1;  // multiplies the summed gradient: 1 / (ranks x micro-steps x loss scale)
-  float loss_scale = 1;
-  int32_t finite = 1;  // sticky: the update kernel clears it and writes nothing once a gradient is not finite
-  uint64_t step = 0;   // updates done before this one
-  uint64_t seed = 0;   // of dropout and the like
+  float gradient_scale = 1;  // multiplies the summed gradient, besides 1 / loss_scale: 1 / (ranks x micro-steps)
+  uint64_t step = 0;         // steps done before this one, those whose update was skipped included
+  uint64_t seed = 0;         // of dropout and the like
 };
+
+// What the update carries from step to step. The host sets it before the first and reads it for a checkpoint.
+struct StepState {
+  float loss_scale = 1;      // where the gradient of the loss starts; the update takes it out again
+  int32_t double_after = 0;  // dynamic scale: it doubles after so many updates in a row; 0: it is static
+  int32_t good_steps = 0;    // updates since the loss scale last changed
+  int32_t finite = 1;        // sticky: once a gradient that halving the scale cannot mend clears it, nothing is updated
+  uint64_t skipped = 0;      // updates left out because, at its loss scale, a gradient was not finite
+  bool operator==(const StepState&) const = default;
+};
+
+// Both live in device memory, so that kernels read them there and a captured step can be replayed with new values.
+struct StepScalars : StepInputs, StepState {};
 
 class Context {
  public:
@@ -84,8 +94,9 @@ class Context {
 
   // Where the StepScalars of this device live.
   StepScalars* scalars() const { return scalars_; }
-  virtual void set_scalars(const StepScalars& values) = 0;
-  virtual StepScalars get_scalars() = 0;
+  virtual void set_scalars(const StepInputs& values) = 0;
+  virtual void set_step_state(const StepState& values) = 0;
+  virtual StepScalars get_scalars() = 0;  // waits for the device
 
   // Of host memory that the device copies from and to at full speed: pinned for a GPU.
   virtual std::shared_ptr<Allocator> host_allocator() = 0;

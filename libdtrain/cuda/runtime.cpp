@@ -63,9 +63,14 @@ class CudaContext final : public Context {
                                                    options.memory_cap ? options.memory_cap : default_cap())),
         host_(std::make_shared<CachingAllocator>(make_pinned_memory())) {
     runtime_ = std::move(runtime);
-    scalars_tensor_ = empty({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
+    constexpr int64_t kInputs = sizeof(StepInputs), kAll = sizeof(StepScalars);
+    static_assert(kAll == kInputs + sizeof(StepState), "each part is copied on its own");
+    scalars_tensor_ = empty({kAll}, DType::u8);
+    inputs_tensor_ = scalars_tensor_.slice(0, kInputs);
+    state_tensor_ = scalars_tensor_.slice(kInputs, kAll);
     scalars_ = static_cast<StepScalars*>(scalars_tensor_.raw());
     CudaContext::set_scalars({});
+    CudaContext::set_step_state({});
   }
   ~CudaContext() override { static_cast<void>(cudaStreamSynchronize(runtime_->compute())); }
 
@@ -132,7 +137,8 @@ class CudaContext final : public Context {
     graph.launch(runtime_->compute());
   }
 
-  void set_scalars(const StepScalars& values) override { upload(&values, scalars_tensor_, Queue::compute); }
+  void set_scalars(const StepInputs& values) override { upload(&values, inputs_tensor_, Queue::compute); }
+  void set_step_state(const StepState& values) override { upload(&values, state_tensor_, Queue::compute); }
   StepScalars get_scalars() override {
     StepScalars values;
     download(scalars_tensor_, &values, "get_scalars");
@@ -156,7 +162,7 @@ class CudaContext final : public Context {
   std::shared_ptr<Allocator> host_;
   std::vector<std::weak_ptr<CachingAllocator>> graph_memory_;  // of the captured steps that are still there
   ProfilerRange ranges_;
-  Tensor scalars_tensor_;
+  Tensor scalars_tensor_, inputs_tensor_, state_tensor_;
 };
 
 // Between steps a captured one holds all that it will need again, whether or not it is running.

@@ -54,8 +54,11 @@ void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top
 
 void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& ring) {
   float* row = row_of_step(context, ring);
-  row[kMetricFinite] = static_cast<float>(context.scalars()->finite);
+  const StepState& state = *context.scalars();
   row[kMetricNorm] = *norm.data<float>();
+  row[kMetricFinite] = static_cast<float>(state.finite);
+  row[kMetricLossScale] = state.loss_scale;
+  row[kMetricSkipped] = static_cast<float>(state.skipped);
 }
 
 }  // namespace cpu

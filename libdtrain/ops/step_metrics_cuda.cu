@@ -31,8 +31,10 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void finish_step_metrics_kernel(const StepScalars* scalars, const float* norm, int64_t rows, float* ring) {
   float* row = row_of_step(scalars, rows, ring);
-  row[kMetricFinite] = static_cast<float>(scalars->finite);
   row[kMetricNorm] = *norm;
+  row[kMetricFinite] = static_cast<float>(scalars->finite);
+  row[kMetricLossScale] = scalars->loss_scale;
+  row[kMetricSkipped] = static_cast<float>(scalars->skipped);
 }
 
 }  // namespace

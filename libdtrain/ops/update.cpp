@@ -194,11 +194,10 @@ void update(Context& context, const UpdateOptions& options, const std::vector<Up
   const float* norm = norms.data<float>();
 
   std::vector<Piece> pieces = cut(segments);
-  measure(pieces, arenas.values, arenas.grads, scalars.gradient_scale, lars, norms);
-  if (!std::isfinite(norm[0])) scalars.finite = 0;
-  if (!scalars.finite) return;
-
+  measure(pieces, arenas.values, arenas.grads, unscale(scalars), lars, norms);
   const UpdateFactors step = update_factors(options, scalars, norm[0]);
+  if (!settle(scalars, norm[0])) return;
+
   const float clip = norm_clip(options, norm[0]);
   const Apply run = apply_of(options.rule);
   for_each_piece(pieces, [&](const Piece& piece) {

@@ -42,10 +42,11 @@ int state_arenas(UpdateRule rule);
 // added up in double in an order that depends on the segments alone.
 void l2_loss(Context& context, const std::vector<UpdateSegment>& segments, const Tensor& values, const Tensor& loss);
 
-// g is gradient_scale * grads (StepScalars), clipped, plus weight_decay * v except for adamw. The learning rate and the
-// step are read from the context's StepScalars. If any gradient of a segment is not finite, StepScalars::finite is
-// cleared; once it is clear, values and state are left as they are. `norms` [1 + 2 * parameters] f32: the norm of all
-// scaled gradients before clipping, then, for LARS, |v| and |g| of each parameter.
+// g is gradient_scale / loss_scale * grads, clipped, plus weight_decay * v except for adamw; rate, scales and step are
+// those of the context's StepScalars. If any gradient of a segment is not finite, values and state are left as they
+// are, and the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated from
+// then on. `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then, for LARS, |v| and
+// |g| of each parameter.
 void update(Context& context, const UpdateOptions& options, const std::vector<UpdateSegment>& segments,
             const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms);
 

@@ -20,6 +20,33 @@ struct UpdateFactors {
   float correction1, correction2;  // Adam: 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), t counted from 1
 };
 
+// Beyond them the dynamic loss scale does not move: no gradient of 16 bits needs more, and one that is not finite at
+// the smallest is not so because of the scale.
+inline constexpr float kSmallestLossScale = 1.0f / 16384, kLargestLossScale = 16777216;
+
+// Whether the gradient of this norm, which is not finite where any element is not, is applied; moves the loss scale.
+DT_HD inline bool settle(StepState& s, float norm) {
+  if (!s.finite) return false;
+  const bool dynamic = s.double_after > 0;
+  if (norm < INFINITY) {  // nor NaN
+    if (!dynamic || ++s.good_steps < s.double_after) return true;
+    s.good_steps = 0;
+    if (s.loss_scale < kLargestLossScale) s.loss_scale *= 2;
+    return true;
+  }
+  if (dynamic && s.loss_scale > kSmallestLossScale) {
+    s.good_steps = 0;
+    s.loss_scale /= 2;
+    ++s.skipped;
+  } else {
+    s.finite = 0;
+  }
+  return false;
+}
+
+// What the gradient arena is multiplied by before all else.
+DT_HD inline float unscale(const StepScalars& s) { return s.gradient_scale / s.loss_scale; }
+
 // What clipping by norm multiplies the gradient by, whose norm before it is `norm`.
 DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
   return o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1.0f;
@@ -27,10 +54,10 @@ DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
 
 // `norm`: of all scaled gradients, before clipping.
 DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScalars& s, float norm) {
-  const auto t = static_cast<double>(s.step + 1);
+  const auto t = static_cast<double>(s.step + 1 - s.skipped);  // updates, this one included
   return {s.learning_rate,
           0,
-          s.gradient_scale * norm_clip(o, norm),
+          unscale(s) * norm_clip(o, norm),
           o.clip_value > 0 ? o.clip_value : INFINITY,
           o.momentum,
           o.beta1,

@@ -21,6 +21,7 @@ namespace dtrain {
 struct TrainState {
   uint64_t step = 0;
   uint64_t cursor = 0;  // samples consumed
+  StepState device{};   // loss scale and skipped updates
   std::map<std::string, std::string> identity{};
   std::map<std::string, std::string> settings{};
 };

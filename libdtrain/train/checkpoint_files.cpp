@@ -120,8 +120,15 @@ void write_state(OutputFile& file, const ParameterStore& store, const Checkpoint
 }
 
 std::string train_state_text(const TrainState& state) {
-  const Json json = {
-      {"step", state.step}, {"cursor", state.cursor}, {"identity", state.identity}, {"settings", state.settings}};
+  const Json json = {{"step", state.step},
+                     {"cursor", state.cursor},
+                     {"loss_scale",
+                      {{"value", state.device.loss_scale},
+                       {"double_after", state.device.double_after},
+                       {"good_steps", state.device.good_steps},
+                       {"skipped", state.device.skipped}}},
+                     {"identity", state.identity},
+                     {"settings", state.settings}};
   return json.dump(2) + "\n";
 }
 
@@ -231,7 +238,15 @@ TrainState read_train_state(const std::string& directory) {
   using Settings = std::map<std::string, std::string>;
   const std::string path = directory + "/" + kTrainState;
   return read_json(path, read_text(path, kMaxJson, Fault::checkpoint), [](const Json& json) {
-    return TrainState{json.at("step").get<uint64_t>(), json.at("cursor").get<uint64_t>(),
+    StepState device;
+    if (json.contains("loss_scale")) {  // not in checkpoints from before there was one
+      const Json& saved = json.at("loss_scale");
+      saved.at("value").get_to(device.loss_scale);
+      saved.at("double_after").get_to(device.double_after);
+      saved.at("good_steps").get_to(device.good_steps);
+      saved.at("skipped").get_to(device.skipped);
+    }
+    return TrainState{json.at("step").get<uint64_t>(), json.at("cursor").get<uint64_t>(), device,
                       json.at("identity").get<Settings>(), json.at("settings").get<Settings>()};
   });
 }

@@ -28,17 +28,27 @@ Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule,
   DT_CHECK(options.micro_steps >= 1, "a step of ", options.micro_steps, " micro-steps");
   DT_CHECK(options.loss_scale > 0, "loss scale ", options.loss_scale, ": expected a positive number");
   schedule_.validate();
+  DT_CHECK(options.double_loss_scale_after >= 0, "loss scale doubled every ", options.double_loss_scale_after,
+           " steps");
   ring_ = store.context().zeros({static_cast<int64_t>(kRing), kStepMetrics});
+  resume(0);
+}
+
+void Trainer::resume(uint64_t steps_done, const StepState& saved) {
+  StepState state{.loss_scale = options_.loss_scale, .double_after = options_.double_loss_scale_after};
+  if (state.double_after > 0 && saved.double_after > 0) {
+    state.loss_scale = saved.loss_scale;
+    state.good_steps = saved.good_steps;
+  }
+  state.skipped = saved.skipped;
+  store_.context().set_step_state(state);
+  steps_done_ = collected_ = steps_done;
 }
 
 void Trainer::enqueue(const Forward& forward) {
   Context& context = store_.context();
-  const float parts = static_cast<float>(options_.micro_steps) * options_.loss_scale;
-  // The flag that gates the update stays down once the host knows of it.
   context.set_scalars({.learning_rate = rate_of(steps_done_),
-                       .gradient_scale = 1 / parts,
-                       .loss_scale = options_.loss_scale,
-                       .finite = finite_,
+                       .gradient_scale = 1 / static_cast<float>(options_.micro_steps),
                        .step = steps_done_,
                        .seed = options_.seed});
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
@@ -71,7 +81,8 @@ std::vector<StepReport> Trainer::collect() {
     report.top_1 = row[kMetricInTop1] / row[kMetricRows];
     report.top_5 = row[kMetricInTop5] / row[kMetricRows];
     report.finite = row[kMetricFinite] != 0;
-    finite_ &= report.finite;
+    report.loss_scale = row[kMetricLossScale];
+    report.skipped = static_cast<uint64_t>(row[kMetricSkipped]);
     reports.push_back(report);
   }
   return reports;

@@ -12,9 +12,10 @@
 namespace dtrain {
 
 struct TrainerOptions {
-  int micro_steps = 1;  // gradient accumulation: the gradient is the mean over them
-  float loss_scale = 1;
-  uint64_t seed = 0;  // of dropout and the like
+  int micro_steps = 1;              // gradient accumulation: the gradient is the mean over them
+  float loss_scale = 1;             // of a dynamic one, the first
+  int double_loss_scale_after = 0;  // steps in a row after which a dynamic loss scale doubles; 0: it is static
+  uint64_t seed = 0;                // of dropout and the like
 };
 
 struct StepReport {
@@ -24,6 +25,8 @@ struct StepReport {
   float gradient_norm = 0;
   float top_1 = 0, top_5 = 0;  // share of the rows
   bool finite = true;          // false: the update was not applied, nor is any later one
+  float loss_scale = 1;        // after this step
+  uint64_t skipped = 0;        // updates left out so far, each of which halved the loss scale
 };
 
 class Trainer {
@@ -42,7 +45,11 @@ class Trainer {
   static constexpr uint64_t kRing = 64;
 
   uint64_t steps_done() const { return steps_done_; }
-  void set_steps_done(uint64_t steps) { steps_done_ = collected_ = steps; }
+  // Of a checkpoint: the step it was made after and the state saved in it, whose loss scale is taken over where both
+  // that run's and this one's are dynamic.
+  void resume(uint64_t steps_done, const StepState& saved = {});
+  // What a checkpoint needs for it; waits for the device.
+  StepState step_state() const { return store_.context().get_scalars(); }
   const Schedule& schedule() const { return schedule_; }
   // Names of the trainable parameters that the last step's loss did not depend on.
   const std::vector<std::string>& unwritten_parameters() const { return unwritten_; }
@@ -58,7 +65,6 @@ class Trainer {
   TrainerOptions options_;
   Tensor ring_;  // [kRing, kStepMetrics]
   uint64_t steps_done_ = 0, collected_ = 0;
-  bool finite_ = true;
   std::vector<std::string> unwritten_;
 };
 

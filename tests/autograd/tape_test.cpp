@@ -187,7 +187,7 @@ TEST(Tape, ConstantsAndFrozenParametersRecordNothing) {
 TEST(Tape, TheLossScaleIsTheGradientOfTheLoss) {
   for (const auto& context : devices()) {
     Store s(*context);
-    context->set_scalars({.loss_scale = 1024});
+    context->set_step_state({.loss_scale = 1024});
     Tape tape(*context);
     tape.backward(scale(tape, tape.leaf(*s.a), 3), &s.store);
     EXPECT_EQ(s.grad(s.a), Values{3072});

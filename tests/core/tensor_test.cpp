@@ -62,6 +62,13 @@ TEST(Context, CopiesAndScalars) {
     EXPECT_EQ(context->get_scalars().learning_rate, 0.5f);
     EXPECT_EQ(context->get_scalars().step, 9u);
     EXPECT_EQ(context->get_scalars().finite, 1);
+    // What the device keeps and what the host sets for each step leave each other alone.
+    const StepState kept{.loss_scale = 8, .double_after = 5, .good_steps = 3, .finite = 0, .skipped = 2};
+    context->set_step_state(kept);
+    context->set_scalars({.step = 10});
+    const StepScalars scalars = context->get_scalars();
+    EXPECT_EQ(static_cast<const StepState&>(scalars), kept);
+    EXPECT_EQ(scalars.step, 10u);
   }
 }
 

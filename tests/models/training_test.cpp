@@ -45,7 +45,7 @@ TEST_P(TrainingStep, WritesEveryParameterAndLowersTheLoss) {
   EXPECT_GT(report.gradient_norm, 0);
   EXPECT_TRUE(trainer.unwritten_parameters().empty());
   // A small step against the gradient, the same dropout masks: the loss of the same batch must fall.
-  trainer.set_steps_done(0);
+  trainer.resume(0);
   EXPECT_LT(trainer.step(forward).loss, report.loss);
 }
 

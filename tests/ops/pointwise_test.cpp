@@ -147,7 +147,7 @@ TEST(Pointwise, NormalizePixels) {
 
 TEST(Pointwise, SeedIsTheLossScale) {
   for (const auto& context : devices()) {
-    context->set_scalars({.loss_scale = 128});
+    context->set_step_state({.loss_scale = 128});
     const Tensor dy = context->empty({1});
     seed_loss_gradient(*context, dy);
     EXPECT_EQ(to_host(*context, dy)[0], 128);

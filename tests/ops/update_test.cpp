@@ -249,6 +249,7 @@ TEST(Update, AGradientThatIsNotFiniteStopsAllUpdates) {
         const Array initial = random_array({70000}, 1);
         Arenas arenas(*context, {.rule = UpdateRule::momentum, .clip_value = 1}, {{0, 70, 0.1f}, {70, 70000}}, initial);
         context->set_scalars({.learning_rate = 0.1f});
+        context->set_step_state({});
         Array grads = random_array({70000}, 2);
         grads[where] = bad;
         arenas.step(grads);

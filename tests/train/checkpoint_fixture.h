@@ -51,7 +51,8 @@ struct SmallModel {
 };
 
 inline TrainState state_at(uint64_t step) {
-  return {step, 16 * step, {{"model", "small"}, {"classes", "3"}}, {{"threads", "1"}}};
+  const StepState device{.loss_scale = 12345.678f, .double_after = 1000, .good_steps = 7, .skipped = 3};
+  return {step, 16 * step, device, {{"model", "small"}, {"classes", "3"}}, {{"threads", "1"}}};
 }
 
 // What a model holds after `step` steps.

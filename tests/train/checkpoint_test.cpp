@@ -75,6 +75,7 @@ TEST_F(CheckpointTest, RestoresBitForBit) {
     EXPECT_EQ(report->path, step_dir(step));
     EXPECT_EQ(report->state.step, step);
     EXPECT_EQ(report->state.cursor, 16 * step);
+    EXPECT_EQ(report->state.device, state_at(step).device);
     EXPECT_EQ(report->state.identity, state_at(0).identity);
     EXPECT_TRUE(report->notices.empty());
     EXPECT_EQ(model.contents(), contents_at(step));

@@ -80,7 +80,7 @@ TEST_F(TrainerTest, ReportsTheStep) {
   Net net(*context);
   Trainer trainer(net.store, net.optimizer, Schedule::parse_piecewise("0.5;2;0.25", 1));
   EXPECT_EQ(trainer.step(on_rows(net, 8)).learning_rate, 0.5f);
-  trainer.set_steps_done(2);  // as a resumed run does
+  trainer.resume(2);  // as a resumed run does
   const StepReport report = trainer.step(on_rows(net, 8));
   EXPECT_EQ(report.step, 3u);
   EXPECT_EQ(report.learning_rate, 0.25f);

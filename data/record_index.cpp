@@ -149,7 +149,7 @@ std::string plain_record_file(const std::string& path, const std::string& cache_
       throw Error(Fault::data, concat(path, ": ", unpacked.fault(), "; copy or make the file again"));
     file.commit();
   } catch (const Error& error) {
-    if (error.fault() != Fault::resource) throw;
+    if (error.fault() == Fault::data) throw;
     refuse(concat("a plain copy cannot be kept (", error.what(), ")"));
   }
   return copy;

@@ -41,32 +41,45 @@ std::optional<Arguments> parse(cli::FlagSet& flags, const Arguments& argv) {
   return std::nullopt;
 }
 
-std::vector<std::string> record_files(const std::vector<std::string>& places) {
-  DT_CHECK(!places.empty(), "no folder or file given; see --help");
-  std::vector<std::string> files;
-  for (const std::string& place : places) {
+std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about) {
+  RecordFiles files;
+  cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]", about);
+  flags.add("threads", files.threads, "worker threads, a file each; 0: one per core", cli::kNotNegative);
+  const auto places = parse(flags, argv);
+  if (!places) return std::nullopt;
+  DT_CHECK(!places->empty(), "no folder or file given; see --help");
+  for (const std::string& place : *places) {
     std::error_code unreadable;  // a place that cannot be examined fails when it is opened
     if (!fs::is_directory(place, unreadable)) {
-      files.push_back(place);
+      files.paths.push_back(place);
       continue;
     }
     const std::vector<std::string> found = record_files_of(place);
-    files.insert(files.end(), found.begin(), found.end());
+    files.paths.insert(files.paths.end(), found.begin(), found.end());
   }
   return files;
 }
 
-std::vector<std::optional<Error>> for_each_file(const std::vector<std::string>& files, int64_t threads,
-                                                const std::function<void(size_t)>& work) {
-  std::vector<std::optional<Error>> errors(files.size());
+int report(const std::vector<std::optional<Error>>& errors) {
+  int code = 0;
+  for (const std::optional<Error>& error : errors) {
+    if (!error) continue;
+    fmt::print(stderr, "error: {}\n", error->what());
+    if (code == 0) code = static_cast<int>(error->fault());
+  }
+  return code;
+}
+
+std::vector<std::optional<Error>> RecordFiles::for_each(const std::function<void(size_t)>& work) const {
+  std::vector<std::optional<Error>> errors(paths.size());
   std::optional<cli::Progress> progress;
-  if (files.size() > 1) progress.emplace("files", files.size());
+  if (paths.size() > 1) progress.emplace("files", paths.size());
   std::atomic<size_t> next{0};
   std::mutex mutex;
   uint64_t done = 0;
   std::exception_ptr failure;  // of the program, not of a file
   auto run = [&] {
-    for (size_t i = next++; i < files.size(); i = next++) {
+    for (size_t i = next++; i < paths.size(); i = next++) {
       try {
         work(i);
       } catch (const Error& error) {
@@ -83,7 +96,7 @@ std::vector<std::optional<Error>> for_each_file(const std::vector<std::string>& 
   {
     const auto count = threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::jthread> pool;
-    for (size_t i = 0; i < std::min(count, files.size()); ++i) pool.emplace_back(run);
+    for (size_t i = 0; i < std::min(count, paths.size()); ++i) pool.emplace_back(run);
   }
   if (progress) progress->finish();
   if (failure) std::rethrow_exception(failure);

@@ -16,13 +16,21 @@ namespace dtrain::dataset {
 // The positional arguments; none where help or the version was asked for, and printed.
 std::optional<Arguments> parse(cli::FlagSet& flags, const Arguments& argv);
 
-// Each place itself, or, of a folder, its TFRecord files sorted by name: *-of-*, *.tfrecord(s) and *.record, each also
-// with .gz. Throws Error where there is none.
-std::vector<std::string> record_files(const std::vector<std::string>& places);
+// The TFRecord files that a command reads.
+struct RecordFiles {
+  std::vector<std::string> paths;
+  int64_t threads = 0;  // that read them, a file each; 0: one per core
 
-// Calls work(i) for every file, on `threads` threads (0: one per core), with progress where there are several. Returns
-// the Error of each file that had one.
-std::vector<std::optional<Error>> for_each_file(const std::vector<std::string>& files, int64_t threads,
-                                                const std::function<void(size_t)>& work);
+  // Calls work(i) for every file, with progress where there are several. Returns the Error of each file that had one.
+  std::vector<std::optional<Error>> for_each(const std::function<void(size_t)>& work) const;
+};
+
+// From "DIR|FILE... [--threads N]": each place itself, or, of a folder, its files sorted by name: *-of-*, *.tfrecord(s)
+// and *.record, each also with .gz. None where help or the version was asked for, and printed. Throws Error where there
+// are no files.
+std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about);
+
+// A line on stderr for each; the exit code of the first.
+int report(const std::vector<std::optional<Error>>& errors);
 
 }  // namespace dtrain::dataset

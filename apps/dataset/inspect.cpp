@@ -65,28 +65,18 @@ std::string describe(const std::string& path) {
 }  // namespace
 
 int inspect(const Arguments& argv) {
-  int64_t threads = 0;
-  cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]",
-                     "Prints for each TFRecord file of tf.Examples a line of JSON: file, records, bytes, compression, "
-                     "and for each key its type, the number of records that have it (count) and of their values. "
-                     "Every checksum is verified; a file with a fault has a line on stderr instead.");
-  flags.add("threads", threads, "worker threads, a file each; 0: one per core", cli::kNotNegative);
-  const auto places = parse(flags, argv);
-  if (!places) return 0;
+  const auto files = parse_record_files(
+      argv,
+      "Prints for each TFRecord file of tf.Examples a line of JSON: file, records, bytes, compression, "
+      "and for each key its type, the number of records that have it (count) and of their values. "
+      "Every checksum is verified; a file with a fault has a line on stderr instead.");
+  if (!files) return 0;
 
-  const std::vector<std::string> files = record_files(*places);
-  std::vector<std::string> lines(files.size());
-  const auto errors = for_each_file(files, threads, [&](size_t i) { lines[i] = describe(files[i]); });
-  int code = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (!errors[i]) {
-      fmt::print("{}\n", lines[i]);
-      continue;
-    }
-    fmt::print(stderr, "error: {}\n", errors[i]->what());
-    if (code == 0) code = static_cast<int>(errors[i]->fault());
-  }
-  return code;
+  std::vector<std::string> lines(files->paths.size());
+  const auto errors = files->for_each([&](size_t i) { lines[i] = describe(files->paths[i]); });
+  for (size_t i = 0; i < lines.size(); ++i)
+    if (!errors[i]) fmt::print("{}\n", lines[i]);
+  return report(errors);
 }
 
 }  // namespace dtrain::dataset

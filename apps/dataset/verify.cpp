@@ -77,35 +77,33 @@ void verify_file(const std::string& path, Findings& findings) {
 }  // namespace
 
 int verify(const Arguments& argv) {
-  int64_t threads = 0;
-  cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]",
-                     "Verifies every checksum, parses every record as training does (image/class/label, or "
-                     "image/object/class/label of object detection; image/object/bbox; image/encoded) and decodes "
-                     "every image. Prints each fault with file, record "
-                     "and offset; exit code 2 if there is one. An image that decodes with a warning is listed and "
-                     "counted as damaged, which is not a fault.");
-  flags.add("threads", threads, "worker threads, a file each; 0: one per core", cli::kNotNegative);
-  const auto places = parse(flags, argv);
-  if (!places) return 0;
+  const auto files = parse_record_files(
+      argv,
+      "Verifies every checksum, parses every record as training does (image/class/label, or image/object/class/label "
+      "of "
+      "object detection; image/object/bbox; image/encoded) and decodes every image. Prints each fault with file, "
+      "record "
+      "and offset; exit code 2 if there is one. An image that decodes with a warning is listed and counted as damaged, "
+      "which is not a fault.");
+  if (!files) return 0;
 
-  const std::vector<std::string> files = record_files(*places);
-  std::vector<Findings> findings(files.size());
-  const auto errors = for_each_file(files, threads, [&](size_t i) { verify_file(files[i], findings[i]); });
+  std::vector<Findings> findings(files->paths.size());
+  const auto errors = files->for_each([&](size_t i) { verify_file(files->paths[i], findings[i]); });
 
   uint64_t records = 0, faults = 0, damaged = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
+  for (size_t i = 0; i < files->paths.size(); ++i) {
     Findings& found = findings[i];
     if (errors[i]) {
       ++found.faults;
       found.lines.push_back(errors[i]->what());
     }
-    if (found.records == 0 && found.faults == 0) found.lines.push_back(files[i] + ": holds no record");
+    if (found.records == 0 && found.faults == 0) found.lines.push_back(files->paths[i] + ": holds no record");
     for (const std::string& line : found.lines) fmt::print("{}\n", line);
     records += found.records;
     faults += found.faults;
     damaged += found.damaged;
   }
-  fmt::print("{} files, {} records, {} faults, {} damaged images\n", files.size(), records, faults, damaged);
+  fmt::print("{} files, {} records, {} faults, {} damaged images\n", files->paths.size(), records, faults, damaged);
   return faults ? static_cast<int>(Fault::data) : 0;
 }
 

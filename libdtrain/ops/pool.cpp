@@ -30,7 +30,7 @@ Var max_pool(Tape& tape, const Var& x, const PoolOptions& options) {
   DT_CHECK(options.kernel.h * options.kernel.w <= 255, "max_pool: a window of ", options.kernel.h, " x ",
            options.kernel.w, " cells; at most 255");
   Context& context = tape.context();
-  const Tensor y = context.empty(pool_shape(x.shape(), options));
+  const Tensor y = context.empty(pool_shape(x.shape(), options), x.value.dtype());
   const Tensor argmax = tape.wants_grad({&x}) ? context.empty(y.shape(), DType::u8) : Tensor();
   DT_DISPATCH(context, max_pool, x.value, options, y, argmax);
   return tape.record("max_pool", y, {&x}, [x = x.without_value(), argmax, options](Tape& t, const Tensor& dy) {
@@ -41,7 +41,7 @@ Var max_pool(Tape& tape, const Var& x, const PoolOptions& options) {
 
 Var average_pool(Tape& tape, const Var& x, const PoolOptions& options) {
   Context& context = tape.context();
-  const Tensor y = context.empty(pool_shape(x.shape(), options));
+  const Tensor y = context.empty(pool_shape(x.shape(), options), x.value.dtype());
   DT_DISPATCH(context, average_pool, x.value, options, y);
   return tape.record("average_pool", y, {&x}, [x = x.without_value(), options](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
@@ -53,7 +53,7 @@ Var global_average_pool(Tape& tape, const Var& x) {
   DT_CHECK(x.shape().rank() == 4 && x.value.dim(1) * x.value.dim(2) > 0,
            "global_average_pool: expected [n, h, w, c] with pixels, found ", x.shape());
   Context& context = tape.context();
-  const Tensor y = context.empty({x.value.dim(0), x.value.dim(3)});
+  const Tensor y = context.empty({x.value.dim(0), x.value.dim(3)}, x.value.dtype());
   DT_DISPATCH(context, global_average_pool, x.value, y);
   return tape.record("global_average_pool", y, {&x}, [x = x.without_value()](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
@@ -64,24 +64,9 @@ Var global_average_pool(Tape& tape, const Var& x) {
 namespace cpu {
 namespace {
 
-struct Geometry {
-  int64_t n, c;
-  PoolAxis rows, columns;
-
-  // `x` is the larger image, `y` the pooled one.
-  Geometry(const Tensor& x, const Tensor& y, const PoolOptions& o)
-      : n(x.dim(0)),
-        c(x.dim(3)),
-        rows{x.dim(1), y.dim(1), o.kernel.h, o.stride.h, o.padding.top},
-        columns{x.dim(2), y.dim(2), o.kernel.w, o.stride.w, o.padding.left} {}
-  int64_t cells() const { return int64_t{rows.kernel} * columns.kernel; }
-  int64_t x_pixel(int64_t image, int64_t h, int64_t w) const { return ((image * rows.in + h) * columns.in + w) * c; }
-  int64_t y_pixel(int64_t image, int64_t p, int64_t q) const { return ((image * rows.out + p) * columns.out + q) * c; }
-};
-
 // body(image, p, q) for every pixel of the pooled image
 template <class Body>
-void for_each_window(const Geometry& g, Body&& body) {
+void for_each_window(const PoolGeometry& g, Body&& body) {
   parallel_ranges(
       g.n * g.rows.out,
       [&](int64_t begin, int64_t end) {
@@ -94,7 +79,7 @@ void for_each_window(const Geometry& g, Body&& body) {
 // For every pixel of the larger image, body(p, q, first element in dy, cell, sum[c]) adds what each window that covers
 // it gives, in a fixed order; `cell` is the pixel's index within the window.
 template <class Body>
-void gather_windows(const Geometry& g, const Tensor& dx, bool add, Body&& body) {
+void gather_windows(const PoolGeometry& g, const Tensor& dx, bool add, Body&& body) {
   float* const to = dx.data<float>();
   auto gather_row = [&](int64_t image, int64_t h) {
     const PoolRange ps = g.rows.windows(h);
@@ -103,8 +88,7 @@ void gather_windows(const Geometry& g, const Tensor& dx, bool add, Body&& body) 
       float* const sum = to + g.x_pixel(image, h, w);
       if (!add) std::fill_n(sum, g.c, 0.0f);
       for (int64_t p = ps.begin; p < ps.end; ++p)
-        for (int64_t q = qs.begin; q < qs.end; ++q)
-          body(p, q, g.y_pixel(image, p, q), (h - g.rows.start(p)) * g.columns.kernel + w - g.columns.start(q), sum);
+        for (int64_t q = qs.begin; q < qs.end; ++q) body(p, q, g.y_pixel(image, p, q), g.cell(p, q, h, w), sum);
     }
   };
   parallel_ranges(
@@ -115,14 +99,8 @@ void gather_windows(const Geometry& g, const Tensor& dx, bool add, Body&& body) 
       g.columns.in * g.c * 4);
 }
 
-float reciprocal_cells(const Geometry& g, const PoolOptions& options, int64_t p, int64_t q) {
-  const PoolRange hs = g.rows.cells(p), ws = g.columns.cells(q);
-  const int64_t inside = (hs.end - hs.begin) * (ws.end - ws.begin);
-  return 1.0f / static_cast<float>(options.count_padding ? g.cells() : inside);
-}
-
 // The largest of window (p, q) of one image per channel, and its cell unless `winner` is null.
-void max_of_window(const Geometry& g, const float* image, int64_t p, int64_t q, float* best, uint8_t* winner) {
+void max_of_window(const PoolGeometry& g, const float* image, int64_t p, int64_t q, float* best, uint8_t* winner) {
   constexpr int64_t kBlock = 64;
   const PoolRange hs = g.rows.cells(p), ws = g.columns.cells(q);
   for (int64_t c0 = 0; c0 < g.c; c0 += kBlock) {
@@ -134,7 +112,7 @@ void max_of_window(const Geometry& g, const float* image, int64_t p, int64_t q, 
     for (int64_t h = hs.begin; h < hs.end; ++h)
       for (int64_t w = ws.begin; w < ws.end; ++w) {
         const float* x = image + (h * g.columns.in + w) * g.c + c0;
-        const auto cell = static_cast<int32_t>((h - g.rows.start(p)) * g.columns.kernel + w - g.columns.start(q));
+        const auto cell = static_cast<int32_t>(g.cell(p, q, h, w));
         for (int64_t c = 0; c < count; ++c) {
           const bool wins = first || wins_window(x[c], values[c]);
           values[c] = wins ? x[c] : values[c];
@@ -150,7 +128,7 @@ void max_of_window(const Geometry& g, const float* image, int64_t p, int64_t q, 
 }  // namespace
 
 void max_pool(Context&, const Tensor& x, const PoolOptions& options, const Tensor& y, const Tensor& argmax) {
-  const Geometry g(x, y, options);
+  const PoolGeometry g(x, y, options);
   const float* from = x.data<float>();
   float* to = y.data<float>();
   uint8_t* winners = argmax ? argmax.data<uint8_t>() : nullptr;
@@ -162,7 +140,7 @@ void max_pool(Context&, const Tensor& x, const PoolOptions& options, const Tenso
 
 void max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolOptions& options, const Tensor& dx,
                    bool add) {
-  const Geometry g(dx, dy, options);
+  const PoolGeometry g(dx, dy, options);
   const float* from = dy.data<float>();
   const uint8_t* winners = argmax.data<uint8_t>();
   gather_windows(g, dx, add, [&](int64_t, int64_t, int64_t out, int64_t cell, float* sum) {
@@ -180,7 +158,7 @@ void max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolO
 }
 
 void average_pool(Context&, const Tensor& x, const PoolOptions& options, const Tensor& y) {
-  const Geometry g(x, y, options);
+  const PoolGeometry g(x, y, options);
   const float* from = x.data<float>();
   float* to = y.data<float>();
   for_each_window(g, [&](int64_t image, int64_t p, int64_t q) {
@@ -192,16 +170,16 @@ void average_pool(Context&, const Tensor& x, const PoolOptions& options, const T
         const float* pixel = from + g.x_pixel(image, h, w);
         for (int64_t c = 0; c < g.c; ++c) sum[c] += pixel[c];
       }
-    const float factor = reciprocal_cells(g, options, p, q);
+    const float factor = reciprocal_cells(g, options.count_padding, p, q);
     for (int64_t c = 0; c < g.c; ++c) sum[c] *= factor;
   });
 }
 
 void average_pool_grad(Context&, const Tensor& dy, const PoolOptions& options, const Tensor& dx, bool add) {
-  const Geometry g(dx, dy, options);
+  const PoolGeometry g(dx, dy, options);
   const float* from = dy.data<float>();
   gather_windows(g, dx, add, [&](int64_t p, int64_t q, int64_t out, int64_t, float* sum) {
-    const float factor = reciprocal_cells(g, options, p, q);
+    const float factor = reciprocal_cells(g, options.count_padding, p, q);
     for (int64_t c = 0; c < g.c; ++c) sum[c] += factor * from[out + c];
   });
 }

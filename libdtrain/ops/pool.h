@@ -13,6 +13,8 @@ struct PoolOptions {
   bool count_padding = true;  // average pooling divides by kernel.h * kernel.w, as torch's; false: by the cells inside
 };
 
+// Outputs have the type of x.
+
 // [n, h, w, c] -> [n, p, q, c]. Throws where no window fits, and where a window could lie in the padding alone.
 // The largest of each window, of at most 255 cells; padding never wins. Ties: the first in row order has the gradient.
 Var max_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
@@ -34,5 +36,14 @@ void average_pool_grad(Context&, const Tensor& dy, const PoolOptions&, const Ten
 void global_average_pool(Context&, const Tensor& x, const Tensor& y);
 void global_average_pool_grad(Context&, const Tensor& dy, const Tensor& dx, bool add);
 }  // namespace cpu
+
+namespace cuda {
+void max_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y, const Tensor& argmax);
+void max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolOptions&, const Tensor& dx, bool add);
+void average_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y);
+void average_pool_grad(Context&, const Tensor& dy, const PoolOptions&, const Tensor& dx, bool add);
+void global_average_pool(Context&, const Tensor& x, const Tensor& y);
+void global_average_pool_grad(Context&, const Tensor& dy, const Tensor& dx, bool add);
+}  // namespace cuda
 
 }  // namespace dtrain

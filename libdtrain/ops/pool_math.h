@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "libdtrain/core/host_device.h"
+#include "libdtrain/ops/pool.h"
 
 namespace dtrain {
 
@@ -31,6 +32,36 @@ struct PoolAxis {
     return {begin, end < out ? end : out};
   }
 };
+
+struct PoolGeometry {
+  int64_t n, c;
+  PoolAxis rows, columns;
+
+  // `x` is the larger image, `y` the pooled one.
+  PoolGeometry(const Tensor& x, const Tensor& y, const PoolOptions& o)
+      : n(x.dim(0)),
+        c(x.dim(3)),
+        rows{x.dim(1), y.dim(1), o.kernel.h, o.stride.h, o.padding.top},
+        columns{x.dim(2), y.dim(2), o.kernel.w, o.stride.w, o.padding.left} {}
+  DT_HD int64_t cells() const { return int64_t{rows.kernel} * columns.kernel; }
+  DT_HD int64_t x_pixel(int64_t image, int64_t h, int64_t w) const {
+    return ((image * rows.in + h) * columns.in + w) * c;
+  }
+  DT_HD int64_t y_pixel(int64_t image, int64_t p, int64_t q) const {
+    return ((image * rows.out + p) * columns.out + q) * c;
+  }
+  // The index of cell (h, w) of the image within window (p, q), row by row.
+  DT_HD int64_t cell(int64_t p, int64_t q, int64_t h, int64_t w) const {
+    return (h - rows.start(p)) * columns.kernel + w - columns.start(q);
+  }
+};
+
+// What the sum over window (p, q) is multiplied by for its mean.
+DT_HD inline float reciprocal_cells(const PoolGeometry& g, bool count_padding, int64_t p, int64_t q) {
+  const PoolRange hs = g.rows.cells(p), ws = g.columns.cells(q);
+  const int64_t inside = (hs.end - hs.begin) * (ws.end - ws.begin);
+  return 1.0f / static_cast<float>(count_padding ? g.cells() : inside);
+}
 
 // True where `value` takes the lead from `best`, which came before it: only a larger one does, and NaN, to be seen.
 DT_HD inline bool wins_window(float value, float best) { return value > best || value != value; }

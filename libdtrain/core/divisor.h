@@ -1,0 +1,40 @@
+// Divisor: division by a number that is known before a loop over very many elements starts, without dividing.
+#pragma once
+
+#include <cstdint>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/core/host_device.h"
+
+namespace dtrain {
+
+// x / d for 0 <= x < 2^31 and 1 <= d < 2^31, by multiplying with ceil(2^(32 + s) / d) where 2^s is the power of two
+// from d on (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994). A GPU has no
+// instruction that divides integers.
+class Divisor {
+ public:
+  Divisor() = default;
+  explicit Divisor(int64_t d) : divisor_(static_cast<uint32_t>(d)) {
+    DT_CHECK(d >= 1 && d < int64_t{1} << 31, "a divisor of ", d, ": expected 1 to 2^31 - 1");
+    while (int64_t{1} << shift_ < d) ++shift_;
+    const uint64_t power = uint64_t{1} << (32 + shift_);
+    // Less 2^32, which quotient() adds back, so that it fits.
+    multiplier_ = static_cast<uint32_t>((power + divisor_ - 1) / divisor_ - (uint64_t{1} << 32));
+  }
+
+  DT_HD uint32_t quotient(uint32_t x) const {
+    return (static_cast<uint32_t>(uint64_t{x} * multiplier_ >> 32) + x) >> shift_;
+  }
+  // Replaces x by x / d and returns x % d.
+  DT_HD uint32_t split(uint32_t& x) const {
+    const uint32_t q = quotient(x), rest = x - q * divisor_;
+    x = q;
+    return rest;
+  }
+
+ private:
+  uint32_t divisor_ = 1, multiplier_ = 0;
+  int shift_ = 0;
+};
+
+}  // namespace dtrain

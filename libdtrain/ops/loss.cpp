@@ -20,16 +20,16 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
   DT_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, "softmax_cross_entropy: label smoothing ",
            options.label_smoothing, " is not in [0, 1)");
   Context& context = tape.context();
-  Classification result{{}, context.empty({n}), context.empty({n}), context.empty({n})};
-  const Tensor probabilities = context.empty(logits.shape()), loss = context.empty({1});
-  DT_DISPATCH(context, softmax_cross_entropy, logits.value, labels, options, probabilities, result.rows,
-              result.in_top_1, result.in_top_5, loss);
-  result.loss = tape.record("softmax_cross_entropy", loss, {&logits},
-                            [x = logits.without_value(), probabilities, labels, options](Tape& t, const Tensor& dloss) {
-                              if (const auto target = t.grad_target(x))
-                                DT_DISPATCH(t.context(), softmax_cross_entropy_grad, dloss, probabilities, labels,
-                                            options, target->dx, target->add);
-                            });
+  Classification result{{context.empty({1})}, context.empty({n}), context.empty({n}), context.empty({n})};
+  const Tensor probabilities = context.empty(logits.shape()), counted = context.empty({1});
+  DT_DISPATCH(context, softmax_cross_entropy, logits.value, labels, options, probabilities, counted, result);
+  result.loss =
+      tape.record("softmax_cross_entropy", result.loss.value, {&logits},
+                  [x = logits.without_value(), probabilities, counted, labels, options](Tape& t, const Tensor& dloss) {
+                    if (const auto target = t.grad_target(x))
+                      DT_DISPATCH(t.context(), softmax_cross_entropy_grad, dloss, probabilities, counted, labels,
+                                  options, target->dx, target->add);
+                  });
   return result;
 }
 
@@ -67,18 +67,16 @@ double softmax_row(const float* z, int64_t classes, float* y) {
 }
 
 double cross_entropy_row(const float* z, int64_t classes, int64_t label, double log_sum, float smoothing) {
-  if (smoothing == 0) return log_sum - z[label];
   double sum = 0;
-  for (int64_t c = 0; c < classes; ++c) sum += z[c];
-  return log_sum - (1.0 - smoothing) * z[label] - smoothing * sum / static_cast<double>(classes);
+  if (smoothing != 0)
+    for (int64_t c = 0; c < classes; ++c) sum += z[c];
+  return cross_entropy<double>(log_sum, z[label], sum / static_cast<double>(classes), smoothing);
 }
-
-constexpr int64_t kUnranked = std::numeric_limits<int64_t>::max();
 
 int64_t rank_of(const float* z, int64_t classes, int64_t label) {
   int64_t rank = 0;
   for (int64_t c = 0; c < classes; ++c) rank += c != label && outranks(z[c], c, z[label], label);
-  return std::isnan(z[label]) ? kUnranked : rank;
+  return rank;
 }
 
 void require_labels(const Tensor& labels, int64_t classes) {
@@ -88,45 +86,47 @@ void require_labels(const Tensor& labels, int64_t classes) {
              classes, " classes");
 }
 
-int64_t rows_that_count(const Tensor& labels) {
-  const auto all = labels.span<int32_t>();
-  return std::count_if(all.begin(), all.end(), [](int32_t label) { return label >= 0; });
-}
-
 }  // namespace
 
 void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels,
-                           const SoftmaxCrossEntropyOptions& options, const Tensor& probabilities, const Tensor& rows,
-                           const Tensor& in_top_1, const Tensor& in_top_5, const Tensor& loss) {
+                           const SoftmaxCrossEntropyOptions& options, const Tensor& probabilities,
+                           const Tensor& counted, const Classification& result) {
   const int64_t classes = logits.dim(1);
   require_labels(labels, classes);
+  float* const rows = result.rows.data<float>();
+  float *const in_top_1 = result.in_top_1.data<float>(), *const in_top_5 = result.in_top_5.data<float>();
   for_each_row(logits, [&](int64_t row) {
     const float* z = logits.data<float>() + row * classes;
     const double log_sum = softmax_row(z, classes, probabilities.data<float>() + row * classes);
     const int64_t label = labels.data<int32_t>()[row];
-    const bool counts = label >= 0;
-    const int64_t rank = counts ? rank_of(z, classes, label) : kUnranked;
-    rows.data<float>()[row] =
-        counts ? static_cast<float>(cross_entropy_row(z, classes, label, log_sum, options.label_smoothing)) : 0.0f;
-    in_top_1.data<float>()[row] = rank < 1 ? 1.0f : 0.0f;
-    in_top_5.data<float>()[row] = rank < 5 ? 1.0f : 0.0f;
+    rows[row] = in_top_1[row] = in_top_5[row] = 0;
+    if (label < 0) return;
+    const int64_t rank = rank_of(z, classes, label);
+    rows[row] = static_cast<float>(cross_entropy_row(z, classes, label, log_sum, options.label_smoothing));
+    in_top_1[row] = hit(rank, 1, z[label]);
+    in_top_5[row] = hit(rank, 5, z[label]);
   });
   double sum = 0;
-  for (float row : rows.span<float>()) sum += row;
-  *loss.data<float>() = static_cast<float>(sum / static_cast<double>(std::max<int64_t>(rows_that_count(labels), 1)));
+  for (float row : result.rows.span<float>()) sum += row;
+  const auto all = labels.span<int32_t>();
+  const auto masked = std::count_if(all.begin(), all.end(), [](int32_t label) { return label < 0; });
+  const auto count = std::max<int64_t>(labels.count() - masked, 1);
+  *counted.data<float>() = static_cast<float>(count);
+  *result.loss.value.data<float>() = static_cast<float>(sum / static_cast<double>(count));
 }
 
-void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& labels,
-                                const SoftmaxCrossEntropyOptions& options, const Tensor& dlogits, bool add) {
+void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& counted,
+                                const Tensor& labels, const SoftmaxCrossEntropyOptions& options, const Tensor& dlogits,
+                                bool add) {
   const int64_t classes = probabilities.dim(1);
-  const float factor = *dloss.data<float>() / static_cast<float>(std::max<int64_t>(rows_that_count(labels), 1));
+  const float factor = *dloss.data<float>() / *counted.data<float>();
   for_each_row(probabilities, [&](int64_t row) {
     const float* p = probabilities.data<float>() + row * classes;
     float* dz = dlogits.data<float>() + row * classes;
     const int64_t label = labels.data<int32_t>()[row];
     for (int64_t c = 0; c < classes; ++c) {
-      const float d =
-          label < 0 ? 0.0f : factor * (p[c] - smoothed_target(c == label, classes, options.label_smoothing));
+      const float target = smoothed_target(c == label, classes, options.label_smoothing);
+      const float d = label < 0 ? 0.0f : cross_entropy_grad(factor, p[c], target);
       dz[c] = add ? dz[c] + d : d;
     }
   });

@@ -16,23 +16,34 @@ struct Classification {
   Tensor in_top_5;  // [n] f32
 };
 
-// logits [n, classes] f32; labels [n] i32. A row with a negative label is masked: it adds nothing to the loss, to its
-// divisor or to the gradient. Labels must be below `classes`: the caller checks what it reads from files.
+// logits [n, classes] of any floating-point type, the type of their gradient; labels [n] i32. A row with a negative
+// label is masked: it adds nothing to the loss, to its divisor or to the gradient. Labels must be below `classes`: the
+// caller checks what it reads from files. One that is not throws on a CPU; on a GPU the loss and the gradient are NaN.
 Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels,
                                      const SoftmaxCrossEntropyOptions& options = {});
 
-// [n, classes] -> probabilities, for inference.
+// [n, classes] -> probabilities in f32, for inference.
 Tensor softmax(Context& context, const Tensor& logits);
 
 namespace cpu {
-// `probabilities` [n, classes] is kept for the gradient.
+// `probabilities` [n, classes] and the number `counted` [1] of rows that count, at least 1, are kept for the gradient;
+// all outputs are f32.
 void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels, const SoftmaxCrossEntropyOptions&,
-                           const Tensor& probabilities, const Tensor& rows, const Tensor& in_top_1,
-                           const Tensor& in_top_5, const Tensor& loss);
-// dlogits = dloss * (probabilities - target) / rows that count
-void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& labels,
-                                const SoftmaxCrossEntropyOptions&, const Tensor& dlogits, bool add);
+                           const Tensor& probabilities, const Tensor& counted, const Classification& result);
+// dlogits = dloss * (probabilities - target) / counted
+void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& counted,
+                                const Tensor& labels, const SoftmaxCrossEntropyOptions&, const Tensor& dlogits,
+                                bool add);
 void softmax(Context&, const Tensor& logits, const Tensor& y);
 }  // namespace cpu
+
+namespace cuda {
+void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels, const SoftmaxCrossEntropyOptions&,
+                           const Tensor& probabilities, const Tensor& counted, const Classification& result);
+void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& counted,
+                                const Tensor& labels, const SoftmaxCrossEntropyOptions&, const Tensor& dlogits,
+                                bool add);
+void softmax(Context&, const Tensor& logits, const Tensor& y);
+}  // namespace cuda
 
 }  // namespace dtrain

@@ -1,0 +1,195 @@
+// CUDA arm of the softmax cross-entropy. A warp or a block has a row, walks over it a few times, from the L1 cache
+// after the first, and adds up in a fixed order. Rows start anywhere and are few: 16-byte accesses would gain nothing.
+#include <cmath>
+
+#include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/loss.h"
+#include "libdtrain/ops/loss_math.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
+
+// The `threads` that share a row: a warp or the block.
+template <int threads>
+struct RowTeam {
+  static constexpr int kRows = kThreads / threads;  // per block
+
+  __device__ static int rank() { return static_cast<int>(threadIdx.x) % threads; }
+  // body(row) for the team's share of n rows; the whole team is in it.
+  template <class Body>
+  __device__ static void for_each_row(int64_t n, Body&& body) {
+    const int64_t teams = int64_t{gridDim.x} * kRows;
+    for (int64_t row = int64_t{blockIdx.x} * kRows + threadIdx.x / threads; row < n; row += teams) body(row);
+  }
+  // body(c) for this thread's share of a row.
+  template <class Body>
+  __device__ static void for_each_class(int64_t classes, Body&& body) {
+    for (int64_t c = rank(); c < classes; c += threads) body(c);
+  }
+  template <class T>
+  __device__ static T sum(T x) {
+    if constexpr (threads == kWarp)
+      return warp_sum(x);
+    else
+      return block_sum(x, shared_memory<T>());
+  }
+  __device__ static float max(float x) {
+    x = warp_max(x);
+    if constexpr (threads > kWarp) {
+      float* const scratch = shared_memory<float>();
+      __syncthreads();
+      if (threadIdx.x % kWarp == 0) scratch[threadIdx.x / kWarp] = x;
+      __syncthreads();
+      x = warp_max(scratch[threadIdx.x % kWarps]);
+    }
+    return x;
+  }
+};
+
+// Of a row's logits less the largest, so that nothing overflows.
+struct RowSums {
+  float largest, log_sum, mean;
+};
+
+// y = softmax(z)
+template <int threads, class T>
+__device__ RowSums softmax_row(const T* z, int64_t classes, float* y) {
+  using Team = RowTeam<threads>;
+  RowSums result{-INFINITY, 0, 0};
+  // A NaN does not get into the maximum, but into the sum.
+  Team::for_each_class(classes, [&](int64_t c) { result.largest = fmaxf(result.largest, to_float(z[c])); });
+  result.largest = Team::max(result.largest);
+  float sum = 0, shifts = 0;
+  Team::for_each_class(classes, [&](int64_t c) {
+    const float shifted = to_float(z[c]) - result.largest;
+    shifts += shifted;
+    sum += y[c] = expf(shifted);
+  });
+  sum = Team::sum(sum);
+  const float scale = 1 / sum;
+  Team::for_each_class(classes, [&](int64_t c) { y[c] *= scale; });
+  result.log_sum = logf(sum);
+  result.mean = Team::sum(shifts) / static_cast<float>(classes);
+  return result;
+}
+
+template <int threads, class T>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    softmax_kernel(int64_t n, int64_t classes, const T* logits, float* y) {
+  RowTeam<threads>::for_each_row(
+      n, [&](int64_t row) { softmax_row<threads>(logits + row * classes, classes, y + row * classes); });
+}
+
+template <int threads, class T>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    cross_entropy_kernel(int64_t n, int64_t classes, float smoothing, const T* logits, const int32_t* labels,
+                         float* probabilities, float* rows, float* in_top_1, float* in_top_5) {
+  using Team = RowTeam<threads>;
+  Team::for_each_row(n, [&](int64_t row) {
+    const T* const z = logits + row * classes;
+    const RowSums sums = softmax_row<threads>(z, classes, probabilities + row * classes);
+    const int64_t label = labels[row];
+    const bool counts = 0 <= label && label < classes;
+    const float own = counts ? to_float(z[label]) : 0.0f;
+    int rank = 0;
+    if (counts)
+      Team::for_each_class(classes, [&](int64_t c) { rank += c != label && outranks(to_float(z[c]), c, own, label); });
+    rank = Team::sum(rank);
+    if (Team::rank() != 0) return;
+    rows[row] = counts ? cross_entropy(sums.log_sum, own - sums.largest, sums.mean, smoothing) : label < 0 ? 0.0f : NAN;
+    in_top_1[row] = counts ? hit(rank, 1, own) : 0.0f;
+    in_top_5[row] = counts ? hit(rank, 5, own) : 0.0f;
+  });
+}
+
+// One block: the mean over the rows that count, and their number, at least 1.
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    mean_loss_kernel(int64_t n, const float* rows, const int32_t* labels, float* counted, float* loss) {
+  float sum = 0;
+  int count = 0;
+  for (int64_t row = threadIdx.x; row < n; row += kThreads) {
+    sum += rows[row];
+    count += labels[row] >= 0;
+  }
+  sum = block_sum(sum, shared_memory<float>());
+  count = block_sum(count, shared_memory<int>());
+  if (threadIdx.x != 0) return;
+  *counted = static_cast<float>(count > 0 ? count : 1);
+  *loss = sum / *counted;
+}
+
+template <int threads, class T>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    cross_entropy_grad_kernel(int64_t n, int64_t classes, float smoothing, const float* dloss,
+                              const float* probabilities, const float* counted, const int32_t* labels, bool add,
+                              T* dlogits) {
+  const float factor = *dloss / *counted;
+  RowTeam<threads>::for_each_row(n, [&](int64_t row) {
+    const float* const p = probabilities + row * classes;
+    T* const dz = dlogits + row * classes;
+    const int64_t label = labels[row];
+    RowTeam<threads>::for_each_class(classes, [&](int64_t c) {
+      const float target = label < classes ? smoothed_target(c == label, classes, smoothing) : NAN;
+      const float d = label < 0 ? 0.0f : cross_entropy_grad(factor, p[c], target);
+      dz[c] = from_float<T>(add ? to_float(dz[c]) + d : d);
+    });
+  });
+}
+
+constexpr size_t kScratchBytes = kWarps * sizeof(float);
+
+// body(T(), launch shape, threads per row)
+template <class Body>
+void dispatch_rows(Context& context, const char* what, const Tensor& logits, Body&& body) {
+  constexpr int64_t kFewClasses = 128;
+  const int64_t n = logits.dim(0);
+  dispatch_floating(logits.dtype(), what, [&]<class T>(T type) {
+    if (logits.dim(1) <= kFewClasses)
+      body(type, LaunchShape{blocks_for(context, n * kWarp, kThreads), kThreads}, std::integral_constant<int, kWarp>());
+    else
+      body(type, LaunchShape{blocks_for(context, n * kThreads, kThreads), kThreads, kScratchBytes},
+           std::integral_constant<int, kThreads>());
+  });
+}
+
+}  // namespace
+
+void softmax_cross_entropy(Context& context, const Tensor& logits, const Tensor& labels,
+                           const SoftmaxCrossEntropyOptions& options, const Tensor& probabilities,
+                           const Tensor& counted, const Classification& result) {
+  const int64_t n = logits.dim(0), classes = logits.dim(1);
+  const int32_t* const label = labels.data<int32_t>();
+  float* const rows = result.rows.data<float>();
+  dispatch_rows(context, "softmax_cross_entropy", logits,
+                [&]<class T, int threads>(T, const LaunchShape& shape, std::integral_constant<int, threads>) {
+                  launch(context, cross_entropy_kernel<threads, T>, shape, n, classes, options.label_smoothing,
+                         logits.data<T>(), label, probabilities.data<float>(), rows, result.in_top_1.data<float>(),
+                         result.in_top_5.data<float>());
+                });
+  launch(context, mean_loss_kernel, {1, kThreads, kScratchBytes}, n, rows, label, counted.data<float>(),
+         result.loss.value.data<float>());
+}
+
+void softmax_cross_entropy_grad(Context& context, const Tensor& dloss, const Tensor& probabilities,
+                                const Tensor& counted, const Tensor& labels, const SoftmaxCrossEntropyOptions& options,
+                                const Tensor& dlogits, bool add) {
+  dispatch_rows(context, "softmax_cross_entropy_grad", dlogits,
+                [&]<class T, int threads>(T, const LaunchShape& shape, std::integral_constant<int, threads>) {
+                  launch(context, cross_entropy_grad_kernel<threads, T>, shape, dlogits.dim(0), dlogits.dim(1),
+                         options.label_smoothing, dloss.data<float>(), probabilities.data<float>(),
+                         counted.data<float>(), labels.data<int32_t>(), add, dlogits.data<T>());
+                });
+}
+
+void softmax(Context& context, const Tensor& logits, const Tensor& y) {
+  dispatch_rows(context, "softmax", logits,
+                [&]<class T, int threads>(T, const LaunchShape& shape, std::integral_constant<int, threads>) {
+                  launch(context, softmax_kernel<threads, T>, shape, logits.dim(0), logits.dim(1), logits.data<T>(),
+                         y.data<float>());
+                });
+}
+
+}  // namespace dtrain::cuda

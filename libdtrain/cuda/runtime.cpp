@@ -9,6 +9,7 @@
 #include "libdtrain/cuda/device_memory.h"
 #include "libdtrain/cuda/profiler_range.h"
 #include "libdtrain/cuda/step_graph.h"
+#include "libdtrain/cuda/step_inputs.h"
 
 namespace dtrain {
 namespace cuda {
@@ -66,7 +67,6 @@ class CudaContext final : public Context {
     constexpr int64_t kInputs = sizeof(StepInputs), kAll = sizeof(StepScalars);
     static_assert(kAll == kInputs + sizeof(StepState), "each part is copied on its own");
     scalars_tensor_ = empty({kAll}, DType::u8);
-    inputs_tensor_ = scalars_tensor_.slice(0, kInputs);
     state_tensor_ = scalars_tensor_.slice(kInputs, kAll);
     scalars_ = static_cast<StepScalars*>(scalars_tensor_.raw());
     CudaContext::set_scalars({});
@@ -137,7 +137,10 @@ class CudaContext final : public Context {
     graph.launch(runtime_->compute());
   }
 
-  void set_scalars(const StepInputs& values) override { upload(&values, inputs_tensor_, Queue::compute); }
+  void set_scalars(const StepInputs& values) override {
+    refuse_while_capturing("set_scalars");
+    store_inputs(*this, values, scalars_);
+  }
   void set_step_state(const StepState& values) override { upload(&values, state_tensor_, Queue::compute); }
   StepScalars get_scalars() override {
     StepScalars values;
@@ -162,7 +165,7 @@ class CudaContext final : public Context {
   std::shared_ptr<Allocator> host_;
   std::vector<std::weak_ptr<CachingAllocator>> graph_memory_;  // of the captured steps that are still there
   ProfilerRange ranges_;
-  Tensor scalars_tensor_, inputs_tensor_, state_tensor_;
+  Tensor scalars_tensor_, state_tensor_;
 };
 
 // Between steps a captured one holds all that it will need again, whether or not it is running.

@@ -76,9 +76,13 @@ float Optimizer::gradient_norm() const {
 
 float Optimizer::l2_loss() const {
   float loss = 0;
-  dtrain::l2_loss(store_.context(), segments_, store_.values(), l2_loss_);
-  store_.context().download(l2_loss_, &loss, "l2_loss");
+  store_.context().download(queue_l2_loss(), &loss, "l2_loss");
   return loss;
+}
+
+const Tensor& Optimizer::queue_l2_loss() const {
+  dtrain::l2_loss(store_.context(), segments_, store_.values(), l2_loss_);
+  return l2_loss_;
 }
 
 std::string Optimizer::describe() const {

@@ -27,6 +27,8 @@ class Optimizer {
   // weight_decay / 2 * sum of squares of the decayed parameters: what tf_cnn_benchmarks adds to the loss it prints.
   // Waits for the device.
   float l2_loss() const;
+  // The same as [1], on the device.
+  const Tensor& queue_l2_loss() const;
   const OptimizerOptions& options() const { return options_; }
   std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm"
 

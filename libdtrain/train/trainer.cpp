@@ -21,6 +21,11 @@ void keep_common(std::vector<std::string>& names, const std::vector<std::string>
   std::erase_if(names, [&](const std::string& name) { return std::ranges::find(others, name) == others.end(); });
 }
 
+Tensor host_tensor(Context& context, Shape shape) {
+  const auto bytes = static_cast<size_t>(shape.count()) * sizeof(float);
+  return Tensor(std::make_shared<Storage>(context.host_allocator(), bytes), 0, shape, DType::f32, Device{});
+}
+
 }  // namespace
 
 Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options)
@@ -31,6 +36,8 @@ Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule,
   DT_CHECK(options.double_loss_scale_after >= 0, "loss scale doubled every ", options.double_loss_scale_after,
            " steps");
   ring_ = store.context().zeros({static_cast<int64_t>(kRing), kStepMetrics});
+  host_ring_ = host_tensor(store.context(), ring_.shape());
+  host_l2_ = host_tensor(store.context(), {static_cast<int64_t>(kRing)});
   resume(0);
 }
 
@@ -45,51 +52,132 @@ void Trainer::resume(uint64_t steps_done, const StepState& saved) {
   steps_done_ = collected_ = steps_done;
 }
 
-void Trainer::enqueue(const Forward& forward) {
+void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   Context& context = store_.context();
+  const size_t slot = steps_done_ % kRing;
+  Pending& pending = pending_[slot];
+  context.wait(pending.end);  // of a step that nobody has collected
+  // Without a step on its way the device has stood still for other reasons than its input.
+  const Moment before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Moment{};
+  pending = {.before = before, .begin = {}, .end = {}, .parts = {}, .l2_loss = request.l2_loss};
   context.set_scalars({.learning_rate = rate_of(steps_done_),
                        .gradient_scale = 1 / static_cast<float>(options_.micro_steps),
                        .step = steps_done_,
                        .seed = options_.seed});
-  for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
-    Tape tape(context, Mode::train, micro_step);
+  if (request.l2_loss) context.download_later(optimizer_.queue_l2_loss(), host_l2_.data<float>() + slot);
+  pending.begin = context.record();
+  if (replays())
+    replay(forward, request.signature, pending);
+  else
+    run(forward, &pending);
+  const auto row = static_cast<int64_t>(slot);
+  pending.end = context.download_later(ring_.slice(row, row + 1), host_ring_.slice(row, row + 1).raw());
+  ++steps_done_;
+}
+
+void Trainer::replay(const Forward& forward, const std::string& signature, Pending& pending) {
+  Context& context = store_.context();
+  Recording& recording = recordings_[signature];
+  if (recording.eager_steps < kEagerSteps) {
+    ++recording.eager_steps;
+    return run(forward, &pending);
+  }
+  if (!recording.graph) {
+    recording.graph = context.capture([&] { run(forward, nullptr); });
+    pending.begin = context.record();  // what recording took is no part of the step
+  }
+  context.name_work("step");
+  context.replay(*recording.graph);
+  context.name_work(nullptr);
+  store_.touch();
+}
+
+void Trainer::run(const Forward& forward, Pending* pending) {
+  for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step)
+    run_micro_step(forward, micro_step, pending);
+  mark(pending, &StepTimes::update, "update");
+  optimizer_.step();
+  finish_step_metrics(store_.context(), optimizer_.norm(), ring_);
+  store_.context().name_work(nullptr);
+}
+
+void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pending) {
+  Context& context = store_.context();
+  Tape tape(context, Mode::train, micro_step);
+  const char* pass = "the forward pass behind";
+  try {
+    mark(pending, &StepTimes::forward, "forward");
     const Classification result = forward(tape, micro_step);
     add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, ring_);
+    pass = "the gradient of";
+    mark(pending, &StepTimes::backward, "backward");
     std::vector<std::string> unwritten = tape.backward(result.loss, &store_);
     if (micro_step == 0)
       unwritten_ = std::move(unwritten);
     else
       keep_common(unwritten_, unwritten);
+  } catch (const Error& error) {
+    if (!context.capturing()) throw;
+    const std::string op = *tape.current_op() ? concat("op ", tape.current_op()) : "the first op";
+    throw Error(error.fault(), concat("recording step ", steps_done_ + 1, ", in ", pass, " ", op, ": ", error.what()));
   }
-  optimizer_.step();
-  finish_step_metrics(context, optimizer_.norm(), ring_);
-  ++steps_done_;
 }
 
-std::vector<StepReport> Trainer::collect() {
-  std::vector<float> rows(static_cast<size_t>(ring_.count()));
-  store_.context().download(ring_, rows.data(), "step metrics");
+// What is queued from here on belongs to `part`.
+void Trainer::mark(Pending* pending, double StepTimes::*part, const char* name) {
+  Context& context = store_.context();
+  context.name_work(name);
+  if (pending) pending->parts.emplace_back(part, context.record());
+}
+
+std::vector<StepReport> Trainer::collect(uint64_t leave) {
+  Context& context = store_.context();
   std::vector<StepReport> reports;
   if (steps_done_ - collected_ > kRing) collected_ = steps_done_ - kRing;
   for (; collected_ < steps_done_; ++collected_) {
-    const float* row = &rows[collected_ % kRing * kStepMetrics];
-    StepReport report;
-    report.step = collected_ + 1;
-    report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps);
-    report.learning_rate = rate_of(collected_);
-    report.gradient_norm = row[kMetricNorm];
-    report.top_1 = row[kMetricInTop1] / row[kMetricRows];
-    report.top_5 = row[kMetricInTop5] / row[kMetricRows];
-    report.finite = row[kMetricFinite] != 0;
-    report.loss_scale = row[kMetricLossScale];
-    report.skipped = static_cast<uint64_t>(row[kMetricSkipped]);
-    reports.push_back(report);
+    const Moment& end = pending_[collected_ % kRing].end;
+    if (steps_done_ - collected_ > leave)
+      context.wait(end);
+    else if (!context.is_past(end))
+      break;
+    reports.push_back(report_of(collected_));
   }
   return reports;
 }
 
-StepReport Trainer::step(const Forward& forward) {
-  enqueue(forward);
+StepReport Trainer::report_of(uint64_t step) const {
+  const Pending& pending = pending_[step % kRing];
+  const float* row = host_ring_.data<float>() + step % kRing * kStepMetrics;
+  StepReport report;
+  report.step = step + 1;
+  report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps);
+  report.learning_rate = rate_of(step);
+  if (pending.l2_loss) report.l2_loss = host_l2_.data<float>()[step % kRing];
+  report.gradient_norm = row[kMetricNorm];
+  report.top_1 = row[kMetricInTop1] / row[kMetricRows];
+  report.top_5 = row[kMetricInTop5] / row[kMetricRows];
+  report.finite = row[kMetricFinite] != 0;
+  report.loss_scale = row[kMetricLossScale];
+  report.skipped = static_cast<uint64_t>(row[kMetricSkipped]);
+  report.times = times_of(pending);
+  return report;
+}
+
+StepTimes Trainer::times_of(const Pending& pending) const {
+  Context& context = store_.context();
+  StepTimes times;
+  times.step = context.seconds_between(pending.begin, pending.end);
+  if (pending.before.device) times.before = context.seconds_between(pending.before, pending.begin);
+  for (size_t i = 0; i < pending.parts.size(); ++i) {
+    const auto& [part, begin] = pending.parts[i];
+    const Moment& end = i + 1 < pending.parts.size() ? pending.parts[i + 1].second : pending.end;
+    times.*part += context.seconds_between(begin, end);
+  }
+  return times;
+}
+
+StepReport Trainer::step(const Forward& forward, const StepRequest& request) {
+  enqueue(forward, request);
   return collect().back();
 }
 

@@ -1,7 +1,9 @@
 // Trainer: the step. Forward, loss, backward, update, over one or more micro-steps; no architecture, no data set.
 #pragma once
 
+#include <array>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,32 +18,53 @@ struct TrainerOptions {
   float loss_scale = 1;             // of a dynamic one, the first
   int double_loss_scale_after = 0;  // steps in a row after which a dynamic loss scale doubles; 0: it is static
   uint64_t seed = 0;                // of dropout and the like
+  bool cuda_graph = true;           // on a GPU: record the step once and replay it
+};
+
+// What one step is asked for.
+struct StepRequest {
+  std::string signature{};  // tells apart the steps of a run that differ in shapes: each is recorded on its own
+  bool l2_loss = false;     // the L2 term of the parameters before the update
+};
+
+// The device's time in seconds.
+struct StepTimes {
+  double step = 0;                               // from the forward pass to the update
+  double before = 0;                             // where steps queue up: since the end of the one before, for input
+  double forward = 0, backward = 0, update = 0;  // of a step that was run, not replayed; else 0
 };
 
 struct StepReport {
   uint64_t step = 0;  // updates done, this one included
   float loss = 0;     // mean over the micro-steps, without the L2 term
   float learning_rate = 0;
+  float l2_loss = 0;  // if asked for
   float gradient_norm = 0;
   float top_1 = 0, top_5 = 0;  // share of the rows
   bool finite = true;          // false: the update was not applied, nor is any later one
   float loss_scale = 1;        // after this step
   uint64_t skipped = 0;        // updates left out so far, each of which halved the loss scale
+  StepTimes times{};
 };
 
 class Trainer {
  public:
-  // Runs the model on micro-batch `micro_step` and returns its loss.
+  // Runs the model on micro-batch `micro_step` and returns its loss. Where steps are replayed it is only called for the
+  // first kEagerSteps + 1 of a signature: it reads tensors that stay where they are, and does nothing but queue work.
   using Forward = std::function<Classification(Tape&, int micro_step)>;
 
   Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options = {});
 
   // One step, and what it came to.
-  StepReport step(const Forward& forward);
-  // The same in two halves. `enqueue` does not wait for the device; `collect` does, and reports the steps since the
-  // last call, oldest first: at most the last kRing. A checkpoint may be committed once all its steps are known finite.
-  void enqueue(const Forward& forward);
-  std::vector<StepReport> collect();
+  StepReport step(const Forward& forward, const StepRequest& request = {});
+  // The same in two halves. `enqueue` does not wait for the device. `collect` reports the steps since the last call,
+  // oldest first, at most the last kRing: those that are done, and it waits until all but `leave` are. A checkpoint may
+  // be committed once all its steps are known finite.
+  void enqueue(const Forward& forward, const StepRequest& request = {});
+  std::vector<StepReport> collect(uint64_t leave = 0);
+  // Steps of a signature that are run before one is recorded: libraries choose their algorithms in the first, and the
+  // time of the parts is that of the others.
+  static constexpr int kEagerSteps = 3;
   static constexpr uint64_t kRing = 64;
 
   uint64_t steps_done() const { return steps_done_; }
@@ -57,13 +80,35 @@ class Trainer {
   std::string worst_parameter() const;
 
  private:
+  // The steps of one signature.
+  struct Recording {
+    int eager_steps = 0;
+    std::shared_ptr<const cuda::StepGraph> graph;
+  };
+  // A step on its way, by its number modulo kRing. Parts are marked where the step is run and not replayed.
+  struct Pending {
+    Moment before, begin, end;
+    std::vector<std::pair<double StepTimes::*, Moment>> parts;
+    bool l2_loss = false;
+  };
+
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }
+  bool replays() const { return options_.cuda_graph && !store_.context().is_cpu(); }
+  void run(const Forward& forward, Pending* pending);
+  void run_micro_step(const Forward& forward, int micro_step, Pending* pending);
+  void replay(const Forward& forward, const std::string& signature, Pending& pending);
+  void mark(Pending* pending, double StepTimes::*part, const char* name);
+  StepReport report_of(uint64_t step) const;
+  StepTimes times_of(const Pending& pending) const;
 
   ParameterStore& store_;
   Optimizer& optimizer_;
   Schedule schedule_;
   TrainerOptions options_;
-  Tensor ring_;  // [kRing, kStepMetrics]
+  Tensor ring_;                 // [kRing, kStepMetrics], on the device
+  Tensor host_ring_, host_l2_;  // its rows, and [kRing] L2 terms, in memory of host_allocator()
+  std::array<Pending, kRing> pending_;
+  std::map<std::string, Recording> recordings_;
   uint64_t steps_done_ = 0, collected_ = 0;
   std::vector<std::string> unwritten_;
 };

@@ -128,6 +128,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMultiProcessorCount:
       *value = properties.multiProcessorCount;
       break;
+    case cudaDevAttrMemoryClockRate:  // not known
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *value = 0;
+      break;
     case cudaDevAttrMaxThreadsPerMultiProcessor:
       *value = properties.maxThreadsPerMultiProcessor;
       break;

@@ -1,4 +1,4 @@
-// The emulated toolkit's ranges for profilers: nobody looks at them here.
+// Names for a profiler, of which there is none.
 #pragma once
 
 inline int nvtxRangePushA(const char*) { return 0; }

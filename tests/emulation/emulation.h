@@ -18,8 +18,9 @@ enum class Order { forward, reverse, random };
 void set_order(Order order);
 Order order();
 
-// When what is queued on a stream runs: at once, or as late as CUDA's rules allow, which shows where a wait is missing.
-// At start it is that of DTRAIN_EMULATION_STREAMS: eager (the default) or deferred.
+// When what is queued on a stream runs: at once, or as late as CUDA's rules allow, which shows where a wait is missing;
+// then device memory faults where the host touches it. At start it is that of DTRAIN_EMULATION_STREAMS: eager (the
+// default) or deferred.
 enum class Streams { eager, deferred };
 void set_streams(Streams streams);
 Streams streams();

@@ -239,13 +239,20 @@ TEST(KernelsDeathTest, EndWhereThreadsWaitForEachOther) {
                "misaligned");
 }
 
-#ifdef __SANITIZE_ADDRESS__
 __global__ void store(int* p) { *p = 1; }
+
+TEST(KernelsDeathTest, FaultBeforeAndBehindTheirMemory) {
+  const DeviceArray<int> values(5);
+  EXPECT_DEATH(start(store, {1, 1}, values.data() + 64), "");
+  EXPECT_DEATH(start(store, {1, 1}, values.data() - 1024), "");
+}
+
+#ifdef __SANITIZE_ADDRESS__
 __global__ void store_shared(int index) { shared_ints()[index] = 1; }
 
 TEST(KernelsDeathTest, EndWhereTheyLeaveTheirMemory) {
   const DeviceArray<int> values(5);
-  EXPECT_DEATH(start(store, {1, 1}, values.data() + 5), "heap-buffer-overflow");
+  EXPECT_DEATH(start(store, {1, 1}, values.data() + 5), "use-after-poison");
   EXPECT_DEATH(start(store_shared, {1, 1, 64}, 16), "use-after-poison");
   EXPECT_EQ(start(store_shared, {1, 1, 64}, 15), cudaSuccess);
 }

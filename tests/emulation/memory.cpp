@@ -1,7 +1,13 @@
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
+#include "tests/emulation/block.h"
 #include "tests/emulation/emulation.h"
 #include "tests/emulation/runtime.h"
 
@@ -10,40 +16,96 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
-// Blocks of one kind of memory, by address.
+size_t up_to(size_t multiple, size_t bytes) { return (bytes + multiple - 1) / multiple * multiple; }
+size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
+// A file of 0xff: fresh memory is a private mapping of it, which costs nothing where it is not written.
+class Pattern {
+ public:
+  static constexpr size_t kBytes = 2 << 20;
+
+  Pattern() : file_(memfd_create("0xff", MFD_CLOEXEC)) {
+    const std::vector<unsigned char> bytes(kBytes, 0xff);
+    if (file_ < 0 || write(file_, bytes.data(), kBytes) != static_cast<ssize_t>(kBytes))
+      fail("no memory file: %s", std::strerror(errno));
+  }
+  ~Pattern() { close(file_); }
+  Pattern(const Pattern&) = delete;
+  Pattern& operator=(const Pattern&) = delete;
+
+  // Puts it over [to, to + bytes), which is mapped.
+  bool map(char* to, size_t bytes) const {
+    for (size_t done = 0; done < bytes; done += kBytes)
+      if (mmap(to + done, std::min(kBytes, bytes - done), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file_, 0) ==
+          MAP_FAILED)
+        return false;
+    return true;
+  }
+
+ private:
+  int file_;
+};
+
+// Blocks of one kind of memory, by address. Each ends, but for its alignment, at a page that faults, as it begins at
+// one; AddressSanitizer is told what else is no part of it.
 class Blocks {
  public:
-  bool allocate(void** block, size_t bytes) {
+  bool allocate(void** block, size_t bytes, bool closed) {
     *block = nullptr;
     if (bytes == 0) return true;
-    if (posix_memalign(block, kAlignment, bytes) != 0) return false;
-    std::memset(*block, 0xff, bytes);
-    bytes_[reinterpret_cast<std::uintptr_t>(*block)] = bytes;
+    static const Pattern pattern;
+    const size_t page = page_bytes(), aligned = up_to(kAlignment, bytes), span = up_to(page, aligned);
+    void* memory = mmap(nullptr, span + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    char* first = static_cast<char*>(memory) + page;
+    if (!pattern.map(first, span)) {
+      munmap(memory, span + 2 * page);
+      return false;
+    }
+    char* start = first + (span - aligned);
+    ASAN_POISON_MEMORY_REGION(first, span);
+    ASAN_UNPOISON_MEMORY_REGION(start, bytes);
+    blocks_[reinterpret_cast<std::uintptr_t>(start)] = {bytes, first, span};
     in_use_ += bytes;
+    *block = start;
+    if (closed) open(false);
     return true;
   }
   bool release(void* block) {
     if (block == nullptr) return true;
-    const auto found = bytes_.find(reinterpret_cast<std::uintptr_t>(block));
-    if (found == bytes_.end()) return false;
-    in_use_ -= found->second;
-    bytes_.erase(found);
-    std::free(block);
+    const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(block));
+    if (found == blocks_.end()) return false;
+    const Block& freed = found->second;
+    in_use_ -= freed.bytes;
+    ASAN_UNPOISON_MEMORY_REGION(freed.first, freed.span);
+    munmap(freed.first - page_bytes(), freed.span + 2 * page_bytes());
+    blocks_.erase(found);
     return true;
+  }
+  // Whether anybody may touch them.
+  void open(bool yes) const {
+    for (const auto& [start, block] : blocks_)
+      if (mprotect(block.first, block.span, yes ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        fail("mprotect: %s", std::strerror(errno));
   }
   enum class Place { outside, inside, across };
   Place place_of(const void* from, size_t bytes) const {
     const auto address = reinterpret_cast<std::uintptr_t>(from);
-    auto block = bytes_.upper_bound(address);
-    if (block == bytes_.begin()) return Place::outside;
+    auto block = blocks_.upper_bound(address);
+    if (block == blocks_.begin()) return Place::outside;
     --block;
-    if (address >= block->first + block->second) return Place::outside;
-    return address + bytes <= block->first + block->second ? Place::inside : Place::across;
+    if (address >= block->first + block->second.bytes) return Place::outside;
+    return address + bytes <= block->first + block->second.bytes ? Place::inside : Place::across;
   }
   size_t in_use() const { return in_use_; }
 
  private:
-  std::map<std::uintptr_t, size_t> bytes_;
+  struct Block {
+    size_t bytes;
+    char* first;  // of its pages
+    size_t span;
+  };
+  std::map<std::uintptr_t, Block> blocks_;
   size_t in_use_ = 0;
 };
 
@@ -56,6 +118,7 @@ Blocks& pinned_blocks() {
   return blocks;
 }
 size_t device_bytes = size_t{8} << 30;
+int accesses = 0;
 
 cudaError_t check_end(const void* p, size_t bytes, bool on_device) {
   const Blocks::Place device = device_blocks().place_of(p, bytes);
@@ -82,7 +145,8 @@ bool is_pageable(const void* p) {
 cudaError_t allocate(Blocks& blocks, void** block, size_t bytes) {
   if (const cudaError_t error = refuse_while_capturing(); error != cudaSuccess) return error;
   const bool fits = &blocks != &device_blocks() || blocks.in_use() + bytes <= device_bytes;
-  return fits && blocks.allocate(block, bytes) ? cudaSuccess : cudaErrorMemoryAllocation;
+  const bool closed = &blocks == &device_blocks() && streams() == Streams::deferred && accesses == 0;
+  return fits && blocks.allocate(block, bytes, closed) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 // All that is queued may use it.
@@ -95,6 +159,15 @@ cudaError_t release(Blocks& blocks, void* block) {
 }  // namespace
 
 void set_device_memory(size_t bytes) { device_bytes = bytes; }
+
+void close_device_memory(bool closed) { device_blocks().open(!closed); }
+
+DeviceAccess::DeviceAccess() {
+  if (accesses++ == 0 && streams() == Streams::deferred) device_blocks().open(true);
+}
+DeviceAccess::~DeviceAccess() {
+  if (--accesses == 0 && streams() == Streams::deferred) device_blocks().open(false);
+}
 
 }  // namespace emulation
 

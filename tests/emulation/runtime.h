@@ -25,6 +25,16 @@ class Call {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
+// While the device works. Where streams are deferred, its memory faults at all other times: the host must not touch it.
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  ~DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+};
+void close_device_memory(bool closed);
+
 // Keeps an error for cudaGetLastError(), and gives it back.
 cudaError_t report(cudaError_t error);
 

@@ -136,6 +136,15 @@ TEST(Streams, ReadPinnedMemoryWhenTheyComeToItAndPageableMemoryAtOnce) {
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
+TEST(StreamsDeathTest, FaultWhereTheHostTouchesDeviceMemory) {
+  const Deferred deferred;
+  const DeviceArray<int> device(std::vector<int>{1});
+  const OwnStream stream;
+  ASSERT_EQ(add_on(stream.stream, device, 1), cudaSuccess);
+  EXPECT_DEATH(*device.data() = 3, "");
+  EXPECT_EQ(device.values()[0], 1);
+}
+
 // Records `work` on a stream; what EndCapture says, and the graph.
 template <class Work>
 std::pair<cudaError_t, cudaGraph_t> capture(cudaStream_t stream, Work&& work,

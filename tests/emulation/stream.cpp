@@ -46,6 +46,7 @@ cudaError_t enqueue_legacy(Operation& work) {
     return cudaErrorStreamCaptureImplicit;
   }
   drain_blocking();
+  const DeviceAccess access;
   work();
   return cudaSuccess;
 }
@@ -71,6 +72,7 @@ void set_streams(Streams streams) {
   const Call call;
   drain_all();
   chosen_streams = streams;
+  close_device_memory(streams == Streams::deferred);
 }
 Streams streams() { return chosen_streams; }
 
@@ -82,6 +84,8 @@ CUstream_st* find_stream(cudaStream_t handle) {
 }
 
 void drain(CUstream_st& stream) {
+  if (stream.queue.empty()) return;
+  const DeviceAccess access;
   while (!stream.queue.empty()) {
     const Operation next = std::move(stream.queue.front());
     stream.queue.pop_front();
@@ -94,6 +98,7 @@ void drain_all() {
 }
 
 void run_until_done(const Record& record) {
+  const DeviceAccess access;
   while (!record.done) {
     const Operation next = std::move(record.stream->queue.front());
     record.stream->queue.pop_front();

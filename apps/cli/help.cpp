@@ -41,7 +41,8 @@ std::string wrap_paragraphs(const std::string& text, size_t width) {
 }  // namespace
 
 std::string FlagSet::help() const {
-  std::string out = fmt::format("usage: {} {}\n\n{}", program_, usage_, wrap_paragraphs(about_, 112));
+  std::string out =
+      fmt::format("usage: {}{}{}\n\n{}", program_, usage_.empty() ? "" : " ", usage_, wrap_paragraphs(about_, 112));
   std::vector<std::string> groups;
   for (const Flag& flag : flags_)
     if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);
@@ -52,7 +53,7 @@ std::string FlagSet::help() const {
       const std::string head = fmt::format("--{} ({}{})", flag.name, flag.type,
                                            flag.initial.empty() ? "" : fmt::format(", default {}", flag.initial));
       out += flag.served ? fmt::format("  {}\n      {}\n", head, wrap(flag.meaning, 6, 106))
-                         : fmt::format("  {}: not served yet: {}\n", head, flag.meaning);
+                         : fmt::format("  {}\n", wrap(fmt::format("{}: not served: {}", head, flag.meaning), 6, 106));
     }
   }
   return out + "\nAny\n  --help, --version\n";

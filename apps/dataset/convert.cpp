@@ -74,7 +74,7 @@ int imagenet(const Arguments& argv) {
   else if (!validation.empty() && data::class_folders(validation).empty())
     throw Error(Fault::data, validation +
                                  ": no class folders in it; give the classes of its images by "
-                                 "--validation_labels, or move it away");
+                                 "--validation_labels FILE, or move it away");
   else if (!validation.empty())
     validation_images = data::list_image_tree(validation, classes, 1, true);
 

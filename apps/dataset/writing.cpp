@@ -38,8 +38,8 @@ void write_split(const data::ShardOptions& options, uint64_t count, const std::f
     throw;
   }
   progress.finish();
-  fmt::print("{}: {} images in {} shards, {}/{}-00000-of-{:05} and on\n", options.split, count, options.shards,
-             options.directory, options.split, options.shards);
+  fmt::print("{0}: {1} images in {2} shards, {3}/{0}-*-of-{2:05}\n", options.split, count, options.shards,
+             options.directory);
 }
 
 }  // namespace dtrain::dataset

@@ -39,8 +39,9 @@ void print_libraries() {
   const dnnl_version_t* dnnl = dnnl_version();
   row("oneDNN", fmt::format("{}.{}.{}  {}", dnnl->major, dnnl->minor, dnnl->patch, origin(dnnl_version)));
   // libjpeg has no function that tells the version of the loaded library: this is the one built against.
-  row("libjpeg", fmt::format("libjpeg-turbo {}, interface {}  {}", LIBJPEG_TURBO_VERSION_NUMBER, JPEG_LIB_VERSION,
-                             origin(jpeg_std_error)));
+  constexpr int kTurbo = LIBJPEG_TURBO_VERSION_NUMBER;
+  row("libjpeg", fmt::format("libjpeg-turbo {}.{}.{}, interface {}  {}", kTurbo / 1000000, kTurbo / 1000 % 1000,
+                             kTurbo % 1000, JPEG_LIB_VERSION, origin(jpeg_std_error)));
   const png_uint_32 png = png_access_version_number();
   row("libpng",
       fmt::format("{}.{}.{}  {}", png / 10000, png / 100 % 100, png % 100, origin(png_access_version_number)));

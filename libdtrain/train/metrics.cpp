@@ -86,6 +86,7 @@ double Throughput::jitter() const {
 }
 
 MetricsFile::MetricsFile(std::string path, uint64_t last_step) : path_(std::move(path)) {
+  DT_CHECK(!std::filesystem::is_directory(path_), "metrics file ", path_, ": is a directory; choose another name");
   const uintmax_t kept = last_step > 0 ? length_to_keep(path_, last_step) : 0;
   if (!std::ofstream(path_, std::ios::binary | std::ios::app)) fail("open it for writing", path_);
   std::error_code error;

@@ -38,8 +38,8 @@ class MetricsFile {
   using Fields = std::vector<std::pair<std::string, double>>;
 
   // Opens `path`, keeps what it holds of steps up to `last_step` and cuts the rest off, a cut last line included: 0
-  // starts afresh. Throws Error(Fault::data) on any other malformed line and Error(Fault::resource) where the file
-  // cannot be written.
+  // starts afresh. Throws Error(Fault::data) on any other malformed line, Error(Fault::config) on a directory and
+  // Error(Fault::resource) where the file cannot be written.
   MetricsFile(std::string path, uint64_t last_step);
   // Appends a line, complete in the file on return.
   void append(uint64_t step, const Fields& fields);

@@ -133,7 +133,7 @@ TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
       << help;
   EXPECT_NE(help.find("\nOthers\n  --quick (bool, default false)\n"), std::string::npos) << help;
   EXPECT_NE(help.find("--mode (fast|slow, default fast)"), std::string::npos);
-  EXPECT_NE(help.find("  --xla (bool, default false): not served yet: just-in-time compilation\n"), std::string::npos);
+  EXPECT_NE(help.find("  --xla (bool, default false): not served: just-in-time compilation\n"), std::string::npos);
 }
 
 TEST_F(CliFlags, HelpHasNoLongLines) {
@@ -144,6 +144,16 @@ TEST_F(CliFlags, HelpHasNoLongLines) {
   for (std::string line; std::getline(help, line); ++lines) longest = std::max(longest, line.size());
   EXPECT_LE(longest, 112u);
   EXPECT_EQ(lines, 2u + 4 + 4 + 3);  // usage, four lines for each paragraph, the end
+}
+
+TEST_F(CliFlags, HelpBreaksTheLineOfAnUnservedFlag) {
+  FlagSet long_flags("program", "", "About.");
+  std::string meaning;
+  for (int i = 0; i < 20; ++i) meaning += "word" + std::to_string(10 + i) + (i < 19 ? " " : "");
+  long_flags.add_unserved("flag", "string", "", meaning);
+  const std::string help = long_flags.help();
+  EXPECT_EQ(help.find("usage: program\n"), 0u) << help;
+  EXPECT_NE(help.find("word20\n      word21"), std::string::npos) << help;
 }
 
 TEST(RunMain, ReturnsTheCodeOfTheFault) {

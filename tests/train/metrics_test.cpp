@@ -96,6 +96,10 @@ TEST_F(MetricsFileTest, MalformedLineIsRefusedAndTheFileUntouched) {
   EXPECT_EQ(content(), "{\"step\":1}\nhello\n{\"step\":2}\n");
 }
 
+TEST_F(MetricsFileTest, DirectoryIsRefused) {
+  expect_error([] { MetricsFile("/tmp", 0); }, Fault::config, "metrics file /tmp: is a directory");
+}
+
 TEST_F(MetricsFileTest, UnwritablePathIsNamed) {
   try {
     MetricsFile file("/nonexistent/metrics.jsonl", 0);

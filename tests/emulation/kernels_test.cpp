@@ -49,12 +49,13 @@ __global__ void rotate(int* values, bool with_barrier) {
 }
 
 std::vector<int> rotated_by_one(emulation::Order order, bool with_barrier) {
+  const emulation::Order before = emulation::order();
   emulation::set_order(order);
   std::vector<int> values(96);
   std::iota(values.begin(), values.end(), 0);
   const DeviceArray<int> on_device(values);
   EXPECT_EQ(start(rotate, {1, 96, 96 * sizeof(int)}, on_device.data(), with_barrier), cudaSuccess);
-  emulation::set_order(emulation::Order::forward);
+  emulation::set_order(before);
   return on_device.values();
 }
 

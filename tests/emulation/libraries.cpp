@@ -2,7 +2,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <cstring>
+#include <algorithm>
+#include <limits>
 
 #include "libdtrain/cuda/cuda.h"
 #include "libdtrain/cuda/cudnn_version.h"
@@ -52,64 +53,96 @@ void write(const Tensor& from, const View& to, bool add) {
   if (to.dtype == DType::f16) store<__half>(from.data<float>(), to, add);
 }
 
-// Queues op(cpu, a, b, c, result) on the compute stream; undefined inputs stay so.
-template <class Op>
-void queue(const Context& context, const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& result, bool add,
-           Op op) {
-  DT_CUDA(
-      emulation::enqueue(context.runtime().compute(), [=, a = view(a), b = view(b), c = view(c), to = view(result)] {
-        static const std::unique_ptr<Context> cpu = make_cpu_context();
-        const Tensor from = cpu->empty(to.shape);
-        op(*cpu, read(*cpu, a), read(*cpu, b), read(*cpu, c), from);
-        write(from, to, add);
-      }));
+// Queues work(cpu) on the compute stream.
+void queue(const Context& context, const std::function<void(Context&)>& work) {
+  static const std::unique_ptr<Context> cpu = make_cpu_context();
+  DT_CUDA(emulation::enqueue(context.runtime().compute(), [work] { work(*cpu); }));
+}
+
+// The first channels of each row.
+Tensor without_padding(Context& cpu, const Tensor& filters, int64_t channels) {
+  const Shape& shape = filters.shape();
+  const Tensor first = cpu.empty({shape[0], shape[1], shape[2], channels});
+  for (int64_t row = 0; row < first.count() / channels; ++row)
+    std::copy_n(filters.data<float>() + row * shape[3], channels, first.data<float>() + row * channels);
+  return first;
 }
 
 }  // namespace
 
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
             const Tensor& y) {
-  queue(context, x, w, bias, y, false,
-        [options](Context& cpu, const Tensor& from, const Tensor& filters, const Tensor& shift, const Tensor& to) {
-          cpu::conv2d(cpu, from, filters, shift, options, to);
-        });
+  queue(context, [options, x = view(x), w = view(w), bias = view(bias), y = view(y)](Context& cpu) {
+    const Tensor to = cpu.empty(y.shape);
+    cpu::conv2d(cpu, read(cpu, x), read(cpu, w), read(cpu, bias), options, to);
+    write(to, y, false);
+  });
 }
 
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
-  queue(context, dy, w, {}, dx, add,
-        [options](Context& cpu, const Tensor& from, const Tensor& filters, const Tensor&, const Tensor& to) {
-          cpu::conv2d_dgrad(cpu, from, filters, options, to, false);
-        });
+  queue(context, [options, add, dy = view(dy), w = view(w), dx = view(dx)](Context& cpu) {
+    const Tensor to = cpu.empty(dx.shape);
+    cpu::conv2d_dgrad(cpu, read(cpu, dy), read(cpu, w), options, to, false);
+    write(to, dx, add);
+  });
 }
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
-  queue(context, x, dy, {}, dw, add,
-        [options](Context& cpu, const Tensor& images, const Tensor& from, const Tensor&, const Tensor& to) {
-          cpu::conv2d_wgrad(cpu, images, from, options, to, false);
-        });
+  queue(context, [options, add, x = view(x), dy = view(dy), dw = view(dw)](Context& cpu) {
+    const Tensor to = cpu.empty({dw.shape[0], dw.shape[1], dw.shape[2], x.shape[3] / options.groups});
+    cpu::conv2d_wgrad(cpu, read(cpu, x), read(cpu, dy), options, to, false);
+    write(without_padding(cpu, to, dw.shape[3]), dw, add);
+  });
+}
+
+// As the library: f16 only.
+bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
+                            const Tensor& y, const Tensor& sum, const Tensor& sum_of_squares) {
+  if (y.dtype() != DType::f16) return false;
+  conv2d(context, x, w, {}, options, y);
+  queue(context, [y = view(y), sum = view(sum), sum_of_squares = view(sum_of_squares)](Context& cpu) {
+    const Tensor values = read(cpu, y), sums = cpu.zeros(sum.shape), squares = cpu.zeros(sum.shape);
+    const int64_t channels = sum.shape.count();
+    for (int64_t i = 0; i < values.count(); ++i) {
+      const float value = values.data<float>()[i];
+      sums.data<float>()[i % channels] += value;
+      squares.data<float>()[i % channels] += value * value;
+    }
+    write(sums, sum, false);
+    write(squares, sum_of_squares, false);
+  });
+  return true;
+}
+
+float statistics_cost(Context&, const Tensor&, const Tensor&, const Conv2dOptions&, const Tensor& y, const Tensor&,
+                      const Tensor&) {
+  return y.dtype() == DType::f16 ? 0 : std::numeric_limits<float>::infinity();
 }
 
 void linear(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
-  queue(context, x, w, bias, y, false,
-        [](Context& cpu, const Tensor& from, const Tensor& weights, const Tensor& shift, const Tensor& to) {
-          cpu::linear(cpu, from, weights, shift, to);
-        });
+  queue(context, [x = view(x), w = view(w), bias = view(bias), y = view(y)](Context& cpu) {
+    const Tensor to = cpu.empty(y.shape);
+    cpu::linear(cpu, read(cpu, x), read(cpu, w), read(cpu, bias), to);
+    write(to, y, false);
+  });
 }
 
 void linear_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add) {
-  queue(context, dy, w, {}, dx, add,
-        [](Context& cpu, const Tensor& from, const Tensor& weights, const Tensor&, const Tensor& to) {
-          cpu::linear_dgrad(cpu, from, weights, to, false);
-        });
+  queue(context, [add, dy = view(dy), w = view(w), dx = view(dx)](Context& cpu) {
+    const Tensor to = cpu.empty(dx.shape);
+    cpu::linear_dgrad(cpu, read(cpu, dy), read(cpu, w), to, false);
+    write(to, dx, add);
+  });
 }
 
 void linear_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add) {
-  queue(context, x, dy, {}, dw, add,
-        [](Context& cpu, const Tensor& rows, const Tensor& from, const Tensor&, const Tensor& to) {
-          cpu::linear_wgrad(cpu, rows, from, to, false);
-        });
+  queue(context, [add, x = view(x), dy = view(dy), dw = view(dw)](Context& cpu) {
+    const Tensor to = cpu.empty(dw.shape);
+    cpu::linear_wgrad(cpu, read(cpu, x), read(cpu, dy), to, false);
+    write(to, dw, add);
+  });
 }
 
 int cudnn_version_built() { return 0; }

@@ -178,9 +178,11 @@ TEST(Capture, RecordsAndRunsWhenLaunched) {
   ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
   for (int launches = 0; launches < 3; ++launches) EXPECT_EQ(cudaGraphLaunch(exec, stream.stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream.stream), cudaSuccess);
   EXPECT_EQ(sum.values()[0], (((1 + 1) * 2 + 1) * 2 + 1) * 2);
   EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
   EXPECT_EQ(add_on(other.stream, sum, 1), cudaSuccess);  // records no more
+  EXPECT_EQ(cudaStreamSynchronize(other.stream), cudaSuccess);
   EXPECT_EQ(sum.values()[0], 23);
 }
 

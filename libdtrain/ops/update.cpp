@@ -1,91 +1,81 @@
 #include "libdtrain/ops/update.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/ops/update_math.h"
 
 namespace dtrain {
-
-int state_arenas(UpdateRule rule) {
-  switch (rule) {
-    case UpdateRule::sgd:
-      return 0;
-    case UpdateRule::momentum:
-    case UpdateRule::nesterov:
-    case UpdateRule::lars:
-      return 1;
-    case UpdateRule::adamw:
-    case UpdateRule::adam:
-    case UpdateRule::rmsprop:
-      return 2;
-  }
-  return 0;
-}
-
 namespace {
 
-void check_segment(const UpdateSegment& segment, const Tensor& values) {
-  DT_CHECK(0 <= segment.begin && segment.begin <= segment.end && segment.end <= values.count(), "update: segment [",
-           segment.begin, ", ", segment.end, ") of ", values.count(), " elements");
+// An array of plain structs in device memory, as bytes.
+template <class T>
+Tensor to_device(Context& context, const std::vector<T>& values) {
+  const Tensor result = context.empty({static_cast<int64_t>(values.size() * sizeof(T))}, DType::u8);
+  context.upload(values.data(), result);
+  return result;
+}
+
+void check_segments(const UpdatePlan& plan, const Tensor& values) {
+  for (const UpdateSegment& segment : plan.segments())
+    DT_CHECK(0 <= segment.begin && segment.begin <= segment.end && segment.end <= values.count(), "update: segment [",
+             segment.begin, ", ", segment.end, ") of ", values.count(), " elements");
 }
 
 }  // namespace
 
-void l2_loss(Context& context, const std::vector<UpdateSegment>& segments, const Tensor& values, const Tensor& loss) {
-  for (const UpdateSegment& segment : segments) check_segment(segment, values);
-  DT_DISPATCH(context, l2_loss, segments, values, loss);
+UpdatePlan::UpdatePlan(Context& context, std::vector<UpdateSegment> segments) : segments_(std::move(segments)) {
+  for (const UpdateSegment& segment : segments_) {
+    const auto parameter = static_cast<int32_t>(segment.parameter);
+    const size_t first = pieces_.size();
+    for (int64_t begin = segment.begin; begin < segment.end; begin += kPiece)
+      pieces_.push_back({begin, static_cast<int32_t>(std::min<int64_t>(kPiece, segment.end - begin)), parameter,
+                         segment.weight_decay});
+    if (parameter >= 0)
+      runs_.push_back({static_cast<int32_t>(first), static_cast<int32_t>(pieces_.size() - first), parameter});
+  }
+  if (context.is_cpu()) return;
+  device_pieces_ = to_device(context, pieces_);
+  device_runs_ = to_device(context, runs_);
 }
 
-void update(Context& context, const UpdateOptions& options, const std::vector<UpdateSegment>& segments,
-            const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms) {
+void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
+            const Tensor& norms) {
+  const Tensor &values = arenas.values, &grads = arenas.grads, &copy = arenas.copy;
   DT_CHECK(values.shape() == grads.shape(), "update: values ", values.shape(), " and gradients ", grads.shape());
-  DT_CHECK(static_cast<int>(state.size()) == state_arenas(options.rule), "update: ", state.size(),
+  DT_CHECK(static_cast<int>(arenas.state.size()) == state_arenas(options.rule), "update: ", arenas.state.size(),
            " arenas of state; the rule needs ", state_arenas(options.rule));
-  for (const Tensor& arena : state)
-    DT_CHECK(arena.shape() == values.shape(), "update: values ", values.shape(), " and state ", arena.shape());
+  for (const Tensor& state : arenas.state)
+    DT_CHECK(state.shape() == values.shape(), "update: values ", values.shape(), " and state ", state.shape());
+  DT_CHECK(!copy || (copy.shape() == values.shape() && copy.dtype() != DType::f32), "update: values ", values.shape(),
+           " and their rounded copy ", copy.shape(), " of ", copy.dtype());
   DT_CHECK(options.clip_value == 0 || (options.clip_norm == 0 && options.rule != UpdateRule::lars),
            "update: clipping by value does not go with clipping by norm or LARS: both need the norm before clipping");
-  for (const UpdateSegment& segment : segments) {
-    check_segment(segment, values);
+  check_segments(plan, values);
+  for (const UpdateSegment& segment : plan.segments())
     DT_CHECK(1 + 2 * (segment.parameter + 1) <= norms.count(), "update: no room for the norms of parameter ",
              segment.parameter, " in ", norms.shape());
-  }
-  DT_DISPATCH(context, update, options, segments, values, grads, state, norms);
+  DT_DISPATCH(context, update, options, plan, arenas, norms);
+}
+
+void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, const Tensor& loss) {
+  check_segments(plan, values);
+  DT_DISPATCH(context, l2_loss, plan, values, loss);
 }
 
 namespace cpu {
 namespace {
 
-// Long enough to hide the cost of handing it out, short enough to share a few large parameters evenly. The sums of
-// squares are taken piece by piece, so that they do not depend on the thread count.
-constexpr int64_t kPiece = 16384;
-
-struct Piece {
-  const UpdateSegment* segment;
-  int64_t begin, end;
-  double gradient_squares, value_squares;
-};
-
-std::vector<Piece> cut(const std::vector<UpdateSegment>& segments) {
-  std::vector<Piece> pieces;
-  for (const UpdateSegment& segment : segments)
-    for (int64_t begin = segment.begin; begin < segment.end; begin += kPiece)
-      pieces.push_back({&segment, begin, std::min(begin + kPiece, segment.end), 0, 0});
-  return pieces;
-}
-
-// body(piece) for each, in parallel
+// body(i, piece) for each, in parallel
 template <class Body>
-void for_each_piece(std::vector<Piece>& pieces, Body&& body) {
+void for_each_piece(const UpdatePlan& plan, const Body& body) {
   parallel_ranges(
-      static_cast<int64_t>(pieces.size()),
+      static_cast<int64_t>(plan.pieces().size()),
       [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) body(pieces[static_cast<size_t>(i)]);
+        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) body(i, plan.pieces()[i]);
       },
-      kPiece);
+      UpdatePlan::kPiece);
 }
 
 double sum_of_squares(const float* x, int64_t count) {
@@ -100,113 +90,83 @@ double sum_of_squares(const float* x, int64_t count) {
   return sum;
 }
 
-// Fills `norms`; the norms of values only where `with_values`.
-void measure(std::vector<Piece>& pieces, const float* values, const float* grads, float scale, bool with_values,
-             const Tensor& norms) {
-  for_each_piece(pieces, [&](Piece& piece) {
-    const int64_t count = piece.end - piece.begin;
-    piece.gradient_squares = sum_of_squares(grads + piece.begin, count);
-    if (with_values) piece.value_squares = sum_of_squares(values + piece.begin, count);
+// Fills `norms`; those of single parameters are LARS's.
+void measure(const UpdatePlan& plan, const float* values, const float* grads, float scale, float* norms) {
+  struct Squares {
+    double value = 0, gradient = 0;
+  };
+  std::vector<Squares> squares(plan.pieces().size());
+  for_each_piece(plan, [&](size_t i, const UpdatePiece& piece) {
+    squares[i].gradient = sum_of_squares(grads + piece.begin, piece.count);
+    if (piece.parameter >= 0) squares[i].value = sum_of_squares(values + piece.begin, piece.count);
   });
-  auto scaled = [scale](double squares) { return static_cast<float>(std::abs(scale) * std::sqrt(squares)); };
-  float* norm = norms.data<float>();
   double all = 0;
-  for (const Piece& piece : pieces) all += piece.gradient_squares;
-  norm[0] = scaled(all);
-  for (size_t i = 0; with_values && i < pieces.size();) {
-    const UpdateSegment* segment = pieces[i].segment;
-    double value_squares = 0, gradient_squares = 0;
-    for (; i < pieces.size() && pieces[i].segment == segment; ++i) {
-      value_squares += pieces[i].value_squares;
-      gradient_squares += pieces[i].gradient_squares;
+  for (const Squares& piece : squares) all += piece.gradient;
+  norms[0] = norm_of(all, scale);
+  for (const UpdateRun& run : plan.runs()) {
+    Squares sum;
+    for (int i = run.first_piece; i < run.first_piece + run.pieces; ++i) {
+      sum.value += squares[static_cast<size_t>(i)].value;
+      sum.gradient += squares[static_cast<size_t>(i)].gradient;
     }
-    if (segment->parameter < 0) continue;
-    norm[1 + 2 * segment->parameter] = static_cast<float>(std::sqrt(value_squares));
-    norm[2 + 2 * segment->parameter] = scaled(gradient_squares);
+    norms[1 + 2 * run.parameter] = norm_of(sum.value, 1);
+    norms[2 + 2 * run.parameter] = norm_of(sum.gradient, scale);
   }
 }
 
-struct Arenas {
+struct Pointers {
   float* values;
   const float* grads;
   float *m, *s;
 };
 
 template <UpdateRule rule>
-void apply(const UpdateFactors& factors, const Arenas& arenas, const Piece& piece) {
-  constexpr bool kHasM = rule != UpdateRule::sgd;
-  constexpr bool kHasS = rule == UpdateRule::adamw || rule == UpdateRule::adam || rule == UpdateRule::rmsprop;
+void apply(const UpdateFactors& factors, const Pointers& arenas, const UpdatePiece& piece) {
   const UpdateFactors f = factors;  // a local that the stores below cannot alias
   float* const __restrict v = arenas.values;
   const float* const __restrict g = arenas.grads;
   float* const __restrict m = arenas.m;
   float* const __restrict s = arenas.s;
-  for (int64_t i = piece.begin; i < piece.end; ++i) {
-    float new_m = kHasM ? m[i] : 0, new_s = kHasS ? s[i] : 0;
+  for (int64_t i = piece.begin; i < piece.begin + piece.count; ++i) {
+    float new_m = 0, new_s = 0;
+    if constexpr (state_arenas(rule) > 0) new_m = m[i];
+    if constexpr (state_arenas(rule) > 1) new_s = s[i];
     update_element<rule>(f, g[i], v[i], new_m, new_s);
-    if (kHasM) m[i] = new_m;
-    if (kHasS) s[i] = new_s;
+    if constexpr (state_arenas(rule) > 0) m[i] = new_m;
+    if constexpr (state_arenas(rule) > 1) s[i] = new_s;
   }
-}
-
-using Apply = void (*)(const UpdateFactors&, const Arenas&, const Piece&);
-
-Apply apply_of(UpdateRule rule) {
-  switch (rule) {
-    case UpdateRule::sgd:
-      return apply<UpdateRule::sgd>;
-    case UpdateRule::momentum:
-      return apply<UpdateRule::momentum>;
-    case UpdateRule::nesterov:
-      return apply<UpdateRule::nesterov>;
-    case UpdateRule::adamw:
-      return apply<UpdateRule::adamw>;
-    case UpdateRule::adam:
-      return apply<UpdateRule::adam>;
-    case UpdateRule::rmsprop:
-      return apply<UpdateRule::rmsprop>;
-    case UpdateRule::lars:
-      return apply<UpdateRule::lars>;
-  }
-  return nullptr;
 }
 
 }  // namespace
 
-void l2_loss(Context&, const std::vector<UpdateSegment>& segments, const Tensor& values, const Tensor& loss) {
-  std::vector<UpdateSegment> decayed = segments;
-  std::erase_if(decayed, [](const UpdateSegment& segment) { return segment.weight_decay == 0; });
-  std::vector<Piece> pieces = cut(decayed);
-  const float* v = values.data<float>();
-  for_each_piece(pieces,
-                 [&](Piece& piece) { piece.value_squares = sum_of_squares(v + piece.begin, piece.end - piece.begin); });
-  double sum = 0;
-  for (const Piece& piece : pieces) sum += static_cast<double>(piece.segment->weight_decay) / 2 * piece.value_squares;
-  *loss.data<float>() = static_cast<float>(sum);
-}
-
-void update(Context& context, const UpdateOptions& options, const std::vector<UpdateSegment>& segments,
-            const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms) {
+void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
+            const Tensor& norms) {
+  DT_CHECK(!arenas.copy, "update: a copy of ", arenas.copy.dtype(), " on the CPU, which computes in f32");
   StepScalars& scalars = *context.scalars();
-  const bool lars = options.rule == UpdateRule::lars;
-  auto arena = [&](size_t i) { return i < state.size() ? state[i].data<float>() : nullptr; };
-  const Arenas arenas{values.data<float>(), grads.data<float>(), arena(0), arena(1)};
-  const float* norm = norms.data<float>();
+  auto state = [&](size_t i) { return i < arenas.state.size() ? arenas.state[i].data<float>() : nullptr; };
+  const Pointers pointers{arenas.values.data<float>(), arenas.grads.data<float>(), state(0), state(1)};
+  float* norm = norms.data<float>();
 
-  std::vector<Piece> pieces = cut(segments);
-  measure(pieces, arenas.values, arenas.grads, unscale(scalars), lars, norms);
+  measure(plan, pointers.values, pointers.grads, unscale(scalars), norm);
   const UpdateFactors step = update_factors(options, scalars, norm[0]);
   if (!settle(scalars, norm[0])) return;
-
-  const float clip = norm_clip(options, norm[0]);
-  const Apply run = apply_of(options.rule);
-  for_each_piece(pieces, [&](const Piece& piece) {
-    UpdateFactors factors = step;
-    factors.decay = piece.segment->weight_decay;
-    if (const int64_t p = piece.segment->parameter; lars && p >= 0)
-      factors.rate *= lars_ratio(options, factors.decay, norm[1 + 2 * p], clip * norm[2 + 2 * p]);
-    run(factors, arenas, piece);
+  dispatch_rule(options.rule, [&](auto rule) {
+    for_each_piece(plan, [&](size_t, const UpdatePiece& piece) {
+      apply<rule>(piece_factors(options, step, piece, norm), pointers, piece);
+    });
   });
+}
+
+void l2_loss(Context&, const UpdatePlan& plan, const Tensor& values, const Tensor& loss) {
+  const float* v = values.data<float>();
+  std::vector<double> losses(plan.pieces().size());
+  for_each_piece(plan, [&](size_t i, const UpdatePiece& piece) {
+    if (piece.weight_decay > 0)
+      losses[i] = static_cast<double>(piece.weight_decay) / 2 * sum_of_squares(v + piece.begin, piece.count);
+  });
+  double sum = 0;
+  for (double piece : losses) sum += piece;
+  *loss.data<float>() = static_cast<float>(sum);
 }
 
 }  // namespace cpu

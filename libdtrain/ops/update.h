@@ -36,24 +36,83 @@ struct UpdateOptions {
 };
 
 // Arenas of state that a rule needs: none, m, or m and s, in this order.
-int state_arenas(UpdateRule rule);
+constexpr int state_arenas(UpdateRule rule) {
+  switch (rule) {
+    case UpdateRule::sgd:
+      return 0;
+    case UpdateRule::momentum:
+    case UpdateRule::nesterov:
+    case UpdateRule::lars:
+      return 1;
+    case UpdateRule::adamw:
+    case UpdateRule::adam:
+    case UpdateRule::rmsprop:
+      return 2;
+  }
+  return 0;
+}
 
-// What weight decay adds to the loss, for reports: loss [1] f32 = sum over segments of weight_decay / 2 * sum of v^2,
-// added up in double in an order that depends on the segments alone.
-void l2_loss(Context& context, const std::vector<UpdateSegment>& segments, const Tensor& values, const Tensor& loss);
+// What one thread of the CPU or one block of a GPU works on at a time.
+struct UpdatePiece {
+  int64_t begin = 0;
+  int32_t count = 0;
+  int32_t parameter = -1;
+  float weight_decay = 0;
+};
+
+// The pieces of one parameter under LARS.
+struct UpdateRun {
+  int32_t first_piece = 0, pieces = 0, parameter = 0;
+};
+
+// Segments cut into pieces, with a copy in device memory, so that an update needs nothing from the host. The cut is at
+// fixed places: sums taken piece by piece do not depend on how many threads there are.
+class UpdatePlan {
+ public:
+  static constexpr int kPiece = 4096;
+
+  UpdatePlan(Context& context, std::vector<UpdateSegment> segments);
+  const std::vector<UpdateSegment>& segments() const { return segments_; }
+  const std::vector<UpdatePiece>& pieces() const { return pieces_; }
+  const std::vector<UpdateRun>& runs() const { return runs_; }
+  // Where the arrays above are on a GPU; undefined on the CPU.
+  const Tensor& device_pieces() const { return device_pieces_; }
+  const Tensor& device_runs() const { return device_runs_; }
+
+ private:
+  std::vector<UpdateSegment> segments_;
+  std::vector<UpdatePiece> pieces_;
+  std::vector<UpdateRun> runs_;
+  Tensor device_pieces_, device_runs_;
+};
+
+// Of equal shape. `copy`, where defined, is bf16 or f16: the updated values rounded to it.
+struct UpdateArenas {
+  Tensor values, grads;
+  std::vector<Tensor> state{};
+  Tensor copy{};
+};
 
 // g is gradient_scale / loss_scale * grads, clipped, plus weight_decay * v except for adamw; rate, scales and step are
-// those of the context's StepScalars. If any gradient of a segment is not finite, values and state are left as they
-// are, and the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated from
-// then on. `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then, for LARS, |v| and
-// |g| of each parameter.
-void update(Context& context, const UpdateOptions& options, const std::vector<UpdateSegment>& segments,
-            const Tensor& values, const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms);
+// those of the context's StepScalars. If any gradient of a segment is not finite, values, copy and state are left as
+// they are, and the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated
+// from then on. `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then, for LARS, |v|
+// and |g| of each parameter.
+void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
+            const Tensor& norms);
+
+// What weight decay adds to the loss, for reports: loss [1] f32 = sum over segments of weight_decay / 2 * sum of v^2,
+// added up in double in an order that depends on the plan alone.
+void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, const Tensor& loss);
 
 namespace cpu {
-void l2_loss(Context&, const std::vector<UpdateSegment>&, const Tensor& values, const Tensor& loss);
-void update(Context&, const UpdateOptions&, const std::vector<UpdateSegment>&, const Tensor& values,
-            const Tensor& grads, const std::vector<Tensor>& state, const Tensor& norms);
+void l2_loss(Context&, const UpdatePlan&, const Tensor& values, const Tensor& loss);
+void update(Context&, const UpdateOptions&, const UpdatePlan&, const UpdateArenas&, const Tensor& norms);
 }  // namespace cpu
+
+namespace cuda {
+void l2_loss(Context&, const UpdatePlan&, const Tensor& values, const Tensor& loss);
+void update(Context&, const UpdateOptions&, const UpdatePlan&, const UpdateArenas&, const Tensor& norms);
+}  // namespace cuda
 
 }  // namespace dtrain

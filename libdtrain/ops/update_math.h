@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "libdtrain/core/host_device.h"
 #include "libdtrain/ops/update.h"
@@ -47,6 +48,11 @@ DT_HD inline bool settle(StepState& s, float norm) {
 // What the gradient arena is multiplied by before all else.
 DT_HD inline float unscale(const StepScalars& s) { return s.gradient_scale / s.loss_scale; }
 
+// Of a tensor that is to be multiplied by `scale`.
+DT_HD inline float norm_of(double squares, float scale) {
+  return static_cast<float>(std::abs(scale) * std::sqrt(squares));
+}
+
 // What clipping by norm multiplies the gradient by, whose norm before it is `norm`.
 DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
   return o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1.0f;
@@ -72,6 +78,38 @@ DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScal
 DT_HD inline float lars_ratio(const UpdateOptions& o, float decay, float value_norm, float gradient_norm) {
   if (value_norm == 0 || gradient_norm == 0) return 1;
   return o.trust * value_norm / (gradient_norm + decay * value_norm + o.epsilon);
+}
+
+// Those of one piece. `norms`: as update() fills them.
+DT_HD inline UpdateFactors piece_factors(const UpdateOptions& o, const UpdateFactors& step, const UpdatePiece& piece,
+                                         const float* norms) {
+  UpdateFactors f = step;
+  f.decay = piece.weight_decay;
+  if (o.rule != UpdateRule::lars || piece.parameter < 0) return f;
+  const float* norm = norms + 1 + 2 * piece.parameter;
+  f.rate *= lars_ratio(o, f.decay, norm[0], norm_clip(o, norms[0]) * norm[1]);
+  return f;
+}
+
+// body(std::integral_constant<UpdateRule, rule>())
+template <class Body>
+void dispatch_rule(UpdateRule rule, const Body& body) {
+  switch (rule) {
+    case UpdateRule::sgd:
+      return body(std::integral_constant<UpdateRule, UpdateRule::sgd>());
+    case UpdateRule::momentum:
+      return body(std::integral_constant<UpdateRule, UpdateRule::momentum>());
+    case UpdateRule::nesterov:
+      return body(std::integral_constant<UpdateRule, UpdateRule::nesterov>());
+    case UpdateRule::adamw:
+      return body(std::integral_constant<UpdateRule, UpdateRule::adamw>());
+    case UpdateRule::adam:
+      return body(std::integral_constant<UpdateRule, UpdateRule::adam>());
+    case UpdateRule::rmsprop:
+      return body(std::integral_constant<UpdateRule, UpdateRule::rmsprop>());
+    case UpdateRule::lars:
+      return body(std::integral_constant<UpdateRule, UpdateRule::lars>());
+  }
 }
 
 // One element: `g` from the gradient arena, value `v`, and the state of the rule, `m` and `s` (unused ones may be any).

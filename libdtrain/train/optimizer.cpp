@@ -49,7 +49,7 @@ std::string describe_rule(const UpdateOptions& o) {
 }  // namespace
 
 Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
-    : store_(store), options_(options), segments_(segments_of(store, options)) {
+    : store_(store), options_(options), plan_(store.context(), segments_of(store, options)) {
   const bool fresh = store.optimizer_states() == 0;
   for (int i = 0; i < state_arenas(options.update.rule); ++i) state_.push_back(store.optimizer_state(i));
   Context& context = store.context();
@@ -63,7 +63,8 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
 }
 
 void Optimizer::step() {
-  update(store_.context(), options_.update, segments_, store_.values(), store_.grads(), state_, norms_);
+  const UpdateArenas arenas{store_.values(), store_.grads(), state_, store_.compute_values()};
+  update(store_.context(), options_.update, plan_, arenas, norms_);
   store_.refresh_padded();
   store_.touch();
 }
@@ -81,7 +82,7 @@ float Optimizer::l2_loss() const {
 }
 
 const Tensor& Optimizer::queue_l2_loss() const {
-  dtrain::l2_loss(store_.context(), segments_, store_.values(), l2_loss_);
+  dtrain::l2_loss(store_.context(), plan_, store_.values(), l2_loss_);
   return l2_loss_;
 }
 

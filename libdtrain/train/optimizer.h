@@ -35,7 +35,7 @@ class Optimizer {
  private:
   ParameterStore& store_;
   OptimizerOptions options_;
-  std::vector<UpdateSegment> segments_;
+  UpdatePlan plan_;
   std::vector<Tensor> state_;
   Tensor norms_, l2_loss_;
 };

@@ -20,17 +20,19 @@ struct RuleCase {
 
 // Arenas with padding behind the segments, as a ParameterStore lays them out.
 struct Arenas {
-  Arenas(Context& c, const UpdateOptions& o, std::vector<UpdateSegment> s, const Array& initial)
-      : context(c), options(o), segments(std::move(s)), values(to_device(c, initial)), norms(c.zeros({7})) {
+  Arenas(Context& c, const UpdateOptions& o, std::vector<UpdateSegment> segments, const Array& initial)
+      : context(c), options(o), plan(c, std::move(segments)), values(to_device(c, initial)), norms(c.zeros({7})) {
     for (int i = 0; i < state_arenas(o.rule); ++i) state.push_back(c.zeros(initial.shape));
   }
-  void step(const Array& grads) { update(context, options, segments, values, to_device(context, grads), state, norms); }
+  void step(const Array& grads) {
+    update(context, options, plan, {values, to_device(context, grads), state, copy}, norms);
+  }
   double norm(int64_t i) const { return to_host(context, norms)[i]; }
 
   Context& context;
   UpdateOptions options;
-  std::vector<UpdateSegment> segments;
-  Tensor values, norms;
+  UpdatePlan plan;
+  Tensor values, norms, copy;
   std::vector<Tensor> state;
 };
 
@@ -157,10 +159,13 @@ const std::vector<RuleCase>& rules() {
 TEST(Update, EveryRuleOverSeveralSteps) {
   const std::vector<UpdateSegment> small{{0, 70, 0.1f}, {128, 131, 0}, {192, 300, 0.01f}};
   const std::vector<UpdateSegment> large{{0, 50000, 0.1f}, {50048, 70001, 0}};
+  // Neither where a segment begins nor where it ends does a group of elements.
+  const std::vector<UpdateSegment> odd{{1, 2, 0.1f}, {3, 4100, 0.1f}, {4102, 4107, 0}, {4108, 12301, 0.1f}};
   for (const auto& context : devices())
     for (const RuleCase& rule : rules()) {
       compare_over_steps(*context, rule, small, 320);
       compare_over_steps(*context, rule, large, 70016);
+      compare_over_steps(*context, rule, odd, 12302);
     }
 }
 
@@ -216,15 +221,19 @@ TEST(Update, L2LossIsTheWeightedSumOfSquares) {
       expected += static_cast<double>(segment.weight_decay) / 2 * initial[i] * initial[i];
   for (const auto& context : devices()) {
     const Tensor values = to_device(*context, initial), loss = context->zeros({1});
-    l2_loss(*context, segments, values, loss);
+    l2_loss(*context, {*context, segments}, values, loss);
     EXPECT_FLOAT_EQ(static_cast<float>(to_host(*context, loss)[0]), static_cast<float>(expected));
-    expect_error([&] { l2_loss(*context, {{0, 100001, 1}}, values, loss); }, Fault::config, "100001) of 100000");
+    expect_error(
+        [&] {
+          l2_loss(*context, {*context, {{0, 100001, 1}}}, values, loss);
+        },
+        Fault::config, "100001) of 100000");
   }
   float of_threads[2];
   for (int threads : {1, 2}) {
     const auto context = make_cpu_context({.threads = threads});
     const Tensor values = to_device(*context, initial), loss = context->zeros({1});
-    l2_loss(*context, segments, values, loss);
+    l2_loss(*context, {*context, segments}, values, loss);
     of_threads[threads - 1] = *loss.data<float>();
   }
   EXPECT_EQ(of_threads[0], of_threads[1]);
@@ -263,16 +272,56 @@ TEST(Update, AGradientThatIsNotFiniteStopsAllUpdates) {
 }
 
 TEST(Update, IsBitEqualFromRunToRun) {
-  auto run = [](const UpdateOptions& options) {
-    const auto context = make_cpu_context();
-    context->set_scalars({.learning_rate = 0.1f});
-    Arenas arenas(*context, options, {{0, 100003, 0.1f, options.rule == UpdateRule::lars ? 0 : -1}},
+  auto run = [](Context& context, const UpdateOptions& options) {
+    context.set_scalars({.learning_rate = 0.1f});
+    Arenas arenas(context, options, {{0, 100003, 0.1f, options.rule == UpdateRule::lars ? 0 : -1}},
                   random_array({100003}, 1));
     arenas.step(random_array({100003}, 2));
-    return to_host(*context, arenas.values).values;
+    return to_host(context, arenas.values).values;
   };
-  for (const UpdateOptions& options : {UpdateOptions{.rule = UpdateRule::lars}, UpdateOptions{.clip_norm = 0.1f}})
-    EXPECT_EQ(run(options), run(options));
+  for (const auto& context : devices())
+    for (const UpdateOptions& options : {UpdateOptions{.rule = UpdateRule::lars}, UpdateOptions{.clip_norm = 0.1f}})
+      EXPECT_EQ(run(*context, options), run(*context, options));
+}
+
+TEST(Update, BothArmsAgree) {
+  const std::vector<UpdateSegment> segments{{0, 9000, 0.1f, 0}, {9024, 9025, 0}, {9088, 20001, 0.01f, 1}};
+  const auto run = [&](Context& context, const UpdateOptions& options) {
+    Arenas arenas(context, options, segments, padded_random(20032, segments, 1));
+    for (uint64_t t = 0; t < 3; ++t) {
+      context.set_scalars({.learning_rate = 0.1f, .gradient_scale = 0.3f, .step = t});
+      arenas.step(gradients(20032, segments, 10 + t));
+    }
+    std::vector<Array> result{to_host(context, arenas.values), to_host(context, arenas.norms)};
+    for (const Tensor& state : arenas.state) result.push_back(to_host(context, state));
+    return result;
+  };
+  const auto cpu = make_cpu_context();
+  for (const auto& context : devices())
+    for (int rule = 0; rule <= static_cast<int>(UpdateRule::lars); ++rule) {
+      const UpdateOptions options{.rule = static_cast<UpdateRule>(rule), .epsilon = 1e-3f};
+      const auto expected = run(*cpu, options), actual = run(*context, options);
+      // A compiler may round a product before it adds to it, or not.
+      for (size_t i = 0; i < expected.size(); ++i)
+        expect_close(actual[i], expected[i], 3e-7, concat("rule ", rule, ", result ", i));
+    }
+}
+
+TEST(Update, WritesTheValuesRoundedToTheCopy) {
+  const std::vector<UpdateSegment> segments{{0, 5000, 0.1f}, {5001, 5006, 0}, {5008, 9003, 0}};
+  for (const auto& context : devices()) {
+    if (context->is_cpu()) continue;
+    for (const RuleCase& rule : rules())
+      for (const DType dtype : {DType::bf16, DType::f16}) {
+        Arenas arenas(*context, rule.options, segments, padded_random(9008, segments, 1));
+        arenas.copy = to_device(*context, Array({9008}, 7), dtype);
+        context->set_scalars({.learning_rate = 0.1f});
+        arenas.step(gradients(9008, segments, 2));
+        Array expected = rounded(to_host(*context, arenas.values), dtype);
+        for (const int64_t outside : {5000, 5006, 5007, 9003, 9004, 9005, 9006, 9007}) expected[outside] = 7;
+        EXPECT_EQ(to_host(*context, arenas.copy).values, expected.values) << rule.name;
+      }
+  }
 }
 
 TEST(Update, RefusesWhatDoesNotFit) {
@@ -280,7 +329,8 @@ TEST(Update, RefusesWhatDoesNotFit) {
   auto step = [&](const UpdateOptions& options, const UpdateSegment& segment, int64_t states, int64_t norms) {
     return [=, &context] {
       const std::vector<Tensor> state(static_cast<size_t>(states), context->zeros({64}));
-      update(*context, options, {segment}, context->zeros({64}), context->zeros({64}), state, context->zeros({norms}));
+      const UpdateArenas arenas{context->zeros({64}), context->zeros({64}), state};
+      update(*context, options, {*context, {segment}}, arenas, context->zeros({norms}));
     };
   };
   expect_error(step({}, {0, 64}, 2, 1), Fault::config, "2 arenas of state; the rule needs 1");

@@ -1,12 +1,7 @@
+// Checks of batch_norm, what it saves, and its gradient closure.
 #include "libdtrain/ops/batch_norm.h"
 
-#include <algorithm>
-#include <cmath>
-#include <type_traits>
-
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
-#include "libdtrain/cpu/simd.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
@@ -23,6 +18,8 @@ void check_shapes(const Var& x, const Var& gamma, const Var& beta, const BatchNo
            ", expected ", channels);
   DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
            x.shape());
+  DT_CHECK(!residual || residual->value.dtype() == x.value.dtype(), "batch_norm: a residual of ",
+           residual->value.dtype(), " for images of ", x.value.dtype());
 }
 
 // The closure. Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less
@@ -32,7 +29,7 @@ void backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, cons
   Context& context = tape.context();
   BatchNormGrads grads;
   const bool gated = saved.activation == Activation::relu;
-  if (residual.needs_grad() && gated) grads.dresidual = dy.unique() ? dy : context.empty(dy.shape());
+  if (residual.needs_grad() && gated) grads.dresidual = dy.unique() ? dy : context.empty(dy.shape(), dy.dtype());
   const bool in_place = x.needs_grad() && !residual.needs_grad() && dy.unique();
   if (in_place) {
     grads.dx = dy;
@@ -60,305 +57,34 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
   check_shapes(x, gamma, beta, state, residual);
   Context& context = tape.context();
   const bool constant = !tape.training() || options.frozen;
-  const Tensor mean = constant ? state.running_mean : context.empty(gamma.shape());
-  const Tensor inv_std = context.empty(gamma.shape());
-  if (constant)
-    DT_DISPATCH(context, inverse_std, state.running_var, options.epsilon, inv_std);
-  else
-    DT_DISPATCH(context, batch_norm_statistics, x.value, state, options, mean, inv_std);
-  const Tensor y = context.empty(x.shape());
-  DT_DISPATCH(context, batch_norm_apply, x.value, mean, inv_std, gamma.value, beta.value,
-              residual ? residual->value : Tensor(), activation, y);
+  const Var none, &r = residual ? *residual : none;
+  const BatchNormInputs in{x.value, gamma.value, beta.value, r.value, activation};
+  BatchNormOutputs out{context.empty(x.shape(), x.value.dtype()),
+                       constant ? state.running_mean : context.empty(gamma.shape()),
+                       context.empty(gamma.shape()),
+                       {}};
 
   const bool needs_x = !constant || gamma.needs_grad() || beta.needs_grad();
-  const bool needs_y = activation == Activation::relu && (residual || !needs_x);
+  const bool needs_gate = activation == Activation::relu && (residual || !needs_x);
+  if (needs_gate && !context.is_cpu() && tape.wants_grad({&x, &gamma, &beta, &r}))
+    out.mask = context.empty({relu_mask_bytes(x.shape().count(), x.shape()[3], size_of(x.value.dtype()))}, DType::u8);
+  if (constant)
+    DT_DISPATCH(context, batch_norm_infer, in, state, options, out);
+  else
+    DT_DISPATCH(context, batch_norm_train, in, state, options, out);
+
   const BatchNormSaved saved{needs_x ? x.value : Tensor(),
-                             needs_y ? y : Tensor(),
-                             mean,
-                             inv_std,
+                             needs_gate && context.is_cpu() ? out.y : Tensor(),
+                             out.mask,
+                             out.mean,
+                             out.inv_std,
                              gamma.value,
                              beta.value,
                              activation,
                              constant};
-  const Var none, &r = residual ? *residual : none;
-  return tape.record("batch_norm", y, {&x, &gamma, &beta, &r},
-                     [saved, in = x.without_value(), g = gamma.without_value(), b = beta.without_value(),
-                      r = r.without_value()](Tape& t, const Tensor& dy) { backward(t, dy, in, g, b, r, saved); });
+  return tape.record("batch_norm", out.y, {&x, &gamma, &beta, &r},
+                     [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(),
+                      r = r.without_value()](Tape& t, const Tensor& dy) { backward(t, dy, x, g, b, r, saved); });
 }
 
-namespace cpu {
-namespace {
-
-// A block of rows is summed in float, which is exact enough over so few, before it is merged in double.
-constexpr int64_t kBlockRows = 64;
-
-// Per channel: the sums of x - shift and of its square.
-void shifted_sums(const float* x, int64_t rows, int64_t c, const float* shift, float* sum, float* square) {
-  std::fill_n(sum, c, 0.0f);
-  std::fill_n(square, c, 0.0f);
-  for (int64_t row = 0; row < rows; ++row) {
-    const float* from = x + row * c;
-#pragma omp simd
-    for (int64_t i = 0; i < c; ++i) {
-      const float d = from[i] - shift[i];
-      sum[i] += d;
-      square[i] += d * d;
-    }
-  }
-}
-
-// Moments of all channels of x in one pass over memory; `buffer` holds 3 c floats. Each block is shifted by the mean of
-// those before it: what cancels within a block is then small against the deviation of all.
-void range_moments(const float* x, int64_t rows, int64_t c, double* mean, double* deviation, float* buffer) {
-  float *shift = buffer, *sum = buffer + c, *square = buffer + 2 * c;
-  std::fill_n(mean, c, 0.0);
-  std::fill_n(deviation, c, 0.0);
-  std::fill_n(shift, c, 0.0f);
-  const int64_t first = std::min(kBlockRows, rows);
-  shifted_sums(x, first, c, shift, sum, square);
-  for (int64_t i = 0; i < c && first; ++i) shift[i] = sum[i] / static_cast<float>(first);
-  for (int64_t row = 0; row < rows; row += kBlockRows) {
-    const int64_t size = std::min(kBlockRows, rows - row);
-    shifted_sums(x + row * c, size, c, shift, sum, square);
-    const double before = static_cast<double>(row), count = static_cast<double>(size);
-    for (int64_t i = 0; i < c; ++i) {
-      const double s = sum[i];
-      const Moments all =
-          merge({before, mean[i], deviation[i]}, {count, shift[i] + s / count, square[i] - s * s / count});
-      mean[i] = all.mean;
-      deviation[i] = all.deviation;
-      shift[i] = static_cast<float>(all.mean);
-    }
-  }
-}
-
-template <bool kRelu, bool kResidual>
-void apply_rows(const float* x, const float* mean, const float* scale, const float* beta, const float* residual,
-                int64_t rows, int64_t c, float* y) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t at = row * c;
-#pragma omp simd
-    for (int64_t i = 0; i < c; ++i) {
-      float value = normalize(x[at + i], mean[i], scale[i], beta[i]);
-      if constexpr (kResidual) value += residual[at + i];
-      if constexpr (kRelu) value = value < 0 ? 0 : value;  // lets a NaN through
-      y[at + i] = value;
-    }
-  }
-}
-
-// scale[c] = gamma * inv_std
-Scratch<float> scales(Context& context, const Tensor& gamma, const Tensor& inv_std) {
-  const int64_t c = gamma.count();
-  Scratch<float> scale(context, c);
-  const float *g = gamma.data<float>(), *s = inv_std.data<float>();
-  for (int64_t i = 0; i < c; ++i) scale.data()[i] = g[i] * s[i];
-  return scale;
-}
-
-// What decides whether relu let an element through: nothing (no relu), the sign of y, or that of y made again from x.
-enum class Mask { none, y, x };
-
-// The operands of the gradient, [rows, c], and the constants of the channels.
-struct GradOperands {
-  const float *dy, *x, *y;
-  const float *mean, *scale, *beta;
-
-  // The gradient behind the activation of the elements at `at`, in the channels at i.
-  template <Mask kMask, class V>
-  V gated(int64_t at, int64_t i) const {
-    const V all = load<V>(dy + at);
-    if constexpr (kMask == Mask::y) return load<V>(y + at) > 0 ? all : V{};
-    if constexpr (kMask == Mask::x)
-      return normalize(load<V>(x + at), load<V>(mean + i), load<V>(scale + i), load<V>(beta + i)) > 0 ? all : V{};
-    return all;
-  }
-};
-
-// Calls body with the mask as a constant.
-template <class Body>
-void with_mask(Mask mask, Body&& body) {
-  switch (mask) {
-    case Mask::none:
-      return body(std::integral_constant<Mask, Mask::none>());
-    case Mask::y:
-      return body(std::integral_constant<Mask, Mask::y>());
-    case Mask::x:
-      return body(std::integral_constant<Mask, Mask::x>());
-  }
-}
-
-// Calls body(V(), rows, row, i) until rows [begin, end) by c channels are done: V is eight channels or one, `rows` the
-// constant four or one. Short rows go four at a time, so that the constants of a channel are loaded once for four; long
-// ones, a multiple of 4 KiB apart, would push each other out of the cache.
-template <class Body>
-void in_tiles(int64_t begin, int64_t end, int64_t c, Body&& body) {
-  constexpr int64_t kShortRow = 64;
-  auto across = [&](auto rows, int64_t row) {
-    int64_t i = 0;
-    for (; i + 8 <= c; i += 8) body(Float8(), rows, row, i);
-    for (; i < c; ++i) body(float(), rows, row, i);
-  };
-  for (; c <= kShortRow && begin + 4 <= end; begin += 4) across(std::integral_constant<int, 4>(), begin);
-  for (; begin < end; ++begin) across(std::integral_constant<int, 1>(), begin);
-}
-
-// sum(dz) into sums[0, c) and sum(dz * (x - mean)) into sums[c, 2 c), over rows [begin, end), and dz into `kept` where
-// that is wanted; `buffer` holds 2 c floats.
-template <Mask kMask, bool kKeep>
-void grad_sums(const GradOperands& o, int64_t begin, int64_t end, int64_t c, double* sums, float* buffer, float* kept) {
-  float *sum = buffer, *product = buffer + c;
-  std::fill_n(sums, 2 * c, 0.0);
-  for (int64_t block = begin; block < end; block += kBlockRows) {
-    std::fill_n(buffer, 2 * c, 0.0f);
-    in_tiles(block, std::min(block + kBlockRows, end), c, [&]<class V>(V, auto rows, int64_t row, int64_t i) {
-      const V mean = load<V>(o.mean + i);
-      V s = load<V>(sum + i), p = load<V>(product + i);
-      for (int r = 0; r < rows; ++r) {
-        const int64_t at = (row + r) * c + i;
-        const V dz = o.gated<kMask, V>(at, i);
-        s += dz;
-        p += dz * (load<V>(o.x + at) - mean);
-        if constexpr (kKeep) store(kept + at, dz);
-      }
-      store(sum + i, s);
-      store(product + i, p);
-    });
-    for (int64_t i = 0; i < 2 * c; ++i) sums[i] += buffer[i];
-  }
-}
-
-// dx of rows [begin, end), stored or added. `slope` is null where the statistics are constant.
-template <Mask kMask, bool kAdd>
-void dx_rows(const GradOperands& o, const float* mean_dz, const float* slope, int64_t begin, int64_t end, int64_t c,
-             float* dx) {
-  auto write = [&](auto&& gradient) {
-    in_tiles(begin, end, c, [&]<class V>(V, auto rows, int64_t row, int64_t i) {
-      for (int r = 0; r < rows; ++r) {
-        const int64_t at = (row + r) * c + i;
-        const V fresh = gradient(o.gated<kMask, V>(at, i), at, i);
-        store(dx + at, kAdd ? load<V>(dx + at) + fresh : fresh);
-      }
-    });
-  };
-  if (slope)
-    write([&]<class V>(V dz, int64_t at, int64_t i) {
-      return normalize_grad(dz, load<V>(o.x + at), load<V>(o.mean + i), load<V>(o.scale + i), load<V>(mean_dz + i),
-                            load<V>(slope + i));
-    });
-  else
-    write([&]<class V>(V dz, int64_t, int64_t i) { return dz * load<V>(o.scale + i); });
-}
-
-// The sums of all parts, in their order, into the first.
-void merge_sums(double* sums, int64_t count, int parts) {
-  for (int part = 1; part < parts; ++part)
-    for (int64_t i = 0; i < count; ++i) sums[i] += sums[part * count + i];
-}
-
-void store_or_add(const Tensor& to, int64_t i, double value, bool add) {
-  float& element = to.data<float>()[i];
-  element = (add ? element : 0.0f) + static_cast<float>(value);
-}
-
-}  // namespace
-
-void batch_norm_statistics(Context& context, const Tensor& x, const BatchNormState& state,
-                           const BatchNormOptions& options, const Tensor& mean, const Tensor& inv_std) {
-  const int64_t c = mean.count(), rows = x.count() / c;
-  const int parts = context.threads();
-  const Scratch<double> moments(context, parts * 2 * c);
-  const Scratch<float> buffers(context, parts * 3 * c);
-  const float* from = x.data<float>();
-  parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
-    double* own = moments.data() + part * 2 * c;
-    range_moments(from + begin * c, end - begin, c, own, own + c, buffers.data() + part * 3 * c);
-  });
-  float *running_mean = state.running_mean.data<float>(), *running_var = state.running_var.data<float>();
-  const double count = static_cast<double>(rows);
-  const double running_count = options.unbiased_running_variance ? std::max(count - 1, 1.0) : count;
-  for (int64_t i = 0; i < c; ++i) {
-    Moments all;
-    for (int part = 0; part < parts; ++part) {
-      const double* own = moments.data() + part * 2 * c;
-      const int64_t size = rows * (part + 1) / parts - rows * part / parts;
-      all = merge(all, {static_cast<double>(size), own[i], own[c + i]});
-    }
-    mean.data<float>()[i] = static_cast<float>(all.mean);
-    inv_std.data<float>()[i] = static_cast<float>(1 / std::sqrt(all.deviation / count + options.epsilon));
-    running_mean[i] = blend(running_mean[i], static_cast<float>(all.mean), options.momentum);
-    running_var[i] = blend(running_var[i], static_cast<float>(all.deviation / running_count), options.momentum);
-  }
-}
-
-void inverse_std(Context&, const Tensor& var, float epsilon, const Tensor& inv_std) {
-  for (int64_t i = 0; i < var.count(); ++i)
-    inv_std.data<float>()[i] = static_cast<float>(1 / std::sqrt(static_cast<double>(var.data<float>()[i]) + epsilon));
-}
-
-void batch_norm_apply(Context& context, const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
-                      const Tensor& beta, const Tensor& residual, Activation activation, const Tensor& y) {
-  const int64_t c = mean.count();
-  const Scratch<float> scale = scales(context, gamma, inv_std);
-  const float* add = residual ? residual.data<float>() : nullptr;
-  const bool relu = activation == Activation::relu;
-  const auto rows = relu ? (add ? apply_rows<true, true> : apply_rows<true, false>)
-                         : (add ? apply_rows<false, true> : apply_rows<false, false>);
-  const float* from = x.data<float>();
-  float* to = y.data<float>();
-  parallel_parts(context, x.count() / c, [&](int, int64_t begin, int64_t end) {
-    rows(from + begin * c, mean.data<float>(), scale.data(), beta.data<float>(), add ? add + begin * c : nullptr,
-         end - begin, c, to + begin * c);
-  });
-}
-
-void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
-  const int64_t c = saved.mean.count(), rows = dy.count() / c;
-  const Scratch<float> scale = scales(context, saved.gamma, saved.inv_std), terms(context, 2 * c);
-  auto pointer = [](const Tensor& tensor) { return tensor ? tensor.data<float>() : nullptr; };
-  GradOperands operands{dy.data<float>(),         pointer(saved.x), pointer(saved.y),
-                        saved.mean.data<float>(), scale.data(),     saved.beta.data<float>()};
-  Mask mask = saved.activation == Activation::none ? Mask::none : saved.y ? Mask::y : Mask::x;
-  float* const kept = pointer(grads.dresidual);
-
-  if (!saved.constant_statistics || grads.dgamma || grads.dbeta) {
-    const Scratch<double> sums(context, context.threads() * 2 * c);
-    const Scratch<float> buffers(context, context.threads() * 2 * c);
-    with_mask(mask, [&](auto m) {
-      const auto add_up = kept ? grad_sums<m, true> : grad_sums<m, false>;
-      parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
-        add_up(operands, begin, end, c, sums.data() + part * 2 * c, buffers.data() + part * 2 * c, kept);
-      });
-    });
-    merge_sums(sums.data(), 2 * c, context.threads());
-    const double count = static_cast<double>(rows);
-    for (int64_t i = 0; i < c; ++i) {
-      const double sum = sums.data()[i], product = sums.data()[c + i], inv_std = saved.inv_std.data<float>()[i];
-      if (grads.dbeta) store_or_add(grads.dbeta, i, sum, grads.add_dbeta);
-      if (grads.dgamma) store_or_add(grads.dgamma, i, product * inv_std, grads.add_dgamma);
-      terms.data()[i] = static_cast<float>(sum / count);
-      terms.data()[c + i] = static_cast<float>(product * inv_std * inv_std / count);
-    }
-  } else if (kept) {
-    with_mask(mask, [&](auto m) {
-      parallel_ranges(rows * c, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) kept[i] = operands.template gated<m, float>(i, i % c);
-      });
-    });
-  }
-  if (!grads.dx) return;
-  if (kept) {  // what the first pass has kept, the second need not work out again
-    operands.dy = kept;
-    mask = Mask::none;
-  }
-  float* const dx = grads.dx.data<float>();
-  with_mask(mask, [&](auto m) {
-    const auto write = grads.add_dx ? dx_rows<m, true> : dx_rows<m, false>;
-    const float* const slope = saved.constant_statistics ? nullptr : terms.data() + c;
-    parallel_parts(context, rows,
-                   [&](int, int64_t begin, int64_t end) { write(operands, terms.data(), slope, begin, end, c, dx); });
-  });
-}
-
-}  // namespace cpu
 }  // namespace dtrain

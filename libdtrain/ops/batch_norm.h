@@ -29,10 +29,22 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
                const BatchNormOptions& options = {}, Activation activation = Activation::none,
                const Var* residual = nullptr);
 
+// The inputs of one call. `residual` may be undefined.
+struct BatchNormInputs {
+  Tensor x, gamma, beta, residual;
+  Activation activation = Activation::none;
+};
+// What it writes. y may be x. mean and inv_std, [c], are those that y was normalised with. `mask` is undefined where it
+// is not wanted; its layout is that of relu_mask_bytes, and the CPU arm, which reads y instead, writes none.
+struct BatchNormOutputs {
+  Tensor y, mean, inv_std, mask;
+};
+
 // What the forward pass leaves for the backward. Undefined where it is not needed: x where the statistics are constant
-// and neither gamma nor beta wants a gradient; y where its sign, the mask of relu, follows from x.
+// and neither gamma nor beta wants a gradient; y or mask (one of them, see above) where the gate of relu follows from
+// x.
 struct BatchNormSaved {
-  Tensor x, y, mean, inv_std, gamma, beta;
+  Tensor x, y, mask, mean, inv_std, gamma, beta;
   Activation activation = Activation::none;
   bool constant_statistics = false;
 };
@@ -44,16 +56,21 @@ struct BatchNormGrads {
 };
 
 namespace cpu {
-// Statistics of x: mean[c] and inv_std[c] = 1 / sqrt(var + eps); running ones are updated.
-void batch_norm_statistics(Context&, const Tensor& x, const BatchNormState&, const BatchNormOptions&,
-                           const Tensor& mean, const Tensor& inv_std);
-// inv_std[c] = 1 / sqrt(var + eps)
-void inverse_std(Context&, const Tensor& var, float epsilon, const Tensor& inv_std);
-// y = act(gamma * (x - mean) * inv_std + beta + residual); residual may be undefined. y may be x.
-void batch_norm_apply(Context&, const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
-                      const Tensor& beta, const Tensor& residual, Activation, const Tensor& y);
-
+// With the statistics of x, by which the running ones are updated.
+void batch_norm_train(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
+                      const BatchNormOutputs&);
+// With the running statistics; mean is not written.
+void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
+                      const BatchNormOutputs&);
 void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
 }  // namespace cpu
+
+namespace cuda {
+void batch_norm_train(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
+                      const BatchNormOutputs&);
+void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
+                      const BatchNormOutputs&);
+void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
+}  // namespace cuda
 
 }  // namespace dtrain

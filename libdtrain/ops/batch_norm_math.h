@@ -1,6 +1,9 @@
 // The arithmetic of batch_norm per element and per channel, shared by its arms.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
+
 #include "libdtrain/core/host_device.h"
 
 namespace dtrain {
@@ -18,6 +21,17 @@ DT_HD inline Moments merge(const Moments& a, const Moments& b) {
   return {count, a.mean + shift * share, a.deviation + b.deviation + shift * shift * a.count * share};
 }
 
+// The moments of `count` numbers from their sum and the sum of their squares. In double nothing that matters cancels:
+// the square of a float is exact there, and what its own rounding adds to the variance is more than what is lost.
+DT_HD inline Moments moments_of(double sum, double square, double count) {
+  const double mean = sum / count, deviation = square - sum * mean;
+  return {count, mean, deviation > 0 ? deviation : 0};
+}
+
+DT_HD inline float inverse_deviation(double variance, float epsilon) {
+  return static_cast<float>(1 / std::sqrt(variance + epsilon));
+}
+
 // One element; scale = gamma * inv_std. Subtracting the mean first keeps the digits of x where the mean is large.
 // T is float, or a vector of them.
 template <class T>
@@ -31,6 +45,19 @@ DT_HD inline T normalize(T x, T mean, T scale, T beta) {
 template <class T>
 DT_HD inline T normalize_grad(T dz, T x, T mean, T scale, T mean_dz, T slope) {
   return scale * (dz - mean_dz - (x - mean) * slope);
+}
+
+// Channels that one access of a GPU moves: as many as 16 bytes hold, or one where c is not a multiple of that.
+DT_HD inline int channels_per_access(int64_t c, int64_t element_bytes) {
+  const int64_t lanes = 16 / element_bytes;
+  return c % lanes == 0 ? static_cast<int>(lanes) : 1;
+}
+
+// The gate of relu as a GPU keeps it: a byte for each access to an image, in their order; bit i is set where relu let
+// the element i of the access through. One bit per element of 16, two of 32; odd numbers of channels take a byte for
+// each.
+DT_HD inline int64_t relu_mask_bytes(int64_t count, int64_t c, int64_t element_bytes) {
+  return count / channels_per_access(c, element_bytes);
 }
 
 // The new running statistic.

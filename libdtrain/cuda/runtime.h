@@ -8,6 +8,7 @@
 
 namespace dtrain::cuda {
 
+class BatchNormPlans;
 class ConvPlans;
 class MatmulPlans;
 
@@ -30,6 +31,8 @@ class Runtime {
   // cuDNN's and cuBLASLt's handles with the algorithms chosen so far, made at first use.
   ConvPlans& conv_plans();
   MatmulPlans& matmul_plans();
+  // Which schedule of batch norm is taken.
+  BatchNormPlans& batch_norm_plans();
 
  private:
   CudaOptions options_;
@@ -38,6 +41,7 @@ class Runtime {
   bool sync_each_launch_ = false;
   std::shared_ptr<ConvPlans> conv_plans_;
   std::shared_ptr<MatmulPlans> matmul_plans_;
+  std::shared_ptr<BatchNormPlans> batch_norm_plans_;
 };
 
 }  // namespace dtrain::cuda

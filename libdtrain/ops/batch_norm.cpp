@@ -87,4 +87,8 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
                       r = r.without_value()](Tape& t, const Tensor& dy) { backward(t, dy, x, g, b, r, saved); });
 }
 
+void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {
+  DT_DISPATCH(context, set_batch_norm_schedule, schedule);
+}
+
 }  // namespace dtrain

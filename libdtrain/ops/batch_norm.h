@@ -29,6 +29,20 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
                const BatchNormOptions& options = {}, Activation activation = Activation::none,
                const Var* residual = nullptr);
 
+// How a GPU goes over the images of a batch norm in training. Both schedules give the same bits.
+struct BatchNormSchedule {
+  enum class Kind {
+    automatic,
+    two_pass,  // one launch reads the images and adds up, another one reads them again and writes the result
+    resident,  // one launch of blocks that wait for each other and keep in shared memory what they have read
+  };
+  Kind kind = Kind::automatic;
+  int spare_multiprocessors = 0;     // left to other work, such as collectives
+  int64_t shared_bytes = INT64_MAX;  // of a multiprocessor's memory that may be taken at most
+};
+// For all calls from now on. A CPU has one schedule only.
+void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule);
+
 // The inputs of one call. `residual` may be undefined.
 struct BatchNormInputs {
   Tensor x, gamma, beta, residual;
@@ -63,6 +77,7 @@ void batch_norm_train(Context&, const BatchNormInputs&, const BatchNormState&, c
 void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
                       const BatchNormOutputs&);
 void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
+inline void set_batch_norm_schedule(Context&, const BatchNormSchedule&) {}
 }  // namespace cpu
 
 namespace cuda {
@@ -71,6 +86,7 @@ void batch_norm_train(Context&, const BatchNormInputs&, const BatchNormState&, c
 void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
                       const BatchNormOutputs&);
 void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
+void set_batch_norm_schedule(Context&, const BatchNormSchedule&);
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -1,0 +1,234 @@
+// CUDA arm of batch_norm, forward. Two schedules over the same tiling, with the same bits: two passes over memory, or
+// one launch of resident blocks that keep what they have read.
+#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_kernels.cuh"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = Tiling::kThreads;
+
+template <class T>
+struct Forward {
+  Tiling tiling;
+  const T *x, *residual;
+  T* y;
+  uint8_t* mask;
+  const float *gamma, *beta;
+  float *mean, *inv_std;
+  float *running_mean, *running_var;
+  Sums* partial;
+  float floor;  // of y: 0 for relu, else minus infinity
+  float epsilon, momentum;
+  double running_count;  // what the sum of squared deviations is divided by for the running variance
+};
+
+// The sums of x and x^2 over a thread's rows, the last row first: those that were read last, the first rows, are then
+// still in L2 when `normalize_rows` starts with them. They are made in float, of x less the first one read: few and
+// small numbers, so that little is lost.
+template <class T, int n>
+__device__ void sum_rows(const T* x, const Place& place, Tile<T, n> tile, Sums (&total)[n]) {
+  constexpr int kUnroll = 8;
+  float shift[n] = {}, sum[n] = {}, square[n] = {};
+  for (int end = place.count; end > 0; end -= kUnroll) {
+    Pack<T, n> in[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (u < end) in[u] = load<T, n>(x + place.offset(end - 1 - u));
+    if (end == place.count) {
+#pragma unroll
+      for (int l = 0; l < n; ++l) shift[l] = to_float(in[0].lane[l]);
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (u < end) {
+        tile.put(place.count - end + u, in[u]);
+#pragma unroll
+        for (int l = 0; l < n; ++l) {
+          const float d = to_float(in[u].lane[l]) - shift[l];
+          sum[l] += d;
+          square[l] += d * d;
+        }
+      }
+  }
+  const double count = place.count;
+#pragma unroll
+  for (int l = 0; l < n; ++l) {
+    const double s = sum[l], k = shift[l];
+    total[l] = {s + count * k, square[l] + k * (2 * s + count * k)};
+  }
+}
+
+// mean and gamma / deviation of a thread's channels. With constant statistics the inverse deviation is made here, and
+// written by the first threads that work on the channels.
+template <class T, int n, bool kConstant>
+__device__ void load_statistics(const Forward<T>& f, const Place& place, float (&mean)[n], float (&scale)[n]) {
+  load_channels(kConstant ? f.running_mean : f.mean, place.channel, mean);
+  load_channels(kConstant ? f.running_var : f.inv_std, place.channel, scale);
+  if constexpr (kConstant) {
+#pragma unroll
+    for (int l = 0; l < n; ++l) scale[l] = 1 / sqrtf(scale[l] + f.epsilon);
+    if (blockIdx.x == 0 && threadIdx.x < Tiling::kColumns) {
+#pragma unroll
+      for (int l = 0; l < n; ++l) f.inv_std[place.channel + l] = scale[l];
+    }
+  }
+#pragma unroll
+  for (int l = 0; l < n; ++l) scale[l] *= f.gamma[place.channel + l];
+}
+
+// y of a thread's rows [begin, end), from the tile where it holds them.
+template <class T, int n, bool kResidual, bool kConstant = false>
+__device__ void normalize_rows(const Forward<T>& f, const Place& place, int begin, int end, Tile<T, n> tile) {
+  constexpr int kUnroll = kResidual ? 4 : 8;
+  if (begin >= end) return;
+  float mean[n], scale[n], beta[n];
+  load_statistics<T, n, kConstant>(f, place, mean, scale);
+  load_channels(f.beta, place.channel, beta);
+  for (int first = begin; first < end; first += kUnroll) {
+    Pack<T, n> in[kUnroll], more[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (first + u < end) {
+        const int age = place.count - 1 - first - u;
+        in[u] = tile.has(age) ? tile[age] : load<T, n>(f.x + place.offset(first + u));
+        if constexpr (kResidual) more[u] = load<T, n>(f.residual + place.offset(first + u));
+      }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (first + u < end) {
+        Pack<T, n> out;
+        unsigned gate = 0;
+#pragma unroll
+        for (int l = 0; l < n; ++l) {
+          float value = normalize(to_float(in[u].lane[l]), mean[l], scale[l], beta[l]);
+          if constexpr (kResidual) value += to_float(more[u].lane[l]);
+          if (value > 0) gate |= 1u << l;
+          out.lane[l] = from_float<T>(value < f.floor ? f.floor : value);  // lets a NaN through
+        }
+        const int64_t offset = place.offset(first + u);
+        store(f.y + offset, out);
+        if (f.mask) f.mask[offset / n] = static_cast<uint8_t>(gate);
+      }
+  }
+}
+
+template <class T>
+__device__ void finish_statistics(const Forward<T>& f, int64_t channel, const Sums& sums) {
+  const Moments all = moments_of(sums.first, sums.second, static_cast<double>(f.tiling.rows));
+  const float mean = static_cast<float>(all.mean);
+  f.mean[channel] = mean;
+  f.inv_std[channel] = inverse_deviation(all.deviation / all.count, f.epsilon);
+  f.running_mean[channel] = blend(f.running_mean[channel], mean, f.momentum);
+  f.running_var[channel] =
+      blend(f.running_var[channel], static_cast<float>(all.deviation / f.running_count), f.momentum);
+}
+
+template <class T, int n>
+__global__ void __launch_bounds__(kThreads) statistics_kernel(const Forward<T> f) {
+  Sums sums[n];
+  const int slice = static_cast<int>(blockIdx.y);
+  sum_rows<T, n>(f.x, place_in(f.tiling, slice), Tile<T, n>(f.tiling, 0), sums);
+  store_partial(f.tiling, slice, sums, f.partial);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) finish_kernel(const Forward<T> f) {
+  finish_channels(f.tiling, 0, f.tiling.c, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), f.partial,
+                  [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, sums); });
+}
+
+template <class T, int n, bool kResidual, bool kConstant>
+__global__ void __launch_bounds__(kThreads) apply_kernel(const Forward<T> f) {
+  const Place place = place_in(f.tiling, static_cast<int>(blockIdx.y));
+  normalize_rows<T, n, kResidual, kConstant>(f, place, 0, place.count, Tile<T, n>(f.tiling, 0));
+}
+
+template <class T, int n, bool kResidual>
+struct ForwardPass {
+  const Forward<T>& f;
+  __device__ void read(int slice, int tile) const {
+    Sums sums[n];
+    sum_rows<T, n>(f.x, place_in(f.tiling, slice), Tile<T, n>(f.tiling, tile), sums);
+    store_partial(f.tiling, slice, sums, f.partial);
+  }
+  __device__ void finish(int64_t begin, int64_t end, int block, int blocks) const {
+    finish_channels(f.tiling, begin, end, block, blocks, f.partial,
+                    [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, sums); });
+  }
+  __device__ void write(int slice, int tile, int begin, int end) const {
+    normalize_rows<T, n, kResidual>(f, place_in(f.tiling, slice), begin, end, Tile<T, n>(f.tiling, tile));
+  }
+};
+
+template <class T, int n, bool kResidual>
+__global__ void __launch_bounds__(kThreads, 1) resident_forward_kernel(const Forward<T> f) {
+  const ForwardPass<T, n, kResidual> pass{f};
+  run_resident(f.tiling, pass);
+}
+
+template <class T>
+Forward<T> operands(const Tiling& tiling, const BatchNormInputs& in, const BatchNormState& state,
+                    const BatchNormOptions& options, const BatchNormOutputs& out) {
+  const double rows = static_cast<double>(tiling.rows);
+  return {.tiling = tiling,
+          .x = in.x.data<T>(),
+          .residual = in.residual ? in.residual.data<T>() : nullptr,
+          .y = out.y.data<T>(),
+          .mask = out.mask ? out.mask.data<uint8_t>() : nullptr,
+          .gamma = in.gamma.data<float>(),
+          .beta = in.beta.data<float>(),
+          .mean = out.mean.data<float>(),
+          .inv_std = out.inv_std.data<float>(),
+          .running_mean = state.running_mean.data<float>(),
+          .running_var = state.running_var.data<float>(),
+          .partial = nullptr,
+          .floor = in.activation == Activation::relu ? 0 : -std::numeric_limits<float>::infinity(),
+          .epsilon = options.epsilon,
+          .momentum = options.momentum,
+          .running_count = options.unbiased_running_variance ? std::max(rows - 1, 1.0) : rows};
+}
+
+template <class T, int n, bool kConstant>
+void launch_apply(Context& context, const Forward<T>& f) {
+  launch(context, f.residual ? apply_kernel<T, n, true, kConstant> : apply_kernel<T, n, false, kConstant>,
+         {two_pass_grid(f.tiling), kThreads}, f);
+}
+
+template <class T, int n>
+void launch_train(Context& context, Forward<T> f, bool resident) {
+  if (resident) {
+    launch_resident(context, f.residual ? resident_forward_kernel<T, n, true> : resident_forward_kernel<T, n, false>, f,
+                    sizeof(T));
+    return;
+  }
+  f.tiling.kept = 0;
+  launch(context, statistics_kernel<T, n>,
+         {two_pass_grid(f.tiling), kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
+  launch(context, finish_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
+  launch_apply<T, n, false>(context, f);
+}
+
+}  // namespace
+
+void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNormState& state,
+                      const BatchNormOptions& options, const BatchNormOutputs& out) {
+  const Tiling tiling = tiling_of(context, in.x, 1);
+  const Tensor partial = partial_sums(context, tiling);
+  dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
+    Forward<T> f = operands<T>(tiling, in, state, options, out);
+    f.partial = reinterpret_cast<Sums*>(partial.raw());
+    launch_train<T, lanes>(context, f, resident(context, tiling));
+  });
+}
+
+void batch_norm_infer(Context& context, const BatchNormInputs& in, const BatchNormState& state,
+                      const BatchNormOptions& options, const BatchNormOutputs& out) {
+  Tiling tiling = tiling_of(context, in.x, 1);
+  tiling.kept = 0;
+  dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
+    launch_apply<T, lanes, true>(context, operands<T>(tiling, in, state, options, out));
+  });
+}
+
+}  // namespace dtrain::cuda

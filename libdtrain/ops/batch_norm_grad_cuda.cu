@@ -1,0 +1,260 @@
+// CUDA arm of batch_norm, backward: relu's gate, the sums of a channel, dx and the residual's gradient. The schedules
+// are those of the forward pass.
+#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_kernels.cuh"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = Tiling::kThreads;
+constexpr int kUnroll = 4;
+
+// What decides whether relu let an element through: nothing (no relu), the mask, or the sign of y made again from x.
+enum class Gate { open, mask, x };
+
+template <class T>
+struct Backward {
+  Tiling tiling;
+  Gate gate;
+  const T *dy, *x;
+  const uint8_t* mask;
+  T *dx, *dresidual;
+  bool add_dx, add_dgamma, add_dbeta, constant;
+  const float *mean, *inv_std, *gamma, *beta;
+  float *dgamma, *dbeta;
+  float *mean_dz, *slope;  // see normalize_grad
+  Sums* partial;
+};
+
+// The constants of a thread's channels.
+template <int n>
+struct Channels {
+  float mean[n], scale[n], beta[n];
+
+  template <class T>
+  __device__ Channels(const Backward<T>& b, int64_t channel) {
+    load_channels(b.mean, channel, mean);
+    load_channels(b.inv_std, channel, scale);
+    load_channels(b.beta, channel, beta);
+#pragma unroll
+    for (int l = 0; l < n; ++l) scale[l] *= b.gamma[channel + l];
+  }
+};
+
+template <class T, int n>
+__device__ Pack<T, n> gated(Gate gate, const Pack<T, n>& dy, const Pack<T, n>& x, unsigned mask,
+                            const Channels<n>& of) {
+  if (gate == Gate::open) return dy;
+  if (gate == Gate::x) {
+    mask = 0;
+#pragma unroll
+    for (int l = 0; l < n; ++l)
+      if (normalize(to_float(x.lane[l]), of.mean[l], of.scale[l], of.beta[l]) > 0) mask |= 1u << l;
+  }
+  Pack<T, n> dz;
+#pragma unroll
+  for (int l = 0; l < n; ++l) dz.lane[l] = mask >> l & 1 ? dy.lane[l] : from_float<T>(0);
+  return dz;
+}
+
+// The sums of dz and dz * (x - mean) over a thread's rows, the last row first, as in the forward pass.
+template <class T, int n>
+__device__ void sum_rows(const Backward<T>& b, const Place& place, Tile<T, n> kept_dz, Tile<T, n> kept_x,
+                         Sums (&total)[n]) {
+  float sum[n] = {}, product[n] = {};
+  if (place.count > 0) {
+    const Channels<n> of(b, place.channel);
+    for (int end = place.count; end > 0; end -= kUnroll) {
+      Pack<T, n> dy[kUnroll], x[kUnroll];
+      unsigned mask[kUnroll] = {};
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (u < end) {
+          const int64_t offset = place.offset(end - 1 - u);
+          dy[u] = load<T, n>(b.dy + offset);
+          x[u] = load<T, n>(b.x + offset);
+          if (b.gate == Gate::mask) mask[u] = b.mask[offset / n];
+        }
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (u < end) {
+          const Pack<T, n> dz = gated<T, n>(b.gate, dy[u], x[u], mask[u], of);
+          kept_dz.put(place.count - end + u, dz);
+          kept_x.put(place.count - end + u, x[u]);
+#pragma unroll
+          for (int l = 0; l < n; ++l) {
+            const float value = to_float(dz.lane[l]);
+            sum[l] += value;
+            product[l] += value * (to_float(x[u].lane[l]) - of.mean[l]);
+          }
+        }
+    }
+  }
+#pragma unroll
+  for (int l = 0; l < n; ++l) total[l] = {sum[l], product[l]};
+}
+
+// dx and dresidual, where wanted, of a thread's rows [begin, end). x is not read where it decides nothing.
+template <class T, int n, bool kConstant>
+__device__ void write_rows(const Backward<T>& b, const Place& place, int begin, int end, Tile<T, n> kept_dz,
+                           Tile<T, n> kept_x) {
+  if (begin >= end) return;
+  const Channels<n> of(b, place.channel);
+  float mean_dz[n] = {}, slope[n] = {};
+  if constexpr (!kConstant) {
+    load_channels(b.mean_dz, place.channel, mean_dz);
+    load_channels(b.slope, place.channel, slope);
+  }
+  const bool reads_x = !kConstant || b.gate == Gate::x;
+  for (int first = begin; first < end; first += kUnroll) {
+    Pack<T, n> dz[kUnroll], x[kUnroll], old[kUnroll];
+    unsigned mask[kUnroll] = {};
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (first + u < end) {
+        const int64_t offset = place.offset(first + u);
+        const int age = place.count - 1 - first - u;
+        const bool kept = kept_dz.has(age);
+        dz[u] = kept ? kept_dz[age] : load<T, n>(b.dy + offset);
+        if (reads_x) x[u] = kept ? kept_x[age] : load<T, n>(b.x + offset);
+        if (b.gate == Gate::mask && !kept) mask[u] = b.mask[offset / n];
+        if (b.dx && b.add_dx) old[u] = load<T, n>(b.dx + offset);
+      }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (first + u < end) {
+        const int64_t offset = place.offset(first + u);
+        if (!kept_dz.has(place.count - 1 - first - u)) dz[u] = gated<T, n>(b.gate, dz[u], x[u], mask[u], of);
+        if (b.dresidual) store(b.dresidual + offset, dz[u]);
+        if (!b.dx) continue;
+        Pack<T, n> out;
+#pragma unroll
+        for (int l = 0; l < n; ++l) {
+          const float value = to_float(dz[u].lane[l]);
+          float dx = value * of.scale[l];
+          if constexpr (!kConstant)
+            dx = normalize_grad(value, to_float(x[u].lane[l]), of.mean[l], of.scale[l], mean_dz[l], slope[l]);
+          out.lane[l] = from_float<T>(b.add_dx ? to_float(old[u].lane[l]) + dx : dx);
+        }
+        store(b.dx + offset, out);
+      }
+  }
+}
+
+template <class T>
+__device__ void finish_channel(const Backward<T>& b, int64_t channel, const Sums& sums) {
+  const double inv_std = b.inv_std[channel], count = static_cast<double>(b.tiling.rows);
+  if (b.dbeta) b.dbeta[channel] = (b.add_dbeta ? b.dbeta[channel] : 0) + static_cast<float>(sums.first);
+  if (b.dgamma) b.dgamma[channel] = (b.add_dgamma ? b.dgamma[channel] : 0) + static_cast<float>(sums.second * inv_std);
+  if (b.constant) return;
+  b.mean_dz[channel] = static_cast<float>(sums.first / count);
+  b.slope[channel] = static_cast<float>(sums.second * inv_std * inv_std / count);
+}
+
+template <class T, int n>
+__global__ void __launch_bounds__(kThreads) sums_kernel(const Backward<T> b) {
+  Sums sums[n];
+  const int slice = static_cast<int>(blockIdx.y);
+  const Tile<T, n> none(b.tiling, 0);
+  sum_rows<T, n>(b, place_in(b.tiling, slice), none, none, sums);
+  store_partial(b.tiling, slice, sums, b.partial);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) finish_grad_kernel(const Backward<T> b) {
+  finish_channels(b.tiling, 0, b.tiling.c, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), b.partial,
+                  [&](int64_t channel, const Sums& sums) { finish_channel(b, channel, sums); });
+}
+
+template <class T, int n, bool kConstant>
+__global__ void __launch_bounds__(kThreads) dx_kernel(const Backward<T> b) {
+  const Place place = place_in(b.tiling, static_cast<int>(blockIdx.y));
+  const Tile<T, n> none(b.tiling, 0);
+  write_rows<T, n, kConstant>(b, place, 0, place.count, none, none);
+}
+
+// Tile 2 i keeps dz, tile 2 i + 1 x.
+template <class T, int n>
+struct BackwardPass {
+  const Backward<T>& b;
+  __device__ void read(int slice, int tile) const {
+    Sums sums[n];
+    sum_rows<T, n>(b, place_in(b.tiling, slice), Tile<T, n>(b.tiling, 2 * tile), Tile<T, n>(b.tiling, 2 * tile + 1),
+                   sums);
+    store_partial(b.tiling, slice, sums, b.partial);
+  }
+  __device__ void finish(int64_t begin, int64_t end, int block, int blocks) const {
+    finish_channels(b.tiling, begin, end, block, blocks, b.partial,
+                    [&](int64_t channel, const Sums& sums) { finish_channel(b, channel, sums); });
+  }
+  __device__ void write(int slice, int tile, int begin, int end) const {
+    write_rows<T, n, false>(b, place_in(b.tiling, slice), begin, end, Tile<T, n>(b.tiling, 2 * tile),
+                            Tile<T, n>(b.tiling, 2 * tile + 1));
+  }
+};
+
+template <class T, int n>
+__global__ void __launch_bounds__(kThreads, 1) resident_backward_kernel(const Backward<T> b) {
+  const BackwardPass<T, n> pass{b};
+  run_resident(b.tiling, pass);
+}
+
+template <class T>
+Backward<T> operands(const Tiling& tiling, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
+  auto pointer = []<class E>(const Tensor& tensor, E) { return tensor ? tensor.data<E>() : nullptr; };
+  const Gate gate = saved.activation == Activation::none ? Gate::open : saved.mask ? Gate::mask : Gate::x;
+  return {.tiling = tiling,
+          .gate = gate,
+          .dy = dy.data<T>(),
+          .x = pointer(saved.x, T()),
+          .mask = pointer(saved.mask, uint8_t()),
+          .dx = pointer(grads.dx, T()),
+          .dresidual = pointer(grads.dresidual, T()),
+          .add_dx = grads.add_dx,
+          .add_dgamma = grads.add_dgamma,
+          .add_dbeta = grads.add_dbeta,
+          .constant = saved.constant_statistics,
+          .mean = saved.mean.data<float>(),
+          .inv_std = saved.inv_std.data<float>(),
+          .gamma = saved.gamma.data<float>(),
+          .beta = saved.beta.data<float>(),
+          .dgamma = pointer(grads.dgamma, float()),
+          .dbeta = pointer(grads.dbeta, float()),
+          .mean_dz = nullptr,
+          .slope = nullptr,
+          .partial = nullptr};
+}
+
+template <class T, int n>
+void launch_grad(Context& context, Backward<T> b, bool resident) {
+  const bool sums = !b.constant || b.dgamma || b.dbeta, writes = b.dx || b.dresidual;
+  if (resident && !b.constant && writes) {
+    launch_resident(context, resident_backward_kernel<T, n>, b, 2 * sizeof(T));
+    return;
+  }
+  b.tiling.kept = 0;
+  if (sums) {
+    launch(context, sums_kernel<T, n>, {two_pass_grid(b.tiling), kThreads, static_cast<size_t>(b.tiling.sums_bytes())},
+           b);
+    launch(context, finish_grad_kernel<T>, {finish_blocks(b.tiling), kFinishThreads}, b);
+  }
+  if (writes)
+    launch(context, b.constant ? dx_kernel<T, n, true> : dx_kernel<T, n, false>, {two_pass_grid(b.tiling), kThreads},
+           b);
+}
+
+}  // namespace
+
+void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
+  const Tiling tiling = tiling_of(context, dy, 2);
+  const Tensor partial = partial_sums(context, tiling), terms = context.empty({2, tiling.c});
+  dispatch_lanes(dy, "batch_norm_grad", [&]<class T>(T, auto lanes) {
+    Backward<T> b = operands<T>(tiling, dy, saved, grads);
+    b.partial = reinterpret_cast<Sums*>(partial.raw());
+    b.mean_dz = terms.data<float>();
+    b.slope = b.mean_dz + tiling.c;
+    launch_grad<T, lanes>(context, b, resident(context, tiling));
+  });
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,204 @@
+// What the forward and the backward kernels of batch_norm share: who works where, what is kept in shared memory, and
+// the sums over the rows of a channel, in one fixed order.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <utility>
+
+#include "libdtrain/cuda/batch_norm_plans.h"
+#include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/batch_norm_tiling.h"
+
+namespace dtrain::cuda {
+
+using Tiling = BatchNormTiling;
+
+// Two sums that are made together.
+struct Sums {
+  double first = 0, second = 0;
+};
+
+// The part of a slice that a thread works on: n channels of `count` rows, the one at i `offset(i)` elements into the
+// image.
+struct Place {
+  int64_t channel = 0, begin = 0, step = 0;
+  int count = 0;
+
+  __device__ int64_t offset(int i) const { return begin + i * step; }
+};
+__device__ inline Place place_in(const Tiling& t, int slice) {
+  const int64_t row = int64_t{blockIdx.x} * Tiling::kSweepRows + threadIdx.x / Tiling::kColumns;
+  const int64_t stride = int64_t{t.row_blocks} * Tiling::kSweepRows;
+  Place place;
+  place.channel = (int64_t{slice} * Tiling::kColumns + threadIdx.x % Tiling::kColumns) * t.lanes;
+  place.begin = row * t.c + place.channel;
+  place.step = stride * t.c;
+  if (place.channel < t.c && row < t.rows) place.count = static_cast<int>((t.rows - 1 - row) / stride + 1);
+  return place;
+}
+
+// What a thread keeps in shared memory of what it has read, in that order.
+template <class T, int n>
+struct Tile {
+  Pack<T, n>* packs = nullptr;
+  int kept = 0;
+
+  // `index`: of the tile, from 0, where a block has several.
+  __device__ Tile(const Tiling& t, int index)
+      : packs(reinterpret_cast<Pack<T, n>*>(shared_memory<unsigned char>() + t.sums_bytes()) +
+              int64_t{index} * t.kept * Tiling::kThreads + threadIdx.x),
+        kept(t.kept) {}
+  __device__ bool has(int i) const { return i < kept; }
+  __device__ const Pack<T, n>& operator[](int i) const { return packs[i * Tiling::kThreads]; }
+  __device__ void put(int i, const Pack<T, n>& pack) {
+    if (has(i)) packs[i * Tiling::kThreads] = pack;
+  }
+};
+
+template <int n>
+__device__ inline void load_channels(const float* from, int64_t channel, float (&to)[n]) {
+#pragma unroll
+  for (int l = 0; l < n; ++l) to[l] = from[channel + l];
+}
+
+// Adds up over the rows of the block and writes the sums of its slice to partial[channel][row block].
+template <int n>
+__device__ inline void store_partial(const Tiling& t, int slice, Sums (&own)[n], Sums* partial) {
+  constexpr int kWarps = Tiling::kThreads / kWarp, kChannels = Tiling::kColumns * n;
+  Sums* const scratch = shared_memory<Sums>();
+  const int thread = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int l = 0; l < n; ++l) {
+#pragma unroll
+    for (int step = Tiling::kColumns; step < kWarp; step *= 2) {
+      own[l].first += __shfl_xor_sync(0xffffffffu, own[l].first, step);
+      own[l].second += __shfl_xor_sync(0xffffffffu, own[l].second, step);
+    }
+    if (thread % kWarp < Tiling::kColumns)
+      scratch[thread / kWarp * kChannels + thread % Tiling::kColumns * n + l] = own[l];
+  }
+  __syncthreads();
+  const int64_t channel = int64_t{slice} * kChannels + thread;
+  if (thread < kChannels && channel < t.c) {
+    Sums sums;
+    for (int warp = 0; warp < kWarps; ++warp) {
+      sums.first += scratch[warp * kChannels + thread].first;
+      sums.second += scratch[warp * kChannels + thread].second;
+    }
+    partial[channel * t.row_blocks + blockIdx.x] = sums;
+  }
+}
+
+// The sums of a channel, in every lane of the warp that calls.
+__device__ inline Sums channel_sums(const Tiling& t, int64_t channel, const Sums* partial) {
+  Sums sums;
+  for (int block = static_cast<int>(threadIdx.x) % kWarp; block < t.row_blocks; block += kWarp) {
+    const Sums& one = partial[channel * t.row_blocks + block];
+    sums.first += one.first;
+    sums.second += one.second;
+  }
+  return {warp_sum(sums.first), warp_sum(sums.second)};
+}
+
+// finish(channel, sums) once for each channel of [begin, end) that falls to this block of `blocks`, in one lane.
+template <class Finish>
+__device__ void finish_channels(const Tiling& t, int64_t begin, int64_t end, int block, int blocks, const Sums* partial,
+                                Finish&& finish) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, warps = static_cast<int>(blockDim.x) / kWarp;
+  for (int64_t channel = begin + block + int64_t{warp} * blocks; channel < end; channel += int64_t{warps} * blocks) {
+    const Sums sums = channel_sums(t, channel, partial);
+    if (threadIdx.x % kWarp == 0) finish(channel, sums);
+  }
+}
+
+// One launch over all slices in turn, every block resident; see BatchNormTiling. Pass has
+//   read(slice, tile)                    the sums of a block over a slice
+//   finish(begin, end, block, blocks)    what the sums of whole channels give
+//   write(slice, tile, begin, end)       the results of that part of a thread's rows
+// Between the first and the second, and the second and the third, each block waits for the others; meanwhile it writes
+// results of the slice before.
+template <class Pass>
+__device__ void run_resident(const Tiling& t, const Pass& pass) {
+  const auto grid = cooperative_groups::this_grid();
+  const int behind = t.tiles - 1, rounds = t.rounds();
+  for (int round = 0; round < rounds + behind; ++round) {
+    const bool fresh = round < rounds;
+    const int slice = round * t.parallel + static_cast<int>(blockIdx.y);
+    const int done = slice - behind * t.parallel;
+    const int64_t channels = t.slice_channels();
+    for (int half = 0; half < 2; ++half) {
+      cooperative_groups::grid_group::arrival_token token{};
+      if (fresh) {
+        if (half == 0)
+          pass.read(slice, round % t.tiles);
+        else
+          pass.finish(slice * channels, min(t.c, (slice + 1) * channels), static_cast<int>(blockIdx.x), t.row_blocks);
+        token = grid.barrier_arrive();
+        if (behind == 0) grid.barrier_wait(std::move(token));
+      }
+      if (round >= behind && (behind != 0 || half == 1)) {
+        const int count = place_in(t, done).count;
+        const int begin = behind != 0 && half == 1 ? count / 2 : 0;
+        const int end = behind != 0 && half == 0 ? count / 2 : count;
+        pass.write(done, (round - behind) % t.tiles, begin, end);
+      }
+      if (fresh && behind != 0) grid.barrier_wait(std::move(token));
+    }
+  }
+}
+
+// `streams`: see batch_norm_tiling.
+inline Tiling tiling_of(Context& context, const Tensor& x, int streams) {
+  const cudaDeviceProp& device = context.runtime().properties();
+  const BatchNormSchedule& schedule = context.runtime().batch_norm_plans().schedule();
+  const int64_t c = x.shape()[3];
+  return batch_norm_tiling(x.count() / c, c, static_cast<int64_t>(size_of(x.dtype())), streams,
+                           {std::max(device.multiProcessorCount - schedule.spare_multiprocessors, 1),
+                            std::min(static_cast<int64_t>(device.sharedMemPerBlockOptin), schedule.shared_bytes)});
+}
+
+// By the rule: what can be kept is not read again.
+inline bool resident(Context& context, const Tiling& t) {
+  const BatchNormSchedule::Kind kind = context.runtime().batch_norm_plans().schedule().kind;
+  if (kind != BatchNormSchedule::Kind::automatic) return kind == BatchNormSchedule::Kind::resident;
+  return t.kept > 0 && context.runtime().properties().cooperativeLaunch != 0;
+}
+
+inline dim3 two_pass_grid(const Tiling& t) {
+  return {static_cast<unsigned>(t.row_blocks), static_cast<unsigned>(t.slices)};
+}
+inline constexpr int kFinishThreads = 128;
+inline unsigned finish_blocks(const Tiling& t) {
+  constexpr int kWarps = kFinishThreads / kWarp;
+  return static_cast<unsigned>((t.c + kWarps - 1) / kWarps);
+}
+inline Tensor partial_sums(Context& context, const Tiling& t) {
+  return context.empty({t.c * t.row_blocks * static_cast<int64_t>(sizeof(Sums))}, DType::u8);
+}
+
+// `element_bytes`: of shared memory for each element that a tile keeps.
+template <class Operands>
+void launch_resident(Context& context, void (*kernel)(Operands), const Operands& operands, size_t element_bytes) {
+  const Tiling& t = operands.tiling;
+  const size_t tiles = static_cast<size_t>(t.tiles * t.kept * t.sweep_bytes(static_cast<int64_t>(element_bytes)));
+  launch(context, kernel,
+         {{static_cast<unsigned>(t.row_blocks), static_cast<unsigned>(t.parallel)},
+          Tiling::kThreads,
+          static_cast<size_t>(t.sums_bytes()) + tiles,
+          true},
+         operands);
+}
+
+// body(T(), lanes): lanes a constant, those of the tiling.
+template <class Body>
+void dispatch_lanes(const Tensor& x, const char* what, Body&& body) {
+  dispatch_floating(x.dtype(), what, [&]<class T>(T) {
+    if (channels_per_access(x.shape()[3], sizeof(T)) == 1)
+      body(T(), std::integral_constant<int, 1>());
+    else
+      body(T(), std::integral_constant<int, kLanes<T>>());
+  });
+}
+
+}  // namespace dtrain::cuda

@@ -31,21 +31,19 @@ __device__ void sum_rows(const T* x, const Place& place, Tile<T, n> tile, Sums (
   constexpr int kUnroll = 8;
   float shift[n] = {}, sum[n] = {}, square[n] = {};
   for (int end = place.count; end > 0; end -= kUnroll) {
-    Pack<T, n> in[kUnroll];
+    Access<T, n> in[kUnroll];
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
-      if (u < end) in[u] = load<T, n>(x + place.offset(end - 1 - u));
-    if (end == place.count) {
-#pragma unroll
-      for (int l = 0; l < n; ++l) shift[l] = to_float(in[0].lane[l]);
-    }
+    for (int u = 0; u < kUnroll; ++u) in[u] = read<T, n>(x + place.offset(max(end - 1 - u, 0)));
+    if (end == place.count) decode(in[0], shift);
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)
       if (u < end) {
         tile.put(place.count - end + u, in[u]);
+        float value[n];
+        decode(in[u], value);
 #pragma unroll
         for (int l = 0; l < n; ++l) {
-          const float d = to_float(in[u].lane[l]) - shift[l];
+          const float d = value[l] - shift[l];
           sum[l] += d;
           square[l] += d * d;
         }
@@ -86,28 +84,29 @@ __device__ void normalize_rows(const Forward<T>& f, const Place& place, int begi
   load_statistics<T, n, kConstant>(f, place, mean, scale);
   load_channels(f.beta, place.channel, beta);
   for (int first = begin; first < end; first += kUnroll) {
-    Pack<T, n> in[kUnroll], more[kUnroll];
+    Access<T, n> in[kUnroll], more[kUnroll];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const int i = min(first + u, end - 1), age = place.count - 1 - i;
+      in[u] = tile.has(age) ? tile[age] : read<T, n>(f.x + place.offset(i));
+      if constexpr (kResidual) more[u] = read<T, n>(f.residual + place.offset(i));
+    }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)
       if (first + u < end) {
-        const int age = place.count - 1 - first - u;
-        in[u] = tile.has(age) ? tile[age] : load<T, n>(f.x + place.offset(first + u));
-        if constexpr (kResidual) more[u] = load<T, n>(f.residual + place.offset(first + u));
-      }
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
-      if (first + u < end) {
-        Pack<T, n> out;
+        float value[n], add[n];
         unsigned gate = 0;
+        decode(in[u], value);
+        if constexpr (kResidual) decode(more[u], add);
 #pragma unroll
         for (int l = 0; l < n; ++l) {
-          float value = normalize(to_float(in[u].lane[l]), mean[l], scale[l], beta[l]);
-          if constexpr (kResidual) value += to_float(more[u].lane[l]);
-          if (value > 0) gate |= 1u << l;
-          out.lane[l] = from_float<T>(value < f.floor ? f.floor : value);  // lets a NaN through
+          value[l] = normalize(value[l], mean[l], scale[l], beta[l]);
+          if constexpr (kResidual) value[l] += add[l];
+          if (value[l] > 0) gate |= 1u << l;
+          value[l] = value[l] < f.floor ? f.floor : value[l];  // lets a NaN through
         }
         const int64_t offset = place.offset(first + u);
-        store(f.y + offset, out);
+        write(f.y + offset, encode<T>(value));
         if (f.mask) f.mask[offset / n] = static_cast<uint8_t>(gate);
       }
   }

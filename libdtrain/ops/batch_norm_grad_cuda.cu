@@ -41,20 +41,16 @@ struct Channels {
   }
 };
 
-template <class T, int n>
-__device__ Pack<T, n> gated(Gate gate, const Pack<T, n>& dy, const Pack<T, n>& x, unsigned mask,
-                            const Channels<n>& of) {
-  if (gate == Gate::open) return dy;
-  if (gate == Gate::x) {
-    mask = 0;
+// Closes the gate: makes dz of dy.
+template <int n>
+__device__ void pass_gate(Gate gate, const float (&x)[n], unsigned mask, const Channels<n>& of, float (&dy)[n]) {
+  if (gate == Gate::open) return;
 #pragma unroll
-    for (int l = 0; l < n; ++l)
-      if (normalize(to_float(x.lane[l]), of.mean[l], of.scale[l], of.beta[l]) > 0) mask |= 1u << l;
+  for (int l = 0; l < n; ++l) {
+    const bool open =
+        gate == Gate::mask ? (mask >> l & 1) != 0 : normalize(x[l], of.mean[l], of.scale[l], of.beta[l]) > 0;
+    if (!open) dy[l] = 0;
   }
-  Pack<T, n> dz;
-#pragma unroll
-  for (int l = 0; l < n; ++l) dz.lane[l] = mask >> l & 1 ? dy.lane[l] : from_float<T>(0);
-  return dz;
 }
 
 // The sums of dz and dz * (x - mean) over a thread's rows, the last row first, as in the forward pass.
@@ -65,27 +61,28 @@ __device__ void sum_rows(const Backward<T>& b, const Place& place, Tile<T, n> ke
   if (place.count > 0) {
     const Channels<n> of(b, place.channel);
     for (int end = place.count; end > 0; end -= kUnroll) {
-      Pack<T, n> dy[kUnroll], x[kUnroll];
+      Access<T, n> dy[kUnroll], x[kUnroll];
       unsigned mask[kUnroll] = {};
 #pragma unroll
-      for (int u = 0; u < kUnroll; ++u)
-        if (u < end) {
-          const int64_t offset = place.offset(end - 1 - u);
-          dy[u] = load<T, n>(b.dy + offset);
-          x[u] = load<T, n>(b.x + offset);
-          if (b.gate == Gate::mask) mask[u] = b.mask[offset / n];
-        }
+      for (int u = 0; u < kUnroll; ++u) {
+        const int64_t offset = place.offset(max(end - 1 - u, 0));
+        dy[u] = read<T, n>(b.dy + offset);
+        x[u] = read<T, n>(b.x + offset);
+        if (b.gate == Gate::mask) mask[u] = b.mask[offset / n];
+      }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u)
         if (u < end) {
-          const Pack<T, n> dz = gated<T, n>(b.gate, dy[u], x[u], mask[u], of);
-          kept_dz.put(place.count - end + u, dz);
+          float dz[n], value[n];
+          decode(dy[u], dz);
+          decode(x[u], value);
+          pass_gate(b.gate, value, mask[u], of, dz);
+          kept_dz.put(place.count - end + u, encode<T>(dz));
           kept_x.put(place.count - end + u, x[u]);
 #pragma unroll
           for (int l = 0; l < n; ++l) {
-            const float value = to_float(dz.lane[l]);
-            sum[l] += value;
-            product[l] += value * (to_float(x[u].lane[l]) - of.mean[l]);
+            sum[l] += dz[l];
+            product[l] += dz[l] * (value[l] - of.mean[l]);
           }
         }
     }
@@ -107,36 +104,36 @@ __device__ void write_rows(const Backward<T>& b, const Place& place, int begin, 
   }
   const bool reads_x = !kConstant || b.gate == Gate::x;
   for (int first = begin; first < end; first += kUnroll) {
-    Pack<T, n> dz[kUnroll], x[kUnroll], old[kUnroll];
+    Access<T, n> dz[kUnroll], x[kUnroll] = {};
     unsigned mask[kUnroll] = {};
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
-      if (first + u < end) {
-        const int64_t offset = place.offset(first + u);
-        const int age = place.count - 1 - first - u;
-        const bool kept = kept_dz.has(age);
-        dz[u] = kept ? kept_dz[age] : load<T, n>(b.dy + offset);
-        if (reads_x) x[u] = kept ? kept_x[age] : load<T, n>(b.x + offset);
-        if (b.gate == Gate::mask && !kept) mask[u] = b.mask[offset / n];
-        if (b.dx && b.add_dx) old[u] = load<T, n>(b.dx + offset);
-      }
+    for (int u = 0; u < kUnroll; ++u) {
+      const int i = min(first + u, end - 1), age = place.count - 1 - i;
+      const int64_t offset = place.offset(i);
+      const bool kept = kept_dz.has(age);
+      dz[u] = kept ? kept_dz[age] : read<T, n>(b.dy + offset);
+      if (reads_x) x[u] = kept ? kept_x[age] : read<T, n>(b.x + offset);
+      if (b.gate == Gate::mask && !kept) mask[u] = b.mask[offset / n];
+    }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)
       if (first + u < end) {
         const int64_t offset = place.offset(first + u);
-        if (!kept_dz.has(place.count - 1 - first - u)) dz[u] = gated<T, n>(b.gate, dz[u], x[u], mask[u], of);
-        if (b.dresidual) store(b.dresidual + offset, dz[u]);
+        float value[n], from[n], dx[n] = {};
+        decode(dz[u], value);
+        decode(x[u], from);
+        if (!kept_dz.has(place.count - 1 - first - u)) pass_gate(b.gate, from, mask[u], of, value);
+        if (b.dresidual) write(b.dresidual + offset, encode<T>(value));
         if (!b.dx) continue;
-        Pack<T, n> out;
+        if (b.add_dx) decode(read<T, n>(b.dx + offset), dx);
 #pragma unroll
         for (int l = 0; l < n; ++l) {
-          const float value = to_float(dz[u].lane[l]);
-          float dx = value * of.scale[l];
+          float fresh = value[l] * of.scale[l];
           if constexpr (!kConstant)
-            dx = normalize_grad(value, to_float(x[u].lane[l]), of.mean[l], of.scale[l], mean_dz[l], slope[l]);
-          out.lane[l] = from_float<T>(b.add_dx ? to_float(old[u].lane[l]) + dx : dx);
+            fresh = normalize_grad(value[l], from[l], of.mean[l], of.scale[l], mean_dz[l], slope[l]);
+          dx[l] += fresh;
         }
-        store(b.dx + offset, out);
+        write(b.dx + offset, encode<T>(dx));
       }
   }
 }

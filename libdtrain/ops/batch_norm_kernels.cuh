@@ -4,6 +4,8 @@
 
 #include <cooperative_groups.h>
 
+#include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "libdtrain/cuda/batch_norm_plans.h"
@@ -38,21 +40,68 @@ __device__ inline Place place_in(const Tiling& t, int slice) {
   return place;
 }
 
+// n elements in one access, held as words: 16-bit elements of their own would take a register each.
+template <class T, int n>
+struct alignas(n * sizeof(T)) Access {
+  using Word = std::conditional_t<n * sizeof(T) == 2, uint16_t, uint32_t>;
+  static constexpr int kWords = n * sizeof(T) / sizeof(Word);
+  Word word[kWords];
+};
+
+template <class T, int n>
+__device__ inline void decode(const Access<T, n>& access, float (&x)[n]) {
+#pragma unroll
+  for (int l = 0; l < n; ++l) {
+    if constexpr (n == 1 || sizeof(T) == 4) {
+      x[l] = to_float(std::bit_cast<T>(access.word[l]));
+    } else {
+      const uint32_t word = access.word[l / 2];
+      if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        x[l] = std::bit_cast<float>(l % 2 == 0 ? word << 16 : word & 0xffff0000u);
+      else
+        x[l] = to_float(std::bit_cast<T>(static_cast<uint16_t>(l % 2 == 0 ? word : word >> 16)));
+    }
+  }
+}
+template <class T, int n>
+__device__ inline Access<T, n> encode(const float (&x)[n]) {
+  Access<T, n> access;
+  using Word = typename Access<T, n>::Word;
+#pragma unroll
+  for (int w = 0; w < Access<T, n>::kWords; ++w) {
+    if constexpr (n == 1 || sizeof(T) == 4)
+      access.word[w] = std::bit_cast<Word>(from_float<T>(x[w]));
+    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+      access.word[w] = std::bit_cast<Word>(__floats2bfloat162_rn(x[2 * w], x[2 * w + 1]));
+    else
+      access.word[w] = std::bit_cast<Word>(__floats2half2_rn(x[2 * w], x[2 * w + 1]));
+  }
+  return access;
+}
+template <class T, int n>
+__device__ inline Access<T, n> read(const T* p) {
+  return *reinterpret_cast<const Access<T, n>*>(p);
+}
+template <class T, int n>
+__device__ inline void write(T* p, const Access<T, n>& access) {
+  *reinterpret_cast<Access<T, n>*>(p) = access;
+}
+
 // What a thread keeps in shared memory of what it has read, in that order.
 template <class T, int n>
 struct Tile {
-  Pack<T, n>* packs = nullptr;
-  int kept = 0;
+  int first = 0, kept = 0;  // items, from the start of all tiles
 
   // `index`: of the tile, from 0, where a block has several.
   __device__ Tile(const Tiling& t, int index)
-      : packs(reinterpret_cast<Pack<T, n>*>(shared_memory<unsigned char>() + t.sums_bytes()) +
-              int64_t{index} * t.kept * Tiling::kThreads + threadIdx.x),
-        kept(t.kept) {}
+      : first(index * t.kept * Tiling::kThreads + static_cast<int>(threadIdx.x)), kept(t.kept) {}
   __device__ bool has(int i) const { return i < kept; }
-  __device__ const Pack<T, n>& operator[](int i) const { return packs[i * Tiling::kThreads]; }
-  __device__ void put(int i, const Pack<T, n>& pack) {
-    if (has(i)) packs[i * Tiling::kThreads] = pack;
+  __device__ Access<T, n>& operator[](int i) const {
+    constexpr int64_t kSums = Tiling{.lanes = n}.sums_bytes();
+    return reinterpret_cast<Access<T, n>*>(shared_memory<unsigned char>() + kSums)[first + i * Tiling::kThreads];
+  }
+  __device__ void put(int i, const Access<T, n>& item) {
+    if (has(i)) (*this)[i] = item;
   }
 };
 

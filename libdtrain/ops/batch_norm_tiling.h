@@ -24,10 +24,12 @@ struct BatchNormTiling {
   int kept = 0;        // sweeps that a block keeps in shared memory until it needs them again
   int tiles = 1;       // 2: the next slice is read while this one is finished
 
-  DT_HD int slice_channels() const { return kColumns * lanes; }
+  DT_HD constexpr int slice_channels() const { return kColumns * lanes; }
   DT_HD int rounds() const { return (slices + parallel - 1) / parallel; }
   // Bytes of shared memory: what kSums doubles per channel and warp take, and the tiles.
-  DT_HD int64_t sums_bytes() const { return int64_t{kThreads / 32} * slice_channels() * 2 * int64_t{sizeof(double)}; }
+  DT_HD constexpr int64_t sums_bytes() const {
+    return int64_t{kThreads / 32} * slice_channels() * 2 * int64_t{sizeof(double)};
+  }
   DT_HD int64_t sweep_bytes(int64_t element_bytes) const { return kThreads * lanes * element_bytes; }
 };
 

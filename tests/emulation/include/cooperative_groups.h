@@ -18,6 +18,13 @@ class grid_group {
   static void sync(std::source_location place = std::source_location::current()) {
     emulation::meet(emulation::Meeting::grid_barrier, 0, 0, 0, 0, place);
   }
+  // Nothing waits for an arrival but the wait that follows it.
+  using arrival_token = unsigned;
+  static arrival_token barrier_arrive(std::source_location place = std::source_location::current()) {
+    ::__syncthreads(place);
+    return {};
+  }
+  static void barrier_wait(arrival_token&&, std::source_location place = std::source_location::current()) { sync(place); }
   static unsigned long long block_rank() { return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x; }
   static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
   static unsigned long long thread_rank() {

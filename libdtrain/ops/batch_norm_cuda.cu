@@ -75,10 +75,11 @@ __device__ void load_statistics(const Forward<T>& f, const Place& place, float (
   for (int l = 0; l < n; ++l) scale[l] *= f.gamma[place.channel + l];
 }
 
-// y of a thread's rows [begin, end), from the tile where it holds them.
+// y of a part of a thread's rows, from the tile where it holds them.
 template <class T, int n, bool kResidual, bool kConstant = false>
-__device__ void normalize_rows(const Forward<T>& f, const Place& place, int begin, int end, Tile<T, n> tile) {
+__device__ void normalize_rows(const Forward<T>& f, const Place& place, Part part, Tile<T, n> tile) {
   constexpr int kUnroll = kResidual ? 4 : 8;
+  const int begin = part.begin(place.count), end = part.end(place.count);
   if (begin >= end) return;
   float mean[n], scale[n], beta[n];
   load_statistics<T, n, kConstant>(f, place, mean, scale);
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(kFinishThreads) finish_kernel(const Forward<T>
 template <class T, int n, bool kResidual, bool kConstant>
 __global__ void __launch_bounds__(kThreads) apply_kernel(const Forward<T> f) {
   const Place place = place_in(f.tiling, static_cast<int>(blockIdx.y));
-  normalize_rows<T, n, kResidual, kConstant>(f, place, 0, place.count, Tile<T, n>(f.tiling, 0));
+  normalize_rows<T, n, kResidual, kConstant>(f, place, Part::all, Tile<T, n>(f.tiling, 0));
 }
 
 template <class T, int n, bool kResidual>
@@ -155,8 +156,8 @@ struct ForwardPass {
     finish_channels(f.tiling, begin, end, block, blocks, f.partial,
                     [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, sums); });
   }
-  __device__ void write(int slice, int tile, int begin, int end) const {
-    normalize_rows<T, n, kResidual>(f, place_in(f.tiling, slice), begin, end, Tile<T, n>(f.tiling, tile));
+  __device__ void write(int slice, int tile, Part part) const {
+    normalize_rows<T, n, kResidual>(f, place_in(f.tiling, slice), part, Tile<T, n>(f.tiling, tile));
   }
 };
 

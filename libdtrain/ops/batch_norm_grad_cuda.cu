@@ -91,10 +91,10 @@ __device__ void sum_rows(const Backward<T>& b, const Place& place, Tile<T, n> ke
   for (int l = 0; l < n; ++l) total[l] = {sum[l], product[l]};
 }
 
-// dx and dresidual, where wanted, of a thread's rows [begin, end). x is not read where it decides nothing.
+// dx and dresidual, where wanted, of a part of a thread's rows. x is not read where it decides nothing.
 template <class T, int n, bool kConstant>
-__device__ void write_rows(const Backward<T>& b, const Place& place, int begin, int end, Tile<T, n> kept_dz,
-                           Tile<T, n> kept_x) {
+__device__ void write_rows(const Backward<T>& b, const Place& place, Part part, Tile<T, n> kept_dz, Tile<T, n> kept_x) {
+  const int begin = part.begin(place.count), end = part.end(place.count);
   if (begin >= end) return;
   const Channels<n> of(b, place.channel);
   float mean_dz[n] = {}, slope[n] = {};
@@ -167,7 +167,7 @@ template <class T, int n, bool kConstant>
 __global__ void __launch_bounds__(kThreads) dx_kernel(const Backward<T> b) {
   const Place place = place_in(b.tiling, static_cast<int>(blockIdx.y));
   const Tile<T, n> none(b.tiling, 0);
-  write_rows<T, n, kConstant>(b, place, 0, place.count, none, none);
+  write_rows<T, n, kConstant>(b, place, Part::all, none, none);
 }
 
 // Tile 2 i keeps dz, tile 2 i + 1 x.
@@ -184,8 +184,8 @@ struct BackwardPass {
     finish_channels(b.tiling, begin, end, block, blocks, b.partial,
                     [&](int64_t channel, const Sums& sums) { finish_channel(b, channel, sums); });
   }
-  __device__ void write(int slice, int tile, int begin, int end) const {
-    write_rows<T, n, false>(b, place_in(b.tiling, slice), begin, end, Tile<T, n>(b.tiling, 2 * tile),
+  __device__ void write(int slice, int tile, Part part) const {
+    write_rows<T, n, false>(b, place_in(b.tiling, slice), part, Tile<T, n>(b.tiling, 2 * tile),
                             Tile<T, n>(b.tiling, 2 * tile + 1));
   }
 };

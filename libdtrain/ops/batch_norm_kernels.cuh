@@ -4,7 +4,7 @@
 
 #include <cooperative_groups.h>
 
-#include <bit>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -30,13 +30,13 @@ struct Place {
   __device__ int64_t offset(int i) const { return begin + i * step; }
 };
 __device__ inline Place place_in(const Tiling& t, int slice) {
-  const int64_t row = int64_t{blockIdx.x} * Tiling::kSweepRows + threadIdx.x / Tiling::kColumns;
-  const int64_t stride = int64_t{t.row_blocks} * Tiling::kSweepRows;
+  const int block = static_cast<int>(blockIdx.x), row = static_cast<int>(threadIdx.x) / Tiling::kColumns;
+  const int sweeps = static_cast<int>((t.rows - row + Tiling::kSweepRows - 1) / Tiling::kSweepRows);  // that have row
   Place place;
   place.channel = (int64_t{slice} * Tiling::kColumns + threadIdx.x % Tiling::kColumns) * t.lanes;
-  place.begin = row * t.c + place.channel;
-  place.step = stride * t.c;
-  if (place.channel < t.c && row < t.rows) place.count = static_cast<int>((t.rows - 1 - row) / stride + 1);
+  place.begin = (int64_t{block} * Tiling::kSweepRows + row) * t.c + place.channel;
+  place.step = int64_t{t.row_blocks} * Tiling::kSweepRows * t.c;
+  if (place.channel < t.c && block < sweeps) place.count = (sweeps - 1 - block) / t.row_blocks + 1;
   return place;
 }
 
@@ -48,18 +48,27 @@ struct alignas(n * sizeof(T)) Access {
   Word word[kWords];
 };
 
+// std::bit_cast; CUDA's pairs of 16-bit numbers are not trivially copyable.
+template <class To, class From>
+__device__ inline To bits_as(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  memcpy(static_cast<void*>(&to), static_cast<const void*>(&from), sizeof to);
+  return to;
+}
+
 template <class T, int n>
 __device__ inline void decode(const Access<T, n>& access, float (&x)[n]) {
 #pragma unroll
   for (int l = 0; l < n; ++l) {
     if constexpr (n == 1 || sizeof(T) == 4) {
-      x[l] = to_float(std::bit_cast<T>(access.word[l]));
+      x[l] = to_float(bits_as<T>(access.word[l]));
     } else {
       const uint32_t word = access.word[l / 2];
       if constexpr (std::is_same_v<T, __nv_bfloat16>)
-        x[l] = std::bit_cast<float>(l % 2 == 0 ? word << 16 : word & 0xffff0000u);
+        x[l] = bits_as<float>(l % 2 == 0 ? word << 16 : word & 0xffff0000u);
       else
-        x[l] = to_float(std::bit_cast<T>(static_cast<uint16_t>(l % 2 == 0 ? word : word >> 16)));
+        x[l] = to_float(bits_as<T>(static_cast<uint16_t>(l % 2 == 0 ? word : word >> 16)));
     }
   }
 }
@@ -70,11 +79,11 @@ __device__ inline Access<T, n> encode(const float (&x)[n]) {
 #pragma unroll
   for (int w = 0; w < Access<T, n>::kWords; ++w) {
     if constexpr (n == 1 || sizeof(T) == 4)
-      access.word[w] = std::bit_cast<Word>(from_float<T>(x[w]));
+      access.word[w] = bits_as<Word>(from_float<T>(x[w]));
     else if constexpr (std::is_same_v<T, __nv_bfloat16>)
-      access.word[w] = std::bit_cast<Word>(__floats2bfloat162_rn(x[2 * w], x[2 * w + 1]));
+      access.word[w] = bits_as<Word>(__floats2bfloat162_rn(x[2 * w], x[2 * w + 1]));
     else
-      access.word[w] = std::bit_cast<Word>(__floats2half2_rn(x[2 * w], x[2 * w + 1]));
+      access.word[w] = bits_as<Word>(__floats2half2_rn(x[2 * w], x[2 * w + 1]));
   }
   return access;
 }
@@ -161,10 +170,18 @@ __device__ void finish_channels(const Tiling& t, int64_t begin, int64_t end, int
   }
 }
 
+// Of the rows of a thread, [begin(count), end(count)).
+struct Part {
+  enum Which { first, second, all } which;
+  __device__ Part(Which w) : which(w) {}
+  __device__ int begin(int count) const { return which == second ? count / 2 : 0; }
+  __device__ int end(int count) const { return which == first ? count / 2 : count; }
+};
+
 // One launch over all slices in turn, every block resident; see BatchNormTiling. Pass has
 //   read(slice, tile)                    the sums of a block over a slice
 //   finish(begin, end, block, blocks)    what the sums of whole channels give
-//   write(slice, tile, begin, end)       the results of that part of a thread's rows
+//   write(slice, tile, part)             the results of that part of a thread's rows
 // Between the first and the second, and the second and the third, each block waits for the others; meanwhile it writes
 // results of the slice before.
 template <class Pass>
@@ -174,7 +191,6 @@ __device__ void run_resident(const Tiling& t, const Pass& pass) {
   for (int round = 0; round < rounds + behind; ++round) {
     const bool fresh = round < rounds;
     const int slice = round * t.parallel + static_cast<int>(blockIdx.y);
-    const int done = slice - behind * t.parallel;
     const int64_t channels = t.slice_channels();
     for (int half = 0; half < 2; ++half) {
       cooperative_groups::grid_group::arrival_token token{};
@@ -186,12 +202,11 @@ __device__ void run_resident(const Tiling& t, const Pass& pass) {
         token = grid.barrier_arrive();
         if (behind == 0) grid.barrier_wait(std::move(token));
       }
-      if (round >= behind && (behind != 0 || half == 1)) {
-        const int count = place_in(t, done).count;
-        const int begin = behind != 0 && half == 1 ? count / 2 : 0;
-        const int end = behind != 0 && half == 0 ? count / 2 : count;
-        pass.write(done, (round - behind) % t.tiles, begin, end);
-      }
+      if (behind != 0 ? round > 0 : half == 1)
+        pass.write(slice - behind * t.parallel, (round - behind) % t.tiles,
+                   behind == 0 ? Part::all
+                   : half == 0 ? Part::first
+                               : Part::second);
       if (fresh && behind != 0) grid.barrier_wait(std::move(token));
     }
   }

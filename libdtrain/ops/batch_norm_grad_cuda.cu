@@ -62,13 +62,13 @@ __device__ void sum_rows(const Backward<T>& b, const Place& place, Tile<T, n> ke
     const Channels<n> of(b, place.channel);
     for (int end = place.count; end > 0; end -= kUnroll) {
       Access<T, n> dy[kUnroll], x[kUnroll];
-      unsigned mask[kUnroll] = {};
+      unsigned mask[kUnroll];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         const int64_t offset = place.offset(max(end - 1 - u, 0));
         dy[u] = read<T, n>(b.dy + offset);
         x[u] = read<T, n>(b.x + offset);
-        if (b.gate == Gate::mask) mask[u] = b.mask[offset / n];
+        mask[u] = b.gate == Gate::mask ? b.mask[offset / n] : 0;
       }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u)
@@ -105,7 +105,7 @@ __device__ void write_rows(const Backward<T>& b, const Place& place, Part part, 
   const bool reads_x = !kConstant || b.gate == Gate::x;
   for (int first = begin; first < end; first += kUnroll) {
     Access<T, n> dz[kUnroll], x[kUnroll] = {};
-    unsigned mask[kUnroll] = {};
+    unsigned mask[kUnroll];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const int i = min(first + u, end - 1), age = place.count - 1 - i;
@@ -113,7 +113,7 @@ __device__ void write_rows(const Backward<T>& b, const Place& place, Part part, 
       const bool kept = kept_dz.has(age);
       dz[u] = kept ? kept_dz[age] : read<T, n>(b.dy + offset);
       if (reads_x) x[u] = kept ? kept_x[age] : read<T, n>(b.x + offset);
-      if (b.gate == Gate::mask && !kept) mask[u] = b.mask[offset / n];
+      mask[u] = b.gate == Gate::mask && !kept ? b.mask[offset / n] : 0;
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/core/context.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/safetensors.h"
-#include "libdtrain/core/context.h"
 
 namespace dtrain {
 

@@ -146,15 +146,15 @@ __device__ void gather_windows(PoolGeometry& g, const Source& source, const Pack
   const PoolRange ps = g.rows.windows(at.h), qs = g.columns.windows(at.w);
   if constexpr (k > 0) {
     constexpr int kSide = (k + s - 1) / s;
-    typename Source::Window windows[kSide * kSide];
-#pragma unroll
-    for (int i = 0; i < kSide * kSide; ++i) {
-      const int64_t p = ps.begin + i / kSide, q = qs.begin + i % kSide;
-      windows[i] = p < ps.end && q < qs.end ? source.load_window(g, at, p, q) : source.none();
-    }
+    typename Source::Window windows[kSide * kSide] = {};
+    auto p = [&](int i) { return ps.begin + i / kSide; };
+    auto q = [&](int i) { return qs.begin + i % kSide; };
 #pragma unroll
     for (int i = 0; i < kSide * kSide; ++i)
-      source.add(g, at, ps.begin + i / kSide, qs.begin + i % kSide, windows[i], sum);
+      if (p(i) < ps.end && q(i) < qs.end) windows[i] = source.load_window(g, at, p(i), q(i));
+#pragma unroll
+    for (int i = 0; i < kSide * kSide; ++i)
+      if (p(i) < ps.end && q(i) < qs.end) source.add(g, at, p(i), q(i), windows[i], sum);
   } else {
     for (int64_t p = ps.begin; p < ps.end; ++p)
       for (int64_t q = qs.begin; q < qs.end; ++q) source.add(g, at, p, q, source.load_window(g, at, p, q), sum);
@@ -164,7 +164,6 @@ __device__ void gather_windows(PoolGeometry& g, const Source& source, const Pack
 // The gradient goes to the winner.
 template <class T, int n>
 struct MaxSource {
-  static constexpr uint8_t kNobody = 255;  // a window has at most 255 cells
   const T* dy;
   const uint8_t* argmax;
 
@@ -175,12 +174,6 @@ struct MaxSource {
   __device__ Window load_window(const PoolGeometry& g, const Packs::Place& at, int64_t p, int64_t q) const {
     const int64_t out = g.y_pixel(at.image, p, q) + n * at.pack;
     return {load<T, n>(dy + out), load<uint8_t, n>(argmax + out)};
-  }
-  __device__ Window none() const {
-    Window window{};
-#pragma unroll
-    for (int i = 0; i < n; ++i) window.winner.lane[i] = kNobody;
-    return window;
   }
   __device__ void add(const PoolGeometry& g, const Packs::Place& at, int64_t p, int64_t q, const Window& window,
                       float (&sum)[n]) const {
@@ -200,7 +193,6 @@ struct AverageSource {
   __device__ Window load_window(const PoolGeometry& g, const Packs::Place& at, int64_t p, int64_t q) const {
     return load<T, n>(dy + g.y_pixel(at.image, p, q) + n * at.pack);
   }
-  __device__ Window none() const { return filled<T, n>(0); }
   __device__ void add(const PoolGeometry& g, const Packs::Place&, int64_t p, int64_t q, const Window& window,
                       float (&sum)[n]) const {
     const float factor = reciprocal_cells(g, count_padding, p, q);

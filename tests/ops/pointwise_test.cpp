@@ -24,14 +24,16 @@ OpCase relu_case(Shape shape) {
           .inputs = {random_array(shape, 3)},
           .op = [](Tape& t, const Vars& v) { return relu(t, v[0]); },
           .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return std::max(a[0][i], 0.0); }); },
-          .kinks = true};
+          .kinks = true,
+          .exact = true};
 }
 
 OpCase add_case(Shape shape) {
   return {.name = concat("add ", shape),
           .inputs = {random_array(shape, 3), random_array(shape, 4)},
           .op = [](Tape& t, const Vars& v) { return add(t, v[0], v[1]); },
-          .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return a[0][i] + a[1][i]; }); }};
+          .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return a[0][i] + a[1][i]; }); },
+          .exact = true};
 }
 
 OpCase add_relu_case(Shape shape) {
@@ -40,7 +42,8 @@ OpCase add_relu_case(Shape shape) {
           .op = [](Tape& t, const Vars& v) { return add_relu(t, v[0], v[1]); },
           .reference =
               [](const Arrays& a) { return map(a[0], [&](int64_t i) { return std::max(a[0][i] + a[1][i], 0.0); }); },
-          .kinks = true};
+          .kinks = true,
+          .exact = true};
 }
 
 TEST(Pointwise, Relu) { check_op({relu_case({1}), relu_case({7}), relu_case({2, 5, 3, 4}), relu_case({9, 5000})}); }
@@ -91,7 +94,8 @@ TEST(Pointwise, Dropout) {
               .reference =
                   [=](const Arrays& a) {
                     return map(a[0], [&](int64_t i) { return dropout_reference(a[0][i], rate, 34, 12, 0, i); });
-                  }});
+                  },
+              .exact = true});
   }
 }
 

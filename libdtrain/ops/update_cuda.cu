@@ -77,55 +77,53 @@ __global__ void __launch_bounds__(kSumThreads)
   verdict->apply = settle(*scalars, norm);
 }
 
-// Of one piece: `copy` is unused where Copy is float.
+// `copy` is unused where Copy is float, as `m` and `s` are where the rule has no such state.
 template <class Copy>
 struct Pointers {
   float* v;
   const float* g;
   float *m, *s;
   Copy* copy;
-
-  __device__ Pointers operator+(int64_t i) const {
-    return {v + i, g + i, m ? m + i : m, s ? s + i : s, copy ? copy + i : copy};
-  }
 };
 
 template <UpdateRule rule, class Copy>
-__device__ inline void update_one(const UpdateFactors& f, const Pointers<Copy>& at) {
-  float v = *at.v, m = 0, s = 0;
-  if constexpr (state_arenas(rule) > 0) m = *at.m;
-  if constexpr (state_arenas(rule) > 1) s = *at.s;
-  update_element<rule>(f, *at.g, v, m, s);
-  *at.v = v;
-  if constexpr (state_arenas(rule) > 0) *at.m = m;
-  if constexpr (state_arenas(rule) > 1) *at.s = s;
-  if constexpr (!std::is_same_v<Copy, float>) *at.copy = from_float<Copy>(v);
+__device__ inline void update_one(const UpdateFactors& f, const Pointers<Copy>& arenas, int64_t i) {
+  float v = arenas.v[i], m = 0, s = 0;
+  if constexpr (state_arenas(rule) > 0) m = arenas.m[i];
+  if constexpr (state_arenas(rule) > 1) s = arenas.s[i];
+  update_element<rule>(f, arenas.g[i], v, m, s);
+  arenas.v[i] = v;
+  if constexpr (state_arenas(rule) > 0) arenas.m[i] = m;
+  if constexpr (state_arenas(rule) > 1) arenas.s[i] = s;
+  if constexpr (!std::is_same_v<Copy, float>) arenas.copy[i] = from_float<Copy>(v);
 }
 
-// Groups 0, kThreads, 2 kThreads ... n from `at`.
+// `n` groups from element `first` on, kThreads groups apart.
 template <UpdateRule rule, int n, class Copy>
-__device__ inline void update_groups(const UpdateFactors& f, const Pointers<Copy>& at) {
+__device__ inline void update_groups(const UpdateFactors& f, const Pointers<Copy>& arenas, int64_t first) {
   constexpr int kStride = kThreads * kGroup;
   Pack<float> g[n], v[n], m[n], s[n];
 #pragma unroll
   for (int i = 0; i < n; ++i) {
-    g[i] = load(at.g + kStride * i);
-    v[i] = load(at.v + kStride * i);
-    if constexpr (state_arenas(rule) > 0) m[i] = load(at.m + kStride * i);
-    if constexpr (state_arenas(rule) > 1) s[i] = load(at.s + kStride * i);
+    const int64_t at = first + kStride * i;
+    g[i] = load(arenas.g + at);
+    v[i] = load(arenas.v + at);
+    if constexpr (state_arenas(rule) > 0) m[i] = load(arenas.m + at);
+    if constexpr (state_arenas(rule) > 1) s[i] = load(arenas.s + at);
   }
 #pragma unroll
   for (int i = 0; i < n; ++i) {
+    const int64_t at = first + kStride * i;
     Pack<Copy, kGroup> copy;
 #pragma unroll
     for (int lane = 0; lane < kGroup; ++lane) {
       update_element<rule>(f, g[i].lane[lane], v[i].lane[lane], m[i].lane[lane], s[i].lane[lane]);
       if constexpr (!std::is_same_v<Copy, float>) copy.lane[lane] = from_float<Copy>(v[i].lane[lane]);
     }
-    store(at.v + kStride * i, v[i]);
-    if constexpr (state_arenas(rule) > 0) store(at.m + kStride * i, m[i]);
-    if constexpr (state_arenas(rule) > 1) store(at.s + kStride * i, s[i]);
-    if constexpr (!std::is_same_v<Copy, float>) store(at.copy + kStride * i, copy);
+    store(arenas.v + at, v[i]);
+    if constexpr (state_arenas(rule) > 0) store(arenas.m + at, m[i]);
+    if constexpr (state_arenas(rule) > 1) store(arenas.s + at, s[i]);
+    if constexpr (!std::is_same_v<Copy, float>) store(arenas.copy + at, copy);
   }
 }
 
@@ -137,15 +135,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   // The gradients that were measured last are read first: they may still be in the cache.
   const UpdatePiece piece = pieces[gridDim.x - 1 - blockIdx.x];
   const UpdateFactors f = piece_factors(options, verdict->factors, piece, norms);
-  const Pointers<Copy> at = arenas + piece.begin;
   const int thread = static_cast<int>(threadIdx.x), groups = groups_of(piece);
   // Groups whose loads are in flight together: as many as registers hold without spilling.
   constexpr int kAtOnce = state_arenas(rule) > 1 ? 1 : 2;
   int i = thread;
   for (; i + (kAtOnce - 1) * kThreads < groups; i += kAtOnce * kThreads)
-    update_groups<rule, kAtOnce>(f, at + kGroup * i);
-  for (; i < groups; i += kThreads) update_groups<rule, 1>(f, at + kGroup * i);
-  for (int e = kGroup * groups + thread; e < piece.count; e += kThreads) update_one<rule>(f, at + e);
+    update_groups<rule, kAtOnce>(f, arenas, piece.begin + kGroup * i);
+  for (; i < groups; i += kThreads) update_groups<rule, 1>(f, arenas, piece.begin + kGroup * i);
+  for (int e = kGroup * groups + thread; e < piece.count; e += kThreads) update_one<rule>(f, arenas, piece.begin + e);
 }
 
 __global__ void __launch_bounds__(kThreads)

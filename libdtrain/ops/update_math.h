@@ -116,7 +116,8 @@ void dispatch_rule(UpdateRule rule, const Body& body) {
 template <UpdateRule rule>
 DT_HD inline void update_element(const UpdateFactors& f, float g, float& v, float& m, float& s) {
   g *= f.gradient;
-  g = g < -f.limit ? -f.limit : g > f.limit ? f.limit : g;
+  g = g < -f.limit ? -f.limit : g;  // two plain choices: no branch in either arm
+  g = g > f.limit ? f.limit : g;
   if constexpr (rule == UpdateRule::adamw)
     v -= f.rate * f.decay * v;
   else

@@ -128,6 +128,53 @@ TEST(Optimizer, AFrozenParameterDoesNotCountAsNotFinite) {
   }
 }
 
+// Every compute copy is its value rounded to nearest, with zeros in the channels that the value does not have.
+void expect_copies(const ParameterStore& store, const char* when) {
+  for (const Parameter& parameter : store.parameters()) {
+    const Array value = rounded(to_host(store.context(), parameter.value), parameter.compute.dtype());
+    const Array compute = to_host(store.context(), parameter.compute);
+    const int64_t channels = parameter.shape[parameter.shape.rank() - 1];
+    const int64_t padded = compute.shape[compute.shape.rank() - 1];
+    Array expected(compute.shape);
+    for (int64_t i = 0; i < value.count(); ++i) expected[i / channels * padded + i % channels] = value[i];
+    EXPECT_EQ(compute.values, expected.values) << parameter.name << ' ' << when;
+  }
+}
+
+TEST(Optimizer, KeepsTheComputeCopiesUpToDate) {
+  for (const auto& context : devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      if (context->is_cpu() && dtype != DType::f32) continue;
+      ParameterStore store(*context);
+      const auto normal = Init::normal(1);
+      const Parameter& stem = store.add("stem", {5, 3, 3, 3}, normal, {.layout = Layout::krsc});
+      const Parameter& conv = store.add("conv", {7, 3, 3, 5}, normal, {.layout = Layout::krsc});
+      const Parameter& gamma = store.add("gamma", {7}, normal, {.decay = false});
+      store.add("frozen", {3, 7}, normal, {.frozen = true});
+      const int channels = dtype == DType::f32 ? 4 : 8;
+      store.allocate(3, {dtype, channels});
+      EXPECT_EQ(stem.compute.shape(), (Shape{5, 3, 3, channels}));
+      for (const Parameter* weight : {&stem, &conv}) EXPECT_EQ(weight->compute.dtype(), dtype);
+      EXPECT_EQ(gamma.compute.raw(), gamma.value.raw());
+      expect_copies(store, "at first");
+
+      Optimizer optimizer(store, {.weight_decay = 0.1f});
+      const std::vector<float> values = values_of<float>(*context, store.values());
+      for (uint64_t step = 0; step < 3; ++step) {
+        context->set_scalars({.learning_rate = 0.1f, .step = step});
+        const Array grads = random_array(store.grads().shape(), step);
+        context->copy(to_device(*context, grads), store.grads());
+        optimizer.step();
+        expect_copies(store, "after a step");
+      }
+      EXPECT_NE(values_of<float>(*context, store.values()), values);
+      // As a load does.
+      context->upload(values.data(), store.values());
+      store.refresh_compute();
+      expect_copies(store, "after a load");
+    }
+}
+
 TEST(Optimizer, DescribesItself) {
   const auto context = make_cpu_context();
   auto text = [&](const OptimizerOptions& options) { return Model(*context, options, 1).optimizer->describe(); };

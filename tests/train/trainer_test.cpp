@@ -67,13 +67,63 @@ TEST_F(TrainerTest, TwoMicroStepsOfFourAreOneOfEight) {
 }
 
 TEST_F(TrainerTest, LossScaleChangesNothing) {
-  Net plain(*context), scaled(*context);
+  const auto other_context = make_cpu_context();  // a context holds one loss scale
+  Net plain(*context), scaled(*other_context);
   Trainer one(plain.store, plain.optimizer, schedule(0.5));
   Trainer other(scaled.store, scaled.optimizer, schedule(0.5), {.loss_scale = 1024});
   const StepReport a = one.step(on_rows(plain, 8)), b = other.step(on_rows(scaled, 8));
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_EQ(a.gradient_norm, b.gradient_norm);
   EXPECT_EQ(to_host(*context, plain.store.values()).values, to_host(*context, scaled.store.values()).values);
+}
+
+TEST_F(TrainerTest, DynamicLossScaleSkipsWhatIsNotFiniteAndGoesOn) {
+  Net net(*context);
+  const TrainerOptions options{.loss_scale = 16, .double_loss_scale_after = 2};
+  Trainer trainer(net.store, net.optimizer, schedule(0.1), options);
+  const float good = x.data<float>()[3];
+  const auto step = [&](Trainer& of, const Net& with, bool finite) {
+    x.data<float>()[3] = finite ? good : std::numeric_limits<float>::infinity();
+    const StepReport report = of.step(on_rows(with, 8));
+    EXPECT_TRUE(report.finite);
+    return std::pair(report.loss_scale, report.skipped);
+  };
+  using Told = std::pair<float, uint64_t>;
+  EXPECT_EQ(step(trainer, net, true), Told(16, 0));
+  const auto values = to_host(*context, net.store.values()).values;
+  EXPECT_EQ(step(trainer, net, false), Told(8, 1));
+  EXPECT_EQ(to_host(*context, net.store.values()).values, values);
+  EXPECT_EQ(step(trainer, net, true), Told(8, 1));
+
+  // A run that goes on from here.
+  const auto other_context = make_cpu_context();
+  Net other(*other_context);
+  Trainer resumed(other.store, other.optimizer, schedule(0.1), options);
+  resumed.resume(trainer.steps_done(), trainer.step_state());
+  other_context->copy(net.store.values(), other.store.values());
+  other_context->copy(net.store.optimizer_state(0), other.store.optimizer_state(0));
+  for (const Told& expected : {Told(16, 1), Told(16, 1), Told(32, 1)}) {
+    EXPECT_EQ(step(trainer, net, true), expected);
+    EXPECT_EQ(step(resumed, other, true), expected);
+  }
+  EXPECT_EQ(to_host(*context, net.store.values()).values, to_host(*other_context, other.store.values()).values);
+  EXPECT_EQ(resumed.step_state(), trainer.step_state());
+}
+
+TEST_F(TrainerTest, ResumesTheScaleOfItsOwnOptions) {
+  Net net(*context);
+  const StepState saved{.loss_scale = 512, .double_after = 100, .good_steps = 7, .skipped = 3};
+  const auto state_of = [&](const TrainerOptions& options, const StepState& from) {
+    Trainer trainer(net.store, net.optimizer, schedule(0.1), options);
+    trainer.resume(50, from);
+    return trainer.step_state();
+  };
+  EXPECT_EQ(state_of({.loss_scale = 16, .double_loss_scale_after = 200}, saved),
+            (StepState{.loss_scale = 512, .double_after = 200, .good_steps = 7, .skipped = 3}));
+  // A static scale is what the flag says, and so is the first dynamic one of a run that had none.
+  EXPECT_EQ(state_of({.loss_scale = 16}, saved), (StepState{.loss_scale = 16, .skipped = 3}));
+  EXPECT_EQ(state_of({.loss_scale = 16, .double_loss_scale_after = 200}, {}),
+            (StepState{.loss_scale = 16, .double_after = 200}));
 }
 
 TEST_F(TrainerTest, ReportsTheStep) {

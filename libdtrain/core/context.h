@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "libdtrain/core/moment.h"
 #include "libdtrain/core/tensor.h"
@@ -98,6 +100,10 @@ class Context {
   virtual void set_step_state(const StepState& values) = 0;
   virtual StepScalars get_scalars() = 0;  // waits for the device
 
+  // What people should hear of though the work goes on, e.g. a plan file that could not be used: programs print it.
+  void notice(std::string text) { notices_.push_back(std::move(text)); }
+  std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
+
   // Of host memory that the device copies from and to at full speed: pinned for a GPU.
   virtual std::shared_ptr<Allocator> host_allocator() = 0;
 
@@ -117,6 +123,7 @@ class Context {
   std::shared_ptr<cpu::PrimitiveCache> primitives_;
   std::shared_ptr<cuda::Runtime> runtime_;
   StepScalars* scalars_ = nullptr;
+  std::vector<std::string> notices_;
   bool capturing_ = false;
   int threads_ = 1;
 };
@@ -134,7 +141,8 @@ struct CudaOptions {
   size_t memory_cap = 0;       // bytes the pool may reserve; 0: all that is free but a reserve for the libraries
   bool deterministic = false;  // only algorithms that give the same bits in every run
   bool tf32 = false;           // f32 convolutions and products may round their inputs to 10 bits of mantissa
-  std::string plan_file{};     // where the choice of convolution algorithms is kept; empty: nowhere
+  bool autotune = true;     // run every algorithm of a convolution once and keep the fastest; else trust cuDNN's guess
+  std::string plan_file{};  // where the choice of convolution algorithms is kept; empty: nowhere
 };
 
 // GPUs that this build and this machine's driver can use; 0 also where `reason`, if given, says why.

@@ -48,7 +48,9 @@ Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options)
 
 Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options) {
   Context& context = tape.context();
-  const Tensor y = context.empty(conv2d_shape(x.shape(), w.shape(), options));
+  const Tensor y = context.empty(conv2d_shape(x.shape(), w.shape(), options), x.value.dtype());
+  DT_CHECK(w.value.dtype() == x.value.dtype(), "conv2d: images of ", x.value.dtype(), " and filters of ",
+           w.value.dtype(), ": both must be of one type");
   DT_CHECK(!bias || bias->shape() == Shape{w.shape()[0]}, "conv2d: bias ", bias->shape(), ", expected [", w.shape()[0],
            "]");
   DT_DISPATCH(context, conv2d, x.value, w.value, bias ? bias->value : Tensor(), options, y);

@@ -31,7 +31,8 @@ struct Conv2dOptions {
   int groups = 1;
 };
 
-// [n, h, w, c] * [k, r, s, c / groups] -> [n, p, q, k]. `bias` may be null, else [k]. Throws where shapes do not fit.
+// [n, h, w, c] * [k, r, s, c / groups] -> [n, p, q, k], all of one type. `bias` may be null, else [k], f32. Throws
+// where shapes or types do not fit.
 Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options = {});
 inline Var conv2d(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options = {}) {
   return conv2d(tape, x, w, nullptr, options);
@@ -48,5 +49,22 @@ void conv2d_wgrad(Context&, const Tensor& x, const Tensor& dy, const Conv2dOptio
 // db[k] = sum of dy over n, p, q
 void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
 }  // namespace cpu
+
+namespace cuda {
+// The same in f32, bf16 and f16, the images, filters and their gradients but dw; bias, dw and db are f32. Where dw has
+// fewer channels than x (images whose pixels are padded with zeros), the first ones are written.
+void conv2d(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions&, const Tensor& y);
+void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, const Tensor& dx, bool add);
+void conv2d_wgrad(Context&, const Tensor& x, const Tensor& dy, const Conv2dOptions&, const Tensor& dw, bool add);
+void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
+// conv2d that also makes, as y is written, the sums per channel of y's values and of their squares, f32 [k]. False,
+// with nothing done, where the library has no engine for it: it takes f16 only.
+bool conv2d_with_statistics(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
+                            const Tensor& sum, const Tensor& sum_of_squares);
+// Milliseconds by which that takes longer than conv2d alone; infinite where it is not supported, 0 where nothing is
+// measured. It runs both once per shape; what the tensors hold is not touched.
+float statistics_cost(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
+                      const Tensor& sum, const Tensor& sum_of_squares);
+}  // namespace cuda
 
 }  // namespace dtrain

@@ -1,0 +1,222 @@
+#include "libdtrain/cuda/cudnn_plan.h"
+
+#include <algorithm>
+
+namespace dtrain::cuda {
+namespace {
+
+// More scratch memory than this is not worth any speed.
+constexpr int64_t kMostWorkspace = int64_t{2} << 30;
+// Engines that are compiled at run time cost a second or so each: only the first few of the heuristic's are tried.
+constexpr int kMostCompiled = 4;
+constexpr int kTimedRuns = 5;
+// A candidate that is this much slower than the best in its first timed run is not run again.
+constexpr float kHopeless = 1.3f;
+
+// Candidates of a problem, each once, the heuristic's favourite first.
+std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor& graph, const Target& target,
+                                   bool all) {
+  std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
+  if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
+  modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
+  std::vector<Descriptor> found;
+  std::vector<EngineChoice> known;
+  int compiled = 0;
+  for (const cudnnBackendHeurMode_t mode : modes)
+    for (const Descriptor& config : engine_configs(graph, mode, target)) {
+      const EngineChoice choice = choice_of(config);
+      if (!allowed(problem, config) || std::find(known.begin(), known.end(), choice) != known.end()) continue;
+      known.push_back(choice);
+      if (compiled_at_run_time(config) && ++compiled > kMostCompiled) continue;
+      found.push_back(config);
+    }
+  return found;
+}
+
+// `operands` with fresh memory in place of all that the problem writes.
+struct ThrowAway {
+  ThrowAway(Context& context, const ConvProblem& o, const ConvOperands& live) : operands(live) {
+    const auto replace = [&](void*& address, const TensorLayout& layout, DType dtype) {
+      const auto& e = layout.extents;
+      memory.push_back(context.empty({e[0], e[1], e[2], e[3]}, dtype));
+      context.fill_zero(memory.back());
+      address = memory.back().raw();
+    };
+    const auto output = static_cast<DType>(o.output_dtype);
+    if (o.kind == ConvKind::wgrad) {
+      replace(operands.filter, filter_layout(o), output);
+    } else if (o.kind == ConvKind::dgrad || o.kind == ConvKind::dgrad_add) {
+      replace(operands.image, image_layout(o), output);
+      if (live.extra) operands.extra = operands.image;
+    } else {
+      replace(operands.output, output_layout(o), output);
+    }
+    if (live.sum) replace(operands.sum, channels_last(1, o.k, 1, 1), DType::f32);
+    if (live.sum_of_squares) replace(operands.sum_of_squares, channels_last(1, o.k, 1, 1), DType::f32);
+  }
+
+  ConvOperands operands;
+  std::vector<Tensor> memory;
+};
+
+std::string identity_of(const Runtime& runtime) {
+  int driver = 0;
+  DT_CUDA(cudaDriverGetVersion(&driver));
+  return concat(runtime.properties().name, ", ", runtime.multiprocessors(), " multiprocessors, driver ", driver,
+                ", cuDNN ", cudnnGetVersion());
+}
+
+// What kernels reach of the memory's rate: two transfers per clock, 88 % of them.
+float memory_rate(int device) {
+  int kilohertz = 0, bits = 0;
+  DT_CUDA(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device));
+  DT_CUDA(cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device));
+  return 0.88f * 2 * static_cast<float>(kilohertz) * static_cast<float>(bits / 8);
+}
+
+}  // namespace
+
+ConvPlans::ConvPlans(const Runtime& runtime)
+    : options_(runtime.options()),
+      stream_(runtime.compute()),
+      identity_(identity_of(runtime)),
+      bytes_per_millisecond_(memory_rate(options_.device)) {
+  cudnnHandle_t handle = nullptr;
+  check(cudnnCreate(&handle), "cudnnCreate");
+  handle_ = std::shared_ptr<cudnnContext>(handle, [](cudnnHandle_t made) { static_cast<void>(cudnnDestroy(made)); });
+  check(cudnnSetStream(handle, stream_), "cudnnSetStream");
+  target_.handle = handle;
+}
+
+void ConvPlans::run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op) {
+  const Plan& plan = find(context, problem, operands, op);
+  DT_CHECK(plan.executable, op, ": cuDNN has no engine for ", name_of(problem));
+  execute(context, *plan.executable, operands);
+}
+
+float ConvPlans::milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands,
+                              const char* op) {
+  return find(context, problem, operands, op).milliseconds;
+}
+
+const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& problem, const ConvOperands& operands,
+                                       const char* op) {
+  if (const auto it = plans_.find(problem); it != plans_.end()) return it->second;
+  DT_CHECK(!context.capturing(), op, ": no plan yet for ", name_of(problem),
+           ", and none can be made while a step is captured; run it once before");
+  if (!loaded_) load(context);
+  Plan plan;
+  try {
+    const Descriptor graph = conv_graph(problem);
+    if (auto known = saved(context, problem, graph)) return plans_.emplace(problem, *known).first->second;
+    plan = choose(context, problem, graph, operands);
+  } catch (const Error& error) {
+    throw Error(error.fault(), concat(op, ": ", name_of(problem), ": ", error.what()));
+  }
+  const bool supported = plan.executable.has_value();
+  book_[name_of(problem)] = {supported, plan.choice, supported ? plan.milliseconds : 0};
+  save(context);
+  return plans_.emplace(problem, plan).first->second;
+}
+
+std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProblem& problem, const Descriptor& graph) {
+  const auto entry = book_.find(name_of(problem));
+  if (entry == book_.end()) return std::nullopt;
+  if (!entry->second.supported) return Plan{};
+  try {
+    const Descriptor config = config_of(graph, entry->second.choice, target_);
+    const auto executable = allowed(problem, config) ? build_plan(config, target_) : std::nullopt;
+    if (executable && workspace_of(*executable) <= kMostWorkspace)
+      return Plan{executable, entry->second.choice, entry->second.milliseconds};
+  } catch (const Error&) {
+    // An engine that is gone is as good as a plan that cannot be built.
+  }
+  context.notice(
+      concat("the plan file ", options_.plan_file, " has an unusable plan for ", entry->first, ": it is chosen anew"));
+  return std::nullopt;
+}
+
+ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, const Descriptor& graph,
+                                  const ConvOperands& operands) {
+  Plan best;
+  std::optional<ThrowAway> throw_away;
+  for (const Descriptor& config : candidates(problem, graph, target_, options_.autotune)) {
+    const auto executable = build_plan(config, target_);
+    if (!executable || workspace_of(*executable) > kMostWorkspace) continue;
+    if (!options_.autotune) return {executable, choice_of(config), 0};
+    if (!throw_away) throw_away.emplace(context, problem, operands);
+    const float time = measure(context, *executable, throw_away->operands, best.milliseconds);
+    if (time < best.milliseconds) best = {executable, choice_of(config), time};
+  }
+  return best;
+}
+
+// The median of a few runs, after one that loads the code; kUnsupported where it does not run.
+float ConvPlans::measure(Context& context, const Descriptor& executable, const ConvOperands& operands,
+                         float best) const {
+  try {
+    execute(context, executable, operands);
+  } catch (const Error&) {  // declined at launch, or its workspace does not fit
+    return kUnsupported;
+  }
+  const Event begin = make_event(true), end = make_event(true);
+  std::vector<float> times;
+  while (times.size() < kTimedRuns) {
+    DT_CUDA(cudaEventRecord(begin.get(), stream_));
+    execute(context, executable, operands);
+    DT_CUDA(cudaEventRecord(end.get(), stream_));
+    DT_CUDA(cudaEventSynchronize(end.get()));
+    DT_CUDA(cudaEventElapsedTime(&times.emplace_back(), begin.get(), end.get()));
+    if (times.front() > kHopeless * best) return times.front();
+  }
+  std::nth_element(times.begin(), times.begin() + kTimedRuns / 2, times.end());
+  return times[kTimedRuns / 2];
+}
+
+void ConvPlans::execute(Context& context, const Descriptor& executable, const ConvOperands& operands) const {
+  const std::pair<TensorId, void*> all[] = {
+      {TensorId::image, operands.image},   {TensorId::filter, operands.filter},
+      {TensorId::output, operands.output}, {TensorId::extra, operands.extra},
+      {TensorId::sum, operands.sum},       {TensorId::sum_of_squares, operands.sum_of_squares}};
+  std::vector<int64_t> ids;
+  std::vector<void*> addresses;
+  for (const auto& [id, address] : all)
+    if (address) {
+      ids.push_back(static_cast<int64_t>(id));
+      addresses.push_back(address);
+    }
+  const Tensor workspace = context.empty({std::max<int64_t>(workspace_of(executable), 1)}, DType::u8);
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const int64_t>(ids))
+      .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses))
+      .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace.raw())
+      .finalize();
+  check(cudnnBackendExecute(handle_.get(), executable.raw(), pack.raw()), "cudnnBackendExecute");
+}
+
+void ConvPlans::load(Context& context) {
+  loaded_ = true;
+  if (options_.plan_file.empty()) return;
+  try {
+    book_ = read_plans(options_.plan_file, identity_);
+  } catch (const Error& error) {
+    context.notice(concat("the plan file ", options_.plan_file, " is not used and will be replaced: ", error.what()));
+  }
+}
+
+void ConvPlans::save(Context& context) {
+  if (options_.plan_file.empty() || !save_) return;
+  try {
+    write_plans(book_, options_.plan_file, identity_);
+  } catch (const Error& error) {  // the next start measures again
+    save_ = false;
+    context.notice(concat("the plan file cannot be written: ", error.what()));
+  }
+}
+
+ConvPlans& Runtime::conv_plans() {
+  if (!conv_plans_) conv_plans_ = std::make_shared<ConvPlans>(*this);
+  return *conv_plans_;
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,64 @@
+// ConvPlans: how cuDNN runs each convolution, chosen once by measurement, kept in memory and in the plan file.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "libdtrain/cuda/cudnn_graph.h"
+#include "libdtrain/cuda/plan_file.h"
+#include "libdtrain/cuda/runtime.h"
+
+namespace dtrain::cuda {
+
+// The addresses of a problem's tensors; null where it has none such.
+struct ConvOperands {
+  void *image = nullptr, *filter = nullptr, *output = nullptr;  // x w y, or their gradients
+  void* extra = nullptr;                                        // forward_bias: f32 [k]; dgrad_add: what is added
+  void *sum = nullptr, *sum_of_squares = nullptr;               // forward_statistics: f32 [k]
+};
+
+// The first use of a problem chooses its plan: from the plan file, else by running every candidate on the operands that
+// are read, with throw-away memory for what is written. That waits for the device, so a step that is being captured
+// must not meet a new problem.
+class ConvPlans {
+ public:
+  explicit ConvPlans(const Runtime& runtime);
+
+  // `op` names the caller in messages. Throws where cuDNN has no engine for the problem: Fault::config.
+  void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
+  // What the plan takes; kUnsupported where there is none. 0 where nothing is measured (CudaOptions::autotune).
+  float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
+  static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
+  // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.
+  float pass_milliseconds(size_t bytes) const { return static_cast<float>(bytes) / bytes_per_millisecond_; }
+
+ private:
+  struct Plan {
+    std::optional<Descriptor> executable;  // none: no engine takes the problem
+    EngineChoice choice;
+    float milliseconds = kUnsupported;
+  };
+
+  const Plan& find(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
+  std::optional<Plan> saved(Context& context, const ConvProblem& problem, const Descriptor& graph);
+  Plan choose(Context& context, const ConvProblem& problem, const Descriptor& graph, const ConvOperands& operands);
+  void load(Context& context);
+  void save(Context& context);
+  float measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best) const;
+  void execute(Context& context, const Descriptor& executable, const ConvOperands& operands) const;
+
+  const CudaOptions& options_;
+  cudaStream_t stream_;
+  std::shared_ptr<cudnnContext> handle_;
+  Target target_;
+  std::string identity_;
+  float bytes_per_millisecond_;
+  std::unordered_map<ConvProblem, Plan> plans_;
+  PlanBook book_;
+  bool loaded_ = false;
+  bool save_ = true;
+};
+
+}  // namespace dtrain::cuda

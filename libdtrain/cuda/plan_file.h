@@ -1,0 +1,29 @@
+// The plan file: which algorithm was chosen for each problem on one machine, as text that a person can read.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "libdtrain/cuda/conv_problem.h"
+
+namespace dtrain::cuda {
+
+struct SavedPlan {
+  bool supported = false;  // false: no engine takes the problem
+  EngineChoice choice;
+  float milliseconds = 0;  // as measured; 0: not measured
+  bool operator==(const SavedPlan&) const = default;
+};
+// By name_of(problem).
+using PlanBook = std::map<std::string, SavedPlan>;
+
+// `identity` is one line that names all the choices depend on beside the problem: the GPU, the driver, the library.
+std::string to_text(const PlanBook& plans, const std::string& identity);
+// Throws Error(Fault::resource), saying why, for a text that is damaged or of another identity.
+PlanBook parse_plans(const std::string& text, const std::string& identity);
+
+// As above, from and to a file; an absent one is empty. Written whole or not at all.
+PlanBook read_plans(const std::string& path, const std::string& identity);
+void write_plans(const PlanBook& plans, const std::string& path, const std::string& identity);
+
+}  // namespace dtrain::cuda

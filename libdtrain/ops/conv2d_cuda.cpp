@@ -1,0 +1,115 @@
+// Convolution by cuDNN: each call as a problem with a plan, fused with its bias or its addition where that is faster.
+#include "libdtrain/ops/conv2d_cuda.h"
+#include "libdtrain/cuda/cudnn_plan.h"
+#include "libdtrain/ops/conv2d.h"
+#include "libdtrain/ops/pointwise.h"
+
+namespace dtrain::cuda {
+namespace {
+
+// The largest power of two, 16 at most, that divides all addresses: a slice of rows may begin anywhere.
+int64_t alignment_of(const ConvOperands& o) {
+  uintptr_t bits = 16;
+  for (const void* address : {o.image, o.filter, o.output, o.extra, o.sum, o.sum_of_squares})
+    bits |= reinterpret_cast<uintptr_t>(address);
+  return static_cast<int64_t>(bits & -bits);
+}
+
+ConvProblem problem_of(const Context& context, ConvKind kind, const Tensor& x, const Shape& w, const Tensor& y,
+                       const Conv2dOptions& options, const ConvOperands& operands) {
+  ConvProblem o{};
+  o.kind = kind;
+  o.dtype = o.output_dtype = static_cast<int64_t>(x.dtype());
+  o.n = x.dim(0), o.h = x.dim(1), o.w = x.dim(2), o.c = x.dim(3);
+  o.k = w[0], o.r = w[1], o.s = w[2];
+  o.p = y.dim(1), o.q = y.dim(2);
+  o.stride_h = options.stride.h, o.stride_w = options.stride.w;
+  o.dilation_h = options.dilation.h, o.dilation_w = options.dilation.w;
+  o.pad_top = options.padding.top, o.pad_bottom = options.padding.bottom;
+  o.pad_left = options.padding.left, o.pad_right = options.padding.right;
+  o.groups = options.groups;
+  o.alignment = alignment_of(operands);
+  o.tf32 = x.dtype() == DType::f32 && context.runtime().options().tf32;
+  o.deterministic = context.runtime().options().deterministic;
+  return o;
+}
+
+}  // namespace
+
+void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
+            const Tensor& y) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  const ConvOperands plain{x.raw(), w.raw(), y.raw()};
+  const ConvProblem problem = problem_of(context, ConvKind::forward, x, w.shape(), y, options, plain);
+  if (!bias) return plans.run(context, problem, plain, "conv2d");
+  const ConvOperands fused{x.raw(), w.raw(), y.raw(), bias.raw()};
+  const ConvProblem with_bias = problem_of(context, ConvKind::forward_bias, x, w.shape(), y, options, fused);
+  if (plans.milliseconds(context, with_bias, fused, "conv2d") <=
+      plans.milliseconds(context, problem, plain, "conv2d") + plans.pass_milliseconds(2 * y.bytes()))
+    return plans.run(context, with_bias, fused, "conv2d");
+  plans.run(context, problem, plain, "conv2d");
+  add_bias(context, bias, y);
+}
+
+void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
+                  bool add) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  const ConvOperands plain{dx.raw(), w.raw(), dy.raw()};
+  ConvProblem problem = problem_of(context, ConvKind::dgrad, dx, w.shape(), dy, options, plain);
+  if (!add) return plans.run(context, problem, plain, "conv2d_dgrad");
+  const ConvOperands fused{dx.raw(), w.raw(), dy.raw(), dx.raw()};
+  const ConvProblem with_add = problem_of(context, ConvKind::dgrad_add, dx, w.shape(), dy, options, fused);
+  if (plans.milliseconds(context, with_add, fused, "conv2d_dgrad") <=
+      plans.milliseconds(context, problem, plain, "conv2d_dgrad") + plans.pass_milliseconds(3 * dx.bytes()))
+    return plans.run(context, with_add, fused, "conv2d_dgrad");
+  const Tensor scratch = context.empty(dx.shape(), dx.dtype());
+  plans.run(context, problem, {scratch.raw(), w.raw(), dy.raw()}, "conv2d_dgrad");
+  accumulate(context, scratch, dx);
+}
+
+void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
+                  bool add) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  const Shape w{dw.dim(0), dw.dim(1), dw.dim(2), x.dim(3) / options.groups};
+  const bool direct = !add && w == dw.shape();
+  const Tensor wide = direct ? dw : context.empty(w);
+  const ConvOperands to_f32{x.raw(), wide.raw(), dy.raw()};
+  ConvProblem problem = problem_of(context, ConvKind::wgrad, x, w, dy, options, to_f32);
+  problem.output_dtype = static_cast<int64_t>(DType::f32);
+  if (x.dtype() != DType::f32) {
+    const Tensor narrow = context.empty(w, x.dtype());
+    const ConvOperands to_narrow{x.raw(), narrow.raw(), dy.raw()};
+    const ConvProblem rounded = problem_of(context, ConvKind::wgrad, x, w, dy, options, to_narrow);
+    const size_t saved = direct ? narrow.bytes() + dw.bytes() : 0;
+    if (plans.milliseconds(context, problem, to_f32, "conv2d_wgrad") >
+        plans.milliseconds(context, rounded, to_narrow, "conv2d_wgrad") + plans.pass_milliseconds(saved)) {
+      plans.run(context, rounded, to_narrow, "conv2d_wgrad");
+      return store_gradient(context, narrow, dw, add);
+    }
+  }
+  plans.run(context, problem, to_f32, "conv2d_wgrad");
+  if (!direct) store_gradient(context, wide, dw, add);
+}
+
+bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
+                            const Tensor& y, const Tensor& sum, const Tensor& sum_of_squares) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  const ConvOperands operands{x.raw(), w.raw(), y.raw(), nullptr, sum.raw(), sum_of_squares.raw()};
+  const ConvProblem problem = problem_of(context, ConvKind::forward_statistics, x, w.shape(), y, options, operands);
+  if (plans.milliseconds(context, problem, operands, "conv2d_with_statistics") == ConvPlans::kUnsupported) return false;
+  plans.run(context, problem, operands, "conv2d_with_statistics");
+  return true;
+}
+
+float statistics_cost(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options, const Tensor& y,
+                      const Tensor& sum, const Tensor& sum_of_squares) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  const ConvOperands plain{x.raw(), w.raw(), y.raw()};
+  const ConvOperands fused{x.raw(), w.raw(), y.raw(), nullptr, sum.raw(), sum_of_squares.raw()};
+  return plans.milliseconds(context, problem_of(context, ConvKind::forward_statistics, x, w.shape(), y, options, fused),
+                            fused, "conv2d_with_statistics") -
+         plans.milliseconds(context, problem_of(context, ConvKind::forward, x, w.shape(), y, options, plain), plain,
+                            "conv2d");
+}
+
+}  // namespace dtrain::cuda

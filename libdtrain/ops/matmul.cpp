@@ -14,8 +14,10 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
            "linear: expected x [n, in] and w [out, in], found ", x.shape(), " and ", w.shape());
   const int64_t out = w.value.dim(0);
   DT_CHECK(!bias || bias->shape() == Shape{out}, "linear: a bias of shape ", bias->shape(), " for ", out, " outputs");
+  DT_CHECK(x.value.dtype() == w.value.dtype(), "linear: x of ", x.value.dtype(), " and w of ", w.value.dtype(),
+           ": both must be of one type");
   Context& context = tape.context();
-  const Tensor y = context.empty({x.value.dim(0), out});
+  const Tensor y = context.empty({x.value.dim(0), out}, x.value.dtype());
   DT_DISPATCH(context, linear, x.value, w.value, bias ? bias->value : Tensor(), y);
   const Var b = bias ? bias->without_value() : Var{};
   // A gradient is made from the other's value.

@@ -5,7 +5,8 @@
 
 namespace dtrain {
 
-// x [n, in], w [out, in], bias null or [out] -> [n, out]. Throws where shapes do not fit.
+// x [n, in], w [out, in] -> [n, out], all of one type; bias null or [out], f32. Throws where shapes or types do not
+// fit.
 Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias = nullptr);
 
 namespace cpu {
@@ -13,5 +14,12 @@ void linear(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, cons
 void linear_dgrad(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add);
 void linear_wgrad(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add);
 }  // namespace cpu
+
+namespace cuda {
+// The same in f32, bf16 and f16; bias and dw are f32.
+void linear(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
+void linear_dgrad(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add);
+void linear_wgrad(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add);
+}  // namespace cuda
 
 }  // namespace dtrain

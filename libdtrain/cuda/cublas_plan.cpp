@@ -1,0 +1,126 @@
+#include "libdtrain/cuda/cublas_plan.h"
+
+#include <algorithm>
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr size_t kMostWorkspace = size_t{32} << 20;
+
+void check(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(Fault::resource, concat(call, ": ", cublasLtGetStatusString(status)));
+}
+
+cudaDataType_t data_type(int64_t dtype) {
+  switch (static_cast<DType>(dtype)) {
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::f16:
+      return CUDA_R_16F;
+    default:
+      throw Error(concat("a matrix product of ", static_cast<DType>(dtype), ", expected f32, bf16 or f16"));
+  }
+}
+
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+Layout make_layout(int64_t dtype, int64_t rows, int64_t columns) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                   rows),
+        "cublasLtMatrixLayoutCreate");
+  return Layout(made);
+}
+
+template <class T>
+void set(const Operation& operation, cublasLtMatmulDescAttributes_t name, T value) {
+  check(cublasLtMatmulDescSetAttribute(operation.get(), name, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+}
+template <class T>
+void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name, T value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+Operation make_operation(const MatmulProblem& o) {
+  cublasLtMatmulDesc_t made = nullptr;
+  check(cublasLtMatmulDescCreate(&made, o.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+  Operation operation(made);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, o.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, o.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (o.bias) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+  }
+  return operation;
+}
+
+Preference make_preference(const MatmulProblem& o) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  Preference preference(made);
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMostWorkspace});
+  // Partial sums stay in f32.
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(preference, name, static_cast<uint32_t>(o.alignment));
+  return preference;
+}
+
+}  // namespace
+
+struct MatmulPlans::Plan {
+  Operation operation;
+  Layout a, b, d;
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
+  int64_t workspace = 0;
+
+  Plan(cublasLtHandle_t handle, const MatmulProblem& o)
+      : operation(make_operation(o)),
+        a(o.transpose_a ? make_layout(o.dtype, o.k, o.m) : make_layout(o.dtype, o.m, o.k)),
+        b(o.transpose_b ? make_layout(o.dtype, o.n, o.k) : make_layout(o.dtype, o.k, o.n)),
+        d(make_layout(o.output_dtype, o.m, o.n)) {
+    cublasLtMatmulHeuristicResult_t best{};
+    int found = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation.get(), a.get(), b.get(), d.get(),
+                                                                 d.get(), make_preference(o).get(), 1, &best, &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) return;
+    check(status, "cublasLtMatmulAlgoGetHeuristic");
+    algorithm = best.algo;
+    workspace = static_cast<int64_t>(best.workspaceSize);
+  }
+};
+
+MatmulPlans::MatmulPlans(const Runtime& runtime) : stream_(runtime.compute()) {
+  cublasLtHandle_t handle = nullptr;
+  check(cublasLtCreate(&handle), "cublasLtCreate");
+  handle_ = std::shared_ptr<cublasLtContext>(handle, [](auto* made) { static_cast<void>(cublasLtDestroy(made)); });
+}
+
+bool MatmulPlans::run(Context& context, const MatmulProblem& problem, const MatmulOperands& operands, bool add) {
+  std::shared_ptr<Plan>& plan = plans_[problem];
+  if (!plan) plan = std::make_shared<Plan>(handle_.get(), problem);
+  if (!plan->algorithm) return false;
+  if (problem.bias) set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  const Tensor workspace = context.empty({std::max<int64_t>(plan->workspace, 1)}, DType::u8);
+  const float one = 1, beta = add ? 1 : 0;
+  check(cublasLtMatmul(handle_.get(), plan->operation.get(), &one, operands.a, plan->a.get(), operands.b, plan->b.get(),
+                       &beta, operands.d, plan->d.get(), operands.d, plan->d.get(), &*plan->algorithm, workspace.raw(),
+                       static_cast<size_t>(plan->workspace), stream_),
+        "cublasLtMatmul");
+  return true;
+}
+
+MatmulPlans& Runtime::matmul_plans() {
+  if (!matmul_plans_) matmul_plans_ = std::make_shared<MatmulPlans>(*this);
+  return *matmul_plans_;
+}
+
+}  // namespace dtrain::cuda

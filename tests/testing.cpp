@@ -271,7 +271,7 @@ std::vector<std::unique_ptr<Context>> devices() {
   if (kind != "gpu") result.push_back(make_cpu_context());
   if (kind != "cpu")
     for (int device = 0; device < cuda_device_count(); ++device)
-      result.push_back(make_cuda_context({.device = device}));
+      result.push_back(make_cuda_context({.device = device, .deterministic = true, .autotune = false}));
   return result;
 }
 

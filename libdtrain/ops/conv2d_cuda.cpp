@@ -64,7 +64,7 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
     return plans.run(context, with_add, fused, "conv2d_dgrad");
   const Tensor scratch = context.empty(dx.shape(), dx.dtype());
   plans.run(context, problem, {scratch.raw(), w.raw(), dy.raw()}, "conv2d_dgrad");
-  accumulate(context, scratch, dx);
+  cuda::accumulate(context, scratch, dx);
 }
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,

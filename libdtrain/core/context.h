@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "libdtrain/core/moment.h"
@@ -93,16 +92,14 @@ class Context {
 
   // Compute threads of a CPU context; 1 elsewhere.
   int threads() const { return threads_; }
+  // What people should hear of though the work goes on, e.g. of a plan file that is of no use: programs print it.
+  std::vector<std::string>& notices() { return notices_; }
 
   // Where the StepScalars of this device live.
   StepScalars* scalars() const { return scalars_; }
   virtual void set_scalars(const StepInputs& values) = 0;
   virtual void set_step_state(const StepState& values) = 0;
   virtual StepScalars get_scalars() = 0;  // waits for the device
-
-  // What people should hear of though the work goes on, e.g. a plan file that could not be used: programs print it.
-  void notice(std::string text) { notices_.push_back(std::move(text)); }
-  std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
 
   // Of host memory that the device copies from and to at full speed: pinned for a GPU.
   virtual std::shared_ptr<Allocator> host_allocator() = 0;

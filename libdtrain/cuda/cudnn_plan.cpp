@@ -131,7 +131,7 @@ std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProb
   } catch (const Error&) {
     // An engine that is gone is as good as a plan that cannot be built.
   }
-  context.notice(
+  context.notices().push_back(
       concat("the plan file ", options_.plan_file, " has an unusable plan for ", entry->first, ": it is chosen anew"));
   return std::nullopt;
 }
@@ -200,7 +200,8 @@ void ConvPlans::load(Context& context) {
   try {
     book_ = read_plans(options_.plan_file, identity_);
   } catch (const Error& error) {
-    context.notice(concat("the plan file ", options_.plan_file, " is not used and will be replaced: ", error.what()));
+    context.notices().push_back(
+        concat("the plan file ", options_.plan_file, " is not used and will be replaced: ", error.what()));
   }
 }
 
@@ -210,7 +211,7 @@ void ConvPlans::save(Context& context) {
     write_plans(book_, options_.plan_file, identity_);
   } catch (const Error& error) {  // the next start measures again
     save_ = false;
-    context.notice(concat("the plan file cannot be written: ", error.what()));
+    context.notices().push_back(concat("the plan file cannot be written: ", error.what()));
   }
 }
 

@@ -1,6 +1,7 @@
 // Softmax cross-entropy against its definition in double precision.
 #include "libdtrain/ops/loss.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/testing.h"
@@ -59,6 +60,55 @@ TEST(Loss, ValueAndGradient) {
             loss_case({4, -1, 0, -1, 3}, 5, 0.2f), loss_case(many, 100, 0), loss_case(many, 100, 0.1f)});
 }
 
+// The number of rows, of classes and of neither is a multiple of what a block takes.
+TEST(Loss, ManyClasses) {
+  check_op({loss_case({999, -1, 0}, 1000, 0.1f), loss_case({1000, 5}, 1001, 0), loss_case({21840}, 21841, 0.1f)});
+}
+
+TEST(Loss, ManyRows) {
+  constexpr int32_t kRows = 4099, kClasses = 10;  // more rows than an emulated GPU has warps
+  for (const auto& context : devices()) {
+    const Array logits = random_array({kRows, kClasses}, 1, -3, 3);
+    Labels labels;
+    for (int32_t row = 0; row < kRows; ++row) labels.push_back(row % 11 - 1);
+    poison(*context);
+    Tape tape(*context);
+    const Var x = tape.variable(to_device(*context, logits));
+    const Classification result = softmax_cross_entropy(tape, x, upload(*context, labels));
+    expect_close(to_host(*context, result.loss.value), naive_loss(logits, labels, 0), 1e-6, "loss");
+    expect_close(to_host(*context, result.rows), Array({kRows}, naive_rows(logits, labels, 0)), 1e-6, "rows");
+    tape.backward(result.loss);
+    Array gradient({kRows, kClasses});
+    const double counted = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; });
+    for (int64_t row = 0; row < kRows; ++row) {
+      if (labels[static_cast<size_t>(row)] < 0) continue;
+      double sum = 0;
+      for (int64_t c = 0; c < kClasses; ++c) sum += std::exp(logits[row * kClasses + c]);
+      for (int64_t c = 0; c < kClasses; ++c)
+        gradient[row * kClasses + c] = (std::exp(logits[row * kClasses + c]) / sum - (c == row % 11 - 1)) / counted;
+    }
+    expect_close(to_host(*context, tape.grad(x)), gradient, 1e-6, "gradient");
+  }
+}
+
+// A GPU cannot throw: what would be read beyond the row is not, and the step is seen to have failed.
+TEST(Loss, ALabelBeyondTheClassesIsNanOnAGpu) {
+  for (const auto& context : devices())
+    for (const int64_t classes : {7, 300}) {
+      if (context->is_cpu()) continue;
+      Tape tape(*context);
+      const Var logits = tape.variable(to_device(*context, random_array({2, classes}, 1)));
+      const Labels labels{static_cast<int32_t>(classes), 1};
+      const Classification result = softmax_cross_entropy(tape, logits, upload(*context, labels));
+      tape.backward(result.loss);
+      EXPECT_TRUE(std::isnan(to_host(*context, result.loss.value)[0]));
+      EXPECT_EQ(to_host(*context, result.in_top_5)[0], 0);
+      const Array gradient = to_host(*context, tape.grad(logits));
+      EXPECT_TRUE(std::isnan(gradient[0]));
+      EXPECT_FALSE(std::isnan(gradient[classes]));
+    }
+}
+
 TEST(Loss, RowsAndRanks) {
   for (const auto& context : devices()) {
     const Array logits({5, 7}, {
@@ -90,6 +140,7 @@ TEST(Loss, WithFewerThanFiveClassesEveryFiniteLabelIsInTheFirstFive) {
     const Tensor logits = to_device(*context, Array({2, 3}, {3, 2, 1, 1, 2, std::nan("")}));
     const Classification result = softmax_cross_entropy(tape, tape.constant(logits), upload(*context, {2, 2}));
     EXPECT_EQ(to_host(*context, result.in_top_5).values, (Values{1, 0}));
+    EXPECT_FALSE(std::isnan(to_host(*context, result.rows)[0]));
     EXPECT_TRUE(std::isnan(to_host(*context, result.loss.value)[0]));
   }
 }

@@ -149,6 +149,60 @@ TEST(Pointwise, NormalizePixels) {
     }
 }
 
+TEST(Pointwise, NormalizePixelsInSixteenBits) {
+  const PixelNormalization options{{100, 110, 120}, {0.02f, 0.025f, 0.03f}};
+  const Array pixels = random_array({1, 3, 67, 3}, 1, 0, 255);
+  for (const auto& context : devices())
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const int channels : {3, 4, 8}) {
+        if (context->is_cpu()) continue;
+        PixelNormalization to = options;
+        to.dtype = dtype;
+        to.channels = channels;
+        Array expected({1, 3, 67, channels});
+        for (int64_t i = 0; i < 3 * 67; ++i)
+          for (int64_t c = 0; c < 3; ++c)
+            expected[channels * i + c] = (pixels[3 * i + c] - double{options.mean[c]}) * double{options.scale[c]};
+        poison(*context);
+        const Tensor y = normalize_pixels(*context, to_device(*context, pixels), to);
+        EXPECT_EQ(y.dtype(), dtype);
+        expect_close(to_host(*context, y), expected, bounds_of(dtype).value, concat(dtype, " ", channels));
+      }
+}
+
+// Rows that start between two 16-byte units, and what lies before and behind them.
+TEST(Pointwise, RowsThatStartAnywhere) {
+  const int64_t width = 37;
+  for (const auto& context : devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      if (context->is_cpu() && dtype != DType::f32) continue;
+      const Array x = rounded(random_array({5, width}, 1), dtype), y = rounded(random_array({5, width}, 2), dtype);
+      const Tensor from = to_device(*context, x, dtype), to = to_device(*context, y, dtype);
+      accumulate(*context, from.slice(1, 3), to.slice(1, 3));
+      Array expected = y;
+      for (int64_t i = width; i < 3 * width; ++i) expected[i] += x[i];
+      expect_close(to_host(*context, to), expected, bounds_of(dtype).value, concat(dtype));
+      Tape tape(*context);
+      const Tensor maximum = relu(tape, tape.constant(from.slice(3, 5))).value;
+      EXPECT_EQ(to_host(*context, maximum).values,
+                map(Array({2, width}), [&](int64_t i) { return std::max(x[3 * width + i], 0.0); }).values);
+    }
+}
+
+TEST(Pointwise, SixteenBitsAddToThirtyTwo) {
+  for (const auto& context : devices())
+    for (const DType dtype : {DType::bf16, DType::f16})
+      for (const int64_t count : {1, 3, 4, 1031}) {
+        if (context->is_cpu()) continue;
+        const Array x = rounded(random_array({count}, 1), dtype), y = random_array({count}, 2);
+        const Tensor to = to_device(*context, y);
+        accumulate(*context, to_device(*context, x, dtype), to);
+        const Array sum = map(x, [&](int64_t i) { return static_cast<double>(static_cast<float>(x[i] + y[i])); });
+        EXPECT_EQ(to_host(*context, to).values, sum.values) << dtype << " " << count;
+        expect_error([&] { accumulate(*context, to, context->zeros({count}, dtype)); }, Fault::config, "f32 onto");
+      }
+}
+
 TEST(Pointwise, SeedIsTheLossScale) {
   for (const auto& context : devices()) {
     context->set_step_state({.loss_scale = 128});

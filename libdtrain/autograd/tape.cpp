@@ -49,7 +49,9 @@ Var Tape::record(const char* op, Tensor value, std::initializer_list<const Var*>
   current_op_ = op;
   if (!wants_grad(inputs)) return constant(std::move(value));
   Node node{op, add_slot(value), {}, std::move(backward)};
+  bytes_ += value.bytes();
   for (const Var* input : inputs) {
+    if (input->value) bytes_ += input->value.bytes();
     if (!input->needs_grad()) continue;
     node.inputs.push_back(input->slot);
     ++slots_[static_cast<size_t>(input->slot)].uses;

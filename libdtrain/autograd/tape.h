@@ -81,6 +81,8 @@ class Tape {
   const Tensor& grad(const Var& leaf) const;
 
   size_t recorded() const { return nodes_.size(); }
+  // Of the inputs and outputs of all ops recorded so far.
+  size_t bytes() const { return bytes_; }
   // The op being run backward or recorded last: names the culprit of an error.
   const char* current_op() const { return current_op_; }
 
@@ -111,6 +113,7 @@ class Tape {
   std::vector<Node> nodes_;
   std::vector<int> parameter_slots_;  // by Parameter::index
   Ready ready_;
+  size_t bytes_ = 0;
   const char* current_op_ = "";
 };
 

@@ -93,6 +93,7 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
 }
 
 void Trainer::run(const Forward& forward, Pending* pending) {
+  bytes_ = static_cast<double>(store_.values().bytes()) * (3 + 2 * store_.optimizer_states());
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step)
     run_micro_step(forward, micro_step, pending);
   mark(pending, &StepTimes::update, "update");
@@ -111,6 +112,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pe
     add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, ring_);
     pass = "the gradient of";
     mark(pending, &StepTimes::backward, "backward");
+    bytes_ += 3 * static_cast<double>(tape.bytes());
     std::vector<std::string> unwritten = tape.backward(result.loss, &store_);
     if (micro_step == 0)
       unwritten_ = std::move(unwritten);
@@ -160,6 +162,7 @@ StepReport Trainer::report_of(uint64_t step) const {
   report.loss_scale = row[kMetricLossScale];
   report.skipped = static_cast<uint64_t>(row[kMetricSkipped]);
   report.times = times_of(pending);
+  report.bytes = bytes_;
   return report;
 }
 

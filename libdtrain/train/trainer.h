@@ -45,6 +45,8 @@ struct StepReport {
   float loss_scale = 1;        // after this step
   uint64_t skipped = 0;        // updates left out so far, each of which halved the loss scale
   StepTimes times{};
+  double bytes =
+      0;  // that the device has moved at least: each op's inputs and outputs forward, and twice that backward
 };
 
 class Trainer {
@@ -111,6 +113,7 @@ class Trainer {
   std::map<std::string, Recording> recordings_;
   uint64_t steps_done_ = 0, collected_ = 0;
   std::vector<std::string> unwritten_;
+  double bytes_ = 0;  // of a step
 };
 
 }  // namespace dtrain

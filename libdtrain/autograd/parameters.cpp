@@ -104,6 +104,7 @@ void ParameterStore::allocate(uint64_t seed, const ComputeOptions& compute) {
       const Shape& krsc = parameter.shape;
       parameter.compute = context_.zeros({krsc[0], krsc[1], krsc[2], compute.image_channels}, compute.dtype);
       padded_.push_back(&parameter);
+      image_channels_ = compute.image_channels;
     }
     context_.upload(initial_values(parameter, seed).data(), parameter.value);
   }

@@ -101,6 +101,9 @@ class ParameterStore {
   const Tensor& optimizer_state(int i);
   int optimizer_states() const { return static_cast<int>(optimizer_state_.size()); }
 
+  // Of the images that the model reads: ComputeOptions::image_channels where convolutions read them, else 3.
+  int image_channels() const { return image_channels_; }
+
   // Counts changes of the values by an update or a load: what a packed copy of a weight was made from.
   uint64_t version() const { return version_; }
   void touch() { ++version_; }
@@ -117,6 +120,7 @@ class ParameterStore {
   Tensor values_, grads_, compute_values_, buffer_values_;
   std::vector<Parameter*> padded_;  // whose compute copy has more channels than the value
   std::vector<Tensor> optimizer_state_;
+  int image_channels_ = 3;
   int64_t arena_count_ = 0, buffer_count_ = 0;
   uint64_t version_ = 0;
 };

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <cstdlib>
 
 #include "tests/emulation/executor.h"
 #include "tests/emulation/runtime.h"
@@ -96,9 +97,11 @@ cudaError_t cudaGetLastError() {
 }
 cudaError_t cudaPeekAtLastError() { return emulation::last_error; }
 
+// As the driver: an empty list shows no device.
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  *count = visible != nullptr && *visible == '\0' ? 0 : 1;
+  return *count > 0 ? cudaSuccess : report(cudaErrorNoDevice);
 }
 cudaError_t cudaSetDevice(int device) { return report(device == 0 ? cudaSuccess : cudaErrorInvalidDevice); }
 cudaError_t cudaGetDevice(int* device) {

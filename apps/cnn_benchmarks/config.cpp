@@ -2,6 +2,7 @@
 #include "apps/cnn_benchmarks/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 namespace dtrain::cnn_benchmarks {
@@ -33,6 +34,38 @@ void refuse_many_processes() {
   }
 }
 
+int gpu_index(const std::string& text) {
+  int index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  DT_CHECK(text.empty() || (error == std::errc() && end == text.data() + text.size() && index >= 0),
+           "--gpu_indices=", text, ": expected the number of one GPU");
+  return index;
+}
+
+void choose_machine(Config& config, const cli::FlagSet& set) {
+  Flags& f = config.flags;
+  cli::Machine& machine = config.machine;
+  machine.index = gpu_index(f.gpu_indices);
+  if (f.device == "gpu") {
+    const std::string reason = cli::why_no_gpu(machine.index);
+    DT_CHECK(reason.empty() || !set.given("device"), "--device=gpu: no GPU ", machine.index, ": ", reason,
+             "; use --device=cpu");
+    if (!reason.empty()) {
+      config.notices.push_back("no --device given and no GPU: " + reason + ": running on the CPU");
+      f.device = "cpu";
+    }
+  }
+  machine.gpu = f.device == "gpu";
+  machine.precision = cli::precision_of(f.precision);
+  machine.tf32 = f.tf32;
+  machine.deterministic = f.deterministic;
+  machine.memory_share = f.gpu_memory_frac_for_testing;
+  machine.threads = static_cast<int>(f.num_intra_threads.value_or(0));
+  DT_CHECK(machine.gpu || f.precision == "fp32", "--precision=", f.precision,
+           ": not served on a CPU; use --precision=fp32");
+  DT_CHECK(!f.tf32 || (machine.gpu && f.precision == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
+}
+
 void check_machine(Config& config, const cli::FlagSet& set) {
   Flags& f = config.flags;
   if (f.use_fp16) f.precision = "fp16";
@@ -42,13 +75,7 @@ void check_machine(Config& config, const cli::FlagSet& set) {
            "--variable_update=", f.variable_update,
            ": not served by this version; one process trains alone with parameter_server, replicated, independent or "
            "horovod");
-  if (f.device == "gpu") {
-    DT_CHECK(!set.given("device"), "--device=gpu: this build has no GPU code; use --device=cpu");
-    config.notices.push_back("no --device given and this build has no GPU code: running on the CPU");
-    f.device = "cpu";
-  }
-  DT_CHECK(f.precision == "fp32", "--precision=", f.precision,
-           ": not served on a CPU by this version; use --precision=fp32");
+  choose_machine(config, set);
   if (f.data_format == "NCHW")
     config.notices.push_back("data format NCHW: the engine computes in NHWC; results are the same");
   refuse_many_processes();

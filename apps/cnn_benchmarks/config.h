@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/machine.h"
 #include "apps/cli/vision.h"
 #include "apps/cnn_benchmarks/flags.h"
 #include "libdtrain/train/optimizer.h"
@@ -20,6 +21,7 @@ struct Config {
   Flags flags;
   RunMode mode = RunMode::training;
   std::string dataset;  // "imagenet" or "cifar10"
+  cli::Machine machine;
   models::ClassifierInfo info;
   models::ClassifierOptions options;  // classes and image size resolved
   int64_t batch = 0, eval_batch = 0;  // images per device and micro-step

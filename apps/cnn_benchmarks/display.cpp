@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "libdtrain/core/gpu_info.h"
+
 namespace dtrain::cnn_benchmarks {
 namespace {
 
@@ -23,14 +25,24 @@ std::optional<double> moving_average(const Flags& f) {
   return f.display_perf_ewma && *f.display_perf_ewma > 0 ? f.display_perf_ewma : std::nullopt;
 }
 
+void add(const StepTimes& times, StepTimes& sum) {
+  sum.step += times.step;
+  sum.before += times.before;
+  sum.forward += times.forward;
+  sum.backward += times.backward;
+  sum.update += times.update;
+}
+
 }  // namespace
 
 Display::Display(const Session& session, Log& log, uint64_t done)
     : session_(session),
       log_(log),
       speed_(static_cast<double>(session.config.global_batch()), moving_average(session.config.flags)),
+      first_(done + 1),
       step_(done),
       warmup_(static_cast<uint64_t>(session.config.warmup_steps)),
+      first_timed_(std::max(done, warmup_) + 1),
       shown_step_(done) {
   const std::string& path = session.config.flags.metrics_file;
   if (!path.empty()) metrics_.emplace(path, done);
@@ -39,20 +51,22 @@ Display::Display(const Session& session, Log& log, uint64_t done)
 
 bool Display::shows(uint64_t step) const {
   if (step <= warmup_) return false;
-  const uint64_t number = step - warmup_;
-  return number % static_cast<uint64_t>(session_.config.flags.display_every) == 0 || speed_.steps() == 0;
+  return (step - warmup_) % static_cast<uint64_t>(session_.config.flags.display_every) == 0 || step == first_timed_;
+}
+
+void Display::begin_timing() {
+  const Flags& f = session_.config.flags;
+  log_.line("Done warm up");
+  log_.columns(f.loss_type_to_report, f.print_training_accuracy || f.forward_only);
+  timing_ = true;
+  timing_began_ = Clock::now();
+  timed_wait_ = shown_wait_ = wait_;
+  shown_step_ = step_;
 }
 
 void Display::begin_step() {
-  if (!timing_ && step_ >= warmup_) {
-    const Flags& f = session_.config.flags;
-    log_.line("Done warm up");
-    log_.columns(f.loss_type_to_report, f.print_training_accuracy || f.forward_only);
-    timing_ = true;
-    timing_began_ = Clock::now();
-    timed_wait_ = shown_wait_ = wait_;
-    shown_step_ = step_;
-  }
+  if (under_way_++ > 0) return;
+  if (!timing_ && step_ >= warmup_) begin_timing();
   step_began_ = Clock::now();
 }
 
@@ -60,8 +74,22 @@ void Display::end_step(const StepFigures& figures) {
   const bool shown = shows(figures.step);
   step_ = figures.step;
   wait_ = figures.wait_seconds;
-  if (!timing_) return;
-  speed_.add(seconds_since(step_began_));
+  const Clock::time_point now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - step_began_).count();
+  step_began_ = now;
+  --under_way_;
+  // In the first step libraries choose their algorithms.
+  if (figures.times.forward > 0 && step_ > first_) {
+    add(figures.times, parts_);
+    ++timed_parts_;
+  }
+  if (!timing_) {
+    if (step_ >= warmup_ && under_way_ > 0) begin_timing();
+    return;
+  }
+  speed_.add(seconds);
+  add(figures.times, times_);
+  bytes_ = figures.bytes;
   if (!shown) return;
 
   const Flags& f = session_.config.flags;
@@ -108,8 +136,33 @@ void Display::summary(double elapsed) const {
   const double steps = std::max<double>(1, static_cast<double>(speed_.steps()));
   log_.line(fmt::format("Data wait:   {:.1f} ms per step, {:.1f} % of the time", 1e3 * waited / steps,
                         elapsed > 0 ? 100 * waited / elapsed : 0));
-  log_.line(fmt::format("Peak memory: {:.0f} MiB, {:.0f} MiB of it tensors", peak_resident_mebibytes(),
-                        mebibytes(session_.context->memory_stats().peak_in_use)));
+  if (session_.config.trains() && timed_parts_ > 0) summary_of_step();
+  const double tensors = mebibytes(session_.context->memory_stats().peak_in_use);
+  log_.line(fmt::format("Peak memory: {:.0f} MiB, {:.0f} MiB {}", peak_resident_mebibytes(), tensors,
+                        session_.config.machine.gpu ? "on the GPU" : "of it tensors"));
+}
+
+void Display::summary_of_step() const {
+  const cli::Machine& machine = session_.config.machine;
+  const double parts = static_cast<double>(timed_parts_) / 1e3;
+  log_.line(fmt::format("Step parts:  forward {:.2f} ms, backward {:.2f} ms, update {:.2f} ms{}",
+                        parts_.forward / parts, parts_.backward / parts, parts_.update / parts,
+                        machine.gpu && session_.config.flags.cuda_graph ? ", as run before it was recorded" : ""));
+  if (!machine.gpu || speed_.steps() == 0) return;
+  const double steps = static_cast<double>(speed_.steps()), seconds = times_.step / steps;
+  log_.line(fmt::format("GPU time:    {:.2f} ms per step, {:.2f} ms between steps, for input", 1e3 * seconds,
+                        1e3 * times_.before / steps));
+  const GpuInfo gpu = gpu_info(machine.index);
+  const auto share = [&](double rate, double peak) {
+    return peak > 0 ? fmt::format(", {:.1f} % of the peak of {}", 100 * rate / peak, gpu.name) : "";
+  };
+  // Forward, and twice as much backward; a multiply-add is two.
+  const double flops = 3 * 2 * static_cast<double>(session_.model.multiply_adds) *
+                       static_cast<double>(session_.config.global_batch()) / seconds;
+  log_.line(fmt::format("Model FLOPs: {:.2f} TFLOP/s{}", flops / 1e12,
+                        share(flops, peak_flops(gpu.name, machine.precision, machine.tf32))));
+  log_.line(fmt::format("Bandwidth:   {:.2f} TB/s at least{}", bytes_ / seconds / 1e12,
+                        share(bytes_ / seconds, gpu.bandwidth)));
 }
 
 }  // namespace dtrain::cnn_benchmarks

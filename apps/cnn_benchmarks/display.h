@@ -7,6 +7,7 @@
 
 #include "apps/cnn_benchmarks/log.h"
 #include "apps/cnn_benchmarks/session.h"
+#include "libdtrain/train/trainer.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -17,6 +18,10 @@ struct StepFigures {
   double learning_rate = 0;
   Accuracy accuracy;
   double wait_seconds = 0;  // for data, since the start of the run
+  StepTimes times{};
+  double bytes = 0;  // as in StepReport
+  float loss_scale = 1;
+  uint64_t skipped = 0;  // updates left out so far to lower the loss scale
 };
 
 // Steps of the warm-up are run and not shown; the number of a printed step counts from the end of the warm-up, as in
@@ -26,8 +31,9 @@ class Display {
   // `done`: steps done before this run.
   Display(const Session& session, Log& log, uint64_t done);
 
-  // True if the next step, number `step`, will be printed.
+  // True if step number `step` will be printed.
   bool shows(uint64_t step) const;
+  // Steps may begin while earlier ones have not ended: then a step's time is that since the end of the one before.
   void begin_step();
   void end_step(const StepFigures& figures);
   // The footer, unless a run that also evaluates has none; then waits for data and memory.
@@ -39,13 +45,19 @@ class Display {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
   void append_metrics(const StepFigures& figures, double total_loss);
+  void begin_timing();
   void summary(double elapsed) const;
+  void summary_of_step() const;
 
   const Session& session_;
   Log& log_;
   Throughput speed_;
   std::optional<MetricsFile> metrics_;
-  uint64_t step_, warmup_;
+  uint64_t first_, step_, warmup_, first_timed_;
+  uint64_t under_way_ = 0;   // steps that have begun and not ended
+  StepTimes times_, parts_;  // sums over the timed steps, and over those whose parts were timed
+  uint64_t timed_parts_ = 0;
+  double bytes_ = 0;  // of a step, as in StepReport
   bool timing_ = false;
   Clock::time_point timing_began_, step_began_;
   uint64_t shown_step_;

@@ -34,7 +34,7 @@ Accuracy accuracy_of(Context& context, const Classification& classified, uint64_
 
 std::optional<Accuracy> evaluate(const Session& session, Log& log) {
   Context& context = *session.context;
-  Input input = Input::validation(context, session.config, session.datasets);
+  Input input = Input::validation(context, session.config, session.datasets, session.pixels());
   const int64_t every = session.config.flags.display_every;
   const Clock::time_point start = Clock::now();
   Clock::time_point shown = start;

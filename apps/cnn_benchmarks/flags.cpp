@@ -112,6 +112,15 @@ void declare_optimizer(cli::FlagSet& flags, Flags& v) {
 void declare_machine(cli::FlagSet& flags, Flags& v) {
   flags.group("Precision, kernels, threads");
   flags.add("use_fp16", v.use_fp16, "the same as --precision=fp16");
+  flags.add("fp16_loss_scale", v.fp16_loss_scale, "the loss of fp16 is multiplied by it, its gradients divided: 128",
+            kPositive);
+  flags.add("fp16_enable_auto_loss_scale", v.fp16_enable_auto_loss_scale,
+            "halve the loss scale and skip the update where a gradient is not finite, double it after "
+            "fp16_inc_loss_scale_every_n good steps");
+  flags.add("fp16_inc_loss_scale_every_n", v.fp16_inc_loss_scale_every_n, "of fp16_enable_auto_loss_scale", kPositive);
+  flags.add("gpu_indices", v.gpu_indices, "number of the GPU; default: the first");
+  flags.add("gpu_memory_frac_for_testing", v.gpu_memory_frac_for_testing,
+            "share of the GPU's memory that may be used; 0: all that is free", kShare);
   flags.add("num_intra_threads", v.num_intra_threads, "compute threads; default and 0: OMP_NUM_THREADS or one per core",
             kNotNegative);
   flags.add("num_inter_threads", v.num_inter_threads,
@@ -150,7 +159,13 @@ void declare_extensions(cli::FlagSet& flags, Flags& v) {
   flags.add("resume", v.resume,
             "auto: from the newest checkpoint of train_dir if there is one; never: refuse to start "
             "where there is one; or the path of a checkpoint");
-  flags.add_choice("precision", v.precision, {"fp32", "bf16", "fp16"}, "type of activations and gradients");
+  flags.add_choice("precision", v.precision, {"fp32", "bf16", "fp16"},
+                   "type of activations and gradients; a CPU has fp32 only");
+  flags.add("tf32", v.tf32, "fp32 on a GPU: products may round their inputs to 10 bits of mantissa, which is faster");
+  flags.add("deterministic", v.deterministic,
+            "only algorithms that give the same bits in every run; a CPU's always do, at an equal number of threads");
+  flags.add("cuda_graph", v.cuda_graph,
+            "on a GPU: run the first steps, then record one and replay it; results are the same");
   flags.add_choice("preprocessing", v.preprocessing, {"tf_cnn", "torchvision"},
                    "crops, resizing and normalisation as "
                    "tf_cnn_benchmarks or as torchvision has them");

@@ -53,6 +53,11 @@ struct Flags {
 
   // Precision, kernels, threads
   bool use_fp16 = false, mkl = false, sync_on_finish = false;
+  std::optional<double> fp16_loss_scale;
+  bool fp16_enable_auto_loss_scale = false;
+  int64_t fp16_inc_loss_scale_every_n = 1000;
+  std::string gpu_indices;
+  double gpu_memory_frac_for_testing = 0;
   std::optional<int64_t> num_intra_threads;
   int64_t num_inter_threads = 0;
 
@@ -70,6 +75,7 @@ struct Flags {
   std::string weights, resume = "auto", precision = "fp32", preprocessing = "tf_cnn", metrics_file;
   std::string on_bad_record = "fail", lr_schedule = "auto";
   int64_t bad_record_budget = 1000, gradient_accumulation = 1;
+  bool cuda_graph = true, tf32 = false, deterministic = false;
   double label_smoothing = 0, end_learning_rate = 0, lr_power = 2, gradient_clip_norm = 0, lars_trust = 0.001;
 };
 

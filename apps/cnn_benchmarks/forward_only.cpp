@@ -11,7 +11,7 @@ int run_forward_only(Session& session, Log& log) {
   log.line("Initializing graph");
   if (!session.config.flags.train_dir.empty()) load_newest_checkpoint(session, log);
   Context& context = *session.context;
-  Input input = Input::training(context, session.config, session.datasets, 0);
+  Input input = Input::training(context, session.config, session.datasets, session.pixels(), 0);
   Display display(session, log, 0);
   for (uint64_t step = 1; step <= session.plan.total_steps; ++step) {
     if (cli::stop_requested()) return cli::kStopped;

@@ -22,9 +22,10 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
   return std::make_shared<data::ImagenetDataset>(options, config.pixels().make(augments));
 }
 
-data::LoaderOptions loader_options(const Config& config, bool training) {
+data::LoaderOptions loader_options(Context& context, const Config& config, bool training) {
   const Flags& f = config.flags;
   data::LoaderOptions options;
+  if (!context.is_cpu()) options.allocator = context.host_allocator();
   options.height = options.width = config.options.image_size;
   options.dtype = config.pixels().dtype();
   options.training = training;
@@ -41,7 +42,7 @@ data::LoaderOptions loader_options(const Config& config, bool training) {
 
 // As tf_cnn_benchmarks has it: a truncated normal of mean 127 and standard deviation 60 that is fed to the model as it
 // is, and labels of [0, classes - 1).
-data::Batch synthetic_batch(Context& context, const Config& config, int64_t rows) {
+data::Batch synthetic_batch(Context& context, const Config& config, const PixelNormalization& format, int64_t rows) {
   const int64_t size = config.options.image_size;
   RandomStream random(static_cast<uint64_t>(config.flags.tf_random_seed), /*stream=*/0x73796e7468);
   std::vector<float> pixels(static_cast<size_t>(rows * size * size * 3));
@@ -55,9 +56,10 @@ data::Batch synthetic_batch(Context& context, const Config& config, int64_t rows
   for (int32_t& label : labels) label = static_cast<int32_t>(random.below(drawn));
 
   data::Batch batch;
-  batch.images = context.empty({rows, size, size, 3});
+  const Tensor images = context.empty({rows, size, size, 3});
   batch.labels = context.empty({rows}, DType::i32);
-  context.upload(pixels.data(), batch.images);
+  context.upload(pixels.data(), images);
+  batch.images = normalize_pixels(context, images, format);
   context.upload(labels.data(), batch.labels);
   batch.valid = rows;
   return batch;
@@ -80,26 +82,38 @@ Datasets open_datasets(const Config& config) {
   return datasets;
 }
 
-Input Input::training(Context& context, const Config& config, const Datasets& datasets, uint64_t cursor) {
+Input Input::training(Context& context, const Config& config, const Datasets& datasets,
+                      const PixelNormalization& pixels, uint64_t cursor) {
   if (config.synthetic()) {
-    data::Batch batch = synthetic_batch(context, config, config.batch);
+    data::Batch batch = synthetic_batch(context, config, pixels, config.batch);
     batch.cursor = cursor;
     return Input(std::move(batch));
   }
-  data::LoaderOptions options = loader_options(config, true);
+  data::LoaderOptions options = loader_options(context, config, true);
   options.cursor = cursor;
-  return Input(std::make_unique<data::Loader>(datasets.training, options));
+  return Input(context, std::make_unique<data::Loader>(datasets.training, options), config.flags.gradient_accumulation);
 }
 
-Input Input::validation(Context& context, const Config& config, const Datasets& datasets) {
-  if (config.synthetic()) return Input(synthetic_batch(context, config, config.eval_batch));
-  return Input(std::make_unique<data::Loader>(datasets.validation, loader_options(config, false)));
+Input Input::validation(Context& context, const Config& config, const Datasets& datasets,
+                        const PixelNormalization& pixels) {
+  if (config.synthetic()) return Input(synthetic_batch(context, config, pixels, config.eval_batch));
+  const data::LoaderOptions options = loader_options(context, config, false);
+  return Input(context, std::make_unique<data::Loader>(datasets.validation, options), 1);
 }
 
 const data::Batch* Input::next() {
-  if (loader_) return loader_->next();
-  synthetic_.cursor += static_cast<uint64_t>(synthetic_.valid);
-  return &synthetic_;
+  if (!loader_) {
+    batch_.cursor += static_cast<uint64_t>(batch_.valid);
+    return &batch_;
+  }
+  feed_->wait_until_copied();  // the loader fills that memory again
+  const data::Batch* loaded = loader_->next();
+  if (loaded == nullptr) return nullptr;
+  batch_ = *loaded;
+  const std::vector<Tensor>& fed = feed_->put({loaded->images, loaded->labels});
+  batch_.images = fed[0];
+  batch_.labels = fed[1];
+  return &batch_;
 }
 
 std::optional<data::LoaderStats> Input::stats() const {

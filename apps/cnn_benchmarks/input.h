@@ -6,6 +6,8 @@
 
 #include "apps/cnn_benchmarks/plan.h"
 #include "data/loader.h"
+#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/train/batch_feed.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -21,12 +23,16 @@ Datasets open_datasets(const Config& config);
 
 class Input {
  public:
-  // Training batches from sample `cursor` of the stream on.
-  static Input training(Context& context, const Config& config, const Datasets& datasets, uint64_t cursor);
+  // Training batches from sample `cursor` of the stream on. A synthetic batch is made of what the model reads: by
+  // `pixels`.
+  static Input training(Context& context, const Config& config, const Datasets& datasets,
+                        const PixelNormalization& pixels, uint64_t cursor);
   // One pass over the validation half.
-  static Input validation(Context& context, const Config& config, const Datasets& datasets);
+  static Input validation(Context& context, const Config& config, const Datasets& datasets,
+                          const PixelNormalization& pixels);
 
-  // The next batch, valid until the next call, or null at the end of a pass.
+  // The next batch, or null at the end of a pass. Its tensors are on the device, and valid for what is queued there
+  // before as many further calls as a training step has batches, its micro-steps.
   const data::Batch* next();
   // Time that next() has waited for data, in seconds.
   double wait_seconds() const { return loader_ ? loader_->stats().wait_seconds : 0; }
@@ -34,11 +40,13 @@ class Input {
   std::optional<data::LoaderStats> stats() const;
 
  private:
-  explicit Input(std::unique_ptr<data::Loader> loader) : loader_(std::move(loader)) {}
-  explicit Input(data::Batch batch) : synthetic_(std::move(batch)) {}
+  Input(Context& context, std::unique_ptr<data::Loader> loader, int64_t batches_per_step)
+      : loader_(std::move(loader)), feed_(std::make_unique<BatchFeed>(context, static_cast<int>(batches_per_step))) {}
+  explicit Input(data::Batch batch) : batch_(std::move(batch)) {}
 
-  std::unique_ptr<data::Loader> loader_;
-  data::Batch synthetic_;
+  std::unique_ptr<data::Loader> loader_;  // none for synthetic data
+  std::unique_ptr<BatchFeed> feed_;
+  data::Batch batch_;
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -8,24 +8,14 @@
 #include "libdtrain/train/weights.h"
 
 namespace dtrain::cnn_benchmarks {
-namespace {
-
-std::unique_ptr<Context> make_context(const Flags& f) {
-  CpuOptions options;
-  options.threads = static_cast<int>(f.num_intra_threads.value_or(0));
-  return make_cpu_context(options);
-}
-
-}  // namespace
-
 Session::Session(Config run_config, Plan run_plan, Datasets run_datasets)
     : config(std::move(run_config)),
       plan(std::move(run_plan)),
       datasets(std::move(run_datasets)),
-      context(make_context(config.flags)),
+      context(config.machine.make_context()),
       store(*context),
       model(models::make_classifier(store, config.info, config.options)) {
-  store.allocate(static_cast<uint64_t>(config.flags.tf_random_seed));
+  store.allocate(static_cast<uint64_t>(config.flags.tf_random_seed), config.machine.compute());
   if (config.flags.weights.empty()) return;
   const WeightReport report = load_weights(store, config.flags.weights, Fault::checkpoint);
   weights_summary = report.summary();
@@ -36,12 +26,18 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets)
                 fmt::format("{}: does not fit {}: {}", config.flags.weights, config.info.name, weights_summary));
 }
 
+PixelNormalization Session::pixels() const {
+  // The synthetic batch goes to the model as it is, as in tf_cnn_benchmarks.
+  PixelNormalization pixels = config.synthetic() ? PixelNormalization{} : config.pixels().normalization();
+  pixels.dtype = config.machine.precision;
+  pixels.channels = store.image_channels();
+  return pixels;
+}
+
 Classification Session::forward(Tape& tape, const data::Batch& batch) const {
   SoftmaxCrossEntropyOptions options;
   if (tape.training()) options.label_smoothing = static_cast<float>(config.flags.label_smoothing);
-  // The synthetic batch goes to the model as it is, as in tf_cnn_benchmarks.
-  const Tensor images =
-      config.synthetic() ? batch.images : normalize_pixels(*context, batch.images, config.pixels().normalization());
+  const Tensor images = config.synthetic() ? batch.images : normalize_pixels(*context, batch.images, pixels());
   return softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), batch.labels, options);
 }
 
@@ -69,6 +65,8 @@ TrainState Session::description() const {
       {"resize method", f.resize_method},
       {"weight decay", fmt::format("{}", f.weight_decay)},
       {"label smoothing", fmt::format("{}", f.label_smoothing)},
+      {"device", config.flags.device},
+      {"precision", config.flags.precision},
       {"compute threads", fmt::format("{}", context->threads())},
   };
   return state;

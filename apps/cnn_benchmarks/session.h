@@ -5,6 +5,7 @@
 
 #include "apps/cnn_benchmarks/input.h"
 #include "libdtrain/ops/loss.h"
+#include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/checkpoint.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -13,6 +14,8 @@ struct Session {
   // Builds the model with its initial parameters, or those of --weights.
   Session(Config run_config, Plan run_plan, Datasets run_datasets);
 
+  // What makes the model's images of those of a batch; of a synthetic one, when it is made.
+  PixelNormalization pixels() const;
   // The loss of the model on a batch; smoothed labels in training only.
   Classification forward(Tape& tape, const data::Batch& batch) const;
   // What a checkpoint must agree with, and what is recorded along with it.

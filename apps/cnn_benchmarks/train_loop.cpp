@@ -2,36 +2,26 @@
 #include "apps/cnn_benchmarks/train_loop.h"
 
 #include <chrono>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/display.h"
 #include "apps/cnn_benchmarks/evaluate.h"
-#include "libdtrain/train/trainer.h"
+#include "apps/cnn_benchmarks/steps.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-TrainerOptions trainer_options(const Config& config) {
-  TrainerOptions options;
-  options.micro_steps = static_cast<int>(config.flags.gradient_accumulation);
-  options.seed = static_cast<uint64_t>(config.flags.tf_random_seed);
-  return options;
-}
+// Steps that the device has before it when the host waits for one: its queue never runs empty.
+constexpr uint64_t kAhead = 2;
 
 class Training {
  public:
   Training(Session& session, Log& log)
-      : session_(session),
-        flags_(session.config.flags),
-        log_(log),
-        optimizer_(session.store, optimizer_options(flags_)),
-        trainer_(session.store, optimizer_, session.plan.schedule, trainer_options(session.config)),
-        state_(session.description()) {}
+      : session_(session), flags_(session.config.flags), log_(log), steps_(session), state_(session.description()) {}
 
   int run();
 
@@ -40,25 +30,27 @@ class Training {
   bool ended() const { return state_.step >= session_.plan.total_steps; }
   // False where a stop was requested before the end.
   bool run_steps();
+  // Queues a step and tells of those that are done: all, where something is to be done behind it.
   void step(Display& display);
+  void tell(Display& display, uint64_t leave);
   void save();
-  bool save_is_due() const;
+  // Behind step `step`.
+  bool save_is_due(uint64_t step) const;
   // True where the accuracy asked for has been reached.
   bool evaluate_now(const char* what);
-  [[noreturn]] void report_divergence(const StepReport& report) const;
   void report_faults() const;
 
   Session& session_;
   const Flags& flags_;
   Log& log_;
-  Optimizer optimizer_;
-  Trainer trainer_;
-  TrainState state_;
+  Steps steps_;
+  TrainState state_;                         // of the last step told of
   std::optional<Checkpointer> checkpoints_;  // with a train_dir
-  std::optional<Input> input_;
-  std::vector<uint64_t> samples_;  // of the step under way
   Clock::time_point saved_at_ = Clock::now();
   bool reached_accuracy_ = false;
+  bool save_due_ = false;  // behind the last queued step
+  uint64_t skipped_ = 0;
+  float loss_scale_ = 1;
 };
 
 void Training::open_train_dir() {
@@ -83,7 +75,7 @@ void Training::open_train_dir() {
   if (!flags_.weights.empty()) log_.notice("--weights has no effect: the run goes on from its checkpoint");
   state_.step = restored->state.step;
   state_.cursor = restored->state.cursor;
-  trainer_.resume(state_.step, restored->state.device);
+  steps_.resume(restored->state);
 }
 
 int Training::run() {
@@ -92,7 +84,7 @@ int Training::run() {
   if (!session_.weights_summary.empty() && state_.step == 0)
     log_.line(fmt::format("Weights:     {} ({})", flags_.weights, session_.weights_summary));
   log_.line(fmt::format("Schedule:    {}", session_.plan.schedule.describe()));
-  log_.line(fmt::format("Update:      {}", optimizer_.describe()));
+  log_.line(fmt::format("Update:      {}", steps_.describe_update()));
   if (ended()) {
     log_.notice(fmt::format("step {} is the end of the run already; a larger --num_batches or --num_epochs goes on",
                             state_.step));
@@ -107,13 +99,14 @@ int Training::run() {
 }
 
 bool Training::run_steps() {
-  input_ = Input::training(*session_.context, session_.config, session_.datasets, state_.cursor);
   Display display(session_, log_, state_.step);
   while (!ended() && !cli::stop_requested() && !reached_accuracy_) {
     step(display);
-    if (save_is_due()) save();
+    if (steps_.queued() != state_.step) continue;
+    if (save_due_) save();
     if (session_.plan.eval_steps.contains(state_.step) && !ended()) reached_accuracy_ = evaluate_now("Running");
   }
+  tell(display, 0);
   if (checkpoints_ && state_.step > 0) {
     save();
     if (!checkpoints_->wait()) throw Error(Fault::resource, "the last checkpoint could not be written; see above");
@@ -126,43 +119,30 @@ bool Training::run_steps() {
 
 void Training::step(Display& display) {
   display.begin_step();
-  StepFigures figures;
-  // The L2 term of the parameters that the loss is of: before the update.
-  if (display.shows(state_.step + 1)) figures.l2 = optimizer_.l2_loss();
-  samples_.clear();
-  const StepReport report = trainer_.step([&](Tape& tape, int) {
-    const data::Batch* batch = input_->next();
-    samples_.insert(samples_.end(), batch->samples.begin(), batch->samples.end());
-    state_.cursor = batch->cursor;
-    return session_.forward(tape, *batch);
-  });
-  if (!report.finite) report_divergence(report);
-  state_.step = report.step;
-  figures.step = report.step;
-  figures.loss = report.loss;
-  figures.learning_rate = report.learning_rate;
-  figures.accuracy = {report.top_1, report.top_5, static_cast<uint64_t>(session_.config.global_batch())};
-  figures.wait_seconds = input_->wait_seconds();
-  display.end_step(figures);
+  steps_.queue(display.shows(steps_.queued() + 1));
+  const uint64_t step = steps_.queued();
+  save_due_ = save_is_due(step);
+  const bool pauses = save_due_ || step >= session_.plan.total_steps || session_.plan.eval_steps.contains(step);
+  tell(display, pauses ? 0 : kAhead);
 }
 
-void Training::report_divergence(const StepReport& report) const {
-  throw Error(Fault::numeric,
-              fmt::format("step {}: not finite: loss {}, learning rate {}, worst layer {}, samples {}; the update was "
-                          "not applied; a lower --init_learning_rate or --gradient_clip_norm may help",
-                          report.step, std::isnan(report.loss) ? std::abs(report.loss) : report.loss,
-                          report.learning_rate, trainer_.worst_parameter(),
-                          samples_.empty() ? "synthetic" : fmt::format("{}", fmt::join(samples_, " "))));
+void Training::tell(Display& display, uint64_t leave) {
+  for (const StepFigures& figures : steps_.finished(leave)) {
+    state_.step = figures.step;
+    skipped_ = figures.skipped;
+    loss_scale_ = figures.loss_scale;
+    display.end_step(figures);
+  }
 }
 
-bool Training::save_is_due() const {
-  if (!checkpoints_ || ended()) return false;
-  if (flags_.save_model_steps) return state_.step % static_cast<uint64_t>(*flags_.save_model_steps) == 0;
+bool Training::save_is_due(uint64_t step) const {
+  if (!checkpoints_ || step >= session_.plan.total_steps) return false;
+  if (flags_.save_model_steps) return step % static_cast<uint64_t>(*flags_.save_model_steps) == 0;
   return flags_.save_model_secs > 0 && Clock::now() - saved_at_ >= std::chrono::seconds(flags_.save_model_secs);
 }
 
 void Training::save() {
-  state_.device = trainer_.step_state();
+  steps_.describe(state_);
   checkpoints_->save(state_);
   saved_at_ = Clock::now();
 }
@@ -179,7 +159,9 @@ bool Training::evaluate_now(const char* what) {
 }
 
 void Training::report_faults() const {
-  const auto stats = input_->stats();
+  if (skipped_ > 0)
+    log_.notice(fmt::format("{} updates skipped to lower the loss scale, which ended at {}", skipped_, loss_scale_));
+  const auto stats = steps_.data_stats();
   if (!stats || (stats->bad_records == 0 && stats->damaged_images == 0)) return;
   log_.notice(fmt::format("{} bad records skipped, {} damaged images used", stats->bad_records, stats->damaged_images));
   for (const std::string& fault : stats->faults) log_.notice(fault);

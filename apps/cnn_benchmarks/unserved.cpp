@@ -19,7 +19,6 @@ constexpr char kOutput[] = "Output";
 // thing are here too: a value other than the default asks for something that does not exist here.
 constexpr Unserved kUnserved[] = {
     {kModel, "batch_group_size", "int", "1", "batches per input step"},
-    {kModel, "gpu_indices", "string", "", "device ids in ring order"},
 
     {kEvaluation, "eval_dir", "string", "/tmp/tf_cnn_benchmarks/eval", "folder of evaluation events"},
     {kEvaluation, "collect_eval_results_async", "bool", "false", "SSD only"},
@@ -37,9 +36,6 @@ constexpr Unserved kUnserved[] = {
     {kData, "use_multi_device_iterator", "bool", "true", "TensorFlow's input path of 1.12"},
 
     {kMachine, "fp16_vars", "bool", "false", "fp16 parameters"},
-    {kMachine, "fp16_loss_scale", "float", "", "static loss scale of fp16"},
-    {kMachine, "fp16_enable_auto_loss_scale", "bool", "false", "dynamic loss scale of fp16"},
-    {kMachine, "fp16_inc_loss_scale_every_n", "int", "1000", "of the dynamic loss scale"},
     {kMachine, "winograd_nonfused", "bool", "true", "cuDNN's choice of algorithms"},
     {kMachine, "batchnorm_persistent", "bool", "true", "cuDNN's choice of algorithms"},
     {kMachine, "xla", "bool", "false", "just-in-time compilation"},
@@ -48,7 +44,6 @@ constexpr Unserved kUnserved[] = {
     {kMachine, "per_gpu_thread_count", "int", "0", "TensorFlow's GPU threads"},
     {kMachine, "force_gpu_compatible", "bool", "false", "page-locked host memory everywhere"},
     {kMachine, "allow_growth", "bool", "", "TensorFlow's GPU memory pool"},
-    {kMachine, "gpu_memory_frac_for_testing", "float", "0", "TensorFlow's GPU memory pool"},
     {kMachine, "use_unified_memory", "bool", "", "GPU memory oversubscribed"},
     {kMachine, "timestamped_allocator", "bool", "false", "TensorFlow's GPU memory pool"},
     {kMachine, "gpu_kt_max_interval", "int", "0", "TensorFlow's kernel tracker"},

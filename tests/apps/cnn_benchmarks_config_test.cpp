@@ -1,4 +1,6 @@
 // Flags to configuration: defaults, refused combinations, numbers of steps, schedules.
+#include <cstdlib>
+
 #include "apps/cnn_benchmarks/config.h"
 #include "apps/cnn_benchmarks/plan.h"
 #include "tests/testing.h"
@@ -11,7 +13,9 @@ struct Parsed {
   cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
 };
 
+// On a machine with a GPU as on one without.
 Config config_of(std::vector<std::string> arguments) {
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
   Parsed parsed;
   declare(parsed.flags, parsed.values);
   arguments.insert(arguments.begin(), "program");
@@ -112,7 +116,10 @@ TEST(Config, WhatIsNotServedSaysSo) {
   for (const char* flag : {"--variable_update=distributed_all_reduce", "--data_name=coco", "--precision=bf16",
                            "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(mentions(failure({flag}), "not served")) << flag << ": " << failure({flag});
-  EXPECT_TRUE(mentions(failure({"--device=gpu"}), "no GPU code"));
+  EXPECT_TRUE(mentions(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
+  EXPECT_TRUE(mentions(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));
+  EXPECT_TRUE(mentions(failure({"--gpu_indices=0,1"}), "expected the number of one GPU"));
+  EXPECT_TRUE(mentions(failure({"--tf32"}), "on a GPU"));
   EXPECT_TRUE(mentions(failure({"--num_gpus=8"}), "one device"));
   EXPECT_TRUE(mentions(failure({"--modle=resnet50"}), "did you mean --model?"));
 }

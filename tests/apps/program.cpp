@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -33,6 +34,8 @@ Program::Program(const std::string& name, const std::vector<std::string>& argume
   const int err = open(files_->err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (out < 0 || err < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) _exit(126);
   setenv("OMP_NUM_THREADS", "1", 1);
+  if (std::find(arguments.begin(), arguments.end(), "--device=gpu") == arguments.end())
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
   setenv("XDG_CACHE_HOME", files_->directory.path().c_str(), 1);
   execv(path.c_str(), argv.data());
   _exit(127);

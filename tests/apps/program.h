@@ -18,7 +18,8 @@ struct ProgramResult {
 // A program under way; killed where the test forgets it.
 class Program {
  public:
-  // `name` in the folder of the built programs. One compute thread each: tests run side by side.
+  // `name` in the folder of the built programs. One compute thread each: tests run side by side. Without --device=gpu
+  // among its arguments it sees no GPU.
   Program(const std::string& name, const std::vector<std::string>& arguments);
   ~Program();
   Program(const Program&) = delete;

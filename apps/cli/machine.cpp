@@ -1,0 +1,40 @@
+// From flags to contexts.
+#include "apps/cli/machine.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/environment.h"
+#include "libdtrain/core/gpu_info.h"
+
+namespace dtrain::cli {
+
+std::unique_ptr<Context> Machine::make_context() const {
+  if (!gpu) return make_cpu_context({.threads = threads});
+  CudaOptions options;
+  options.device = index;
+  options.deterministic = deterministic;
+  options.tf32 = tf32;
+  if (memory_share > 0)
+    options.memory_cap = static_cast<size_t>(memory_share * static_cast<double>(gpu_info(index).memory));
+  const std::string cache = cache_directory();
+  if (!cache.empty()) options.plan_file = cache + "/convolution_plans.json";
+  return make_cuda_context(options);
+}
+
+ComputeOptions Machine::compute() const {
+  constexpr int kPixelBytes = 16;
+  return {precision, gpu ? kPixelBytes / static_cast<int>(size_of(precision)) : 3};
+}
+
+std::string why_no_gpu(int index) {
+  std::string reason;
+  const int count = cuda_device_count(&reason);
+  if (count == 0) return reason;
+  return index < count ? "" : fmt::format("this machine has {}, numbered from 0", count);
+}
+
+DType precision_of(const std::string& name) {
+  return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,31 @@
+// The device that a program computes on, and how.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libdtrain/autograd/parameters.h"
+#include "libdtrain/core/context.h"
+
+namespace dtrain::cli {
+
+struct Machine {
+  bool gpu = false;
+  int index = 0;                 // which GPU
+  DType precision = DType::f32;  // of activations and gradients; f32 on a CPU
+  bool tf32 = false, deterministic = false;
+  double memory_share = 0;  // of the GPU's memory that may be used; 0: all that is free
+  int threads = 0;          // of a CPU; 0: OMP_NUM_THREADS or one per core
+
+  std::unique_ptr<Context> make_context() const;
+  // What models read of their parameters there. A pixel of 16 bytes suits a GPU.
+  ComputeOptions compute() const;
+};
+
+// Why GPU `index` cannot be used; empty where it can.
+std::string why_no_gpu(int index = 0);
+
+// "fp32", "bf16" or "fp16".
+DType precision_of(const std::string& name);
+
+}  // namespace dtrain::cli

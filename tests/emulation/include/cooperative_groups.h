@@ -24,7 +24,9 @@ class grid_group {
     ::__syncthreads(place);
     return {};
   }
-  static void barrier_wait(arrival_token&&, std::source_location place = std::source_location::current()) { sync(place); }
+  static void barrier_wait(arrival_token&&, std::source_location place = std::source_location::current()) {
+    sync(place);
+  }
   static unsigned long long block_rank() { return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x; }
   static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
   static unsigned long long thread_rank() {

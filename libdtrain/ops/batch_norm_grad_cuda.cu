@@ -7,7 +7,6 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kThreads = Tiling::kThreads;
-constexpr int kUnroll = 4;
 
 // What decides whether relu let an element through: nothing (no relu), the mask, or the sign of y made again from x.
 enum class Gate { open, mask, x };
@@ -57,6 +56,7 @@ __device__ void pass_gate(Gate gate, const float (&x)[n], unsigned mask, const C
 template <class T, int n>
 __device__ void sum_rows(const Backward<T>& b, const Place& place, Tile<T, n> kept_dz, Tile<T, n> kept_x,
                          Sums (&total)[n]) {
+  constexpr int kUnroll = 4;
   float sum[n] = {}, product[n] = {};
   if (place.count > 0) {
     const Channels<n> of(b, place.channel);
@@ -94,6 +94,7 @@ __device__ void sum_rows(const Backward<T>& b, const Place& place, Tile<T, n> ke
 // dx and dresidual, where wanted, of a part of a thread's rows. x is not read where it decides nothing.
 template <class T, int n, bool kConstant>
 __device__ void write_rows(const Backward<T>& b, const Place& place, Part part, Tile<T, n> kept_dz, Tile<T, n> kept_x) {
+  constexpr int kUnroll = 3;  // with 4 the resident kernel spills
   const int begin = part.begin(place.count), end = part.end(place.count);
   if (begin >= end) return;
   const Channels<n> of(b, place.channel);

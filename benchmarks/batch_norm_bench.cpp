@@ -1,0 +1,194 @@
+// Batch norm of every shape of ResNet-50 v1.5, forward and backward, by each schedule: time, and the bytes that cannot
+// be avoided (each tensor read or written once) per second.
+//   batch_norm_bench --device gpu --dtype bf16 --batch 256 --benchmark_out=batch_norm.json
+//   batch_norm_bench --batch 2 --threads 2
+#include <benchmark/benchmark.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <vector>
+
+#include "libdtrain/core/rng.h"
+#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_math.h"
+
+namespace dtrain {
+namespace {
+
+// Images of `size` x `size` pixels, and how many such batch norms the network has: 53 in all.
+struct Layer {
+  int64_t size, c;
+  int count;
+  Activation activation;
+  bool residual;
+};
+constexpr Layer kLayers[] = {
+    {112, 64, 1, Activation::relu, false}, {56, 64, 6, Activation::relu, false},
+    {56, 256, 3, Activation::relu, true},  {56, 256, 1, Activation::none, false},
+    {56, 128, 1, Activation::relu, false}, {28, 128, 7, Activation::relu, false},
+    {28, 512, 4, Activation::relu, true},  {28, 512, 1, Activation::none, false},
+    {28, 256, 1, Activation::relu, false}, {14, 256, 11, Activation::relu, false},
+    {14, 1024, 6, Activation::relu, true}, {14, 1024, 1, Activation::none, false},
+    {14, 512, 1, Activation::relu, false}, {7, 512, 5, Activation::relu, false},
+    {7, 2048, 3, Activation::relu, true},  {7, 2048, 1, Activation::none, false},
+};
+
+struct Options {
+  std::string device = "cpu", dtype = "f32";
+  int64_t batch = 2;
+  int threads = 0;
+  DType type() const { return dtype == "bf16" ? DType::bf16 : dtype == "f16" ? DType::f16 : DType::f32; }
+};
+
+// Numbers of magnitude 1 to 2 with random signs and mantissas.
+Tensor random_images(Context& context, Shape shape, DType dtype, uint64_t seed) {
+  const Tensor images = context.empty(shape, dtype);
+  RandomStream random(seed, 0);
+  auto upload = [&]<class Word>(Word one, Word varied) {
+    std::vector<Word> words(static_cast<size_t>(shape.count()));
+    for (Word& word : words) word = static_cast<Word>(one | (random.next() & varied));
+    context.upload(words.data(), images);
+    context.synchronize("random_images");
+  };
+  if (dtype == DType::f32)
+    upload(uint32_t{0x3f800000}, uint32_t{0x807fffff});
+  else if (dtype == DType::bf16)
+    upload(uint16_t{0x3f80}, uint16_t{0x807f});
+  else
+    upload(uint16_t{0x3c00}, uint16_t{0x83ff});
+  return images;
+}
+
+Tensor filled(Context& context, int64_t count, float value) {
+  const Tensor tensor = context.empty({count});
+  context.upload(std::vector<float>(static_cast<size_t>(count), value).data(), tensor);
+  context.synchronize("filled");
+  return tensor;
+}
+
+class Bench {
+ public:
+  Bench(Context& context, const Options& options, const Layer& layer)
+      : context_(context),
+        layer_(layer),
+        dtype_(options.type()),
+        shape_{options.batch, layer.size, layer.size, layer.c},
+        x_(random_images(context, shape_, dtype_, 1)),
+        residual_(random_images(context, shape_, dtype_, 2)),
+        dy_(random_images(context, shape_, dtype_, 3)),
+        gamma_(filled(context, layer.c, 1)),
+        beta_(filled(context, layer.c, 0)),
+        state_{filled(context, layer.c, 0), filled(context, layer.c, 1)} {}
+
+  // Seconds of one forward or one backward pass, the mean of several on a device that queues them.
+  double seconds(bool backward) {
+    const int together = context_.is_cpu() ? 1 : 10;
+    Tape tape(context_);
+    Var loss = tape.constant(filled(context_, 1, 0));
+    context_.synchronize("batch_norm_bench");
+    auto start = std::chrono::steady_clock::now();
+    for (int call = 0; call < together; ++call) {
+      const Var y = forward(tape);
+      if (backward) loss = with_gradient(tape, y, loss);
+    }
+    context_.synchronize("batch_norm_bench");
+    if (backward) {
+      start = std::chrono::steady_clock::now();
+      tape.backward(loss);
+      context_.synchronize("batch_norm_bench");
+    }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / together;
+  }
+
+  double ideal_bytes(bool backward) const {
+    const auto images = static_cast<double>(shape_.count() * static_cast<int64_t>(size_of(dtype_)));
+    const double mask =
+        layer_.residual && !context_.is_cpu()
+            ? static_cast<double>(relu_mask_bytes(shape_.count(), layer_.c, static_cast<int64_t>(size_of(dtype_))))
+            : 0;
+    return images * ((backward ? 3 : 2) + (layer_.residual ? 1 : 0)) + mask;
+  }
+
+ private:
+  Var forward(Tape& tape) {
+    const Var x = tape.variable(x_), residual = tape.variable(residual_);
+    return batch_norm(tape, x, tape.variable(gamma_), tape.variable(beta_), state_, {}, layer_.activation,
+                      layer_.residual ? &residual : nullptr);
+  }
+  // A scalar behind y and `before`, by which the gradient of y is dy.
+  Var with_gradient(Tape& tape, const Var& y, const Var& before) {
+    return tape.record("dy", before.value, {&y, &before},
+                       [y = y.without_value(), before = before.without_value(), dy = dy_](Tape& t, const Tensor& d) {
+                         t.pass_grad(y, dy);
+                         t.pass_grad(before, d);
+                       });
+  }
+
+  Context& context_;
+  Layer layer_;
+  DType dtype_;
+  Shape shape_;
+  Tensor x_, residual_, dy_, gamma_, beta_;
+  BatchNormState state_;
+};
+
+void measure(benchmark::State& state, Context& context, const Options& options, const Layer& layer, bool backward,
+             BatchNormSchedule::Kind kind) {
+  set_batch_norm_schedule(context, {.kind = kind});
+  Bench bench(context, options, layer);
+  bench.seconds(backward);  // makes the pool take its memory
+  double total = 0;
+  for (auto _ : state) {
+    const double seconds = bench.seconds(backward);
+    state.SetIterationTime(seconds);
+    total += seconds;
+  }
+  state.counters["GB/s"] = 1e-9 * bench.ideal_bytes(backward) * static_cast<double>(state.iterations()) / total;
+  state.counters["count"] = layer.count;
+}
+
+void register_all(Context& context, const Options& options) {
+  using Kind = BatchNormSchedule::Kind;
+  std::vector<std::pair<const char*, Kind>> schedules{{"cpu", Kind::automatic}};
+  if (!context.is_cpu()) schedules = {{"two_pass", Kind::two_pass}, {"resident", Kind::resident}};
+  for (const Layer& layer : kLayers)
+    for (const bool backward : {false, true})
+      for (const auto& [name, kind] : schedules) {
+        const std::string title = concat(backward ? "backward/" : "forward/", name, "/", layer.size, "x", layer.size,
+                                         "x", layer.c, layer.residual ? "/residual" : "");
+        benchmark::RegisterBenchmark(title.c_str(),
+                                     [&context, &options, &layer, backward, kind = kind](benchmark::State& state) {
+                                       measure(state, context, options, layer, backward, kind);
+                                     })
+            ->UseManualTime()
+            ->Unit(benchmark::kMicrosecond);
+      }
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  dtrain::Options options;
+  CLI::App app("Batch norm of every shape of ResNet-50, in bytes per second; --help of Google Benchmark applies too");
+  app.add_option("--device", options.device, "where it runs")
+      ->check(CLI::IsMember({"cpu", "gpu"}))
+      ->capture_default_str();
+  app.add_option("--dtype", options.dtype, "of the images; a CPU has f32 only")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--threads", options.threads, "of a CPU; 0: as OMP_NUM_THREADS says")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const auto context =
+        options.device == "cpu" ? dtrain::make_cpu_context({.threads = options.threads}) : dtrain::make_cuda_context();
+    dtrain::register_all(*context, options);
+    benchmark::RunSpecifiedBenchmarks();
+  } catch (const dtrain::Error& error) {
+    std::cerr << "batch_norm_bench: " << error.what() << "\n";
+    return 1;
+  }
+}

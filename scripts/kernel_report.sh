@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Compiles the kernels for one architecture and prints what each takes: registers, shared memory, stack and spills.
+#   scripts/kernel_report.sh [-a sm_90] [file.cu ...]      default: all kernels of the engine
+# Fails where a hot kernel (the list below) spills or uses local memory and, where cuobjdump and nvdisasm are found, where
+# one that memory bounds has no 128-bit loads or stores. Shared memory is that known at compile time: ours is dynamic.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Kernel (a pattern of its demangled name), and the 128-bit accesses that its machine code must have.
+hot_kernels=(
+  'statistics_kernel<(float, 4|__nv_bfloat16, 8|__half, 8)> load'
+  'apply_kernel<(float, 4|__nv_bfloat16, 8|__half, 8), load store'
+  'resident_forward_kernel<(float, 4|__nv_bfloat16, 8|__half, 8), load store'
+  'sums_kernel<(float, 4|__nv_bfloat16, 8|__half, 8)> load'
+  'dx_kernel<(float, 4|__nv_bfloat16, 8|__half, 8), load store'
+  'resident_backward_kernel<(float, 4|__nv_bfloat16, 8|__half, 8)> load store'
+  'map_kernel<'
+  'max_pool_kernel<'
+  'pool_grad_kernel<'
+  'update_kernel< load store'
+)
+
+architecture=sm_90
+while getopts a: option; do
+  case $option in
+    a) architecture=$OPTARG ;;
+    *) sed -n '2,3s/^# *//p' "$0" >&2; exit 1 ;;
+  esac
+done
+shift $((OPTIND - 1))
+if [ $# -eq 0 ]; then
+  set -- libdtrain/ops/*_cuda.cu
+  [ ! -e libdtrain/cuda ] || set -- "$@" $(find libdtrain/cuda -name '*.cu')
+fi
+
+find_tool() {
+  command -v "$1" || PATH=${CUDA_HOME:-}/bin:${CUDA_PATH:-}/bin:/usr/local/cuda/bin command -v "$1" || true
+}
+nvcc=$(find_tool nvcc)
+[ -n "$nvcc" ] || { echo "kernel_report: no nvcc in PATH, \$CUDA_HOME, \$CUDA_PATH or /usr/local/cuda" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The flags of cmake/Compile.cmake that matter for the machine code.
+compile=("$nvcc" -std=c++20 -O3 "-arch=$architecture" --expt-relaxed-constexpr -lineinfo -Xptxas -v -I. -c)
+for source in "$@"; do
+  name=$(basename "$source" .cu)
+  "${compile[@]}" "$source" -o "$work/$name.o" 2> "$work/$name.log" || { cat "$work/$name.log" >&2; exit 1; }
+done
+
+# One line per kernel: registers, shared bytes, stack bytes, bytes of spill stores and loads, file, name.
+for source in "$@"; do
+  name=$(basename "$source" .cu)
+  awk -v file="$name" '
+    /Compiling entry function/ { match($0, /\047[^\047]+\047/); kernel = substr($0, RSTART + 1, RLENGTH - 2) }
+    /bytes stack frame/ { stack = $1; spills = $5 + $9 }
+    /Used [0-9]+ registers/ {
+      match($0, /Used [0-9]+/); registers = substr($0, RSTART + 5, RLENGTH - 5)
+      shared = match($0, /[0-9]+ bytes smem/) ? substr($0, RSTART, RLENGTH - 11) : 0
+      print registers "\t" shared "\t" stack "\t" spills "\t" file "\t" kernel
+    }' "$work/$name.log"
+done | c++filt | sed -E 's/dtrain::(cuda::)?//g; s/\(anonymous namespace\):://g; s/\tvoid /\t/; s/\([^()]*\)$//' > "$work/table"
+{ printf 'registers\tshared\tstack\tspills\tfile\tkernel\n'; cat "$work/table"; } | column -t -s $'\t'
+
+failed=0
+fail() { echo "kernel_report: $*" >&2; failed=1; }
+hot_lines() { awk -F '\t' -v pattern="^$1" '$6 ~ pattern' "$work/table"; }
+
+for hot in "${hot_kernels[@]}"; do
+  pattern=${hot%% load*}
+  hot_lines "$pattern" | while IFS=$'\t' read -r _ _ stack spills _ kernel; do
+    [ "$stack" = 0 ] && [ "$spills" = 0 ] || echo "$kernel: $stack bytes of stack, $spills of spills"
+  done > "$work/spills"
+  while read -r line; do fail "$line"; done < "$work/spills"
+done
+
+cuobjdump=$(find_tool cuobjdump)
+if [ -z "$cuobjdump" ] || [ -z "$(find_tool nvdisasm)" ]; then
+  echo "kernel_report: 128-bit accesses were not checked: no cuobjdump and nvdisasm found"
+  exit $failed
+fi
+PATH=$(dirname "$cuobjdump"):$PATH  # it calls nvdisasm
+for source in "$@"; do
+  "$cuobjdump" -sass "$work/$(basename "$source" .cu).o"
+done | c++filt | awk '
+  function flush() { if (kernel) print loads + 0 "\t" stores + 0 "\t" kernel }
+  /Function : / { flush(); sub(/.*Function : /, ""); kernel = $0; loads = stores = 0 }
+  /LDG\.E\.128/ { ++loads }
+  /STG\.E\.128/ { ++stores }
+  END { flush() }' | sed -E 's/dtrain::(cuda::)?//g; s/\(anonymous namespace\):://g; s/\tvoid /\t/; s/\([^()]*\)$//' > "$work/accesses"
+for hot in "${hot_kernels[@]}"; do
+  case $hot in *load*) ;; *) continue ;; esac
+  awk -F '\t' -v pattern="^${hot%% load*}" -v stores="${hot##*load}" '
+    $3 ~ pattern && ($1 == 0 || (stores != "" && $2 == 0)) {
+      print $3 ": " $1 " loads and " $2 " stores of 128 bits" }' "$work/accesses" > "$work/narrow"
+  while read -r line; do fail "$line"; done < "$work/narrow"
+done
+echo "kernel_report: 128-bit accesses were checked"
+exit $failed

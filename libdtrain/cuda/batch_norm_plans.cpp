@@ -3,6 +3,44 @@
 #include "libdtrain/cuda/runtime.h"
 
 namespace dtrain::cuda {
+namespace {
+
+constexpr int64_t kWorthMeasuring = 4 << 20;  // bytes of images: less takes microseconds by either schedule
+
+float milliseconds(const Runtime& runtime, const std::function<void()>& run) {
+  constexpr int kRuns = 3;
+  const Event begin = make_event(true), end = make_event(true);
+  run();  // the first one loads the kernels
+  DT_CUDA(cudaEventRecord(begin.get(), runtime.compute()));
+  for (int i = 0; i < kRuns; ++i) run();
+  DT_CUDA(cudaEventRecord(end.get(), runtime.compute()));
+  DT_CUDA(cudaEventSynchronize(end.get()));
+  float elapsed = 0;
+  DT_CUDA(cudaEventElapsedTime(&elapsed, begin.get(), end.get()));
+  return elapsed;
+}
+
+}  // namespace
+
+void BatchNormPlans::set_schedule(const BatchNormSchedule& schedule) {
+  schedule_ = schedule;
+  measured_.clear();
+}
+
+bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
+                              const std::function<void(bool)>& run) {
+  using Kind = BatchNormSchedule::Kind;
+  if (schedule_.kind != Kind::automatic) return schedule_.kind == Kind::resident;
+  const Runtime& runtime = context.runtime();
+  if (tiling.kept == 0 || runtime.properties().cooperativeLaunch == 0) return false;
+  if (runtime.options().deterministic) return true;
+  if (call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)) < kWorthMeasuring) return true;
+  if (const auto found = measured_.find(call); found != measured_.end()) return found->second;
+  if (context.capturing()) return true;
+  const float two_pass = milliseconds(runtime, [&] { run(false); });
+  const float resident = milliseconds(runtime, [&] { run(true); });
+  return measured_[call] = resident < two_pass;
+}
 
 BatchNormPlans& Runtime::batch_norm_plans() {
   if (!batch_norm_plans_) batch_norm_plans_ = std::make_shared<BatchNormPlans>();

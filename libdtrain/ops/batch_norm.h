@@ -48,7 +48,7 @@ struct BatchNormInputs {
   Tensor x, gamma, beta, residual;
   Activation activation = Activation::none;
 };
-// What it writes. y may be x. mean and inv_std, [c], are those that y was normalised with. `mask` is undefined where it
+// What it writes. mean and inv_std, [c], are those that y was normalised with. `mask` is undefined where it
 // is not wanted; its layout is that of relu_mask_bytes, and the CPU arm, which reads y instead, writes none.
 struct BatchNormOutputs {
   Tensor y, mean, inv_std, mask;

@@ -214,11 +214,21 @@ void launch_train(Context& context, Forward<T> f, bool resident) {
 void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNormState& state,
                       const BatchNormOptions& options, const BatchNormOutputs& out) {
   const Tiling tiling = tiling_of(context, in.x, 1);
+  DT_CHECK(in.x.raw() != out.y.raw(), "batch_norm_train: y may not be x");
   const Tensor partial = partial_sums(context, tiling);
   dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
     Forward<T> f = operands<T>(tiling, in, state, options, out);
     f.partial = reinterpret_cast<Sums*>(partial.raw());
-    launch_train<T, lanes>(context, f, resident(context, tiling));
+    const auto dry_run = [&](bool resident) {  // y is written once more than it need be; the running statistics are not
+      Forward<T> dry = f;
+      const Tensor running = context.empty({2, tiling.c});
+      dry.running_mean = running.data<float>();
+      dry.running_var = dry.running_mean + tiling.c;
+      launch_train<T, lanes>(context, dry, resident);
+    };
+    const BatchNormCall call{tiling.rows,          tiling.c, in.x.dtype(), false, in.activation == Activation::relu,
+                             in.residual.defined()};
+    launch_train<T, lanes>(context, f, context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run));
   });
 }
 

@@ -225,18 +225,17 @@ Backward<T> operands(const Tiling& tiling, const Tensor& dy, const BatchNormSave
 
 template <class T, int n>
 void launch_grad(Context& context, Backward<T> b, bool resident) {
-  const bool sums = !b.constant || b.dgamma || b.dbeta, writes = b.dx || b.dresidual;
-  if (resident && !b.constant && writes) {
+  if (resident) {
     launch_resident(context, resident_backward_kernel<T, n>, b, 2 * sizeof(T));
     return;
   }
   b.tiling.kept = 0;
-  if (sums) {
+  if (!b.constant || b.dgamma || b.dbeta) {
     launch(context, sums_kernel<T, n>, {two_pass_grid(b.tiling), kThreads, static_cast<size_t>(b.tiling.sums_bytes())},
            b);
     launch(context, finish_grad_kernel<T>, {finish_blocks(b.tiling), kFinishThreads}, b);
   }
-  if (writes)
+  if (b.dx || b.dresidual)
     launch(context, b.constant ? dx_kernel<T, n, true> : dx_kernel<T, n, false>, {two_pass_grid(b.tiling), kThreads},
            b);
 }
@@ -251,7 +250,20 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
     b.partial = reinterpret_cast<Sums*>(partial.raw());
     b.mean_dz = terms.data<float>();
     b.slope = b.mean_dz + tiling.c;
-    launch_grad<T, lanes>(context, b, resident(context, tiling));
+    const auto dry_run = [&](bool resident) {  // into memory that nobody reads
+      Backward<T> dry = b;
+      const Tensor images = context.empty({b.dx && b.dresidual ? 2 : 1, dy.count()}, dy.dtype());
+      const Tensor parameters = context.empty({2, tiling.c});
+      if (b.dx) dry.dx = images.data<T>();
+      if (b.dresidual) dry.dresidual = images.slice(images.dim(0) - 1, images.dim(0)).data<T>();
+      if (b.dgamma) dry.dgamma = parameters.data<float>();
+      if (b.dbeta) dry.dbeta = parameters.data<float>() + tiling.c;
+      launch_grad<T, lanes>(context, dry, resident);
+    };
+    const BatchNormCall call{tiling.rows, tiling.c, dy.dtype(), true, b.gate != Gate::open, b.dresidual != nullptr};
+    const bool resident = !b.constant && (b.dx || b.dresidual) &&
+                          context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
+    launch_grad<T, lanes>(context, b, resident);
   });
 }
 

@@ -222,13 +222,6 @@ inline Tiling tiling_of(Context& context, const Tensor& x, int streams) {
                             std::min(static_cast<int64_t>(device.sharedMemPerBlockOptin), schedule.shared_bytes)});
 }
 
-// By the rule: what can be kept is not read again.
-inline bool resident(Context& context, const Tiling& t) {
-  const BatchNormSchedule::Kind kind = context.runtime().batch_norm_plans().schedule().kind;
-  if (kind != BatchNormSchedule::Kind::automatic) return kind == BatchNormSchedule::Kind::resident;
-  return t.kept > 0 && context.runtime().properties().cooperativeLaunch != 0;
-}
-
 inline dim3 two_pass_grid(const Tiling& t) {
   return {static_cast<unsigned>(t.row_blocks), static_cast<unsigned>(t.slices)};
 }

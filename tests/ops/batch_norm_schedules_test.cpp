@@ -117,6 +117,21 @@ TEST(BatchNormSchedules, Frozen) {
           check_schedules({{1, 9, 9, c}, dtype, Activation::relu, residual, true, constant_parameters});
 }
 
+// Large images are measured once, which must leave no trace; so must a second call, which goes by what was measured.
+TEST(BatchNormSchedules, MeasuringLeavesNoTrace) {
+  const ScheduleCase test{{1, 128, 128, 64}, DType::f32, Activation::relu, true};
+  for (const auto& context : devices()) {
+    if (context->is_cpu()) continue;
+    set_batch_norm_schedule(*context, {.kind = BatchNormSchedule::Kind::two_pass});
+    const Outcome expected = outcome_of(*context, test, test.dtype);
+    set_batch_norm_schedule(*context, {});
+    for (int call = 0; call < 2; ++call) {
+      const Outcome outcome = outcome_of(*context, test, test.dtype);
+      for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(outcome[i].values, expected[i].values) << "tensor " << i;
+    }
+  }
+}
+
 // The images of ResNet-50 at a batch of 256 on an H200, and others: a tiling fits the device and leaves nothing out.
 TEST(BatchNormSchedules, TilingsFitTheDevice) {
   for (const DeviceLimits device :

@@ -42,7 +42,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # The flags of cmake/Compile.cmake that matter for the machine code.
-compile=("$nvcc" -std=c++20 -O3 "-arch=$architecture" --expt-relaxed-constexpr -lineinfo -Xptxas -v -I. -c)
+compile=($(command -v ccache || true) "$nvcc" -std=c++20 -O3 "-arch=$architecture" --expt-relaxed-constexpr -lineinfo -Xptxas -v -I. -c)
 for source in "$@"; do
   name=$(basename "$source" .cu)
   "${compile[@]}" "$source" -o "$work/$name.o" 2> "$work/$name.log" || { cat "$work/$name.log" >&2; exit 1; }

@@ -166,7 +166,7 @@ Descriptor statistics(const Descriptor& y, int64_t channels, int64_t alignment) 
 
 }  // namespace
 
-Descriptor conv_graph(const ConvProblem& o) {
+Descriptor conv_graph(const ConvProblem& o, const Target& target) {
   const cudnnDataType_t type = data_type(o.dtype), result_type = data_type(o.output_dtype);
   const OperationNames& names = names_of(o.kind);
   const bool dgrad = names.image == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, wgrad = o.kind == ConvKind::wgrad;
@@ -190,12 +190,13 @@ Descriptor conv_graph(const ConvProblem& o) {
     operations.push_back(addition(of_conv, tensor(TensorId::extra, result_layout, result_type, o.alignment), result));
   if (o.kind == ConvKind::forward_statistics) operations.push_back(statistics(result, o.k, o.alignment));
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
   return graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<const Descriptor>(operations)).finalize();
 }
 
 namespace {
 
-// Says to `descriptor` which device it is for: by the attribute for handles where it has one and for descriptions.
+// Says to `descriptor` which device it is for, where that is not the handle's.
 void aim(Descriptor& descriptor, const Target& target, cudnnBackendAttributeName_t by_description) {
   if (target.description) descriptor.set(by_description, *target.description);
 }

@@ -110,7 +110,7 @@ Target describe_device(const std::string& json);
 enum class TensorId : int64_t { image = 1, filter, output, extra, sum, sum_of_squares, virtual_result };
 
 // The operation graph of a problem. `extra` is the bias, f32 [k], or the addend, shaped and typed as dx.
-Descriptor conv_graph(const ConvProblem& problem);
+Descriptor conv_graph(const ConvProblem& problem, const Target& target);
 
 // The configurations that a heuristic proposes, the best first; none where the graph is not supported.
 std::vector<Descriptor> engine_configs(const Descriptor& graph, cudnnBackendHeurMode_t mode, const Target& target);

@@ -107,7 +107,7 @@ const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& prob
   if (!loaded_) load(context);
   Plan plan;
   try {
-    const Descriptor graph = conv_graph(problem);
+    const Descriptor graph = conv_graph(problem, target_);
     if (auto known = saved(context, problem, graph)) return plans_.emplace(problem, *known).first->second;
     plan = choose(context, problem, graph, operands);
   } catch (const Error& error) {

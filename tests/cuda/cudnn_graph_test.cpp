@@ -45,7 +45,7 @@ class CudnnGraph : public testing::Test {
 
   // The configurations that the problem allows, of the usual heuristic and of the last resort.
   std::vector<Descriptor> configs(const ConvProblem& problem) {
-    const Descriptor graph = conv_graph(problem);
+    const Descriptor graph = conv_graph(problem, target_);
     std::vector<Descriptor> found;
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
       for (const Descriptor& config : engine_configs(graph, mode, target_))
@@ -129,7 +129,7 @@ TEST_F(CudnnGraph, StatisticsComeWithTheConvolutionInF16) {
 TEST_F(CudnnGraph, AChoiceIsRebuiltFromItsNumbers) {
   const ConvProblem problem =
       make_problem(ConvKind::wgrad, DType::bf16, {256, 14, 14, 256}, {256, 3, 3, 256}, {.padding = 1});
-  const Descriptor graph = conv_graph(problem);
+  const Descriptor graph = conv_graph(problem, target_);
   const auto found = configs(problem);
   ASSERT_GT(found.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
@@ -152,10 +152,10 @@ TEST_F(CudnnGraph, AChoiceIsRebuiltFromItsNumbers) {
 TEST_F(CudnnGraph, RefusesWhatIsNoConvolution) {
   ConvProblem problem = make_problem(ConvKind::forward, DType::f32, {2, 6, 6, 8}, {8, 3, 3, 8}, {.padding = 1});
   problem.p = 7;  // not the extent that follows from the others
-  expect_error([&] { conv_graph(problem); }, Fault::resource, "cudnnBackendFinalize");
+  expect_error([&] { conv_graph(problem, target_); }, Fault::resource, "cudnnBackendFinalize");
   problem.p = 6;
   problem.dtype = static_cast<int64_t>(DType::u8);
-  expect_error([&] { conv_graph(problem); }, Fault::config, "expected f32, bf16 or f16");
+  expect_error([&] { conv_graph(problem, target_); }, Fault::config, "expected f32, bf16 or f16");
   expect_error([] { describe_device("{}"); }, Fault::resource, "cudnnBackend");
 }
 

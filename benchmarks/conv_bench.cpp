@@ -1,15 +1,22 @@
-// GF/s of every distinct convolution of ResNet-50 v1.5, forward and both gradients: as the engine runs it and by
-// oneDNN's direct algorithm alone. Best of a few runs in alternation; the totals weigh each shape by its count.
+// Every distinct convolution of ResNet-50 v1.5, forward and both gradients.
+// On a CPU GF/s: as the engine runs it and by oneDNN's direct algorithm alone. Best of a few runs in alternation; the
+// totals weigh each shape by its count.
 //   conv_bench --batch 16 --threads 2
+// On a GPU the time of each in TF32, bf16 and f16 with the best plan there is, and the time of all 158 of a step: what
+// a step takes at least. The first run chooses the plans, which takes a minute or so; --plan_file keeps them.
+//   conv_bench --device gpu --batch 256 --benchmark_format json
 #include <fmt/format.h>
 #include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <iostream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
+#include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/ops/conv2d.h"
@@ -134,21 +141,140 @@ void measure(int64_t batch, int threads, int repeats) {
              static_cast<double>(batch) / all[0], static_cast<double>(batch) / all[1], all[1] / all[0]);
 }
 
+// One layer on a GPU in one type; `channels` of the images, of which the layer's are filled.
+class GpuCase {
+ public:
+  GpuCase(Context& context, const Layer& layer, int64_t batch, DType dtype, int64_t channels) : context_(context) {
+    options_.stride = layer.stride;
+    options_.padding = layer.kernel / 2;
+    const Shape x{batch, layer.size, layer.size, channels}, w{layer.k, layer.kernel, layer.kernel, channels};
+    const Shape y = conv2d_shape(x, w, options_);
+    x_ = random(x, dtype), w_ = random(w, dtype), y_ = random(y, dtype);
+    dx_ = context.empty(x, dtype), dw_ = context.empty({layer.k, layer.kernel, layer.kernel, layer.c});
+  }
+
+  double multiply_adds() const { return static_cast<double>(y_.count() * dw_.count() / dw_.dim(0)); }
+
+  // The median of a few times of several runs each, in seconds.
+  double time(int pass, int repeats) {
+    constexpr int kRuns = 5;
+    run(pass);  // chooses the plan
+    std::vector<double> seconds;
+    for (int i = 0; i < std::max(repeats, 3); ++i) {
+      const Moment start = context_.record();
+      for (int k = 0; k < kRuns; ++k) run(pass);
+      const Moment end = context_.record();
+      context_.wait(end);
+      seconds.push_back(context_.seconds_between(start, end) / kRuns);
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+    return seconds[seconds.size() / 2];
+  }
+
+ private:
+  void run(int pass) {
+    if (pass == 0) DT_DISPATCH(context_, conv2d, x_, w_, Tensor(), options_, y_);
+    if (pass == 1) DT_DISPATCH(context_, conv2d_dgrad, y_, w_, options_, dx_, false);
+    if (pass == 2) DT_DISPATCH(context_, conv2d_wgrad, x_, y_, options_, dw_, false);
+  }
+
+  // Random signs and mantissas, magnitudes from 1/32 to 1: zeros would cost less power than a training step does.
+  Tensor random(Shape shape, DType dtype) {
+    const Tensor tensor = context_.empty(shape, dtype);
+    const int mantissa = dtype == DType::f32 ? 23 : dtype == DType::bf16 ? 7 : 10;
+    const int bits = static_cast<int>(8 * size_of(dtype)), one = dtype == DType::f16 ? 15 : 127;
+    const int64_t block = std::min<int64_t>(tensor.count(), 1 << 20);
+    std::vector<unsigned char> bytes(static_cast<size_t>(block) * size_of(dtype));
+    RandomStream stream(1, 0);
+    for (size_t i = 0; i < bytes.size(); i += size_of(dtype)) {
+      const uint32_t noise = stream.next(), exponent = static_cast<uint32_t>(one) - 1 - noise % 5;
+      const uint32_t sign = noise >> 31, fraction = (noise >> 3) & ((1u << mantissa) - 1);
+      const uint32_t value = sign << (bits - 1) | exponent << mantissa | fraction;
+      std::memcpy(&bytes[i], &value, size_of(dtype));  // little-endian: the low bytes come first
+    }
+    const Tensor flat = tensor.view({tensor.count()});
+    for (int64_t at = 0; at < flat.count(); at += block)
+      context_.upload(bytes.data(), flat.slice(at, std::min(at + block, flat.count())));
+    return tensor;
+  }
+
+  Context& context_;
+  Conv2dOptions options_;
+  Tensor x_, w_, y_, dx_, dw_;
+};
+
+// Images are padded to 16 bytes per pixel.
+int64_t padded_channels(const Layer& layer, DType dtype) {
+  return layer.c == 3 ? static_cast<int64_t>(16 / size_of(dtype)) : layer.c;
+}
+
+void measure_type(nlohmann::json& results, int64_t batch, DType dtype, int repeats, const std::string& plan_file) {
+  const auto context = make_cuda_context({.tf32 = true, .plan_file = plan_file});
+  const std::string type = dtype == DType::f32 ? "tf32" : concat(dtype);
+  constexpr const char* kNames[] = {"fprop", "dgrad", "wgrad"};
+  double all = 0;
+  const auto add = [&](const Layer& layer, int64_t channels, int count) {
+    GpuCase one(*context, layer, batch, dtype, channels);
+    for (int pass = 0; pass < 3; ++pass) {
+      if (layer.c == 3 && pass == 1) continue;  // nobody wants the gradient of the images
+      const double seconds = one.time(pass, repeats);
+      all += count * seconds;
+      results.push_back({{"name", fmt::format("{} {} {}x{}->{} {}x{}/{}{}", type, kNames[pass], layer.c, layer.size,
+                                              layer.k, layer.kernel, layer.kernel, layer.stride,
+                                              count ? "" : fmt::format(", {} channels", channels))},
+                         {"count", count},
+                         {"real_time", 1e6 * seconds},
+                         {"time_unit", "us"},
+                         {"tflops", 2e-12 * one.multiply_adds() / seconds}});
+    }
+  };
+  for (const Layer& layer : kLayers) add(layer, padded_channels(layer, dtype), layer.count);
+  results.push_back({{"name", type + " all convolutions of a step"},
+                     {"count", 1},
+                     {"real_time", 1e6 * all},
+                     {"time_unit", "us"},
+                     {"images_per_sec", static_cast<double>(batch) / all}});
+  if (dtype != DType::f32) add(kLayers[0], 4, 0);  // would half the padding do for the stem?
+  for (const std::string& notice : context->notices()) std::cerr << "conv_bench: " << notice << "\n";
+}
+
+void measure_gpu(int64_t batch, int repeats, const std::string& plan_file, bool json) {
+  nlohmann::json results = nlohmann::json::array();
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32})
+    measure_type(results, batch, dtype, repeats, plan_file);
+  if (json) {
+    std::cout << nlohmann::json{{"context", {{"batch", batch}}}, {"benchmarks", results}}.dump(1) << "\n";
+    return;
+  }
+  for (const auto& one : results)
+    fmt::print("{:<44} {:>3} x {:>9.1f} us {:>7.1f} TFLOP/s\n", one["name"].get<std::string>(), one["count"].get<int>(),
+               one["real_time"].get<double>(), one.value("tflops", 0.0));
+}
+
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
   int64_t batch = 16;
   int threads = 0, repeats = 3;
+  std::string device = "cpu", format = "console", plan_file;
   CLI::App app("Times the convolutions of ResNet-50.");
   app.add_option("--batch", batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--threads", threads, "0: OpenMP's choice")->capture_default_str();
-  app.add_option("--repeats", repeats, "runs of each, the best counts")
+  app.add_option("--repeats", repeats, "runs of each: the best counts, on a GPU the median")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--device", device)->check(CLI::IsMember({"cpu", "gpu"}))->capture_default_str();
+  app.add_option("--plan_file", plan_file, "where a GPU's choices are kept");
+  app.add_option("--benchmark_format", format, "of a GPU's results")
+      ->check(CLI::IsMember({"console", "json"}))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    dtrain::measure(batch, threads, repeats);
+    if (device == "gpu")
+      dtrain::measure_gpu(batch, repeats, plan_file, format == "json");
+    else
+      dtrain::measure(batch, threads, repeats);
   } catch (const std::exception& error) {
     std::cerr << "conv_bench: " << error.what() << "\n";
     return 1;

@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(kThreads) map_kernel(F f, int64_t packs, int64
     for (int u = 0; u < kUnroll; ++u)
       if (const int64_t pack = first + u * threads; pack < packs) store(y + n * pack, result[u]);
   }
+#pragma unroll 1
   for (int64_t i = n * packs + thread; i < count; i += threads) y[i] = from_float<Y>(f(to_float(x[i])...));
 }
 

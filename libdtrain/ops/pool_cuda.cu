@@ -28,17 +28,17 @@ struct Packs {
   }
 };
 
-// Launches kernel(packs, arguments...) for all packs of n lanes of `image`: once, but for a tensor of 2^31 packs.
+// Launches kernel(packs, arguments...) for all packs of n lanes of `images` [n, h, w, c]: once, but for 2^31 packs.
 template <int n, class... Parameters, class... Arguments>
-void launch_over(const Context& context, const Tensor& image, void (*kernel)(Packs, Parameters...),
+void launch_over(const Context& context, const Shape& images, void (*kernel)(Packs, Parameters...),
                  const Arguments&... arguments) {
   constexpr int64_t kMost = (int64_t{1} << 31) - 1;
-  if (image.count() == 0) return;
-  const int64_t per_pixel = image.dim(3) / n, per_image = image.dim(1) * image.dim(2) * per_pixel;
-  DT_CHECK(per_image <= kMost, "pool: images of ", image.shape(), " are too large for the GPU");
-  for (int64_t first = 0, images = 0; first < image.dim(0); first += images) {
-    images = std::min(kMost / per_image, image.dim(0) - first);
-    const Packs packs{Divisor(per_pixel), Divisor(image.dim(2)), Divisor(image.dim(1)), first, images * per_image};
+  if (images.count() == 0) return;
+  const int64_t per_pixel = images[3] / n, per_image = images[1] * images[2] * per_pixel;
+  DT_CHECK(per_image <= kMost, "pool: images of ", images, " are too large for the GPU");
+  for (int64_t first = 0, count = 0; first < images[0]; first += count) {
+    count = std::min(kMost / per_image, images[0] - first);
+    const Packs packs{Divisor(per_pixel), Divisor(images[2]), Divisor(images[1]), first, count * per_image};
     launch(context, kernel, {blocks_for(context, packs.count, kThreads), kThreads}, packs, arguments...);
   }
 }
@@ -47,15 +47,8 @@ void launch_over(const Context& context, const Tensor& image, void (*kernel)(Pac
 template <class Body>
 __device__ void for_each_pack(const Packs& packs, Body&& body) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;
+#pragma unroll 1
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < packs.count; i += threads) body(packs.at(i));
-}
-
-template <class T, int n>
-__device__ Pack<T, n> filled(float value) {
-  Pack<T, n> pack;
-#pragma unroll
-  for (int i = 0; i < n; ++i) pack.lane[i] = from_float<T>(value);
-  return pack;
 }
 
 template <class T, int n>
@@ -66,42 +59,54 @@ __device__ Pack<T, n> packed(const float (&values)[n]) {
   return pack;
 }
 
-// Square windows of k cells a side, all of them loaded at once; k = 0: of any size, one load after the other.
+__device__ int clamped(int64_t i, int64_t end) { return static_cast<int>(i < 0 ? 0 : i < end ? i : end - 1); }
+
+// take(cell, inside, values) for the cells of window (h, w) of `at`, in row order. Square windows of k cells a side
+// have all cells loaded at once; in place of one in the padding, whose `inside` is false, comes the nearest one of the
+// window that is in the image. k = 0: of any size, one load after the other.
 template <int k, int n, class T, class Take>
-__device__ void for_each_cell(const PoolGeometry& g, const T* x, const Packs::Place& at, float padding, Take&& take) {
+__device__ void for_each_cell(const PoolGeometry& g, const T* x, const Packs::Place& at, Take&& take) {
   if constexpr (k > 0) {
-    const auto top = static_cast<int>(g.rows.start(at.h)), left = static_cast<int>(g.columns.start(at.w));
-    const auto height = static_cast<int>(g.rows.in), width = static_cast<int>(g.columns.in);
-    const int64_t corner = g.x_pixel(at.image, top, left) + n * at.pack;
+    const int64_t top = g.rows.start(at.h), left = g.columns.start(at.w);
+    const T* const image = x + g.x_pixel(at.image, 0, 0) + n * at.pack;
+    const T* row[k];
+    int64_t column[k];
+#pragma unroll
+    for (int i = 0; i < k; ++i) {
+      row[i] = image + clamped(top + i, g.rows.in) * (g.columns.in * g.c);
+      column[i] = clamped(left + i, g.columns.in) * g.c;
+    }
     Pack<T, n> window[k * k];
 #pragma unroll
-    for (int cell = 0; cell < k * k; ++cell) {
-      const int r = cell / k, s = cell % k;
-      const bool inside = 0 <= top + r && top + r < height && 0 <= left + s && left + s < width;
-      window[cell] = inside ? load<T, n>(x + (corner + (r * width + s) * g.c)) : filled<T, n>(padding);
-    }
+    for (int i = 0; i < k * k; ++i) window[i] = load<T, n>(row[i / k] + column[i % k]);
 #pragma unroll
-    for (int cell = 0; cell < k * k; ++cell) take(cell, window[cell]);
+    for (int i = 0; i < k * k; ++i) {
+      const int64_t h = top + i / k, w = left + i % k;
+      const int r = clamped(h, g.rows.in) - static_cast<int>(top),
+                s = clamped(w, g.columns.in) - static_cast<int>(left);
+      take(r * k + s, 0 <= h && h < g.rows.in && 0 <= w && w < g.columns.in, window[i]);
+    }
   } else {
     const PoolRange hs = g.rows.cells(at.h), ws = g.columns.cells(at.w);
     for (int64_t h = hs.begin; h < hs.end; ++h)
       for (int64_t w = ws.begin; w < ws.end; ++w)
-        take(static_cast<int>(g.cell(at.h, at.w, h, w)), load<T, n>(x + g.x_pixel(at.image, h, w) + n * at.pack));
+        take(static_cast<int>(g.cell(at.h, at.w, h, w)), true, load<T, n>(x + g.x_pixel(at.image, h, w) + n * at.pack));
   }
 }
 
-// Nothing is smaller than the padding's -infinity: the first cell inside the image leads from the start.
 template <class T, int n, int k>
 __global__ void __launch_bounds__(kThreads)
     max_pool_kernel(Packs packs, PoolGeometry g, const T* x, T* y, uint8_t* argmax) {
   for_each_pack(packs, [&](const Packs::Place& at) {
     const int64_t out = g.y_pixel(at.image, at.h, at.w) + n * at.pack;
     const int64_t first = g.cell(at.h, at.w, g.rows.cells(at.h).begin, g.columns.cells(at.w).begin);
+    // Nothing is smaller: the first cell inside the image leads from the start.
     float best[n];
     int winner[n];
 #pragma unroll
     for (int i = 0; i < n; ++i) best[i] = -INFINITY, winner[i] = static_cast<int>(first);
-    for_each_cell<k, n>(g, x, at, -INFINITY, [&](int cell, const Pack<T, n>& values) {
+    // A cell of the padding repeats one inside, and what is repeated does not win over itself.
+    for_each_cell<k, n>(g, x, at, [&](int cell, bool, const Pack<T, n>& values) {
 #pragma unroll
       for (int i = 0; i < n; ++i) {
         const float value = to_float(values.lane[i]);
@@ -124,41 +129,16 @@ __global__ void __launch_bounds__(kThreads)
     average_pool_kernel(Packs packs, PoolGeometry g, bool count_padding, const T* x, T* y) {
   for_each_pack(packs, [&](const Packs::Place& at) {
     float sum[n] = {};
-    for_each_cell<k, n>(g, x, at, 0, [&](int, const Pack<T, n>& values) {
+    for_each_cell<k, n>(g, x, at, [&](int, bool inside, const Pack<T, n>& values) {
 #pragma unroll
-      for (int i = 0; i < n; ++i) sum[i] += to_float(values.lane[i]);
+      for (int i = 0; i < n; ++i)
+        if (inside) sum[i] += to_float(values.lane[i]);
     });
     const float factor = reciprocal_cells(g, count_padding, at.h, at.w);
 #pragma unroll
     for (int i = 0; i < n; ++i) sum[i] *= factor;
     store(y + g.y_pixel(at.image, at.h, at.w) + n * at.pack, packed<T>(sum));
   });
-}
-
-// What the windows over a pixel give to it. `Source` knows how to load what window (p, q) has and how to add it.
-// Windows of k cells a side, s apart: at most ceil(k / s) a side, all loaded at once; k = 0: any, one after the other.
-template <int k, int s, int n, class Source>
-__device__ void gather_windows(PoolGeometry& g, const Source& source, const Packs::Place& at, float (&sum)[n]) {
-  if constexpr (k > 0) {
-    g.rows.kernel = g.columns.kernel = k;
-    g.rows.stride = g.columns.stride = s;
-  }
-  const PoolRange ps = g.rows.windows(at.h), qs = g.columns.windows(at.w);
-  if constexpr (k > 0) {
-    constexpr int kSide = (k + s - 1) / s;
-    typename Source::Window windows[kSide * kSide] = {};
-    auto p = [&](int i) { return ps.begin + i / kSide; };
-    auto q = [&](int i) { return qs.begin + i % kSide; };
-#pragma unroll
-    for (int i = 0; i < kSide * kSide; ++i)
-      if (p(i) < ps.end && q(i) < qs.end) windows[i] = source.load_window(g, at, p(i), q(i));
-#pragma unroll
-    for (int i = 0; i < kSide * kSide; ++i)
-      if (p(i) < ps.end && q(i) < qs.end) source.add(g, at, p(i), q(i), windows[i], sum);
-  } else {
-    for (int64_t p = ps.begin; p < ps.end; ++p)
-      for (int64_t q = qs.begin; q < qs.end; ++q) source.add(g, at, p, q, source.load_window(g, at, p, q), sum);
-  }
 }
 
 // The gradient goes to the winner.
@@ -175,11 +155,11 @@ struct MaxSource {
     const int64_t out = g.y_pixel(at.image, p, q) + n * at.pack;
     return {load<T, n>(dy + out), load<uint8_t, n>(argmax + out)};
   }
-  __device__ void add(const PoolGeometry& g, const Packs::Place& at, int64_t p, int64_t q, const Window& window,
-                      float (&sum)[n]) const {
-    const auto cell = static_cast<int>(g.cell(p, q, at.h, at.w));
+  // sum += what the window gives to its cell with number `cell`
+  __device__ static void add(const Window& window, int cell, float (&sum)[n]) {
 #pragma unroll
-    for (int i = 0; i < n; ++i) sum[i] += window.winner.lane[i] == cell ? to_float(window.dy.lane[i]) : 0.0f;
+    for (int i = 0; i < n; ++i)
+      if (window.winner.lane[i] == cell) sum[i] += to_float(window.dy.lane[i]);
   }
 };
 
@@ -189,31 +169,76 @@ struct AverageSource {
   const T* dy;
   bool count_padding;
 
-  using Window = Pack<T, n>;
+  struct Window {
+    Pack<T, n> dy;
+    float factor;
+  };
   __device__ Window load_window(const PoolGeometry& g, const Packs::Place& at, int64_t p, int64_t q) const {
-    return load<T, n>(dy + g.y_pixel(at.image, p, q) + n * at.pack);
+    return {load<T, n>(dy + g.y_pixel(at.image, p, q) + n * at.pack), reciprocal_cells(g, count_padding, p, q)};
   }
-  __device__ void add(const PoolGeometry& g, const Packs::Place&, int64_t p, int64_t q, const Window& window,
-                      float (&sum)[n]) const {
-    const float factor = reciprocal_cells(g, count_padding, p, q);
+  __device__ static void add(const Window& window, int, float (&sum)[n]) {
 #pragma unroll
-    for (int i = 0; i < n; ++i) sum[i] += factor * to_float(window.lane[i]);
+    for (int i = 0; i < n; ++i) sum[i] += window.factor * to_float(window.dy.lane[i]);
   }
 };
 
-template <class T, int n, int k, int s, class Source>
+// Sums that are stored, or added to what is there.
+template <class T, int n>
+__device__ void start_sums(const T* to, bool add, float (&sum)[n]) {
+  Pack<T, n> old{};
+  if (add) old = load<T, n>(to);
+#pragma unroll
+  for (int i = 0; i < n; ++i) sum[i] = add ? to_float(old.lane[i]) : 0.0f;
+}
+
+// Windows of any size: one pixel at a time gathers from those over it.
+template <class T, int n, class Source>
 __global__ void __launch_bounds__(kThreads)
     pool_grad_kernel(Packs packs, PoolGeometry g, Source source, bool add, T* dx) {
   for_each_pack(packs, [&](const Packs::Place& at) {
     T* const to = dx + g.x_pixel(at.image, at.h, at.w) + n * at.pack;
-    float sum[n] = {};
-    if (add) {
-      const Pack<T, n> old = load<T, n>(to);
-#pragma unroll
-      for (int i = 0; i < n; ++i) sum[i] = to_float(old.lane[i]);
-    }
-    gather_windows<k, s>(g, source, at, sum);
+    const PoolRange ps = g.rows.windows(at.h), qs = g.columns.windows(at.w);
+    float sum[n];
+    start_sums(to, add, sum);
+    for (int64_t p = ps.begin; p < ps.end; ++p)
+      for (int64_t q = qs.begin; q < qs.end; ++q)
+        source.add(source.load_window(g, at, p, q), static_cast<int>(g.cell(p, q, at.h, at.w)), sum);
     store(to, packed<T>(sum));
+  });
+}
+
+// Windows of k cells a side, s apart: the s x s pixels from the start of window (h, w) of `at` gather from the same few
+// windows, this one and those above and to the left of it, and which cell a pixel is in each is known beforehand.
+template <class T, int n, int k, int s, class Source>
+__global__ void __launch_bounds__(kThreads)
+    pool_grad_block_kernel(Packs packs, PoolGeometry g, Source source, bool add, T* dx) {
+  constexpr int kSide = (k + s - 1) / s;
+  g.rows.kernel = g.columns.kernel = k;
+  g.rows.stride = g.columns.stride = s;
+  for_each_pack(packs, [&](const Packs::Place& at) {
+    typename Source::Window windows[kSide][kSide];
+    bool exists[kSide][kSide];
+#pragma unroll
+    for (int i = 0; i < kSide * kSide; ++i) {
+      const int64_t p = at.h - i / kSide, q = at.w - i % kSide;
+      exists[i / kSide][i % kSide] = 0 <= p && p < g.rows.out && 0 <= q && q < g.columns.out;
+      windows[i / kSide][i % kSide] = source.load_window(g, at, clamped(p, g.rows.out), clamped(q, g.columns.out));
+    }
+#pragma unroll
+    for (int pixel = 0; pixel < s * s; ++pixel) {
+      const int a = pixel / s, b = pixel % s;
+      const int64_t h = g.rows.start(at.h) + a, w = g.columns.start(at.w) + b;
+      if (h < 0 || h >= g.rows.in || w < 0 || w >= g.columns.in) continue;
+      T* const to = dx + g.x_pixel(at.image, h, w) + n * at.pack;
+      float sum[n];
+      start_sums(to, add, sum);
+#pragma unroll
+      for (int i = kSide * kSide - 1; i >= 0; --i) {
+        const int r = a + s * (i / kSide), c = b + s * (i % kSide);
+        if (r < k && c < k && exists[i / kSide][i % kSide]) source.add(windows[i / kSide][i % kSide], r * k + c, sum);
+      }
+      store(to, packed<T>(sum));
+    }
   });
 }
 
@@ -228,12 +253,12 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t first = 0; first < pixels; first += kInFlight) {
       Pack<T, n> values[kInFlight];
 #pragma unroll
-      for (int u = 0; u < kInFlight; ++u)
-        values[u] = first + u < pixels ? load<T, n>(from + (first + u) * channels) : filled<T, n>(0);
+      for (int u = 0; u < kInFlight; ++u) values[u] = load<T, n>(from + min(first + u, pixels - 1) * channels);
 #pragma unroll
       for (int u = 0; u < kInFlight; ++u)
 #pragma unroll
-        for (int i = 0; i < n; ++i) sum[i] += to_float(values[u].lane[i]);
+        for (int i = 0; i < n; ++i)
+          if (first + u < pixels) sum[i] += to_float(values[u].lane[i]);
     }
 #pragma unroll
     for (int i = 0; i < n; ++i) sum[i] /= static_cast<float>(pixels);
@@ -249,10 +274,10 @@ __global__ void __launch_bounds__(kThreads)
   for_each_pack(packs, [&](const Packs::Place& at) {
     const Pack<T, n> mean = load<T, n>(dy + at.image * channels + n * at.pack);
     T* const to = dx + (at.image * pixels + at.h * columns + at.w) * channels + n * at.pack;
-    const Pack<T, n> old = add ? load<T, n>(to) : filled<T, n>(0);
     float sum[n];
+    start_sums(to, add, sum);
 #pragma unroll
-    for (int i = 0; i < n; ++i) sum[i] = to_float(old.lane[i]) + factor * to_float(mean.lane[i]);
+    for (int i = 0; i < n; ++i) sum[i] += factor * to_float(mean.lane[i]);
     store(to, packed<T>(sum));
   });
 }
@@ -276,11 +301,16 @@ bool square(const PoolOptions& o, int kernel) { return o.kernel.h == kernel && o
 template <class T, int n, class Source>
 void pool_grad(Context& context, const PoolGeometry& g, const Source& source, const PoolOptions& options,
                const Tensor& dx, bool add) {
-  const bool by_two = options.stride.h == 2 && options.stride.w == 2;
-  auto kernel = pool_grad_kernel<T, n, 0, 0, Source>;
-  if (by_two && square(options, 3)) kernel = pool_grad_kernel<T, n, 3, 2, Source>;
-  if (by_two && square(options, 2)) kernel = pool_grad_kernel<T, n, 2, 2, Source>;
-  launch_over<n>(context, dx, kernel, g, source, add, dx.data<T>());
+  T* const to = dx.data<T>();
+  if constexpr (n > 1)
+    if (options.stride.h == 2 && options.stride.w == 2 && (square(options, 2) || square(options, 3))) {
+      // As many blocks of 2 x 2 pixels, the first from the start of the first window on, as cover the image.
+      const Shape blocks{g.n, (g.rows.in + g.rows.padding + 1) / 2, (g.columns.in + g.columns.padding + 1) / 2, g.c};
+      auto kernel =
+          square(options, 2) ? pool_grad_block_kernel<T, n, 2, 2, Source> : pool_grad_block_kernel<T, n, 3, 2, Source>;
+      return launch_over<n>(context, blocks, kernel, g, source, add, to);
+    }
+  launch_over<n>(context, dx.shape(), pool_grad_kernel<T, n, Source>, g, source, add, to);
 }
 
 }  // namespace
@@ -290,9 +320,12 @@ void max_pool(Context& context, const Tensor& x, const PoolOptions& options, con
   dispatch_lanes("max_pool", x.dtype(), x.dim(3), {x.raw(), y.raw(), winners},
                  [&]<class T, int n>(T, std::integral_constant<int, n>) {
                    auto kernel = max_pool_kernel<T, n, 0>;
-                   if (square(options, 3)) kernel = max_pool_kernel<T, n, 3>;
-                   if (square(options, 2)) kernel = max_pool_kernel<T, n, 2>;
-                   launch_over<n>(context, y, kernel, PoolGeometry(x, y, options), x.data<T>(), y.data<T>(), winners);
+                   if constexpr (n > 1) {
+                     if (square(options, 3)) kernel = max_pool_kernel<T, n, 3>;
+                     if (square(options, 2)) kernel = max_pool_kernel<T, n, 2>;
+                   }
+                   launch_over<n>(context, y.shape(), kernel, PoolGeometry(x, y, options), x.data<T>(), y.data<T>(),
+                                  winners);
                  });
 }
 
@@ -309,10 +342,12 @@ void average_pool(Context& context, const Tensor& x, const PoolOptions& options,
   dispatch_lanes("average_pool", x.dtype(), x.dim(3), {x.raw(), y.raw()},
                  [&]<class T, int n>(T, std::integral_constant<int, n>) {
                    auto kernel = average_pool_kernel<T, n, 0>;
-                   if (square(options, 3)) kernel = average_pool_kernel<T, n, 3>;
-                   if (square(options, 2)) kernel = average_pool_kernel<T, n, 2>;
-                   launch_over<n>(context, y, kernel, PoolGeometry(x, y, options), options.count_padding, x.data<T>(),
-                                  y.data<T>());
+                   if constexpr (n > 1) {
+                     if (square(options, 3)) kernel = average_pool_kernel<T, n, 3>;
+                     if (square(options, 2)) kernel = average_pool_kernel<T, n, 2>;
+                   }
+                   launch_over<n>(context, y.shape(), kernel, PoolGeometry(x, y, options), options.count_padding,
+                                  x.data<T>(), y.data<T>());
                  });
 }
 
@@ -328,7 +363,7 @@ void global_average_pool(Context& context, const Tensor& x, const Tensor& y) {
   const int64_t pixels = x.dim(1) * x.dim(2), channels = x.dim(3);
   dispatch_lanes("global_average_pool", x.dtype(), channels, {x.raw(), y.raw()},
                  [&]<class T, int n>(T, std::integral_constant<int, n>) {
-                   launch_over<n>(context, y.view({x.dim(0), 1, 1, channels}), global_average_pool_kernel<T, n>, pixels,
+                   launch_over<n>(context, {x.dim(0), 1, 1, channels}, global_average_pool_kernel<T, n>, pixels,
                                   channels, x.data<T>(), y.data<T>());
                  });
 }
@@ -337,8 +372,8 @@ void global_average_pool_grad(Context& context, const Tensor& dy, const Tensor& 
   const int64_t pixels = dx.dim(1) * dx.dim(2), channels = dx.dim(3);
   dispatch_lanes("global_average_pool_grad", dx.dtype(), channels, {dy.raw(), dx.raw()},
                  [&]<class T, int n>(T, std::integral_constant<int, n>) {
-                   launch_over<n>(context, dx, global_average_pool_grad_kernel<T, n>, pixels, dx.dim(2), channels,
-                                  dy.data<T>(), add, dx.data<T>());
+                   launch_over<n>(context, dx.shape(), global_average_pool_grad_kernel<T, n>, pixels, dx.dim(2),
+                                  channels, dy.data<T>(), add, dx.data<T>());
                  });
 }
 

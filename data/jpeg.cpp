@@ -111,6 +111,16 @@ struct JpegDecoder::State {
     JDIMENSION x, width;
   };
 
+  // A codec remembers the tables of the images before, and takes them where one has none.
+  void renew() {
+    jpeg_destroy_decompress(&codec);
+    codec.err = install(errors);
+    run_or_throw(guarded(errors, [&] { jpeg_create_decompress(&codec); }));
+    scan_limit.base.progress_monitor = check_scans;
+    scan_limit.max_scans = options.limits.max_scans;
+    codec.progress = &scan_limit.base;
+  }
+
   void run_or_throw(bool succeeded) {
     if (succeeded) return;
     jpeg_abort_decompress(&codec);
@@ -149,14 +159,7 @@ struct JpegDecoder::State {
 };
 
 JpegDecoder::JpegDecoder(const DecodeOptions& options) : state_(std::make_unique<State>()) {
-  State& s = *state_;
-  s.options = options;
-  s.codec.err = install(s.errors);
-  if (!guarded(s.errors, [&] { jpeg_create_decompress(&s.codec); }))
-    throw Error(Fault::resource, concat("cannot make a JPEG decoder: ", s.errors.error));
-  s.scan_limit.base.progress_monitor = check_scans;
-  s.scan_limit.max_scans = options.limits.max_scans;
-  s.codec.progress = &s.scan_limit.base;
+  state_->options = options;
 }
 
 JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->codec); }
@@ -164,8 +167,8 @@ JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->codec); }
 ImageInfo JpegDecoder::open(std::span<const std::byte> encoded) {
   State& s = *state_;
   s.warning.clear();
-  s.errors.warning[0] = '\0';
-  jpeg_abort_decompress(&s.codec);
+  s.opened = false;
+  s.renew();
   s.run_or_throw(guarded(s.errors, [&] {
     jpeg_mem_src(&s.codec, reinterpret_cast<const unsigned char*>(encoded.data()), encoded.size());
     jpeg_read_header(&s.codec, TRUE);

@@ -285,6 +285,38 @@ TEST(Jpeg, TruncatedImagesDecodeAndAreNoted) {
   EXPECT_EQ(decoder.warning(), "") << "the note of the image before it is gone";
 }
 
+// `bytes` without its segments of one kind, of which there is one at least.
+std::vector<std::byte> without(const std::vector<std::byte>& bytes, int marker) {
+  std::vector<std::byte> left(bytes.begin(), bytes.begin() + 2);
+  const auto byte = [&](size_t at) { return std::to_integer<int>(bytes[at]); };
+  size_t at = 2;
+  while (byte(at + 1) != 0xDA) {
+    const size_t end = at + 2 + static_cast<size_t>(256 * byte(at + 2) + byte(at + 3));
+    if (byte(at + 1) != marker)
+      left.insert(left.end(), bytes.begin() + static_cast<ptrdiff_t>(at), bytes.begin() + static_cast<ptrdiff_t>(end));
+    at = end;
+  }
+  left.insert(left.end(), bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end());
+  EXPECT_LT(left.size(), bytes.size());
+  return left;
+}
+
+TEST(Jpeg, AnImageDoesNotUseTheTablesOfTheOneBefore) {
+  constexpr int kQuantizers = 0xDB, kHuffman = 0xC4;
+  const Image image = picture(40, 30);
+  const std::vector<std::byte> bytes = encode_jpeg(image.view());
+  const std::vector<std::byte> other = encode_jpeg(image.view(), {.quality = 20, .progressive = true});
+  ImageDecoder decoder;
+  decoder.open(bytes);
+  const Image expected = copy(decoder.decode());
+  decoder.open(other);
+  decoder.decode();
+  expect_refused(decoder, without(bytes, kQuantizers), "not defined");
+  // As in MJPEG: libjpeg-turbo has the usual Huffman tables built in.
+  decoder.open(without(bytes, kHuffman));
+  EXPECT_EQ(distance(decoder.decode(), expected.view()), 0);
+}
+
 TEST(Jpeg, MisuseIsRefused) {
   const std::vector<std::byte> bytes = encode_jpeg(picture(16, 16).view());
   ImageDecoder decoder;

@@ -1,5 +1,6 @@
-// Drives libjpeg-turbo. Its errors leave by longjmp, so every call to it is made inside guarded(), whose frames hold
-// nothing with a destructor; what it needs allocated is allocated outside.
+// Drives libjpeg-turbo, which reads the markers, and decodes what BaselineDecoder is not for or gives up. Its errors
+// leave by longjmp, so every call to it is made inside guarded(), whose frames hold nothing with a destructor; what it
+// needs allocated is allocated outside.
 #include "data/jpeg.h"
 
 #include <cstdio>
@@ -11,6 +12,8 @@
 #include <csetjmp>
 #include <cstdlib>
 
+#include "data/jpeg_baseline.h"
+#include "data/jpeg_rows.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data {
@@ -95,16 +98,54 @@ void cmyk_to_rgb(uint8_t* row, int width) {
   }
 }
 
+HuffmanCode code_of(const JHUFF_TBL& table) {
+  HuffmanCode code;
+  std::copy_n(table.bits, code.counts.size(), code.counts.begin());
+  std::copy_n(table.huffval, code.symbols.size(), code.symbols.begin());
+  return code;
+}
+
+// Describes an image whose header has been read; false where it is not for the BaselineDecoder.
+bool describe(const jpeg_decompress_struct& codec, BaselineFrame& frame) {
+  const bool sequential = codec.progressive_mode == 0 && codec.arith_code == 0 && codec.data_precision == 8;
+  const bool whole_blocks = codec.Ss == 0 && codec.Se == DCTSIZE2 - 1 && codec.Ah == 0 && codec.Al == 0;
+  const bool colors = codec.jpeg_color_space == (codec.num_components == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
+  if (!sequential || !whole_blocks || !colors || codec.comps_in_scan != codec.num_components) return false;
+  frame.width = static_cast<int>(codec.image_width);
+  frame.height = static_cast<int>(codec.image_height);
+  frame.restart_interval = static_cast<int>(codec.restart_interval);
+  frame.components = codec.num_components;
+  for (size_t i = 0; i < frame.component.size() && i < static_cast<size_t>(codec.num_components); ++i) {
+    const jpeg_component_info& from = *codec.cur_comp_info[i];
+    const auto table = [](const auto& tables, int number) {
+      return number >= 0 && number < static_cast<int>(std::size(tables)) ? tables[number] : nullptr;
+    };
+    const JQUANT_TBL* quantizers = table(codec.quant_tbl_ptrs, from.quant_tbl_no);
+    const JHUFF_TBL* dc = table(codec.dc_huff_tbl_ptrs, from.dc_tbl_no);
+    const JHUFF_TBL* ac = table(codec.ac_huff_tbl_ptrs, from.ac_tbl_no);
+    if (&from != &codec.comp_info[i] || quantizers == nullptr || dc == nullptr || ac == nullptr) return false;
+    BaselineFrame::Component& to = frame.component[i];
+    to.h = from.h_samp_factor;
+    to.v = from.v_samp_factor;
+    std::copy_n(quantizers->quantval, to.quantizers.size(), to.quantizers.begin());
+    to.dc = code_of(*dc);
+    to.ac = code_of(*ac);
+  }
+  return BaselineDecoder::supports(frame);
+}
+
 }  // namespace
 
 struct JpegDecoder::State {
   jpeg_decompress_struct codec{};
+  BaselineDecoder baseline;
+  BaselineFrame frame;
   Errors errors;
   ScanLimit scan_limit{};
   DecodeOptions options;
   std::vector<uint8_t> buffer;
   std::string warning;
-  bool opened = false;
+  bool opened = false, used_libjpeg = false;
 
   // What is decoded: whole rows, or the window's columns with a margin, as libjpeg aligns them.
   struct Columns {
@@ -141,6 +182,22 @@ struct JpegDecoder::State {
     return columns;
   }
 
+  ImageView decode_by_libjpeg(const Window& window);
+
+  // By our own decoder; no pixels where that cannot or, for what it finds, must not do it.
+  ImageView decode_baseline(const Window& window) {
+    if (!describe(codec, frame)) return {};
+    const size_t stride = size_t{3} * static_cast<size_t>(window.width);
+    const size_t bytes = stride * static_cast<size_t>(window.height) + kRowSlack;
+    if (buffer.size() < bytes) buffer.resize(bytes);
+    const jpeg_source_mgr& source = *codec.src;
+    const std::span<const std::byte> scan(reinterpret_cast<const std::byte*>(source.next_input_byte),
+                                          source.bytes_in_buffer);
+    if (!baseline.decode(frame, scan, window, options, buffer.data())) return {};
+    warning = errors.warning;
+    return {buffer.data(), window.width, window.height, static_cast<int64_t>(stride)};
+  }
+
   // The rows of the window into `buffer`, `stride` bytes apart.
   void read(const Window& window, size_t stride, bool partial) {
     run_or_throw(guarded(errors, [&] {
@@ -157,6 +214,28 @@ struct JpegDecoder::State {
     }));
   }
 };
+
+ImageView JpegDecoder::State::decode_by_libjpeg(const Window& window) {
+  const bool cmyk = codec.num_components == 4;
+  codec.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+  codec.dct_method = options.fast_dct ? JDCT_IFAST : JDCT_ISLOW;
+  codec.do_fancy_upsampling = options.fancy_upsampling ? TRUE : FALSE;
+  // Where all scans are read before the first row comes out, a window saves little; and the smoothing of incomplete
+  // progressive images looks at neighbouring blocks.
+  const bool whole = window == Window{0, 0, static_cast<int>(codec.image_width), static_cast<int>(codec.image_height)};
+  const bool partial = !whole && jpeg_has_multiple_scans(&codec) == 0;
+  const Columns columns = start(window, partial);
+  const size_t channels = cmyk ? 4 : 3, stride = columns.width * channels;
+  const size_t bytes = stride * static_cast<size_t>(window.height) + ImageView::kRowPadding;
+  if (buffer.size() < bytes) buffer.resize(bytes);
+  read(window, stride, partial);
+  warning = errors.warning;
+  if (cmyk)
+    for (int y = 0; y < window.height; ++y)
+      cmyk_to_rgb(buffer.data() + static_cast<size_t>(y) * stride, static_cast<int>(columns.width));
+  return {buffer.data() + 3 * (static_cast<size_t>(window.x) - columns.x), window.width, window.height,
+          static_cast<int64_t>(stride)};
+}
 
 JpegDecoder::JpegDecoder(const DecodeOptions& options) : state_(std::make_unique<State>()) {
   state_->options = options;
@@ -189,28 +268,14 @@ ImageView JpegDecoder::decode(const Window& window) {
            "JPEG decode: window ", window.width, "x", window.height, " at (", window.x, ", ", window.y,
            ") is not inside the image of ", width, "x", height);
   s.opened = false;
-  const bool cmyk = s.codec.num_components == 4;
-  s.codec.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
-  s.codec.dct_method = s.options.fast_dct ? JDCT_IFAST : JDCT_ISLOW;
-  s.codec.do_fancy_upsampling = s.options.fancy_upsampling ? TRUE : FALSE;
-  // Where all scans are read before the first row comes out, a window saves little; and the smoothing of incomplete
-  // progressive images looks at neighbouring blocks.
-  const bool whole = window == Window{0, 0, width, height};
-  const bool partial = !whole && jpeg_has_multiple_scans(&s.codec) == 0;
-  const State::Columns columns = s.start(window, partial);
-  const size_t channels = cmyk ? 4 : 3, stride = columns.width * channels;
-  const size_t bytes = stride * static_cast<size_t>(window.height) + ImageView::kRowPadding;
-  if (s.buffer.size() < bytes) s.buffer.resize(bytes);
-  s.read(window, stride, partial);
-  s.warning = s.errors.warning;
-  if (cmyk)
-    for (int y = 0; y < window.height; ++y)
-      cmyk_to_rgb(s.buffer.data() + static_cast<size_t>(y) * stride, static_cast<int>(columns.width));
-  return {s.buffer.data() + 3 * (static_cast<size_t>(window.x) - columns.x), window.width, window.height,
-          static_cast<int64_t>(stride)};
+  const ImageView view = s.decode_baseline(window);
+  s.used_libjpeg = view.pixels == nullptr;
+  return s.used_libjpeg ? s.decode_by_libjpeg(window) : view;
 }
 
 const std::string& JpegDecoder::warning() const { return state_->warning; }
+
+bool JpegDecoder::used_libjpeg() const { return state_->used_libjpeg; }
 
 namespace {
 

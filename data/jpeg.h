@@ -1,4 +1,4 @@
-// JPEG: decoding of whole images or windows, and encoding, on libjpeg-turbo.
+// JPEG: decoding of whole images or windows, and encoding, by libjpeg-turbo and by a baseline decoder of our own.
 #pragma once
 
 #include "data/image.h"
@@ -17,6 +17,9 @@ class JpegDecoder {
   // there goes unseen; decode the whole image to verify it.
   ImageView decode(const Window& window);
   const std::string& warning() const;
+  // Whether libjpeg-turbo decoded the last image, not our own decoder. That takes what is baseline, of a usual sampling
+  // and, as far as it is read, sound; the pixels are the same.
+  bool used_libjpeg() const;
 
  private:
   struct State;

@@ -1,0 +1,224 @@
+// The scan, MCU row by MCU row. The samples of two of them are kept: the pixels between them are made of both.
+#include "data/jpeg_baseline.h"
+
+#include <algorithm>
+
+#include "data/jpeg_idct.h"
+#include "data/jpeg_rows.h"
+
+namespace dtrain::data {
+namespace {
+
+constexpr int kBlock = 8;
+constexpr uint8_t kFirstRestart = 0xD0, kEndOfImage = 0xD9;
+
+int divide_up(int a, int b) { return (a + b - 1) / b; }
+
+// One component: its tables, and the samples of the wanted columns of two MCU rows, in turn.
+struct Plane {
+  int h = 1, v = 1;  // blocks of an MCU
+  int down = 1;      // rows of pixels to a row of samples
+  int height = 0;    // samples, in the whole image
+  int first = 0;     // sample of the image that is the first of a row
+  BlockCoder coder;
+  alignas(32) std::array<int16_t, 64> factors{};
+  Upsampler upsampler;
+  std::vector<uint8_t> samples;
+  ptrdiff_t stride = 0;
+
+  uint8_t* row(int y) { return samples.data() + (y & (2 * kBlock * v - 1)) * stride; }
+};
+
+}  // namespace
+
+struct BaselineDecoder::State {
+  // The MCUs of the image, those from which the window is made, and how far samples beside it are looked at.
+  struct Grid {
+    int mcu_width, mcu_height, columns, rows;
+    int first_column, end_column, first_row, end_row;
+    int margin;
+  };
+
+  std::array<Plane, 3> planes;
+  int components = 0;
+  Dct dct = Dct::accurate;
+  Grid grid{};
+  std::vector<uint8_t> data;        // of the current segment
+  std::span<const std::byte> rest;  // of the file, behind it
+  Segment segment;
+  BitReader reader;
+  int restart_interval = 0, until_restart = 0;
+  uint8_t next_restart = kFirstRestart;
+  alignas(32) std::array<int16_t, kBlockRoom> block{};
+
+  void lay_out(const BaselineFrame& frame, const Window& window, bool fancy);
+  bool prepare(const BaselineFrame& frame, const DecodeOptions& options);
+  void next_segment();
+  bool restart();
+  bool read_row(int row);
+  bool read_mcu(int row, int column);
+  bool skip_mcu();
+  void write_rows(const Window& window, int begin, int end, uint8_t* rgb);
+};
+
+// Tables and sizes; false where a Huffman table is none.
+bool BaselineDecoder::State::prepare(const BaselineFrame& frame, const DecodeOptions& options) {
+  dct = options.fast_dct ? Dct::fast : Dct::accurate;
+  components = frame.components;
+  const int h_max = frame.component[0].h, v_max = frame.component[0].v;
+  for (size_t i = 0; i < static_cast<size_t>(components); ++i) {
+    const BaselineFrame::Component& from = frame.component[i];
+    Plane& plane = planes[i];
+    // The blocks of a single component lie in rows, whatever its factors are.
+    plane.h = components == 1 ? 1 : from.h;
+    plane.v = components == 1 ? 1 : from.v;
+    plane.down = v_max / from.v;
+    plane.height = divide_up(frame.height, plane.down);
+    plane.upsampler.start(h_max / from.h, plane.down, options.fancy_upsampling, divide_up(frame.width, h_max / from.h));
+    make_factors(dct, from.quantizers.data(), plane.factors.data());
+    if (!plane.coder.dc.build(from.dc) || !plane.coder.ac.build(from.ac)) return false;
+  }
+  return true;
+}
+
+void BaselineDecoder::State::lay_out(const BaselineFrame& frame, const Window& window, bool fancy) {
+  Grid& g = grid;
+  g.mcu_width = kBlock * planes[0].h;
+  g.mcu_height = kBlock * planes[0].v;
+  g.columns = divide_up(frame.width, g.mcu_width);
+  g.rows = divide_up(frame.height, g.mcu_height);
+  // A pixel is made of the samples next to it: those of the two pixels beside.
+  g.margin = fancy && components > 1 && planes[0].h * planes[0].v > 1 ? 2 : 0;
+  g.first_column = std::max(0, window.x - g.margin) / g.mcu_width;
+  g.end_column = divide_up(std::min(frame.width, window.x + window.width + g.margin), g.mcu_width);
+  g.first_row = std::max(0, window.y - g.margin) / g.mcu_height;
+  g.end_row = divide_up(std::min(frame.height, window.y + window.height + g.margin), g.mcu_height);
+  for (size_t i = 0; i < static_cast<size_t>(components); ++i) {
+    Plane& plane = planes[i];
+    const int width = kBlock * plane.h;
+    plane.first = g.first_column * width;
+    plane.stride = (g.end_column - g.first_column) * width + kRowSlack;
+    const auto bytes = static_cast<size_t>(2 * kBlock * plane.v * plane.stride);
+    if (plane.samples.size() < bytes) plane.samples.resize(bytes);
+  }
+}
+
+void BaselineDecoder::State::next_segment() {
+  segment = read_segment(rest, data.data());
+  rest = rest.subspan(segment.taken);
+  // libjpeg reads ahead and warns where the file ends, wanted or not: the last bytes of a cut file are left to it.
+  constexpr size_t kAhead = 16;
+  reader.start(data.data(), segment.marker != 0 ? segment.size : segment.size - std::min(segment.size, kAhead));
+  until_restart = restart_interval;
+  for (Plane& plane : planes) plane.coder.last_dc = 0;
+}
+
+bool BaselineDecoder::State::restart() {
+  if (reader.left() < 0 || reader.left() >= 8 || segment.marker != next_restart) return false;
+  next_restart = next_restart == kFirstRestart + 7 ? kFirstRestart : static_cast<uint8_t>(next_restart + 1);
+  next_segment();
+  return true;
+}
+
+bool BaselineDecoder::State::skip_mcu() {
+  BitReader bits = reader;  // a copy that can live in registers
+  for (size_t i = 0; i < static_cast<size_t>(components); ++i)
+    for (int n = planes[i].h * planes[i].v; n > 0; --n)
+      if (read_block<false>(bits, planes[i].coder, nullptr, nullptr) == 0) return false;
+  reader = bits;
+  return true;
+}
+
+bool BaselineDecoder::State::read_mcu(int row, int column) {
+  BitReader bits = reader;
+  const uint8_t* const order = block_order(dct).data();
+  for (size_t i = 0; i < static_cast<size_t>(components); ++i) {
+    Plane& plane = planes[i];
+    uint8_t* out = plane.row(row * kBlock * plane.v) + (column - grid.first_column) * kBlock * plane.h;
+    for (int y = 0; y < plane.v; ++y, out += kBlock * plane.stride)
+      for (int x = 0; x < plane.h; ++x) {
+        const int count = read_block<true>(bits, plane.coder, order, block.data());
+        if (count == 1)
+          inverse_dct_flat(dct, block[0], plane.factors[0], out + x * kBlock, plane.stride);
+        else
+          inverse_dct(dct, block.data(), plane.factors.data(), out + x * kBlock, plane.stride);
+        if (count == 0) return false;
+      }
+  }
+  reader = bits;
+  return true;
+}
+
+bool BaselineDecoder::State::read_row(int row) {
+  for (int column = 0; column < grid.columns; ++column) {
+    if (restart_interval > 0 && until_restart-- == 0) {
+      if (!restart()) return false;
+      --until_restart;
+    }
+    const bool wanted = row >= grid.first_row && column >= grid.first_column && column < grid.end_column;
+    if (!(wanted ? read_mcu(row, column) : skip_mcu())) return false;
+  }
+  return true;
+}
+
+// Rows [begin, end) of the image.
+void BaselineDecoder::State::write_rows(const Window& window, int begin, int end, uint8_t* rgb) {
+  const int left = window.x, right = window.x + window.width;
+  for (int y = begin; y < end; ++y) {
+    std::array<const uint8_t*, 3> rows{};
+    for (size_t i = 0; i < static_cast<size_t>(components); ++i) {
+      Plane& plane = planes[i];
+      const bool below = y % plane.down != 0;
+      const int own = y / plane.down, other = std::clamp(below ? own + 1 : own - 1, 0, plane.height - 1);
+      rows[i] = plane.upsampler.row(plane.row(own), plane.row(other), below, plane.first, left, right);
+    }
+    uint8_t* const out = rgb + (y - window.y) * int64_t{3} * window.width;
+    if (components == 1)
+      grey_to_rgb(rows[0], window.width, out);
+    else
+      ycc_to_rgb(rows[0], rows[1], rows[2], window.width, out);
+  }
+}
+
+BaselineDecoder::BaselineDecoder() : state_(std::make_unique<State>()) {}
+BaselineDecoder::~BaselineDecoder() = default;
+
+bool BaselineDecoder::supports(const BaselineFrame& frame) {
+  if (frame.components == 1) return true;
+  if (frame.components != 3) return false;
+  int blocks = 0;
+  const BaselineFrame::Component& first = frame.component[0];
+  for (const auto& [h, v, quantizers, dc, ac] : frame.component) {
+    blocks += h * v;
+    if (h < 1 || h > first.h || v < 1 || v > first.v) return false;
+  }
+  constexpr int kMostBlocks = 10;  // of an MCU: T.81, B.2.3
+  return first.h <= 2 && first.v <= 2 && blocks <= kMostBlocks;
+}
+
+bool BaselineDecoder::decode(const BaselineFrame& frame, std::span<const std::byte> scan, const Window& window,
+                             const DecodeOptions& options, uint8_t* rgb) {
+  State& s = *state_;
+  if (!s.prepare(frame, options)) return false;
+  s.lay_out(frame, window, options.fancy_upsampling);
+  if (s.data.size() < scan.size() + kSegmentPadding) s.data.resize(scan.size() + kSegmentPadding);
+  s.rest = scan;
+  s.restart_interval = frame.restart_interval;
+  s.next_restart = kFirstRestart;
+  s.next_segment();
+  const int bottom = window.y + window.height;
+  int next = window.y;
+  for (int row = 0; row < s.grid.end_row; ++row) {
+    if (!s.read_row(row)) return false;
+    if (row < s.grid.first_row) continue;
+    // The last pixels of a row of MCUs need the next one's samples.
+    const int lag = s.grid.margin > 0 ? 1 : 0;
+    const int ready = row + 1 == s.grid.rows ? frame.height : (row + 1) * s.grid.mcu_height - lag;
+    s.write_rows(window, next, std::min(ready, bottom), rgb);
+    next = std::max(next, std::min(ready, bottom));
+  }
+  if (bottom < frame.height) return s.reader.left() >= 0;
+  return s.reader.left() >= 0 && s.reader.left() < 8 && s.segment.marker == kEndOfImage;
+}
+
+}  // namespace dtrain::data

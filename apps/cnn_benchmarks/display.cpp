@@ -105,14 +105,19 @@ void Display::end_step(const StepFigures& figures) {
 
 void Display::append_metrics(const StepFigures& figures, double total_loss) {
   const double wait_ms = 1e3 * (wait_ - shown_wait_) / static_cast<double>(step_ - shown_step_);
-  try {
-    metrics_->append(step_, {{"loss", figures.loss},
+  MetricsFile::Fields fields{{"loss", figures.loss},
                              {"total_loss", total_loss},
                              {"learning_rate", figures.learning_rate},
                              {"top_1_accuracy", figures.accuracy.top_1},
                              {"top_5_accuracy", figures.accuracy.top_5},
                              {"images_per_sec", speed_.speed()},
-                             {"data_wait_ms", wait_ms}});
+                             {"data_wait_ms", wait_ms}};
+  if (session_.config.machine.precision == DType::f16) {
+    fields.emplace_back("loss_scale", figures.loss_scale);
+    fields.emplace_back("skipped_updates", static_cast<double>(figures.skipped));
+  }
+  try {
+    metrics_->append(step_, fields);
   } catch (const Error& error) {
     // What is learnt is worth more than the record of it.
     log_.notice(fmt::format("{}; the run goes on without it", error.what()));

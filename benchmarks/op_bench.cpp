@@ -1,0 +1,172 @@
+// The ops whose time is that of their bytes, at the shapes of ResNet-50 and VGG: GB/s of the bytes that they cannot but
+// move, beside those of a plain copy within the device's memory, on the CPU and on a GPU.
+//   op_bench --device gpu --batch 256 --benchmark_filter=max_pool
+#include <benchmark/benchmark.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "libdtrain/ops/loss.h"
+#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/ops/pool.h"
+
+namespace dtrain {
+namespace {
+
+// What is timed, and the bytes it has to read and to write if each is touched once.
+struct Work {
+  std::function<void()> run;
+  size_t bytes;
+};
+using Op = std::function<Var(Tape&, const Var&)>;
+
+Work forward(Context& context, const Tensor& x, Op op, size_t bytes) {
+  return {[&context, x, op = std::move(op)] {
+            Tape tape(context, Mode::eval);
+            op(tape, tape.constant(x));
+          },
+          bytes};
+}
+
+// Forward and backward, from a gradient of the output that is there.
+Work step(Context& context, const Tensor& x, Op op, size_t bytes) {
+  Tape once(context, Mode::eval);
+  const Tensor y = op(once, once.constant(x)).value;
+  const Tensor dy = context.zeros(y.shape(), y.dtype()), loss = context.zeros({1});
+  return {[&context, x, dy, loss, op = std::move(op)] {
+            Tape tape(context);
+            const Var output = op(tape, tape.variable(x));
+            tape.backward(tape.record(
+                "gradient", loss, {&output},
+                [output = output.without_value(), dy](Tape& t, const Tensor&) { t.pass_grad(output, dy); }));
+          },
+          bytes};
+}
+
+struct Case {
+  const char* name;
+  Shape x;  // of one sample
+  std::function<Work(Context&, const Tensor& x)> make;
+};
+
+Work max_pool_step(Context& context, const Tensor& x, const PoolOptions& options) {
+  const auto pooled = static_cast<size_t>(pool_shape(x.shape(), options).count());
+  // Both ways x or dx, y or dy, and the winners.
+  const size_t bytes = 2 * (x.bytes() + pooled * size_of(x.dtype()) + pooled);
+  return step(
+      context, x, [options](Tape& t, const Var& v) { return max_pool(t, v, options); }, bytes);
+}
+
+Work cross_entropy_step(Context& context, const Tensor& x) {
+  const Tensor labels = context.zeros({x.dim(0)}, DType::i32);
+  const size_t probabilities = static_cast<size_t>(x.count()) * size_of(DType::f32);
+  return step(
+      context, x, [labels](Tape& t, const Var& v) { return softmax_cross_entropy(t, v, labels).loss; },
+      2 * (x.bytes() + probabilities));
+}
+
+// From bytes to pixels of 16 bytes.
+Work stem(Context& context, const Tensor& x) {
+  const Tensor pixels = context.zeros({x.dim(0), x.dim(1), x.dim(2), 3}, DType::u8);
+  const PixelNormalization options{.dtype = x.dtype(), .channels = static_cast<int>(16 / size_of(x.dtype()))};
+  const size_t written = static_cast<size_t>(pixels.count()) / 3 * 16;
+  return {[&context, pixels, options] { normalize_pixels(context, pixels, options); }, pixels.bytes() + written};
+}
+
+Work plain_copy(Context& context, const Tensor& x) {
+  const Tensor y = context.empty(x.shape(), x.dtype());
+  return {[&context, x, y] { context.copy(x, y); }, 2 * x.bytes()};
+}
+
+Work add_to_f32(Context& context, const Tensor& x) {
+  const Tensor y = context.zeros(x.shape());
+  return {[&context, x, y] { accumulate(context, x, y); }, x.bytes() + 2 * y.bytes()};
+}
+
+const std::vector<Case>& cases() {
+  static const PoolOptions two{.kernel = 2, .stride = 2, .padding = 0};
+  static const std::vector<Case> table{
+      {"copy", {112, 112, 64}, plain_copy},
+      {"normalize_pixels", {224, 224, 3}, stem},
+      {"relu", {56, 56, 256}, [](Context& c, const Tensor& x) { return forward(c, x, relu, 2 * x.bytes()); }},
+      {"relu_step", {56, 56, 256}, [](Context& c, const Tensor& x) { return step(c, x, relu, 5 * x.bytes()); }},
+      {"add_relu",
+       {56, 56, 256},
+       [](Context& c, const Tensor& x) {
+         const Tensor other = c.zeros(x.shape(), x.dtype());
+         return forward(
+             c, x, [other](Tape& t, const Var& v) { return add_relu(t, v, t.constant(other)); }, 3 * x.bytes());
+       }},
+      {"dropout_step",
+       {4096},
+       [](Context& c, const Tensor& x) {
+         return step(
+             c, x, [](Tape& t, const Var& v) { return dropout(t, v, 0.5f); }, 4 * x.bytes());
+       }},
+      {"accumulate", {100000}, add_to_f32},
+      {"max_pool_3x3_step", {112, 112, 64}, [](Context& c, const Tensor& x) { return max_pool_step(c, x, {}); }},
+      {"max_pool_2x2_step", {112, 112, 128}, [](Context& c, const Tensor& x) { return max_pool_step(c, x, two); }},
+      {"global_average_pool_step",
+       {7, 7, 2048},
+       [](Context& c, const Tensor& x) { return step(c, x, global_average_pool, 2 * x.bytes()); }},
+      {"softmax_cross_entropy_step", {1000}, cross_entropy_step},
+  };
+  return table;
+}
+
+void measure(benchmark::State& state, Context& context, DType dtype, int64_t batch, const Case& test) {
+  constexpr int kRuns = 10;  // per wait for the device
+  Shape shape{batch};
+  for (int i = 0; i < test.x.rank(); ++i) shape.append(test.x[i]);
+  const Work work = test.make(context, context.zeros(shape, dtype));
+  work.run();
+  context.synchronize("op_bench");
+  for (auto _ : state) {
+    for (int i = 0; i < kRuns; ++i) work.run();
+    context.synchronize("op_bench");
+  }
+  const double runs = static_cast<double>(state.iterations()) * kRuns;
+  state.counters["GB/s"] =
+      benchmark::Counter(static_cast<double>(work.bytes) * 1e-9 * runs, benchmark::Counter::kIsRate);
+  state.counters["time"] = benchmark::Counter(runs, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+void register_all(Context& context, int64_t batch) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    if (context.is_cpu() && dtype != DType::f32) continue;
+    for (const Case& test : cases())
+      benchmark::RegisterBenchmark(
+          concat(context.device(), "/", dtype, "/", test.name).c_str(),
+          [&context, dtype, batch, &test](benchmark::State& state) { measure(state, context, dtype, batch, test); })
+          ->Unit(benchmark::kMillisecond)
+          ->UseRealTime();
+  }
+}
+
+int run(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  std::string device = "all";
+  int64_t batch = 0;
+  CLI::App app("GB/s of the ops whose time is that of their bytes; Google Benchmark's flags besides");
+  app.add_option("--device", device, "cpu, gpu or all that there are")->check(CLI::IsMember({"cpu", "gpu", "all"}));
+  app.add_option("--batch", batch, "samples; by default 16 on a CPU and 256 on a GPU")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  std::vector<std::unique_ptr<Context>> contexts;
+  if (device != "gpu") contexts.push_back(make_cpu_context());
+  if (device == "gpu" || (device == "all" && cuda_device_count() > 0)) contexts.push_back(make_cuda_context());
+  for (const auto& context : contexts) register_all(*context, batch > 0 ? batch : context->is_cpu() ? 16 : 256);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  try {
+    return dtrain::run(argc, argv);
+  } catch (const dtrain::Error& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}

@@ -90,7 +90,8 @@ ConvPlans::ConvPlans(const Runtime& runtime)
 
 void ConvPlans::run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op) {
   const Plan& plan = find(context, problem, operands, op);
-  DT_CHECK(plan.executable, op, ": cuDNN has no engine for ", name_of(problem));
+  DT_CHECK(plan.executable, op, ": cuDNN has no engine for ", name_of(problem),
+           plan.failure.empty() ? "" : " that runs: ", plan.failure);
   execute(context, *plan.executable, operands);
 }
 
@@ -127,7 +128,7 @@ std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProb
     const Descriptor config = config_of(graph, entry->second.choice, target_);
     const auto executable = allowed(problem, config) ? build_plan(config, target_) : std::nullopt;
     if (executable && workspace_of(*executable) <= kMostWorkspace)
-      return Plan{executable, entry->second.choice, entry->second.milliseconds};
+      return Plan{executable, entry->second.choice, entry->second.milliseconds, {}};
   } catch (const Error&) {
     // An engine that is gone is as good as a plan that cannot be built.
   }
@@ -143,22 +144,22 @@ ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, 
   for (const Descriptor& config : candidates(problem, graph, target_, options_.autotune)) {
     const auto executable = build_plan(config, target_);
     if (!executable || workspace_of(*executable) > kMostWorkspace) continue;
-    if (!options_.autotune) return {executable, choice_of(config), 0};
+    if (!options_.autotune) return {executable, choice_of(config), 0, {}};
     if (!throw_away) throw_away.emplace(context, problem, operands);
-    const float time = measure(context, *executable, throw_away->operands, best.milliseconds);
-    if (time < best.milliseconds) best = {executable, choice_of(config), time};
+    try {
+      const float time = measure(context, *executable, throw_away->operands, best.milliseconds);
+      if (time < best.milliseconds) best = {executable, choice_of(config), time, {}};
+    } catch (const Error& error) {  // declined at launch, or its workspace does not fit
+      if (!best.executable) best.failure = error.what();
+    }
   }
   return best;
 }
 
-// The median of a few runs, after one that loads the code; kUnsupported where it does not run.
+// The median of a few runs, after one that loads the code.
 float ConvPlans::measure(Context& context, const Descriptor& executable, const ConvOperands& operands,
                          float best) const {
-  try {
-    execute(context, executable, operands);
-  } catch (const Error&) {  // declined at launch, or its workspace does not fit
-    return kUnsupported;
-  }
+  execute(context, executable, operands);
   const Event begin = make_event(true), end = make_event(true);
   std::vector<float> times;
   while (times.size() < kTimedRuns) {

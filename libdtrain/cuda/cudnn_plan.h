@@ -39,6 +39,7 @@ class ConvPlans {
     std::optional<Descriptor> executable;  // none: no engine takes the problem
     EngineChoice choice;
     float milliseconds = kUnsupported;
+    std::string failure;  // of the candidate that failed last
   };
 
   const Plan& find(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);

@@ -1,0 +1,254 @@
+// ConvPlans with the real cuDNN on no GPU: the library is told of an H200 instead of being given a handle, its
+// executions are noted instead of done, and CUDA is the emulation's. What a run takes is what the test says.
+#include "libdtrain/cuda/cudnn_plan.h"
+
+#include <dlfcn.h>
+
+#include <fstream>
+#include <map>
+
+#include "libdtrain/cuda/kernels.cuh"
+#include "tests/cuda/h200.h"
+#include "tests/testing.h"
+
+namespace {
+
+using dtrain::cuda::EngineChoice;
+
+// What stands between the engine and the library.
+struct Library {
+  std::vector<std::string> executed;               // the choice of each execution
+  std::vector<std::vector<void*>> addresses;       // and what it was given
+  std::function<float(const EngineChoice&)> cost;  // in milliseconds; negative: the execution fails
+  float last = 0;
+  std::vector<void*> pack;  // of the variant pack made last
+
+  static Library& get() {
+    static Library library;
+    return library;
+  }
+};
+
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+const dtrain::cuda::Descriptor& h200() {
+  static const dtrain::cuda::Target target = dtrain::cuda::describe_device(dtrain::cuda::kH200);
+  return *target.description;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  static char place;
+  *handle = reinterpret_cast<cudnnHandle_t>(&place);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroy(cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; }
+cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; }
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+  static auto* const set = real<decltype(cudnnBackendSetAttribute)>("cudnnBackendSetAttribute");
+  if (type == CUDNN_TYPE_HANDLE) return CUDNN_STATUS_SUCCESS;
+  if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
+    Library::get().pack.assign(static_cast<void* const*>(values), static_cast<void* const*>(values) + count);
+  const cudnnStatus_t status = set(descriptor, name, type, count, values);
+  static const std::map<cudnnBackendAttributeName_t, cudnnBackendAttributeName_t> kDevice = {
+      {CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP},
+      {CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_ATTR_ENGINE_DEVICEPROP},
+      {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP}};
+  const auto device = kDevice.find(name);
+  if (status != CUDNN_STATUS_SUCCESS || device == kDevice.end()) return status;
+  const cudnnBackendDescriptor_t description = h200().raw();
+  return set(descriptor, device->second, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
+  const dtrain::cuda::Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = config.raw();
+  int64_t count = 0;
+  dtrain::cuda::check(cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                                               CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
+                      "the plan's configuration");
+  const EngineChoice choice = dtrain::cuda::choice_of(config);
+  Library& library = Library::get();
+  library.last = library.cost ? library.cost(choice) : 1;
+  if (library.last < 0) return CUDNN_STATUS_EXECUTION_FAILED;
+  library.executed.push_back(to_text(choice));
+  library.addresses.push_back(library.pack);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // extern "C"
+
+// What the engine's cudaEventElapsedTime is called here: between two events of a timed run there is one execution.
+cudaError_t time_of_last_execution(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = Library::get().last;
+  return cudaSuccess;
+}
+
+namespace dtrain::cuda {
+namespace {
+
+class ConvPlansTest : public testing::Test {
+ protected:
+  void SetUp() override { Library::get() = {}; }
+
+  void start(CudaOptions options = {}) {
+    context_ = make_cuda_context(options);
+    plans_ = std::make_unique<ConvPlans>(context_->runtime());
+    x_ = context_->empty({8, 14, 14, 64}, DType::bf16);
+    w_ = context_->empty({64, 3, 3, 64}, DType::bf16);
+    y_ = context_->empty({8, 14, 14, 64}, DType::bf16);
+  }
+  ConvProblem problem(ConvKind kind) const {
+    ConvProblem o{};
+    o.kind = kind;
+    o.dtype = o.output_dtype = static_cast<int64_t>(DType::bf16);
+    o.n = 8, o.h = o.w = o.p = o.q = 14, o.c = o.k = 64, o.r = o.s = 3;
+    o.stride_h = o.stride_w = o.dilation_h = o.dilation_w = 1;
+    o.pad_top = o.pad_bottom = o.pad_left = o.pad_right = 1;
+    o.groups = 1, o.alignment = 16;
+    return o;
+  }
+  ConvOperands operands() const { return {x_.raw(), w_.raw(), y_.raw()}; }
+  void run(ConvKind kind) { plans_->run(*context_, problem(kind), operands(), "test"); }
+  static std::vector<std::string>& executed() { return Library::get().executed; }
+
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<ConvPlans> plans_;
+  Tensor x_, w_, y_;
+};
+
+TEST_F(ConvPlansTest, TheFastestIsKeptAndRunsOnTheLiveTensors) {
+  // The fifth choice that is met is the fastest.
+  std::map<std::string, int> seen;
+  Library::get().cost = [&](const EngineChoice& choice) {
+    const int turn = seen.emplace(to_text(choice), static_cast<int>(seen.size())).first->second;
+    return turn == 4 ? 0.5f : 1.0f + 0.01f * static_cast<float>(turn);
+  };
+  for (const ConvKind kind : {ConvKind::forward, ConvKind::dgrad, ConvKind::wgrad}) {
+    start();
+    seen.clear(), executed().clear(), Library::get().addresses.clear();
+    run(kind);
+    ASSERT_GT(seen.size(), 10u);
+    const auto best = std::find_if(seen.begin(), seen.end(), [](const auto& entry) { return entry.second == 4; });
+    EXPECT_EQ(executed().back(), best->first);
+    EXPECT_EQ(plans_->milliseconds(*context_, problem(kind), operands(), "test"), 0.5f);
+    // What is written was elsewhere until the choice was made.
+    const void* const written = kind == ConvKind::forward ? y_.raw() : kind == ConvKind::dgrad ? x_.raw() : w_.raw();
+    const auto& all = Library::get().addresses;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const bool live = std::find(all[i].begin(), all[i].end(), written) != all[i].end();
+      EXPECT_EQ(live, i + 1 == all.size()) << i;
+    }
+    const size_t before = executed().size();
+    run(kind);
+    EXPECT_EQ(executed().size(), before + 1);
+    EXPECT_EQ(executed().back(), best->first);
+  }
+}
+
+TEST_F(ConvPlansTest, WhatFailsIsNotChosen) {
+  std::map<std::string, int> seen;
+  Library::get().cost = [&](const EngineChoice& choice) {
+    const int turn = seen.emplace(to_text(choice), static_cast<int>(seen.size())).first->second;
+    return turn < 3 ? -1.0f : 2.0f + static_cast<float>(turn);
+  };
+  start();
+  run(ConvKind::forward);
+  EXPECT_EQ(seen.at(executed().back()), 3);
+}
+
+TEST_F(ConvPlansTest, WithoutMeasurementTheFirstIsTaken) {
+  start({.autotune = false});
+  run(ConvKind::forward);
+  EXPECT_EQ(executed().size(), 1u);
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 0);
+}
+
+TEST_F(ConvPlansTest, TheFileSparesTheNextStartTheMeasurement) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  start({.plan_file = path});
+  run(ConvKind::forward);
+  run(ConvKind::wgrad);
+  const std::string forward = executed()[executed().size() - 2], wgrad = executed().back();
+
+  start({.plan_file = path});
+  executed().clear();
+  run(ConvKind::forward);
+  run(ConvKind::wgrad);
+  EXPECT_EQ(executed().size(), 2u);
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::wgrad), operands(), "test"), 1);
+  EXPECT_TRUE(context_->notices().empty());
+
+  std::ofstream(path, std::ios::app) << "x";  // damaged: chosen anew, said once, and whole again
+  start({.plan_file = path});
+  executed().clear();
+  run(ConvKind::forward);
+  run(ConvKind::wgrad);
+  EXPECT_GT(executed().size(), 2u);
+  ASSERT_EQ(context_->notices().size(), 1u);
+  EXPECT_NE(context_->notices()[0].find(path), std::string::npos);
+  start({.plan_file = path});
+  executed().clear();
+  run(ConvKind::forward);
+  EXPECT_EQ(executed().size(), 1u);
+}
+
+TEST_F(ConvPlansTest, AnEngineThatIsGoneIsReplaced) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  start({.plan_file = path});
+  run(ConvKind::forward);
+  std::ifstream in(path);
+  std::string title, identity;
+  std::getline(in, title), std::getline(in, identity);
+  PlanBook book = read_plans(path, identity);
+  ASSERT_EQ(book.size(), 1u);
+  book.begin()->second.choice.engine = 100000;
+  write_plans(book, path, identity);
+  start({.plan_file = path});
+  executed().clear();
+  run(ConvKind::forward);
+  EXPECT_GT(executed().size(), 10u);
+  ASSERT_EQ(context_->notices().size(), 1u);
+  EXPECT_NE(read_plans(path, identity).begin()->second.choice.engine, 100000);
+}
+
+TEST_F(ConvPlansTest, AFileThatCannotBeWrittenIsSaidOnce) {
+  start({.plan_file = "/proc/no/such/folder"});
+  run(ConvKind::forward);
+  run(ConvKind::dgrad);
+  ASSERT_EQ(context_->notices().size(), 1u);
+  EXPECT_NE(context_->notices()[0].find("cannot be written"), std::string::npos);
+}
+
+TEST_F(ConvPlansTest, NothingIsChosenWhileAStepIsCaptured) {
+  start();
+  run(ConvKind::forward);
+  const auto graph = context_->capture([&] { run(ConvKind::forward); });
+  expect_error([&] { context_->capture([&] { run(ConvKind::dgrad); }); }, Fault::config, "test: no plan yet for dgrad");
+}
+
+TEST_F(ConvPlansTest, AProblemWithoutAnEngineIsAnError) {
+  start();
+  // Statistics come with f16 only.
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward_statistics), operands(), "test"),
+            ConvPlans::kUnsupported);
+  EXPECT_TRUE(executed().empty());
+  expect_error([&] { run(ConvKind::forward_statistics); }, Fault::config,
+               "test: cuDNN has no engine for forward_statistics:bf16:n8");
+  // Where there are engines and all fail, the message says how.
+  Library::get().cost = [](const EngineChoice&) { return -1.0f; };
+  expect_error([&] { run(ConvKind::forward); }, Fault::config, "CUDNN_STATUS_EXECUTION_FAILED");
+}
+
+}  // namespace
+}  // namespace dtrain::cuda

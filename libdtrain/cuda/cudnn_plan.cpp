@@ -66,12 +66,13 @@ std::string identity_of(const Runtime& runtime) {
                 ", cuDNN ", cudnnGetVersion());
 }
 
-// What kernels reach of the memory's rate: two transfers per clock, 88 % of them.
+// What kernels reach of the memory's rate in bytes per millisecond: two transfers per clock, 88 % of them. Devices that
+// keep their clock to themselves count as slow ones.
 float memory_rate(int device) {
   int kilohertz = 0, bits = 0;
   DT_CUDA(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device));
   DT_CUDA(cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device));
-  return 0.88f * 2 * static_cast<float>(kilohertz) * static_cast<float>(bits / 8);
+  return std::max(1e8f, 0.88f * 2 * static_cast<float>(kilohertz) * static_cast<float>(bits / 8));
 }
 
 }  // namespace

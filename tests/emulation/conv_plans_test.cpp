@@ -8,6 +8,7 @@
 #include <map>
 
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/conv2d.h"
 #include "tests/cuda/h200.h"
 #include "tests/testing.h"
 
@@ -151,6 +152,46 @@ TEST_F(ConvPlansTest, TheFastestIsKeptAndRunsOnTheLiveTensors) {
     run(kind);
     EXPECT_EQ(executed().size(), before + 1);
     EXPECT_EQ(executed().back(), best->first);
+  }
+}
+
+// The op's own part: which problems it makes of a call, and where their results go.
+TEST_F(ConvPlansTest, TheOpFusesWhereThatIsFaster) {
+  const auto context = make_cuda_context();
+  const auto tensor = [&](Shape shape, DType type = DType::f32) { return context->zeros(shape, type); };
+  const Tensor x = tensor({2, 6, 6, 8}), w = tensor({16, 3, 3, 8}), y = tensor({2, 6, 6, 16}), bias = tensor({16});
+  const Conv2dOptions options{.padding = 1};
+  // An execution with a fourth tensor, the bias, is a fused one.
+  for (const bool fast : {true, false}) {
+    Library::get().cost = [&](const EngineChoice&) {
+      return Library::get().pack.size() == 4 ? (fast ? 1.0f : 9.0f) : 5.0f;
+    };
+    const auto fresh = make_cuda_context();
+    cuda::conv2d(*fresh, x, w, bias, options, y);
+    const std::vector<void*>& last = Library::get().addresses.back();
+    EXPECT_EQ(last.size(), fast ? 4u : 3u);
+    EXPECT_EQ(last[2], y.raw());
+  }
+}
+
+TEST_F(ConvPlansTest, TheOpAddsAndNarrowsByWayOfScratch) {
+  const Conv2dOptions options{.padding = 1};
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const auto context = make_cuda_context();
+    const Tensor x = context->zeros({2, 6, 6, 8}, type), w = context->zeros({16, 3, 3, 8}, type);
+    const Tensor dy = context->zeros({2, 6, 6, 16}, type);
+    const Tensor dw = context->zeros(w.shape()), narrow = context->zeros({16, 3, 3, 3});
+    const auto last = [] { return Library::get().addresses.back(); };
+    cuda::conv2d_dgrad(*context, dy, w, options, x, false);
+    EXPECT_EQ(last(), (std::vector<void*>{x.raw(), w.raw(), dy.raw()}));
+    cuda::conv2d_dgrad(*context, dy, w, options, x, true);  // no engine adds where there is no driver to compile one
+    EXPECT_NE(last()[0], x.raw());
+    cuda::conv2d_wgrad(*context, x, dy, options, dw, false);
+    EXPECT_EQ(last()[1] == dw.raw(), type == DType::f32);
+    cuda::conv2d_wgrad(*context, x, dy, options, dw, true);
+    EXPECT_NE(last()[1], dw.raw());
+    cuda::conv2d_wgrad(*context, x, dy, options, narrow, false);
+    EXPECT_NE(last()[1], narrow.raw());
   }
 }
 

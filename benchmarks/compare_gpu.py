@@ -50,12 +50,13 @@ def result(text):
 def kernels(options):
     """Our kernels against the ceilings of the machine, and what was predicted for an H200 beside what was measured."""
     found = {}
-    for bench in ("conv_bench", "batch_norm_bench", "op_bench"):
+    for bench in ("conv_bench", "batch_norm_bench", "op_bench", "update_bench"):
         program = pathlib.Path(options.programs) / "benchmarks" / bench
         if not program.exists():
             print(f"  there is no {program}")
             continue
-        text = output_of([program, "--device=gpu", f"--batch={BATCH}", "--benchmark_format=json"])
+        size = [] if bench == "update_bench" else [f"--batch={BATCH}"]  # an update does not depend on it
+        text = output_of([program, "--device=gpu", *size, "--benchmark_format=json"])
         found[bench] = json.loads(text)["benchmarks"] if text else []
     rows = []
     for group, members in predict_gpu.step(BATCH).items():

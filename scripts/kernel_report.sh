@@ -18,6 +18,7 @@ hot_kernels=(
   'max_pool_kernel<'
   'pool_grad_kernel<'
   'update_kernel< load store'
+  'measure_kernel load'
 )
 
 architecture=sm_90

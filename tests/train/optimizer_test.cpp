@@ -175,6 +175,42 @@ TEST(Optimizer, KeepsTheComputeCopiesUpToDate) {
     }
 }
 
+// What changes from step to step, the loss scale among it, is read where the step runs.
+TEST(Optimizer, ARecordedStepIsTheSame) {
+  const auto run = [](Context& context, bool recorded) {
+    ParameterStore store(context);
+    store.add("stem", {5, 3, 3, 3}, Init::normal(1), {.layout = Layout::krsc});
+    store.add("weight", {70, 70}, Init::normal(1));
+    store.allocate(3, {.dtype = DType::f16, .image_channels = 8});
+    Optimizer optimizer(store, {.update = {.rule = UpdateRule::adamw, .clip_norm = 30}, .weight_decay = 0.1f});
+    context.set_step_state({.loss_scale = 64, .double_after = 2});
+    std::shared_ptr<const cuda::StepGraph> graph;
+    for (uint64_t step = 0; step < 6; ++step) {
+      context.set_scalars({.learning_rate = 0.1f / static_cast<float>(step + 1), .step = step});
+      Array grads = random_array(store.grads().shape(), step, -50, 50);
+      if (step == 3) grads[17] = NAN;
+      context.copy(to_device(context, grads), store.grads());
+      if (!recorded || step == 0) {  // the first loads the kernels
+        optimizer.step();
+        continue;
+      }
+      if (!graph) graph = context.capture([&] { optimizer.step(); });
+      context.replay(*graph);
+    }
+    std::vector<Values> result;
+    for (const Tensor& tensor :
+         {store.values(), store.compute_values(), store.optimizer_state(1), store.find("stem")->compute})
+      result.push_back(to_host(context, tensor).values);
+    const StepState state = context.get_scalars();
+    EXPECT_EQ(state, (StepState{.loss_scale = 128, .double_after = 2, .good_steps = 0, .skipped = 1}));
+    return result;
+  };
+  for (const auto& context : devices()) {
+    if (context->is_cpu()) continue;
+    EXPECT_EQ(run(*context, false), run(*context, true));
+  }
+}
+
 TEST(Optimizer, DescribesItself) {
   const auto context = make_cpu_context();
   auto text = [&](const OptimizerOptions& options) { return Model(*context, options, 1).optimizer->describe(); };

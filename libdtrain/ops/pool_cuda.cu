@@ -200,7 +200,9 @@ __global__ void __launch_bounds__(kThreads)
     const PoolRange ps = g.rows.windows(at.h), qs = g.columns.windows(at.w);
     float sum[n];
     start_sums(to, add, sum);
+#pragma unroll 1
     for (int64_t p = ps.begin; p < ps.end; ++p)
+#pragma unroll 1
       for (int64_t q = qs.begin; q < qs.end; ++q)
         source.add(source.load_window(g, at, p, q), static_cast<int>(g.cell(p, q, at.h, at.w)), sum);
     store(to, packed<T>(sum));

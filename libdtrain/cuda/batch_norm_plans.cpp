@@ -7,6 +7,8 @@ namespace {
 
 constexpr int64_t kWorthMeasuring = 4 << 20;  // bytes of images: less takes microseconds by either schedule
 
+int64_t bytes_of(const BatchNormCall& call) { return call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)); }
+
 float milliseconds(const Runtime& runtime, const std::function<void()>& run) {
   constexpr int kRuns = 3;
   const Event begin = make_event(true), end = make_event(true);
@@ -17,14 +19,15 @@ float milliseconds(const Runtime& runtime, const std::function<void()>& run) {
   DT_CUDA(cudaEventSynchronize(end.get()));
   float elapsed = 0;
   DT_CUDA(cudaEventElapsedTime(&elapsed, begin.get(), end.get()));
-  return elapsed;
+  return elapsed / kRuns;
 }
 
 }  // namespace
 
 void BatchNormPlans::set_schedule(const BatchNormSchedule& schedule) {
   schedule_ = schedule;
-  measured_.clear();
+  resident_.clear();
+  sums_worth_.clear();
 }
 
 bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
@@ -34,12 +37,22 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
   const Runtime& runtime = context.runtime();
   if (tiling.kept == 0 || runtime.properties().cooperativeLaunch == 0) return false;
   if (runtime.options().deterministic) return true;
-  if (call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)) < kWorthMeasuring) return true;
-  if (const auto found = measured_.find(call); found != measured_.end()) return found->second;
+  if (bytes_of(call) < kWorthMeasuring) return true;
+  if (const auto found = resident_.find(call); found != resident_.end()) return found->second;
   if (context.capturing()) return true;
   const float two_pass = milliseconds(runtime, [&] { run(false); });
   const float resident = milliseconds(runtime, [&] { run(true); });
-  return measured_[call] = resident < two_pass;
+  return resident_[call] = resident < two_pass;
+}
+
+float BatchNormPlans::sums_worth(Context& context, const BatchNormCall& call, const std::function<void(bool)>& run) {
+  if (schedule_.sums_worth >= 0) return schedule_.sums_worth;
+  const Runtime& runtime = context.runtime();
+  if (runtime.options().deterministic || bytes_of(call) < kWorthMeasuring) return 0;
+  if (const auto found = sums_worth_.find(call); found != sums_worth_.end()) return found->second;
+  if (context.capturing()) return 0;
+  const float unknown = milliseconds(runtime, [&] { run(false); });
+  return sums_worth_[call] = unknown - milliseconds(runtime, [&] { run(true); });
 }
 
 BatchNormPlans& Runtime::batch_norm_plans() {

@@ -53,12 +53,12 @@ void backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, cons
 }  // namespace
 
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-               const BatchNormOptions& options, Activation activation, const Var* residual) {
+               const BatchNormOptions& options, Activation activation, const Var* residual, const ChannelSums& sums) {
   check_shapes(x, gamma, beta, state, residual);
   Context& context = tape.context();
   const bool constant = !tape.training() || options.frozen;
   const Var none, &r = residual ? *residual : none;
-  const BatchNormInputs in{x.value, gamma.value, beta.value, r.value, activation};
+  const BatchNormInputs in{x.value, gamma.value, beta.value, r.value, activation, sums};
   BatchNormOutputs out{context.empty(x.shape(), x.value.dtype()),
                        constant ? state.running_mean : context.empty(gamma.shape()),
                        context.empty(gamma.shape()),
@@ -89,6 +89,12 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
 
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {
   DT_DISPATCH(context, set_batch_norm_schedule, schedule);
+}
+
+float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual) {
+  float worth = 0;
+  DT_DISPATCH(context, batch_norm_sums_worth, x, dtype, activation, residual, worth);
+  return worth;
 }
 
 }  // namespace dtrain

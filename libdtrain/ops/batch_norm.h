@@ -6,7 +6,7 @@
 //   frozen: as eval, also in training; gradients flow to x, gamma and beta but not into the statistics
 #pragma once
 
-#include "libdtrain/autograd/tape.h"
+#include "libdtrain/ops/conv2d.h"
 
 namespace dtrain {
 
@@ -24,10 +24,11 @@ struct BatchNormState {
 // What follows the normalisation.
 enum class Activation { none, relu };
 
-// y = act(bn(x) + residual). x [n,h,w,c]; gamma, beta [c]; `residual` null or of x's shape.
+// y = act(bn(x) + residual). x [n,h,w,c]; gamma, beta [c]; `residual` null or of x's shape. `sums`: those of x, where
+// they are known; the statistics of a batch then follow from them.
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                const BatchNormOptions& options = {}, Activation activation = Activation::none,
-               const Var* residual = nullptr);
+               const Var* residual = nullptr, const ChannelSums& sums = {});
 
 // How a GPU goes over the images of a batch norm in training. Both schedules give the same bits.
 struct BatchNormSchedule {
@@ -39,14 +40,20 @@ struct BatchNormSchedule {
   Kind kind = Kind::automatic;
   int spare_multiprocessors = 0;     // left to other work, such as collectives
   int64_t shared_bytes = INT64_MAX;  // of a multiprocessor's memory that may be taken at most
+  float sums_worth = -1;             // what batch_norm_sums_worth gives; negative: as measured
 };
 // For all calls from now on. A CPU has one schedule only.
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule);
 
-// The inputs of one call. `residual` may be undefined.
+// Milliseconds that batch norm in training of images [n,h,w,c] saves where their sums are known; 0 where nobody makes
+// them. Measured at the first call for such images.
+float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual);
+
+// The inputs of one call. `residual` and `sums` may be undefined.
 struct BatchNormInputs {
   Tensor x, gamma, beta, residual;
   Activation activation = Activation::none;
+  ChannelSums sums{};
 };
 // What it writes. mean and inv_std, [c], are those that y was normalised with. `mask` is undefined where it
 // is not wanted; its layout is that of relu_mask_bytes, and the CPU arm, which reads y instead, writes none.
@@ -78,6 +85,7 @@ void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, c
                       const BatchNormOutputs&);
 void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
 inline void set_batch_norm_schedule(Context&, const BatchNormSchedule&) {}
+inline void batch_norm_sums_worth(Context&, const Shape&, DType, Activation, bool, float& worth) { worth = 0; }
 }  // namespace cpu
 
 namespace cuda {
@@ -87,6 +95,7 @@ void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, c
                       const BatchNormOutputs&);
 void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
 void set_batch_norm_schedule(Context&, const BatchNormSchedule&);
+void batch_norm_sums_worth(Context&, const Shape& x, DType, Activation, bool residual, float& worth);
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -18,7 +18,8 @@ struct Forward {
   float *mean, *inv_std;
   float *running_mean, *running_var;
   Sums* partial;
-  float floor;  // of y: 0 for relu, else minus infinity
+  const float *sum, *square;  // of x, where they are known
+  float floor;                // of y: 0 for relu, else minus infinity
   float epsilon, momentum;
   double running_count;  // what the sum of squared deviations is divided by for the running variance
 };
@@ -138,6 +139,12 @@ __global__ void __launch_bounds__(kFinishThreads) finish_kernel(const Forward<T>
                   [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, sums); });
 }
 
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) finish_known_kernel(const Forward<T> f) {
+  const int64_t channel = int64_t{blockIdx.x} * kFinishThreads + threadIdx.x;
+  if (channel < f.tiling.c) finish_statistics(f, channel, {f.sum[channel], f.square[channel]});
+}
+
 template <class T, int n, bool kResidual, bool kConstant>
 __global__ void __launch_bounds__(kThreads) apply_kernel(const Forward<T> f) {
   const Place place = place_in(f.tiling, static_cast<int>(blockIdx.y));
@@ -183,6 +190,8 @@ Forward<T> operands(const Tiling& tiling, const BatchNormInputs& in, const Batch
           .running_mean = state.running_mean.data<float>(),
           .running_var = state.running_var.data<float>(),
           .partial = nullptr,
+          .sum = in.sums.sum ? in.sums.sum.data<float>() : nullptr,
+          .square = in.sums.square ? in.sums.square.data<float>() : nullptr,
           .floor = in.activation == Activation::relu ? 0 : -std::numeric_limits<float>::infinity(),
           .epsilon = options.epsilon,
           .momentum = options.momentum,
@@ -203,9 +212,14 @@ void launch_train(Context& context, Forward<T> f, bool resident) {
     return;
   }
   f.tiling.kept = 0;
-  launch(context, statistics_kernel<T, n>,
-         {two_pass_grid(f.tiling), kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
-  launch(context, finish_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
+  if (f.sum) {
+    launch(context, finish_known_kernel<T>,
+           {static_cast<unsigned>((f.tiling.c + kFinishThreads - 1) / kFinishThreads), kFinishThreads}, f);
+  } else {
+    launch(context, statistics_kernel<T, n>,
+           {two_pass_grid(f.tiling), kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
+    launch(context, finish_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
+  }
   launch_apply<T, n, false>(context, f);
 }
 
@@ -228,7 +242,8 @@ void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNo
     };
     const BatchNormCall call{tiling.rows,          tiling.c, in.x.dtype(), false, in.activation == Activation::relu,
                              in.residual.defined()};
-    launch_train<T, lanes>(context, f, context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run));
+    const bool resident = !in.sums.sum && context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
+    launch_train<T, lanes>(context, f, resident);
   });
 }
 
@@ -238,6 +253,25 @@ void batch_norm_infer(Context& context, const BatchNormInputs& in, const BatchNo
   tiling.kept = 0;
   dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
     launch_apply<T, lanes, true>(context, operands<T>(tiling, in, state, options, out));
+  });
+}
+
+void batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual,
+                           float& worth) {
+  worth = 0;
+  if (dtype != DType::f16) return;  // cuDNN makes them of no other type
+  const Shape channels{x[3]};
+  const BatchNormCall call{x.count() / x[3], x[3], dtype, false, activation == Activation::relu, residual};
+  worth = context.runtime().batch_norm_plans().sums_worth(context, call, [&](bool known) {
+    auto parameter = [&] { return context.empty(channels); };
+    const BatchNormInputs in{context.empty(x, dtype),
+                             parameter(),
+                             parameter(),
+                             residual ? context.empty(x, dtype) : Tensor(),
+                             activation,
+                             known ? ChannelSums{parameter(), parameter()} : ChannelSums{}};
+    batch_norm_train(context, in, {parameter(), parameter()}, {},
+                     {context.empty(x, dtype), parameter(), parameter(), {}});
   });
 }
 

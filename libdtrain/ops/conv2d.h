@@ -38,6 +38,15 @@ inline Var conv2d(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& o
   return conv2d(tape, x, w, nullptr, options);
 }
 
+// Sums per channel of an image's values and of their squares, f32 [c]: the statistics that batch norm starts from.
+struct ChannelSums {
+  Tensor sum, square;
+};
+// conv2d without bias that makes the sums of its output too, where the device does so in less than `worth` milliseconds
+// more; else they stay undefined.
+Var conv2d_with_sums(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, float worth,
+                     ChannelSums& sums);
+
 // The output shape of a convolution; throws with the reason where there is none.
 Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
 
@@ -48,6 +57,11 @@ void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptio
 void conv2d_wgrad(Context&, const Tensor& x, const Tensor& dy, const Conv2dOptions&, const Tensor& dw, bool add);
 // db[k] = sum of dy over n, p, q
 void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
+// Makes no sums.
+inline void conv2d_with_sums(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
+                             const Tensor& y, float, ChannelSums&) {
+  conv2d(context, x, w, {}, options, y);
+}
 }  // namespace cpu
 
 namespace cuda {
@@ -65,6 +79,8 @@ bool conv2d_with_statistics(Context&, const Tensor& x, const Tensor& w, const Co
 // measured. It runs both once per shape; what the tensors hold is not touched.
 float statistics_cost(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
                       const Tensor& sum, const Tensor& sum_of_squares);
+void conv2d_with_sums(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y, float worth,
+                      ChannelSums& sums);
 }  // namespace cuda
 
 }  // namespace dtrain

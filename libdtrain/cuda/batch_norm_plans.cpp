@@ -7,7 +7,11 @@ namespace {
 
 constexpr int64_t kWorthMeasuring = 4 << 20;  // bytes of images: less takes microseconds by either schedule
 
-int64_t bytes_of(const BatchNormCall& call) { return call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)); }
+// What is faster may differ from run to run, and the last bits with it where sums of the convolution are taken.
+bool worth_measuring(const Runtime& runtime, const BatchNormCall& call) {
+  return runtime.options().autotune && !runtime.options().deterministic &&
+         call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)) >= kWorthMeasuring;
+}
 
 float milliseconds(const Runtime& runtime, const std::function<void()>& run) {
   constexpr int kRuns = 3;
@@ -36,8 +40,7 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
   if (schedule_.kind != Kind::automatic) return schedule_.kind == Kind::resident;
   const Runtime& runtime = context.runtime();
   if (tiling.kept == 0 || runtime.properties().cooperativeLaunch == 0) return false;
-  if (runtime.options().deterministic) return true;
-  if (bytes_of(call) < kWorthMeasuring) return true;
+  if (!worth_measuring(runtime, call)) return true;
   if (const auto found = resident_.find(call); found != resident_.end()) return found->second;
   if (context.capturing()) return true;
   const float two_pass = milliseconds(runtime, [&] { run(false); });
@@ -48,7 +51,7 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
 float BatchNormPlans::sums_worth(Context& context, const BatchNormCall& call, const std::function<void(bool)>& run) {
   if (schedule_.sums_worth >= 0) return schedule_.sums_worth;
   const Runtime& runtime = context.runtime();
-  if (runtime.options().deterministic || bytes_of(call) < kWorthMeasuring) return 0;
+  if (!worth_measuring(runtime, call)) return 0;
   if (const auto found = sums_worth_.find(call); found != sums_worth_.end()) return found->second;
   if (context.capturing()) return 0;
   const float unknown = milliseconds(runtime, [&] { run(false); });

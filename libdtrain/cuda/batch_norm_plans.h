@@ -25,7 +25,7 @@ class BatchNormPlans {
 
   // True for the resident schedule: the one asked for, else the faster one. The first call of large images outside a
   // capture measures both by `run`, which must not leave a trace; one inside a capture, and all calls of a
-  // deterministic context, go by the rule that what can be kept is not read again.
+  // context that is deterministic or does not tune, go by the rule that what can be kept is not read again.
   bool resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
                 const std::function<void(bool resident)>& run);
   // By how many milliseconds run(true), with known sums, is faster than run(false). Measured as above; the rule is 0.

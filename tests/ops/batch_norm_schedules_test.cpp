@@ -91,9 +91,10 @@ void check_schedules(const ScheduleCase& test) {
 
 TEST(BatchNormSchedules, OddSizes) {
   for (const int64_t c : {1, 3, 7, 8, 9, 64, 65})
-    for (const int64_t rows : {1, 2, 33})
-      for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-        check_schedules({{1, rows, 1, c}, dtype, Activation::relu, c % 2 == 0});
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      check_schedules({{1, 33, 1, c}, dtype, Activation::relu, c % 2 == 0});
+  for (const int64_t rows : {1, 2})
+    for (const int64_t c : {7, 8, 65}) check_schedules({{1, rows, 1, c}, DType::bf16});
 }
 
 TEST(BatchNormSchedules, ManyRows) {
@@ -120,8 +121,9 @@ TEST(BatchNormSchedules, Frozen) {
 // Large images are measured once, which must leave no trace; so must a second call, which goes by what was measured.
 TEST(BatchNormSchedules, MeasuringLeavesNoTrace) {
   const ScheduleCase test{{1, 128, 128, 64}, DType::f32, Activation::relu, true};
-  for (const auto& context : devices()) {
-    if (context->is_cpu()) continue;
+  for (const auto& device : devices()) {
+    if (device->is_cpu()) continue;
+    const auto context = make_cuda_context({.device = device->device().index});
     set_batch_norm_schedule(*context, {.kind = BatchNormSchedule::Kind::two_pass});
     const Outcome expected = outcome_of(*context, test, test.dtype);
     set_batch_norm_schedule(*context, {});

@@ -291,7 +291,7 @@ TEST(JpegBaseline, DamagedImages) {
     std::string bytes = seeds[random.below(static_cast<uint32_t>(seeds.size()))];
     for (uint32_t changes = random.below(3); changes > 0; --changes) {
       const size_t at = random.below(static_cast<uint32_t>(bytes.size()));
-      switch (random.below(4)) {
+      switch (random.below(5)) {
         case 0:
           bytes[at] = static_cast<char>(random.below(256));
           break;
@@ -300,6 +300,9 @@ TEST(JpegBaseline, DamagedImages) {
           break;
         case 2:
           bytes.insert(at, 1, static_cast<char>(random.below(2) ? 0xFF : random.below(256)));
+          break;
+        case 3:  // before a marker that is sound, before a zero it is not
+          if (const size_t next = bytes.find('\xFF', at); next != std::string::npos) bytes.insert(next, 1, '\xFF');
           break;
         default:
           bytes[at] = static_cast<char>(bytes[at] ^ 1 << random.below(8));

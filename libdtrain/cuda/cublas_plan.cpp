@@ -82,16 +82,19 @@ struct MatmulPlans::Plan {
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   int64_t workspace = 0;
 
-  Plan(cublasLtHandle_t handle, const MatmulProblem& o)
+  // `bias`: an example of its address. The heuristic may have no algorithm for a bias that is nowhere.
+  Plan(cublasLtHandle_t handle, const MatmulProblem& o, const void* bias)
       : operation(make_operation(o)),
         a(o.transpose_a ? make_layout(o.dtype, o.k, o.m) : make_layout(o.dtype, o.m, o.k)),
         b(o.transpose_b ? make_layout(o.dtype, o.n, o.k) : make_layout(o.dtype, o.k, o.n)),
         d(make_layout(o.output_dtype, o.m, o.n)) {
+    if (o.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation.get(), a.get(), b.get(), d.get(),
                                                                  d.get(), make_preference(o).get(), 1, &best, &found);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) return;
+    const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || (o.bias && status == CUBLAS_STATUS_INVALID_VALUE);
+    if (refused || (status == CUBLAS_STATUS_SUCCESS && found == 0)) return;
     check(status, "cublasLtMatmulAlgoGetHeuristic");
     algorithm = best.algo;
     workspace = static_cast<int64_t>(best.workspaceSize);
@@ -106,7 +109,7 @@ MatmulPlans::MatmulPlans(const Runtime& runtime) : stream_(runtime.compute()) {
 
 bool MatmulPlans::run(Context& context, const MatmulProblem& problem, const MatmulOperands& operands, bool add) {
   std::shared_ptr<Plan>& plan = plans_[problem];
-  if (!plan) plan = std::make_shared<Plan>(handle_.get(), problem);
+  if (!plan) plan = std::make_shared<Plan>(handle_.get(), problem, operands.bias);
   if (!plan->algorithm) return false;
   if (problem.bias) set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   const Tensor workspace = context.empty({std::max<int64_t>(plan->workspace, 1)}, DType::u8);

@@ -142,10 +142,12 @@ ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, 
                                   const ConvOperands& operands) {
   Plan best;
   std::optional<ThrowAway> throw_away;
-  for (const Descriptor& config : candidates(problem, graph, target_, options_.autotune)) {
+  // What is faster may differ from run to run, and the last bits with it.
+  const bool measured = options_.autotune && !options_.deterministic;
+  for (const Descriptor& config : candidates(problem, graph, target_, measured)) {
     const auto executable = build_plan(config, target_);
     if (!executable || workspace_of(*executable) > kMostWorkspace) continue;
-    if (!options_.autotune) return {executable, choice_of(config), 0, {}};
+    if (!measured) return {executable, choice_of(config), 0, {}};
     if (!throw_away) throw_away.emplace(context, problem, operands);
     try {
       const float time = measure(context, *executable, throw_away->operands, best.milliseconds);

@@ -28,7 +28,8 @@ class ConvPlans {
 
   // `op` names the caller in messages. Throws where cuDNN has no engine for the problem: Fault::config.
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
-  // What the plan takes; kUnsupported where there is none. 0 where nothing is measured (CudaOptions::autotune).
+  // What the plan takes; kUnsupported where there is none. 0 where nothing is measured: without
+  // CudaOptions::autotune, or where the choice must not differ from run to run (deterministic).
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
   // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.

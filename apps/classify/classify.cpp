@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/machine.h"
 #include "apps/cli/vision.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/safetensors.h"
@@ -35,17 +36,28 @@ int64_t classes_in(const SafetensorsFile& weights, Context& context, const model
   return entry->shape[0];
 }
 
+cli::Machine machine_for(const Options& options) {
+  cli::Machine machine;
+  const std::string reason = cli::why_no_gpu();
+  DT_CHECK(options.device != "gpu" || reason.empty(), "--device=gpu: ", reason, "; use --device=cpu");
+  machine.gpu = options.device != "cpu" && reason.empty();
+  machine.threads = static_cast<int>(options.threads);
+  return machine;
+}
+
 class Classifier {
  public:
   explicit Classifier(const Options& options)
-      : context_(make_cpu_context({.threads = static_cast<int>(options.threads)})),
-        store_(*context_),
-        model_(build(options)) {
+      : machine_(machine_for(options)), context_(machine_.make_context()), store_(*context_), model_(build(options)) {
     pixels_.preprocessing = options.preprocessing;
     pixels_.ml_perf = options.ml_perf;
     pixels_.size = static_cast<int>(model_.image_size);
     preprocess_ = pixels_.make(/*training=*/false)();
-    input_ = context_->empty({1, model_.image_size, model_.image_size, 3}, pixels_.dtype());
+    const Shape shape{1, model_.image_size, model_.image_size, 3};
+    const size_t bytes = static_cast<size_t>(shape.count()) * size_of(pixels_.dtype());
+    pixels_of_file_ =
+        Tensor(std::make_shared<Storage>(context_->host_allocator(), bytes), 0, shape, pixels_.dtype(), {});
+    input_ = context_->empty(shape, pixels_.dtype());
   }
 
   struct Result {
@@ -58,12 +70,16 @@ class Classifier {
     std::vector<std::byte> bytes(encoded.size());
     encoded.read(0, bytes.data(), bytes.size());
     try {
-      preprocess_(bytes, {}, {}, input_.raw());
+      preprocess_(bytes, {}, {}, pixels_of_file_.raw());
     } catch (const Error& error) {
       throw Error(error.fault(), fmt::format("{}: {}", file, error.what()));
     }
+    context_->upload(pixels_of_file_.raw(), input_);
     Tape tape(*context_, Mode::eval);
-    const Tensor images = normalize_pixels(*context_, input_, pixels_.normalization());
+    PixelNormalization normalization = pixels_.normalization();
+    normalization.dtype = machine_.precision;
+    normalization.channels = store_.image_channels();
+    const Tensor images = normalize_pixels(*context_, input_, normalization);
     const Var logits = model_.forward(tape, tape.constant(images));
     return {download(logits.value), download(softmax(*context_, logits.value))};
   }
@@ -76,7 +92,7 @@ class Classifier {
     models::ClassifierOptions shape{.classes = options.num_classes, .image_size = options.image_size};
     if (shape.classes == 0) shape.classes = classes_in(file, *context_, info, shape);
     models::Classifier model = models::make_classifier(store_, info, shape);
-    store_.allocate(/*seed=*/0);
+    store_.allocate(/*seed=*/0, machine_.compute());
     const WeightReport report = load_weights(store_, options.weights, Fault::checkpoint);
     if (!report.missing.empty() || !report.mismatched.empty())
       throw Error(Fault::checkpoint,
@@ -90,12 +106,13 @@ class Classifier {
     return values;
   }
 
+  cli::Machine machine_;
   std::unique_ptr<Context> context_;
   ParameterStore store_;
   cli::Pixels pixels_;
   models::Classifier model_;
   data::Preprocess preprocess_;
-  Tensor input_;
+  Tensor pixels_of_file_, input_;  // on the host and on the device
 };
 
 // Classes by falling probability, the lower class first among equals.

@@ -13,6 +13,7 @@ struct Options {
   int64_t num_classes = 0;  // 0: as many as the weights have
   int64_t image_size = 0;   // 0: the model's default
   std::string preprocessing = "tf_cnn";
+  std::string device = "auto";  // "cpu", "gpu", or auto: the GPU where there is one
   bool ml_perf = false;
   int64_t top = 5, threads = 0;
   bool json = false, logits = false;

@@ -38,6 +38,7 @@ int run(const std::vector<std::string>& argv) {
       "json", options.json,
       R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E})");
   flags.add("logits", options.logits, "print the logits of all classes too");
+  flags.add_choice("device", options.device, {"auto", "cpu", "gpu"}, "auto: the GPU where there is one");
   flags.add("threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kNotNegative);
   const std::vector<std::string> images = flags.parse(argv);
   if (flags.wants_help() || flags.wants_version()) {

@@ -9,6 +9,7 @@
 
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/load_checkpoint.h"
+#include "libdtrain/ops/step_metrics.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -38,24 +39,27 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
   const int64_t every = session.config.flags.display_every;
   const Clock::time_point start = Clock::now();
   Clock::time_point shown = start;
-  double top_1 = 0, top_5 = 0;
+  // Hits are added up on the device, so that it need not be waited for.
+  const Tensor hits = context.zeros({1, kStepMetrics});
   Accuracy result;
   for (int64_t step = 1; step <= session.plan.eval_batches; ++step) {
     if (cli::stop_requested()) return std::nullopt;
     const data::Batch* batch = input.next();
     if (batch == nullptr) break;
     Tape tape(context, dtrain::Mode::eval);
-    const Accuracy found = accuracy_of(context, session.forward(tape, *batch), static_cast<uint64_t>(batch->valid));
-    top_1 += found.top_1 * static_cast<double>(found.examples);
-    top_5 += found.top_5 * static_cast<double>(found.examples);
-    result.examples += found.examples;
+    const Classification found = session.forward(tape, *batch);
+    add_step_metrics(context, found.loss.value, found.in_top_1, found.in_top_5, step > 1, hits);
+    result.examples += static_cast<uint64_t>(batch->valid);
     if (step % every != 0) continue;
+    context.synchronize("evaluation");
     log.evaluation_step(step, static_cast<double>(session.config.eval_batch * every) / seconds_since(shown));
     shown = Clock::now();
   }
   if (result.examples == 0) throw Error(Fault::data, "evaluation: no example could be read");
-  result.top_1 = top_1 / static_cast<double>(result.examples);
-  result.top_5 = top_5 / static_cast<double>(result.examples);
+  float row[kStepMetrics];
+  context.download(hits, row, "evaluation");
+  result.top_1 = row[kMetricInTop1] / static_cast<double>(result.examples);
+  result.top_5 = row[kMetricInTop5] / static_cast<double>(result.examples);
   log.accuracy(result);
   if (session.config.mode == RunMode::evaluation)
     log.total(static_cast<double>(result.examples) / seconds_since(start));

@@ -20,12 +20,15 @@
 #include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/context.h"
+#include "libdtrain/core/gpu_info.h"
 
 namespace {
 
 using namespace dtrain;
 
 void row(const std::string& name, const std::string& value) { fmt::print("{:<14}{}\n", name + ":", value); }
+
+double gibibytes(size_t bytes) { return static_cast<double>(bytes) / (size_t{1} << 30); }
 
 // The file that a loaded function comes from.
 template <class Function>
@@ -63,6 +66,28 @@ std::string cpu_features() {
   return features;
 }
 
+void print_gpus() {
+  std::string reason;
+  const int count = cuda_device_count(&reason);
+  if (count == 0) row("GPU", "none: " + reason);
+  for (int i = 0; i < count; ++i) {
+    const GpuInfo gpu = gpu_info(i);
+    row(fmt::format("GPU {}", i),
+        fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.1f} GiB ({:.1f} free){}", gpu.name, gpu.major,
+                    gpu.minor, gpu.multiprocessors, gibibytes(gpu.memory), gibibytes(gpu.free_memory),
+                    gpu.bandwidth > 0 ? fmt::format(", {:.2f} TB/s", gpu.bandwidth / 1e12) : ""));
+  }
+  const GpuVersions versions = gpu_versions();
+  if (versions.runtime == 0) return;
+  const auto cuda = [](int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); };
+  const auto cudnn = [](int version) {
+    return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+  };
+  row("CUDA", fmt::format("{}; the driver {}", cuda(versions.runtime),
+                          versions.driver > 0 ? "serves up to " + cuda(versions.driver) : "is not there"));
+  row("cuDNN", fmt::format("{}, built against {}", cudnn(versions.cudnn_loaded), cudnn(versions.cudnn_built)));
+}
+
 int run(const std::vector<std::string>& argv) {
   cli::FlagSet flags("dtrain-info", "", "Prints versions, loaded libraries, and what the processor offers.");
   const std::vector<std::string> positional = flags.parse(argv);
@@ -77,7 +102,7 @@ int run(const std::vector<std::string>& argv) {
   row("CPU", cpu_features());
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
   row("threads", fmt::format("{} for computing", make_cpu_context()->threads()));
-  row("GPU", "not supported by this build");
+  print_gpus();
   return 0;
 }
 

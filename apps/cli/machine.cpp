@@ -1,6 +1,8 @@
 // From flags to contexts.
 #include "apps/cli/machine.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
@@ -14,10 +16,15 @@ std::unique_ptr<Context> Machine::make_context() const {
   options.device = index;
   options.deterministic = deterministic;
   options.tf32 = tf32;
-  if (memory_share > 0)
+  options.memory_cap = memory_limit;
+  if (memory_limit == 0 && memory_share > 0)
     options.memory_cap = static_cast<size_t>(memory_share * static_cast<double>(gpu_info(index).memory));
   const std::string cache = cache_directory();
-  if (!cache.empty()) options.plan_file = cache + "/convolution_plans.json";
+  if (!cache.empty()) {
+    std::error_code ignored;  // a plan file that cannot be written is told of by the context
+    std::filesystem::create_directories(cache, ignored);
+    options.plan_file = cache + "/convolution_plans";
+  }
   return make_cuda_context(options);
 }
 

@@ -15,6 +15,7 @@ struct Machine {
   DType precision = DType::f32;  // of activations and gradients; f32 on a CPU
   bool tf32 = false, deterministic = false;
   double memory_share = 0;  // of the GPU's memory that may be used; 0: all that is free
+  size_t memory_limit = 0;  // the same in bytes, if not 0
   int threads = 0;          // of a CPU; 0: OMP_NUM_THREADS or one per core
 
   std::unique_ptr<Context> make_context() const;

@@ -78,6 +78,7 @@ void Display::end_step(const StepFigures& figures) {
   const double seconds = std::chrono::duration<double>(now - step_began_).count();
   step_began_ = now;
   --under_way_;
+  log_.notices(*session_.context);
   // In the first step libraries choose their algorithms.
   if (figures.times.forward > 0 && step_ > first_) {
     add(figures.times, parts_);

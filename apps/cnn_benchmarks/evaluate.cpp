@@ -60,6 +60,7 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
   context.download(hits, row, "evaluation");
   result.top_1 = row[kMetricInTop1] / static_cast<double>(result.examples);
   result.top_5 = row[kMetricInTop5] / static_cast<double>(result.examples);
+  log.notices(context);
   log.accuracy(result);
   if (session.config.mode == RunMode::evaluation)
     log.total(static_cast<double>(result.examples) / seconds_since(start));

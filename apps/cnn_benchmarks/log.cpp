@@ -20,6 +20,11 @@ void Log::line(const std::string& text) {
 
 void Log::notice(const std::string& text) { notices_ << "note: " << text << std::endl; }
 
+void Log::notices(Context& context) {
+  for (const std::string& text : context.notices()) notice(text);
+  context.notices().clear();
+}
+
 void Log::header(const Config& config, const Plan& plan, const std::string& version) {
   const Flags& f = config.flags;
   const bool horovod = f.variable_update == "horovod";

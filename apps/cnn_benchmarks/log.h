@@ -28,6 +28,8 @@ class Log {
   void header(const Config& config, const Plan& plan, const std::string& version);
   void line(const std::string& text);
   void notice(const std::string& text);
+  // What the context has to say, once.
+  void notices(Context& context);
   // "Step  Img/sec  total_loss", with accuracies where they are shown.
   void columns(const std::string& loss, bool accuracies);
   void step(int64_t step, const Throughput& speed, double loss, const std::optional<Accuracy>& accuracy);

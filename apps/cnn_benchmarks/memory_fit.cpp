@@ -1,42 +1,57 @@
 #include "apps/cnn_benchmarks/memory_fit.h"
 
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-// The most that forward and backward pass of a batch of `rows` images take beside the parameters.
-size_t bytes_of_step(const Config& config, const PixelNormalization& pixels, int64_t rows) {
-  const auto context = config.machine.make_context();
-  ParameterStore store(*context);
-  const models::Classifier model = models::make_classifier(store, config.info, config.options);
-  store.allocate(/*seed=*/0, config.machine.compute());
-  const size_t before = context->memory_stats().in_use;
-  const int64_t size = config.options.image_size;
-  Tape tape(*context);
-  const Tensor images = context->zeros({rows, size, size, pixels.channels}, pixels.dtype);
-  const Tensor labels = context->zeros({rows}, DType::i32);
-  const Classification result = softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), labels);
-  tape.backward(result.loss, &store);
-  context->synchronize("memory of a step");
-  return context->memory_stats().peak_in_use - before;
+// What forward and backward pass of a batch of `rows` images reserve beside the parameters, in a context of its own
+// that may reserve `limit` bytes; nothing where they do not fit.
+std::optional<size_t> bytes_of_step(const Session& session, size_t limit, int64_t rows) {
+  const Config& config = session.config;
+  cli::Machine machine = config.machine;
+  machine.memory_limit = limit;
+  try {
+    const auto context = machine.make_context();
+    ParameterStore store(*context);
+    const models::Classifier model = models::make_classifier(store, config.info, config.options);
+    store.allocate(/*seed=*/0, machine.compute());
+    const size_t before = context->memory_stats().reserved;
+    const int64_t size = config.options.image_size;
+    const PixelNormalization pixels = session.pixels();
+    Tape tape(*context);
+    const Tensor images = context->zeros({rows, size, size, pixels.channels}, pixels.dtype);
+    const Tensor labels = context->zeros({rows}, DType::i32);
+    const Classification result = softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), labels);
+    tape.backward(result.loss, &store);
+    context->synchronize("memory of a step");
+    return context->memory_stats().reserved - before;
+  } catch (const Error& error) {
+    if (error.fault() != Fault::resource) throw;
+    return std::nullopt;
+  }
 }
 
 }  // namespace
 
 std::string advice_on_memory(Session& session) {
-  constexpr double kSafe = 0.9;  // for the input, and for pieces between blocks
   session.context->trim();
+  // The optimiser's state and the input stay where they are; the parameters are there once more in each trial.
   const MemoryStats stats = session.context->memory_stats();
-  const double room = kSafe * static_cast<double>(stats.limit - stats.in_use);
+  const size_t parameters = session.store.values().bytes() + session.store.grads().bytes();
+  const size_t limit = stats.limit - (stats.in_use - std::min(stats.in_use, parameters));
+  const auto fits = [&](int64_t rows) { return bytes_of_step(session, limit, rows); };
   for (int64_t rows = session.config.batch / 2; rows >= 1; rows /= 2) {
-    try {
-      const auto bytes = static_cast<double>(bytes_of_step(session.config, session.pixels(), rows));
-      const auto fits = static_cast<int64_t>(room / bytes * static_cast<double>(rows));
-      if (fits >= 1) return fmt::format(": --batch_size={} would fit, about", std::min(fits, session.config.batch - 1));
-    } catch (const Error& error) {
-      if (error.fault() != Fault::resource) throw;
-    }
+    const std::optional<size_t> bytes = fits(rows);
+    if (!bytes) continue;
+    const double room = static_cast<double>(limit - std::min(limit, parameters));
+    int64_t more = std::min(static_cast<int64_t>(0.9 * room / static_cast<double>(*bytes) * static_cast<double>(rows)),
+                            9 * session.config.batch / 10);
+    while (more > rows && !fits(more)) more = 9 * more / 10;
+    return fmt::format(": --batch_size={} would fit, about", std::max(more, rows));
   }
   return "; not even one image fits beside the parameters";
 }

@@ -83,8 +83,15 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
     return run(forward, &pending);
   }
   if (!recording.graph) {
-    recording.graph = context.capture([&] { run(forward, nullptr); });
+    try {
+      recording.graph = context.capture([&] { run(forward, nullptr); });
+    } catch (const Error& error) {
+      if (error.fault() != Fault::resource) throw;
+      options_.cuda_graph = false;
+      context.notices().push_back(concat("steps are run one op at a time, not recorded: ", error.what()));
+    }
     pending.begin = context.record();  // what recording took is no part of the step
+    if (!recording.graph) return run(forward, &pending);
   }
   context.name_work("step");
   context.replay(*recording.graph);

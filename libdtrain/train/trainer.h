@@ -18,7 +18,7 @@ struct TrainerOptions {
   float loss_scale = 1;             // of a dynamic one, the first
   int double_loss_scale_after = 0;  // steps in a row after which a dynamic loss scale doubles; 0: it is static
   uint64_t seed = 0;                // of dropout and the like
-  bool cuda_graph = true;           // on a GPU: record the step once and replay it
+  bool cuda_graph = true;  // on a GPU: record the step and replay it; where that fails the context has a notice
 };
 
 // What one step is asked for.

@@ -206,6 +206,15 @@ TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
   EXPECT_TRUE(std::isfinite(training.trainer->collect().at(0).loss));
 }
 
+// The recorded step has memory of its own, beside what is reserved already.
+TEST_F(CapturedSteps, RunsOnAndSaysSoWhereMemoryDoesNotSuffice) {
+  const auto context = make_cuda_context({.memory_cap = size_t{32} << 20, .deterministic = true}), other = gpu();
+  Training short_of_memory(*context, {}), eager(*other, {.cuda_graph = false});
+  expect_equal_reports(short_of_memory.train(5), eager.train(5));
+  ASSERT_EQ(context->notices().size(), 1u);
+  EXPECT_NE(context->notices()[0].find("not recorded: recording step 4"), std::string::npos) << context->notices()[0];
+}
+
 TEST_F(CapturedSteps, GoesOnFromACheckpointBitForBit) {
   const Setting setting{.dtype = DType::bf16};
   const TempDirectory directory;

@@ -1,0 +1,113 @@
+// The program on a GPU: the same log, recorded steps, checkpoints, evaluation, and memory that does not suffice.
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "libdtrain/core/gpu_info.h"
+#include "tests/apps/cnn_benchmarks_fixture.h"
+
+namespace dtrain {
+namespace {
+
+class CnnBenchmarksOnGpu : public CnnBenchmarks {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
+  }
+  // Small enough for an emulated GPU; later arguments win.
+  Arguments lenet(const std::string& name) const {
+    return {"--device=gpu",         "--model=lenet",          "--data_name=imagenet",
+            "--data_dir=" + data(), "--image_size=8",         "--num_classes=4",
+            "--batch_size=2",       "--num_batches=7",        "--display_every=1",
+            "--deterministic",      "--num_warmup_batches=1", "--init_learning_rate=.01",
+            "--optimizer=adam",     "--tf_random_seed=3",     "--metrics_file=" + path(name + ".json")};
+  }
+  // A column of the metrics file.
+  std::vector<double> column(const std::string& name, const std::string& key) const {
+    std::vector<double> values;
+    std::istringstream lines(read_file(path(name + ".json")));
+    for (std::string line; std::getline(lines, line);) values.push_back(nlohmann::json::parse(line).at(key));
+    return values;
+  }
+};
+
+TEST_F(CnnBenchmarksOnGpu, RecordedStepsPrintWhatStepsThatAreRunPrint) {
+  const ProgramResult recorded = train(lenet("recorded"));
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  ASSERT_EQ(train(lenet("eager") + Arguments{"--cuda_graph=false"}).code, 0);
+  EXPECT_EQ(column("recorded", "loss").size(), 7u);
+  for (const char* key : {"step", "loss", "total_loss", "learning_rate", "top_5_accuracy"})
+    EXPECT_EQ(column("recorded", key), column("eager", key)) << key;
+  EXPECT_GT(column("recorded", "total_loss")[0], column("recorded", "loss")[0]);
+  const std::regex log(R"([\s\S]*Devices:     \['/gpu:0'\]\n[\s\S]*)"
+                       R"(Running warm up\nDone warm up\nStep\tImg/sec\ttotal_loss\n(\d\timages/sec: .*\n){7}-+\n)"
+                       R"(total images/sec: .*\n-+\nData wait:   .*\n)"
+                       R"(Step parts:  forward .* ms, backward .* ms, update .* ms, as run before it was recorded\n)"
+                       R"(GPU time:    .* ms per step, .* ms between steps, for input\nModel FLOPs: .* TFLOP/s.*\n)"
+                       R"(Bandwidth:   .* TB/s at least.*\nPeak memory: \d+ MiB, \d+ MiB on the GPU\n)");
+  EXPECT_TRUE(std::regex_match(recorded.out, log)) << recorded.out;
+}
+
+TEST_F(CnnBenchmarksOnGpu, FollowsTheCpu) {
+  ASSERT_EQ(train(lenet("gpu")).code, 0);
+  ASSERT_EQ(train(lenet("cpu") + Arguments{"--device=cpu"}).code, 0);
+  const std::vector<double> gpu = column("gpu", "loss"), cpu = column("cpu", "loss");
+  ASSERT_EQ(gpu.size(), cpu.size());
+  for (size_t i = 0; i < gpu.size(); ++i) EXPECT_NEAR(gpu[i], cpu[i], 1e-3 * cpu[i]) << "step " << i;
+}
+
+TEST_F(CnnBenchmarksOnGpu, GoesOnBitForBitAndEvaluates) {
+  const Arguments fp16{"--use_fp16", "--fp16_enable_auto_loss_scale", "--gradient_accumulation=2",
+                       "--save_model_steps=4"};
+  const ProgramResult unbroken = train(lenet("unbroken") + fp16 + Arguments{"--train_dir=" + path("unbroken")});
+  ASSERT_EQ(unbroken.code, 0) << unbroken.err;
+  const Arguments broken = lenet("broken") + fp16 + Arguments{"--train_dir=" + path("broken")};
+  ASSERT_EQ(train(broken + Arguments{"--num_batches=3"}).code, 0);
+  const ProgramResult resumed = train(broken);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_TRUE(contains(resumed.out, "Restored step 4")) << resumed.out;
+  for (const char* file : {"/model.safetensors", "/state.safetensors", "/state.json"})
+    EXPECT_TRUE(read_file(checkpoint("unbroken", 8) + file) == read_file(checkpoint("broken", 8) + file)) << file;
+
+  const Arguments evaluation{"--eval", "--train_dir=" + path("unbroken"), "--num_eval_batches=5"};
+  const auto accuracy = [](const ProgramResult& run) {
+    std::smatch match;
+    return std::regex_search(run.out, match, std::regex("Accuracy @ 1 = .*examples")) ? match.str() : run.out + run.err;
+  };
+  const std::string on_gpu = accuracy(train(lenet("eval") + evaluation));
+  EXPECT_TRUE(contains(on_gpu, "[10 examples")) << on_gpu;
+  EXPECT_EQ(on_gpu, accuracy(train(lenet("eval") + evaluation + Arguments{"--device=cpu"})));
+}
+
+TEST_F(CnnBenchmarksOnGpu, InfersOnly) {
+  const ProgramResult run = train({"--device=gpu", "--model=trivial", "--image_size=8", "--batch_size=2",
+                                   "--num_batches=2", "--num_warmup_batches=0", "--forward_only", "--precision=bf16"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, "\ttop_1_accuracy\t")) << run.out;
+}
+
+TEST_F(CnnBenchmarksOnGpu, NamesABatchThatWouldFit) {
+  const double share = 112.0 * (1 << 20) / static_cast<double>(gpu_info(0).memory);
+  const Arguments arguments{"--device=gpu",
+                            "--model=lenet",
+                            "--image_size=28",
+                            "--num_batches=1",
+                            "--num_warmup_batches=4",
+                            "--batch_size=1000",
+                            "--gpu_memory_frac_for_testing=" + std::to_string(share)};
+  const ProgramResult refused = train(arguments);
+  EXPECT_EQ(refused.code, 6) << refused.err;
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(refused.err, match,
+                                std::regex("error: out of memory: .* MiB requested, .* MiB in use of "
+                                           "a limit of 112 MiB, .*the largest in use: .* MiB.*"
+                                           "--batch_size=(\\d+) would fit, about\n")))
+      << refused.err;
+  const int batch = std::stoi(match.str(1));
+  EXPECT_GE(batch, 20);
+  EXPECT_EQ(train(arguments + Arguments{"--batch_size=" + std::to_string(batch)}).code, 0) << batch;
+}
+
+}  // namespace
+}  // namespace dtrain

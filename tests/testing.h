@@ -61,8 +61,9 @@ std::vector<T> values_of(Context& context, const Tensor& tensor) {
   return values;
 }
 
-// A context for each device of this machine that this build serves, the CPU first; of one kind alone where
-// DTRAIN_TEST_DEVICES says `cpu` or `gpu`. A program that is to test GPUs where there are none skips all its tests.
+// A context for the CPU and one for the first GPU, where this build and machine have one: a process works with one. Of
+// one kind alone where DTRAIN_TEST_DEVICES says `cpu` or `gpu`. A program that is to test GPUs where there are none
+// skips all its tests.
 std::vector<std::unique_ptr<Context>> devices();
 // Makes what the pool hands out next NaN (all bits set), so that an element that an op forgets to write shows.
 void poison(Context& context);

@@ -11,13 +11,16 @@ namespace {
 // A capture that other threads' allocations must not break, nor our own: they are no part of the graph.
 class UncapturedCalls {
  public:
-  UncapturedCalls() { DT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  ~UncapturedCalls() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  UncapturedCalls() : status_(cudaThreadExchangeStreamCaptureMode(&mode_)) {}
+  ~UncapturedCalls() {
+    if (status_ == cudaSuccess) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
+  }
   UncapturedCalls(const UncapturedCalls&) = delete;
   UncapturedCalls& operator=(const UncapturedCalls&) = delete;
 
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  cudaError_t status_;
 };
 
 // Memory from `allocate` and for `free`, whole and without a cache; CachingAllocator goes on top.
@@ -25,10 +28,12 @@ class RawAllocator : public Allocator {
  public:
   using Allocate = cudaError_t (*)(void**, size_t);
   using Free = cudaError_t (*)(void*);
-  RawAllocator(const char* what, Allocate take, Free give) : what_(what), allocate_(take), free_(give) {}
+  RawAllocator(const char* what, int device, Allocate take, Free give)
+      : what_(what), device_(device), allocate_(take), free_(give) {}
 
   void* allocate(size_t bytes) override {
     const UncapturedCalls uncaptured;
+    DT_CUDA(cudaSetDevice(device_));  // a loader's thread starts out on the first one
     void* block = nullptr;
     if (allocate_(&block, bytes) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());  // it would show up at the next launch
@@ -45,7 +50,10 @@ class RawAllocator : public Allocator {
     return block;
   }
   void release(void* block, size_t bytes) noexcept override {
-    static_cast<void>(free_(block));
+    {
+      const UncapturedCalls uncaptured;
+      static_cast<void>(free_(block));
+    }
     const std::lock_guard lock(mutex_);
     stats_.in_use -= bytes;
     stats_.reserved -= bytes;
@@ -57,6 +65,7 @@ class RawAllocator : public Allocator {
 
  private:
   const char* what_;
+  int device_;
   Allocate allocate_;
   Free free_;
   mutable std::mutex mutex_;
@@ -65,15 +74,15 @@ class RawAllocator : public Allocator {
 
 }  // namespace
 
-std::unique_ptr<Allocator> make_device_memory() {
+std::unique_ptr<Allocator> make_device_memory(int device) {
   return std::make_unique<RawAllocator>(
-      "device memory", [](void** block, size_t bytes) { return cudaMalloc(block, bytes); },
+      "device memory", device, [](void** block, size_t bytes) { return cudaMalloc(block, bytes); },
       [](void* block) { return cudaFree(block); });
 }
 
-std::unique_ptr<Allocator> make_pinned_memory() {
+std::unique_ptr<Allocator> make_pinned_memory(int device) {
   return std::make_unique<RawAllocator>(
-      "pinned host memory", [](void** block, size_t bytes) { return cudaMallocHost(block, bytes); },
+      "pinned host memory", device, [](void** block, size_t bytes) { return cudaMallocHost(block, bytes); },
       [](void* block) { return cudaFreeHost(block); });
 }
 

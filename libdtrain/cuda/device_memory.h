@@ -1,4 +1,4 @@
-// Allocators over the CUDA runtime, without a cache: CachingAllocator goes on top.
+// Allocators over the CUDA runtime, without a cache: CachingAllocator goes on top. Any thread may use them.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace dtrain::cuda {
 
-std::unique_ptr<Allocator> make_device_memory();
-// Of the host, pinned: the device copies from and to it at full speed.
-std::unique_ptr<Allocator> make_pinned_memory();
+std::unique_ptr<Allocator> make_device_memory(int device);
+// Of the host, pinned: `device` copies from and to it at full speed.
+std::unique_ptr<Allocator> make_pinned_memory(int device);
 
 }  // namespace dtrain::cuda

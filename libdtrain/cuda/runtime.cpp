@@ -60,9 +60,9 @@ class CudaContext final : public Context {
  public:
   CudaContext(const CudaOptions& options, std::shared_ptr<Runtime> runtime)
       : Context({DeviceKind::cuda, options.device},
-                std::make_shared<CachingAllocator>(make_device_memory(),
+                std::make_shared<CachingAllocator>(make_device_memory(options.device),
                                                    options.memory_cap ? options.memory_cap : default_cap())),
-        host_(std::make_shared<CachingAllocator>(make_pinned_memory())) {
+        host_(std::make_shared<CachingAllocator>(make_pinned_memory(options.device))) {
     runtime_ = std::move(runtime);
     constexpr int64_t kInputs = sizeof(StepInputs), kAll = sizeof(StepScalars);
     static_assert(kAll == kInputs + sizeof(StepState), "each part is copied on its own");
@@ -190,7 +190,7 @@ std::shared_ptr<const StepGraph> CudaContext::capture(const std::function<void()
   refuse_while_capturing("capture");
   trim();
   const MemoryStats stats = memory_stats();
-  auto memory = std::make_shared<CachingAllocator>(make_device_memory(), stats.limit - stats.reserved,
+  auto memory = std::make_shared<CachingAllocator>(make_device_memory(device_.index), stats.limit - stats.reserved,
                                                    CachingAllocator::Spare::keep);
   Capture capture(runtime_->compute());
   capturing_ = true;

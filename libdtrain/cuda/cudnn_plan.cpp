@@ -7,8 +7,9 @@ namespace {
 
 // More scratch memory than this is not worth any speed.
 constexpr int64_t kMostWorkspace = int64_t{2} << 30;
-// Engines that are compiled at run time cost a second or so each: only the first few of the heuristic's are tried.
-constexpr int kMostCompiled = 4;
+// Engines that are compiled at run time cost a second or so each, at every start: they are for what no other can do,
+// and few of them are tried.
+constexpr int kMostCompiled = 2;
 constexpr int kTimedRuns = 5;
 // A candidate that is this much slower than the best in its first timed run is not run again.
 constexpr float kHopeless = 1.3f;
@@ -19,15 +20,16 @@ std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor&
   std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
   if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
   modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
+  const bool fusion = problem.kind == ConvKind::forward_bias || problem.kind == ConvKind::dgrad_add;
+  int compilations = fusion ? kMostCompiled : 0;
   std::vector<Descriptor> found;
   std::vector<EngineChoice> known;
-  int compiled = 0;
   for (const cudnnBackendHeurMode_t mode : modes)
     for (const Descriptor& config : engine_configs(graph, mode, target)) {
       const EngineChoice choice = choice_of(config);
       if (!allowed(problem, config) || std::find(known.begin(), known.end(), choice) != known.end()) continue;
       known.push_back(choice);
-      if (compiled_at_run_time(config) && ++compiled > kMostCompiled) continue;
+      if (compiled_at_run_time(config) && compilations-- <= 0) continue;
       found.push_back(config);
     }
   return found;

@@ -75,8 +75,8 @@ Var record_conv2d(Tape& tape, const Var& x, const Var& w, const Var& b, const Co
 Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options) {
   Context& context = tape.context();
   const Tensor y = output_of(context, x, w, options);
-  DT_CHECK(!bias || bias->shape() == Shape{w.shape()[0]}, "conv2d: bias ", bias->shape(), ", expected [", w.shape()[0],
-           "]");
+  DT_CHECK(!bias || (bias->shape() == Shape{w.shape()[0]} && bias->value.dtype() == DType::f32), "conv2d: bias ",
+           bias->shape(), " of ", bias->value.dtype(), ", expected [", w.shape()[0], "] of f32");
   DT_DISPATCH(context, conv2d, x.value, w.value, bias ? bias->value : Tensor(), options, y);
   return record_conv2d(tape, x, w, bias ? bias->without_value() : Var{}, options, y);
 }

@@ -13,7 +13,8 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
   DT_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2 && x.value.dim(1) == w.value.dim(1),
            "linear: expected x [n, in] and w [out, in], found ", x.shape(), " and ", w.shape());
   const int64_t out = w.value.dim(0);
-  DT_CHECK(!bias || bias->shape() == Shape{out}, "linear: a bias of shape ", bias->shape(), " for ", out, " outputs");
+  DT_CHECK(!bias || (bias->shape() == Shape{out} && bias->value.dtype() == DType::f32), "linear: a bias of shape ",
+           bias->shape(), " of ", bias->value.dtype(), " for ", out, " outputs, expected f32");
   DT_CHECK(x.value.dtype() == w.value.dtype(), "linear: x of ", x.value.dtype(), " and w of ", w.value.dtype(),
            ": both must be of one type");
   Context& context = tape.context();

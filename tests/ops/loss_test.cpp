@@ -156,6 +156,18 @@ TEST(Loss, LargeLogitsNeitherOverflowNorVanish) {
   }
 }
 
+TEST(Loss, TheLargestLogitMayBeAnywhereInALongRow) {
+  for (const auto& context : devices())
+    for (const int64_t place : {0, 31, 32, 255, 256, 299}) {
+      Array logits({1, 300});
+      logits[place] = 20000;
+      Tape tape(*context);
+      const Var x = tape.constant(to_device(*context, logits));
+      const Classification result = softmax_cross_entropy(tape, x, upload(*context, {100}));
+      expect_close(to_host(*context, result.rows), Array({1}, 20000), 1e-6, concat("largest at ", place));
+    }
+}
+
 TEST(Loss, ABatchThatIsAllMaskedHasNoLossAndNoGradient) {
   for (const auto& context : devices()) {
     Tape tape(*context);

@@ -41,14 +41,17 @@ struct Options {
   DType type() const { return dtype == "bf16" ? DType::bf16 : dtype == "f16" ? DType::f16 : DType::f32; }
 };
 
-// Numbers of magnitude 1 to 2 with random signs and mantissas.
+// Numbers of magnitude 1 to 2 with random signs and mantissas, over and over the same few: to draw each would take the
+// host longer than all that is measured.
 Tensor random_images(Context& context, Shape shape, DType dtype, uint64_t seed) {
-  const Tensor images = context.empty(shape, dtype);
+  const Tensor images = context.empty(shape, dtype), flat = images.view({shape.count()});
+  const int64_t block = std::min<int64_t>(shape.count(), 1 << 20);
   RandomStream random(seed, 0);
   auto upload = [&]<class Word>(Word one, Word varied) {
-    std::vector<Word> words(static_cast<size_t>(shape.count()));
+    std::vector<Word> words(static_cast<size_t>(block));
     for (Word& word : words) word = static_cast<Word>(one | (random.next() & varied));
-    context.upload(words.data(), images);
+    for (int64_t at = 0; at < shape.count(); at += block)
+      context.upload(words.data(), flat.slice(at, std::min(at + block, shape.count())));
     context.synchronize("random_images");
   };
   if (dtype == DType::f32)

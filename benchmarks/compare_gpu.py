@@ -50,13 +50,15 @@ def result(text):
 def kernels(options):
     """Our kernels against the ceilings of the machine, and what was predicted for an H200 beside what was measured."""
     found = {}
-    for bench in ("conv_bench", "batch_norm_bench", "op_bench", "update_bench"):
+    size, quick = f"--batch={BATCH}", "--benchmark_min_time=0.1"
+    # An update does not depend on the batch.
+    for bench, flags in (("conv_bench", [size, plan_file(options)]), ("batch_norm_bench", [size, "--dtype=bf16", quick]),
+                         ("op_bench", [size, quick]), ("update_bench", [quick])):
         program = pathlib.Path(options.programs) / "benchmarks" / bench
         if not program.exists():
             print(f"  there is no {program}")
             continue
-        size = [] if bench == "update_bench" else [f"--batch={BATCH}"]  # an update does not depend on it
-        text = output_of([program, "--device=gpu", *size, "--benchmark_format=json"])
+        text = output_of([program, "--device=gpu", *flags, "--benchmark_format=json"])
         found[bench] = json.loads(text)["benchmarks"] if text else []
     rows = []
     for group, members in predict_gpu.step(BATCH).items():
@@ -72,9 +74,14 @@ def kernels(options):
     result(f"a step of batch {BATCH} takes at least {sum(total.values()):.1f} ms on an H200: {total}")
 
 
+def plan_file(options):
+    """Which algorithms cuDNN's convolutions take, so that only the first program has to measure."""
+    return f"--plan_file={options.out}/convolution_plans"
+
+
 def ours(options, batch, precision, captured):
     return [pathlib.Path(options.programs) / "benchmarks/step_bench", "--device=gpu", f"--precision={precision}", f"--batch={batch}",
-            "--size=224", "--steps=40", "--warmup=15", f"--cuda_graph={int(captured)}"]
+            "--size=224", "--steps=40", "--warmup=15", f"--cuda_graph={int(captured)}", plan_file(options)]
 
 
 def peer(batch, precision, mode):

@@ -111,7 +111,7 @@ if [ $depth = full ]; then
 fi
 
 echo "== Speed =="
-stage kernels 90 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
 stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth
+stage kernels 240 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
 "$python" -B benchmarks/compare_gpu.py summary --out "$out" --gpu "${gpu:-none}" || failed=1
 exit $failed

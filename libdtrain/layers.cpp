@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "libdtrain/ops/bn_relu_max_pool.h"
 #include "libdtrain/ops/matmul.h"
 
 namespace dtrain {
@@ -42,6 +43,10 @@ BatchNorm::BatchNorm(ParameterStore& store, const std::string& path, int64_t cha
 
 Var BatchNorm::operator()(Tape& tape, const Var& x, Activation activation, const Var* residual) const {
   return batch_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), options, activation, residual);
+}
+
+Var BatchNorm::relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool) const {
+  return bn_relu_max_pool(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), options, pool);
 }
 
 Var ConvBnAct::operator()(Tape& tape, const Var& x, const Var* residual) const {

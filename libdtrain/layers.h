@@ -6,6 +6,7 @@
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/autograd/tape.h"
 #include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/pool.h"
 
 namespace dtrain {
 
@@ -30,6 +31,8 @@ struct BatchNorm {
             float initial_gamma = 1);
   Var operator()(Tape& tape, const Var& x, Activation activation = Activation::none,
                  const Var* residual = nullptr) const;
+  // max_pool(relu(bn(x)))
+  Var relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool = {}) const;
   BatchNormState state() const { return {running_mean->value, running_var->value}; }
 
   Parameter *gamma, *beta;

@@ -81,8 +81,7 @@ ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options
       fc_(make_classifier_layer(store, trace, classes)) {}
 
 Var ResNet::operator()(Tape& tape, const Var& x) const {
-  Var y = stem_(tape, x);
-  if (max_pooled_) y = max_pool(tape, y);
+  Var y = max_pooled_ ? stem_.bn.relu_max_pool(tape, stem_.conv(tape, x)) : stem_(tape, x);
   for (const Block& block : blocks_) y = block(tape, y);
   return fc_(tape, global_average_pool(tape, y));
 }

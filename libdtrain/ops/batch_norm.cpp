@@ -5,9 +5,8 @@
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
-namespace {
 
-void check_shapes(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state, const Var* residual) {
+void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state) {
   DT_CHECK(x.shape().rank() == 4 && x.value.count() > 0, "batch_norm: images ", x.shape(),
            ", expected [n, h, w, c] with elements");
   const Shape channels{x.shape()[3]};
@@ -16,16 +15,12 @@ void check_shapes(const Var& x, const Var& gamma, const Var& beta, const BatchNo
   DT_CHECK(state.running_mean.shape() == channels && state.running_var.shape() == channels,
            "batch_norm: running statistics ", state.running_mean.shape(), " and ", state.running_var.shape(),
            ", expected ", channels);
-  DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
-           x.shape());
-  DT_CHECK(!residual || residual->value.dtype() == x.value.dtype(), "batch_norm: a residual of ",
-           residual->value.dtype(), " for images of ", x.value.dtype());
 }
 
-// The closure. Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less
+// Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less
 // alive.
-void backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta, const Var& residual,
-              const BatchNormSaved& saved) {
+void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
+                         const Var& residual, const BatchNormSaved& saved) {
   Context& context = tape.context();
   BatchNormGrads grads;
   const bool gated = saved.activation == Activation::relu;
@@ -50,11 +45,13 @@ void backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, cons
   tape.pass_grad(residual, gated ? grads.dresidual : dy);
 }
 
-}  // namespace
-
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                const BatchNormOptions& options, Activation activation, const Var* residual, const ChannelSums& sums) {
-  check_shapes(x, gamma, beta, state, residual);
+  check_batch_norm(x, gamma, beta, state);
+  DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
+           x.shape());
+  DT_CHECK(!residual || residual->value.dtype() == x.value.dtype(), "batch_norm: a residual of ",
+           residual->value.dtype(), " for images of ", x.value.dtype());
   Context& context = tape.context();
   const bool constant = !tape.training() || options.frozen;
   const Var none, &r = residual ? *residual : none;
@@ -82,9 +79,10 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
                              beta.value,
                              activation,
                              constant};
-  return tape.record("batch_norm", out.y, {&x, &gamma, &beta, &r},
-                     [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(),
-                      r = r.without_value()](Tape& t, const Tensor& dy) { backward(t, dy, x, g, b, r, saved); });
+  return tape.record(
+      "batch_norm", out.y, {&x, &gamma, &beta, &r},
+      [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(), r = r.without_value()](
+          Tape& t, const Tensor& dy) { batch_norm_backward(t, dy, x, g, b, r, saved); });
 }
 
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {

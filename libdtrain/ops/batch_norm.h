@@ -55,8 +55,9 @@ struct BatchNormInputs {
   Activation activation = Activation::none;
   ChannelSums sums{};
 };
-// What it writes. mean and inv_std, [c], are those that y was normalised with. `mask` is undefined where it
-// is not wanted; its layout is that of relu_mask_bytes, and the CPU arm, which reads y instead, writes none.
+// What it writes. On a GPU in training y may be undefined: then the statistics alone are wanted. mean and inv_std, [c],
+// are those that y was normalised with. `mask` is undefined where it is not wanted; its layout is that of
+// relu_mask_bytes, and the CPU arm, which reads y instead, writes none.
 struct BatchNormOutputs {
   Tensor y, mean, inv_std, mask;
 };
@@ -75,6 +76,11 @@ struct BatchNormGrads {
   Tensor dx, dgamma, dbeta, dresidual;
   bool add_dx = false, add_dgamma = false, add_dbeta = false;
 };
+
+// For ops that batch norm is a part of: its checks, and its gradients from dy, that of its output.
+void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state);
+void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
+                         const Var& residual, const BatchNormSaved& saved);
 
 namespace cpu {
 // With the statistics of x, by which the running ones are updated.

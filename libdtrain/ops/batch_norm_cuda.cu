@@ -181,7 +181,7 @@ Forward<T> operands(const Tiling& tiling, const BatchNormInputs& in, const Batch
   return {.tiling = tiling,
           .x = in.x.data<T>(),
           .residual = in.residual ? in.residual.data<T>() : nullptr,
-          .y = out.y.data<T>(),
+          .y = out.y ? out.y.data<T>() : nullptr,
           .mask = out.mask ? out.mask.data<uint8_t>() : nullptr,
           .gamma = in.gamma.data<float>(),
           .beta = in.beta.data<float>(),
@@ -220,7 +220,7 @@ void launch_train(Context& context, Forward<T> f, bool resident) {
            {two_pass_grid(f.tiling), kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
     launch(context, finish_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
   }
-  launch_apply<T, n, false>(context, f);
+  if (f.y) launch_apply<T, n, false>(context, f);
 }
 
 }  // namespace
@@ -228,7 +228,6 @@ void launch_train(Context& context, Forward<T> f, bool resident) {
 void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNormState& state,
                       const BatchNormOptions& options, const BatchNormOutputs& out) {
   const Tiling tiling = tiling_of(context, in.x, 1);
-  DT_CHECK(in.x.raw() != out.y.raw(), "batch_norm_train: y may not be x");
   const Tensor partial = partial_sums(context, tiling);
   dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
     Forward<T> f = operands<T>(tiling, in, state, options, out);
@@ -242,7 +241,8 @@ void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNo
     };
     const BatchNormCall call{tiling.rows,          tiling.c, in.x.dtype(), false, in.activation == Activation::relu,
                              in.residual.defined()};
-    const bool resident = !in.sums.sum && context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
+    const bool resident =
+        out.y && !in.sums.sum && context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
     launch_train<T, lanes>(context, f, resident);
   });
 }

@@ -17,7 +17,7 @@ struct SourceFile {
   std::string path;  // from the root of the repository, e.g. "libdtrain/ops/conv2d.cpp"
   std::vector<std::string> lines;
 
-  bool is_header() const { return path.ends_with(".h") || path.ends_with(".cuh"); }
+  bool is_header() const { return path.ends_with(".h"); }  // a .cuh holds kernels, not an interface
   // What stands between `open` and `close` in its include directives.
   std::vector<std::string> includes(char open, char close) const {
     std::vector<std::string> names;

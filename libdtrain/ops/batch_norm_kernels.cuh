@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "libdtrain/cuda/batch_norm_plans.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/batch_norm_plans.h"
 #include "libdtrain/ops/batch_norm_tiling.h"
 
 namespace dtrain::cuda {

@@ -1,4 +1,4 @@
-#include "libdtrain/cuda/batch_norm_plans.h"
+#include "libdtrain/ops/batch_norm_plans.h"
 
 #include "libdtrain/cuda/runtime.h"
 

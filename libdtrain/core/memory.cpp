@@ -126,6 +126,7 @@ struct CachingAllocator::Pool {
 
   // Small requests share a segment of this size where the limit allows it.
   size_t segment_for(size_t bytes) const {
+    if (spare == Spare::none) return bytes;
     if (bytes >= kSegment) return (bytes + kHugePage - 1) / kHugePage * kHugePage;
     return std::min(kSegment, std::max(bytes, stats.limit - stats.reserved));
   }
@@ -154,9 +155,10 @@ CachingAllocator::~CachingAllocator() {
 }
 
 void* CachingAllocator::allocate(size_t bytes) {
-  bytes = align_up(std::max<size_t>(bytes, 1));
   Pool& pool = *pool_;
   std::lock_guard lock(pool.mutex);
+  bytes = std::max<size_t>(bytes, 1);
+  if (pool.spare != Spare::none) bytes = align_up(bytes);
   auto best = pool.free_blocks.lower_bound({bytes, nullptr});
   if (best == pool.free_blocks.end()) {
     pool.grow(bytes);
@@ -199,6 +201,7 @@ void CachingAllocator::release(void* pointer, size_t) noexcept {
     }
   }
   pool.free_blocks.insert({it->second.bytes, it->first});
+  if (pool.spare == Spare::none) pool.trim();
 }
 
 void CachingAllocator::trim() {

@@ -47,6 +47,7 @@ class CachingAllocator final : public Allocator {
   enum class Spare {
     give_back,  // where memory runs out, segments without a block in use go back to the system first
     keep,       // what was handed out once stays mapped: its addresses are in a captured step
+    none,       // each block is the system's, of the very size asked for: slow, for tools that watch memory
   };
   explicit CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes = SIZE_MAX,
                             Spare spare = Spare::give_back);

@@ -107,6 +107,22 @@ TEST(CachingAllocator, GivesBackBeforeItFails) {
   }
 }
 
+TEST(CachingAllocator, HoldsNothingWhereItHasNoSpare) {
+  CachingAllocator pool(std::make_unique<HostAllocator>(), 4 * kMiB, CachingAllocator::Spare::none);
+  for (int round = 0; round < 3; ++round) {
+    void* first = pool.allocate(1000);
+    void* second = pool.allocate(0);
+    EXPECT_EQ(pool.stats().in_use, 1001u);
+    EXPECT_EQ(pool.stats().reserved, 1001u);
+    pool.release(first, 1000);
+    EXPECT_EQ(pool.stats().reserved, 1u);
+    pool.release(second, 0);
+    EXPECT_EQ(pool.stats().reserved, 0u);
+  }
+  EXPECT_EQ(pool.stats().system_calls, 6u);
+  expect_error([&] { pool.allocate(4 * kMiB + 1); }, Fault::resource, "out of memory");
+}
+
 TEST(CachingAllocator, NamesTheLargestBlocksWhereItFails) {
   CachingAllocator pool(std::make_unique<HostAllocator>(), 100 * kMiB);
   for (size_t mib : {10, 20, 20, 1, 2, 3}) pool.allocate(mib * kMiB);

@@ -1,18 +1,19 @@
 # Adds the CUDA arms to dtrain_engine. Kernels of ours are in .cu files; what calls cuDNN or cuBLASLt is in
-# ops/*_cuda.cpp and cuda/{cudnn,cublas}*.cpp. Emulated, the kernels and cuda/*.cpp are compiled for the processor against
-# the headers of tests/emulation, which also stands in for the libraries' callers.
+# cuda/{cudnn,cublas}*.cpp. Emulated, all but those is compiled for the processor against the headers of tests/emulation,
+# which stands in for them, headers and sources.
 file(GLOB kernel_sources CONFIGURE_DEPENDS cuda/*.cu ops/*_cuda.cu)
-file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp ops/*_cuda.cpp)
-file(GLOB runtime_sources CONFIGURE_DEPENDS cuda/*.cpp)
-list(FILTER runtime_sources EXCLUDE REGEX "/(cudnn|cublas)[^/]*$")
-target_sources(dtrain_engine PRIVATE ${kernel_sources} ${runtime_sources})
+file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp)
+file(GLOB host_sources CONFIGURE_DEPENDS cuda/*.cpp ops/*_cuda.cpp)
+list(REMOVE_ITEM host_sources ${library_callers})
+target_sources(dtrain_engine PRIVATE ${kernel_sources} ${host_sources})
 target_compile_definitions(dtrain_engine PRIVATE DTRAIN_WITH_CUDA)
 if(DTRAIN_CUDA STREQUAL "EMULATED")
   file(GLOB emulation_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulation/*.cpp)
   list(FILTER emulation_sources EXCLUDE REGEX "_test\\.cpp$")
   target_sources(dtrain_engine PRIVATE ${emulation_sources})
   set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -Wno-unknown-pragmas)
-  target_include_directories(dtrain_engine BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/emulation/include)
+  target_include_directories(dtrain_engine BEFORE PRIVATE
+    ${PROJECT_SOURCE_DIR}/tests/emulation/include ${PROJECT_SOURCE_DIR}/tests/emulation/stand_ins)
 else()
   target_sources(dtrain_engine PRIVATE ${library_callers})
   target_include_directories(dtrain_engine PRIVATE ${CUDNN_INCLUDE_DIR})

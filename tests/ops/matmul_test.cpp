@@ -63,7 +63,7 @@ TEST(Linear, RefusesWhatDoesNotFit) {
   const Var x = tape.constant(context->zeros({2, 3})), w = tape.constant(context->zeros({4, 5}));
   expect_error([&] { linear(tape, x, w); }, Fault::config, "[2, 3] and [4, 5]");
   const Var fits = tape.constant(context->zeros({4, 3}));
-  expect_error([&] { linear(tape, x, fits, &x); }, Fault::config, "[2, 3] for 4 outputs");
+  expect_error([&] { linear(tape, x, fits, &x); }, Fault::config, "[2, 3] of f32 for 4 outputs");
 }
 
 }  // namespace

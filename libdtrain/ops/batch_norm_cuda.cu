@@ -264,12 +264,14 @@ void batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activa
   const BatchNormCall call{x.count() / x[3], x[3], dtype, false, activation == Activation::relu, residual};
   worth = context.runtime().batch_norm_plans().sums_worth(context, call, [&](bool known) {
     auto parameter = [&] { return context.empty(channels); };
+    ChannelSums sums;
+    if (known) sums = {parameter(), parameter()};  // as a choice within the braces below it crashes nvcc 13.0
     const BatchNormInputs in{context.empty(x, dtype),
                              parameter(),
                              parameter(),
                              residual ? context.empty(x, dtype) : Tensor(),
                              activation,
-                             known ? ChannelSums{parameter(), parameter()} : ChannelSums{}};
+                             sums};
     batch_norm_train(context, in, {parameter(), parameter()}, {},
                      {context.empty(x, dtype), parameter(), parameter(), {}});
   });

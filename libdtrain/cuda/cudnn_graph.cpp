@@ -63,10 +63,33 @@ Descriptor Descriptor::get_descriptor(cudnnBackendAttributeName_t name, cudnnBac
   return get_descriptors(name, type, 1).at(0);
 }
 
-Target describe_device(const std::string& json) {
+namespace {
+
+// What is made for a device, and may be for one that is described instead of there.
+enum class Part { heuristic, engine, plan };
+
+#if CUDNN_VERSION >= 90800
+void aim(Descriptor& descriptor, Part part, const Target& target) {
+  if (!target.description) return;
+  descriptor.set(part == Part::heuristic ? CUDNN_ATTR_ENGINEHEUR_DEVICEPROP
+                 : part == Part::engine  ? CUDNN_ATTR_ENGINE_DEVICEPROP
+                                         : CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                 *target.description);
+}
+#else
+void aim(Descriptor&, Part, const Target&) {}
+#endif
+
+}  // namespace
+
+Target describe_device([[maybe_unused]] const std::string& json) {
+#if CUDNN_VERSION >= 90800
   Target target{nullptr, Descriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)};
   target.description->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, std::span<const char>(json)).finalize();
   return target;
+#else
+  throw Error(concat("cuDNN ", CUDNN_VERSION, " takes no description of a device; 9.8 does"));
+#endif
 }
 
 namespace {
@@ -194,19 +217,10 @@ Descriptor conv_graph(const ConvProblem& o, const Target& target) {
   return graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<const Descriptor>(operations)).finalize();
 }
 
-namespace {
-
-// Says to `descriptor` which device it is for, where that is not the handle's.
-void aim(Descriptor& descriptor, const Target& target, cudnnBackendAttributeName_t by_description) {
-  if (target.description) descriptor.set(by_description, *target.description);
-}
-
-}  // namespace
-
 std::vector<Descriptor> engine_configs(const Descriptor& graph, cudnnBackendHeurMode_t mode, const Target& target) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
-  aim(heuristic, target, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+  aim(heuristic, Part::heuristic, target);
   if (!heuristic.try_finalize()) return {};
   const int64_t most = heuristic.count(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR);
   return heuristic.get_descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
@@ -257,7 +271,7 @@ bool compiled_at_run_time(const Descriptor& config) {
 Descriptor config_of(const Descriptor& graph, const EngineChoice& choice, const Target& target) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, choice.engine);
-  aim(engine, target, CUDNN_ATTR_ENGINE_DEVICEPROP);
+  aim(engine, Part::engine, target);
   Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine.finalize());
   std::vector<Descriptor> knobs;
@@ -274,7 +288,7 @@ std::optional<Descriptor> build_plan(const Descriptor& config, const Target& tar
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   if (target.handle) plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-  aim(plan, target, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+  aim(plan, Part::plan, target);
   return plan.try_finalize() ? std::optional(plan) : std::nullopt;
 }
 

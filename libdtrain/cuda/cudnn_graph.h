@@ -103,7 +103,7 @@ struct Target {
   cudnnHandle_t handle = nullptr;
   std::optional<Descriptor> description{};
 };
-// A device from the JSON that cuDNN writes of it. Throws where it cannot be read.
+// A device from the JSON that cuDNN, from 9.8 on, writes of it. Throws where it cannot be read.
 Target describe_device(const std::string& json);
 
 // The names of a graph's tensors in the variant pack.

@@ -14,6 +14,7 @@ hot_kernels=(
   'sums_kernel<(float, 4|__nv_bfloat16, 8|__half, 8)> load'
   'dx_kernel<(float, 4|__nv_bfloat16, 8|__half, 8), load store'
   'resident_backward_kernel<(float, 4|__nv_bfloat16, 8|__half, 8)> load store'
+  'bn_relu_max_pool_kernel<(float, 4|__nv_bfloat16, 8|__half, 8), 3> load store'
   'map_kernel<(4|8), load store'
   'normalize_kernel<'
   'max_pool_kernel<(float, 4|__nv_bfloat16, 8|__half, 8), load store'

@@ -75,12 +75,15 @@ __global__ void __launch_bounds__(kThreads) bn_relu_max_pool_kernel(const Operan
       }
     }
     const int64_t out = pixel * g.c + channel;
-    write(o.y + out, encode<T>(best));
-    if (o.argmax == nullptr) continue;
+    const Access<T, n> y = encode<T>(best);
+    if constexpr (sizeof(y) == sizeof(uint4))  // a plain store comes out as four of single words here
+      __stcg(reinterpret_cast<uint4*>(o.y + out), bits_as<uint4>(y));
+    else
+      write(o.y + out, y);
     Pack<uint8_t, n> winners;
 #pragma unroll
     for (int l = 0; l < n; ++l) winners.lane[l] = static_cast<uint8_t>(winner[l]);
-    store(o.argmax + out, winners);
+    if (o.argmax != nullptr) store(o.argmax + out, winners);
   }
 }
 

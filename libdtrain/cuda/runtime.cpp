@@ -214,6 +214,7 @@ std::shared_ptr<const StepGraph> CudaContext::capture(const std::function<void()
     throw;
   }
   restore();
+  std::erase_if(graph_memory_, [](const auto& entry) { return entry.expired(); });
   graph_memory_.push_back(memory);
   return std::make_shared<const StepGraph>(capture.end(), std::move(memory));
 }

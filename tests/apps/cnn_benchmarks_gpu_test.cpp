@@ -88,20 +88,20 @@ TEST_F(CnnBenchmarksOnGpu, InfersOnly) {
 }
 
 TEST_F(CnnBenchmarksOnGpu, NamesABatchThatWouldFit) {
-  const double share = 112.0 * (1 << 20) / static_cast<double>(gpu_info(0).memory);
+  const double share = 80.0 * (1 << 20) / static_cast<double>(gpu_info(0).memory);
   const Arguments arguments{"--device=gpu",
                             "--model=lenet",
                             "--image_size=28",
                             "--num_batches=1",
                             "--num_warmup_batches=4",
-                            "--batch_size=1000",
+                            "--batch_size=300",
                             "--gpu_memory_frac_for_testing=" + std::to_string(share)};
   const ProgramResult refused = train(arguments);
   EXPECT_EQ(refused.code, 6) << refused.err;
   std::smatch match;
   ASSERT_TRUE(std::regex_search(refused.err, match,
                                 std::regex("error: out of memory: .* MiB requested, .* MiB in use of "
-                                           "a limit of 112 MiB, .*the largest in use: .* MiB.*"
+                                           "a limit of 80 MiB, .*the largest in use: .* MiB.*"
                                            "--batch_size=(\\d+) would fit, about\n")))
       << refused.err;
   const int batch = std::stoi(match.str(1));

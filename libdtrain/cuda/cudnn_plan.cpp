@@ -8,30 +8,40 @@ namespace {
 // More scratch memory than this is not worth any speed.
 constexpr int64_t kMostWorkspace = int64_t{2} << 30;
 // Engines that are compiled at run time cost a second or so each, at every start: they are for what no other can do,
-// and few of them are tried.
+// and few of those that fuse are tried.
 constexpr int kMostCompiled = 2;
 constexpr int kTimedRuns = 5;
 // A candidate that is this much slower than the best in its first timed run is not run again.
 constexpr float kHopeless = 1.3f;
 
-// Candidates of a problem, each once, the heuristic's favourite first.
+// What has to be done, by whatever engine there is; anything else is a fusion that one may do without.
+bool is_plain(const ConvProblem& problem) {
+  return problem.kind == ConvKind::forward || problem.kind == ConvKind::dgrad || problem.kind == ConvKind::wgrad;
+}
+
+// Candidates of a problem, each once, the heuristic's favourite first; but those of a plain problem that are compiled
+// at run time come last.
 std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor& graph, const Target& target,
                                    bool all) {
   std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
   if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
   modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
-  const bool fusion = problem.kind == ConvKind::forward_bias || problem.kind == ConvKind::dgrad_add;
-  int compilations = fusion ? kMostCompiled : 0;
-  std::vector<Descriptor> found;
+  int compilations = problem.kind == ConvKind::forward_statistics ? 0 : kMostCompiled;
+  std::vector<Descriptor> found, last_resort;
   std::vector<EngineChoice> known;
   for (const cudnnBackendHeurMode_t mode : modes)
     for (const Descriptor& config : engine_configs(graph, mode, target)) {
       const EngineChoice choice = choice_of(config);
       if (!allowed(problem, config) || std::find(known.begin(), known.end(), choice) != known.end()) continue;
       known.push_back(choice);
-      if (compiled_at_run_time(config) && compilations-- <= 0) continue;
-      found.push_back(config);
+      if (!compiled_at_run_time(config))
+        found.push_back(config);
+      else if (is_plain(problem))
+        last_resort.push_back(config);
+      else if (compilations-- > 0)
+        found.push_back(config);
     }
+  found.insert(found.end(), last_resort.begin(), last_resort.end());
   return found;
 }
 
@@ -127,11 +137,13 @@ std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProb
   const auto entry = book_.find(name_of(problem));
   if (entry == book_.end()) return std::nullopt;
   if (!entry->second.supported) return Plan{};
+  // Chosen without measurement: no time to compare others with.
+  if (measures() && entry->second.milliseconds == 0) return std::nullopt;
   try {
     const Descriptor config = config_of(graph, entry->second.choice, target_);
     const auto executable = allowed(problem, config) ? build_plan(config, target_) : std::nullopt;
     if (executable && workspace_of(*executable) <= kMostWorkspace)
-      return Plan{executable, entry->second.choice, entry->second.milliseconds, {}};
+      return Plan{executable, entry->second.choice, measures() ? entry->second.milliseconds : 0, {}};
   } catch (const Error&) {
     // An engine that is gone is as good as a plan that cannot be built.
   }
@@ -144,13 +156,17 @@ ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, 
                                   const ConvOperands& operands) {
   Plan best;
   std::optional<ThrowAway> throw_away;
-  // What is faster may differ from run to run, and the last bits with it.
-  const bool measured = options_.autotune && !options_.deterministic;
-  for (const Descriptor& config : candidates(problem, graph, target_, measured)) {
+  for (const Descriptor& config : candidates(problem, graph, target_, measures())) {
+    if (best.executable && is_plain(problem) && compiled_at_run_time(config)) break;
     const auto executable = build_plan(config, target_);
     if (!executable || workspace_of(*executable) > kMostWorkspace) continue;
-    if (!measured) return {executable, choice_of(config), 0, {}};
-    if (!throw_away) throw_away.emplace(context, problem, operands);
+    if (!measures()) return {executable, choice_of(config), 0, {}};
+    try {
+      if (!throw_away) throw_away.emplace(context, problem, operands);
+    } catch (const Error& error) {  // the step may fit where what it writes does not fit twice
+      if (error.fault() != Fault::resource) throw;
+      return {executable, choice_of(config), 0, {}};
+    }
     try {
       const float time = measure(context, *executable, throw_away->operands, best.milliseconds);
       if (time < best.milliseconds) best = {executable, choice_of(config), time, {}};

@@ -29,7 +29,7 @@ class ConvPlans {
   // `op` names the caller in messages. Throws where cuDNN has no engine for the problem: Fault::config.
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   // What the plan takes; kUnsupported where there is none. 0 where nothing is measured: without
-  // CudaOptions::autotune, or where the choice must not differ from run to run (deterministic).
+  // CudaOptions::autotune, where the choice must not differ from run to run (deterministic), or for want of memory.
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
   // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.
@@ -43,6 +43,8 @@ class ConvPlans {
     std::string failure;  // of the candidate that failed last
   };
 
+  // What is faster may differ from run to run, and the last bits with it.
+  bool measures() const { return options_.autotune && !options_.deterministic; }
   const Plan& find(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   std::optional<Plan> saved(Context& context, const ConvProblem& problem, const Descriptor& graph);
   Plan choose(Context& context, const ConvProblem& problem, const Descriptor& graph, const ConvOperands& operands);

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/conv2d.h"
@@ -21,6 +22,7 @@ struct Library {
   std::vector<std::string> executed;               // the choice of each execution
   std::vector<std::vector<void*>> addresses;       // and what it was given
   std::function<float(const EngineChoice&)> cost;  // in milliseconds; negative: the execution fails
+  bool all_compiled = false;                       // every engine claims to be compiled at run time
   float last = 0;
   std::vector<void*> pack;  // of the variant pack made last
 
@@ -67,6 +69,16 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   if (status != CUDNN_STATUS_SUCCESS || device == kDevice.end()) return status;
   const cudnnBackendDescriptor_t description = h200().raw();
   return set(descriptor, device->second, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
+  static auto* const get = real<decltype(cudnnBackendGetAttribute)>("cudnnBackendGetAttribute");
+  if (name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE || !Library::get().all_compiled)
+    return get(descriptor, name, type, most, count, values);
+  *count = 1;
+  *static_cast<cudnnBackendBehaviorNote_t*>(values) = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
@@ -214,6 +226,44 @@ TEST_F(ConvPlansTest, WithoutMeasurementTheFirstIsTaken) {
     EXPECT_EQ(executed().size(), 1u);
     EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 0);
   }
+}
+
+// Where a GPU has no others; the first that runs is good enough.
+TEST_F(ConvPlansTest, EnginesCompiledAtRunTimeAreTheLastResort) {
+  Library::get().all_compiled = true;
+  for (const ConvKind kind : {ConvKind::forward, ConvKind::dgrad, ConvKind::wgrad}) {
+    start();
+    executed().clear();
+    run(kind);
+    EXPECT_EQ(std::set(executed().begin(), executed().end()).size(), 1u);
+  }
+}
+
+TEST_F(ConvPlansTest, WhatWasNotMeasuredIsMeasuredWhereThatCounts) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  start({.autotune = false, .plan_file = path});
+  run(ConvKind::forward);
+  start({.plan_file = path});
+  run(ConvKind::forward);
+  EXPECT_GT(executed().size(), 10u);
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 1);
+  // What was measured is no time beside others that are not.
+  start({.autotune = false, .plan_file = path});
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 0);
+}
+
+TEST_F(ConvPlansTest, TheFirstIsTakenWhereMemoryIsTight) {
+  start({.memory_cap = 4 << 20});
+  std::vector<Tensor> full;
+  try {
+    while (true) full.push_back(context_->empty({16384}, DType::u8));
+  } catch (const Error&) {
+    full.resize(full.size() - 4);  // enough for a small workspace, not for the output
+  }
+  Library::get().cost = [&](const EngineChoice&) { return 1.0f; };
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 0);
+  EXPECT_TRUE(executed().empty());
 }
 
 TEST_F(ConvPlansTest, TheFileSparesTheNextStartTheMeasurement) {

@@ -21,8 +21,11 @@ DT_HD inline Moments merge(const Moments& a, const Moments& b) {
   return {count, a.mean + shift * share, a.deviation + b.deviation + shift * shift * a.count * share};
 }
 
-// The moments of `count` numbers from their sum and the sum of their squares. In double nothing that matters cancels:
-// the square of a float is exact there, and what its own rounding adds to the variance is more than what is lost.
+// The moments of `count` numbers from their sum and the sum of their squares. The difference cancels where the mean is
+// large beside the deviation: the variance has then a relative error of (1 + mean^2 / variance) times that of the sums.
+// That is harmless for sums in double. Those that a convolution makes of its f16 output are in float: of the 24 bits
+// of the variance, log2(1 + mean^2 / variance) are lost beside what the summation itself rounds off, seven where the
+// mean is eleven deviations. A convolution's output, of weights with both signs, has a mean of a deviation or so.
 DT_HD inline Moments moments_of(double sum, double square, double count) {
   const double mean = sum / count, deviation = square - sum * mean;
   return {count, mean, deviation > 0 ? deviation : 0};

@@ -19,8 +19,9 @@ std::unique_ptr<Context> Machine::make_context() const {
   options.memory_cap = memory_limit;
   if (memory_limit == 0 && memory_share > 0)
     options.memory_cap = static_cast<size_t>(memory_share * static_cast<double>(gpu_info(index).memory));
+  options.autotune = !trial;
   const std::string cache = cache_directory();
-  if (!cache.empty()) {
+  if (!trial && !cache.empty()) {
     std::error_code ignored;  // a plan file that cannot be written is told of by the context
     std::filesystem::create_directories(cache, ignored);
     options.plan_file = cache + "/convolution_plans";

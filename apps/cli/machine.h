@@ -16,6 +16,7 @@ struct Machine {
   bool tf32 = false, deterministic = false;
   double memory_share = 0;  // of the GPU's memory that may be used; 0: all that is free
   size_t memory_limit = 0;  // the same in bytes, if not 0
+  bool trial = false;       // for a few calls only: a GPU's algorithms are neither measured nor kept
   int threads = 0;          // of a CPU; 0: OMP_NUM_THREADS or one per core
 
   std::unique_ptr<Context> make_context() const;

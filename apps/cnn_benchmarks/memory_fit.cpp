@@ -14,6 +14,7 @@ std::optional<size_t> bytes_of_step(const Session& session, size_t limit, int64_
   const Config& config = session.config;
   cli::Machine machine = config.machine;
   machine.memory_limit = limit;
+  machine.trial = true;
   try {
     const auto context = machine.make_context();
     ParameterStore store(*context);

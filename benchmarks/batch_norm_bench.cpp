@@ -5,7 +5,6 @@
 #include <benchmark/benchmark.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 #include <vector>
 
@@ -84,24 +83,23 @@ class Bench {
         beta_(filled(context, layer.c, 0)),
         state_{filled(context, layer.c, 0), filled(context, layer.c, 1)} {}
 
-  // Seconds of one forward or one backward pass, the mean of several on a device that queues them.
+  // Seconds of one forward or one backward pass, the mean of several on a device that queues them, by its own clock.
   double seconds(bool backward) {
     const int together = context_.is_cpu() ? 1 : 10;
     Tape tape(context_);
     Var loss = tape.constant(filled(context_, 1, 0));
-    context_.synchronize("batch_norm_bench");
-    auto start = std::chrono::steady_clock::now();
+    Moment start = context_.record();
     for (int call = 0; call < together; ++call) {
       const Var y = forward(tape);
       if (backward) loss = with_gradient(tape, y, loss);
     }
-    context_.synchronize("batch_norm_bench");
     if (backward) {
-      start = std::chrono::steady_clock::now();
+      start = context_.record();
       tape.backward(loss);
-      context_.synchronize("batch_norm_bench");
     }
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / together;
+    const Moment end = context_.record();
+    context_.wait(end);
+    return context_.seconds_between(start, end) / together;
   }
 
   double ideal_bytes(bool backward) const {

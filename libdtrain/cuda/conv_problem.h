@@ -20,7 +20,7 @@ enum class ConvKind : int64_t {
   forward_bias,        // y + bias[k], in the epilogue
   forward_statistics,  // y, and per channel the sums of y and of y * y
   dgrad,               // dx from dy and w
-  dgrad_add,           // dx + what is in dx, in the epilogue
+  dgrad_add,           // dx + another gradient, in the epilogue
   wgrad,               // dw from x and dy
 };
 inline constexpr int kConvKinds = 6;

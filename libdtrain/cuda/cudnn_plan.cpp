@@ -59,7 +59,6 @@ struct ThrowAway {
       replace(operands.filter, filter_layout(o), output);
     } else if (o.kind == ConvKind::dgrad || o.kind == ConvKind::dgrad_add) {
       replace(operands.image, image_layout(o), output);
-      if (live.extra) operands.extra = operands.image;
     } else {
       replace(operands.output, output_layout(o), output);
     }

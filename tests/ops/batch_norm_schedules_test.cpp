@@ -90,11 +90,10 @@ void check_schedules(const ScheduleCase& test) {
 }
 
 TEST(BatchNormSchedules, OddSizes) {
-  for (const int64_t c : {1, 3, 7, 8, 9, 64, 65})
-    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-      check_schedules({{1, 33, 1, c}, dtype, Activation::relu, c % 2 == 0});
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const int64_t c : {1, 7, 8, 65}) check_schedules({{1, 33, 1, c}, dtype, Activation::relu, c % 2 == 0});
   for (const int64_t rows : {1, 2})
-    for (const int64_t c : {7, 8, 65}) check_schedules({{1, rows, 1, c}, DType::bf16});
+    for (const int64_t c : {7, 64}) check_schedules({{1, rows, 1, c}, DType::bf16});
 }
 
 TEST(BatchNormSchedules, ManyRows) {
@@ -115,7 +114,8 @@ TEST(BatchNormSchedules, Frozen) {
     for (const bool residual : {false, true})
       for (const bool constant_parameters : {false, true})
         for (const int64_t c : {9, 72})
-          check_schedules({{1, 9, 9, c}, dtype, Activation::relu, residual, true, constant_parameters});
+          if (dtype == DType::bf16 || residual == constant_parameters)
+            check_schedules({{1, 9, 9, c}, dtype, Activation::relu, residual, true, constant_parameters});
 }
 
 // Large images are measured once, which must leave no trace; so must a second call, which goes by what was measured.

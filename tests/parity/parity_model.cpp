@@ -1,11 +1,13 @@
 // The engine's side of resnet50.py: trains a classifier for a few steps from given weights on one given batch.
 //   parity_model BATCH FOLDER name=NAME lr=... momentum=... weight_decay=... steps=... device=cpu|gpu
+//   precision=fp32|bf16|fp16
 // BATCH holds `images` [n, h, w, 3] and `labels` [n]; FOLDER holds weights.safetensors, and gets results.safetensors
 // (`logits` of the first step, `eval_logits` before it, `losses` of all), gradients.safetensors (of the first step),
 // first.safetensors and last.safetensors (weights after the first and the last step).
 #include <cstdio>
 #include <map>
 
+#include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/trainer.h"
 #include "libdtrain/train/weights.h"
 #include "models/classifier.h"
@@ -20,9 +22,10 @@ std::vector<float> values_of(Context& context, const Tensor& tensor) {
   return values;
 }
 
-void save_gradients(const ParameterStore& store, const std::string& path) {
+void save_gradients(const ParameterStore& store, float loss_scale, const std::string& path) {
   AtomicFile file(path);
-  const auto gradients = values_of(store.context(), store.grads());
+  auto gradients = values_of(store.context(), store.grads());
+  for (float& gradient : gradients) gradient /= loss_scale;
   const auto buffers = values_of(store.context(), store.buffer_values());
   write_weights(file.output(), store, gradients.data(), buffers.data(), 0);
   file.commit();
@@ -31,13 +34,20 @@ void save_gradients(const ParameterStore& store, const std::string& path) {
 void run(const std::string& batch_path, const std::string& folder, std::map<std::string, std::string> options) {
   const auto context = parity_context(options.at("device"));
   const SafetensorsFile batch(batch_path);
-  const Tensor images = read_tensor(*context, batch, "images"), labels = read_tensor(*context, batch, "labels");
+  const Tensor pixels = read_tensor(*context, batch, "images"), labels = read_tensor(*context, batch, "labels");
   ParameterStore store(*context);
   const auto model = models::make_classifier(store, models::classifier_info(options.at("name"), "imagenet"),
-                                             {.classes = 1000, .image_size = images.dim(1)});
-  store.allocate(0);
+                                             {.classes = 1000, .image_size = pixels.dim(1)});
+  const std::string& precision = options.at("precision");
+  const DType dtype = precision == "bf16" ? DType::bf16 : precision == "fp16" ? DType::f16 : DType::f32;
+  store.allocate(0, {dtype, context->is_cpu() ? 3 : static_cast<int>(16 / size_of(dtype))});
   const WeightReport report = load_weights(store, folder + "/weights.safetensors");
   DT_CHECK(report.complete(), report.summary());
+
+  PixelNormalization as_they_are;
+  as_they_are.dtype = dtype;
+  as_they_are.channels = store.image_channels();
+  const Tensor images = normalize_pixels(*context, pixels, as_they_are);
 
   OptimizerOptions optimizer_options;
   optimizer_options.weight_decay = std::stof(options.at("weight_decay"));
@@ -45,7 +55,8 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
   Optimizer optimizer(store, optimizer_options);
   Schedule schedule;
   schedule.base = std::stod(options.at("lr"));
-  Trainer trainer(store, optimizer, schedule);
+  const float loss_scale = dtype == DType::f16 ? 128.0f : 1.0f;
+  Trainer trainer(store, optimizer, schedule, {.loss_scale = loss_scale});
 
   Tape eval(*context, Mode::eval);
   TensorFile results;
@@ -60,7 +71,7 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
     });
     losses.push_back(done.loss);
     if (step > 0) continue;
-    save_gradients(store, folder + "/gradients.safetensors");
+    save_gradients(store, loss_scale, folder + "/gradients.safetensors");
     save_weights(store, folder + "/first.safetensors", 1);
   }
   save_weights(store, folder + "/last.safetensors", static_cast<uint64_t>(steps));

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds everything twice, optimised and with sanitizers, warnings being errors, and runs the tests of both.
+# Builds everything twice, warnings being errors, and runs the tests of both: optimised, with the GPU arms where a CUDA
+# toolkit is installed, and with sanitizers, the kernels of the GPU arms running on the processor.
 # Real data for the tests is looked for in $DTRAIN_TEST_DATA, by default ../shared/data; tests say what they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,7 +34,7 @@ ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-fai
 step "Tests, optimised"
 log=build-ci/tests.log
 result=0
-ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|dist|parity' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
+ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|dist|parity|gpu' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
 echo "Skipped, and why:"
 grep -ho 'SKIPPED: .*' build-ci/Testing/Temporary/LastTest.log | sort | uniq -c || echo "  nothing"
 sed -n '/tests passed/,$p' "$log"

@@ -90,7 +90,7 @@ size_t count_of(const std::string& text, const std::string& part) {
 
 TEST_F(CnnBenchmarks, AFullDiskUnderTheLogCostsANoticeAndNoResult) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
-  std::string command = "OMP_NUM_THREADS=1 '" + (bin_dir() / kProgram).string() + "'";
+  std::string command = "CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 '" + (bin_dir() / kProgram).string() + "'";
   for (const std::string& argument : real("run")) command += " '" + argument + "'";
   const int status = std::system((command + " > /dev/full 2> '" + path("err") + "'").c_str());
   const std::string said = read_file(path("err"));

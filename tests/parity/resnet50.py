@@ -12,9 +12,7 @@ the elements are cut off, and hardly any is that close.
 import copy
 import os
 
-import numpy as np
-
-from parity import Report, arguments, load_safetensors, nhwc, run, save_safetensors, scratch, torch, torchvision
+from parity import Report, arguments, load_safetensors, nhwc, np, run, save_safetensors, scratch, torch, torchvision
 
 BATCH, SIZE, STEPS = 4, 64, 10
 RATE, MOMENTUM, DECAY = 0.0002, 0.9, 1e-4

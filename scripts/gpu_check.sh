@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Proves the GPU arm correct on this machine and measures it beside PyTorch on the same card.
-#   scripts/gpu_check.sh [quick|full] [--prebuilt FOLDER] [--out FOLDER] [--seconds N]
+#   scripts/gpu_check.sh [quick|full] [--prebuilt FILE] [--out FOLDER] [--seconds N]
 # quick: the tests of every op and one benchmark; full: everything. --prebuilt takes what scripts/pack_gpu_check.sh made
-# elsewhere, else a build is made here. Every stage has a time limit and a line of result; none stops the others. Logs
+# elsewhere, as the file or unpacked, else a build is made here. Every stage has a time limit and a line of result; none stops the others. Logs
 # and figures go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
 # Without a GPU it is a rehearsal: each stage runs as far as it can or says what it would do. Exit code 1: a stage failed.
 set -uo pipefail
@@ -57,6 +57,12 @@ export GPU_CHECK_DRIVER=$driver
 
 if [ -n "$prebuilt" ]; then
   programs=$(realpath "$prebuilt")
+  if [ -f "$programs" ]; then
+    unpacked=$(mktemp -d)
+    trap 'rm -rf "$unpacked"' EXIT
+    $python -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$programs" "$unpacked" || exit 1
+    programs=$unpacked
+  fi
   # cuDNN and cuBLAS come with PyTorch where the toolkit has none.
   vendor=$($python - <<'END' 2>/dev/null
 import glob, os, sysconfig

@@ -7,6 +7,7 @@ Each writes FOLDER/<part>.json and prints a line that starts with RESULT. Withou
 """
 import argparse
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ PRECISIONS = ("fp32", "bf16", "fp16")
 BATCH = 256
 
 
+@functools.cache
 def has_gpu():
     return shutil.which("nvidia-smi") is not None and subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode == 0
 
@@ -190,7 +192,7 @@ def same_bits(options):
 def summary(options):
     """All figures in one file, and the table of what was asked for."""
     out = pathlib.Path(options.out)
-    parts = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
+    parts = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json") if path.stem != "summary"}
     date, runs = datetime.date.today().isoformat(), parts.get("steps", {})
     rates = {name: statistics.median(run["images_per_sec"] for run in found) for name, found in runs.items()}
     at_batch = {name: rate for name, rate in rates.items() if name.endswith(f".b{BATCH}")}

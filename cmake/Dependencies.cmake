@@ -10,6 +10,14 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 
+set(MPI_CXX_SKIP_MPICXX ON)  # MPI's own C++ bindings, which nobody uses any more
+find_package(MPI 3.1 QUIET COMPONENTS CXX)
+dtrain_resolve(MPI "${MPI_CXX_FOUND}" "MPI ${MPI_CXX_VERSION}, ${MPIEXEC_EXECUTABLE}" "no MPI found")
+if(DTRAIN_HAVE_MPI)
+  set(DTRAIN_MPI_DEPENDENCY "set(MPI_CXX_SKIP_MPICXX ON)\nfind_dependency(MPI COMPONENTS CXX)")
+  list(JOIN MPI_CXX_LIBRARIES " " DTRAIN_MPI_LIBS)
+endif()
+
 find_package(GTest 1.12 QUIET)
 find_package(Protobuf 3.21 QUIET)
 if(GTest_FOUND AND Protobuf_FOUND)

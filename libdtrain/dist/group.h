@@ -1,0 +1,79 @@
+// Group: the processes of a job and what they tell each other on the host side. What they compute together on their
+// devices is the Communicator's part.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+// Parts of a run: what may take long in one is a fault in another.
+enum class Section { setup, step, evaluation, checkpoint };
+
+struct GroupOptions {
+  // Seconds that a rank waits for the others in a collective of a section before the job ends.
+  double setup_limit = 600, step_limit = 60, evaluation_limit = 600, checkpoint_limit = 600;
+  // A line for people: a rank is late, or back.
+  std::function<void(const std::string&)> warn;
+  // Ends the process (exit code of Fault::communication), on whatever thread finds that a peer is stopped, cut off, or
+  // does something else: the report names rank, host, step and collective. Does not return.
+  std::function<void(const std::string&)> fail;
+};
+
+// Where a process of the job runs.
+struct Place {
+  std::string host;
+  int pid = 0;
+  int local_rank = 0, local_size = 1;  // among the ranks of its host
+  int node = 0;                        // its host's number, in order of first ranks
+};
+
+class Group {
+ public:
+  // Without finish() the process leaves in disorder, after an error: the launcher then ends the others.
+  virtual ~Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(places_.size()); }
+  const std::vector<Place>& places() const { return places_; }  // by rank
+  std::string name(int rank) const;                             // "rank 3 on host-b"
+
+  // What each rank gave, by rank. The caller waits. All ranks call the same in the same order; `what` names it in
+  // reports.
+  virtual std::vector<std::string> all_gather(const std::string& mine, const char* what) = 0;
+  void barrier(const char* what) { all_gather({}, what); }
+  // Smallest and largest of what the ranks gave.
+  std::pair<int64_t, int64_t> extremes(int64_t mine, const char* what);
+  // `text` of rank `root`.
+  std::string broadcast(const std::string& text, int root, const char* what);
+
+  // What the collectives from here on belong to: their limit, and where they are in reports.
+  virtual void enter(Section section, uint64_t step) = 0;
+  // All ranks have done their work: collective.
+  virtual void finish() = 0;
+
+ protected:
+  Group() = default;
+  int rank_ = 0;
+  std::vector<Place> places_{Place{}};
+};
+
+// A job of one process.
+std::unique_ptr<Group> make_single_group();
+
+// The ranks that mpirun started, or srun with PMI. Throws Error(Fault::config) in a build without MPI,
+// Error(Fault::communication) where MPI does not start. At most one in the life of a process.
+std::unique_ptr<Group> make_mpi_group(const GroupOptions& options);
+
+// True where a launcher's variables (of mpirun, srun, or DTRAIN_RANK) say that this process is one of several ranks.
+struct LauncherRank {
+  int rank = -1, size = 0, local_rank = -1;  // -1, 0: not said
+  std::string source;                        // e.g. "OMPI_COMM_WORLD_RANK"; empty: no launcher
+};
+LauncherRank launcher_rank();
+
+}  // namespace dtrain

@@ -72,8 +72,9 @@ ImageFormat sniff_image(std::span<const std::byte> encoded);
 void check_limits(const ImageInfo& info, const ImageLimits& limits);
 
 // Decodes to RGB as PIL's convert("RGB") does: alpha is dropped, 16 bits lose the lower 8 (also of grey, which PIL
-// saturates), CMYK is taken as inverted (Adobe's convention, which all known writers follow). Keeps its buffers from
-// image to image: one per worker thread.
+// saturates), CMYK is taken as inverted (Adobe's convention, which all known writers follow). YCCK goes through a more
+// exact transform than PIL's, unless the fast one is asked for: a few samples are 3 levels apart. Keeps its buffers
+// from image to image: one per worker thread.
 class ImageDecoder {
  public:
   explicit ImageDecoder(const DecodeOptions& options = {});

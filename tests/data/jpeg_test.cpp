@@ -131,9 +131,9 @@ TEST(Jpeg, PixelsEqualTheReference) {
     const ImageView theirs = png.decode({0, 0, info.width, info.height});
     ASSERT_EQ(ours.width, theirs.width) << entry.path();
     ASSERT_EQ(ours.height, theirs.height) << entry.path();
-    // The references come from another decoder; of these two files djpeg's own pixels are 3 levels off.
-    const std::string name = entry.path().stem();
-    EXPECT_LE(distance(ours, theirs), name == "mjpeg" || name == "ycck" ? 3 : 2) << entry.path();
+    // mjpeg.png is no independent reference, but bit for bit what image-rs' jpeg-decoder 0.1.13 made of its own file.
+    // That rounds all halves of 4:2:2 chroma up, libjpeg rounds them by turns: 123 samples are 3 levels apart.
+    EXPECT_LE(distance(ours, theirs), entry.path().stem() == "mjpeg" ? 3 : 2) << entry.path();
     ++compared;
   }
   EXPECT_GT(compared, 20);

@@ -29,15 +29,24 @@ if(CUDNN_INCLUDE_DIR)
   file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h cudnn_numbers REGEX "^#define CUDNN_(MAJOR|MINOR) ")
   string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" cudnn_version "${cudnn_numbers}")
 endif()
-if(CUDAToolkit_FOUND AND CUDNN_LIBRARY AND cudnn_version VERSION_GREATER_EQUAL 9.8)
+if(CUDAToolkit_FOUND AND TARGET CUDA::cublasLt AND CUDNN_LIBRARY AND cudnn_version VERSION_GREATER_EQUAL 9.8)
   set(cuda_found TRUE)
 endif()
 dtrain_resolve(CUDA "${cuda_found}" "CUDA ${CUDAToolkit_VERSION}, cuDNN ${cudnn_version}"
   "no CUDA toolkit (12.2 or later) with cuDNN (9.8 or later) found")
 if(DTRAIN_HAVE_CUDA)
-  # For those who link the installed libraries, and so that the installed programs find cuBLAS and cuDNN.
+  # cuBLAS and cuDNN are loaded at first use: from here, unless the system has them elsewhere.
+  get_target_property(cublas_library CUDA::cublasLt IMPORTED_LOCATION)
+  set(DTRAIN_LIBRARY_FOLDERS "")
+  foreach(library IN LISTS cublas_library CUDNN_LIBRARY)
+    cmake_path(GET library PARENT_PATH folder)
+    list(APPEND DTRAIN_LIBRARY_FOLDERS ${folder})
+  endforeach()
+  list(REMOVE_DUPLICATES DTRAIN_LIBRARY_FOLDERS)
+  list(JOIN DTRAIN_LIBRARY_FOLDERS : DTRAIN_LIBRARY_FOLDERS)
+  # For those who link the installed libraries.
   set(DTRAIN_CUDA_DEPENDENCY "find_dependency(CUDAToolkit 12.2)")
-  set(DTRAIN_CUDA_LIBS "${CUDNN_LIBRARY} -L${CUDAToolkit_LIBRARY_DIR} -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR} -lcublasLt -lcudart_static -ldl -lrt")
-  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+  set(DTRAIN_CUDA_LIBS
+    "-L${CUDAToolkit_LIBRARY_DIR} -Wl,-rpath,${DTRAIN_LIBRARY_FOLDERS} -lcudart_static -ldl -lrt")
   string(REPLACE ";" " " DTRAIN_CUDA_ARCHITECTURES_RESULT "${CMAKE_CUDA_ARCHITECTURES}")
 endif()

@@ -29,8 +29,8 @@ for program in conv_bench batch_norm_bench op_bench update_bench step_bench; do
   [ ! -x "$build/benchmarks/$program" ] || install -s "$build/benchmarks/$program" "$out/benchmarks"
 done
 
-# Not what every Linux has, nor what comes with CUDA or PyTorch: gpu_check.sh looks for those there.
-everywhere='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libcudnn.*|libcublas.*|libnccl|libnvjpeg|libcuda)\.so'
+# Not what every Linux has. cuDNN and cuBLAS come with CUDA or PyTorch: gpu_check.sh looks for them there.
+everywhere='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'
 ldd "$out"/{bin,tests,benchmarks}/* | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u | while read -r library; do
   [[ $(basename "$library") =~ $everywhere ]] || install -s "$(realpath "$library")" "$out/lib/$(basename "$library")"
 done

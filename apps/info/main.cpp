@@ -80,12 +80,14 @@ void print_gpus() {
   const GpuVersions versions = gpu_versions();
   if (versions.runtime == 0) return;
   const auto cuda = [](int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); };
-  const auto cudnn = [](int version) {
+  const auto library = [](int version) {
     return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
   };
   row("CUDA", fmt::format("{}; the driver {}", cuda(versions.runtime),
                           versions.driver > 0 ? "serves up to " + cuda(versions.driver) : "is not there"));
-  row("cuDNN", fmt::format("{}, built against {}", cudnn(versions.cudnn_loaded), cudnn(versions.cudnn_built)));
+  for (const GpuLibrary& l : versions.libraries)
+    row(l.name, l.problem.empty() ? fmt::format("{}, built against {}  {}", library(l.loaded), library(l.built), l.file)
+                                  : l.problem);
 }
 
 int run(const std::vector<std::string>& argv) {

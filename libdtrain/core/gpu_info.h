@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libdtrain/core/types.h"
 
@@ -17,12 +18,21 @@ struct GpuInfo {
 // Throws Error where cuda_device_count() is not above `device`.
 GpuInfo gpu_info(int device);
 
-// As the libraries number them: 13000 is CUDA 13.0, 91200 is cuDNN 9.12. All 0 in a build without a CUDA arm.
+// A library for GPUs. It is loaded when it is first needed, so it may be another one than was built against, or none.
+struct GpuLibrary {
+  std::string name;
+  int built = 0, loaded = 0;  // as it numbers its versions: 91200 is 9.12.0; 0: not loaded
+  std::string file{};         // that it was loaded from
+  std::string problem{};      // why it cannot be loaded; empty where it is
+};
+
+// As CUDA numbers its versions: 13000 is 13.0. Nothing in a build without a CUDA arm.
 struct GpuVersions {
   int driver = 0;  // the newest CUDA that the driver serves; 0: no driver
   int runtime = 0;
-  int cudnn_built = 0, cudnn_loaded = 0;
+  std::vector<GpuLibrary> libraries{};
 };
+// Loads the libraries.
 GpuVersions gpu_versions();
 
 // The most operations per second, a multiply-add being two, that a GPU of this name is sold with, in products of dense

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libdtrain/cuda/cublas_library.h"
+
 namespace dtrain::cuda {
 namespace {
 
@@ -9,7 +11,7 @@ constexpr size_t kMostWorkspace = size_t{32} << 20;
 
 void check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error(Fault::resource, concat(call, ": ", cublasLtGetStatusString(status)));
+    throw Error(Fault::resource, concat(call, ": ", cublas_lt().get_status_string(status)));
 }
 
 cudaDataType_t data_type(int64_t dtype) {
@@ -25,31 +27,31 @@ cudaDataType_t data_type(int64_t dtype) {
   }
 }
 
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, [](auto made) { return cublas_lt().layout_destroy(made); }>;
+using Operation = Owned<cublasLtMatmulDesc_t, [](auto made) { return cublas_lt().operation_destroy(made); }>;
+using Preference = Owned<cublasLtMatmulPreference_t, [](auto made) { return cublas_lt().preference_destroy(made); }>;
 
 Layout make_layout(int64_t dtype, int64_t rows, int64_t columns) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, data_type(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
-                                   rows),
+  check(cublas_lt().layout_create(&made, data_type(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                  rows),
         "cublasLtMatrixLayoutCreate");
   return Layout(made);
 }
 
 template <class T>
 void set(const Operation& operation, cublasLtMatmulDescAttributes_t name, T value) {
-  check(cublasLtMatmulDescSetAttribute(operation.get(), name, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  check(cublas_lt().operation_set(operation.get(), name, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
 }
 template <class T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name, T value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof value),
+  check(cublas_lt().preference_set(preference.get(), name, &value, sizeof value),
         "cublasLtMatmulPreferenceSetAttribute");
 }
 
 Operation make_operation(const MatmulProblem& o) {
   cublasLtMatmulDesc_t made = nullptr;
-  check(cublasLtMatmulDescCreate(&made, o.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+  check(cublas_lt().operation_create(&made, o.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
   Operation operation(made);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, o.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -63,7 +65,7 @@ Operation make_operation(const MatmulProblem& o) {
 
 Preference make_preference(const MatmulProblem& o) {
   cublasLtMatmulPreference_t made = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  check(cublas_lt().preference_create(&made), "cublasLtMatmulPreferenceCreate");
   Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMostWorkspace});
   // Partial sums stay in f32.
@@ -91,8 +93,8 @@ struct MatmulPlans::Plan {
     if (o.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation.get(), a.get(), b.get(), d.get(),
-                                                                 d.get(), make_preference(o).get(), 1, &best, &found);
+    const cublasStatus_t status = cublas_lt().get_heuristic(handle, operation.get(), a.get(), b.get(), d.get(), d.get(),
+                                                            make_preference(o).get(), 1, &best, &found);
     const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || (o.bias && status == CUBLAS_STATUS_INVALID_VALUE);
     if (refused || (status == CUBLAS_STATUS_SUCCESS && found == 0)) return;
     check(status, "cublasLtMatmulAlgoGetHeuristic");
@@ -103,8 +105,8 @@ struct MatmulPlans::Plan {
 
 MatmulPlans::MatmulPlans(const Runtime& runtime) : stream_(runtime.compute()) {
   cublasLtHandle_t handle = nullptr;
-  check(cublasLtCreate(&handle), "cublasLtCreate");
-  handle_ = std::shared_ptr<cublasLtContext>(handle, [](auto* made) { static_cast<void>(cublasLtDestroy(made)); });
+  check(cublas_lt().create(&handle), "cublasLtCreate");
+  handle_ = std::shared_ptr<cublasLtContext>(handle, [](auto* made) { static_cast<void>(cublas_lt().destroy(made)); });
 }
 
 bool MatmulPlans::run(Context& context, const MatmulProblem& problem, const MatmulOperands& operands, bool add) {
@@ -114,9 +116,9 @@ bool MatmulPlans::run(Context& context, const MatmulProblem& problem, const Matm
   if (problem.bias) set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   const Tensor workspace = context.empty({std::max<int64_t>(plan->workspace, 1)}, DType::u8);
   const float one = 1, beta = add ? 1 : 0;
-  check(cublasLtMatmul(handle_.get(), plan->operation.get(), &one, operands.a, plan->a.get(), operands.b, plan->b.get(),
-                       &beta, operands.d, plan->d.get(), operands.d, plan->d.get(), &*plan->algorithm, workspace.raw(),
-                       static_cast<size_t>(plan->workspace), stream_),
+  check(cublas_lt().matmul(handle_.get(), plan->operation.get(), &one, operands.a, plan->a.get(), operands.b,
+                           plan->b.get(), &beta, operands.d, plan->d.get(), operands.d, plan->d.get(),
+                           &*plan->algorithm, workspace.raw(), static_cast<size_t>(plan->workspace), stream_),
         "cublasLtMatmul");
   return true;
 }

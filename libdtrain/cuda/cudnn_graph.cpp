@@ -3,30 +3,31 @@
 #include <algorithm>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/cuda/cudnn_library.h"
 
 namespace dtrain::cuda {
 
 void check(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char reason[1024] = "";
-  cudnnGetLastErrorString(reason, sizeof reason);
-  throw Error(Fault::resource, concat(call, ": ", cudnnGetErrorString(status), *reason ? ": " : "", reason));
+  cudnn().get_last_error_string(reason, sizeof reason);
+  throw Error(Fault::resource, concat(call, ": ", cudnn().get_error_string(status), *reason ? ": " : "", reason));
 }
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t made = nullptr;
-  check(cudnnBackendCreateDescriptor(type, &made), "cudnnBackendCreateDescriptor");
-  descriptor_ = std::shared_ptr<void>(made, [](void* raw) { static_cast<void>(cudnnBackendDestroyDescriptor(raw)); });
+  check(cudnn().create_descriptor(type, &made), "cudnnBackendCreateDescriptor");
+  descriptor_ = std::shared_ptr<void>(made, [](void* raw) { static_cast<void>(cudnn().destroy_descriptor(raw)); });
 }
 
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                      const void* values) {
-  check(cudnnBackendSetAttribute(raw(), name, type, count, values), "cudnnBackendSetAttribute");
+  check(cudnn().set_attribute(raw(), name, type, count, values), "cudnnBackendSetAttribute");
 }
 int64_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
                         void* values) const {
   int64_t count = 0;
-  check(cudnnBackendGetAttribute(raw(), name, type, most, &count, values), "cudnnBackendGetAttribute");
+  check(cudnn().get_attribute(raw(), name, type, most, &count, values), "cudnnBackendGetAttribute");
   return std::min(count, most);
 }
 
@@ -40,14 +41,14 @@ Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::span<const De
   return *this;
 }
 Descriptor& Descriptor::finalize() {
-  check(cudnnBackendFinalize(raw()), "cudnnBackendFinalize");
+  check(cudnn().finalize(raw()), "cudnnBackendFinalize");
   return *this;
 }
-bool Descriptor::try_finalize() { return cudnnBackendFinalize(raw()) == CUDNN_STATUS_SUCCESS; }
+bool Descriptor::try_finalize() { return cudnn().finalize(raw()) == CUDNN_STATUS_SUCCESS; }
 
 int64_t Descriptor::count(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const {
   int64_t count = 0;
-  check(cudnnBackendGetAttribute(raw(), name, type, 0, &count, nullptr), "cudnnBackendGetAttribute");
+  check(cudnn().get_attribute(raw(), name, type, 0, &count, nullptr), "cudnnBackendGetAttribute");
   return count;
 }
 std::vector<Descriptor> Descriptor::get_descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,

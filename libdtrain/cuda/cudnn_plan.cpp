@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libdtrain/cuda/cudnn_library.h"
+
 namespace dtrain::cuda {
 namespace {
 
@@ -74,7 +76,7 @@ std::string identity_of(const Runtime& runtime) {
   int driver = 0;
   DT_CUDA(cudaDriverGetVersion(&driver));
   return concat(runtime.properties().name, ", ", runtime.multiprocessors(), " multiprocessors, driver ", driver,
-                ", cuDNN ", cudnnGetVersion());
+                ", cuDNN ", cudnn().version());
 }
 
 // What kernels reach of the memory's rate in bytes per millisecond: two transfers per clock, 88 % of them. Devices that
@@ -94,9 +96,9 @@ ConvPlans::ConvPlans(const Runtime& runtime)
       identity_(identity_of(runtime)),
       bytes_per_millisecond_(memory_rate(options_.device)) {
   cudnnHandle_t handle = nullptr;
-  check(cudnnCreate(&handle), "cudnnCreate");
-  handle_ = std::shared_ptr<cudnnContext>(handle, [](cudnnHandle_t made) { static_cast<void>(cudnnDestroy(made)); });
-  check(cudnnSetStream(handle, stream_), "cudnnSetStream");
+  check(cudnn().create(&handle), "cudnnCreate");
+  handle_ = std::shared_ptr<cudnnContext>(handle, [](cudnnHandle_t made) { static_cast<void>(cudnn().destroy(made)); });
+  check(cudnn().set_stream(handle, stream_), "cudnnSetStream");
   target_.handle = handle;
 }
 
@@ -212,7 +214,7 @@ void ConvPlans::execute(Context& context, const Descriptor& executable, const Co
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses))
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace.raw())
       .finalize();
-  check(cudnnBackendExecute(handle_.get(), executable.raw(), pack.raw()), "cudnnBackendExecute");
+  check(cudnn().execute(handle_.get(), executable.raw(), pack.raw()), "cudnnBackendExecute");
 }
 
 void ConvPlans::load(Context& context) {

@@ -2,7 +2,7 @@
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/cuda/cuda.h"
-#include "libdtrain/cuda/cudnn_version.h"
+#include "libdtrain/cuda/library_versions.h"
 
 namespace dtrain {
 namespace {
@@ -40,8 +40,7 @@ GpuVersions gpu_versions() {
   GpuVersions versions;
   if (cudaDriverGetVersion(&versions.driver) != cudaSuccess) versions.driver = 0;
   DT_CUDA(cudaRuntimeGetVersion(&versions.runtime));
-  versions.cudnn_built = cuda::cudnn_version_built();
-  versions.cudnn_loaded = cuda::cudnn_version_loaded();
+  versions.libraries = cuda::library_versions();
   return versions;
 }
 

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "libdtrain/cuda/cudnn_library.h"
 #include "libdtrain/ops/conv2d.h"
 #include "tests/cuda/h200.h"
 #include "tests/testing.h"
@@ -31,8 +32,8 @@ ConvProblem make_problem(ConvKind kind, DType dtype, const Shape& x, const Shape
 class CudnnGraph : public testing::Test {
  protected:
   void SetUp() override {
-    if (cudnnGetVersion() < 90800)
-      GTEST_SKIP() << "SKIPPED: cuDNN " << cudnnGetVersion() << ", which takes no description of a device (9.8 does)";
+    if (cudnn().version() < 90800)
+      GTEST_SKIP() << "SKIPPED: cuDNN " << cudnn().version() << ", which takes no description of a device (9.8 does)";
     target_ = describe_device(kH200);
   }
 

@@ -2,12 +2,11 @@
 // executions are noted instead of done, and CUDA is the emulation's. What a run takes is what the test says.
 #include "libdtrain/cuda/cudnn_plan.h"
 
-#include <dlfcn.h>
-
 #include <fstream>
 #include <map>
 #include <set>
 
+#include "libdtrain/cuda/cudnn_library.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/conv2d.h"
 #include "tests/cuda/h200.h"
@@ -32,9 +31,9 @@ struct Library {
   }
 };
 
-template <class Function>
-Function* real(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+const dtrain::cuda::Cudnn& real() {
+  static const dtrain::cuda::Cudnn library{{"cuDNN", DTRAIN_CUDNN}};
+  return library;
 }
 
 const dtrain::cuda::Descriptor& h200() {
@@ -42,25 +41,18 @@ const dtrain::cuda::Descriptor& h200() {
   return *target.description;
 }
 
-}  // namespace
-
-extern "C" {
-
-cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+cudnnStatus_t create(cudnnHandle_t* handle) {
   static char place;
   *handle = reinterpret_cast<cudnnHandle_t>(&place);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnDestroy(cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; }
-cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; }
 
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, int64_t count, const void* values) {
-  static auto* const set = real<decltype(cudnnBackendSetAttribute)>("cudnnBackendSetAttribute");
+cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                            cudnnBackendAttributeType_t type, int64_t count, const void* values) {
   if (type == CUDNN_TYPE_HANDLE) return CUDNN_STATUS_SUCCESS;
   if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
     Library::get().pack.assign(static_cast<void* const*>(values), static_cast<void* const*>(values) + count);
-  const cudnnStatus_t status = set(descriptor, name, type, count, values);
+  const cudnnStatus_t status = real().set_attribute(descriptor, name, type, count, values);
   static const std::map<cudnnBackendAttributeName_t, cudnnBackendAttributeName_t> kDevice = {
       {CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP},
       {CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_ATTR_ENGINE_DEVICEPROP},
@@ -68,25 +60,24 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   const auto device = kDevice.find(name);
   if (status != CUDNN_STATUS_SUCCESS || device == kDevice.end()) return status;
   const cudnnBackendDescriptor_t description = h200().raw();
-  return set(descriptor, device->second, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
+  return real().set_attribute(descriptor, device->second, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
 }
 
-cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
-  static auto* const get = real<decltype(cudnnBackendGetAttribute)>("cudnnBackendGetAttribute");
+cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                            cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
   if (name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE || !Library::get().all_compiled)
-    return get(descriptor, name, type, most, count, values);
+    return real().get_attribute(descriptor, name, type, most, count, values);
   *count = 1;
   *static_cast<cudnnBackendBehaviorNote_t*>(values) = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
+cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
   const dtrain::cuda::Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = config.raw();
   int64_t count = 0;
-  dtrain::cuda::check(cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                               CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
+  dtrain::cuda::check(real().get_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                           1, &count, &raw),
                       "the plan's configuration");
   const EngineChoice choice = dtrain::cuda::choice_of(config);
   Library& library = Library::get();
@@ -97,7 +88,21 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, 
   return CUDNN_STATUS_SUCCESS;
 }
 
-}  // extern "C"
+}  // namespace
+
+const dtrain::cuda::Cudnn& dtrain::cuda::cudnn() {
+  static const Cudnn functions = [] {
+    Cudnn made = real();
+    made.create = create;
+    made.destroy = [](cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; };
+    made.set_stream = [](cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; };
+    made.set_attribute = set_attribute;
+    made.get_attribute = get_attribute;
+    made.execute = execute;
+    return made;
+  }();
+  return functions;
+}
 
 // What the engine's cudaEventElapsedTime is called here: between two events of a timed run there is one execution.
 cudaError_t time_of_last_execution(float* milliseconds, cudaEvent_t, cudaEvent_t) {

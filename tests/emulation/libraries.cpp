@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/cuda/cudnn_version.h"
+#include "libdtrain/cuda/library_versions.h"
 #include "libdtrain/cuda/runtime.h"
 #include "tests/emulation/emulation.h"
 
@@ -40,7 +40,6 @@ void queue(const Context& context, const std::function<void(Context&)>& work) {
   DT_CUDA(emulation::enqueue(context.runtime().compute(), [work] { work(*cpu); }));
 }
 
-int cudnn_version_built() { return 0; }
-int cudnn_version_loaded() { return 0; }
+std::vector<GpuLibrary> library_versions() { return {}; }
 
 }  // namespace dtrain::cuda

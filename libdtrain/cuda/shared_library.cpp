@@ -1,0 +1,38 @@
+#include "libdtrain/cuda/shared_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <sstream>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cuda {
+
+SharedLibrary::SharedLibrary(const std::string& product, const std::string& file) {
+  // Each needs no more than itself: its symbols do not mix with those of other libraries.
+  constexpr int kHow = RTLD_NOW | RTLD_LOCAL;
+  handle_ = ::dlopen(file.c_str(), kHow);
+  std::istringstream folders(DTRAIN_LIBRARY_FOLDERS);
+  std::string reasons;
+  for (std::string folder; !handle_ && std::getline(folders, folder, ':');) {
+    reasons += concat(::dlerror(), "; ");
+    handle_ = ::dlopen(concat(folder, "/", file).c_str(), kHow);
+  }
+  if (!handle_)
+    throw Error(Fault::resource, concat(product, " cannot be loaded: ", reasons, ::dlerror(), "; install ", product,
+                                        " or name its folder in LD_LIBRARY_PATH"));
+}
+
+Symbol SharedLibrary::function(const char* name) const {
+  void* const address = ::dlsym(handle_, name);
+  if (!address) throw Error(Fault::resource, concat(::dlerror(), "; install a newer version of it"));
+  return Symbol(address);
+}
+
+std::string SharedLibrary::path() const {
+  link_map* map = nullptr;
+  return ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
+}
+
+}  // namespace dtrain::cuda

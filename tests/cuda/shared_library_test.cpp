@@ -1,0 +1,27 @@
+#include "libdtrain/cuda/shared_library.h"
+
+#include <zlib.h>
+
+#include "tests/testing.h"
+
+namespace dtrain::cuda {
+namespace {
+
+TEST(SharedLibrary, ItsFunctionsAreCalled) {
+  const SharedLibrary library("zlib 1", "libz.so.1");
+  decltype(::zlibVersion)* const version = library.function("zlibVersion");
+  EXPECT_STREQ(version(), ZLIB_VERSION);
+  EXPECT_NE(library.path().find("/libz.so.1"), std::string::npos) << library.path();
+}
+
+TEST(SharedLibrary, WhatIsMissingIsNamedWithWhatHelps) {
+  expect_error([] { SharedLibrary("frobnicate 7", "libfrobnicate.so.7"); }, Fault::resource,
+               "frobnicate 7 cannot be loaded: libfrobnicate.so.7: cannot open");
+  expect_error([] { SharedLibrary("frobnicate 7", "libfrobnicate.so.7"); }, Fault::resource,
+               "install frobnicate 7 or name its folder in LD_LIBRARY_PATH");
+  const SharedLibrary library("zlib 1", "libz.so.1");
+  expect_error([&] { library.function("frobnicate"); }, Fault::resource, "undefined symbol: frobnicate");
+}
+
+}  // namespace
+}  // namespace dtrain::cuda

@@ -38,8 +38,8 @@ class Communicator {
   int size() const { return group_.size(); }
 
   // Sums f32 tensors over the ranks, in place, as one message; the same bits come out on every rank. Queued behind what
-  // the compute queue holds now; a CPU's caller does not wait. `what` names it in reports and must be equal on all
-  // ranks; it is copied.
+  // the compute queue holds now; a CPU's caller does not wait. The tensors live until join(). `what` names it in
+  // reports and must be equal on all ranks.
   virtual void all_reduce(std::span<const Tensor> ranges, const std::string& what) = 0;
   // The bytes of rank `root` to all, any type.
   virtual void broadcast(const Tensor& x, int root, const std::string& what) = 0;

@@ -88,8 +88,9 @@ void check_optimizer(const Flags& f) {
 void check_distribution(const Flags& f, const cli::FlagSet& set) {
   const bool horovod = f.variable_update == "horovod";
   const bool nccl = set.text("all_reduce_spec").find("nccl") != std::string::npos;
-  const bool fp16_vars = f.use_fp16 && set.text("fp16_vars") == "true";
-  const bool auto_scale = f.use_fp16 && set.text("fp16_enable_auto_loss_scale") == "true";
+  const bool fp16 = f.use_fp16 || f.precision == "fp16";
+  const bool fp16_vars = fp16 && set.text("fp16_vars") == "true";
+  const bool auto_scale = fp16 && set.text("fp16_enable_auto_loss_scale") == "true";
   const bool staged = set.text("staged_vars") == "true";
   const bool jobs = !set.text("job_name").empty();
   check({

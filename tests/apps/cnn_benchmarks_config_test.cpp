@@ -105,8 +105,13 @@ TEST(Config, RefusedCombinations) {
       {{"--gradient_clip=1", "--optimizer=lars"}, "--gradient_clip and --optimizer=lars"},
       {{"--use_fp16", "--precision=bf16"}, "different precisions"},
   };
-  for (const auto& [arguments, part] : cases)
+  for (auto [arguments, part] : cases) {
     EXPECT_TRUE(mentions(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
+    // The other form of fp16.
+    if (arguments[0] != "--use_fp16" || arguments[1].starts_with("--precision")) continue;
+    arguments[0] = "--precision=fp16";
+    EXPECT_TRUE(mentions(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
+  }
 }
 
 TEST(Config, WhatIsNotServedSaysSo) {

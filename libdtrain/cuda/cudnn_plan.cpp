@@ -129,7 +129,7 @@ const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& prob
     throw Error(error.fault(), concat(op, ": ", name_of(problem), ": ", error.what()));
   }
   const bool supported = plan.executable.has_value();
-  book_[name_of(problem)] = {supported, plan.choice, supported ? plan.milliseconds : 0};
+  chosen_[name_of(problem)] = {supported, plan.choice, supported ? plan.milliseconds : 0};
   save(context);
   return plans_.emplace(problem, plan).first->second;
 }
@@ -231,7 +231,8 @@ void ConvPlans::load(Context& context) {
 void ConvPlans::save(Context& context) {
   if (options_.plan_file.empty() || !save_) return;
   try {
-    write_plans(book_, options_.plan_file, identity_);
+    // What other processes have added in the meantime need not be measured here.
+    book_ = add_plans(chosen_, options_.plan_file, identity_);
   } catch (const Error& error) {  // the next start measures again
     save_ = false;
     context.notices().push_back(concat("the plan file cannot be written: ", error.what()));

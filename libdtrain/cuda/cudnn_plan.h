@@ -60,7 +60,8 @@ class ConvPlans {
   std::string identity_;
   float bytes_per_millisecond_;
   std::unordered_map<ConvProblem, Plan> plans_;
-  PlanBook book_;
+  PlanBook book_;    // what the plan file has
+  PlanBook chosen_;  // here
   bool loaded_ = false;
   bool save_ = true;
 };

@@ -8,6 +8,7 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/file_lock.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -72,10 +73,18 @@ PlanBook read_plans(const std::string& path, const std::string& identity) {
   return parse_plans(text.str(), identity);
 }
 
-void write_plans(const PlanBook& plans, const std::string& path, const std::string& identity) {
+PlanBook add_plans(const PlanBook& plans, const std::string& path, const std::string& identity) {
+  const FileLock lock(path + ".lock", FileLock::IfHeld::wait);
+  PlanBook all = plans;
+  try {
+    all.merge(read_plans(path, identity));
+  } catch (const Error&) {
+    // Nothing in it is worth keeping.
+  }
   AtomicFile file(path);
-  file.write(to_text(plans, identity));
+  file.write(to_text(all, identity));
   file.commit();
+  return all;
 }
 
 }  // namespace dtrain::cuda

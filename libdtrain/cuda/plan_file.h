@@ -22,8 +22,11 @@ std::string to_text(const PlanBook& plans, const std::string& identity);
 // Throws Error(Fault::resource), saying why, for a text that is damaged or of another identity.
 PlanBook parse_plans(const std::string& text, const std::string& identity);
 
-// As above, from and to a file; an absent one is empty. Written whole or not at all.
+// As above, from a file; an absent one is empty.
 PlanBook read_plans(const std::string& path, const std::string& identity);
-void write_plans(const PlanBook& plans, const std::string& path, const std::string& identity);
+// Adds `plans` to those of the file, in place of those of the same names, and returns all that it holds then. Other
+// processes may do the same at the same time. The file is written whole or not at all; one that cannot be used, see
+// above, is replaced. Throws Error(Fault::resource) where it cannot be written.
+PlanBook add_plans(const PlanBook& plans, const std::string& path, const std::string& identity);
 
 }  // namespace dtrain::cuda

@@ -20,13 +20,22 @@ std::string first_word(int fd) {
   return word.substr(0, word.find('\n'));
 }
 
+int lock(int fd, FileLock::IfHeld if_held) {
+  const int how = if_held == FileLock::IfHeld::wait ? LOCK_EX : LOCK_EX | LOCK_NB;
+  int status;
+  do status = ::flock(fd, how);
+  while (status < 0 && errno == EINTR);
+  return status;
+}
+
 }  // namespace
 
-FileLock::FileLock(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+FileLock::FileLock(const std::string& path, IfHeld if_held)
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   require_success(fd_, "open", path);
   std::string problem;
   Fault fault = Fault::resource;
-  if (::flock(fd_, LOCK_EX | LOCK_NB) < 0) {
+  if (lock(fd_, if_held) < 0) {
     if (errno == EWOULDBLOCK) {
       const std::string holder = first_word(fd_);
       problem = concat(path, ": locked by process ", holder.empty() ? "unknown" : holder,

@@ -1,4 +1,4 @@
-// A lock on a directory, held by one process at a time and released by its death.
+// A lock on a directory or a file, held by one process at a time and released by its death.
 #pragma once
 
 #include <string>
@@ -7,10 +7,12 @@ namespace dtrain {
 
 class FileLock {
  public:
-  // Locks by flock on the file `path`, made where it is missing; the holder's process id is written in it. Throws
-  // Error(Fault::config) naming that id where another process holds it, Error(Fault::resource) where it cannot be
-  // opened.
-  explicit FileLock(const std::string& path);
+  enum class IfHeld { refuse, wait };
+
+  // Locks by flock on the file `path`, made where it is missing; the holder's process id is written in it. Where
+  // another process holds it, waits for it or throws Error(Fault::config) naming that id. Throws Error(Fault::resource)
+  // where it cannot be opened or locked.
+  explicit FileLock(const std::string& path, IfHeld if_held = IfHeld::refuse);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -1,5 +1,8 @@
 #include "libdtrain/cuda/plan_file.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <fstream>
 
@@ -102,11 +105,44 @@ TEST(PlanFile, IsReplacedOnTheDiskAndMayBeAbsent) {
   const TempDirectory directory;
   const std::string path = directory / "plans";
   EXPECT_EQ(read_plans(path, kIdentity), PlanBook{});
-  write_plans({}, path, kIdentity);
-  write_plans(sample_book(), path, kIdentity);
+  EXPECT_EQ(add_plans(sample_book(), path, kIdentity), sample_book());
   EXPECT_EQ(read_plans(path, kIdentity), sample_book());
   expect_error([&] { read_plans(path, "another GPU"); }, Fault::resource, "this machine is \"another GPU\"");
-  expect_error([&] { write_plans({}, directory / "no/such/folder", kIdentity); }, Fault::resource, "no/such");
+  EXPECT_EQ(add_plans({}, path, "another GPU"), PlanBook{});
+  EXPECT_EQ(read_plans(path, "another GPU"), PlanBook{});
+  expect_error([&] { add_plans({}, directory / "no/such/folder", kIdentity); }, Fault::resource, "no/such");
+}
+
+TEST(PlanFile, NewPlansTakeThePlaceOfOldOnes) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  add_plans({{"a", {true, {1, {}}, 1}}, {"b", {true, {1, {}}, 1}}}, path, kIdentity);
+  const PlanBook all{{"a", {true, {1, {}}, 1}}, {"b", {true, {2, {}}, 2}}, {"c", {true, {2, {}}, 2}}};
+  EXPECT_EQ(add_plans({{"b", {true, {2, {}}, 2}}, {"c", {true, {2, {}}, 2}}}, path, kIdentity), all);
+  EXPECT_EQ(read_plans(path, kIdentity), all);
+}
+
+TEST(PlanFile, ProcessesAddToItAtTheSameTime) {
+  constexpr int kProcesses = 4, kPlans = 12;
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  for (int process = 0; process < kProcesses; ++process)
+    if (::fork() == 0) {
+      int status = 0;
+      try {
+        for (int i = 0; i < kPlans; ++i)
+          add_plans({{concat("process", process, ":", i), {true, {i, {}}, 1}}}, path, kIdentity);
+      } catch (const std::exception&) {
+        status = 1;
+      }
+      ::_exit(status);
+    }
+  for (int process = 0; process < kProcesses; ++process) {
+    int status = -1;
+    ASSERT_GT(::wait(&status), 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(read_plans(path, kIdentity).size(), size_t{kProcesses * kPlans});
 }
 
 TEST(PlanFile, IsRefusedWhereAByteIsGoneOrChanged) {

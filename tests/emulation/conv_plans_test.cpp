@@ -301,6 +301,25 @@ TEST_F(ConvPlansTest, TheFileSparesTheNextStartTheMeasurement) {
   EXPECT_EQ(executed().size(), 1u);
 }
 
+TEST_F(ConvPlansTest, WhatOthersAddToTheFileIsKeptAndUsed) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  start({.plan_file = path});
+  run(ConvKind::forward);
+  const std::unique_ptr<Context> context = std::move(context_);
+  const std::unique_ptr<ConvPlans> plans = std::move(plans_);
+  start({.plan_file = path});
+  run(ConvKind::dgrad);
+  plans->run(*context, problem(ConvKind::wgrad), operands(), "test");
+  executed().clear();
+  plans->run(*context, problem(ConvKind::dgrad), operands(), "test");
+  EXPECT_EQ(executed().size(), 1u);
+  start({.plan_file = path});
+  executed().clear();
+  for (const ConvKind kind : {ConvKind::forward, ConvKind::dgrad, ConvKind::wgrad}) run(kind);
+  EXPECT_EQ(executed().size(), 3u);
+}
+
 TEST_F(ConvPlansTest, AnEngineThatIsGoneIsReplaced) {
   const TempDirectory directory;
   const std::string path = directory / "plans";
@@ -312,7 +331,7 @@ TEST_F(ConvPlansTest, AnEngineThatIsGoneIsReplaced) {
   PlanBook book = read_plans(path, identity);
   ASSERT_EQ(book.size(), 1u);
   book.begin()->second.choice.engine = 100000;
-  write_plans(book, path, identity);
+  add_plans(book, path, identity);
   start({.plan_file = path});
   executed().clear();
   run(ConvKind::forward);

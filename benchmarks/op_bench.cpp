@@ -1,11 +1,9 @@
 // The ops whose time is that of their bytes, at the shapes of ResNet-50 and VGG: GB/s of the bytes that they cannot but
 // move, beside those of a plain copy within the device's memory, on the CPU and on a GPU.
 //   op_bench --device gpu --batch 256 --benchmark_filter=max_pool
-#include <benchmark/benchmark.h>
-
-#include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "benchmarks/devices.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
@@ -115,32 +113,20 @@ const std::vector<Case>& cases() {
 }
 
 void measure(benchmark::State& state, Context& context, DType dtype, int64_t batch, const Case& test) {
-  constexpr int kRuns = 10;  // per wait for the device
   Shape shape{batch};
   for (int i = 0; i < test.x.rank(); ++i) shape.append(test.x[i]);
   const Work work = test.make(context, context.zeros(shape, dtype));
-  work.run();
-  context.synchronize("op_bench");
-  for (auto _ : state) {
-    for (int i = 0; i < kRuns; ++i) work.run();
-    context.synchronize("op_bench");
-  }
-  const double runs = static_cast<double>(state.iterations()) * kRuns;
-  state.counters["GB/s"] =
-      benchmark::Counter(static_cast<double>(work.bytes) * 1e-9 * runs, benchmark::Counter::kIsRate);
-  state.counters["time"] = benchmark::Counter(runs, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  measure_bandwidth(state, context, work.bytes, work.run);
 }
 
 void register_all(Context& context, int64_t batch) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    if (context.is_cpu() && dtype != DType::f32) continue;
+  for (const DType dtype : types_of(context))
     for (const Case& test : cases())
       benchmark::RegisterBenchmark(
           concat(context.device(), "/", dtype, "/", test.name).c_str(),
           [&context, dtype, batch, &test](benchmark::State& state) { measure(state, context, dtype, batch, test); })
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
-  }
 }
 
 int run(int argc, char** argv) {
@@ -148,12 +134,10 @@ int run(int argc, char** argv) {
   std::string device = "all";
   int64_t batch = 0;
   CLI::App app("GB/s of the ops whose time is that of their bytes; Google Benchmark's flags besides");
-  app.add_option("--device", device, "cpu, gpu or all that there are")->check(CLI::IsMember({"cpu", "gpu", "all"}));
+  add_device_flag(app, device);
   app.add_option("--batch", batch, "samples; by default 16 on a CPU and 256 on a GPU")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
-  std::vector<std::unique_ptr<Context>> contexts;
-  if (device != "gpu") contexts.push_back(make_cpu_context());
-  if (device == "gpu" || (device == "all" && cuda_device_count() > 0)) contexts.push_back(make_cuda_context());
+  const auto contexts = make_contexts(device);
   for (const auto& context : contexts) register_all(*context, batch > 0 ? batch : context->is_cpu() ? 16 : 256);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -1,10 +1,8 @@
 // The update of a model's parameters by each rule: GB/s of the bytes that it cannot but move.
 //   update_bench --device gpu --model resnet50
-#include <benchmark/benchmark.h>
-
-#include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "benchmarks/devices.h"
 #include "libdtrain/train/optimizer.h"
 #include "models/classifier.h"
 
@@ -29,47 +27,33 @@ size_t bytes_of(const ParameterStore& store, UpdateRule rule, DType dtype) {
 }
 
 void measure(benchmark::State& state, Context& context, const std::string& model, DType dtype, UpdateRule rule) {
-  constexpr int kRuns = 10;  // per wait for the device
   ParameterStore store(context);
   models::make_classifier(store, models::classifier_info(model, "imagenet"));
   store.allocate(1, {.dtype = dtype});
   Optimizer optimizer(store, {.update = {.rule = rule}, .weight_decay = 1e-4f});
   context.set_step_state({});
   context.set_scalars({.learning_rate = 0.1f});
-  optimizer.step();
-  context.synchronize("update_bench");
-  for (auto _ : state) {
-    for (int i = 0; i < kRuns; ++i) optimizer.step();
-    context.synchronize("update_bench");
-  }
-  const double runs = static_cast<double>(state.iterations()) * kRuns;
-  state.counters["GB/s"] =
-      benchmark::Counter(static_cast<double>(bytes_of(store, rule, dtype)) * 1e-9 * runs, benchmark::Counter::kIsRate);
-  state.counters["time"] = benchmark::Counter(runs, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  measure_bandwidth(state, context, bytes_of(store, rule, dtype), [&] { optimizer.step(); });
 }
 
 void register_all(Context& context, const std::string& model) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    if (context.is_cpu() && dtype != DType::f32) continue;
+  for (const DType dtype : types_of(context))
     for (const Rule& rule : kRules)
       benchmark::RegisterBenchmark(
           concat(context.device(), "/", dtype, "/update_", rule.name).c_str(),
           [&context, model, dtype, rule](benchmark::State& state) { measure(state, context, model, dtype, rule.rule); })
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime();
-  }
 }
 
 int run(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   std::string device = "all", model = "resnet50_v1.5";
   CLI::App app("GB/s of the update of a model's parameters; Google Benchmark's flags besides");
-  app.add_option("--device", device, "cpu, gpu or all that there are")->check(CLI::IsMember({"cpu", "gpu", "all"}));
+  add_device_flag(app, device);
   app.add_option("--model", model, "of those for ImageNet");
   CLI11_PARSE(app, argc, argv);
-  std::vector<std::unique_ptr<Context>> contexts;
-  if (device != "gpu") contexts.push_back(make_cpu_context());
-  if (device == "gpu" || (device == "all" && cuda_device_count() > 0)) contexts.push_back(make_cuda_context());
+  const auto contexts = make_contexts(device);
   for (const auto& context : contexts) register_all(*context, model);
   benchmark::RunSpecifiedBenchmarks();
   return 0;

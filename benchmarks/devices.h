@@ -1,0 +1,47 @@
+// Which devices and types a benchmark of ops covers, and how it reports them.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libdtrain/core/context.h"
+
+namespace dtrain {
+
+inline void add_device_flag(CLI::App& app, std::string& device) {
+  app.add_option("--device", device, "cpu, gpu or all that there are")->check(CLI::IsMember({"cpu", "gpu", "all"}));
+}
+
+// Of the devices that the flag names; "gpu" throws where there is none.
+inline std::vector<std::unique_ptr<Context>> make_contexts(const std::string& device) {
+  std::vector<std::unique_ptr<Context>> contexts;
+  if (device != "gpu") contexts.push_back(make_cpu_context());
+  if (device == "gpu" || (device == "all" && cuda_device_count() > 0)) contexts.push_back(make_cuda_context());
+  return contexts;
+}
+
+inline std::vector<DType> types_of(const Context& context) {
+  if (context.is_cpu()) return {DType::f32};
+  return {DType::f32, DType::bf16, DType::f16};
+}
+
+// Times `work`, which moves `bytes` bytes: GB/s and the time of a run. The device is waited for once in several runs.
+template <class Work>
+void measure_bandwidth(benchmark::State& state, Context& context, size_t bytes, const Work& work) {
+  constexpr int kRuns = 10;
+  work();
+  context.synchronize("the first run");
+  for (auto _ : state) {
+    for (int i = 0; i < kRuns; ++i) work();
+    context.synchronize("the runs");
+  }
+  const double runs = static_cast<double>(state.iterations()) * kRuns;
+  state.counters["GB/s"] = benchmark::Counter(static_cast<double>(bytes) * 1e-9 * runs, benchmark::Counter::kIsRate);
+  state.counters["time"] = benchmark::Counter(runs, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+}  // namespace dtrain

@@ -28,8 +28,9 @@ class ConvPlans {
 
   // `op` names the caller in messages. Throws where cuDNN has no engine for the problem: Fault::config.
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
-  // What the plan takes; kUnsupported where there is none. 0 where nothing is measured: without
-  // CudaOptions::autotune, where the choice must not differ from run to run (deterministic), or for want of memory.
+  // What the plan takes; kUnsupported where there is none. What is written may be null. 0 where nothing is measured:
+  // without CudaOptions::autotune, where the choice must not differ from run to run (deterministic), or for want of
+  // memory.
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
   // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.

@@ -75,23 +75,19 @@ void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Con
   ConvPlans& plans = context.runtime().conv_plans();
   const Shape w{dw.dim(0), dw.dim(1), dw.dim(2), x.dim(3) / options.groups};
   const bool direct = !add && w == dw.shape();
-  const Tensor wide = direct ? dw : context.empty(w);
-  const ConvOperands to_f32{x.raw(), wide.raw(), dy.raw()};
+  // What is not written directly goes to scratch, which is made when it is known of which type.
+  const ConvOperands from{x.raw(), nullptr, dy.raw()}, to_f32{x.raw(), direct ? dw.raw() : nullptr, dy.raw()};
+  const ConvProblem rounded = problem_of(context, ConvKind::wgrad, x, w, dy, options, from);
   ConvProblem problem = problem_of(context, ConvKind::wgrad, x, w, dy, options, to_f32);
   problem.output_dtype = static_cast<int64_t>(DType::f32);
-  if (x.dtype() != DType::f32) {
-    const Tensor narrow = context.empty(w, x.dtype());
-    const ConvOperands to_narrow{x.raw(), narrow.raw(), dy.raw()};
-    const ConvProblem rounded = problem_of(context, ConvKind::wgrad, x, w, dy, options, to_narrow);
-    const size_t saved = direct ? narrow.bytes() + dw.bytes() : 0;
-    if (plans.milliseconds(context, problem, to_f32, "conv2d_wgrad") >
-        plans.milliseconds(context, rounded, to_narrow, "conv2d_wgrad") + plans.pass_milliseconds(saved)) {
-      plans.run(context, rounded, to_narrow, "conv2d_wgrad");
-      return store_gradient(context, narrow, dw, add);
-    }
-  }
-  plans.run(context, problem, to_f32, "conv2d_wgrad");
-  if (!direct) store_gradient(context, wide, dw, add);
+  const size_t saved = direct ? static_cast<size_t>(dw.count()) * size_of(x.dtype()) + dw.bytes() : 0;
+  const bool rounds = x.dtype() != DType::f32 &&
+                      plans.milliseconds(context, problem, to_f32, "conv2d_wgrad") >
+                          plans.milliseconds(context, rounded, from, "conv2d_wgrad") + plans.pass_milliseconds(saved);
+  if (direct && !rounds) return plans.run(context, problem, to_f32, "conv2d_wgrad");
+  const Tensor scratch = context.empty(w, rounds ? x.dtype() : DType::f32);
+  plans.run(context, rounds ? rounded : problem, {x.raw(), scratch.raw(), dy.raw()}, "conv2d_wgrad");
+  store_gradient(context, scratch, dw, add);
 }
 
 bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,

@@ -1,0 +1,29 @@
+// How much scratch memory a convolution takes, where the library in its place takes none.
+#include "libdtrain/ops/conv2d.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+TEST(ConvScratch, AWeightGradientTakesThatOfTheWayItGoes) {
+  constexpr size_t kCount = size_t{32} * 3 * 3 * 32;
+  struct {
+    DType dtype;
+    bool add;
+    size_t scratch;
+  } const cases[] = {
+      {DType::f32, false, 0},          {DType::f32, true, kCount * 4},  {DType::bf16, false, 0},  // written in f32
+      {DType::bf16, true, kCount * 4}, {DType::f16, false, kCount * 2},  // written in f16, for want of another way
+      {DType::f16, true, kCount * 2}};
+  for (const auto& test : cases) {
+    const auto context = make_cuda_context();
+    const Tensor x = context->zeros({1, 4, 4, 32}, test.dtype), dy = context->zeros({1, 4, 4, 32}, test.dtype);
+    const Tensor dw = context->zeros({32, 3, 3, 32});
+    const size_t before = context->memory_stats().in_use;
+    cuda::conv2d_wgrad(*context, x, dy, {.padding = 1}, dw, test.add);
+    EXPECT_EQ(context->memory_stats().peak_in_use - before, test.scratch) << test.dtype << " " << test.add;
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -111,10 +111,11 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   DT_CHECK(options.classes >= 0 && options.image_size >= 0, "model ", info.name, " with ", options.classes,
            " classes and images of ", options.image_size, " pixels");
   Classifier model{info.name, options.classes ? options.classes : info.classes,
-                   options.image_size ? options.image_size : info.image_size, 0, nullptr};
+                   options.image_size ? options.image_size : info.image_size};
   Trace trace(model.image_size);
   model.forward = entry->build(store, trace, model.classes);
-  model.multiply_adds = trace.multiply_adds;
+  for (const LayerWork& layer : trace.layers) model.multiply_adds += layer.multiply_adds;
+  model.layers = std::move(trace.layers);
   return model;
 }
 

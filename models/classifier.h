@@ -16,12 +16,19 @@ struct ClassifierOptions {
   int64_t image_size = 0;  // 0: the model's default
 };
 
+// What one forward pass of one image takes of the layer that owns the parameter `weight`.
+struct LayerWork {
+  std::string weight;
+  int64_t multiply_adds;
+};
+
 // A model with its registered parameters; `forward` maps [n, h, w, 3] normalised pixels to [n, classes] logits.
 struct Classifier {
   std::string name;
   int64_t classes = 0, image_size = 0;
-  int64_t multiply_adds = 0;  // of one forward pass of one image: convolutions and linear layers
-  std::function<Var(Tape&, const Var&)> forward;
+  int64_t multiply_adds = 0;        // of one forward pass of one image: convolutions and linear layers
+  std::vector<LayerWork> layers{};  // the convolutions and the linear layers, in order of registration
+  std::function<Var(Tape&, const Var&)> forward{};
 };
 
 // What is known of a model before it is built.

@@ -3,14 +3,15 @@
 
 #include "libdtrain/layers.h"
 #include "libdtrain/ops/pool.h"
+#include "models/classifier.h"
 
 namespace dtrain::models {
 
 struct Trace {
   explicit Trace(int64_t image_size) : shape{1, image_size, image_size, 3} {}
 
-  Shape shape;                // [1, h, w, c], or [1, features]
-  int64_t multiply_adds = 0;  // of the convolutions and the linear layers so far
+  Shape shape;                    // [1, h, w, c], or [1, features]
+  std::vector<LayerWork> layers;  // the convolutions and the linear layers so far
 
   int64_t channels() const { return shape[shape.rank() - 1]; }
   int64_t features() const { return shape.count(); }

@@ -34,6 +34,12 @@ TEST(Classifier, PublishedParametersAndMultiplyAdds) {
         make_classifier(store, classifier_info(figures.name, figures.dataset), {.classes = figures.classes});
     EXPECT_EQ(store.parameter_count(), figures.parameters) << figures.name;
     EXPECT_EQ(model.multiply_adds, figures.multiply_adds) << figures.name;
+    int64_t work = 0;
+    for (const LayerWork& layer : model.layers) {
+      EXPECT_NE(store.find(layer.weight), nullptr) << figures.name << " " << layer.weight;
+      work += layer.multiply_adds;
+    }
+    EXPECT_EQ(work, figures.multiply_adds) << figures.name;
   }
 }
 

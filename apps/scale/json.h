@@ -1,0 +1,42 @@
+// Reads JSON files whose errors name the file and the key.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace dtrain::scale {
+
+// An object within a file, with the way to it: "layers[3]". All throw Error: a key that is missing or of another type,
+// a number that is negative.
+class JsonObject {
+ public:
+  JsonObject(const nlohmann::json& json, std::string file, std::string path);
+
+  std::string text(const std::string& key) const;
+  double number(const std::string& key) const;
+  std::optional<double> number_if_any(const std::string& key) const;
+  std::vector<JsonObject> objects(const std::string& key) const;  // of an array with at least one
+
+ private:
+  const nlohmann::json& at(const std::string& key) const;
+  std::string place(const std::string& key) const;
+
+  const nlohmann::json* json_;
+  std::string file_, path_;
+};
+
+class JsonFile {
+ public:
+  // Throws Error where it cannot be read or is not JSON.
+  explicit JsonFile(const std::string& path);
+  JsonObject root() const { return {json_, path_, ""}; }
+
+ private:
+  std::string path_;
+  nlohmann::json json_;
+};
+
+}  // namespace dtrain::scale

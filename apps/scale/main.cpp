@@ -1,0 +1,75 @@
+// dtrain-scale: what the training step will take on many GPUs.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/environment.h"
+#include "apps/cli/run_main.h"
+#include "apps/scale/options.h"
+#include "apps/scale/report.h"
+#include "apps/scale/validation.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/atomic_file.h"
+
+namespace {
+
+using namespace dtrain;
+
+void write_text(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+int measure(const scale::Options& options) {
+  const std::string text = scale::to_json(scale::measure_layers(options.measurement())).dump(1) + "\n";
+  if (options.layers_out.empty())
+    fmt::print("{}", text);
+  else
+    write_text(options.layers_out, text);
+  return 0;
+}
+
+int predict(const scale::Options& options) {
+  const scale::Study study = scale::make_study(options.device_step(), options.scale(), options.failures(),
+                                               options.gpu_counts(), options.global_batch);
+  std::string comparison;
+  if (!options.measured.empty())
+    comparison =
+        scale::comparison_table(study.device, study.options, scale::read_runs(options.measured, study.device.batch));
+  for (const std::string& line : scale::describe(study)) fmt::print("{}\n", line);
+  if (!comparison.empty()) fmt::print("\nMeasured runs beside their prediction\n{}", comparison);
+  fmt::print("\nWeak scaling: the batch of each GPU stays\n{}", scale::table(study, study.weak));
+  if (!study.strong.empty())
+    fmt::print("\nStrong scaling: {} images in all\n{}", options.global_batch, scale::table(study, study.strong));
+  fmt::print("\nCheckpoints\n{}", scale::checkpoint_table(study));
+  if (!options.plot.empty()) {
+    write_text(options.plot, scale::to_svg(scale::make_plot(study)));
+    fmt::print("\nwritten: {}\n", options.plot);
+  }
+  if (options.json) fmt::print("{}\n", scale::to_json(study).dump());
+  return 0;
+}
+
+int run(const std::vector<std::string>& argv) {
+  scale::Options options;
+  cli::FlagSet flags = scale::declare_flags(options);
+  const std::vector<std::string> positional = flags.parse(argv);
+  if (flags.wants_help() || flags.wants_version()) {
+    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-scale " + cli::version() + "\n");
+    return 0;
+  }
+  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
+  scale::check(options);
+  if (options.validate) {
+    fmt::print("{}", scale::validation_report());
+    return 0;
+  }
+  return options.measure ? measure(options) : predict(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::let_waiting_threads_sleep(argv);
+  return cli::run_main([&] { return run({argv, argv + argc}); });
+}

@@ -1,0 +1,54 @@
+// The flags of dtrain-scale.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/cli/flags.h"
+#include "apps/scale/checkpointing.h"
+#include "apps/scale/model.h"
+
+namespace dtrain::scale {
+
+struct Options {
+  // The device
+  std::string layers, model = "resnet50_v1.5", device_name = "GPU";
+  std::optional<double> images_per_sec;
+  int64_t batch_size = 0, image_size = 0, num_classes = 1000;
+  double update_ms = 0;
+  bool measure = false;
+  std::string layers_out, device = "cpu", precision = "fp32";
+  int64_t threads = 0, steps = 5;
+  // The network
+  std::vector<std::string> gpus = {"8", "16", "32", "64", "128", "256", "512", "1024", "2048", "4096"};
+  int64_t gpus_per_host = 8;
+  std::string inside = "nvswitch-h200", between = "ib3200", algorithm = "auto";
+  std::optional<double> inside_gbs, inside_us, between_gbs, between_us;
+  double collective_us = 10;
+  // The step
+  double bucket_mib = 25, last_bucket_mib = 1, jitter = 0.01;
+  std::optional<double> half_batch;
+  std::string wire_bytes = "4";
+  bool overlap = true;
+  int64_t global_batch = 0;
+  // Failures
+  double gpu_mtbf_hours = 50000, checkpoint_seconds = 5, restart_seconds = 300;
+  // What is done
+  bool validate = false, json = false;
+  std::string measured, plot;
+
+  std::vector<int64_t> gpu_counts() const;  // ascending, each once
+  Network network() const;
+  ScaleOptions scale() const;
+  FailureModel failures() const;
+  // From --layers, or derived from --images_per_sec.
+  DeviceStep device_step() const;
+  MeasureOptions measurement() const;
+};
+
+// Binds the flags to `options`, which must outlive the set.
+cli::FlagSet declare_flags(Options& options);
+// Throws Error where flags do not go together.
+void check(const Options& options);
+
+}  // namespace dtrain::scale

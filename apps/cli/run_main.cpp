@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/ranks.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
@@ -28,7 +29,8 @@ void on_stop_signal(int number) {
 
 int report(Fault fault, const char* message) {
   std::fflush(stdout);
-  fmt::print(stderr, "error: {}\n", message);
+  const std::string rank = rank_name();
+  fmt::print(stderr, "error: {}{}{}\n", rank, rank.empty() ? "" : ": ", message);
   return static_cast<int>(fault);
 }
 

@@ -11,6 +11,7 @@ namespace dtrain::cli {
 inline constexpr int kStopped = 75;
 
 // Runs `body` and returns its result, or prints `error: ...` on stderr and returns the documented code of the failure.
+// One of several ranks says which: `error: rank 3 on host-b: ...`.
 int run_main(const std::function<int()>& body);
 
 // From now on the first SIGTERM or SIGINT only makes stop_requested() true, and a second one ends the process at once

@@ -4,7 +4,10 @@
 #include <new>
 #include <sstream>
 
+#include <unistd.h>
+
 #include "apps/cli/flags.h"
+#include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
 #include "tests/testing.h"
@@ -165,6 +168,51 @@ TEST(RunMain, ReturnsTheCodeOfTheFault) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_main([]() -> int { throw std::bad_alloc(); }), 6);
   EXPECT_EQ(testing::internal::GetCapturedStderr().substr(0, 20), "error: out of memory");
+}
+
+class LaunchedAs {
+ public:
+  LaunchedAs(const char* rank, const char* size) {
+    setenv("DTRAIN_RANK", rank, 1);
+    setenv("DTRAIN_SIZE", size, 1);
+  }
+  ~LaunchedAs() {
+    unsetenv("DTRAIN_RANK");
+    unsetenv("DTRAIN_SIZE");
+  }
+};
+
+std::string said_by_run_main() {
+  testing::internal::CaptureStderr();
+  run_main([]() -> int { throw Error("no such flag"); });
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(RunMain, NamesTheRankAndItsHost) {
+  char host[256] = "";
+  ASSERT_EQ(gethostname(host, sizeof host), 0);
+  {
+    const LaunchedAs one_of_two("1", "2");
+    EXPECT_EQ(said_by_run_main(), concat("error: rank 1 on ", host, ": no such flag\n"));
+  }
+  const LaunchedAs alone("0", "1");
+  EXPECT_EQ(said_by_run_main(), "error: no such flag\n");
+}
+
+TEST(RunMain, SaysWhatIsWrongWhereTheLauncherMakesNoSense) {
+  const LaunchedAs nonsense("one", "2");
+  EXPECT_EQ(said_by_run_main(), "error: no such flag\n");
+}
+
+TEST(OpenGroup, IsOfOneRankWithoutALauncher) {
+  EXPECT_EQ(open_group()->size(), 1);
+  EXPECT_EQ(open_group({}, 1)->size(), 1);
+  try {
+    open_group({}, 4);
+    FAIL() << "one rank where four are expected";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "expected 4 ranks, found 1: no launcher started this process");
+  }
 }
 
 TEST(StopSignals, TheFirstSetsAFlagTheSecondEndsTheProcess) {

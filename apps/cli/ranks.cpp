@@ -1,0 +1,73 @@
+// Opening the group, and how its warnings and faults reach people.
+#include "apps/cli/ranks.h"
+
+#include <cstdio>
+#include <string_view>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cli {
+namespace {
+
+// Whole, so that what several ranks print at a time does not mix; and without a lock that another thread may hold.
+void print_error(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+// On the communication thread, while others compute or print. Destructors are left out: they would wait for peers.
+[[noreturn]] void end_process(const std::string& report) {
+  constexpr unsigned kPatience = 10;
+  alarm(kPatience);  // where nobody reads what is printed, that shall not keep this process
+  print_error(fmt::format("error: {}\n", report));
+  if (ftrylockfile(stdout) == 0) std::fflush(stdout);
+  _exit(static_cast<int>(Fault::communication));
+}
+
+void check_launcher(const Group& group, const LauncherRank& told) {
+  DT_CHECK(group.size() == told.size && group.rank() == told.rank, told.source, " says rank ", told.rank, " of ",
+           told.size, ", MPI says rank ", group.rank(), " of ", group.size(),
+           ": is mpirun of the MPI that this program was built with?");
+}
+
+}  // namespace
+
+std::string rank_name() {
+  try {
+    const LauncherRank told = launcher_rank();
+    if (told.size <= 1) return "";
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    return fmt::format("rank {} on {}", told.rank, host);
+  } catch (const Error&) {  // variables that make no sense are the fault of another moment
+    return "";
+  }
+}
+
+std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ranks) {
+  const LauncherRank told = launcher_rank();
+  std::unique_ptr<Group> group;
+  if (told.size <= 1) {
+    group = make_single_group();
+  } else {
+    GroupOptions options = limits;
+    options.warn = [name = rank_name()](const std::string& line) {
+      print_error(fmt::format("warning: {}: {}\n", name, line));
+    };
+    options.fail = end_process;
+    group = make_mpi_group(options);
+    check_launcher(*group, told);
+  }
+  DT_CHECK(expect_ranks == 0 || group->size() == expect_ranks, "expected ", expect_ranks, " ranks, found ",
+           group->size(), told.source.empty() ? ": no launcher started this process" : " by " + told.source);
+  return group;
+}
+
+}  // namespace dtrain::cli

@@ -52,8 +52,10 @@ void declare_device(cli::FlagSet& flags, Options& o) {
   flags.add("image_size", o.image_size, "side in pixels; 0: the model's own", cli::kNotNegative);
   flags.add("num_classes", o.num_classes, "outputs of the model", cli::kPositive);
   flags.group("Measuring it");
-  flags.add("measure", o.measure,
-            "measure the layers of --model on this machine, and write them instead of predicting");
+  flags.add(
+      "measure", o.measure,
+      "measure the layers of --model on this machine, and write them instead of predicting; a GPU runs the step op "
+      "by op, not as a graph");
   flags.add("layers_out", o.layers_out, "file to write; standard output if empty");
   flags.add_choice("device", o.device, {"cpu", "gpu"}, "what to measure");
   flags.add_choice("precision", o.precision, {"fp32", "bf16", "fp16"}, "of activations; other than fp32 on a GPU only");

@@ -56,7 +56,8 @@ struct MeasureOptions {
 };
 
 // Runs two steps to warm up and then `steps` on drawn numbers; each time is the median. Tape::on_ready tells when a
-// gradient is complete, by the device's clock.
+// gradient is complete, by the device's clock. A GPU runs the step op by op, not as a graph: where batches are small,
+// the time in which it waits for the host is in it.
 DeviceStep measure_layers(const MeasureOptions& options);
 
 // "layer1.0.conv1" of "layer1.0.conv1.weight".

@@ -1,10 +1,11 @@
 # Headers, libraries, programs (dtrain_add_program), the CMake package and the pkg-config file. libdtrain/cpu,
-# libdtrain/cuda and the parts of the JPEG decoder are no part of the interface.
+# libdtrain/cuda, the transports of libdtrain/dist and the parts of the JPEG decoder are no part of the interface.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets)
 install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
-  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE PATTERN "jpeg_*" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE PATTERN "jpeg_*" EXCLUDE
+  PATTERN "mpi_*" EXCLUDE PATTERN "nccl_*" EXCLUDE)
 install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(dtrain-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -40,7 +40,7 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
   const Clock::time_point start = Clock::now();
   Clock::time_point shown = start;
   // Hits are added up on the device, so that it need not be waited for.
-  const Tensor hits = context.zeros({1, kStepMetrics});
+  const Tensor hits = context.zeros({kStepMetrics});
   Accuracy result;
   for (int64_t step = 1; step <= session.plan.eval_batches; ++step) {
     if (cli::stop_requested()) return std::nullopt;

@@ -25,6 +25,7 @@ struct StepInputs {
   float gradient_scale = 1;  // multiplies the summed gradient, besides 1 / loss_scale: 1 / (ranks x micro-steps)
   uint64_t step = 0;         // steps done before this one, those whose update was skipped included
   uint64_t seed = 0;         // of dropout and the like
+  float request = 0;         // what a rank asks of all, e.g. 1 to stop: summed over them with the step's metrics
 };
 
 // What the update carries from step to step. The host sets it before the first and reads it for a checkpoint.

@@ -95,7 +95,7 @@ class MpiCommunicator : public Communicator {
            (options_.algorithm == "auto" && count * static_cast<int64_t>(sizeof(float)) <= kShort);
   }
 
-  Schedule schedule(int64_t count) const {
+  Transfers schedule(int64_t count) const {
     if (doubles(count)) return doubling_all_reduce(rank(), size(), {0, count});
     if (options_.algorithm == "hierarchical" || (options_.algorithm == "auto" && suits_hierarchy(nodes_)))
       return hierarchical_all_reduce(nodes_, rank(), {0, count});

@@ -22,7 +22,7 @@ struct Collective {
   std::string what;
   uint64_t bytes = 0;
   Elements elements;
-  std::function<Schedule()> schedule;
+  std::function<Transfers()> schedule;
   int64_t segment = 1 << 17;
   std::function<void()> before{}, after{};  // on the thread: packing and unpacking
 };

@@ -15,9 +15,9 @@ int wrapped(int i, size_t count) {
 }
 
 // n - 1 turns in which member `me` passes on part me + first, me + first - 1, ... of the ring.
-Schedule go_round(std::span<const int> members, int me, std::span<const Range> parts, int first, bool add) {
+Transfers go_round(std::span<const int> members, int me, std::span<const Range> parts, int first, bool add) {
   DT_CHECK(members.size() == parts.size(), "ring of ", members.size(), " members with ", parts.size(), " parts");
-  Schedule schedule;
+  Transfers schedule;
   for (int turn = 0; turn + 1 < static_cast<int>(members.size()); ++turn) {
     const int sent = wrapped(me + first - turn, members.size()), received = wrapped(sent - 1, members.size());
     schedule.push_back({.to = members[static_cast<size_t>(wrapped(me + 1, members.size()))],
@@ -29,7 +29,7 @@ Schedule go_round(std::span<const int> members, int me, std::span<const Range> p
   return schedule;
 }
 
-void append(Schedule& schedule, const Schedule& more) { schedule.insert(schedule.end(), more.begin(), more.end()); }
+void append(Transfers& schedule, const Transfers& more) { schedule.insert(schedule.end(), more.begin(), more.end()); }
 
 int power_of_two_within(int n) {
   int power = 1;
@@ -64,17 +64,17 @@ std::vector<Range> split(Range range, int parts) {
   return ranges;
 }
 
-Schedule ring_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts) {
+Transfers ring_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts) {
   return go_round(members, me, parts, -1, true);
 }
 
-Schedule ring_all_gather(std::span<const int> members, int me, std::span<const Range> parts) {
+Transfers ring_all_gather(std::span<const int> members, int me, std::span<const Range> parts) {
   return go_round(members, me, parts, 0, false);
 }
 
-Schedule ring_all_reduce(std::span<const int> members, int me, Range range) {
+Transfers ring_all_reduce(std::span<const int> members, int me, Range range) {
   const std::vector<Range> parts = split(range, static_cast<int>(members.size()));
-  Schedule schedule = ring_reduce_scatter(members, me, parts);
+  Transfers schedule = ring_reduce_scatter(members, me, parts);
   append(schedule, ring_all_gather(members, me, parts));
   return schedule;
 }
@@ -87,7 +87,7 @@ bool suits_hierarchy(std::span<const int> nodes) {
          std::ranges::all_of(counts, [&](const auto& entry) { return entry.second == each; });
 }
 
-Schedule hierarchical_all_reduce(std::span<const int> nodes, int rank, Range range) {
+Transfers hierarchical_all_reduce(std::span<const int> nodes, int rank, Range range) {
   DT_CHECK(suits_hierarchy(nodes), "hierarchical all-reduce: expected several hosts with equally many ranks, several");
   const int node = nodes[static_cast<size_t>(rank)];
   std::map<int, std::vector<int>> by_node;
@@ -99,19 +99,19 @@ Schedule hierarchical_all_reduce(std::span<const int> nodes, int rank, Range ran
   const auto my_host = static_cast<int>(std::ranges::find(across, rank) - across.begin());
 
   const std::vector<Range> parts = split(range, static_cast<int>(local.size()));
-  Schedule schedule = ring_reduce_scatter(local, me, parts);
+  Transfers schedule = ring_reduce_scatter(local, me, parts);
   append(schedule, ring_all_reduce(across, my_host, parts[static_cast<size_t>(me)]));
   append(schedule, ring_all_gather(local, me, parts));
   return schedule;
 }
 
-Schedule doubling_all_reduce(int rank, int ranks, Range range) {
+Transfers doubling_all_reduce(int rank, int ranks, Range range) {
   const int power = power_of_two_within(ranks);
   const int beyond = ranks - power;
   if (rank >= power)
     return {{.to = rank - power, .send = range, .from = -1, .receive = {}, .add = false},
             {.to = -1, .send = {}, .from = rank - power, .receive = range, .add = false}};
-  Schedule schedule;
+  Transfers schedule;
   if (rank < beyond) schedule.push_back({.to = -1, .send = {}, .from = rank + power, .receive = range, .add = true});
   for (int distance = 1; distance < power; distance *= 2)
     schedule.push_back({.to = rank ^ distance, .send = range, .from = rank ^ distance, .receive = range, .add = true});
@@ -119,10 +119,10 @@ Schedule doubling_all_reduce(int rank, int ranks, Range range) {
   return schedule;
 }
 
-Schedule tree_broadcast(int rank, int ranks, int root, Range range) {
+Transfers tree_broadcast(int rank, int ranks, int root, Range range) {
   const int me = wrapped(rank - root, static_cast<size_t>(ranks));
   const auto rank_of = [&](int number) { return wrapped(number + root, static_cast<size_t>(ranks)); };
-  Schedule schedule;
+  Transfers schedule;
   int distance = power_of_two_within(ranks);
   if (me != 0) {  // from the one without my lowest bit
     distance = me & -me;
@@ -136,7 +136,7 @@ Schedule tree_broadcast(int rank, int ranks, int root, Range range) {
   return schedule;
 }
 
-MessagePlan plan_messages(const Schedule& schedule, int64_t segment) {
+MessagePlan plan_messages(const Transfers& schedule, int64_t segment) {
   MessagePlan plan;
   for (const Transfer& transfer : schedule) {
     const size_t received = plan.receives.size();  // by earlier turns

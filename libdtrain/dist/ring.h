@@ -23,30 +23,30 @@ struct Transfer {
   Range receive{};
   bool add = false;
 };
-using Schedule = std::vector<Transfer>;
+using Transfers = std::vector<Transfer>;
 
 // `parts` ranges that make up `range`, as equal as multiples of 16 elements allow; some are empty where it is short.
 std::vector<Range> split(Range range, int parts);
 
 // The three below run among `members`, ranks in ring order, of which this is number `me`; `parts`: one per member.
 // Afterwards member i holds the sum of part i, added in the order i + 1, i + 2, ..., i.
-Schedule ring_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts);
+Transfers ring_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts);
 // From part i at member i: all parts everywhere.
-Schedule ring_all_gather(std::span<const int> members, int me, std::span<const Range> parts);
+Transfers ring_all_gather(std::span<const int> members, int me, std::span<const Range> parts);
 // Both: 2 (n - 1) / n of `range` goes through each link, which is the least that is possible.
-Schedule ring_all_reduce(std::span<const int> members, int me, Range range);
+Transfers ring_all_reduce(std::span<const int> members, int me, Range range);
 
 // The ring inside each host, the rings of equal parts between the hosts, and back: 2 (n / hosts - 1) + 2 (hosts - 1)
 // turns instead of 2 (n - 1). `nodes`: the host of each rank; all have equally many.
-Schedule hierarchical_all_reduce(std::span<const int> nodes, int rank, Range range);
+Transfers hierarchical_all_reduce(std::span<const int> nodes, int rank, Range range);
 bool suits_hierarchy(std::span<const int> nodes);
 
 // log2 n turns with the whole of `range` each, for short messages. Where n is no power of two, those beyond the largest
 // one hand theirs to a rank below and get the result back.
-Schedule doubling_all_reduce(int rank, int ranks, Range range);
+Transfers doubling_all_reduce(int rank, int ranks, Range range);
 
 // A binomial tree from `root`.
-Schedule tree_broadcast(int rank, int ranks, int root, Range range);
+Transfers tree_broadcast(int rank, int ranks, int root, Range range);
 
 // A message of a schedule that was cut into messages of at most `segment` elements, so that a rank passes on the
 // beginning of a part while it receives the rest.
@@ -62,6 +62,6 @@ struct Message {
 struct MessagePlan {
   std::vector<Message> sends, receives;
 };
-MessagePlan plan_messages(const Schedule& schedule, int64_t segment);
+MessagePlan plan_messages(const Transfers& schedule, int64_t segment);
 
 }  // namespace dtrain

@@ -89,6 +89,11 @@ void accumulate(Context& context, const Tensor& x, const Tensor& y) {
   DT_DISPATCH(context, accumulate, x, y);
 }
 
+void scale(Context& context, const Tensor& x, float factor) {
+  DT_CHECK(x.dtype() == DType::f32, "scale: ", x.dtype(), ", expected f32");
+  DT_DISPATCH(context, scale, x, factor);
+}
+
 void seed_loss_gradient(Context& context, const Tensor& dy) {
   DT_CHECK(dy.count() == 1 && dy.dtype() == DType::f32, "seed_loss_gradient: the loss is ", dy.shape(), " of ",
            dy.dtype(), ", expected one f32");
@@ -176,6 +181,10 @@ void normalize_pixels(Context&, const Tensor& x, const PixelNormalization& optio
 
 void accumulate(Context&, const Tensor& x, const Tensor& y) {
   write(y, true, [x = x.data<float>()](int64_t i) { return x[i]; });
+}
+
+void scale(Context&, const Tensor& x, float factor) {
+  write(x, false, [factor, x = x.data<float>()](int64_t i) { return x[i] * factor; });
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) { *dy.data<float>() = context.scalars()->loss_scale; }

@@ -21,6 +21,10 @@ struct Sum {
 struct SumRelu {
   __device__ float operator()(float a, float b) const { return dtrain::relu(a + b); }
 };
+struct Scale {
+  float factor;
+  __device__ float operator()(float x) const { return x * factor; }
+};
 // old + f(x...)
 template <class F>
 struct Adding {
@@ -186,6 +190,10 @@ void accumulate(Context& context, const Tensor& x, const Tensor& y) {
       map(context, Sum{}, y.count(), y.data<float>(), static_cast<const float*>(y.data<float>()), x.data<X>());
     });
   });
+}
+
+void scale(Context& context, const Tensor& x, float factor) {
+  map(context, Scale{factor}, x.count(), x.data<float>(), static_cast<const float*>(x.data<float>()));
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) {

@@ -8,32 +8,30 @@
 namespace dtrain {
 namespace {
 
-void require_ring(const Tensor& ring) {
-  DT_CHECK(ring.shape().rank() == 2 && ring.dim(0) > 0 && ring.dim(1) == kStepMetrics,
-           "step metrics: expected a ring [rows, ", int{kStepMetrics}, "], found ", ring.shape());
+void require_metrics(const Tensor& metrics) {
+  DT_CHECK(metrics.shape() == Shape{kStepMetrics}, "step metrics: expected [", int{kStepMetrics}, "], found ",
+           metrics.shape());
 }
 
 }  // namespace
 
 void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& ring) {
+                      const Tensor& metrics) {
   DT_CHECK(in_top_1.shape() == in_top_5.shape(), "step metrics: ", in_top_1.shape(), " and ", in_top_5.shape(),
            " hits");
-  require_ring(ring);
-  DT_DISPATCH(context, add_step_metrics, loss, in_top_1, in_top_5, add, ring);
+  require_metrics(metrics);
+  DT_DISPATCH(context, add_step_metrics, loss, in_top_1, in_top_5, add, metrics);
 }
 
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& ring) {
-  require_ring(ring);
-  DT_DISPATCH(context, finish_step_metrics, norm, ring);
+void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& metrics, const Tensor& ring) {
+  require_metrics(metrics);
+  DT_CHECK(ring.shape().rank() == 2 && ring.dim(0) > 0 && ring.dim(1) == kStepMetrics,
+           "step metrics: expected a ring [rows, ", int{kStepMetrics}, "], found ", ring.shape());
+  DT_DISPATCH(context, finish_step_metrics, norm, metrics, ring);
 }
 
 namespace cpu {
 namespace {
-
-float* row_of_step(Context& context, const Tensor& ring) {
-  return ring.data<float>() + context.scalars()->step % static_cast<uint64_t>(ring.dim(0)) * kStepMetrics;
-}
 
 float sum(const Tensor& x) {
   const auto values = x.span<float>();
@@ -43,18 +41,22 @@ float sum(const Tensor& x) {
 }  // namespace
 
 void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& ring) {
-  float* row = row_of_step(context, ring);
-  if (!add) std::fill_n(row, kStepMetrics, 0.0f);
+                      const Tensor& metrics) {
+  float* row = metrics.data<float>();
+  if (!add) {
+    std::fill_n(row, kStepMetrics, 0.0f);
+    row[kMetricRequests] = context.scalars()->request;
+  }
   row[kMetricLoss] += *loss.data<float>();
   row[kMetricInTop1] += sum(in_top_1);
   row[kMetricInTop5] += sum(in_top_5);
   row[kMetricRows] += static_cast<float>(in_top_1.count());
 }
 
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& ring) {
-  float* row = row_of_step(context, ring);
-  const StepState& state = *context.scalars();
+void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& metrics, const Tensor& ring) {
+  const StepScalars& state = *context.scalars();
+  float* row = ring.data<float>() + state.step % static_cast<uint64_t>(ring.dim(0)) * kStepMetrics;
+  std::copy_n(metrics.data<float>(), int{kSummedMetrics}, row);
   row[kMetricNorm] = *norm.data<float>();
   row[kMetricFinite] = static_cast<float>(state.finite);
   row[kMetricLossScale] = state.loss_scale;

@@ -5,14 +5,16 @@
 
 namespace dtrain {
 
-// Columns of the ring [rows, kStepMetrics] f32. A step's row is StepScalars::step % rows: chosen on the device, so that
-// a captured step, whose addresses are fixed, writes to another row each time it is replayed.
+// Columns of a step's metrics [kStepMetrics] f32. The first kSummedMetrics are sums over its micro-batches, and over
+// the ranks where there are several.
 enum StepMetric {
   kMetricLoss,
   kMetricInTop1,
   kMetricInTop5,
   kMetricRows,
-  kMetricFinite,
+  kMetricRequests,  // StepInputs::request
+  kSummedMetrics,
+  kMetricFinite = kSummedMetrics,
   kMetricNorm,
   kMetricLossScale,
   kMetricSkipped,
@@ -20,22 +22,24 @@ enum StepMetric {
 };
 
 // After the forward pass of a micro-step: its loss [1], the sums of its hits [n] and n. `add` false, for the first
-// micro-step: stores them; true: adds them to what is there.
+// micro-step: stores them, and the request; true: adds them to what is there.
 void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& ring);
-// After the update: notes the gradient's norm [1] and, of the StepState, `finite`, `loss_scale` and `skipped`.
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& ring);
+                      const Tensor& metrics);
+// After the update: the sums, the gradient's norm [1] and, of the StepState, `finite`, `loss_scale` and `skipped` go to
+// a row of the ring [rows, kStepMetrics]. It is row StepScalars::step % rows: chosen on the device, so that a captured
+// step, whose addresses are fixed, writes to another one each time it is replayed.
+void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& metrics, const Tensor& ring);
 
 namespace cpu {
 void add_step_metrics(Context&, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& ring);
-void finish_step_metrics(Context&, const Tensor& norm, const Tensor& ring);
+                      const Tensor& metrics);
+void finish_step_metrics(Context&, const Tensor& norm, const Tensor& metrics, const Tensor& ring);
 }  // namespace cpu
 
 namespace cuda {
 void add_step_metrics(Context&, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& ring);
-void finish_step_metrics(Context&, const Tensor& norm, const Tensor& ring);
+                      const Tensor& metrics);
+void finish_step_metrics(Context&, const Tensor& norm, const Tensor& metrics, const Tensor& ring);
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/step_metrics.h"
 
 namespace dtrain {
@@ -21,6 +22,13 @@ void keep_common(std::vector<std::string>& names, const std::vector<std::string>
   std::erase_if(names, [&](const std::string& name) { return std::ranges::find(others, name) == others.end(); });
 }
 
+std::vector<GradientRange> gradient_ranges(const ParameterStore& store) {
+  std::vector<GradientRange> ranges;
+  for (const Parameter& parameter : store.parameters())
+    ranges.push_back({{parameter.offset, parameter.offset + parameter.value.count()}, !parameter.options.frozen});
+  return ranges;
+}
+
 Tensor host_tensor(Context& context, Shape shape) {
   const auto bytes = static_cast<size_t>(shape.count()) * sizeof(float);
   return Tensor(std::make_shared<Storage>(context.host_allocator(), bytes), 0, shape, DType::f32, Device{});
@@ -35,6 +43,9 @@ Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule,
   schedule_.validate();
   DT_CHECK(options.double_loss_scale_after >= 0, "loss scale doubled every ", options.double_loss_scale_after,
            " steps");
+  if (options.communicator)
+    bucketer_.emplace(*options.communicator, store.grads(), gradient_ranges(store), options.buckets);
+  metrics_ = store.context().zeros({kStepMetrics});
   ring_ = store.context().zeros({static_cast<int64_t>(kRing), kStepMetrics});
   host_ring_ = host_tensor(store.context(), ring_.shape());
   host_l2_ = host_tensor(store.context(), {static_cast<int64_t>(kRing)});
@@ -52,6 +63,11 @@ void Trainer::resume(uint64_t steps_done, const StepState& saved) {
   steps_done_ = collected_ = steps_done;
 }
 
+void Trainer::set_buckets(const BucketOptions& options) {
+  options_.buckets = options;
+  if (bucketer_) bucketer_->plan(options);
+}
+
 void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   Context& context = store_.context();
   const size_t slot = steps_done_ % kRing;
@@ -61,9 +77,10 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   const Moment before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Moment{};
   pending = {.before = before, .begin = {}, .end = {}, .parts = {}, .l2_loss = request.l2_loss};
   context.set_scalars({.learning_rate = rate_of(steps_done_),
-                       .gradient_scale = 1 / static_cast<float>(options_.micro_steps),
+                       .gradient_scale = 1 / static_cast<float>(options_.micro_steps * ranks()),
                        .step = steps_done_,
-                       .seed = options_.seed});
+                       .seed = options_.seed,
+                       .request = request.asks ? 1.0f : 0.0f});
   if (request.l2_loss) context.download_later(optimizer_.queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
   if (replays())
@@ -103,9 +120,10 @@ void Trainer::run(const Forward& forward, Pending* pending) {
   bytes_ = static_cast<double>(store_.values().bytes()) * (3 + 2 * store_.optimizer_states());
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step)
     run_micro_step(forward, micro_step, pending);
+  if (bucketer_) sum_over_ranks(pending);
   mark(pending, &StepTimes::update, "update");
   optimizer_.step();
-  finish_step_metrics(store_.context(), optimizer_.norm(), ring_);
+  finish_step_metrics(store_.context(), optimizer_.norm(), metrics_, ring_);
   store_.context().name_work(nullptr);
 }
 
@@ -116,10 +134,14 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pe
   try {
     mark(pending, &StepTimes::forward, "forward");
     const Classification result = forward(tape, micro_step);
-    add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, ring_);
+    add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, metrics_);
     pass = "the gradient of";
     mark(pending, &StepTimes::backward, "backward");
     bytes_ += 3 * static_cast<double>(tape.bytes());
+    if (bucketer_ && micro_step + 1 == options_.micro_steps) {
+      bucketer_->begin();
+      tape.on_ready([this](const Parameter& parameter) { bucketer_->ready(parameter.index); });
+    }
     std::vector<std::string> unwritten = tape.backward(result.loss, &store_);
     if (micro_step == 0)
       unwritten_ = std::move(unwritten);
@@ -130,6 +152,17 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pe
     const std::string op = *tape.current_op() ? concat("op ", tape.current_op()) : "the first op";
     throw Error(error.fault(), concat("recording step ", steps_done_ + 1, ", in ", pass, " ", op, ": ", error.what()));
   }
+}
+
+// The metrics and the running statistics of batch norm go with the last gradients, so that all ranks hold the same.
+void Trainer::sum_over_ranks(Pending* pending) {
+  Context& context = store_.context();
+  mark(pending, &StepTimes::reduce, "reduce");
+  std::vector<Tensor> tail = {metrics_.slice(0, kSummedMetrics)};
+  const Tensor& buffers = store_.buffer_values();
+  if (buffers) tail.push_back(buffers);
+  bucketer_->finish(std::move(tail));
+  if (buffers) scale(context, buffers, 1 / static_cast<float>(ranks()));
 }
 
 // What is queued from here on belongs to `part`.
@@ -159,7 +192,8 @@ StepReport Trainer::report_of(uint64_t step) const {
   const float* row = host_ring_.data<float>() + step % kRing * kStepMetrics;
   StepReport report;
   report.step = step + 1;
-  report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps);
+  report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps * ranks());
+  report.requests = static_cast<int>(row[kMetricRequests]);
   report.learning_rate = rate_of(step);
   if (pending.l2_loss) report.l2_loss = host_l2_.data<float>()[step % kRing];
   report.gradient_norm = row[kMetricNorm];

@@ -4,9 +4,11 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "libdtrain/dist/bucketer.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/train/optimizer.h"
 #include "libdtrain/train/schedule.h"
@@ -19,28 +21,34 @@ struct TrainerOptions {
   int double_loss_scale_after = 0;  // steps in a row after which a dynamic loss scale doubles; 0: it is static
   uint64_t seed = 0;                // of dropout and the like
   bool cuda_graph = true;  // on a GPU: record the step and replay it; where that fails the context has a notice
+  // Of the ranks that train together, each on its own batches: gradients, loss and running statistics are their means.
+  Communicator* communicator = nullptr;  // outlives the trainer; none: one rank
+  BucketOptions buckets{};
 };
 
 // What one step is asked for.
 struct StepRequest {
   std::string signature{};  // tells apart the steps of a run that differ in shapes: each is recorded on its own
   bool l2_loss = false;     // the L2 term of the parameters before the update
+  bool asks = false;        // a request to all ranks, e.g. to stop: StepReport::requests counts them
 };
 
 // The device's time in seconds.
 struct StepTimes {
-  double step = 0;                               // from the forward pass to the update
-  double before = 0;                             // where steps queue up: since the end of the one before, for input
-  double forward = 0, backward = 0, update = 0;  // of a step that was run, not replayed; else 0
+  double step = 0;    // from the forward pass to the update
+  double before = 0;  // where steps queue up: since the end of the one before, for input
+  // Of a step that was run, not replayed; else 0. `reduce`: the wait for other ranks behind the backward pass.
+  double forward = 0, backward = 0, reduce = 0, update = 0;
 };
 
 struct StepReport {
   uint64_t step = 0;  // updates done, this one included
-  float loss = 0;     // mean over the micro-steps, without the L2 term
+  float loss = 0;     // mean over the micro-steps and ranks, without the L2 term
   float learning_rate = 0;
   float l2_loss = 0;  // if asked for
   float gradient_norm = 0;
   float top_1 = 0, top_5 = 0;  // share of the rows
+  int requests = 0;            // ranks whose StepRequest::asks was set: the same number on all
   bool finite = true;          // false: the update was not applied, nor is any later one
   float loss_scale = 1;        // after this step
   uint64_t skipped = 0;        // updates left out so far, each of which halved the loss scale
@@ -76,6 +84,8 @@ class Trainer {
   // What a checkpoint needs for it; waits for the device.
   StepState step_state() const { return store_.context().get_scalars(); }
   const Schedule& schedule() const { return schedule_; }
+  // Another size of the gradient buckets, from the next step on: before any step is recorded.
+  void set_buckets(const BucketOptions& options);
   // Names of the trainable parameters that the last step's loss did not depend on.
   const std::vector<std::string>& unwritten_parameters() const { return unwritten_; }
   // The parameter with the largest gradient norm (a non-finite one first), for the report of a diverged step.
@@ -95,9 +105,11 @@ class Trainer {
   };
 
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }
+  int ranks() const { return options_.communicator ? options_.communicator->size() : 1; }
   bool replays() const { return options_.cuda_graph && !store_.context().is_cpu(); }
   void run(const Forward& forward, Pending* pending);
   void run_micro_step(const Forward& forward, int micro_step, Pending* pending);
+  void sum_over_ranks(Pending* pending);
   void replay(const Forward& forward, const std::string& signature, Pending& pending);
   void mark(Pending* pending, double StepTimes::*part, const char* name);
   StepReport report_of(uint64_t step) const;
@@ -107,7 +119,8 @@ class Trainer {
   Optimizer& optimizer_;
   Schedule schedule_;
   TrainerOptions options_;
-  Tensor ring_;                 // [kRing, kStepMetrics], on the device
+  std::optional<Bucketer> bucketer_;
+  Tensor metrics_, ring_;       // [kStepMetrics] and [kRing, kStepMetrics], on the device
   Tensor host_ring_, host_l2_;  // its rows, and [kRing] L2 terms, in memory of host_allocator()
   std::array<Pending, kRing> pending_;
   std::map<std::string, Recording> recordings_;

@@ -16,7 +16,7 @@ namespace {
 class Simulation {
  public:
   using Initial = double (*)(int rank, int64_t i);
-  Simulation(const std::vector<Schedule>& schedules, int64_t segment, int64_t count, uint64_t seed,
+  Simulation(const std::vector<Transfers>& schedules, int64_t segment, int64_t count, uint64_t seed,
              Initial initial_value = initial)
       : random_(seed, 0) {
     for (size_t rank = 0; rank < schedules.size(); ++rank) {
@@ -91,7 +91,7 @@ std::vector<int> all_ranks(int n) {
 template <class ScheduleOf>
 void expect_sums(int ranks, int64_t count, int64_t segment, const ScheduleOf& schedule_of) {
   SCOPED_TRACE(concat(ranks, " ranks, ", count, " elements in messages of ", segment));
-  std::vector<Schedule> schedules;
+  std::vector<Transfers> schedules;
   for (int rank = 0; rank < ranks; ++rank) schedules.push_back(schedule_of(rank));
   Simulation simulation(schedules, segment, count, static_cast<uint64_t>(ranks * 1000 + count));
   simulation.run();
@@ -175,7 +175,7 @@ TEST(Doubling, SumsOnEveryRank) {
 // Sums of floats depend on the order, which must be the same for every rank.
 TEST(Doubling, GivesTheSameBitsEverywhere) {
   for (int ranks = 2; ranks <= 64; ++ranks) {
-    std::vector<Schedule> schedules;
+    std::vector<Transfers> schedules;
     for (int rank = 0; rank < ranks; ++rank) schedules.push_back(doubling_all_reduce(rank, ranks, {0, 3}));
     Simulation simulation(schedules, 100, 3, 1,
                           [](int rank, int64_t i) { return 1.0 / (rank + 3.7 + static_cast<double>(i)); });
@@ -188,7 +188,7 @@ TEST(Tree, BroadcastsFromAnyRoot) {
   for (int ranks = 1; ranks <= 33; ++ranks)
     for (const int root : {0, 1, ranks / 2, ranks - 1}) {
       if (root >= ranks) continue;
-      std::vector<Schedule> schedules;
+      std::vector<Transfers> schedules;
       for (int rank = 0; rank < ranks; ++rank) schedules.push_back(tree_broadcast(rank, ranks, root, {0, 20}));
       Simulation simulation(schedules, 7, 20, 1);
       simulation.run();

@@ -203,6 +203,17 @@ TEST(Pointwise, SixteenBitsAddToThirtyTwo) {
       }
 }
 
+TEST(Pointwise, ScalesInPlace) {
+  for (const auto& context : devices())
+    for (const int64_t count : {1, 3, 4, 1031}) {
+      const Array x = random_array({count}, 1);
+      const Tensor scaled = to_device(*context, x);
+      scale(*context, scaled, 0.25f);
+      EXPECT_EQ(to_host(*context, scaled).values, map(x, [&](int64_t i) { return x[i] / 4; }).values) << count;
+      expect_error([&] { scale(*context, context->zeros({1}, DType::i32), 2); }, Fault::config, "expected f32");
+    }
+}
+
 TEST(Pointwise, SeedIsTheLossScale) {
   for (const auto& context : devices()) {
     context->set_step_state({.loss_scale = 128});

@@ -4,11 +4,13 @@
 #   scripts/setup.sh test    that, and what test.sh needs: test libraries, reference decoders, PyTorch
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev)
+packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev
+  openmpi-bin libopenmpi-dev)
 case "${1:-}" in
   build) ;;
   test) packages+=(ccache clang-format-14 git pkg-config libgtest-dev libbenchmark-dev libcli11-dev libprotobuf-dev
-    protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil python3-torch python3-torchvision) ;;
+    protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil python3-torch python3-torchvision
+    openssh-client openssh-server iproute2) ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac
 
@@ -26,6 +28,11 @@ as_root=()
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || { echo "Neither root nor sudo: please install them and start again."; exit 1; }
   as_root=(sudo)
+fi
+if [[ " ${missing[*]} " == *" openssh-server "* ]]; then
+  # The tests start servers of their own: Debian's must not open this machine to the network.
+  echo "Its ssh server stays off: /etc/ssh/sshd_not_to_be_run"
+  "${as_root[@]}" install -D -m 644 /dev/null /etc/ssh/sshd_not_to_be_run
 fi
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \

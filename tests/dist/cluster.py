@@ -1,0 +1,296 @@
+"""Hosts for tests of a cluster, on one machine: a launcher and workers as pods of an MPIJob (mpi-operator v2beta1).
+
+Each pod has its own network (a veth pair on a bridge), processes, host name, /dev/shm and session folder; a worker runs
+an sshd, the launcher the command under test, with the hostfile and the variables that the operator gives. All of it
+lives in namespaces of one process, see isolate(): however that ends, the kernel takes everything down with it, and
+clusters side by side know nothing of each other.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+SKIPPED = 77  # SKIP_RETURN_CODE of ctest
+INSIDE = "DTRAIN_TEST_CLUSTER"
+PORT = 2222  # not 22, as where sshd is no root: mpirun must get it from the ssh configuration
+PROGRAMS = ("bridge", "ip", "mount", "mpirun", "nsenter", "ssh", "ssh-keygen", "unshare", "/usr/sbin/sshd")
+
+# The operator leaves these to the image or the manifest. By Open MPI 4.1's defaults a host that is gone is noticed
+# after eight minutes; with these, after seven seconds.
+NETWORK_SETTINGS = {
+    "OMPI_MCA_oob_tcp_keepalive_time": "5",
+    "OMPI_MCA_oob_tcp_keepalive_intvl": "2",
+    "OMPI_MCA_oob_tcp_keepalive_probes": "3",
+    "OMPI_MCA_oob_tcp_if_include": "eth0",
+    "OMPI_MCA_btl_tcp_if_include": "eth0",
+}
+
+SSHD_CONFIG = """\
+Port {port}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/user_key.pub
+AuthenticationMethods publickey
+PermitRootLogin prohibit-password
+StrictModes no
+UsePAM no
+PidFile none
+"""
+
+SSH_CONFIG = """\
+Host *
+  Port {port}
+  IdentityFile {folder}/user_key
+  UserKnownHostsFile {folder}/known_hosts
+  StrictHostKeyChecking yes
+  BatchMode yes
+"""
+
+
+def skip(reason):
+    """Says loudly why nothing was tested, and ends the process."""
+    print(f"SKIPPED: {reason}", flush=True)
+    sys.exit(SKIPPED)
+
+
+def isolate():
+    """Starts this program again as process 1 of namespaces of its own; skips where that is not permitted."""
+    if os.environ.get(INSIDE) == "1":
+        os.environ[INSIDE] = "made"
+        try:
+            _run("mount", "-t", "tmpfs", "tmpfs", "/run")
+            _run("ip", "link", "set", "lo", "up")
+            _run("ip", "link", "add", "pods", "type", "bridge")
+            _run("ip", "link", "set", "pods", "up")
+        except RuntimeError as error:
+            skip(f"hosts cannot be imitated: {error}")
+        return
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    missing = [program for program in PROGRAMS if not shutil.which(program)]
+    if missing:
+        skip(f"hosts cannot be imitated without {', '.join(missing)}: scripts/setup.sh test installs them")
+    if os.geteuid():
+        skip("hosts cannot be imitated: network namespaces and sshd need root")
+    namespaces = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
+    probe = subprocess.run([*namespaces, "true"], capture_output=True, text=True)
+    if probe.returncode:
+        skip(f"hosts cannot be imitated: {probe.stderr.strip()}")
+    os.environ[INSIDE] = "1"
+    os.execvp(namespaces[0], [*namespaces, sys.executable, "-B", *sys.argv])
+
+
+def wait_until(condition, what, timeout=30):
+    """Polls until `condition` returns something true, and returns that; a TimeoutError says `what` is missing."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {timeout} s")
+        time.sleep(0.05)
+    return value
+
+
+def _run(*command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def living_ranks():
+    """Process ids, here, of all ranks that live, by rank: what mpirun's daemons started, not children of those."""
+    found = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            variables = (process / "environ").read_bytes().split(b"\0")
+            rank = [v for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")][0].split(b"=")[1]
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+            if b"OMPI_COMM_WORLD_RANK=" not in pathlib.Path(f"/proc/{parent}/environ").read_bytes():
+                found[int(rank)] = int(process.name)
+    return found
+
+
+class Pod:
+    """A host: its network stays for as long as the cluster, its first process, and all others with it, come and go."""
+
+    def __init__(self, cluster, name, index):
+        self.cluster, self.name, self.index = cluster, name, index
+        self.host = f"{name}.{cluster.job}.default.svc"
+        self.address = f"10.244.0.{index + 1}"
+        self.port = f"pod{index}"  # the bridge's end of the cable
+        self.process = None
+        _run("ip", "netns", "add", name)
+        _run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _run("ip", "link", "set", self.port, "master", "pods", "up")
+        _run("ip", "-n", name, "address", "add", f"{self.address}/24", "dev", "eth0")
+        _run("ip", "-n", name, "link", "set", "eth0", "up")
+        _run("ip", "-n", name, "link", "set", "lo", "up")
+
+    def start(self, command, environment):
+        """Runs the command as process 1 of the pod."""
+        script = f"""set -e
+            hostname {self.name}
+            mount --bind {self.cluster.folder}/hosts /etc/hosts
+            mount --bind {self.cluster.folder}/ssh_config /etc/ssh/ssh_config
+            # The settings of whoever runs this are no part of the pod.
+            [ ! -d /root/.ssh ] || mount -t tmpfs tmpfs /root/.ssh
+            [ ! -e /root/.bashrc ] || mount --bind /dev/null /root/.bashrc
+            mount -t tmpfs tmpfs /run/pod
+            mount -t tmpfs -o size=64m tmpfs /dev/shm
+            exec "$@" """
+        with self._file("out").open("wb") as out, self._file("err").open("wb") as err:
+            self.process = subprocess.Popen(
+                ["nsenter", f"--net=/run/netns/{self.name}", "unshare", "--mount", "--pid", "--uts", "--ipc", "--fork",
+                 "--kill-child", "--mount-proc", "bash", "-c", script, "pod", *command],
+                env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def _file(self, stream):
+        return self.cluster.folder / f"{self.name}.{stream}"
+
+    def output(self):
+        """What the pod has written to standard output since it was started."""
+        return self._file("out").read_text(errors="replace") if self.process else ""
+
+    def errors(self):
+        return self._file("err").read_text(errors="replace") if self.process else ""
+
+    def first_process(self):
+        """The process id, here, of the pod's process 1; None before it has started or after it has ended."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        with contextlib.suppress(OSError, ValueError):
+            return int(children.read_text())
+        return None
+
+    def signal(self, number):
+        """Sends a signal to process 1, as a kubelet does: SIGTERM to ask it, SIGKILL to end the pod."""
+        os.kill(wait_until(self.first_process, f"a process in {self.name}"), number)
+
+    def end(self):
+        """Ends the pod at once, as when its machine dies, though its address stays; harmless where nothing runs."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def cut_off(self):
+        """Takes its link down: packets are lost, and nobody is told."""
+        _run("ip", "link", "set", self.port, "down")
+
+    def reconnect(self):
+        _run("ip", "link", "set", self.port, "up")
+
+
+class Cluster:
+    """A launcher and `workers` with `slots` ranks each; a context manager. The command runs in the launcher's pod."""
+
+    job = "job"
+
+    def __init__(self, workers=2, slots=2, start_workers=True):
+        self.folder = pathlib.Path("/run/cluster")
+        self.folder.mkdir()
+        for folder in ("/run/pod", "/run/sshd"):  # mpirun's sessions; sshd asks for an empty one
+            os.makedirs(folder, exist_ok=True)
+        self.launcher = Pod(self, f"{self.job}-launcher", 0)
+        self.workers = [Pod(self, f"{self.job}-worker-{i}", i + 1) for i in range(workers)]
+        self.slots = slots
+        self._write_files()
+        if start_workers:
+            for worker in self.workers:
+                self.start_sshd(worker)
+            for worker in self.workers:
+                wait_until(lambda: "listening on 0.0.0.0" in worker.errors(), f"sshd of {worker.name}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pod in (self.launcher, *self.workers):
+            pod.end()
+            _run("ip", "link", "del", pod.port)
+            _run("ip", "netns", "del", pod.name)
+        shutil.rmtree(self.folder)
+
+    def _write_files(self):
+        pods = (self.launcher, *self.workers)
+        self.hostfile = self.folder / "hostfile"
+        self.hostfile.write_text("".join(f"{worker.host} slots={self.slots}\n" for worker in self.workers))
+        (self.folder / "hosts").write_text(
+            "127.0.0.1 localhost\n" + "".join(f"{pod.address} {pod.host} {pod.name}\n" for pod in pods))
+        for key in ("host_key", "user_key"):
+            _run("ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-N", "", "-C", key, "-f", self.folder / key)
+        host_key = (self.folder / "host_key.pub").read_text()
+        (self.folder / "known_hosts").write_text(
+            "".join(f"[{worker.host}]:{PORT} {host_key}" for worker in self.workers))
+        (self.folder / "sshd_config").write_text(SSHD_CONFIG.format(port=PORT, folder=self.folder))
+        (self.folder / "ssh_config").write_text(SSH_CONFIG.format(port=PORT, folder=self.folder))
+
+    def environment(self):
+        """What a launcher's process finds: the operator's variables, those of the image, and this process's own."""
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))},
+            "K_MPI_JOB_ROLE": "launcher",
+            "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+            "OMPI_MCA_orte_default_hostfile": str(self.hostfile),
+            "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+            "OMPI_MCA_orte_set_default_slots": str(self.slots),
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_orte_tmpdir_base": "/run/pod",
+            **NETWORK_SETTINGS,
+        }
+
+    def start_sshd(self, worker):
+        """Brings a worker up, or back after its end."""
+        environment = {**os.environ, "K_MPI_JOB_ROLE": "worker"}
+        worker.start(["/usr/sbin/sshd", "-De", "-f", str(self.folder / "sshd_config")], environment)
+
+    def start(self, *command, environment=None):
+        """Starts a command in the launcher's pod; wait() for it. What an earlier one left there is ended first."""
+        self.launcher.end()
+        self.launcher.start([str(part) for part in command], {**self.environment(), **(environment or {})})
+
+    def wait_for_output(self, text, timeout=30):
+        wait_until(lambda: text in self.launcher.output(), f"'{text}' from the launcher", timeout)
+
+    def wait(self, timeout=60):
+        """The exit code of the command. One that has not ended by then hangs, which is an error."""
+        try:
+            return self.launcher.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the command hangs: no end within {timeout} s") from None
+
+    def run(self, *command, environment=None, timeout=60):
+        self.start(*command, environment=environment)
+        return self.wait(timeout)
+
+    def wait_for_ranks(self, count, timeout=30):
+        """Until `count` ranks live, 0 to see that none is left behind; their process ids by rank."""
+        wait_until(lambda: len(living_ranks()) == count, f"{count} living ranks", timeout)
+        return living_ranks()
+
+    def signal_rank(self, rank, number):
+        """SIGKILL, SIGSTOP, SIGCONT ... for one rank, wherever it runs."""
+        os.kill(living_ranks()[rank], number)
+
+    def separate_workers(self):
+        """A partition: no worker hears of another one any more, while the launcher still reaches all."""
+        for worker in self.workers:
+            _run("bridge", "link", "set", "dev", worker.port, "isolated", "on")
+
+    def join_workers(self):
+        for worker in self.workers:
+            _run("bridge", "link", "set", "dev", worker.port, "isolated", "off")
+
+
+def main(functions):
+    """Runs the function that the command line names in namespaces of its own; without a name, each test_* in turn."""
+    if len(sys.argv) > 1:
+        isolate()
+        functions[sys.argv[1]]()
+        return
+    codes = {name: subprocess.run([sys.executable, "-B", sys.argv[0], name]).returncode
+             for name in functions if name.startswith("test_")}
+    print("\n".join(f"{name}: {code or 'passed'}" for name, code in codes.items()))
+    sys.exit(max(codes.values()))

@@ -1,0 +1,187 @@
+"""How launching, and mpirun itself, behave on a cluster: the harness, scripts/dtrain-mpirun and what we rely on of Open
+MPI, with shell scripts in the place of a program. ctest runs each test_* function on its own.
+"""
+
+import pathlib
+import signal
+import subprocess
+import sys
+
+from cluster import NETWORK_SETTINGS, Cluster, living_ranks, main, wait_until
+
+MPIRUN = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "dtrain-mpirun"
+
+# Takes as many steps of 0.1 s as its argument says, for ever without one; stops when asked, with the code for that.
+PROGRAM = """
+    trap 'echo rank $OMPI_COMM_WORLD_RANK stops; exit 75' USR1
+    echo rank $OMPI_COMM_WORLD_RANK runs
+    step=0
+    while [ "$step" != "$1" ]; do sleep 0.1; step=$((step + 1)); done
+    echo rank $OMPI_COMM_WORLD_RANK is done"""
+RANKS = ("-np", "4", "bash", "-c", PROGRAM, "program")
+
+
+def expect(found, expected, cluster):
+    if found != expected:
+        raise AssertionError(f"found {found!r}, expected {expected!r}; {written(cluster)}")
+
+
+def expect_errors(cluster, *texts):
+    for text in texts:
+        if text not in cluster.launcher.errors():
+            raise AssertionError(f"no error '{text}'; {written(cluster)}")
+
+
+def written(cluster):
+    return f"the launcher wrote:\n{cluster.launcher.output()}\nand as errors:\n{cluster.launcher.errors()}"
+
+
+def start(cluster, *command, environment=None):
+    """Starts four ranks and waits until their program runs."""
+    cluster.start(*command, environment=environment)
+    for rank in range(4):
+        cluster.wait_for_output(f"rank {rank} runs")
+    cluster.wait_for_ranks(4)
+
+
+def test_ranks_are_spread_over_hosts():
+    with Cluster() as cluster:
+        expect(cluster.run("mpirun", "-np", "4", "hostname"), 0, cluster)
+        expect(sorted(cluster.launcher.output().split()), sorted(2 * ["job-worker-0", "job-worker-1"]), cluster)
+
+
+def test_killed_rank_ends_the_job():
+    with Cluster() as cluster:
+        start(cluster, MPIRUN, *RANKS)
+        cluster.signal_rank(2, signal.SIGKILL)
+        expect(cluster.wait(), 128 + signal.SIGKILL, cluster)
+        expect_errors(cluster, "process rank 2", "on node job-worker-1", "signal 9")
+        cluster.wait_for_ranks(0)
+
+
+def test_host_that_is_cut_off_ends_the_job():
+    with Cluster() as cluster:
+        # The wrapper's own keepalive is meant here, not that of the image.
+        start(cluster, MPIRUN, *RANKS, environment={name: "" for name in NETWORK_SETTINGS if "keepalive" in name})
+        cluster.workers[1].cut_off()
+        expect(cluster.wait(), 205, cluster)
+        expect_errors(cluster, "job-worker-1")
+        cluster.wait_for_ranks(0)  # on the host that is cut off too
+
+
+def test_killed_host_ends_the_job():
+    with Cluster() as cluster:
+        start(cluster, MPIRUN, *RANKS)
+        cluster.workers[0].end()
+        expect(cluster.wait() != 0, True, cluster)
+        expect_errors(cluster, "job-worker-0")
+        cluster.wait_for_ranks(0)
+
+
+def test_rank_that_pauses_goes_on():
+    with Cluster() as cluster:
+        start(cluster, MPIRUN, *RANKS, "30")
+        cluster.signal_rank(1, signal.SIGSTOP)
+        for rank in (0, 2, 3):
+            cluster.wait_for_output(f"rank {rank} is done")
+        expect(list(cluster.wait_for_ranks(1)), [1], cluster)
+        cluster.signal_rank(1, signal.SIGCONT)
+        expect(cluster.wait(), 0, cluster)
+
+
+def test_workers_hear_of_one_another_again_after_a_partition():
+    reach = "timeout 1 bash -c '< /dev/tcp/job-worker-1.job.default.svc/2222' 2>/dev/null && echo near || echo far"
+    with Cluster() as cluster:
+        for change, expected in ((cluster.separate_workers, "far"), (cluster.join_workers, "near")):
+            change()
+            expect(cluster.run("mpirun", "-np", "1", "bash", "-c", reach), 0, cluster)
+            expect(cluster.launcher.output().strip(), expected, cluster)
+
+
+def test_late_workers_are_awaited():
+    with Cluster(start_workers=False) as cluster:
+        cluster.start(MPIRUN, "-np", "4", "hostname")
+        cluster.start_sshd(cluster.workers[0])
+        # An attempt at the other one has failed, and nothing was started.
+        wait_until(lambda: "Accepted publickey" in cluster.workers[0].errors(), "a login at the first worker")
+        expect(cluster.launcher.output(), "", cluster)
+        cluster.start_sshd(cluster.workers[1])
+        expect(cluster.wait(), 0, cluster)
+        expect(len(set(cluster.launcher.output().split())), 2, cluster)
+
+
+def test_worker_that_never_comes_is_named():
+    with Cluster(start_workers=False) as cluster:
+        cluster.start_sshd(cluster.workers[0])
+        expect(cluster.run(MPIRUN, "-np", "4", "hostname", environment={"DTRAIN_WORKER_TIMEOUT": "15"}), 4, cluster)
+        expect_errors(cluster, "1 of 2 workers accepted no ssh login within 15 s",
+                      "job-worker-1.job.default.svc: ssh: connect to host", "Connection refused")
+        expect("job-worker-0" in cluster.launcher.errors(), False, cluster)
+
+
+def test_stop_is_passed_on_and_its_code_returned():
+    with Cluster() as cluster:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            start(cluster, MPIRUN, *RANKS)
+            cluster.launcher.signal(number)
+            expect(cluster.wait(), 75, cluster)
+            expect("stops" in cluster.launcher.output(), True, cluster)
+            cluster.wait_for_ranks(0)
+
+
+def test_stop_of_a_program_that_does_not_hear():
+    with Cluster(workers=1) as cluster:
+        cluster.start(MPIRUN, "-np", "2", "sleep", "1000")
+        cluster.wait_for_ranks(2)
+        cluster.launcher.signal(signal.SIGTERM)
+        expect(cluster.wait(), 75, cluster)
+        expect_errors(cluster, "nothing was saved")
+
+
+def test_stop_before_there_are_ranks():
+    with Cluster(start_workers=False) as cluster:
+        cluster.start(MPIRUN, *RANKS)
+        wait_until(lambda: "awaiting 2 workers" in cluster.launcher.errors(), "a wrapper that waits")
+        cluster.launcher.signal(signal.SIGTERM)
+        expect(cluster.wait(), 75, cluster)
+        expect_errors(cluster, "asked to stop before the ranks were started")
+
+
+def test_ranks_are_not_bound_unless_asked():
+    allowed = ("-np", "1", "grep", "Cpus_allowed_list", "/proc/self/status")
+    own = next(line for line in open("/proc/self/status") if line.startswith("Cpus_allowed_list"))
+    with Cluster(workers=1) as cluster:
+        expect(cluster.run(MPIRUN, *allowed), 0, cluster)
+        expect(cluster.launcher.output(), own, cluster)
+        expect(cluster.run(MPIRUN, "--bind-to", "core", *allowed), 0, cluster)
+        expect(cluster.launcher.output().split()[1].isdigit(), True, cluster)
+
+
+def test_what_cannot_be_meant_is_refused():
+    with Cluster(workers=1) as cluster:
+        for arguments, environment, message in (
+                (("--enable-recovery", *RANKS), {}, "--enable-recovery would report success"),
+                (("--hostfile", "/no/file", *RANKS), {}, "there is no hostfile /no/file"),
+                (RANKS, {"DTRAIN_WORKER_TIMEOUT": "1m"}, "DTRAIN_WORKER_TIMEOUT is '1m', expected seconds")):
+            expect(cluster.run(MPIRUN, *arguments, environment=environment), 1, cluster)
+            expect_errors(cluster, message)
+
+
+def four_ranks_for_ever():
+    with Cluster() as cluster:
+        cluster.run("mpirun", *RANKS, timeout=None)
+
+
+def living_processes():
+    return [process for process in pathlib.Path("/proc").glob("[0-9]*") if (process / "exe").exists()]
+
+
+def test_nothing_outlives_a_killed_harness():
+    harness = subprocess.Popen([sys.executable, "-B", __file__, four_ranks_for_ever.__name__])
+    wait_until(lambda: len(living_ranks()) == 4, "four ranks")
+    harness.kill()
+    wait_until(lambda: living_processes() == [pathlib.Path("/proc/1")], "an end of all processes but this one")
+
+
+if __name__ == "__main__":
+    main(globals())

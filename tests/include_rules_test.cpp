@@ -69,7 +69,10 @@ const std::vector<Level> kLevels = {
     {"libdtrain/dist/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
     // Sums of gradients, and copies of parameters in the type that is computed in.
     {"libdtrain/autograd/", {"libdtrain/core/"}, {"libdtrain/ops/pointwise.h", "libdtrain/ops/compute_copy.h"}},
-    {"libdtrain/ops/", {"libdtrain/core/", "libdtrain/autograd/"}, {"libdtrain/cpu/", "libdtrain/cuda/"}},
+    // Batch norm's statistics may be those of several ranks.
+    {"libdtrain/ops/",
+     {"libdtrain/core/", "libdtrain/autograd/"},
+     {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/dist/communicator.h"}},
     {"libdtrain/train/", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/"}, {}},

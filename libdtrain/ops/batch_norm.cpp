@@ -2,6 +2,7 @@
 #include "libdtrain/ops/batch_norm.h"
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/dist/communicator.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
@@ -15,6 +16,15 @@ void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const Bat
   DT_CHECK(state.running_mean.shape() == channels && state.running_var.shape() == channels,
            "batch_norm: running statistics ", state.running_mean.shape(), " and ", state.running_var.shape(),
            ", expected ", channels);
+}
+
+Communicator* synchronised_by(const BatchNormOptions& options) {
+  return options.communicator && options.communicator->size() > 1 ? options.communicator : nullptr;
+}
+
+void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what) {
+  ranks.all_reduce({&x, 1}, what);
+  ranks.join();
 }
 
 // Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less
@@ -78,7 +88,8 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
                              gamma.value,
                              beta.value,
                              activation,
-                             constant};
+                             constant,
+                             constant ? nullptr : synchronised_by(options)};
   return tape.record(
       "batch_norm", out.y, {&x, &gamma, &beta, &r},
       [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(), r = r.without_value()](

@@ -4,17 +4,26 @@
 //           asked)
 //   eval:   the same with the running statistics
 //   frozen: as eval, also in training; gradients flow to x, gamma and beta but not into the statistics
+//   synchronised: as train, with m and v over n,h,w of all ranks' images. N ranks compute what one rank does with all
+//           their images. Behind the same loss on each rank, a mean over its own images, dx, dgamma and dbeta are then
+//           the gradients of the sum of the ranks' losses: dx whole, dgamma and dbeta the part of this rank's images.
+//           So the sum over the ranks, divided by N, is the gradient of their mean, as it is of any other parameter.
 #pragma once
 
 #include "libdtrain/ops/conv2d.h"
 
 namespace dtrain {
 
+class Communicator;
+
 struct BatchNormOptions {
   float epsilon = 1e-5f;
   float momentum = 0.9f;  // share of the old running statistic kept: 1 - torch's momentum
   bool frozen = false;
   bool unbiased_running_variance = true;  // n / (n - 1) on the variance that goes into the running one
+  // Synchronises the statistics of a batch over its ranks; null, or of one rank: they are this rank's own. Made for the
+  // compute queue, with f32 on the wire; all ranks call the same ops in the same order.
+  Communicator* communicator = nullptr;
 };
 
 struct BatchNormState {
@@ -42,7 +51,7 @@ struct BatchNormSchedule {
   int64_t shared_bytes = INT64_MAX;  // of a multiprocessor's memory that may be taken at most
   float sums_worth = -1;             // what batch_norm_sums_worth gives; negative: as measured
 };
-// For all calls from now on. A CPU has one schedule only.
+// For all calls from now on. A CPU has one schedule only; synchronised statistics take two_pass.
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule);
 
 // Milliseconds that batch norm in training of images [n,h,w,c] saves where their sums are known; 0 where nobody makes
@@ -69,6 +78,7 @@ struct BatchNormSaved {
   Tensor x, y, mask, mean, inv_std, gamma, beta;
   Activation activation = Activation::none;
   bool constant_statistics = false;
+  Communicator* communicator = nullptr;  // of several ranks whose statistics these are
 };
 // Each may be undefined where not wanted. dx, dgamma, dbeta are stored or added; dresidual, the gradient behind the
 // activation, is stored. Either dx or dresidual may be dy itself; dx is then stored.
@@ -76,6 +86,11 @@ struct BatchNormGrads {
   Tensor dx, dgamma, dbeta, dresidual;
   bool add_dx = false, add_dgamma = false, add_dbeta = false;
 };
+
+// The communicator of several ranks that statistics are synchronised over; null where they are this rank's own.
+Communicator* synchronised_by(const BatchNormOptions& options);
+// Sums `x`, f32, over the ranks, in place; what is queued behind it finds the sums.
+void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what);
 
 // For ops that batch norm is a part of: its checks, and its gradients from dy, that of its output.
 void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state);

@@ -5,6 +5,7 @@
 
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/simd.h"
+#include "libdtrain/dist/communicator.h"
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
@@ -183,21 +184,51 @@ void store_or_add(const Tensor& to, int64_t i, double value, bool add) {
   element = (add ? element : 0.0f) + static_cast<float>(value);
 }
 
-// mean[c] and inv_std[c] of x; the running statistics are updated.
-void take_statistics(Context& context, const Tensor& x, const BatchNormState& state, const BatchNormOptions& options,
-                     const Tensor& mean, const Tensor& inv_std) {
-  const int64_t c = mean.count(), rows = x.count() / c;
+// Adds up over the ranks, as f32, what is in sums[0, size) and `count`, which is returned.
+double sum_over_ranks(Context& context, Communicator& ranks, double* sums, int64_t size, double count,
+                      const char* what) {
+  const Tensor message = context.empty({size + 1});
+  float* const all = message.data<float>();
+  for (int64_t i = 0; i < size; ++i) all[i] = static_cast<float>(sums[i]);
+  all[size] = static_cast<float>(count);
+  dtrain::sum_over_ranks(ranks, message, what);
+  for (int64_t i = 0; i < size; ++i) sums[i] = all[i];
+  return all[size];
+}
+
+// Makes of moments[0, 2 c), as of moments_of_all, those of the images of all ranks. `count`: rows of this rank; returns
+// those of all.
+double share_moments(Context& context, Communicator& ranks, double count, int64_t c, double* moments) {
+  const Tensor pivots = context.empty({c});
+  float* const pivot = pivots.data<float>();
+  double *const mean = moments, *const deviation = moments + c;
+  for (int64_t i = 0; i < c; ++i) pivot[i] = static_cast<float>(mean[i] / ranks.size());
+  dtrain::sum_over_ranks(ranks, pivots, "batch_norm, means");
+  for (int64_t i = 0; i < c; ++i) {
+    const PivotSums own = sums_about(pivot[i], {count, mean[i], deviation[i]});
+    mean[i] = own.sum;
+    deviation[i] = own.square;
+  }
+  const double total = sum_over_ranks(context, ranks, moments, 2 * c, count, "batch_norm, statistics");
+  for (int64_t i = 0; i < c; ++i) {
+    const Moments all = moments_about(pivot[i], {mean[i], deviation[i]}, total);
+    mean[i] = all.mean;
+    deviation[i] = all.deviation;
+  }
+  return total;
+}
+
+// The means of all channels of x, [c], and behind them the sums of squared deviations, [c].
+Scratch<double> moments_of_all(Context& context, const Tensor& x, int64_t c) {
+  const int64_t rows = x.count() / c;
   const int parts = context.threads();
-  const Scratch<double> moments(context, parts * 2 * c);
+  Scratch<double> moments(context, parts * 2 * c);
   const Scratch<float> buffers(context, parts * 3 * c);
   const float* from = x.data<float>();
   parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
     double* own = moments.data() + part * 2 * c;
     range_moments(from + begin * c, end - begin, c, own, own + c, buffers.data() + part * 3 * c);
   });
-  float *running_mean = state.running_mean.data<float>(), *running_var = state.running_var.data<float>();
-  const double count = static_cast<double>(rows);
-  const double running_count = options.unbiased_running_variance ? std::max(count - 1, 1.0) : count;
   for (int64_t i = 0; i < c; ++i) {
     Moments all;
     for (int part = 0; part < parts; ++part) {
@@ -205,10 +236,29 @@ void take_statistics(Context& context, const Tensor& x, const BatchNormState& st
       const int64_t size = rows * (part + 1) / parts - rows * part / parts;
       all = merge(all, {static_cast<double>(size), own[i], own[c + i]});
     }
-    mean.data<float>()[i] = static_cast<float>(all.mean);
-    inv_std.data<float>()[i] = inverse_deviation(all.deviation / count, options.epsilon);
-    running_mean[i] = blend(running_mean[i], static_cast<float>(all.mean), options.momentum);
-    running_var[i] = blend(running_var[i], static_cast<float>(all.deviation / running_count), options.momentum);
+    moments.data()[i] = all.mean;
+    moments.data()[c + i] = all.deviation;
+  }
+  return moments;
+}
+
+// mean[c] and inv_std[c] of x, or of the images of all ranks; the running statistics are updated.
+void take_statistics(Context& context, const Tensor& x, const BatchNormState& state, const BatchNormOptions& options,
+                     const Tensor& mean, const Tensor& inv_std) {
+  const int64_t c = mean.count();
+  const Scratch<double> moments = moments_of_all(context, x, c);
+  const double *const means = moments.data(), *const deviations = means + c;
+  double count = static_cast<double>(x.count() / c);
+  if (Communicator* const ranks = synchronised_by(options))
+    count = share_moments(context, *ranks, count, c, moments.data());
+  float *running_mean = state.running_mean.data<float>(), *running_var = state.running_var.data<float>();
+  const double running_count = options.unbiased_running_variance ? std::max(count - 1, 1.0) : count;
+  for (int64_t i = 0; i < c; ++i) {
+    const auto batch_mean = static_cast<float>(means[i]);
+    mean.data<float>()[i] = batch_mean;
+    inv_std.data<float>()[i] = inverse_deviation(deviations[i] / count, options.epsilon);
+    running_mean[i] = blend(running_mean[i], batch_mean, options.momentum);
+    running_var[i] = blend(running_var[i], static_cast<float>(deviations[i] / running_count), options.momentum);
   }
 }
 
@@ -225,6 +275,25 @@ void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& 
     rows(from + begin * c, out.mean.data<float>(), scale.data(), in.beta.data<float>(), add ? add + begin * c : nullptr,
          end - begin, c, to + begin * c);
   });
+}
+
+// dgamma and dbeta from the sums of grad_sums, and the terms of dx, see normalize_grad: mean_dz[c] and slope[c]. Over
+// several ranks dx takes the sums of all of them.
+void finish_sums(Context& context, const BatchNormSaved& saved, const BatchNormGrads& grads, int64_t rows, double* sums,
+                 float* terms) {
+  const int64_t c = saved.mean.count();
+  const float* const inv_std = saved.inv_std.data<float>();
+  for (int64_t i = 0; i < c; ++i) {
+    if (grads.dbeta) store_or_add(grads.dbeta, i, sums[i], grads.add_dbeta);
+    if (grads.dgamma) store_or_add(grads.dgamma, i, sums[c + i] * inv_std[i], grads.add_dgamma);
+  }
+  double count = static_cast<double>(rows);
+  if (saved.communicator && grads.dx)
+    count = sum_over_ranks(context, *saved.communicator, sums, 2 * c, count, "batch_norm, gradient");
+  for (int64_t i = 0; i < c; ++i) {
+    terms[i] = static_cast<float>(sums[i] / count);
+    terms[c + i] = static_cast<float>(sums[c + i] * inv_std[i] * inv_std[i] / count);
+  }
 }
 
 }  // namespace
@@ -262,14 +331,7 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
       });
     });
     merge_sums(sums.data(), 2 * c, context.threads());
-    const double count = static_cast<double>(rows);
-    for (int64_t i = 0; i < c; ++i) {
-      const double sum = sums.data()[i], product = sums.data()[c + i], inv_std = saved.inv_std.data<float>()[i];
-      if (grads.dbeta) store_or_add(grads.dbeta, i, sum, grads.add_dbeta);
-      if (grads.dgamma) store_or_add(grads.dgamma, i, product * inv_std, grads.add_dgamma);
-      terms.data()[i] = static_cast<float>(sum / count);
-      terms.data()[c + i] = static_cast<float>(product * inv_std * inv_std / count);
-    }
+    finish_sums(context, saved, grads, rows, sums.data(), terms.data());
   } else if (kept) {
     with_mask(mask, [&](auto m) {
       parallel_ranges(rows * c, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
 // CUDA arm of batch_norm, forward. Two schedules over the same tiling, with the same bits: two passes over memory, or
-// one launch of resident blocks that keep what they have read.
+// one launch of resident blocks that keep what they have read. Statistics of several ranks take two passes.
+#include "libdtrain/dist/communicator.h"
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_kernels.cuh"
 
@@ -19,9 +20,11 @@ struct Forward {
   float *running_mean, *running_var;
   Sums* partial;
   const float *sum, *square;  // of x, where they are known
+  int ranks;                  // whose statistics are taken
+  float* message;             // of several ranks: PivotSums [2, c], and the count; the pivots are in `mean`
   float floor;                // of y: 0 for relu, else minus infinity
   float epsilon, momentum;
-  double running_count;  // what the sum of squared deviations is divided by for the running variance
+  bool unbiased;  // the variance that goes into the running one
 };
 
 // The sums of x and x^2 over a thread's rows, the last row first: those that were read last, the first rows, are then
@@ -115,14 +118,18 @@ __device__ void normalize_rows(const Forward<T>& f, const Place& place, Part par
 }
 
 template <class T>
-__device__ void finish_statistics(const Forward<T>& f, int64_t channel, const Sums& sums) {
-  const Moments all = moments_of(sums.first, sums.second, static_cast<double>(f.tiling.rows));
+__device__ Moments own_moments(const Forward<T>& f, const Sums& sums) {
+  return moments_of(sums.first, sums.second, static_cast<double>(f.tiling.rows));
+}
+
+template <class T>
+__device__ void finish_statistics(const Forward<T>& f, int64_t channel, const Moments& all) {
   const float mean = static_cast<float>(all.mean);
+  const double running_count = f.unbiased && all.count > 1 ? all.count - 1 : all.count;
   f.mean[channel] = mean;
   f.inv_std[channel] = inverse_deviation(all.deviation / all.count, f.epsilon);
   f.running_mean[channel] = blend(f.running_mean[channel], mean, f.momentum);
-  f.running_var[channel] =
-      blend(f.running_var[channel], static_cast<float>(all.deviation / f.running_count), f.momentum);
+  f.running_var[channel] = blend(f.running_var[channel], static_cast<float>(all.deviation / running_count), f.momentum);
 }
 
 template <class T, int n>
@@ -136,13 +143,42 @@ __global__ void __launch_bounds__(kThreads) statistics_kernel(const Forward<T> f
 template <class T>
 __global__ void __launch_bounds__(kFinishThreads) finish_kernel(const Forward<T> f) {
   finish_channels(f.tiling, 0, f.tiling.c, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), f.partial,
-                  [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, sums); });
+                  [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, own_moments(f, sums)); });
 }
 
 template <class T>
 __global__ void __launch_bounds__(kFinishThreads) finish_known_kernel(const Forward<T> f) {
   const int64_t channel = int64_t{blockIdx.x} * kFinishThreads + threadIdx.x;
-  if (channel < f.tiling.c) finish_statistics(f, channel, {f.sum[channel], f.square[channel]});
+  if (channel < f.tiling.c) finish_statistics(f, channel, own_moments(f, {f.sum[channel], f.square[channel]}));
+}
+
+// This rank's part of the pivots.
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) pivot_kernel(const Forward<T> f) {
+  finish_channels(f.tiling, 0, f.tiling.c, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), f.partial,
+                  [&](int64_t channel, const Sums& sums) {
+                    f.mean[channel] = static_cast<float>(own_moments(f, sums).mean / f.ranks);
+                  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) message_kernel(const Forward<T> f) {
+  const int64_t c = f.tiling.c;
+  finish_channels(f.tiling, 0, c, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), f.partial,
+                  [&](int64_t channel, const Sums& sums) {
+                    const PivotSums own = sums_about(f.mean[channel], own_moments(f, sums));
+                    f.message[channel] = static_cast<float>(own.sum);
+                    f.message[c + channel] = static_cast<float>(own.square);
+                    if (channel == 0) f.message[2 * c] = static_cast<float>(f.tiling.rows);
+                  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) finish_message_kernel(const Forward<T> f) {
+  const int64_t channel = int64_t{blockIdx.x} * kFinishThreads + threadIdx.x, c = f.tiling.c;
+  if (channel < c)
+    finish_statistics(f, channel,
+                      moments_about(f.mean[channel], {f.message[channel], f.message[c + channel]}, f.message[2 * c]));
 }
 
 template <class T, int n, bool kResidual, bool kConstant>
@@ -161,7 +197,7 @@ struct ForwardPass {
   }
   __device__ void finish(int64_t begin, int64_t end, int block, int blocks) const {
     finish_channels(f.tiling, begin, end, block, blocks, f.partial,
-                    [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, sums); });
+                    [&](int64_t channel, const Sums& sums) { finish_statistics(f, channel, own_moments(f, sums)); });
   }
   __device__ void write(int slice, int tile, Part part) const {
     normalize_rows<T, n, kResidual>(f, place_in(f.tiling, slice), part, Tile<T, n>(f.tiling, tile));
@@ -177,7 +213,6 @@ __global__ void __launch_bounds__(kThreads, 1) resident_forward_kernel(const For
 template <class T>
 Forward<T> operands(const Tiling& tiling, const BatchNormInputs& in, const BatchNormState& state,
                     const BatchNormOptions& options, const BatchNormOutputs& out) {
-  const double rows = static_cast<double>(tiling.rows);
   return {.tiling = tiling,
           .x = in.x.data<T>(),
           .residual = in.residual ? in.residual.data<T>() : nullptr,
@@ -192,16 +227,24 @@ Forward<T> operands(const Tiling& tiling, const BatchNormInputs& in, const Batch
           .partial = nullptr,
           .sum = in.sums.sum ? in.sums.sum.data<float>() : nullptr,
           .square = in.sums.square ? in.sums.square.data<float>() : nullptr,
+          .ranks = 1,
+          .message = nullptr,
           .floor = in.activation == Activation::relu ? 0 : -std::numeric_limits<float>::infinity(),
           .epsilon = options.epsilon,
           .momentum = options.momentum,
-          .running_count = options.unbiased_running_variance ? std::max(rows - 1, 1.0) : rows};
+          .unbiased = options.unbiased_running_variance};
 }
 
 template <class T, int n, bool kConstant>
 void launch_apply(Context& context, const Forward<T>& f) {
   launch(context, f.residual ? apply_kernel<T, n, true, kConstant> : apply_kernel<T, n, false, kConstant>,
          {two_pass_grid(f.tiling), kThreads}, f);
+}
+
+template <class T, int n>
+void launch_sums(Context& context, const Forward<T>& f) {
+  launch(context, statistics_kernel<T, n>,
+         {two_pass_grid(f.tiling), kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
 }
 
 template <class T, int n>
@@ -213,13 +256,27 @@ void launch_train(Context& context, Forward<T> f, bool resident) {
   }
   f.tiling.kept = 0;
   if (f.sum) {
-    launch(context, finish_known_kernel<T>,
-           {static_cast<unsigned>((f.tiling.c + kFinishThreads - 1) / kFinishThreads), kFinishThreads}, f);
+    launch(context, finish_known_kernel<T>, {channel_blocks(f.tiling), kFinishThreads}, f);
   } else {
-    launch(context, statistics_kernel<T, n>,
-           {two_pass_grid(f.tiling), kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
+    launch_sums<T, n>(context, f);
     launch(context, finish_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
   }
+  if (f.y) launch_apply<T, n, false>(context, f);
+}
+
+// `mean`: the tensor of f.mean.
+template <class T, int n>
+void launch_synchronised(Context& context, Forward<T> f, Communicator& ranks, const Tensor& mean) {
+  const Tensor message = context.empty({2 * f.tiling.c + 1});
+  f.tiling.kept = 0;
+  f.ranks = ranks.size();
+  f.message = message.data<float>();
+  launch_sums<T, n>(context, f);
+  launch(context, pivot_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
+  sum_over_ranks(ranks, mean, "batch_norm, means");
+  launch(context, message_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
+  sum_over_ranks(ranks, message, "batch_norm, statistics");
+  launch(context, finish_message_kernel<T>, {channel_blocks(f.tiling), kFinishThreads}, f);
   if (f.y) launch_apply<T, n, false>(context, f);
 }
 
@@ -232,6 +289,8 @@ void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNo
   dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
     Forward<T> f = operands<T>(tiling, in, state, options, out);
     f.partial = reinterpret_cast<Sums*>(partial.raw());
+    if (Communicator* const ranks = synchronised_by(options))
+      return launch_synchronised<T, lanes>(context, f, *ranks, out.mean);
     const auto dry_run = [&](bool resident) {  // y is written once more than it need be; the running statistics are not
       Forward<T> dry = f;
       const Tensor running = context.empty({2, tiling.c});

@@ -23,6 +23,7 @@ struct Backward {
   float *dgamma, *dbeta;
   float *mean_dz, *slope;  // see normalize_grad
   Sums* partial;
+  float* message;  // of several ranks: their sums [2, c], and the count
 };
 
 // The constants of a thread's channels.
@@ -140,13 +141,18 @@ __device__ void write_rows(const Backward<T>& b, const Place& place, Part part, 
 }
 
 template <class T>
+__device__ void write_terms(const Backward<T>& b, int64_t channel, const Sums& sums, double inv_std, double count) {
+  b.mean_dz[channel] = static_cast<float>(sums.first / count);
+  b.slope[channel] = static_cast<float>(sums.second * inv_std * inv_std / count);
+}
+
+template <class T>
 __device__ void finish_channel(const Backward<T>& b, int64_t channel, const Sums& sums) {
   const double inv_std = b.inv_std[channel], count = static_cast<double>(b.tiling.rows);
   if (b.dbeta) b.dbeta[channel] = (b.add_dbeta ? b.dbeta[channel] : 0) + static_cast<float>(sums.first);
   if (b.dgamma) b.dgamma[channel] = (b.add_dgamma ? b.dgamma[channel] : 0) + static_cast<float>(sums.second * inv_std);
   if (b.constant) return;
-  b.mean_dz[channel] = static_cast<float>(sums.first / count);
-  b.slope[channel] = static_cast<float>(sums.second * inv_std * inv_std / count);
+  write_terms(b, channel, sums, inv_std, count);
 }
 
 template <class T, int n>
@@ -162,6 +168,26 @@ template <class T>
 __global__ void __launch_bounds__(kFinishThreads) finish_grad_kernel(const Backward<T> b) {
   finish_channels(b.tiling, 0, b.tiling.c, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), b.partial,
                   [&](int64_t channel, const Sums& sums) { finish_channel(b, channel, sums); });
+}
+
+// The terms that this writes are those of this rank's images; finish_message_kernel writes them anew.
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) message_kernel(const Backward<T> b) {
+  const int64_t c = b.tiling.c;
+  finish_channels(b.tiling, 0, c, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x), b.partial,
+                  [&](int64_t channel, const Sums& sums) {
+                    finish_channel(b, channel, sums);
+                    b.message[channel] = static_cast<float>(sums.first);
+                    b.message[c + channel] = static_cast<float>(sums.second);
+                    if (channel == 0) b.message[2 * c] = static_cast<float>(b.tiling.rows);
+                  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) finish_message_kernel(const Backward<T> b) {
+  const int64_t channel = int64_t{blockIdx.x} * kFinishThreads + threadIdx.x, c = b.tiling.c;
+  if (channel < c)
+    write_terms(b, channel, {b.message[channel], b.message[c + channel]}, b.inv_std[channel], b.message[2 * c]);
 }
 
 template <class T, int n, bool kConstant>
@@ -220,7 +246,21 @@ Backward<T> operands(const Tiling& tiling, const Tensor& dy, const BatchNormSave
           .dbeta = pointer(grads.dbeta, float()),
           .mean_dz = nullptr,
           .slope = nullptr,
-          .partial = nullptr};
+          .partial = nullptr,
+          .message = nullptr};
+}
+
+template <class T, int n>
+void launch_sums(Context& context, const Backward<T>& b) {
+  launch(context, sums_kernel<T, n>, {two_pass_grid(b.tiling), kThreads, static_cast<size_t>(b.tiling.sums_bytes())},
+         b);
+}
+
+template <class T, int n>
+void launch_results(Context& context, const Backward<T>& b) {
+  if (b.dx || b.dresidual)
+    launch(context, b.constant ? dx_kernel<T, n, true> : dx_kernel<T, n, false>, {two_pass_grid(b.tiling), kThreads},
+           b);
 }
 
 template <class T, int n>
@@ -231,13 +271,22 @@ void launch_grad(Context& context, Backward<T> b, bool resident) {
   }
   b.tiling.kept = 0;
   if (!b.constant || b.dgamma || b.dbeta) {
-    launch(context, sums_kernel<T, n>, {two_pass_grid(b.tiling), kThreads, static_cast<size_t>(b.tiling.sums_bytes())},
-           b);
+    launch_sums<T, n>(context, b);
     launch(context, finish_grad_kernel<T>, {finish_blocks(b.tiling), kFinishThreads}, b);
   }
-  if (b.dx || b.dresidual)
-    launch(context, b.constant ? dx_kernel<T, n, true> : dx_kernel<T, n, false>, {two_pass_grid(b.tiling), kThreads},
-           b);
+  launch_results<T, n>(context, b);
+}
+
+template <class T, int n>
+void launch_synchronised_grad(Context& context, Backward<T> b, Communicator& ranks) {
+  const Tensor message = context.empty({2 * b.tiling.c + 1});
+  b.tiling.kept = 0;
+  b.message = message.data<float>();
+  launch_sums<T, n>(context, b);
+  launch(context, message_kernel<T>, {finish_blocks(b.tiling), kFinishThreads}, b);
+  sum_over_ranks(ranks, message, "batch_norm, gradient");
+  launch(context, finish_message_kernel<T>, {channel_blocks(b.tiling), kFinishThreads}, b);
+  launch_results<T, n>(context, b);
 }
 
 }  // namespace
@@ -250,6 +299,7 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
     b.partial = reinterpret_cast<Sums*>(partial.raw());
     b.mean_dz = terms.data<float>();
     b.slope = b.mean_dz + tiling.c;
+    if (saved.communicator && b.dx) return launch_synchronised_grad<T, lanes>(context, b, *saved.communicator);
     const auto dry_run = [&](bool resident) {  // into memory that nobody reads
       Backward<T> dry = b;
       const Tensor images = context.empty({b.dx && b.dresidual ? 2 : 1, dy.count()}, dy.dtype());

@@ -230,6 +230,10 @@ inline unsigned finish_blocks(const Tiling& t) {
   constexpr int kWarps = kFinishThreads / kWarp;
   return static_cast<unsigned>((t.c + kWarps - 1) / kWarps);
 }
+// With a thread for each channel, not a warp.
+inline unsigned channel_blocks(const Tiling& t) {
+  return static_cast<unsigned>((t.c + kFinishThreads - 1) / kFinishThreads);
+}
 inline Tensor partial_sums(Context& context, const Tiling& t) {
   return context.empty({t.c * t.row_blocks * static_cast<int64_t>(sizeof(Sums))}, DType::u8);
 }

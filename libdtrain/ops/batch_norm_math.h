@@ -31,6 +31,22 @@ DT_HD inline Moments moments_of(double sum, double square, double count) {
   return {count, mean, deviation > 0 ? deviation : 0};
 }
 
+// What ranks tell each other of a channel: the sums of x - pivot and of its square, for a pivot that all of them know.
+// They and the count are added up in f32. The pivot is the mean of their means: squares of no more than the spread of
+// those, which the variance contains, cancel then.
+struct PivotSums {
+  double sum = 0, square = 0;
+};
+DT_HD inline PivotSums sums_about(double pivot, const Moments& own) {
+  const double shift = own.mean - pivot;
+  return {own.count * shift, own.deviation + own.count * shift * shift};
+}
+// The moments from the sums of all ranks.
+DT_HD inline Moments moments_about(double pivot, const PivotSums& sums, double count) {
+  const Moments shifted = moments_of(sums.sum, sums.square, count);
+  return {count, pivot + shifted.mean, shifted.deviation};
+}
+
 DT_HD inline float inverse_deviation(double variance, float epsilon) {
   return static_cast<float>(1 / std::sqrt(variance + epsilon));
 }

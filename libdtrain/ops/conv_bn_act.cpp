@@ -7,7 +7,7 @@ namespace dtrain {
 Var conv_bn_act(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& conv, const Var& gamma, const Var& beta,
                 const BatchNormState& state, const BatchNormOptions& bn, Activation activation, const Var* residual) {
   ChannelSums sums;
-  const float worth = tape.training() && !bn.frozen
+  const float worth = tape.training() && !bn.frozen && !synchronised_by(bn)
                           ? batch_norm_sums_worth(tape.context(), conv2d_shape(x.shape(), w.shape(), conv),
                                                   x.value.dtype(), activation, residual != nullptr)
                           : 0;

@@ -13,19 +13,31 @@ namespace {
 
 using Rate = ClassifierInfo::Rate;
 using Forward = std::function<Var(Tape&, const Var&)>;
-using Build = std::function<Forward(ParameterStore&, Trace&, int64_t classes)>;
+using Build = std::function<Forward(ParameterStore&, Trace&, const BatchNormOptions&, int64_t classes)>;
 
 struct Entry {
   ClassifierInfo info;
   Build build;
 };
 
-// Builds a Model from (store, trace, arguments..., classes).
+template <class Model>
+Forward forward_of(std::shared_ptr<const Model> model) {
+  return [model = std::move(model)](Tape& tape, const Var& x) { return (*model)(tape, x); };
+}
+
+// Builds a Model without batch norm from (store, trace, arguments..., classes).
 template <class Model, class... Arguments>
 Build builder(Arguments... arguments) {
-  return [arguments...](ParameterStore& store, Trace& trace, int64_t classes) -> Forward {
-    auto model = std::make_shared<const Model>(store, trace, arguments..., classes);
-    return [model](Tape& tape, const Var& x) { return (*model)(tape, x); };
+  return [arguments...](ParameterStore& store, Trace& trace, const BatchNormOptions&, int64_t classes) {
+    return forward_of(std::make_shared<const Model>(store, trace, arguments..., classes));
+  };
+}
+
+Build resnet_builder(const ResNetOptions& options) {
+  return [options](ParameterStore& store, Trace& trace, const BatchNormOptions& batch_norm, int64_t classes) {
+    ResNetOptions with = options;
+    with.batch_norm = batch_norm;
+    return forward_of(std::make_shared<const ResNet>(store, trace, with, classes));
   };
 }
 
@@ -53,12 +65,12 @@ void add_resnets(std::vector<Entry>& all) {
     for (bool v1_5 : {false, true}) {
       const ResNetOptions options{.blocks = depth.blocks, .bottleneck = depth.bottleneck, .stride_in_3x3 = v1_5};
       all.push_back(imagenet("resnet" + std::to_string(depth.layers) + (v1_5 ? "_v1.5" : ""), 224, depth.batch,
-                             Rate::resnet_imagenet, builder<ResNet>(options)));
+                             Rate::resnet_imagenet, resnet_builder(options)));
     }
   }
   for (int n : {3, 5, 7, 9, 18}) {
     const ResNetOptions options{.blocks = {n, n, n}, .cifar = true};
-    all.push_back(cifar("resnet" + std::to_string(6 * n + 2), Rate::resnet_cifar, 128, builder<ResNet>(options)));
+    all.push_back(cifar("resnet" + std::to_string(6 * n + 2), Rate::resnet_cifar, 128, resnet_builder(options)));
   }
 }
 
@@ -113,7 +125,7 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   Classifier model{info.name, options.classes ? options.classes : info.classes,
                    options.image_size ? options.image_size : info.image_size};
   Trace trace(model.image_size);
-  model.forward = entry->build(store, trace, model.classes);
+  model.forward = entry->build(store, trace, options.batch_norm, model.classes);
   for (const LayerWork& layer : trace.layers) model.multiply_adds += layer.multiply_adds;
   model.layers = std::move(trace.layers);
   return model;

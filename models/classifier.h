@@ -7,13 +7,15 @@
 
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/autograd/tape.h"
+#include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/train/schedule.h"
 
 namespace dtrain::models {
 
 struct ClassifierOptions {
-  int64_t classes = 0;     // 0: the model's default for its data set (1001, CIFAR 11: class 0 is background)
-  int64_t image_size = 0;  // 0: the model's default
+  int64_t classes = 0;            // 0: the model's default for its data set (1001, CIFAR 11: class 0 is background)
+  int64_t image_size = 0;         // 0: the model's default
+  BatchNormOptions batch_norm{};  // of all layers of the models that have some
 };
 
 // What one forward pass of one image takes of the layer that owns the parameter `weight`.

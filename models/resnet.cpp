@@ -5,19 +5,21 @@
 namespace dtrain::models {
 namespace {
 
-ConvBnAct conv_bn(ParameterStore& store, Trace& trace, const std::string& conv, const std::string& bn, int64_t out,
-                  int kernel, int stride, Activation activation) {
+ConvBnAct conv_bn(ParameterStore& store, Trace& trace, const std::string& conv, const std::string& bn,
+                  const BatchNormOptions& bn_options, int64_t out, int kernel, int stride, Activation activation) {
   Conv2d::Options options;
   options.conv.stride = stride;
   options.conv.padding = kernel / 2;
-  ConvBnAct layer{Conv2d(store, conv, trace.channels(), out, kernel, options), BatchNorm(store, bn, out), activation};
+  ConvBnAct layer{Conv2d(store, conv, trace.channels(), out, kernel, options), BatchNorm(store, bn, out, bn_options),
+                  activation};
   trace.pass(layer.conv);
   return layer;
 }
 
-ConvBnAct make_stem(ParameterStore& store, Trace& trace, bool cifar) {
-  ConvBnAct stem =
-      conv_bn(store, trace, "conv1", "bn1", cifar ? 16 : 64, cifar ? 3 : 7, cifar ? 1 : 2, Activation::relu);
+ConvBnAct make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options) {
+  const bool cifar = options.cifar;
+  ConvBnAct stem = conv_bn(store, trace, "conv1", "bn1", options.batch_norm, cifar ? 16 : 64, cifar ? 3 : 7,
+                           cifar ? 1 : 2, Activation::relu);
   if (!cifar) trace.pass(PoolOptions{});
   return stem;
 }
@@ -37,7 +39,8 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std:
   const Shape input = trace.shape;
   const auto layer = [&](int i, int64_t channels, int kernel, int step, Activation activation) {
     const std::string number = std::to_string(i);
-    return conv_bn(store, trace, path + ".conv" + number, path + ".bn" + number, channels, kernel, step, activation);
+    return conv_bn(store, trace, path + ".conv" + number, path + ".bn" + number, options.batch_norm, channels, kernel,
+                   step, activation);
   };
   Block block;
   if (options.bottleneck) {
@@ -51,8 +54,8 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std:
   }
   if (stride != 1 || input[3] != out) {
     trace.shape = input;
-    block.downsample =
-        conv_bn(store, trace, path + ".downsample.0", path + ".downsample.1", out, 1, stride, Activation::none);
+    block.downsample = conv_bn(store, trace, path + ".downsample.0", path + ".downsample.1", options.batch_norm, out, 1,
+                               stride, Activation::none);
   }
   return block;
 }
@@ -66,7 +69,7 @@ Var ResNet::Block::operator()(Tape& tape, const Var& x) const {
 
 ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes)
     : max_pooled_(!options.cifar),
-      stem_(make_stem(store, trace, options.cifar)),
+      stem_(make_stem(store, trace, options)),
       blocks_([&] {
         std::vector<Block> blocks;
         int64_t width = options.cifar ? 16 : 64;

@@ -1,0 +1,165 @@
+// dtrain-allreduce-benchmark: how fast the ranks of a job sum, and whether the sums are right.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/allreduce_benchmark/measure.h"
+#include "apps/cli/environment.h"
+#include "apps/cli/flags.h"
+#include "apps/cli/machine.h"
+#include "apps/cli/ranks.h"
+#include "apps/cli/run_main.h"
+#include "apps/cli/vision.h"
+#include "libdtrain/io/atomic_file.h"
+
+namespace {
+
+using namespace dtrain;
+using allreduce_benchmark::Message;
+using allreduce_benchmark::Row;
+
+constexpr char kAbout[] =
+    "Sums f32 messages over the ranks that mpirun or srun started, by the code that training sums gradients with. Time "
+    "is the median over the iterations of the rank that took longest; bandwidths are by nccl-tests' definition: algbw "
+    "is bytes / time, busbw is algbw x 2 (n - 1) / n. Every sum is checked.\n"
+    "Exit codes: 0 done, 1 usage, 4 wrong sums, or a rank or the network failed, 6 memory or disk.";
+
+struct Options {
+  std::string min_bytes = "4K", max_bytes = "64M";
+  int64_t factor = 4;
+  std::vector<std::string> sizes;
+  std::string model, dataset = "imagenet", bucket_bytes = "25M";
+  std::string wire = "fp32", algorithm = "auto", device = "cpu", json;
+  int64_t segment = CommunicatorOptions{}.segment, expect_ranks = 0;
+  double collective_timeout = GroupOptions{}.step_limit;
+  allreduce_benchmark::Repeats repeats;
+};
+
+void declare(cli::FlagSet& flags, Options& options) {
+  flags.group("Messages");
+  flags.add("min_bytes", options.min_bytes, "the smallest message; K, M and G are powers of 1024");
+  flags.add("max_bytes", options.max_bytes, "the largest");
+  flags.add("factor", options.factor, "from one size to the next", {2, 1 << 20});
+  flags.add("sizes", options.sizes, "these sizes instead");
+  flags.add("model", options.model,
+            fmt::format("the gradients of a model instead: {}", fmt::join(cli::model_names(), ", ")));
+  flags.add("data_name", options.dataset, "imagenet or cifar10: which data set's form of the model");
+  flags.add("bucket_bytes", options.bucket_bytes,
+            "the model's gradients travel in messages of at least that many; 0: each alone");
+  flags.group("Sums");
+  flags.add_choice("wire", options.wire, {"fp32", "bf16", "fp16"}, "of the numbers under way");
+  flags.add("algorithm", options.algorithm,
+            "auto, ring, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL");
+  flags.add("segment", options.segment, "elements that a rank passes on at a time", cli::kPositive);
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank of a host takes the one of its number");
+  flags.group("Run");
+  flags.add("iterations", options.repeats.iterations, "of which the median is taken", cli::kPositive);
+  flags.add("warmup", options.repeats.warmup, "iterations before", cli::kNotNegative);
+  flags.add("json", options.json, "write the figures to this file as well: bytes, seconds, bytes per second");
+  flags.add("expect_ranks", options.expect_ranks, "end where the job has not so many ranks; 0: any", cli::kNotNegative);
+  flags.add("collective_timeout", options.collective_timeout, "seconds that a rank waits for the others", {0.001, 1e6});
+}
+
+std::vector<Message> messages_of(const Options& options) {
+  if (!options.model.empty())
+    return allreduce_benchmark::gradients_of(
+        options.model, options.dataset,
+        options.bucket_bytes == "0" ? 0 : allreduce_benchmark::parse_bytes(options.bucket_bytes));
+  if (!options.sizes.empty()) return allreduce_benchmark::list_of_sizes(options.sizes);
+  return allreduce_benchmark::range_of_sizes(allreduce_benchmark::parse_bytes(options.min_bytes),
+                                             allreduce_benchmark::parse_bytes(options.max_bytes), options.factor);
+}
+
+std::unique_ptr<Context> make_context(const Options& options, const Group& group) {
+  cli::Machine machine{.gpu = options.device == "gpu", .trial = true, .threads = 1};
+  if (machine.gpu) {
+    machine.index = group.places()[static_cast<size_t>(group.rank())].local_rank;
+    const std::string reason = cli::why_no_gpu(machine.index);
+    DT_CHECK(reason.empty(), "--device=gpu: no GPU ", machine.index, ": ", reason);
+  }
+  return machine.make_context();
+}
+
+void print(const Row& row, int ranks) {
+  constexpr double kGiga = 1e9, kMicro = 1e-6;
+  fmt::print("{:>14} {:>14} {:>12.1f} {:>9.3f} {:>9.3f} {:>8}  {}\n", row.bytes,
+             row.bytes / static_cast<int64_t>(sizeof(float)), row.seconds / kMicro, row.algorithm_bandwidth() / kGiga,
+             row.bus_bandwidth(ranks) / kGiga, row.wrong, row.name);
+  std::fflush(stdout);
+}
+
+void write_json(const Options& options, const Communicator& communicator, const std::vector<Row>& rows) {
+  nlohmann::ordered_json json = {{"ranks", communicator.size()},
+                                 {"device", options.device},
+                                 {"communicator", communicator.describe()},
+                                 {"segment", options.segment},
+                                 {"iterations", options.repeats.iterations},
+                                 {"warmup", options.repeats.warmup},
+                                 {"rows", nlohmann::ordered_json::array()}};
+  std::vector<std::string> hosts;
+  for (const Place& place : communicator.group().places()) hosts.push_back(place.host);
+  json["hosts"] = hosts;
+  for (const Row& row : rows)
+    json["rows"].push_back({{"name", row.name},
+                            {"bytes", row.bytes},
+                            {"seconds", row.seconds},
+                            {"algorithm_bandwidth", row.algorithm_bandwidth()},
+                            {"bus_bandwidth", row.bus_bandwidth(communicator.size())},
+                            {"wrong", row.wrong}});
+  AtomicFile file(options.json);
+  file.write(json.dump(1) + "\n");
+  file.commit();
+}
+
+void measure_all(const Options& options, const std::vector<Message>& messages, Group& group) {
+  const std::unique_ptr<Context> context = make_context(options, group);
+  const std::unique_ptr<Communicator> communicator = make_communicator(group, *context,
+                                                                       {.wire = cli::precision_of(options.wire),
+                                                                        .algorithm = options.algorithm,
+                                                                        .segment = options.segment,
+                                                                        .even_alone = options.device == "gpu"});
+  const bool speaks = group.rank() == 0;
+  if (speaks)
+    fmt::print(
+        "{} ranks, {}: {}; {} iterations after {}\n{:>14} {:>14} {:>12} {:>9} {:>9} {:>8}\n{:>14} {:>14} {:>12} "
+        "{:>9} {:>9}\n",
+        group.size(), options.device, communicator->describe(), options.repeats.iterations, options.repeats.warmup,
+        "size", "count", "time", "algbw", "busbw", "#wrong", "(bytes)", "(f32)", "(us)", "(GB/s)", "(GB/s)");
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& name, std::span<const Message> parts) {
+    group.enter(Section::step, rows.size());
+    rows.push_back(allreduce_benchmark::measure(*communicator, *context, name, parts, options.repeats));
+    if (speaks) print(rows.back(), group.size());
+  };
+  for (const Message& message : messages) add(options.model.empty() ? "" : message.name, std::span(&message, 1));
+  if (!options.model.empty()) add(options.model + ", all of them", messages);
+  if (speaks && !options.json.empty()) write_json(options, *communicator, rows);
+  int64_t wrong = 0;
+  for (const Row& row : rows) wrong += row.wrong;
+  if (wrong > 0) throw Error(Fault::communication, fmt::format("{} elements of the sums are wrong", wrong));
+}
+
+int run(const std::vector<std::string>& argv) {
+  Options options;
+  cli::FlagSet flags("dtrain-allreduce-benchmark", "[flags]", kAbout);
+  declare(flags, options);
+  const std::vector<std::string> positional = flags.parse(argv);
+  if (flags.wants_help() || flags.wants_version()) {
+    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-allreduce-benchmark " + cli::version() + "\n");
+    return 0;
+  }
+  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
+  const std::vector<Message> messages = messages_of(options);
+  GroupOptions limits;
+  limits.step_limit = options.collective_timeout;
+  const std::unique_ptr<Group> group = cli::open_group(limits, options.expect_ranks);
+  measure_all(options, messages, *group);
+  group->finish();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::let_waiting_threads_sleep(argv);
+  return cli::run_main([&] { return run({argv, argv + argc}); });
+}

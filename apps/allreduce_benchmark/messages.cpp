@@ -1,0 +1,71 @@
+// Sizes from text, and the gradients of models.
+#include "apps/allreduce_benchmark/messages.h"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "apps/cli/vision.h"
+#include "libdtrain/core/context.h"
+#include "models/classifier.h"
+
+namespace dtrain::allreduce_benchmark {
+namespace {
+
+constexpr int64_t kElement = sizeof(float);
+
+Message of_bytes(int64_t bytes) { return {fmt::format("{} bytes", bytes), bytes / kElement}; }
+
+}  // namespace
+
+int64_t parse_bytes(const std::string& text) {
+  int64_t number = 0, unit = 1;
+  const char* end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && end - at == 1) {
+    constexpr std::string_view kUnits = "KMG";
+    const size_t power = kUnits.find(*at);
+    if (power != std::string_view::npos) {
+      unit = int64_t{1} << 10 * (power + 1);
+      ++at;
+    }
+  }
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  DT_CHECK(
+      error == std::errc() && at == end && number > 0 && number <= kLargest / unit && number * unit % kElement == 0,
+      "expected a size in bytes such as 4096, 64K, 25M or 1G, a multiple of ", kElement, ", found '", text, "'");
+  return number * unit;
+}
+
+std::vector<Message> range_of_sizes(int64_t min, int64_t max, int64_t factor) {
+  DT_CHECK(min <= max, "--min_bytes=", min, " is above --max_bytes=", max);
+  std::vector<Message> messages;
+  for (int64_t bytes = min; bytes <= max; bytes *= factor) messages.push_back(of_bytes(bytes));
+  return messages;
+}
+
+std::vector<Message> list_of_sizes(const std::vector<std::string>& sizes) {
+  std::vector<Message> messages;
+  for (const std::string& size : sizes) messages.push_back(of_bytes(parse_bytes(size)));
+  return messages;
+}
+
+std::vector<Message> gradients_of(const std::string& model, const std::string& dataset, int64_t bucket_bytes) {
+  const std::unique_ptr<Context> context = make_cpu_context({.threads = 1});
+  ParameterStore store(*context);
+  models::make_classifier(store, cli::find_model(model, dataset));
+  std::vector<Message> messages;
+  Message open;
+  for (auto parameter = store.parameters().rbegin(); parameter != store.parameters().rend(); ++parameter) {
+    open.count += parameter->shape.count();
+    if (open.count * kElement < bucket_bytes) continue;
+    open.name = bucket_bytes == 0 ? parameter->name : fmt::format("bucket {}", messages.size());
+    messages.push_back(std::exchange(open, {}));
+  }
+  if (open.count > 0) messages.push_back({fmt::format("bucket {}", messages.size()), open.count});
+  return messages;
+}
+
+}  // namespace dtrain::allreduce_benchmark

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""What dtrain-allreduce-benchmark measures, done by gloo through torch.distributed.
+
+mpirun ... gloo_allreduce.py SIZES ITERATIONS WARMUP STORE, sizes in bytes and by comma, STORE a file that does not exist
+yet. Rank 0 prints a line of JSON: the median over the iterations of the rank that took longest, in seconds, by size.
+"""
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed
+
+sizes, (iterations, warmup) = [int(size) for size in sys.argv[1].split(",")], map(int, sys.argv[2:4])
+rank, ranks = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"])
+torch.set_num_threads(1)
+torch.distributed.init_process_group("gloo", init_method=f"file://{os.path.abspath(sys.argv[4])}", rank=rank, world_size=ranks)
+
+
+def measure(size):
+    terms = torch.full((size // 4,), float(rank))
+    sums, times = torch.empty_like(terms), []
+    for i in range(warmup + iterations):
+        sums.copy_(terms)
+        torch.distributed.barrier()
+        begin = time.perf_counter()
+        torch.distributed.all_reduce(sums)
+        if i >= warmup:
+            times.append(time.perf_counter() - begin)
+    assert sums[0] == ranks * (ranks - 1) / 2
+    slowest = torch.tensor(times, dtype=torch.float64)
+    torch.distributed.all_reduce(slowest, torch.distributed.ReduceOp.MAX)
+    return slowest.sort().values[len(times) // 2].item()
+
+
+seconds = {str(size): measure(size) for size in sizes}
+if rank == 0:
+    print(json.dumps(seconds))
+torch.distributed.destroy_process_group()

@@ -44,7 +44,7 @@ void declare(cli::FlagSet& flags, Options& options) {
             fmt::format("the gradients of a model instead: {}", fmt::join(cli::model_names(), ", ")));
   flags.add("data_name", options.dataset, "imagenet or cifar10: which data set's form of the model");
   flags.add("bucket_bytes", options.bucket_bytes,
-            "the model's gradients travel in messages of at least that many; 0: each alone");
+            "the model's gradients travel in buckets of that size, as in training; 0: each alone");
   flags.group("Sums");
   flags.add_choice("wire", options.wire, {"fp32", "bf16", "fp16"}, "of the numbers under way");
   flags.add("algorithm", options.algorithm,
@@ -79,11 +79,19 @@ std::unique_ptr<Context> make_context(const Options& options, const Group& group
   return machine.make_context();
 }
 
+void print_head(const Options& options, const Communicator& communicator) {
+  fmt::print("{} rank{}, {}: {}; {} iterations after {}\n", communicator.size(), communicator.size() == 1 ? "" : "s",
+             options.device, communicator.describe(), options.repeats.iterations, options.repeats.warmup);
+  static constexpr char kColumns[] = "{:>14} {:>14} {:>12} {:>9} {:>9} {:>8}\n";
+  fmt::print(kColumns, "size", "count", "time", "algbw", "busbw", "#wrong");
+  fmt::print(kColumns, "(bytes)", "(f32)", "(us)", "(GB/s)", "(GB/s)", "");
+}
+
 void print(const Row& row, int ranks) {
   constexpr double kGiga = 1e9, kMicro = 1e-6;
-  fmt::print("{:>14} {:>14} {:>12.1f} {:>9.3f} {:>9.3f} {:>8}  {}\n", row.bytes,
+  fmt::print("{:>14} {:>14} {:>12.1f} {:>9.3f} {:>9.3f} {:>8}{}\n", row.bytes,
              row.bytes / static_cast<int64_t>(sizeof(float)), row.seconds / kMicro, row.algorithm_bandwidth() / kGiga,
-             row.bus_bandwidth(ranks) / kGiga, row.wrong, row.name);
+             row.bus_bandwidth(ranks) / kGiga, row.wrong, row.name.empty() ? "" : "  " + row.name);
   std::fflush(stdout);
 }
 
@@ -118,12 +126,7 @@ void measure_all(const Options& options, const std::vector<Message>& messages, G
                                                                         .segment = options.segment,
                                                                         .even_alone = options.device == "gpu"});
   const bool speaks = group.rank() == 0;
-  if (speaks)
-    fmt::print(
-        "{} ranks, {}: {}; {} iterations after {}\n{:>14} {:>14} {:>12} {:>9} {:>9} {:>8}\n{:>14} {:>14} {:>12} "
-        "{:>9} {:>9}\n",
-        group.size(), options.device, communicator->describe(), options.repeats.iterations, options.repeats.warmup,
-        "size", "count", "time", "algbw", "busbw", "#wrong", "(bytes)", "(f32)", "(us)", "(GB/s)", "(GB/s)");
+  if (speaks) print_head(options, *communicator);
   std::vector<Row> rows;
   const auto add = [&](const std::string& name, std::span<const Message> parts) {
     group.enter(Section::step, rows.size());

@@ -3,12 +3,12 @@
 
 #include <charconv>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "apps/cli/vision.h"
 #include "libdtrain/core/context.h"
+#include "libdtrain/dist/bucketer.h"
 #include "models/classifier.h"
 
 namespace dtrain::allreduce_benchmark {
@@ -56,15 +56,18 @@ std::vector<Message> gradients_of(const std::string& model, const std::string& d
   const std::unique_ptr<Context> context = make_cpu_context({.threads = 1});
   ParameterStore store(*context);
   models::make_classifier(store, cli::find_model(model, dataset));
+  std::vector<GradientRange> gradients;
+  for (const Parameter& parameter : store.parameters())
+    gradients.push_back({{parameter.offset, parameter.offset + parameter.shape.count()}, !parameter.options.frozen});
   std::vector<Message> messages;
-  Message open;
-  for (auto parameter = store.parameters().rbegin(); parameter != store.parameters().rend(); ++parameter) {
-    open.count += parameter->shape.count();
-    if (open.count * kElement < bucket_bytes) continue;
-    open.name = bucket_bytes == 0 ? parameter->name : fmt::format("bucket {}", messages.size());
-    messages.push_back(std::exchange(open, {}));
+  if (bucket_bytes == 0) {
+    for (auto parameter = store.parameters().rbegin(); parameter != store.parameters().rend(); ++parameter)
+      messages.push_back({parameter->name, parameter->shape.count()});
+    return messages;
   }
-  if (open.count > 0) messages.push_back({fmt::format("bucket {}", messages.size()), open.count});
+  const std::vector<Range> buckets = plan_buckets(gradients, gradients.back().range.end, {.bytes = bucket_bytes});
+  for (const Range& bucket : buckets)
+    messages.push_back({fmt::format("bucket {} of {}", messages.size() + 1, buckets.size()), bucket.count()});
   return messages;
 }
 

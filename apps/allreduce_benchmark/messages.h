@@ -18,8 +18,8 @@ int64_t parse_bytes(const std::string& text);
 // From `min` bytes by `factor` up to `max`.
 std::vector<Message> range_of_sizes(int64_t min, int64_t max, int64_t factor);
 std::vector<Message> list_of_sizes(const std::vector<std::string>& sizes);
-// The gradients of a model in the order in which a backward pass makes them, in messages of at least `bucket_bytes`;
-// 0: one message each.
+// The gradients of a model in the order in which a backward pass makes them: in the buckets of that size in which
+// training sends them; 0: each alone.
 std::vector<Message> gradients_of(const std::string& model, const std::string& dataset, int64_t bucket_bytes);
 
 }  // namespace dtrain::allreduce_benchmark

@@ -1,0 +1,94 @@
+// The programs as mpirun starts them: what they print, and how they end.
+#include <cstdlib>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/program.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+// A hang fails.
+ProgramResult run_ranks(int ranks, const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {"60",
+                                      "mpirun",
+                                      "--allow-run-as-root",
+                                      "--oversubscribe",
+                                      "--bind-to",
+                                      "none",
+                                      "-np",
+                                      std::to_string(ranks),
+                                      (bin_dir() / program).string()};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run_program("/usr/bin/timeout", command);
+}
+
+ProgramResult run_benchmark(int ranks, const std::vector<std::string>& arguments) {
+  return run_ranks(ranks, "dtrain-allreduce-benchmark", arguments);
+}
+
+TEST(AllReduceBenchmark, WritesWhatItMeasured) {
+  const TempDirectory directory;
+  for (const char* wire : {"fp32", "bf16", "fp16"}) {
+    const std::string file = (directory / wire).string() + ".json";
+    const ProgramResult run = run_benchmark(
+        3, {"--sizes=4,64K,1M", "--iterations=2", "--warmup=0", std::string("--wire=") + wire, "--json", file});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto json = nlohmann::json::parse(read_file(file));
+    EXPECT_EQ(json["ranks"], 3);
+    EXPECT_EQ(json["hosts"].size(), 3u);
+    ASSERT_EQ(json["rows"].size(), 3u);
+    for (const auto& row : json["rows"]) {
+      EXPECT_EQ(row["wrong"], 0) << row;
+      const double seconds = row["seconds"], bandwidth = row["algorithm_bandwidth"], bus = row["bus_bandwidth"];
+      EXPECT_NEAR(bandwidth * seconds, row["bytes"], 1e-6);
+      EXPECT_NEAR(bus / bandwidth, 4.0 / 3, 1e-9);
+    }
+    EXPECT_EQ(json["rows"][1]["bytes"], 65536);
+    EXPECT_NE(run.out.find("3 ranks, cpu: "), std::string::npos) << run.out;
+  }
+}
+
+TEST(AllReduceBenchmark, SumsTheGradientsOfAModel) {
+  const ProgramResult buckets = run_benchmark(
+      2, {"--model=resnet20", "--data_name=cifar10", "--bucket_bytes=500K", "--iterations=1", "--warmup=0"});
+  ASSERT_EQ(buckets.code, 0) << buckets.err;
+  EXPECT_NE(buckets.out.find("  bucket 1 of 2\n"), std::string::npos) << buckets.out;
+  EXPECT_NE(buckets.out.find("  resnet20, all of them\n"), std::string::npos) << buckets.out;
+  const ProgramResult alone =
+      run_benchmark(1, {"--model=resnet20", "--data_name=cifar10", "--bucket_bytes=0", "--iterations=1"});
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_NE(alone.out.find("1 rank, cpu: "), std::string::npos) << alone.out;
+}
+
+TEST(AllReduceBenchmark, RefusesWhatIsNotASize) {
+  for (const char* size : {"0", "3", "4X", "K", "99999999G", "-4"}) {
+    const ProgramResult run = run_program("dtrain-allreduce-benchmark", {std::string("--sizes=") + size});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_NE(run.err.find(std::string("found '") + size + "'"), std::string::npos) << run.err;
+  }
+}
+
+TEST(Ranks, EndWhereOthersAreExpected) {
+  const ProgramResult run = run_benchmark(2, {"--sizes=4", "--expect_ranks=3"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find("error: rank 0 on "), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find(": expected 3 ranks, found 2 by OMPI_COMM_WORLD_RANK\n"), std::string::npos) << run.err;
+}
+
+// mpirun of one MPI and a program of another give as many jobs of one rank as ranks were asked for.
+TEST(Ranks, EndWhereTheLauncherSaysSomethingElse) {
+  setenv("DTRAIN_RANK", "1", 1);
+  setenv("DTRAIN_SIZE", "7", 1);
+  const ProgramResult run = run_benchmark(2, {"--sizes=4"});
+  unsetenv("DTRAIN_RANK");
+  unsetenv("DTRAIN_SIZE");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find("DTRAIN_RANK says rank 1 of 7, MPI says rank 0 of 2"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -5,6 +5,7 @@
 
 #include "libdtrain/core/rng.h"
 #include "libdtrain/dist/communicator.h"
+#include "libdtrain/ops/batch_norm.h"
 
 namespace dtrain {
 namespace {
@@ -137,6 +138,28 @@ TEST(Communicator, KeepsOrderWithManyUnderWayInTwoLanes) {
   const CommunicatorTimes times = gradients->take_times();
   EXPECT_GT(times.busy, 0);
   EXPECT_GT(times.bytes, 20 * 50000 * 4);
+}
+
+// Its sums do not wait for those of gradients that were asked for before.
+TEST(Communicator, SynchronisesBatchNormBesideGradients) {
+  constexpr int64_t kRows = 50, kChannels = 7;
+  const auto gradients = make_communicator(group(), context(), {.even_alone = true});
+  const auto statistics = make_communicator(group(), context(), {.queue = Queue::compute});
+  const Tensor x = filled(kRows * kChannels, group().rank(), 5), bucket = filled(1 << 20, group().rank(), 6);
+  const BatchNormState state{context().zeros({kChannels}), context().zeros({kChannels})};
+  gradients->all_reduce(std::span(&bucket, 1), "bucket");
+  Tape tape(context());
+  const Var parameter = tape.constant(context().zeros({kChannels}));
+  batch_norm(tape, tape.constant(x.view({1, kRows, 1, kChannels})), parameter, parameter, state,
+             {.momentum = 0, .communicator = statistics.get()});
+  gradients->join();
+  std::vector<double> mean(kChannels);
+  const std::vector<double> sum = expected_sum(kRows * kChannels, 5);
+  for (size_t i = 0; i < sum.size(); ++i) mean[i % kChannels] += sum[i] / static_cast<double>(kRows * group().size());
+  for (int64_t c = 0; c < kChannels; ++c)
+    EXPECT_NEAR(state.running_mean.data<float>()[c], mean[static_cast<size_t>(c)], 1e-7);
+  for (const std::string& other : group().all_gather(bytes_of(state.running_var), "running variances"))
+    EXPECT_EQ(other, bytes_of(state.running_var));
 }
 
 TEST(Communicator, BroadcastsBytes) {

@@ -140,7 +140,7 @@ TEST(Communicator, KeepsOrderWithManyUnderWayInTwoLanes) {
   EXPECT_GT(times.bytes, 20 * 50000 * 4);
 }
 
-// Its sums do not wait for those of gradients that were asked for before.
+// While a sum of gradients that was asked for before is under way.
 TEST(Communicator, SynchronisesBatchNormBesideGradients) {
   constexpr int64_t kRows = 50, kChannels = 7;
   const auto gradients = make_communicator(group(), context(), {.even_alone = true});

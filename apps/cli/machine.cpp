@@ -1,7 +1,11 @@
 // From flags to contexts.
 #include "apps/cli/machine.h"
 
+#include <algorithm>
 #include <filesystem>
+
+#include <sched.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -39,6 +43,12 @@ std::string why_no_gpu(int index) {
   const int count = cuda_device_count(&reason);
   if (count == 0) return reason;
   return index < count ? "" : fmt::format("this machine has {}, numbered from 0", count);
+}
+
+Cores available_cores() {
+  cpu_set_t set;
+  const auto online = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  return {sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : online, online};
 }
 
 DType precision_of(const std::string& name) {

@@ -27,6 +27,12 @@ struct Machine {
 // Why GPU `index` cannot be used; empty where it can.
 std::string why_no_gpu(int index = 0);
 
+// Cores that this process may run on, of those of the machine.
+struct Cores {
+  int usable = 1, online = 1;
+};
+Cores available_cores();
+
 // "fp32", "bf16" or "fp16".
 DType precision_of(const std::string& name);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <vector>
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -25,27 +26,46 @@ std::string dataset_of(const Flags& f) {
   return f.data_name;
 }
 
-// Started under mpirun or the like, several processes would each train a model of their own and say nothing.
-void refuse_many_processes() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* size = std::getenv(name);
-    DT_CHECK(size == nullptr || std::atoi(size) <= 1, "started as one of ", size, " processes (", name,
-             "): this version trains with one");
+// The GPU of this rank: by its number among the ranks of its host, from the list where there is one. A launcher may
+// have left each rank one GPU to see, which is number 0 then.
+int gpu_index(const std::string& list, const Ranks& ranks) {
+  if (list.empty()) return ranks.local_rank < cuda_device_count() ? ranks.local_rank : 0;
+  std::vector<int> indices;
+  for (const char *at = list.data(), *end = at + list.size();; ++at) {
+    int& index = indices.emplace_back(-1);
+    const auto [stop, error] = std::from_chars(at, end, index);
+    DT_CHECK(error == std::errc() && index >= 0 && (stop == end || *stop == ','), "--gpu_indices=", list,
+             ": expected numbers of GPUs with commas between them");
+    if (stop == end) break;
+    at = stop;
   }
+  DT_CHECK(static_cast<int>(indices.size()) >= ranks.local_size, "--gpu_indices=", list, ": ", ranks.local_size,
+           " ranks run on this host, one GPU is needed for each");
+  return indices[static_cast<size_t>(ranks.local_rank)];
 }
 
-int gpu_index(const std::string& text) {
-  int index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  DT_CHECK(text.empty() || (error == std::errc() && end == text.data() + text.size() && index >= 0),
-           "--gpu_indices=", text, ": expected the number of one GPU");
-  return index;
+// Ranks of a host share its cores, whether mpirun has bound each to some or left them all to all.
+void choose_threads(Config& config) {
+  Flags& f = config.flags;
+  const cli::Cores cores = cli::available_cores();
+  const int shared = cores.usable == cores.online ? config.ranks.local_size : 1;
+  const int share = std::max(1, cores.usable / shared);
+  const auto asked = static_cast<int>(f.num_intra_threads.value_or(0));
+  const bool chosen = asked > 0 || std::getenv("OMP_NUM_THREADS") != nullptr;
+  config.machine.threads = chosen || config.ranks.size == 1 ? asked : share;
+  if (config.ranks.size > 1 && f.datasets_num_private_threads.value_or(0) == 0 && f.num_inter_threads == 0)
+    f.datasets_num_private_threads = share;
+  const int fair = std::max(1, cores.online / config.ranks.local_size);
+  if (asked > cores.usable || (config.ranks.size > 1 && cores.usable < fair))
+    config.notices.push_back(concat("this process may use ", cores.usable, " of ", cores.online, " cores",
+                                    asked > cores.usable ? concat(", ", asked, " threads were asked for") : "",
+                                    ": mpirun binds ranks to cores unless it is given --bind-to none"));
 }
 
 void choose_machine(Config& config, const cli::FlagSet& set) {
   Flags& f = config.flags;
   cli::Machine& machine = config.machine;
-  machine.index = gpu_index(f.gpu_indices);
+  machine.index = gpu_index(f.gpu_indices, config.ranks);
   if (f.device == "gpu") {
     const std::string reason = cli::why_no_gpu(machine.index);
     DT_CHECK(reason.empty() || !set.given("device"), "--device=gpu: no GPU ", machine.index, ": ", reason,
@@ -60,7 +80,7 @@ void choose_machine(Config& config, const cli::FlagSet& set) {
   machine.tf32 = f.tf32;
   machine.deterministic = f.deterministic;
   machine.memory_share = f.gpu_memory_frac_for_testing;
-  machine.threads = static_cast<int>(f.num_intra_threads.value_or(0));
+  choose_threads(config);
   DT_CHECK(machine.gpu || f.precision == "fp32", "--precision=", f.precision,
            ": not served on a CPU; use --precision=fp32");
   DT_CHECK(!f.tf32 || (machine.gpu && f.precision == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
@@ -73,12 +93,10 @@ void check_machine(Config& config, const cli::FlagSet& set) {
   DT_CHECK(f.variable_update == "parameter_server" || f.variable_update == "replicated" ||
                f.variable_update == "independent" || f.variable_update == "horovod",
            "--variable_update=", f.variable_update,
-           ": not served by this version; one process trains alone with parameter_server, replicated, independent or "
-           "horovod");
+           ": not served by this version; expected parameter_server, replicated, independent or horovod");
   choose_machine(config, set);
   if (f.data_format == "NCHW")
     config.notices.push_back("data format NCHW: the engine computes in NHWC; results are the same");
-  refuse_many_processes();
 }
 
 }  // namespace
@@ -109,11 +127,12 @@ cli::Pixels Config::pixels() const {
   return pixels;
 }
 
-Config make_config(const Flags& flags, const cli::FlagSet& set) {
+Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ranks) {
   refuse_combinations(flags, set);
   set.refuse_unserved();
   Config config;
   config.flags = flags;
+  config.ranks = ranks;
   check_machine(config, set);
 
   config.mode = mode_of(flags);

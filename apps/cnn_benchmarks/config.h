@@ -17,8 +17,17 @@ namespace dtrain::cnn_benchmarks {
 enum class RunMode { training, training_and_evaluation, evaluation, forward_only };
 const char* name_of(RunMode mode);  // as printed: "training + evaluation"
 
+// Which of the processes that train together this is.
+struct Ranks {
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;  // among those of its host
+  int chief = 0;                       // the one that writes checkpoints and metrics and talks to people
+  bool is_chief() const { return rank == chief; }
+};
+
 struct Config {
   Flags flags;
+  Ranks ranks;
   RunMode mode = RunMode::training;
   std::string dataset;  // "imagenet" or "cifar10"
   cli::Machine machine;
@@ -30,12 +39,13 @@ struct Config {
 
   bool synthetic() const { return flags.data_dir.empty(); }
   cli::Pixels pixels() const;
-  int64_t global_batch() const { return batch * flags.gradient_accumulation; }
+  int64_t global_batch() const { return batch * flags.gradient_accumulation * ranks.size; }
+  int64_t global_eval_batch() const { return eval_batch * ranks.size; }
   bool trains() const { return mode == RunMode::training || mode == RunMode::training_and_evaluation; }
 };
 
 // Throws Error for a value that cannot be served and for a combination of flags that makes no sense.
-Config make_config(const Flags& flags, const cli::FlagSet& set);
+Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ranks = {});
 
 // Throws Error for the combinations that tf_cnn_benchmarks refuses, and for those that its extensions add.
 void refuse_combinations(const Flags& flags, const cli::FlagSet& set);

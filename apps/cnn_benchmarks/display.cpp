@@ -25,11 +25,18 @@ std::optional<double> moving_average(const Flags& f) {
   return f.display_perf_ewma && *f.display_perf_ewma > 0 ? f.display_perf_ewma : std::nullopt;
 }
 
+// With Horovod tf_cnn_benchmarks' lines are about a process, its total about all; else all is about all.
+double batch_of_a_line(const Config& config) {
+  const int64_t ranks = config.flags.variable_update == "horovod" ? config.ranks.size : 1;
+  return static_cast<double>(config.global_batch() / ranks);
+}
+
 void add(const StepTimes& times, StepTimes& sum) {
   sum.step += times.step;
   sum.before += times.before;
   sum.forward += times.forward;
   sum.backward += times.backward;
+  sum.reduce += times.reduce;
   sum.update += times.update;
 }
 
@@ -38,14 +45,14 @@ void add(const StepTimes& times, StepTimes& sum) {
 Display::Display(const Session& session, Log& log, uint64_t done)
     : session_(session),
       log_(log),
-      speed_(static_cast<double>(session.config.global_batch()), moving_average(session.config.flags)),
+      speed_(batch_of_a_line(session.config), moving_average(session.config.flags)),
       first_(done + 1),
       step_(done),
       warmup_(static_cast<uint64_t>(session.config.warmup_steps)),
       first_timed_(std::max(done, warmup_) + 1),
       shown_step_(done) {
   const std::string& path = session.config.flags.metrics_file;
-  if (!path.empty()) metrics_.emplace(path, done);
+  if (!path.empty() && session.is_chief()) metrics_.emplace(path, done);
   log_.line("Running warm up");
 }
 
@@ -151,9 +158,11 @@ void Display::summary(double elapsed) const {
 void Display::summary_of_step() const {
   const cli::Machine& machine = session_.config.machine;
   const double parts = static_cast<double>(timed_parts_) / 1e3;
-  log_.line(fmt::format("Step parts:  forward {:.2f} ms, backward {:.2f} ms, update {:.2f} ms{}",
-                        parts_.forward / parts, parts_.backward / parts, parts_.update / parts,
-                        machine.gpu && session_.config.flags.cuda_graph ? ", as run before it was recorded" : ""));
+  const bool many = session_.config.ranks.size > 1;
+  log_.line(fmt::format(
+      "Step parts:  forward {:.2f} ms, backward {:.2f} ms, {}update {:.2f} ms{}", parts_.forward / parts,
+      parts_.backward / parts, many ? fmt::format("wait for sums {:.2f} ms, ", parts_.reduce / parts) : "",
+      parts_.update / parts, machine.gpu && session_.config.flags.cuda_graph ? ", as run before it was recorded" : ""));
   if (!machine.gpu || speed_.steps() == 0) return;
   const double steps = static_cast<double>(speed_.steps()), seconds = times_.step / steps;
   log_.line(fmt::format("GPU time:    {:.2f} ms per step, {:.2f} ms between steps, for input", 1e3 * seconds,
@@ -163,8 +172,9 @@ void Display::summary_of_step() const {
     return peak > 0 ? fmt::format(", {:.1f} % of the peak of {}", 100 * rate / peak, gpu.name) : "";
   };
   // Forward, and twice as much backward; a multiply-add is two.
-  const double flops = 3 * 2 * static_cast<double>(session_.model.multiply_adds) *
-                       static_cast<double>(session_.config.global_batch()) / seconds;
+  const int64_t images = session_.config.batch * session_.config.flags.gradient_accumulation;
+  const double flops =
+      3 * 2 * static_cast<double>(session_.model.multiply_adds) * static_cast<double>(images) / seconds;
   log_.line(fmt::format("Model FLOPs: {:.2f} TFLOP/s{}", flops / 1e12,
                         share(flops, peak_flops(gpu.name, machine.precision, machine.tf32))));
   log_.line(fmt::format("Bandwidth:   {:.2f} TB/s at least{}", bytes_ / seconds / 1e12,

@@ -22,6 +22,7 @@ struct StepFigures {
   double bytes = 0;  // as in StepReport
   float loss_scale = 1;
   uint64_t skipped = 0;  // updates left out so far to lower the loss scale
+  int requests = 0;      // ranks that ask to stop
 };
 
 // Steps of the warm-up are run and not shown; the number of a printed step counts from the end of the warm-up, as in

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -26,7 +27,31 @@ double sum(Context& context, const Tensor& rows) {
   return total;
 }
 
+// Shares over all ranks, from the hits of this one.
+Accuracy over_ranks(Group& group, const Accuracy& hits) {
+  Accuracy sum;
+  const std::string mine = fmt::format("{} {} {}", hits.top_1, hits.top_5, hits.examples);
+  for (const std::string& text : group.all_gather(mine, "accuracy")) {
+    std::istringstream in(text);
+    Accuracy one;
+    in >> one.top_1 >> one.top_5 >> one.examples;
+    sum.top_1 += one.top_1;
+    sum.top_5 += one.top_5;
+    sum.examples += one.examples;
+  }
+  if (sum.examples == 0) throw Error(Fault::data, "evaluation: no example could be read");
+  const auto examples = static_cast<double>(sum.examples);
+  return {sum.top_1 / examples, sum.top_5 / examples, sum.examples};
+}
+
 }  // namespace
+
+bool stop_agreed(Group& group) { return group.extremes(cli::stop_requested() ? 1 : 0, "stop").second > 0; }
+
+bool stop_agreed(const Session& session, uint64_t step) {
+  const bool asks = session.group.size() == 1 || step % static_cast<uint64_t>(session.config.flags.display_every) == 0;
+  return asks && stop_agreed(session.group);
+}
 
 Accuracy accuracy_of(Context& context, const Classification& classified, uint64_t examples) {
   const double rows = static_cast<double>(std::max<uint64_t>(1, examples));
@@ -43,7 +68,7 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
   const Tensor hits = context.zeros({kStepMetrics});
   Accuracy result;
   for (int64_t step = 1; step <= session.plan.eval_batches; ++step) {
-    if (cli::stop_requested()) return std::nullopt;
+    if (stop_agreed(session, static_cast<uint64_t>(step))) return std::nullopt;
     const data::Batch* batch = input.next();
     if (batch == nullptr) break;
     Tape tape(context, dtrain::Mode::eval);
@@ -52,14 +77,12 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
     result.examples += static_cast<uint64_t>(batch->valid);
     if (step % every != 0) continue;
     context.synchronize("evaluation");
-    log.evaluation_step(step, static_cast<double>(session.config.eval_batch * every) / seconds_since(shown));
+    log.evaluation_step(step, static_cast<double>(session.config.global_eval_batch() * every) / seconds_since(shown));
     shown = Clock::now();
   }
-  if (result.examples == 0) throw Error(Fault::data, "evaluation: no example could be read");
   float row[kStepMetrics];
   context.download(hits, row, "evaluation");
-  result.top_1 = row[kMetricInTop1] / static_cast<double>(result.examples);
-  result.top_5 = row[kMetricInTop5] / static_cast<double>(result.examples);
+  result = over_ranks(session.group, {row[kMetricInTop1], row[kMetricInTop5], result.examples});
   log.notices(context);
   log.accuracy(result);
   if (session.config.mode == RunMode::evaluation)
@@ -70,7 +93,7 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
 int run_evaluation(Session& session, Log& log) {
   const Flags& f = session.config.flags;
   if (!f.weights.empty()) return evaluate(session, log) ? 0 : cli::kStopped;
-  while (!cli::stop_requested()) {
+  while (true) {
     if (load_newest_checkpoint(session, log)) {
       if (!evaluate(session, log)) break;
     } else if (f.eval_interval_secs > 0) {
@@ -80,8 +103,14 @@ int run_evaluation(Session& session, Log& log) {
     }
     if (f.eval_interval_secs <= 0) return 0;
     const Clock::time_point began = Clock::now();
-    while (!cli::stop_requested() && seconds_since(began) < static_cast<double>(f.eval_interval_secs))
+    // One rank's clock comes first, and all go on.
+    const auto over = [&] { return seconds_since(began) >= static_cast<double>(f.eval_interval_secs) ? 1 : 0; };
+    bool stopped = stop_agreed(session.group);
+    while (!stopped && session.group.extremes(over(), "time to evaluate").second == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      stopped = stop_agreed(session.group);
+    }
+    if (stopped) break;
   }
   return cli::kStopped;
 }

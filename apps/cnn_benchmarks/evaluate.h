@@ -8,6 +8,11 @@
 
 namespace dtrain::cnn_benchmarks {
 
+// True on all ranks where one has been asked to stop. Collective.
+bool stop_agreed(Group& group);
+// The same in a loop over steps: several ranks agree now and then only.
+bool stop_agreed(const Session& session, uint64_t step);
+
 // Of the `examples` rows of a classified batch that count. Waits for the device.
 Accuracy accuracy_of(Context& context, const Classification& classified, uint64_t examples);
 

@@ -193,6 +193,7 @@ void declare(cli::FlagSet& flags, Flags& values) {
   declare_machine(flags, values);
   declare_output(flags, values);
   declare_extensions(flags, values);
+  declare_ranks(flags, values);
   declare_unserved(flags);
 }
 

@@ -63,6 +63,9 @@ struct Flags {
 
   // Distribution
   std::string variable_update = "parameter_server", local_parameter_device = "gpu", horovod_device;
+  double collective_timeout = 60;
+  int64_t expect_ranks = 0, verify_weights_every = 500;
+  bool sync_batch_norm = false;
 
   // Output
   std::string train_dir;
@@ -81,6 +84,9 @@ struct Flags {
 
 // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to `values`.
 void declare(cli::FlagSet& flags, Flags& values);
+
+// The part of it that is about several ranks, our own flags.
+void declare_ranks(cli::FlagSet& flags, Flags& values);
 
 // The flags of tf_cnn_benchmarks that exist here so that a job which sets one to a value of no effect still runs.
 void declare_unserved(cli::FlagSet& flags);

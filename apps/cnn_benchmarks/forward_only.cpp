@@ -14,7 +14,7 @@ int run_forward_only(Session& session, Log& log) {
   Input input = Input::training(context, session.config, session.datasets, session.pixels(), 0);
   Display display(session, log, 0);
   for (uint64_t step = 1; step <= session.plan.total_steps; ++step) {
-    if (cli::stop_requested()) return cli::kStopped;
+    if (stop_agreed(session, step)) return cli::kStopped;
     display.begin_step();
     const data::Batch* batch = input.next();
     Tape tape(context, dtrain::Mode::eval);

@@ -30,6 +30,8 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   options.dtype = config.pixels().dtype();
   options.training = training;
   options.batch = training ? config.batch : config.eval_batch;
+  options.rank = config.ranks.rank;
+  options.ranks = config.ranks.size;
   options.seed = static_cast<uint64_t>(f.tf_random_seed);
   const int64_t threads = f.datasets_num_private_threads.value_or(0);
   options.workers = static_cast<int>(threads > 0 ? threads : f.num_inter_threads);
@@ -87,7 +89,7 @@ Input Input::training(Context& context, const Config& config, const Datasets& da
   if (config.synthetic()) {
     data::Batch batch = synthetic_batch(context, config, pixels, config.batch);
     batch.cursor = cursor;
-    return Input(std::move(batch));
+    return Input(std::move(batch), config.ranks.size);
   }
   data::LoaderOptions options = loader_options(context, config, true);
   options.cursor = cursor;
@@ -96,14 +98,14 @@ Input Input::training(Context& context, const Config& config, const Datasets& da
 
 Input Input::validation(Context& context, const Config& config, const Datasets& datasets,
                         const PixelNormalization& pixels) {
-  if (config.synthetic()) return Input(synthetic_batch(context, config, pixels, config.eval_batch));
+  if (config.synthetic()) return Input(synthetic_batch(context, config, pixels, config.eval_batch), config.ranks.size);
   const data::LoaderOptions options = loader_options(context, config, false);
   return Input(context, std::make_unique<data::Loader>(datasets.validation, options), 1);
 }
 
 const data::Batch* Input::next() {
   if (!loader_) {
-    batch_.cursor += static_cast<uint64_t>(batch_.valid);
+    batch_.cursor += static_cast<uint64_t>(batch_.valid * ranks_);
     return &batch_;
   }
   feed_->wait_until_copied();  // the loader fills that memory again

@@ -42,10 +42,11 @@ class Input {
  private:
   Input(Context& context, std::unique_ptr<data::Loader> loader, int64_t batches_per_step)
       : loader_(std::move(loader)), feed_(std::make_unique<BatchFeed>(context, static_cast<int>(batches_per_step))) {}
-  explicit Input(data::Batch batch) : batch_(std::move(batch)) {}
+  Input(data::Batch batch, int64_t ranks) : ranks_(ranks), batch_(std::move(batch)) {}
 
   std::unique_ptr<data::Loader> loader_;  // none for synthetic data
   std::unique_ptr<BatchFeed> feed_;
+  int64_t ranks_ = 1;  // that each take such a synthetic batch
   data::Batch batch_;
 };
 

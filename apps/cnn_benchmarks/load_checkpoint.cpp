@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "libdtrain/train/checkpoint_files.h"
+#include "libdtrain/train/replicas.h"
 #include "libdtrain/train/weights.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -50,10 +51,16 @@ void load(Session& session, const std::string& path) {
 }  // namespace
 
 bool load_newest_checkpoint(Session& session, Log& log) {
-  const auto path = newest_checkpoint(session.config.flags.train_dir, log);
-  if (!path) return false;
-  load(session, *path);
-  log.line(fmt::format("Successfully loaded model from {}.", *path));
+  std::string path;
+  if (session.is_chief()) {
+    path = newest_checkpoint(session.config.flags.train_dir, log).value_or("");
+    if (!path.empty()) load(session, path);
+  }
+  const int chief = session.config.ranks.chief;
+  path = session.group.broadcast(path, chief, "checkpoint");
+  if (path.empty()) return false;
+  broadcast_replica(session.store, *session.communicator, chief);
+  log.line(fmt::format("Successfully loaded model from {}.", path));
   return true;
 }
 

@@ -10,6 +10,7 @@
 namespace dtrain::cnn_benchmarks {
 
 void Log::line(const std::string& text) {
+  if (!speaks_) return;
   out_ << text << std::endl;
   if (out_) return;
   const int cause = errno;
@@ -18,7 +19,9 @@ void Log::line(const std::string& text) {
     notice(fmt::format("the log: {}; the run goes on, lines may be missing", std::generic_category().message(cause)));
 }
 
-void Log::notice(const std::string& text) { notices_ << "note: " << text << std::endl; }
+void Log::notice(const std::string& text) {
+  if (speaks_) notices_ << "note: " << text << std::endl;
+}
 
 void Log::notices(Context& context) {
   for (const std::string& text : context.notices()) notice(text);
@@ -29,7 +32,10 @@ void Log::header(const Config& config, const Plan& plan, const std::string& vers
   const Flags& f = config.flags;
   const bool horovod = f.variable_update == "horovod";
   const int64_t batch = config.mode == RunMode::evaluation ? config.eval_batch : config.batch;
-  const int64_t global = config.mode == RunMode::evaluation ? config.eval_batch : config.global_batch();
+  const int64_t global = config.mode == RunMode::evaluation ? config.global_eval_batch() : config.global_batch();
+  std::string devices;
+  for (int rank = 0; rank < config.ranks.size; ++rank)
+    devices += fmt::format("{}'{}/{}:{}'", rank > 0 ? ", " : "", horovod ? "horovod" : "", f.device, rank);
   line(fmt::format("dtrain:      {}", version));
   line(fmt::format("Model:       {}", config.info.name == "lenet" ? "lenet5" : config.info.name));
   line(fmt::format("Dataset:     {}{}", config.dataset, config.synthetic() ? " (synthetic)" : ""));
@@ -39,7 +45,7 @@ void Log::header(const Config& config, const Plan& plan, const std::string& vers
   line(fmt::format("             {} per device", batch));
   line(fmt::format("Num batches: {}", plan.num_batches));
   line(fmt::format("Num epochs:  {:.2f}", plan.num_epochs));
-  line(fmt::format("Devices:     ['{}/{}:0']", horovod ? "horovod" : "", f.device));
+  line(fmt::format("Devices:     [{}]", devices));
   line("NUMA bind:   False");
   line(fmt::format("Data format: {}", f.data_format));
   line(fmt::format("Optimizer:   {}", f.optimizer));

@@ -22,8 +22,9 @@ struct Accuracy {
 // full disk) one notice says so, and the run goes on.
 class Log {
  public:
-  // `notices` takes what tf_cnn_benchmarks has no line for and people should know.
-  Log(std::ostream& out, std::ostream& notices) : out_(out), notices_(notices) {}
+  // `notices` takes what tf_cnn_benchmarks has no line for and people should know. `speaks` false, for all ranks but
+  // one: it keeps silent.
+  Log(std::ostream& out, std::ostream& notices, bool speaks = true) : out_(out), notices_(notices), speaks_(speaks) {}
 
   void header(const Config& config, const Plan& plan, const std::string& version);
   void line(const std::string& text);
@@ -41,6 +42,7 @@ class Log {
  private:
   std::ostream& out_;
   std::ostream& notices_;
+  bool speaks_;
   bool lost_ = false;  // a line that could not be written
 };
 

@@ -1,8 +1,13 @@
 // dtrain-cnn-benchmarks: trains, evaluates and times image classifiers, in the manner of tf_cnn_benchmarks.
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
+#include <string_view>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
+#include "apps/cnn_benchmarks/elastic.h"
 #include "apps/cnn_benchmarks/evaluate.h"
 #include "apps/cnn_benchmarks/train_loop.h"
 
@@ -15,8 +20,31 @@ constexpr char kAbout[] =
     "Trains, evaluates and times image classifiers: tf_cnn_benchmarks' flags, data and log.\n"
     "The log differs from tf_cnn_benchmarks' in its first line, which names dtrain in place of TensorFlow, and in "
     "lines of our own between `Initializing graph` and `Running warm up` and after the footer; notices go to stderr.\n"
-    "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 5 checkpoint, 6 memory or disk, 75 stopped on request "
+    "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
+    "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
+    "75 stopped on request "
     "(SIGTERM or SIGINT) after a checkpoint: the same command goes on.";
+
+GroupOptions limits_of(const Flags& flags) {
+  GroupOptions limits;
+  limits.step_limit = flags.collective_timeout;
+  for (double* limit : {&limits.setup_limit, &limits.evaluation_limit, &limits.checkpoint_limit})
+    *limit = std::max(*limit, flags.collective_timeout);
+  return limits;
+}
+
+// A launcher's pod may have no volumes: the chief is the first rank that is in none.
+Ranks ranks_of(Group& group) {
+  const Place& place = group.places()[static_cast<size_t>(group.rank())];
+  const char* role = std::getenv("K_MPI_JOB_ROLE");
+  const bool in_launcher = role != nullptr && std::string_view(role) == "launcher";
+  const int64_t chief = group.extremes(in_launcher ? group.size() : group.rank(), "the chief").first;
+  return {.rank = group.rank(),
+          .size = group.size(),
+          .local_rank = place.local_rank,
+          .local_size = place.local_size,
+          .chief = chief < group.size() ? static_cast<int>(chief) : 0};
+}
 
 int run(const std::vector<std::string>& argv) {
   Flags values;
@@ -30,18 +58,22 @@ int run(const std::vector<std::string>& argv) {
   DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "': all arguments are flags; see --help");
 
   cli::catch_stop_signals();
-  const Config config = make_config(values, flags);
-  Log log(std::cout, std::cerr);
+  const std::unique_ptr<Group> group = cli::open_group(limits_of(values), values.expect_ranks);
+  Config config = make_config(values, flags, ranks_of(*group));
+  keep_global_batch(config, *group);
+  Log log(std::cout, std::cerr, config.ranks.is_chief());
   for (const std::string& notice : config.notices) log.notice(notice);
   const Datasets datasets = open_datasets(config);
   const Plan plan = make_plan(config, datasets.sizes);
   log.header(config, plan, cli::version());
 
   log.line(config.mode == RunMode::evaluation ? "Generating evaluation model" : "Generating training model");
-  Session session(config, plan, datasets);
-  if (config.mode == RunMode::evaluation) return run_evaluation(session, log);
-  if (config.mode == RunMode::forward_only) return run_forward_only(session, log);
-  return run_training(session, log);
+  Session session(config, plan, datasets, *group);
+  const int code = config.mode == RunMode::evaluation     ? run_evaluation(session, log)
+                   : config.mode == RunMode::forward_only ? run_forward_only(session, log)
+                                                          : run_training(session, log);
+  group->finish();
+  return code;
 }
 
 }  // namespace

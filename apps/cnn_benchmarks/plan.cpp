@@ -98,13 +98,13 @@ Plan make_plan(const Config& config, const DatasetSizes& sizes) {
 
   // One pass at most, so that each image counts once.
   const bool own_length = f.num_eval_batches || f.num_eval_epochs;
-  plan.eval_batches =
-      std::min(length(own_length ? f.num_eval_batches : f.num_batches, own_length ? f.num_eval_epochs : f.num_epochs,
-                      sizes.validation, config.eval_batch),
-               batches_of(1, sizes.validation, config.eval_batch));
+  const int64_t eval_batch = config.global_eval_batch();
+  plan.eval_batches = std::min(length(own_length ? f.num_eval_batches : f.num_batches,
+                                      own_length ? f.num_eval_epochs : f.num_epochs, sizes.validation, eval_batch),
+                               batches_of(1, sizes.validation, eval_batch));
   if (config.mode == RunMode::evaluation) {
     plan.num_batches = plan.eval_batches;
-    plan.num_epochs = static_cast<double>(plan.eval_batches) * static_cast<double>(config.eval_batch) /
+    plan.num_epochs = static_cast<double>(plan.eval_batches) * static_cast<double>(eval_batch) /
                       static_cast<double>(sizes.validation);
   }
 

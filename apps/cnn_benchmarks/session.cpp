@@ -8,13 +8,31 @@
 #include "libdtrain/train/weights.h"
 
 namespace dtrain::cnn_benchmarks {
-Session::Session(Config run_config, Plan run_plan, Datasets run_datasets)
+namespace {
+
+std::unique_ptr<Communicator> statistics_communicator(const Config& config, Group& group, Context& context) {
+  if (!config.flags.sync_batch_norm) return nullptr;
+  return make_communicator(group, context, {.queue = Queue::compute});
+}
+
+models::ClassifierOptions model_options(const Config& config, Communicator* statistics) {
+  models::ClassifierOptions options = config.options;
+  options.batch_norm.communicator = statistics;
+  return options;
+}
+
+}  // namespace
+
+Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group)
     : config(std::move(run_config)),
       plan(std::move(run_plan)),
       datasets(std::move(run_datasets)),
+      group(run_group),
       context(config.machine.make_context()),
+      communicator(make_communicator(group, *context)),
+      statistics(statistics_communicator(config, group, *context)),
       store(*context),
-      model(models::make_classifier(store, config.info, config.options)) {
+      model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {
   store.allocate(static_cast<uint64_t>(config.flags.tf_random_seed), config.machine.compute());
   if (config.flags.weights.empty()) return;
   const WeightReport report = load_weights(store, config.flags.weights, Fault::checkpoint);
@@ -54,9 +72,9 @@ TrainState Session::description() const {
       {"distortions", !f.distortions           ? "none"
                       : f.distort_color_in_yiq ? "in YIQ"
                                                : "in HSV"},
-      {"batch size", fmt::format("{}", config.batch)},
-      {"gradient accumulation", fmt::format("{}", f.gradient_accumulation)},
+      {"global batch", fmt::format("{}", config.global_batch())},
       {"optimizer", f.optimizer},
+      {"batch norm", f.sync_batch_norm ? "over all ranks" : "per rank"},
       {"seed", fmt::format("{}", f.tf_random_seed)},
   };
   state.settings = {
@@ -65,6 +83,9 @@ TrainState Session::description() const {
       {"resize method", f.resize_method},
       {"weight decay", fmt::format("{}", f.weight_decay)},
       {"label smoothing", fmt::format("{}", f.label_smoothing)},
+      {"ranks", fmt::format("{}", config.ranks.size)},
+      {"batch size of a rank", fmt::format("{}", config.batch)},
+      {"sums over ranks", communicator->describe()},
       {"device", config.flags.device},
       {"precision", config.flags.precision},
       {"compute threads", fmt::format("{}", context->threads())},

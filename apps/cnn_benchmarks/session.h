@@ -1,9 +1,10 @@
-// The objects of a run: device, model, data.
+// The objects of a run: device, ranks, model, data.
 #pragma once
 
 #include <memory>
 
 #include "apps/cnn_benchmarks/input.h"
+#include "libdtrain/dist/communicator.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/checkpoint.h"
@@ -11,8 +12,8 @@
 namespace dtrain::cnn_benchmarks {
 
 struct Session {
-  // Builds the model with its initial parameters, or those of --weights.
-  Session(Config run_config, Plan run_plan, Datasets run_datasets);
+  // Builds the model with its initial parameters, or those of --weights. Collective.
+  Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group);
 
   // What makes the model's images of those of a batch; of a synthetic one, when it is made.
   PixelNormalization pixels() const;
@@ -20,11 +21,14 @@ struct Session {
   Classification forward(Tape& tape, const data::Batch& batch) const;
   // What a checkpoint must agree with, and what is recorded along with it.
   TrainState description() const;
+  bool is_chief() const { return config.ranks.is_chief(); }
 
   Config config;
   Plan plan;
   Datasets datasets;
+  Group& group;
   std::unique_ptr<Context> context;
+  std::unique_ptr<Communicator> communicator, statistics;  // of gradients; of batch norm, with --sync_batch_norm
   ParameterStore store;
   models::Classifier model;
   std::string weights_summary;  // of --weights; empty without

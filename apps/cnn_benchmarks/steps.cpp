@@ -10,9 +10,12 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-TrainerOptions trainer_options(const Config& config) {
+TrainerOptions trainer_options(const Session& session) {
+  const Config& config = session.config;
   const Flags& f = config.flags;
   TrainerOptions options;
+  if (config.ranks.size > 1) options.communicator = session.communicator.get();
+  options.independent = f.variable_update == "independent";
   options.micro_steps = static_cast<int>(f.gradient_accumulation);
   options.seed = static_cast<uint64_t>(f.tf_random_seed);
   options.cuda_graph = f.cuda_graph;
@@ -30,7 +33,7 @@ TrainerOptions trainer_options(const Config& config) {
 Steps::Steps(Session& session)
     : session_(session),
       optimizer_(session.store, optimizer_options(session.config.flags)),
-      trainer_(session.store, optimizer_, session.plan.schedule, trainer_options(session.config)) {}
+      trainer_(session.store, optimizer_, session.plan.schedule, trainer_options(session)) {}
 
 void Steps::resume(const TrainState& state) {
   trainer_.resume(state.step, state.device);
@@ -42,10 +45,10 @@ void Steps::describe(TrainState& state) const {
   state.device = trainer_.step_state();
 }
 
-void Steps::queue(bool l2_loss) {
+void Steps::queue(bool l2_loss, bool asks) {
   const bool first = !input_;
   try {
-    send(l2_loss);
+    send({.l2_loss = l2_loss, .asks = asks});
     if (first) session_.context->synchronize("the first step");
   } catch (const Error& error) {
     if (!first || error.fault() != Fault::resource || session_.context->is_cpu()) throw;
@@ -53,7 +56,7 @@ void Steps::queue(bool l2_loss) {
   }
 }
 
-void Steps::send(bool l2_loss) {
+void Steps::send(const StepRequest& request) {
   if (!input_)
     input_ = Input::training(*session_.context, session_.config, session_.datasets, session_.pixels(), cursor_);
   batches_.clear();
@@ -66,7 +69,7 @@ void Steps::send(bool l2_loss) {
   sent.wait_seconds = input_->wait_seconds();
   trainer_.enqueue(
       [&](Tape& tape, int micro_step) { return session_.forward(tape, batches_[static_cast<size_t>(micro_step)]); },
-      {.l2_loss = l2_loss});
+      request);
   sent_.push_back(std::move(sent));
 }
 
@@ -86,6 +89,7 @@ std::vector<StepFigures> Steps::finished(uint64_t leave) {
     figures.times = report.times;
     figures.bytes = report.bytes;
     figures.loss_scale = report.loss_scale;
+    figures.requests = report.requests;
     figures.skipped = report.skipped;
   }
   return all;

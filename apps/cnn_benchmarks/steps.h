@@ -21,7 +21,8 @@ class Steps {
 
   // Queues the next step: all its batches, then the step. Throws Error(Fault::resource) where the first needs more
   // memory than there is, with a batch size that would fit. `l2_loss`: the L2 term will be shown.
-  void queue(bool l2_loss);
+  // `asks`: all ranks shall stop, StepFigures::requests counts those that ask.
+  void queue(bool l2_loss, bool asks);
   uint64_t queued() const { return trainer_.steps_done(); }
   // The steps that are done and not told of yet; waits until all but `leave` are. Throws Error(Fault::numeric) where a
   // loss or a gradient was not finite.
@@ -37,7 +38,7 @@ class Steps {
     std::vector<uint64_t> samples;
     double wait_seconds = 0;
   };
-  void send(bool l2_loss);
+  void send(const StepRequest& request);
   [[noreturn]] void report_divergence(const StepReport& report, const Sent& sent) const;
 
   Session& session_;

@@ -40,9 +40,10 @@ class Tape {
   // Called once per parameter, when its gradient of this backward pass is complete.
   using Ready = std::function<void(const Parameter&)>;
 
-  // `micro_step`: parameter gradients are stored in micro-step 0 and added to in later ones.
-  explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0)
-      : context_(context), mode_(mode), micro_step_(micro_step) {}
+  // `micro_step`: parameter gradients are stored in micro-step 0 and added to in later ones. `share`: which part of the
+  // global batch this is, over all ranks and micro-steps: what is random differs between the parts.
+  explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0, int share = 0)
+      : context_(context), mode_(mode), micro_step_(micro_step), share_(share) {}
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
@@ -63,9 +64,9 @@ class Tape {
   Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward);
   // True where `record` would keep the closure: an op that need not save anything can ask first.
   bool wants_grad(std::initializer_list<const Var*> inputs) const;
-  // A number, different for each call within a step (its micro-steps included) and equal from step to step: the RNG
+  // A number, different for each call within a step (its other shares included) and equal from step to step: the RNG
   // stream of an op with randomness.
-  uint64_t next_stream() { return static_cast<uint64_t>(micro_step_) << 32 | streams_++; }
+  uint64_t next_stream() { return static_cast<uint64_t>(share_) << 32 | streams_++; }
 
   // Inside a closure: where to write the gradient of input `x`; nothing where it is not wanted.
   std::optional<GradTarget> grad_target(const Var& x);
@@ -107,7 +108,7 @@ class Tape {
 
   Context& context_;
   Mode mode_;
-  int micro_step_;
+  int micro_step_, share_;
   uint64_t streams_ = 0;
   std::vector<Slot> slots_;
   std::vector<Node> nodes_;

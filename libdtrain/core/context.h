@@ -25,7 +25,7 @@ struct StepInputs {
   float gradient_scale = 1;  // multiplies the summed gradient, besides 1 / loss_scale: 1 / (ranks x micro-steps)
   uint64_t step = 0;         // steps done before this one, those whose update was skipped included
   uint64_t seed = 0;         // of dropout and the like
-  float request = 0;         // what a rank asks of all, e.g. 1 to stop: summed over them with the step's metrics
+  float request = 0;         // of this rank to all, e.g. to stop: summed over them with the step's metrics
 };
 
 // What the update carries from step to step. The host sets it before the first and reads it for a checkpoint.
@@ -76,17 +76,16 @@ class Context {
   virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
   virtual bool is_past(const Moment& moment) = 0;
   virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
-  // Names what is queued from now on, for a profiler; null: no name.
-  virtual void name_work(const char*) {}
+  virtual void name_work(const char*) {}  // of what is queued from now on, for a profiler; null: no name
 
   // Waits for the device; refused while a step is being captured. `what` names the caller in the message.
   virtual void download(const Tensor& from, void* to, const char* what) = 0;
   virtual void synchronize(const char* what) = 0;
 
-  // True while the calls are recorded into a graph instead of run: nothing may wait for the device.
+  // True while calls are recorded into a graph instead of run: nothing may wait for the device.
   bool capturing() const { return capturing_; }
-  // Records what `work` queues, instead of running it, with the memory that it takes: a pool of the graph's own, so
-  // that its addresses stay valid. What `work` throws ends the capture and is passed on. Throws on a CPU.
+  // Records what `work` queues, instead of running it, with a pool of memory of its own, so that addresses stay valid.
+  // What `work` throws ends the capture and is passed on. Throws on a CPU.
   virtual std::shared_ptr<const cuda::StepGraph> capture(const std::function<void()>& work);
   // Queues the recorded work once more.
   virtual void replay(const cuda::StepGraph& graph);

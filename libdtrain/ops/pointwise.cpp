@@ -89,9 +89,9 @@ void accumulate(Context& context, const Tensor& x, const Tensor& y) {
   DT_DISPATCH(context, accumulate, x, y);
 }
 
-void scale(Context& context, const Tensor& x, float factor) {
-  DT_CHECK(x.dtype() == DType::f32, "scale: ", x.dtype(), ", expected f32");
-  DT_DISPATCH(context, scale, x, factor);
+void scale_by(Context& context, const Tensor& x, float factor) {
+  DT_CHECK(x.dtype() == DType::f32, "scale_by: ", x.dtype(), ", expected f32");
+  DT_DISPATCH(context, scale_by, x, factor);
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) {
@@ -183,7 +183,7 @@ void accumulate(Context&, const Tensor& x, const Tensor& y) {
   write(y, true, [x = x.data<float>()](int64_t i) { return x[i]; });
 }
 
-void scale(Context&, const Tensor& x, float factor) {
+void scale_by(Context&, const Tensor& x, float factor) {
   write(x, false, [factor, x = x.data<float>()](int64_t i) { return x[i] * factor; });
 }
 

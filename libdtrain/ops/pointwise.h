@@ -32,7 +32,7 @@ Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalizat
 // y += x; y may be f32 where x is of 16 bits.
 void accumulate(Context& context, const Tensor& x, const Tensor& y);
 // x *= factor, f32
-void scale(Context& context, const Tensor& x, float factor);
+void scale_by(Context& context, const Tensor& x, float factor);
 // dy, f32 of one element, = the loss scale of the context's StepScalars
 void seed_loss_gradient(Context& context, const Tensor& dy);
 
@@ -45,7 +45,7 @@ void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
 void dropout(Context&, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add);
 void normalize_pixels(Context&, const Tensor& x, const PixelNormalization&, const Tensor& y);
 void accumulate(Context&, const Tensor& x, const Tensor& y);
-void scale(Context&, const Tensor& x, float factor);
+void scale_by(Context&, const Tensor& x, float factor);
 void seed_loss_gradient(Context&, const Tensor& dy);
 }  // namespace cpu
 
@@ -57,7 +57,7 @@ void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
 void dropout(Context&, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add);
 void normalize_pixels(Context&, const Tensor& x, const PixelNormalization&, const Tensor& y);
 void accumulate(Context&, const Tensor& x, const Tensor& y);
-void scale(Context&, const Tensor& x, float factor);
+void scale_by(Context&, const Tensor& x, float factor);
 void seed_loss_gradient(Context&, const Tensor& dy);
 }  // namespace cuda
 

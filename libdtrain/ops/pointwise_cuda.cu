@@ -192,7 +192,7 @@ void accumulate(Context& context, const Tensor& x, const Tensor& y) {
   });
 }
 
-void scale(Context& context, const Tensor& x, float factor) {
+void scale_by(Context& context, const Tensor& x, float factor) {
   map(context, Scale{factor}, x.count(), x.data<float>(), static_cast<const float*>(x.data<float>()));
 }
 

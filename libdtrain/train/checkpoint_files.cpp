@@ -119,19 +119,6 @@ void write_state(OutputFile& file, const ParameterStore& store, const Checkpoint
       file.write(arena.data() + parameter.offset, static_cast<size_t>(parameter.shape.count()) * sizeof(float));
 }
 
-std::string train_state_text(const TrainState& state) {
-  const Json json = {{"step", state.step},
-                     {"cursor", state.cursor},
-                     {"loss_scale",
-                      {{"value", state.device.loss_scale},
-                       {"double_after", state.device.double_after},
-                       {"good_steps", state.device.good_steps},
-                       {"skipped", state.device.skipped}}},
-                     {"identity", state.identity},
-                     {"settings", state.settings}};
-  return json.dump(2) + "\n";
-}
-
 void load_state(const std::string& path, ParameterStore& store) {
   const SafetensorsFile file(path, Fault::checkpoint);
   const size_t parameters = store.parameters().size();
@@ -234,10 +221,22 @@ bool looks_complete(const std::string& path) {
   }
 }
 
-TrainState read_train_state(const std::string& directory) {
+std::string train_state_text(const TrainState& state) {
+  const Json json = {{"step", state.step},
+                     {"cursor", state.cursor},
+                     {"loss_scale",
+                      {{"value", state.device.loss_scale},
+                       {"double_after", state.device.double_after},
+                       {"good_steps", state.device.good_steps},
+                       {"skipped", state.device.skipped}}},
+                     {"identity", state.identity},
+                     {"settings", state.settings}};
+  return json.dump(2) + "\n";
+}
+
+TrainState train_state_from(const std::string& text, const std::string& path) {
   using Settings = std::map<std::string, std::string>;
-  const std::string path = directory + "/" + kTrainState;
-  return read_json(path, read_text(path, kMaxJson, Fault::checkpoint), [](const Json& json) {
+  return read_json(path, text, [](const Json& json) {
     StepState device;
     if (json.contains("loss_scale")) {  // not in checkpoints from before there was one
       const Json& saved = json.at("loss_scale");
@@ -249,6 +248,11 @@ TrainState read_train_state(const std::string& directory) {
     return TrainState{json.at("step").get<uint64_t>(), json.at("cursor").get<uint64_t>(), device,
                       json.at("identity").get<Settings>(), json.at("settings").get<Settings>()};
   });
+}
+
+TrainState read_train_state(const std::string& directory) {
+  const std::string path = directory + "/" + kTrainState;
+  return train_state_from(read_text(path, kMaxJson, Fault::checkpoint), path);
 }
 
 void load_tensors(const std::string& path, ParameterStore& store) {

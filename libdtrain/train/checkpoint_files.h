@@ -33,6 +33,9 @@ bool looks_complete(const std::string& path);
 
 // Of a verified checkpoint.
 TrainState read_train_state(const std::string& path);
+// The text of state.json, and back; `path` names it in errors.
+std::string train_state_text(const TrainState& state);
+TrainState train_state_from(const std::string& text, const std::string& path);
 // Loads every tensor into the store; throws Error(Fault::checkpoint) where names or shapes differ from the store's.
 void load_tensors(const std::string& path, ParameterStore& store);
 

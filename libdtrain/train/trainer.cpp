@@ -76,11 +76,12 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   // Without a step on its way the device has stood still for other reasons than its input.
   const Moment before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Moment{};
   pending = {.before = before, .begin = {}, .end = {}, .parts = {}, .l2_loss = request.l2_loss};
-  context.set_scalars({.learning_rate = rate_of(steps_done_),
-                       .gradient_scale = 1 / static_cast<float>(options_.micro_steps * ranks()),
-                       .step = steps_done_,
-                       .seed = options_.seed,
-                       .request = request.asks ? 1.0f : 0.0f});
+  context.set_scalars(
+      {.learning_rate = rate_of(steps_done_),
+       .gradient_scale = 1 / static_cast<float>(options_.micro_steps * (options_.independent ? 1 : ranks())),
+       .step = steps_done_,
+       .seed = options_.seed,
+       .request = request.asks ? 1.0f : 0.0f});
   if (request.l2_loss) context.download_later(optimizer_.queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
   if (replays())
@@ -118,8 +119,11 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
 
 void Trainer::run(const Forward& forward, Pending* pending) {
   bytes_ = static_cast<double>(store_.values().bytes()) * (3 + 2 * store_.optimizer_states());
-  for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step)
+  for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
+    begin_statistics(micro_step);
     run_micro_step(forward, micro_step, pending);
+  }
+  end_statistics();
   if (bucketer_) sum_over_ranks(pending);
   mark(pending, &StepTimes::update, "update");
   optimizer_.step();
@@ -129,7 +133,8 @@ void Trainer::run(const Forward& forward, Pending* pending) {
 
 void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pending) {
   Context& context = store_.context();
-  Tape tape(context, Mode::train, micro_step);
+  const int rank = options_.communicator ? options_.communicator->rank() : 0;
+  Tape tape(context, Mode::train, micro_step, micro_step * ranks() + rank);
   const char* pass = "the forward pass behind";
   try {
     mark(pending, &StepTimes::forward, "forward");
@@ -138,7 +143,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pe
     pass = "the gradient of";
     mark(pending, &StepTimes::backward, "backward");
     bytes_ += 3 * static_cast<double>(tape.bytes());
-    if (bucketer_ && micro_step + 1 == options_.micro_steps) {
+    if (bucketer_ && !options_.independent && micro_step + 1 == options_.micro_steps) {
       bucketer_->begin();
       tape.on_ready([this](const Parameter& parameter) { bucketer_->ready(parameter.index); });
     }
@@ -156,13 +161,41 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pe
 
 // The metrics and the running statistics of batch norm go with the last gradients, so that all ranks hold the same.
 void Trainer::sum_over_ranks(Pending* pending) {
-  Context& context = store_.context();
   mark(pending, &StepTimes::reduce, "reduce");
   std::vector<Tensor> tail = {metrics_.slice(0, kSummedMetrics)};
+  if (options_.independent) {
+    options_.communicator->all_reduce(tail, "metrics");
+    return options_.communicator->join();
+  }
   const Tensor& buffers = store_.buffer_values();
-  if (buffers) tail.push_back(buffers);
+  if (buffers.count() > 0) tail.push_back(buffers);
   bucketer_->finish(std::move(tail));
-  if (buffers) scale(context, buffers, 1 / static_cast<float>(ranks()));
+  if (buffers.count() > 0) scale_by(store_.context(), buffers, 1 / static_cast<float>(ranks()));
+}
+
+// The micro-steps of a step stand for ranks that are not there: as those, each starts from the running statistics that
+// the step found, and what is kept is the mean of what they come to.
+void Trainer::begin_statistics(int micro_step) {
+  Context& context = store_.context();
+  const Tensor& buffers = store_.buffer_values();
+  if (options_.micro_steps == 1 || buffers.count() == 0) return;
+  if (!first_statistics_) {
+    first_statistics_ = context.empty(buffers.shape());
+    sum_of_statistics_ = context.empty(buffers.shape());
+  }
+  if (micro_step == 0) return context.copy(buffers, first_statistics_);
+  if (micro_step == 1)
+    context.copy(buffers, sum_of_statistics_);
+  else
+    accumulate(context, buffers, sum_of_statistics_);
+  context.copy(first_statistics_, buffers);
+}
+
+void Trainer::end_statistics() {
+  const Tensor& buffers = store_.buffer_values();
+  if (options_.micro_steps == 1 || buffers.count() == 0) return;
+  accumulate(store_.context(), sum_of_statistics_, buffers);
+  scale_by(store_.context(), buffers, 1 / static_cast<float>(options_.micro_steps));
 }
 
 // What is queued from here on belongs to `part`.

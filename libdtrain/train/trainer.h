@@ -24,6 +24,7 @@ struct TrainerOptions {
   // Of the ranks that train together, each on its own batches: gradients, loss and running statistics are their means.
   Communicator* communicator = nullptr;  // outlives the trainer; none: one rank
   BucketOptions buckets{};
+  bool independent = false;  // ranks train models of their own: only metrics are summed
 };
 
 // What one step is asked for.
@@ -110,6 +111,8 @@ class Trainer {
   void run(const Forward& forward, Pending* pending);
   void run_micro_step(const Forward& forward, int micro_step, Pending* pending);
   void sum_over_ranks(Pending* pending);
+  void begin_statistics(int micro_step);
+  void end_statistics();
   void replay(const Forward& forward, const std::string& signature, Pending& pending);
   void mark(Pending* pending, double StepTimes::*part, const char* name);
   StepReport report_of(uint64_t step) const;
@@ -120,8 +123,9 @@ class Trainer {
   Schedule schedule_;
   TrainerOptions options_;
   std::optional<Bucketer> bucketer_;
-  Tensor metrics_, ring_;       // [kStepMetrics] and [kRing, kStepMetrics], on the device
-  Tensor host_ring_, host_l2_;  // its rows, and [kRing] L2 terms, in memory of host_allocator()
+  Tensor first_statistics_, sum_of_statistics_;  // of the buffers: before the step, and over its micro-steps so far
+  Tensor metrics_, ring_;                        // [kStepMetrics] and [kRing, kStepMetrics], on the device
+  Tensor host_ring_, host_l2_;                   // its rows, and [kRing] L2 terms, in memory of host_allocator()
   std::array<Pending, kRing> pending_;
   std::map<std::string, Recording> recordings_;
   uint64_t steps_done_ = 0, collected_ = 0;

@@ -208,9 +208,9 @@ TEST(Pointwise, ScalesInPlace) {
     for (const int64_t count : {1, 3, 4, 1031}) {
       const Array x = random_array({count}, 1);
       const Tensor scaled = to_device(*context, x);
-      scale(*context, scaled, 0.25f);
+      scale_by(*context, scaled, 0.25f);
       EXPECT_EQ(to_host(*context, scaled).values, map(x, [&](int64_t i) { return x[i] / 4; }).values) << count;
-      expect_error([&] { scale(*context, context->zeros({1}, DType::i32), 2); }, Fault::config, "expected f32");
+      expect_error([&] { scale_by(*context, context->zeros({1}, DType::i32), 2); }, Fault::config, "expected f32");
     }
 }
 

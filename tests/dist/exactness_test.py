@@ -57,8 +57,9 @@ def tensors_of(path):
 
 
 def expect_near(found, expected, tolerance, what):
-    """`tolerance` is relative to the largest number expected."""
-    scale = max(abs(x) for x in expected)
+    """`tolerance` is relative to the largest number expected, or 0.01: parameters that have only begun to move from zero
+    would magnify rounding."""
+    scale = max(0.01, *(abs(x) for x in expected))
     worst = max(abs(a - b) for a, b in zip(found, expected))
     if len(found) != len(expected) or not worst <= tolerance * scale:
         raise AssertionError(f"{what}: differs by {worst / scale:.1e} of {scale:.3g}, {tolerance:.0e} is allowed:\n"
@@ -89,7 +90,7 @@ def test_ranks_compute_what_one_does(folder):
 
 
 # Batch norm over so few images amplifies rounding: with another number of threads one rank's losses differ from its own
-# by 2e-5, and what has only begun to move from zero, the biases of batch norm, by more.
+# by 2e-5 and its biases, up to 0.0008 large, by 1e-5.
 RESNET = ("--model=resnet20", "--data_name=cifar10", "--num_batches=3", "--init_learning_rate=0.001")
 
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/dist/watchdog.h"
 
 namespace dtrain {
 namespace {
@@ -21,7 +22,6 @@ class SingleGroup : public Group {
     places_[0] = {.host = host, .pid = getpid()};
   }
   std::vector<std::string> all_gather(const std::string& mine, const char*) override { return {mine}; }
-  void enter(Section, uint64_t) override {}
   void finish() override {}
 };
 
@@ -52,6 +52,33 @@ std::pair<int64_t, int64_t> Group::extremes(int64_t mine, const char* what) {
 
 std::string Group::broadcast(const std::string& text, int root, const char* what) {
   return all_gather(rank() == root ? text : std::string(), what)[static_cast<size_t>(root)];
+}
+
+void Group::enter(Section section, uint64_t step) {
+  section_ = section;
+  step_ = step;
+}
+
+double Group::limit() const {
+  switch (section_) {
+    case Section::setup:
+      return options_.setup_limit;
+    case Section::step:
+      return options_.step_limit;
+    case Section::evaluation:
+      return options_.evaluation_limit;
+    case Section::checkpoint:
+      break;
+  }
+  return options_.checkpoint_limit;
+}
+
+std::string Group::where() const { return name_of(section_, step_); }
+
+void Group::fail(const std::string& report) {
+  tell_peers(report);
+  if (options_.fail) options_.fail(report);
+  std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on, and nobody has said how to stop
 }
 
 std::unique_ptr<Group> make_single_group() { return std::make_unique<SingleGroup>(); }

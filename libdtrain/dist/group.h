@@ -52,18 +52,46 @@ class Group {
   std::string broadcast(const std::string& text, int root, const char* what);
 
   // What the collectives from here on belong to: their limit, and where they are in reports.
-  virtual void enter(Section section, uint64_t step) = 0;
+  virtual void enter(Section section, uint64_t step);
+  // For what is watched elsewhere, as a GPU's collectives are: the limit in seconds, and "step 7".
+  double limit() const;
+  std::string where() const;
+  // Ends the process through GroupOptions::fail, on any thread.
+  [[noreturn]] void fail(const std::string& report);
   // All ranks have done their work: collective.
   virtual void finish() = 0;
 
  protected:
-  Group() = default;
+  explicit Group(GroupOptions options = {}) : options_(std::move(options)) {}
+  // The last words to them, before the process ends.
+  virtual void tell_peers(const std::string&) {}
+
+  GroupOptions options_;
+  Section section_ = Section::setup;
+  uint64_t step_ = 0;
   int rank_ = 0;
   std::vector<Place> places_{Place{}};
 };
 
 // A job of one process.
 std::unique_ptr<Group> make_single_group();
+
+// How the ranks of a job without MPI find each other.
+struct TcpOptions {
+  int rank = 0, size = 1;
+  std::string address{};       // of rank 0: a name or a number
+  int port = 0;                // where rank 0 listens
+  std::string bind_address{};  // on which of its addresses; empty: on all
+  std::string job{};           // who says something else belongs to another job
+};
+// What launcher_rank() and the environment say: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and
+// MASTER_PORT, else the first host of a SLURM step and a port that follows from its job; DTRAIN_BIND_ADDR;
+// DTRAIN_JOB_ID, else the launcher's own number of the job. Throws Error(Fault::config) naming what is missing.
+TcpOptions tcp_options_from_environment();
+
+// Ranks that talk over TCP, by way of rank 0; at most 16 MiB per text. Throws Error(Fault::communication) where they do
+// not all come within setup_limit.
+std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
 // The ranks that mpirun started, or srun with PMI. Throws Error(Fault::config) in a build without MPI,
 // Error(Fault::communication) where MPI does not start. At most one in the life of a process.

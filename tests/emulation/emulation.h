@@ -27,6 +27,10 @@ Streams streams();
 
 // Queues work on a stream as a library's call would: recorded where the stream is captured. Sets the last error.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+// Work that depends on another process: it returns false as long as it has to wait, and is called again later, while
+// the streams go on as far as they may and calls of the runtime that do not wait return. Once done it may begin anew: a
+// graph that recorded it is launched more than once.
+cudaError_t enqueue_waiting(cudaStream_t stream, std::function<bool()> work);
 
 // Bytes that the device has in all.
 void set_device_memory(size_t bytes);

@@ -69,14 +69,19 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     return report(error);
   }
   if (!event->record || event->record->done) return cudaSuccess;
-  return emulation::enqueue(handle, [record = event->record] { emulation::run_until_done(*record); });
+  return emulation::enqueue_operation(
+      handle, [record = event->record] { return emulation::run_towards(*record); }, false);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  const Call call;
-  if (event->capture) return report(cudaErrorCapturedEvent);
-  if (const cudaError_t error = emulation::refuse_while_capturing(); error != cudaSuccess) return report(error);
-  if (event->record) emulation::run_until_done(*event->record);
+  std::shared_ptr<const Record> record;
+  {
+    const Call call;
+    if (event->capture) return report(cudaErrorCapturedEvent);
+    if (const cudaError_t error = emulation::refuse_while_capturing(); error != cudaSuccess) return report(error);
+    record = event->record;
+  }
+  if (record) emulation::wait_until([&] { return emulation::run_towards(*record); });
   return cudaSuccess;
 }
 
@@ -84,7 +89,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Call call;
   if (const cudaError_t error = emulation::refuse_while_capturing(); error != cudaSuccess) return report(error);
   const cudaError_t status = status_of(*event);
-  if (status == cudaErrorNotReady) emulation::run_until_done(*event->record);  // who asks again gets on
+  if (status == cudaErrorNotReady) emulation::run_towards(*event->record);  // who asks again gets on
   return status == cudaErrorCapturedEvent ? report(status) : status;
 }
 

@@ -60,16 +60,20 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new CUgraphExec_st{std::make_shared<const std::vector<Operation>>(graph->operations)};
+  *exec = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*graph)};
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  return emulation::enqueue(stream, [operations = exec->operations] {
-    for (const Operation& operation : *operations) operation();
-  });
+  const auto run = [graph = exec->graph, next = size_t{0}]() mutable {
+    for (; next < graph->operations.size(); ++next)
+      if (!graph->operations[next]()) return false;
+    next = 0;
+    return true;
+  };
+  return emulation::enqueue_operation(stream, run, exec->graph->waits);
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -151,8 +151,12 @@ cudaError_t allocate(Blocks& blocks, void** block, size_t bytes) {
 
 // All that is queued may use it.
 cudaError_t release(Blocks& blocks, void* block) {
-  if (const cudaError_t error = refuse_while_capturing(); error != cudaSuccess) return error;
-  drain_all();
+  {
+    const Call call;
+    if (const cudaError_t error = refuse_while_capturing(); error != cudaSuccess) return error;
+  }
+  wait_for_all();
+  const Call call;
   return blocks.release(block) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -179,10 +183,7 @@ cudaError_t cudaMalloc(void** block, size_t bytes) {
   return report(emulation::allocate(emulation::device_blocks(), block, bytes));
 }
 
-cudaError_t cudaFree(void* block) {
-  const Call call;
-  return report(emulation::release(emulation::device_blocks(), block));
-}
+cudaError_t cudaFree(void* block) { return report(emulation::release(emulation::device_blocks(), block)); }
 
 cudaError_t cudaMallocHost(void** block, size_t bytes) {
   const Call call;
@@ -191,10 +192,7 @@ cudaError_t cudaMallocHost(void** block, size_t bytes) {
 
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned int) { return cudaMallocHost(block, bytes); }
 
-cudaError_t cudaFreeHost(void* block) {
-  const Call call;
-  return report(emulation::release(emulation::pinned_blocks(), block));
-}
+cudaError_t cudaFreeHost(void* block) { return report(emulation::release(emulation::pinned_blocks(), block)); }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   const Call call;
@@ -203,11 +201,14 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+namespace {
+
+// `must_wait`: the caller's memory is written before the call returns.
+cudaError_t queue_copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle,
+                       bool& must_wait) {
   const Call call;
   const CUstream_st* stream = emulation::find_stream(handle);
   if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
-  if (bytes == 0) return cudaSuccess;
   if (const cudaError_t error = emulation::check_copy(to, from, bytes, kind); error != cudaSuccess)
     return report(error);
   const bool from_pageable = emulation::is_pageable(from), to_pageable = emulation::is_pageable(to);
@@ -222,13 +223,24 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
       std::memcpy(to, staged.data(), staged.size());
     });
   }
-  const cudaError_t error = emulation::enqueue(handle, [=] { std::memmove(to, from, bytes); });
-  return error == cudaSuccess && to_pageable ? cudaStreamSynchronize(handle) : error;  // written before it returns
+  must_wait = to_pageable;
+  return emulation::enqueue(handle, [=] { std::memmove(to, from, bytes); });
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+  if (bytes == 0) return cudaSuccess;
+  bool must_wait = false;
+  const cudaError_t error = queue_copy(to, from, bytes, kind, handle, must_wait);
+  return error == cudaSuccess && must_wait ? cudaStreamSynchronize(handle) : error;
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  const Call call;
-  if (const cudaError_t error = emulation::refuse_while_capturing(); error != cudaSuccess) return report(error);
+  {
+    const Call call;
+    if (const cudaError_t error = emulation::refuse_while_capturing(); error != cudaSuccess) return report(error);
+  }
   return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
 

@@ -14,7 +14,8 @@
 
 namespace emulation {
 
-using Operation = std::function<void()>;
+// Work of a stream: false where it must wait for another process; then it is called again.
+using Operation = std::function<bool()>;
 
 // Every call of the runtime holds it: the device is one processor.
 class Call {
@@ -60,10 +61,16 @@ struct Record {
 
 // The stream of a handle, null for the legacy one; null where there is none.
 CUstream_st* find_stream(cudaStream_t handle);
-// Runs what waits on a stream; on all streams.
-void drain(CUstream_st& stream);
-void drain_all();
-void run_until_done(const Record& record);
+// Run what waits on a stream, or on its stream before a record is done, as far as that goes now; true where all is
+// done.
+bool drain(CUstream_st& stream);
+bool run_towards(const Record& record);
+// Calls `done`, as one call of the runtime, until it is true. Others may call meanwhile.
+void wait_until(const std::function<bool()>& done);
+void wait_for_all();
+// `waits`: it may have to wait for another process, whose host must not wait for this one: its stream gets on also
+// while nobody calls.
+cudaError_t enqueue_operation(cudaStream_t stream, Operation operation, bool waits);
 
 // cudaErrorStreamCaptureUnsupported, and captures become invalid, where a call that CUDA calls unsafe meets a capture
 // that forbids it to this thread.
@@ -81,13 +88,15 @@ void leave(const Capture& capture);
 
 struct CUgraph_st {
   std::vector<emulation::Operation> operations;
+  bool waits = false;  // one of them may
 };
 struct CUgraphExec_st {
-  std::shared_ptr<const std::vector<emulation::Operation>> operations;
+  std::shared_ptr<const CUgraph_st> graph;
 };
 struct CUstream_st {
   bool blocking = true;  // waits for the legacy stream, and it for this one
   std::deque<emulation::Operation> queue;
+  bool due = false;                             // something in it may wait for another process
   std::shared_ptr<emulation::Capture> capture;  // while it records
   emulation::Positions after;                   // what its next captured operation comes after
 };

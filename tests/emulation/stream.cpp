@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -34,9 +35,17 @@ std::vector<std::unique_ptr<CUstream_st>>& all_streams() {
 
 bool is_legacy(const CUstream_st& stream) { return &stream == all_streams().front().get(); }
 
-void drain_blocking() {
+bool drain_blocking() {
+  bool done = true;
   for (const auto& stream : all_streams())
-    if (stream->blocking) drain(*stream);
+    if (stream->blocking) done = drain(*stream) && done;
+  return done;
+}
+
+bool drain_all() {
+  bool done = true;
+  for (const auto& stream : all_streams()) done = drain(*stream) && done;
+  return done;
 }
 
 cudaError_t enqueue_legacy(Operation& work) {
@@ -45,11 +54,42 @@ cudaError_t enqueue_legacy(Operation& work) {
     stream->capture->invalid = true;
     return cudaErrorStreamCaptureImplicit;
   }
-  drain_blocking();
   const DeviceAccess access;
-  work();
+  if (!drain_blocking() || !work()) fail("work on the legacy stream would wait for another process");
   return cudaSuccess;
 }
+
+// Runs the first operation of a stream.
+bool run_front(CUstream_st& stream) {
+  Operation next = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  if (next()) return true;
+  stream.queue.push_front(std::move(next));
+  return false;
+}
+
+// Makes streams on which other processes wait get on while the host is busy with other things.
+class Progress {
+ public:
+  Progress() : thread_([this] { run(); }) {}
+  ~Progress() {
+    stopping_ = true;
+    thread_.join();
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  void run() {
+    for (; !stopping_; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+      const Call call;
+      for (const auto& stream : all_streams())
+        if (stream->due) drain(*stream);
+    }
+  }
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
 
 cudaError_t refuse_captures_where(const std::function<bool(const Capture&)>& forbids) {
   cudaError_t error = cudaSuccess;
@@ -69,8 +109,8 @@ thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 Call::Call() : lock_(device_mutex()) {}
 
 void set_streams(Streams streams) {
+  wait_for_all();
   const Call call;
-  drain_all();
   chosen_streams = streams;
   close_device_memory(streams == Streams::deferred);
 }
@@ -83,28 +123,30 @@ CUstream_st* find_stream(cudaStream_t handle) {
   return nullptr;
 }
 
-void drain(CUstream_st& stream) {
-  if (stream.queue.empty()) return;
+bool drain(CUstream_st& stream) {
+  if (stream.queue.empty()) return true;
   const DeviceAccess access;
-  while (!stream.queue.empty()) {
-    const Operation next = std::move(stream.queue.front());
-    stream.queue.pop_front();
-    next();
+  while (!stream.queue.empty())
+    if (!run_front(stream)) return false;
+  stream.due = false;
+  return true;
+}
+
+bool run_towards(const Record& record) {
+  const DeviceAccess access;
+  while (!record.done)
+    if (!run_front(*record.stream)) return false;
+  return true;
+}
+
+void wait_until(const std::function<bool()>& done) {
+  for (;; std::this_thread::sleep_for(std::chrono::microseconds(50))) {
+    const Call call;
+    if (done()) return;
   }
 }
 
-void drain_all() {
-  for (const auto& stream : all_streams()) drain(*stream);
-}
-
-void run_until_done(const Record& record) {
-  const DeviceAccess access;
-  while (!record.done) {
-    const Operation next = std::move(record.stream->queue.front());
-    record.stream->queue.pop_front();
-    next();
-  }
-}
+void wait_for_all() { wait_until(drain_all); }
 
 cudaError_t refuse_while_capturing() {
   if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
@@ -130,15 +172,32 @@ void leave(const Capture& capture) {
     if (stream->capture.get() == &capture) stream->capture.reset();
 }
 
-cudaError_t enqueue(cudaStream_t handle, Operation work) {
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+  const auto run = [work = std::move(work)] {
+    work();
+    return true;
+  };
+  return enqueue_operation(stream, run, false);
+}
+
+cudaError_t enqueue_waiting(cudaStream_t stream, std::function<bool()> work) {
+  return enqueue_operation(stream, std::move(work), true);
+}
+
+cudaError_t enqueue_operation(cudaStream_t handle, Operation work, bool waits) {
   const Call call;
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (is_legacy(*stream)) return report(enqueue_legacy(work));
   if (stream->capture) {
     if (stream->capture->invalid) return report(cudaErrorStreamCaptureInvalidated);
+    stream->capture->graph->waits |= waits;
     append(*stream, std::move(work));
     return cudaSuccess;
+  }
+  if (waits) {
+    static const Progress progress;  // behind the streams: it is gone before they are
+    stream->due = true;
   }
   stream->queue.push_back(std::move(work));
   if (chosen_streams == Streams::eager) drain(*stream);
@@ -149,6 +208,28 @@ cudaError_t enqueue(cudaStream_t handle, Operation work) {
 
 using emulation::Call;
 using emulation::report;
+
+namespace {
+
+cudaError_t refuse_to_wait(cudaStream_t handle) {
+  const Call call;
+  CUstream_st* stream = emulation::find_stream(handle);
+  return stream == nullptr ? cudaErrorInvalidResourceHandle : emulation::refuse_on_captured(*stream);
+}
+
+// Waits until all of a stream is done; false where there is no such stream.
+bool finish(cudaStream_t handle) {
+  bool known = false;
+  emulation::wait_until([&] {
+    CUstream_st* stream = emulation::find_stream(handle);
+    known = stream != nullptr;
+    if (!known) return true;
+    return (!emulation::is_legacy(*stream) || emulation::drain_blocking()) && emulation::drain(*stream);
+  });
+  return known;
+}
+
+}  // namespace
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
 
@@ -172,38 +253,36 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  const bool known = finish(stream);
   const Call call;
-  if (stream == nullptr || emulation::find_stream(stream) == nullptr) return report(cudaErrorInvalidResourceHandle);
-  emulation::drain(*stream);
+  if (!known) return report(cudaErrorInvalidResourceHandle);
   if (stream->capture) stream->capture->invalid = true;
   std::erase_if(emulation::all_streams(), [&](const auto& other) { return other.get() == stream; });
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  const Call call;
-  CUstream_st* stream = emulation::find_stream(handle);
-  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
-  if (const cudaError_t error = emulation::refuse_on_captured(*stream); error != cudaSuccess) return report(error);
-  if (emulation::is_legacy(*stream)) emulation::drain_blocking();
-  emulation::drain(*stream);
+  if (const cudaError_t error = refuse_to_wait(handle); error != cudaSuccess) return report(error);
+  finish(handle);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   const Call call;
+  if (const cudaError_t error = refuse_to_wait(handle); error != cudaSuccess) return report(error);
   CUstream_st* stream = emulation::find_stream(handle);
-  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
-  if (const cudaError_t error = emulation::refuse_on_captured(*stream); error != cudaSuccess) return report(error);
   const bool ready = stream->queue.empty();
   emulation::drain(*stream);  // who asks again gets on
   return ready ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  const Call call;
-  if (const cudaError_t error = emulation::refuse_while_any_captures(); error != cudaSuccess) return report(error);
-  emulation::drain_all();
+  {
+    const Call call;
+    if (const cudaError_t error = emulation::refuse_while_any_captures(); error != cudaSuccess) return report(error);
+  }
+  emulation::wait_for_all();
   return cudaSuccess;
 }
 

@@ -1,12 +1,20 @@
 # Adds the CUDA arms to dtrain_engine. Kernels of ours are in .cu files; what calls cuDNN or cuBLASLt is in
-# cuda/{cudnn,cublas,library}*.cpp. Emulated, all but those is compiled for the processor against the headers of tests/emulation,
-# which stands in for them, headers and sources.
+# cuda/{cudnn,cublas,nccl,library}*.cpp, what calls NCCL in dist/nccl*.cpp. Emulated, all but the former is compiled for
+# the processor against the headers of tests/emulation, which stands in for them, headers and sources.
 file(GLOB kernel_sources CONFIGURE_DEPENDS cuda/*.cu ops/*_cuda.cu)
-file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp cuda/library*.cpp)
+file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp cuda/nccl*.cpp
+  cuda/library*.cpp)
 file(GLOB host_sources CONFIGURE_DEPENDS cuda/*.cpp ops/*_cuda.cpp)
 list(REMOVE_ITEM host_sources ${library_callers})
 target_sources(dtrain_engine PRIVATE ${kernel_sources} ${host_sources})
 target_compile_definitions(dtrain_engine PRIVATE DTRAIN_WITH_CUDA)
+if(DTRAIN_HAVE_NCCL)
+  file(GLOB nccl_sources CONFIGURE_DEPENDS dist/nccl*.cpp)
+  target_sources(dtrain_engine PRIVATE ${nccl_sources})
+  target_compile_definitions(dtrain_engine PRIVATE DTRAIN_WITH_NCCL)
+else()
+  list(FILTER library_callers EXCLUDE REGEX "cuda/nccl")
+endif()
 set_source_files_properties(cuda/shared_library.cpp PROPERTIES COMPILE_DEFINITIONS
   DTRAIN_LIBRARY_FOLDERS="${DTRAIN_LIBRARY_FOLDERS}")
 if(DTRAIN_CUDA STREQUAL "EMULATED")
@@ -19,6 +27,9 @@ if(DTRAIN_CUDA STREQUAL "EMULATED")
 else()
   target_sources(dtrain_engine PRIVATE ${library_callers})
   target_include_directories(dtrain_engine PRIVATE ${CUDNN_INCLUDE_DIR})
+  if(DTRAIN_HAVE_NCCL)
+    target_include_directories(dtrain_engine PRIVATE ${NCCL_INCLUDE_DIR})
+  endif()
   # The runtime is linked in, the libraries are loaded at first use: a machine without a driver or without them runs the
   # same programs on its processor.
   target_link_libraries(dtrain_engine PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})

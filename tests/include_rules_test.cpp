@@ -66,6 +66,7 @@ const std::vector<Level> kLevels = {
     {"libdtrain/cpu/", {"libdtrain/core/"}, {}},
     {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // what was measured once is kept in a file
     {"libdtrain/io/", {"libdtrain/core/"}, {}},
+    {"libdtrain/dist/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them
     {"libdtrain/dist/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
     // Sums of gradients, and copies of parameters in the type that is computed in.
     {"libdtrain/autograd/", {"libdtrain/core/"}, {"libdtrain/ops/pointwise.h", "libdtrain/ops/compute_copy.h"}},

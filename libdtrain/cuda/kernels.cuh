@@ -100,14 +100,16 @@ __device__ inline T block_sum(T x, T* scratch) {
 struct LaunchShape {
   dim3 grid, block;
   size_t shared_bytes = 0;
-  bool cooperative = false;  // all blocks run at once and may wait for each other
+  bool cooperative = false;       // all blocks run at once and may wait for each other
+  cudaStream_t stream = nullptr;  // null: the compute stream
 };
 
-// Queues kernel(args...) on the compute stream.
+// Queues kernel(args...).
 template <class... Parameters, class... Arguments>
 void launch(const Context& context, void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
   constexpr size_t kWithoutAsking = 48 << 10;
   const Runtime& runtime = context.runtime();
+  const cudaStream_t stream = shape.stream ? shape.stream : runtime.compute();
   if (shape.shared_bytes > kWithoutAsking)
     DT_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shape.shared_bytes)));
@@ -118,11 +120,11 @@ void launch(const Context& context, void (*kernel)(Parameters...), const LaunchS
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
-  config.stream = runtime.compute();
+  config.stream = stream;
   config.attrs = &cooperative;
   config.numAttrs = shape.cooperative ? 1 : 0;
   DT_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
-  if (runtime.sync_each_launch() && !context.capturing()) DT_CUDA(cudaStreamSynchronize(runtime.compute()));
+  if (runtime.sync_each_launch() && !context.capturing()) DT_CUDA(cudaStreamSynchronize(stream));
 }
 
 // Blocks of `threads` for `count` threads of work, at most `waves` full loads of the device: kernels stride on.

@@ -3,6 +3,9 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/cuda/cublas_library.h"
 #include "libdtrain/cuda/cudnn_library.h"
+#ifdef DTRAIN_WITH_NCCL
+#include "libdtrain/cuda/nccl_library.h"
+#endif
 
 namespace dtrain::cuda {
 namespace {
@@ -23,7 +26,13 @@ GpuLibrary version_of(const char* name, int built, const Functions& (*load)()) {
 }  // namespace
 
 std::vector<GpuLibrary> library_versions() {
-  return {version_of("cuBLASLt", CUBLAS_VERSION, cublas_lt), version_of("cuDNN", CUDNN_VERSION, cudnn)};
+  return {
+      version_of("cuBLASLt", CUBLAS_VERSION, cublas_lt),
+      version_of("cuDNN", CUDNN_VERSION, cudnn),
+#ifdef DTRAIN_WITH_NCCL
+      version_of("NCCL", NCCL_VERSION_CODE, nccl),
+#endif
+  };
 }
 
 }  // namespace dtrain::cuda

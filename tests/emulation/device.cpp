@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "tests/emulation/executor.h"
 #include "tests/emulation/runtime.h"
@@ -12,6 +15,8 @@ thread_local cudaError_t last_error = cudaSuccess;
 cudaDeviceProp describe() {
   cudaDeviceProp device{};
   std::snprintf(device.name, sizeof device.name, "emulated");
+  const pid_t process = getpid();  // each has a device of its own
+  std::memcpy(device.uuid.bytes, &process, sizeof process);
   size_t free = 0;
   static_cast<void>(cudaMemGetInfo(&free, &device.totalGlobalMem));
   device.sharedMemPerBlock = kSharedBytes;

@@ -1,0 +1,12 @@
+#include "libdtrain/cuda/nccl_library.h"
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cuda {
+
+const Nccl& nccl() {
+  static const Nccl loaded{{concat("NCCL ", NCCL_MAJOR), concat("libnccl.so.", NCCL_MAJOR)}};
+  return loaded;
+}
+
+}  // namespace dtrain::cuda

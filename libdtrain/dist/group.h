@@ -2,6 +2,7 @@
 // devices is the Communicator's part.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -67,8 +68,8 @@ class Group {
   virtual void tell_peers(const std::string&) {}
 
   GroupOptions options_;
-  Section section_ = Section::setup;
-  uint64_t step_ = 0;
+  std::atomic<Section> section_ = Section::setup;  // read by threads that watch
+  std::atomic<uint64_t> step_ = 0;
   int rank_ = 0;
   std::vector<Place> places_{Place{}};
 };

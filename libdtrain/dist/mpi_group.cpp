@@ -16,7 +16,7 @@ struct Envelope {
 
 }  // namespace
 
-MpiGroup::MpiGroup(const GroupOptions& options) : thread_(options) {
+MpiGroup::MpiGroup(const GroupOptions& options) : Group(options), thread_(options) {
   rank_ = thread_.rank();
   places_ = thread_.places();
   lane_ = thread_.open_lane("control");

@@ -9,7 +9,10 @@ class MpiGroup : public Group {
  public:
   explicit MpiGroup(const GroupOptions& options);
   std::vector<std::string> all_gather(const std::string& mine, const char* what) override;
-  void enter(Section section, uint64_t step) override { thread_.enter(section, step); }
+  void enter(Section section, uint64_t step) override {
+    Group::enter(section, step);
+    thread_.enter(section, step);
+  }
   void finish() override;
 
   MpiThread& thread() { return thread_; }

@@ -90,6 +90,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
     run(forward, &pending);
   const auto row = static_cast<int64_t>(slot);
   pending.end = context.download_later(ring_.slice(row, row + 1), host_ring_.slice(row, row + 1).raw());
+  if (options_.communicator) options_.communicator->watch(pending.end);
   ++steps_done_;
 }
 

@@ -99,12 +99,15 @@ def _run(*command):
     return done.stdout
 
 
-def living_ranks():
-    """Process ids, here, of all ranks that live, by rank: what mpirun's daemons started, not children of those."""
+def living_ranks(mark=""):
+    """Process ids, here, of all ranks that live, by rank: what mpirun's daemons started, not children of those. With a
+    mark, `NAME=value` of their environment, only of the job that has it."""
     found = {}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             variables = (process / "environ").read_bytes().split(b"\0")
+            if mark and mark.encode() not in variables:
+                continue
             rank = [v for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")][0].split(b"=")[1]
             parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
             if b"OMPI_COMM_WORLD_RANK=" not in pathlib.Path(f"/proc/{parent}/environ").read_bytes():
@@ -238,6 +241,8 @@ class Cluster:
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_orte_tmpdir_base": "/run/pod",
+            # ssh passes nothing on; in a build with sanitizers the ranks need this.
+            "OMPI_MCA_mca_base_env_list": "ASAN_OPTIONS=" + os.environ.get("ASAN_OPTIONS", ""),
             **NETWORK_SETTINGS,
         }
 
@@ -259,7 +264,8 @@ class Cluster:
         try:
             return self.launcher.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise TimeoutError(f"the command hangs: no end within {timeout} s") from None
+            raise TimeoutError(f"the command hangs: no end within {timeout} s; it wrote:\n{self.launcher.output()}\n"
+                               f"and as errors:\n{self.launcher.errors()}") from None
 
     def run(self, *command, environment=None, timeout=60):
         self.start(*command, environment=environment)

@@ -1,7 +1,10 @@
 // Run by mpirun as 1 to 4 ranks: what the group and the communicators give, on every rank.
 #include <cmath>
+#include <cstdlib>
+#include <map>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libdtrain/core/rng.h"
 #include "libdtrain/dist/communicator.h"
@@ -77,15 +80,25 @@ TEST(Group, GathersTextsOfAnySize) {
             "from rank " + std::to_string(group().size() - 1));
 }
 
+// On one host or on several; a launcher's own numbers and names are what they are compared with.
 TEST(Group, KnowsItsPlaces) {
-  for (int rank = 0; rank < group().size(); ++rank) {
-    const Place& place = group().places()[static_cast<size_t>(rank)];
-    EXPECT_EQ(place.local_rank, rank);
-    EXPECT_EQ(place.local_size, group().size());
-    EXPECT_EQ(place.node, 0);
-  }
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const Place& mine = group().places()[static_cast<size_t>(group().rank())];
+  EXPECT_EQ(mine.host, host);
+  EXPECT_EQ(mine.pid, getpid());
+  EXPECT_EQ(mine.local_rank, launcher_rank().local_rank);
+  EXPECT_EQ(std::to_string(mine.local_size), std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE"));
   EXPECT_EQ(launcher_rank().rank, group().rank());
   EXPECT_EQ(launcher_rank().size, group().size());
+
+  std::map<std::string, int> nodes;  // by host, in order of first ranks
+  std::map<std::string, int> ranks;
+  for (const Place& place : group().places()) {
+    EXPECT_EQ(place.node, nodes.emplace(place.host, static_cast<int>(nodes.size())).first->second);
+    EXPECT_EQ(place.local_rank, ranks[place.host]++);
+  }
+  for (const Place& place : group().places()) EXPECT_EQ(place.local_size, ranks[place.host]);
 }
 
 TEST(Communicator, SumsByEachAlgorithm) {

@@ -89,6 +89,11 @@ def test_rank_that_pauses_goes_on():
         expect(cluster.wait(), 0, cluster)
 
 
+def test_host_whose_ranks_are_done_early_is_awaited():
+    with Cluster(slots=1) as cluster:
+        expect(cluster.run(MPIRUN, "-np", "2", "bash", "-c", "sleep $((20 * OMPI_COMM_WORLD_RANK))"), 0, cluster)
+
+
 def test_workers_hear_of_one_another_again_after_a_partition():
     reach = "timeout 1 bash -c '< /dev/tcp/job-worker-1.job.default.svc/2222' 2>/dev/null && echo near || echo far"
     with Cluster() as cluster:

@@ -121,6 +121,17 @@ def test_training_survives_a_host_that_is_cut_off():
         one.expect_same_as_undisturbed()
 
 
+# The ranks notice first, and mpirun, which sends the host a message, hears nothing of it any more.
+def test_training_survives_a_host_that_is_cut_off_at_an_end():
+    with job() as one:
+        one.start()
+        one.cluster.workers[1].cut_off()
+        one.expect_end({4}, "rank 0 on job-worker-0 has waited 5 s for gradients #",
+                       "rank 1 on job-worker-1 did not answer: stopped, or cut off", "and 1 do not answer")
+        one.cluster.workers[1].reconnect()
+        one.expect_same_as_undisturbed()
+
+
 def test_training_survives_a_stopped_rank():
     with job() as one:
         one.start()

@@ -48,7 +48,7 @@ void declare(cli::FlagSet& flags, Options& options) {
   flags.group("Sums");
   flags.add_choice("wire", options.wire, {"fp32", "bf16", "fp16"}, "of the numbers under way");
   flags.add("algorithm", options.algorithm,
-            "auto, ring, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL");
+            "auto, ring, direct, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL");
   flags.add("segment", options.segment, "elements that a rank passes on at a time", cli::kPositive);
   flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank of a host takes the one of its number");
   flags.group("Run");

@@ -14,9 +14,10 @@ struct CommunicatorOptions {
   DType wire = DType::f32;  // of the numbers under way: f32, bf16 or f16; sums are f32
   // Gradients travel beside the compute queue; sums that the next op needs (SyncBN), in it.
   Queue queue = Queue::communication;
-  std::string algorithm = "auto";  // ring, hierarchical, doubling; NCCL: ring, tree, ...; auto: by size, a fixed table
-  int64_t segment = 1 << 17;       // elements of a message: what a rank passes on while it receives the next
-  bool even_alone = false;         // one rank goes through the transport too: to measure it
+  // ring, direct, hierarchical, doubling; NCCL: ring, tree, ...; auto: by size, a fixed table
+  std::string algorithm = "auto";
+  int64_t segment = 1 << 17;  // elements of a message: what a rank passes on while it receives the next
+  bool even_alone = false;    // one rank goes through the transport too: to measure it
 };
 
 // Seconds, of what was queued since the last report.

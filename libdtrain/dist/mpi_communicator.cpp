@@ -27,10 +27,12 @@ class MpiCommunicator : public Communicator {
     std::ranges::stable_sort(order_, {}, [&](int rank) { return nodes_[static_cast<size_t>(rank)]; });
     place_ = static_cast<int>(std::ranges::find(order_, this->rank()) - order_.begin());
     const std::string& name = options.algorithm;
-    DT_CHECK(name == "auto" || name == "ring" || name == "hierarchical" || name == "doubling", "all-reduce algorithm '",
-             name, "': over MPI there are auto, ring, hierarchical and doubling");
+    DT_CHECK(name == "auto" || name == "ring" || name == "direct" || name == "hierarchical" || name == "doubling",
+             "all-reduce algorithm '", name, "': over MPI there are auto, ring, direct, hierarchical and doubling");
     DT_CHECK(name != "hierarchical" || suits_hierarchy(nodes_),
              "all-reduce algorithm 'hierarchical': it needs several hosts with equally many ranks, several on each");
+    const bool one_host = std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
+    long_ = name != "auto" ? name : suits_hierarchy(nodes_) ? "hierarchical" : one_host ? "direct" : "ring";
   }
 
   void all_reduce(std::span<const Tensor> ranges, const std::string& what) override {
@@ -76,11 +78,8 @@ class MpiCommunicator : public Communicator {
   }
 
   std::string describe() const override {
-    return concat(options_.algorithm == "auto" ? "doubling to 64 KiB, then " : "",
-                  options_.algorithm != "auto" ? options_.algorithm
-                  : suits_hierarchy(nodes_)    ? "hierarchical"
-                                               : "ring",
-                  " over MPI, ", options_.wire, " on the wire");
+    return concat(options_.algorithm == "auto" ? "doubling to 64 KiB, then " : "", long_, " over MPI, ", options_.wire,
+                  " on the wire");
   }
 
   CommunicatorTimes take_times() override {
@@ -91,14 +90,14 @@ class MpiCommunicator : public Communicator {
 
  private:
   bool doubles(int64_t count) const {
-    return options_.algorithm == "doubling" ||
+    return long_ == "doubling" ||
            (options_.algorithm == "auto" && count * static_cast<int64_t>(sizeof(float)) <= kShort);
   }
 
   Transfers schedule(int64_t count) const {
     if (doubles(count)) return doubling_all_reduce(rank(), size(), {0, count});
-    if (options_.algorithm == "hierarchical" || (options_.algorithm == "auto" && suits_hierarchy(nodes_)))
-      return hierarchical_all_reduce(nodes_, rank(), {0, count});
+    if (long_ == "hierarchical") return hierarchical_all_reduce(nodes_, rank(), {0, count});
+    if (long_ == "direct") return direct_all_reduce(order_, place_, {0, count});
     return ring_all_reduce(order_, place_, {0, count});
   }
 
@@ -126,6 +125,7 @@ class MpiCommunicator : public Communicator {
   std::vector<int> nodes_;
   std::vector<int> order_;  // of the ring: hosts one after the other, so that each link between two is crossed once
   int place_ = 0;           // in it
+  std::string long_;        // the algorithm of messages that are not short
   uint64_t last_ = 0;
   double exposed_ = 0, bytes_ = 0;
 };

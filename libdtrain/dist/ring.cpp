@@ -29,6 +29,22 @@ Transfers go_round(std::span<const int> members, int me, std::span<const Range> 
   return schedule;
 }
 
+// n - 1 transfers: `me` deals with the member `distance` ahead and the one as far behind.
+Transfers deal_out(std::span<const int> members, int me, std::span<const Range> parts, bool add) {
+  DT_CHECK(members.size() == parts.size(), members.size(), " members with ", parts.size(), " parts");
+  const auto part = [&](int member) { return parts[static_cast<size_t>(member)]; };
+  Transfers schedule;
+  for (int distance = 1; distance < static_cast<int>(members.size()); ++distance) {
+    const int to = wrapped(me + distance, members.size()), from = wrapped(me - distance, members.size());
+    schedule.push_back({.to = members[static_cast<size_t>(to)],
+                        .send = part(add ? to : me),
+                        .from = members[static_cast<size_t>(from)],
+                        .receive = part(add ? me : from),
+                        .add = add});
+  }
+  return schedule;
+}
+
 void append(Transfers& schedule, const Transfers& more) { schedule.insert(schedule.end(), more.begin(), more.end()); }
 
 int power_of_two_within(int n) {
@@ -79,6 +95,21 @@ Transfers ring_all_reduce(std::span<const int> members, int me, Range range) {
   return schedule;
 }
 
+Transfers direct_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts) {
+  return deal_out(members, me, parts, true);
+}
+
+Transfers direct_all_gather(std::span<const int> members, int me, std::span<const Range> parts) {
+  return deal_out(members, me, parts, false);
+}
+
+Transfers direct_all_reduce(std::span<const int> members, int me, Range range) {
+  const std::vector<Range> parts = split(range, static_cast<int>(members.size()));
+  Transfers schedule = direct_reduce_scatter(members, me, parts);
+  append(schedule, direct_all_gather(members, me, parts));
+  return schedule;
+}
+
 bool suits_hierarchy(std::span<const int> nodes) {
   std::map<int, int> counts;
   for (int node : nodes) ++counts[node];
@@ -99,9 +130,9 @@ Transfers hierarchical_all_reduce(std::span<const int> nodes, int rank, Range ra
   const auto my_host = static_cast<int>(std::ranges::find(across, rank) - across.begin());
 
   const std::vector<Range> parts = split(range, static_cast<int>(local.size()));
-  Transfers schedule = ring_reduce_scatter(local, me, parts);
+  Transfers schedule = direct_reduce_scatter(local, me, parts);
   append(schedule, ring_all_reduce(across, my_host, parts[static_cast<size_t>(me)]));
-  append(schedule, ring_all_gather(local, me, parts));
+  append(schedule, direct_all_gather(local, me, parts));
   return schedule;
 }
 

@@ -36,8 +36,15 @@ Transfers ring_all_gather(std::span<const int> members, int me, std::span<const 
 // Both: 2 (n - 1) / n of `range` goes through each link, which is the least that is possible.
 Transfers ring_all_reduce(std::span<const int> members, int me, Range range);
 
-// The ring inside each host, the rings of equal parts between the hosts, and back: 2 (n / hosts - 1) + 2 (hosts - 1)
-// turns instead of 2 (n - 1). `nodes`: the host of each rank; all have equally many.
+// The same three without a ring: each member sends the others their parts straight away, so that it waits for them
+// twice instead of 2 (n - 1) times. For members that share memory: a network would have all senders meet at one
+// receiver. Part i is added in the order i, i - 1, ..., i + 1.
+Transfers direct_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts);
+Transfers direct_all_gather(std::span<const int> members, int me, std::span<const Range> parts);
+Transfers direct_all_reduce(std::span<const int> members, int me, Range range);
+
+// Direct inside each host, rings of equal parts between the hosts, and back: 2 (hosts - 1) + 2 turns instead of
+// 2 (n - 1). `nodes`: the host of each rank; all have equally many.
 Transfers hierarchical_all_reduce(std::span<const int> nodes, int rank, Range range);
 bool suits_hierarchy(std::span<const int> nodes);
 

@@ -102,7 +102,7 @@ TEST(Group, KnowsItsPlaces) {
 }
 
 TEST(Communicator, SumsByEachAlgorithm) {
-  for (const char* algorithm : {"auto", "ring", "doubling"}) {
+  for (const char* algorithm : {"auto", "ring", "direct", "doubling"}) {
     SCOPED_TRACE(algorithm);
     const auto communicator =
         make_communicator(group(), context(), {.algorithm = algorithm, .segment = 1000, .even_alone = true});

@@ -141,6 +141,25 @@ TEST(Ring, SendsAsLittleAsPossible) {
   }
 }
 
+TEST(Direct, SumsOnEveryRank) {
+  for (int ranks = 1; ranks <= 64; ++ranks)
+    for (const int64_t count : kCounts)
+      for (const int64_t segment : {int64_t{7}, int64_t{1} << 20})
+        expect_sums(ranks, count, segment, [&](int rank) {
+          return direct_all_reduce(all_ranks(ranks), rank, {0, count});
+        });
+}
+
+// That is: it sends nothing that it has received, and waits for all its own sums before it passes them on.
+TEST(Direct, WaitsTwice) {
+  for (int ranks = 2; ranks <= 64; ++ranks) {
+    const auto others = static_cast<size_t>(ranks - 1);
+    const MessagePlan plan = plan_messages(direct_all_reduce(all_ranks(ranks), 1, {0, ranks * 16}), 16);
+    ASSERT_EQ(plan.sends.size(), 2 * others);
+    for (size_t i = 0; i < plan.sends.size(); ++i) EXPECT_EQ(plan.sends[i].after, i < others ? 0 : others);
+  }
+}
+
 TEST(Hierarchy, SumsOnEveryRank) {
   for (const int hosts : {2, 3, 4, 8})
     for (const int each : {2, 3, 8})

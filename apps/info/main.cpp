@@ -19,12 +19,18 @@
 
 #include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
+#include "apps/info/ranks.h"
 #include "libdtrain/core/context.h"
 #include "libdtrain/core/gpu_info.h"
 
 namespace {
 
 using namespace dtrain;
+
+constexpr char kAbout[] =
+    "Prints versions, loaded libraries, and what the processor offers; with --ranks, under mpirun, who the ranks of a "
+    "job are, what each runs on, and what is off.\n"
+    "Exit codes: 0 done, 1 usage, or something is off, 4 a rank or the network failed.";
 
 void row(const std::string& name, const std::string& value) { fmt::print("{:<14}{}\n", name + ":", value); }
 
@@ -38,16 +44,23 @@ std::string origin(Function* function) {
   return found ? info.dli_fname : "?";
 }
 
-void print_libraries() {
+std::string version_of_dnnl() {
   const dnnl_version_t* dnnl = dnnl_version();
-  row("oneDNN", fmt::format("{}.{}.{}  {}", dnnl->major, dnnl->minor, dnnl->patch, origin(dnnl_version)));
+  return fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch);
+}
+
+std::string version_of_png() {
+  const png_uint_32 png = png_access_version_number();
+  return fmt::format("{}.{}.{}", png / 10000, png / 100 % 100, png % 100);
+}
+
+void print_libraries() {
+  row("oneDNN", fmt::format("{}  {}", version_of_dnnl(), origin(dnnl_version)));
   // libjpeg has no function that tells the version of the loaded library: this is the one built against.
   constexpr int kTurbo = LIBJPEG_TURBO_VERSION_NUMBER;
   row("libjpeg", fmt::format("libjpeg-turbo {}.{}.{}, interface {}  {}", kTurbo / 1000000, kTurbo / 1000 % 1000,
                              kTurbo % 1000, JPEG_LIB_VERSION, origin(jpeg_std_error)));
-  const png_uint_32 png = png_access_version_number();
-  row("libpng",
-      fmt::format("{}.{}.{}  {}", png / 10000, png / 100 % 100, png % 100, origin(png_access_version_number)));
+  row("libpng", fmt::format("{}  {}", version_of_png(), origin(png_access_version_number)));
   row("zlib", fmt::format("{}  {}", zlibVersion(), origin(zlibVersion)));
 }
 
@@ -91,11 +104,24 @@ void print_gpus() {
 }
 
 int run(const std::vector<std::string>& argv) {
-  cli::FlagSet flags("dtrain-info", "", "Prints versions, loaded libraries, and what the processor offers.");
+  bool ranks = false;
+  info::RankOptions options;
+  cli::FlagSet flags("dtrain-info", "[flags]", kAbout);
+  flags.add("ranks", ranks, "under mpirun: what the ranks of the job run on, and how fast neighbours talk");
+  flags.add("expect_ranks", options.expect_ranks, "with --ranks: that many, else it is an error; 0: any",
+            cli::kNotNegative);
+  flags.add("expect_hosts", options.expect_hosts, "with --ranks: on that many hosts; 0: any", cli::kNotNegative);
+  flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
+                   "with --ranks: what they would train on; auto: a GPU each where there are any");
+  flags.add("collective_timeout", options.limit, "with --ranks: seconds that one waits for the others", {0.001, 1e6});
   const std::vector<std::string> positional = flags.parse(argv);
   DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
   if (flags.wants_help() || flags.wants_version()) {
     fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-info " + cli::version() + "\n");
+    return 0;
+  }
+  if (ranks) {
+    info::show_ranks(options, {{"oneDNN", version_of_dnnl()}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});
     return 0;
   }
   row("dtrain", cli::version());

@@ -1,5 +1,7 @@
 #include "libdtrain/core/gpu_info.h"
 
+#include <fmt/format.h>
+
 #include "libdtrain/core/context.h"
 #include "libdtrain/cuda/cuda.h"
 #include "libdtrain/cuda/library_versions.h"
@@ -20,13 +22,15 @@ GpuInfo gpu_info(int device) {
   DT_CHECK(device < cuda_device_count(&reason), "no GPU ", device, reason.empty() ? "" : ": ", reason);
   cudaDeviceProp properties{};
   DT_CUDA(cudaGetDeviceProperties(&properties, device));
-  GpuInfo info{properties.name,
-               properties.major,
-               properties.minor,
-               properties.multiProcessorCount,
-               properties.totalGlobalMem,
-               0,
-               0};
+  GpuInfo info{
+      properties.name,
+      properties.major,
+      properties.minor,
+      properties.multiProcessorCount,
+      properties.totalGlobalMem,
+      0,
+      0,
+      fmt::format("{:04x}:{:02x}:{:02x}", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID)};
   DT_CUDA(cudaSetDevice(device));
   size_t total = 0;
   DT_CUDA(cudaMemGetInfo(&info.free_memory, &total));

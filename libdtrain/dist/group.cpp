@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/dist/links.h"
 #include "libdtrain/dist/watchdog.h"
 
 namespace dtrain {
@@ -87,6 +88,8 @@ std::unique_ptr<Group> make_single_group() { return std::make_unique<SingleGroup
 std::unique_ptr<Group> make_mpi_group(const GroupOptions&) {
   throw Error("several ranks: this build has no MPI; install libopenmpi-dev and build anew");
 }
+MpiVersions mpi_versions() { return {}; }
+std::vector<Link> measure_links(Group&) { return {}; }
 #endif
 
 LauncherRank launcher_rank() {

@@ -72,6 +72,35 @@ TEST(AllReduceBenchmark, RefusesWhatIsNotASize) {
   }
 }
 
+TEST(InfoRanks, TellsWhoRunsWhereAndHowFastTheyTalk) {
+  const ProgramResult run = run_ranks(3, "dtrain-info", {"--ranks", "--expect_ranks=3", "--expect_hosts=1"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const char* text : {"3 ranks\n", "MPI, shared memory", ", built against ", "rank 0 - rank 1: latency ",
+                           "rank 1 - rank 2: latency ", "rank 2 - rank 0: latency "})
+    EXPECT_NE(run.out.find(text), std::string::npos) << text << " in\n" << run.out;
+}
+
+TEST(InfoRanks, EndsWithOneLineWhereRanksAreMissing) {
+  const ProgramResult run = run_ranks(2, "dtrain-info", {"--ranks", "--expect_ranks=4"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find(": expected 4 ranks, found 2\n"), std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("error: "), run.err.rfind("error: ")) << run.err;
+}
+
+TEST(InfoRanks, SeesRanksOnTheSameCore) {
+  const ProgramResult run = run_program(
+      "/usr/bin/timeout", {"60", "mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", "2",
+                           "taskset", "-c", "0", (bin_dir() / "dtrain-info").string(), "--ranks"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find(" are bound to the same core, 0: "), std::string::npos) << run.err;
+}
+
+TEST(InfoRanks, AloneIsAJobOfOneRank) {
+  const ProgramResult run = run_program("dtrain-info", {"--ranks"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("1 rank\n"), std::string::npos) << run.out;
+}
+
 TEST(Ranks, EndWhereOthersAreExpected) {
   const ProgramResult run = run_benchmark(2, {"--sizes=4", "--expect_ranks=3"});
   EXPECT_EQ(run.code, 1);

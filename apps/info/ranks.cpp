@@ -1,0 +1,190 @@
+// Facts of the ranks, gathered, compared and printed.
+#include "apps/info/ranks.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/machine.h"
+#include "apps/cli/ranks.h"
+#include "apps/cli/run_main.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/core/gpu_info.h"
+#include "libdtrain/dist/links.h"
+
+namespace dtrain::info {
+namespace {
+
+using nlohmann::json;
+
+std::vector<int> cores_of(pid_t process) {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(process, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+std::string numa_nodes_of(const std::vector<int>& cores) {
+  namespace fs = std::filesystem;
+  std::set<int> nodes;
+  for (const int core : cores) {
+    std::error_code absent;
+    for (const auto& entry : fs::directory_iterator(fmt::format("/sys/devices/system/cpu/cpu{}", core), absent)) {
+      int node = 0;
+      if (std::sscanf(entry.path().filename().c_str(), "node%d", &node) == 1) nodes.insert(node);
+    }
+  }
+  return nodes.empty() ? "?" : list_of({nodes.begin(), nodes.end()});
+}
+
+// Each rank of a host takes the GPU of its number.
+void add_device(RankFacts& facts, const RankOptions& options, int local_rank) {
+  facts.device = "CPU";
+  if (options.device == "cpu" || (options.device == "auto" && cuda_device_count() == 0)) return;
+  const std::string reason = cli::why_no_gpu(local_rank);
+  facts.device = "no GPU: " + reason;
+  if (!reason.empty()) return;
+  const GpuInfo gpu = gpu_info(local_rank);
+  facts.device = gpu.name;
+  facts.gpu = gpu.address;
+  const GpuVersions versions = gpu_versions();
+  facts.versions["GPU driver"] = fmt::format("{}", versions.driver);
+  for (const GpuLibrary& library : versions.libraries)
+    facts.versions[library.name] = library.problem.empty() ? fmt::format("{}", library.loaded) : library.problem;
+}
+
+std::vector<RankFacts> gather(Group& group, const RankOptions& options, Versions versions) {
+  const auto place_of = [&](int rank) { return group.places()[static_cast<size_t>(rank)]; };
+  RankFacts mine;
+  mine.versions = std::move(versions);
+  mine.cores = cores_of(0);
+  mine.bound = mine.cores.size() < cores_of(getppid()).size();
+  mine.numa_nodes = numa_nodes_of(mine.cores);
+  add_device(mine, options, place_of(group.rank()).local_rank);
+  const std::string text = json{{"cores", mine.cores},   {"bound", mine.bound}, {"nodes", mine.numa_nodes},
+                                {"device", mine.device}, {"gpu", mine.gpu},     {"versions", mine.versions}}
+                               .dump();
+  std::vector<RankFacts> ranks;
+  for (const std::string& told : group.all_gather(text, "facts of the ranks")) {
+    const json facts = json::parse(told);
+    const auto rank = static_cast<int>(ranks.size());
+    ranks.push_back({.name = group.name(rank),
+                     .host = place_of(rank).host,
+                     .cores = facts["cores"],
+                     .bound = facts["bound"],
+                     .numa_nodes = facts["nodes"],
+                     .device = facts["device"],
+                     .gpu = facts["gpu"],
+                     .versions = facts["versions"]});
+  }
+  return ranks;
+}
+
+void print_table(const Group& group, const std::vector<RankFacts>& ranks) {
+  static constexpr char kColumns[] = "{:>5}  {:<20} {:>8} {:>6}  {:<24} {:>5}  {:<14} {}\n";
+  fmt::print(kColumns, "rank", "host", "pid", "local", "device", "NUMA", "cores", "to the next rank");
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const Place& place = group.places()[static_cast<size_t>(rank)];
+    const Place& next = group.places()[static_cast<size_t>((rank + 1) % group.size())];
+    const RankFacts& facts = ranks[static_cast<size_t>(rank)];
+    fmt::print(kColumns, rank, place.host, place.pid, place.local_rank,
+               facts.device + (facts.gpu.empty() ? "" : " " + facts.gpu), facts.numa_nodes,
+               list_of(facts.cores) + (facts.bound ? " (bound)" : ""),
+               group.size() == 1         ? "none"
+               : place.node == next.node ? "MPI, shared memory"
+                                         : "MPI, network");
+  }
+}
+
+void print_links(const std::vector<Link>& links) {
+  constexpr double kMicro = 1e-6, kGiga = 1e9;
+  for (const Link& link : links)
+    fmt::print("rank {} - rank {}: latency {:.1f} us, bandwidth {:.2f} GB/s\n", link.from, link.to,
+               link.latency / kMicro, link.bandwidth / kGiga);
+}
+
+// Of libraries that are built anew without a change of their interface, the last number may differ.
+std::string series_of(const std::string& version) { return version.substr(0, version.rfind('.')); }
+
+}  // namespace
+
+std::string list_of(const std::vector<int>& numbers) {
+  std::string text;
+  for (size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
+    while (end < numbers.size() && numbers[end] - numbers[begin] == static_cast<int>(end - begin)) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", numbers[end - 1]);
+  }
+  return text;
+}
+
+std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const RankOptions& options) {
+  std::vector<std::string> faults;
+  const auto add = [&](std::string fault) { faults.push_back(std::move(fault)); };
+  std::set<std::string> hosts;
+  std::map<std::pair<std::string, std::string>, const RankFacts*> by_gpu;
+  std::map<std::pair<std::string, int>, const RankFacts*> by_core;
+  std::set<std::pair<const RankFacts*, const RankFacts*>> told;
+  for (const RankFacts& rank : ranks) {
+    hosts.insert(rank.host);
+    for (const auto& [library, version] : ranks[0].versions) {
+      const auto found = rank.versions.find(library);
+      const std::string theirs = found == rank.versions.end() ? "none" : found->second;
+      if (theirs != version)
+        add(fmt::format("{} has {} {}, {} has {}", ranks[0].name, library, version, rank.name, theirs));
+    }
+    if (rank.device.starts_with("no GPU")) add(fmt::format("{}: {}", rank.name, rank.device));
+    if (!rank.gpu.empty()) {
+      const auto [known, fresh] = by_gpu.emplace(std::pair(rank.host, rank.gpu), &rank);
+      if (!fresh) add(fmt::format("{} and {} have the same GPU, {}", known->second->name, rank.name, rank.gpu));
+    }
+    for (const int core : rank.bound ? rank.cores : std::vector<int>{}) {
+      const auto [known, fresh] = by_core.emplace(std::pair(rank.host, core), &rank);
+      if (!fresh && told.emplace(known->second, &rank).second)
+        add(fmt::format("{} and {} are bound to the same core, {}: start them with --bind-to none", known->second->name,
+                        rank.name, core));
+    }
+  }
+  const auto ranks_found = static_cast<int64_t>(ranks.size()), hosts_found = static_cast<int64_t>(hosts.size());
+  if (options.expect_ranks != 0 && options.expect_ranks != ranks_found)
+    add(fmt::format("expected {} ranks, found {}", options.expect_ranks, ranks_found));
+  if (options.expect_hosts != 0 && options.expect_hosts != hosts_found)
+    add(fmt::format("expected {} hosts, found {}", options.expect_hosts, hosts_found));
+  return faults;
+}
+
+void show_ranks(const RankOptions& options, Versions versions) {
+  GroupOptions limits;
+  limits.setup_limit = limits.step_limit = options.limit;
+  const std::unique_ptr<Group> group = cli::open_group(limits);
+  const MpiVersions mpi = mpi_versions();
+  versions["dtrain"] = cli::version();
+  if (!mpi.loaded.empty()) versions["MPI"] = mpi.loaded;
+  const std::vector<RankFacts> ranks = gather(*group, options, versions);
+  std::vector<std::string> faults = what_is_off(ranks, options);
+  if (series_of(mpi.loaded) != series_of(mpi.built))
+    faults.push_back(fmt::format("built against {}, runs with {}", mpi.built, mpi.loaded));
+  const bool speaks = group->rank() == 0;
+  if (speaks) {
+    fmt::print("{} rank{}\n", group->size(), group->size() == 1 ? "" : "s");
+    print_table(*group, ranks);
+    for (const auto& [library, version] : versions)
+      fmt::print("{}: {}{}\n", library, version, library == "MPI" ? ", built against " + mpi.built : "");
+    std::fflush(stdout);
+  }
+  const std::vector<Link> links = measure_links(*group);
+  if (speaks) print_links(links);
+  group->finish();
+  // The others end well: mpirun kills who is left once one has not, and rank 0 has something to say.
+  if (speaks && !faults.empty()) throw Error(fmt::format("{}", fmt::join(faults, "; ")));
+}
+
+}  // namespace dtrain::info

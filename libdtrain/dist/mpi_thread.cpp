@@ -203,7 +203,7 @@ void MpiThread::run() {
         if (!lane->exchange) begin(*lane);
         moved = advance(*lane) || moved;
       } catch (const Error& error) {
-        fail(watchdog_->broken(lane->name, error.what()));
+        report_broken(*lane, error);
       }
     }
     watch();
@@ -257,6 +257,17 @@ void MpiThread::check_header(Lane& lane) {
   const CollectiveId theirs = lane.received.id(lane.name);
   if (theirs != lane.id) fail(watchdog_->mismatch(lane.id, (rank_ + size_ - 1) % size_, theirs));
   lane.header_checked = true;
+}
+
+// Where ranks do different things, data of another size may come before the header that tells.
+void MpiThread::report_broken(Lane& lane, const Error& error) {
+  constexpr auto kPatience = std::chrono::seconds(1);
+  try {
+    const SteadyTime until = Clock::now() + kPatience;
+    while (lane.exchange && !lane.header_checked && Clock::now() < until) check_header(lane);
+  } catch (const Error&) {  // the first one says more
+  }
+  fail(watchdog_->broken(lane.name, error.what()));
 }
 
 void MpiThread::watch() {

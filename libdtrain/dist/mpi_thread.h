@@ -62,6 +62,7 @@ class MpiThread {
   bool advance(Lane& lane);
   void begin(Lane& lane);
   void check_header(Lane& lane);
+  [[noreturn]] void report_broken(Lane& lane, const Error& error);
   void watch();
   void answer();
   void send_state(int rank, bool question);

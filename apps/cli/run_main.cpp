@@ -3,7 +3,9 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -21,10 +23,30 @@ namespace {
 
 // A signal handler has no other way to reach the program than an object of static storage.
 volatile std::sig_atomic_t stop_signal = 0;
+timespec stop_time{};              // the handler's alone: it is not interrupted by itself
+bool one_request_repeats = false;  // set before the handler is
+constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 
 void on_stop_signal(int number) {
-  if (stop_signal != 0) _exit(128 + number);
-  stop_signal = number;
+  constexpr int64_t kNanoseconds = 1'000'000'000, kOneRequest = 2 * kNanoseconds;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (stop_signal == 0) {
+    stop_signal = number;
+    stop_time = now;
+    return;
+  }
+  const int64_t since = (now.tv_sec - stop_time.tv_sec) * kNanoseconds + now.tv_nsec - stop_time.tv_nsec;
+  if (!one_request_repeats || since > kOneRequest) _exit(128 + number);
+}
+
+void handle_stop_signals(void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  for (int number : kStopSignals) sigaddset(&action.sa_mask, number);
+  for (int number : kStopSignals)
+    if (sigaction(number, &action, nullptr) != 0) throw Error(Fault::resource, "cannot install a signal handler");
 }
 
 int report(Fault fault, const char* message) {
@@ -54,13 +76,11 @@ int run_main(const std::function<int()>& body) {
 }
 
 void catch_stop_signals() {
-  struct sigaction action = {};
-  action.sa_handler = on_stop_signal;
-  action.sa_flags = SA_RESTART;
-  for (int number : {SIGTERM, SIGINT}) {
-    if (sigaction(number, &action, nullptr) != 0) throw Error(Fault::resource, "cannot install a signal handler");
-  }
+  one_request_repeats = !rank_name().empty();
+  handle_stop_signals(on_stop_signal);
 }
+
+void ignore_stop_signals() { handle_stop_signals(SIG_IGN); }
 
 bool stop_requested() { return stop_signal != 0; }
 

@@ -14,9 +14,12 @@ inline constexpr int kStopped = 75;
 // One of several ranks says which: `error: rank 3 on host-b: ...`.
 int run_main(const std::function<int()>& body);
 
-// From now on the first SIGTERM or SIGINT only makes stop_requested() true, and a second one ends the process at once
-// with 128 + the signal's number.
+// From now on the first SIGTERM, SIGINT or SIGUSR1 only makes stop_requested() true, and a second one ends the process
+// at once with 128 + the signal's number. A launcher may pass one request on more than once: one of several ranks takes
+// those of 2 seconds as one.
 void catch_stop_signals();
+// From now on they are without effect: what was asked for has been done, and the process is about to end.
+void ignore_stop_signals();
 bool stop_requested();
 // Ends the process by the signal that asked it to stop, once it has tidied up.
 [[noreturn]] void end_by_signal();

@@ -23,7 +23,7 @@ constexpr char kAbout[] =
     "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
     "75 stopped on request "
-    "(SIGTERM or SIGINT) after a checkpoint: the same command goes on.";
+    "(SIGTERM, SIGINT or SIGUSR1) after a checkpoint: the same command goes on.";
 
 GroupOptions limits_of(const Flags& flags) {
   GroupOptions limits;

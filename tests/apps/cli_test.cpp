@@ -1,8 +1,10 @@
 // Flag forms, messages and exit codes.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <new>
 #include <sstream>
+#include <thread>
 
 #include <unistd.h>
 
@@ -226,6 +228,33 @@ TEST(StopSignals, TheFirstSetsAFlagTheSecondEndsTheProcess) {
         std::exit(3);
       },
       testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST(StopSignals, OfOneOfSeveralRanksRepeatAtOnceWithoutHarm) {
+  EXPECT_EXIT(
+      {
+        setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+        setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+        catch_stop_signals();
+        for (int number : {SIGUSR1, SIGTERM, SIGUSR1}) std::raise(number);
+        if (!stop_requested()) std::exit(1);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+        std::raise(SIGTERM);
+        std::exit(2);
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
+TEST(StopSignals, AreIgnoredOnceAllIsDone) {
+  EXPECT_EXIT(
+      {
+        catch_stop_signals();
+        std::raise(SIGUSR1);
+        ignore_stop_signals();
+        for (int number : {SIGTERM, SIGINT, SIGUSR1}) std::raise(number);
+        std::exit(stop_requested() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -34,7 +34,10 @@ void Checkpoints::open(TrainState& state, Steps& steps) {
 }
 
 void Checkpoints::restore(TrainState& state, Steps& steps) {
-  if (has_directory() && session_.is_chief()) open(state, steps);
+  if (has_directory() && session_.is_chief()) {
+    open(state, steps);
+    crash_loop_.begin(state.step);
+  }
   if (session_.group.size() == 1) return;
   const int chief = session_.config.ranks.chief;
   const std::string text = session_.group.broadcast(train_state_text(state), chief, "state of the chief");
@@ -42,6 +45,7 @@ void Checkpoints::restore(TrainState& state, Steps& steps) {
     const TrainState shared = train_state_from(text, "the state of the chief");
     state.step = shared.step;
     state.cursor = shared.cursor;
+    crash_loop_.begin(state.step);
     steps.resume(shared);
   }
   broadcast_replica(session_.store, *session_.communicator, chief);
@@ -80,6 +84,7 @@ void Checkpoints::save(TrainState& state, const Steps& steps) {
 void Checkpoints::save_last(TrainState& state, const Steps& steps) {
   save(state, steps);
   if (files_ && !files_->wait()) throw Error(Fault::resource, "the last checkpoint could not be written; see above");
+  crash_loop_.clear();
   session_.group.barrier("the last checkpoint");
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "apps/cnn_benchmarks/crash_loop.h"
 #include "apps/cnn_benchmarks/steps.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -11,11 +12,16 @@ namespace dtrain::cnn_benchmarks {
 // The chief reads and writes; all ranks call the same, at the same steps.
 class Checkpoints {
  public:
-  Checkpoints(Session& session, Log& log) : session_(session), flags_(session.config.flags), log_(log) {}
+  Checkpoints(Session& session, Log& log)
+      : session_(session), flags_(session.config.flags), log_(log), crash_loop_(flags_.train_dir, session.is_chief()) {}
 
   // Opens train_dir, if there is one, and brings model, optimiser and `state` of all ranks to where its checkpoint was
   // made, or to the initial parameters of the chief.
   void restore(TrainState& state, Steps& steps);
+  // A step has been done, and what ended the run in disorder: a run that fails again and again behind one checkpoint
+  // ends for good.
+  void step_done() { crash_loop_.count(); }
+  void failed(const Error& error) { crash_loop_.record(error); }
   bool has_directory() const { return !flags_.train_dir.empty(); }
 
   // Behind step `step`.
@@ -33,6 +39,7 @@ class Checkpoints {
   Session& session_;
   const Flags& flags_;
   Log& log_;
+  CrashLoop crash_loop_;
   std::optional<Checkpointer> files_;  // the chief's
   std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();
 };

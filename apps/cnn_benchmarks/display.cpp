@@ -124,6 +124,10 @@ void Display::append_metrics(const StepFigures& figures, double total_loss) {
     fields.emplace_back("loss_scale", figures.loss_scale);
     fields.emplace_back("skipped_updates", static_cast<double>(figures.skipped));
   }
+  if (figures.slowest.factor > 0) {
+    fields.emplace_back("slowest_rank", figures.slowest.rank);
+    fields.emplace_back("slowest_rank_factor", figures.slowest.factor);
+  }
   try {
     metrics_->append(step_, fields);
   } catch (const Error& error) {

@@ -7,6 +7,7 @@
 
 #include "apps/cnn_benchmarks/log.h"
 #include "apps/cnn_benchmarks/session.h"
+#include "libdtrain/dist/stragglers.h"
 #include "libdtrain/train/trainer.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -19,7 +20,9 @@ struct StepFigures {
   Accuracy accuracy;
   double wait_seconds = 0;  // for data, since the start of the run
   StepTimes times{};
-  double bytes = 0;  // as in StepReport
+  double own_seconds = 0;  // of this rank, its input included, without the wait for others
+  Straggler slowest{};     // of several ranks, by what they last told each other
+  double bytes = 0;        // as in StepReport
   float loss_scale = 1;
   uint64_t skipped = 0;  // updates left out so far to lower the loss scale
   int requests = 0;      // ranks that ask to stop

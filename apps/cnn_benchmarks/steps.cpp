@@ -1,6 +1,7 @@
 // The order of a step: batches to the device, the step itself, and later its report.
 #include "apps/cnn_benchmarks/steps.h"
 
+#include <chrono>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -59,6 +60,7 @@ void Steps::queue(bool l2_loss, bool asks) {
 void Steps::send(const StepRequest& request) {
   if (!input_)
     input_ = Input::training(*session_.context, session_.config, session_.datasets, session_.pixels(), cursor_);
+  const auto began = std::chrono::steady_clock::now();
   batches_.clear();
   Sent sent;
   for (int64_t i = 0; i < session_.config.flags.gradient_accumulation; ++i) {
@@ -70,6 +72,7 @@ void Steps::send(const StepRequest& request) {
   trainer_.enqueue(
       [&](Tape& tape, int micro_step) { return session_.forward(tape, batches_[static_cast<size_t>(micro_step)]); },
       request);
+  sent.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   sent_.push_back(std::move(sent));
 }
 
@@ -87,12 +90,18 @@ std::vector<StepFigures> Steps::finished(uint64_t leave) {
     figures.accuracy = {report.top_1, report.top_5, static_cast<uint64_t>(session_.config.global_batch())};
     figures.wait_seconds = sent.wait_seconds;
     figures.times = report.times;
+    figures.own_seconds = own_seconds(report.times, sent.seconds);
     figures.bytes = report.bytes;
     figures.loss_scale = report.loss_scale;
     figures.requests = report.requests;
     figures.skipped = report.skipped;
   }
   return all;
+}
+
+// A CPU computes while the step is queued; a GPU later.
+double Steps::own_seconds(const StepTimes& times, double host) const {
+  return (session_.context->is_cpu() ? host : times.before + times.step) - times.reduce;
 }
 
 // The layer is the worst of the last queued step, which on a GPU may be a later one: after the one that is told of

@@ -37,8 +37,10 @@ class Steps {
   struct Sent {
     std::vector<uint64_t> samples;
     double wait_seconds = 0;
+    double seconds = 0;  // of the host, to queue it
   };
   void send(const StepRequest& request);
+  double own_seconds(const StepTimes& times, double host) const;
   [[noreturn]] void report_divergence(const StepReport& report, const Sent& sent) const;
 
   Session& session_;

@@ -8,6 +8,7 @@
 #include "apps/cnn_benchmarks/display.h"
 #include "apps/cnn_benchmarks/evaluate.h"
 #include "apps/cnn_benchmarks/steps.h"
+#include "libdtrain/dist/stragglers.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -35,11 +36,14 @@ class Training {
   }
   // False where a stop was requested before the end.
   bool run_steps();
+  void loop(Display& display);
   // Queues a step and tells of those that are done: all, where something is to be done behind it.
   void step(Display& display);
   void tell(Display& display, uint64_t leave);
   // True where the accuracy asked for has been reached.
   bool evaluate_now(const char* what);
+  // What the ranks took for their own parts of the last steps, told to all.
+  void compare_speeds();
   void report_faults() const;
 
   Session& session_;
@@ -52,6 +56,9 @@ class Training {
   bool save_due_ = false;                // behind the last queued step
   std::optional<uint64_t> stop_behind_;  // a step that all ranks know of
   uint64_t first_step_ = 1;              // of this run
+  Stragglers stragglers_;
+  double own_seconds_ = 0;  // of the steps told of since ranks compared their speeds
+  uint64_t own_steps_ = 0;
   uint64_t skipped_ = 0;
   float loss_scale_ = 1;
 };
@@ -70,15 +77,33 @@ int Training::run() {
     log_.notice(checkpoints_.has_directory()
                     ? fmt::format("stopped on request at step {}; the same command goes on from there", state_.step)
                     : "stopped on request; without --train_dir nothing is saved");
+    // mpirun, too, sends one to all as soon as the first of them has ended with this code.
+    cli::ignore_stop_signals();
     return cli::kStopped;
   }
   if (session_.config.mode == RunMode::training_and_evaluation && !reached_accuracy_) evaluate_now("Running final");
-  return stop_agreed(session_.group) ? cli::kStopped : 0;
+  const bool stopped = stop_agreed(session_.group);
+  cli::ignore_stop_signals();
+  return stopped ? cli::kStopped : 0;
 }
 
 bool Training::run_steps() {
   Display display(session_, log_, state_.step);
   first_step_ = state_.step + 1;
+  try {
+    loop(display);
+  } catch (const Error& error) {
+    checkpoints_.failed(error);
+    throw;
+  }
+  if (checkpoints_.has_directory() && state_.step > 0) checkpoints_.save_last(state_, steps_);
+  if (!ended() && !reached_accuracy_) return false;
+  display.finish();
+  report_faults();
+  return true;
+}
+
+void Training::loop(Display& display) {
   while (!ended() && !stopping() && !reached_accuracy_) {
     step(display);
     if (steps_.queued() != state_.step) continue;
@@ -87,11 +112,6 @@ bool Training::run_steps() {
     if (session_.plan.eval_steps.contains(state_.step) && !ended()) reached_accuracy_ = evaluate_now("Running");
   }
   tell(display, 0);
-  if (checkpoints_.has_directory() && state_.step > 0) checkpoints_.save_last(state_, steps_);
-  if (!ended() && !reached_accuracy_) return false;
-  display.finish();
-  report_faults();
-  return true;
 }
 
 void Training::step(Display& display) {
@@ -101,6 +121,7 @@ void Training::step(Display& display) {
   session_.group.enter(first ? Section::setup : Section::step, step);
   display.begin_step();
   steps_.queue(display.shows(step), cli::stop_requested());
+  if (session_.group.size() > 1 && display.shows(step)) compare_speeds();
   save_due_ = checkpoints_.save_is_due(step);
   const bool pauses = save_due_ || step >= session_.plan.total_steps || session_.plan.eval_steps.contains(step) ||
                       checkpoints_.verification_is_due(step) || stop_behind_ == step;
@@ -108,7 +129,11 @@ void Training::step(Display& display) {
 }
 
 void Training::tell(Display& display, uint64_t leave) {
-  for (const StepFigures& figures : steps_.finished(leave)) {
+  for (StepFigures& figures : steps_.finished(leave)) {
+    checkpoints_.step_done();
+    own_seconds_ += figures.own_seconds;
+    ++own_steps_;
+    figures.slowest = stragglers_.slowest();
     state_.step = figures.step;
     skipped_ = figures.skipped;
     loss_scale_ = figures.loss_scale;
@@ -116,6 +141,21 @@ void Training::tell(Display& display, uint64_t leave) {
     // Ranks hear of this step's figures when they have queued kAhead more at the latest.
     if (figures.requests > 0 && !stop_behind_) stop_behind_ = figures.step + (session_.context->is_cpu() ? 0 : kAhead);
   }
+}
+
+// Behind a step that has been queued, as all ranks are then at the same place; those told of are before it.
+void Training::compare_speeds() {
+  const double mine = own_steps_ == 0 ? 0 : own_seconds_ / static_cast<double>(own_steps_);
+  own_seconds_ = 0;
+  own_steps_ = 0;
+  std::vector<double> seconds;
+  for (const std::string& text : session_.group.all_gather(fmt::format("{}", mine), "speed of the ranks"))
+    seconds.push_back(std::stod(text));
+  for (const Straggler& slow : stragglers_.add(seconds))
+    log_.notice(
+        fmt::format("{} is slow: it takes {:.1f} times as long as the median rank for its part of a step, and "
+                    "all wait for it",
+                    session_.group.name(slow.rank), slow.factor));
 }
 
 bool Training::evaluate_now(const char* what) {

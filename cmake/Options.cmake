@@ -11,6 +11,7 @@ set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark, CLI11): A
 set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of the CPU code; the default needs AVX2 and FMA (2013 and later)")
 set(DTRAIN_CPU_ARCH_RESULT "-march=${DTRAIN_CPU_ARCH}")
 set(DTRAIN_SANITIZE OFF CACHE STRING "sanitizers: OFF, or e.g. address,undefined or thread")
+option(DTRAIN_FAULTS "for tests: dtrain-cnn-benchmarks hears DTRAIN_FAULT and fails where it says" OFF)
 option(DTRAIN_WERROR "warnings are errors" OFF)
 
 # dtrain_resolve(NAME found detail reason): sets DTRAIN_HAVE_<NAME> from DTRAIN_<NAME> (AUTO, ON, OFF) and `found`, and
@@ -35,7 +36,7 @@ endfunction()
 function(dtrain_print_options)
   message(STATUS "dtrain ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   message(STATUS "  option                      asked                       result")
-  foreach(name CUDA CUDA_ARCHITECTURES NCCL MPI TESTS BENCHMARKS CPU_ARCH SANITIZE WERROR)
+  foreach(name CUDA CUDA_ARCHITECTURES NCCL MPI TESTS BENCHMARKS CPU_ARCH SANITIZE FAULTS WERROR)
     string(SUBSTRING "DTRAIN_${name}                            " 0 28 option)
     string(REPLACE ";" " " asked "${DTRAIN_${name}}")
     string(SUBSTRING "${asked}                            " 0 28 asked)

@@ -28,8 +28,9 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       plan(std::move(run_plan)),
       datasets(std::move(run_datasets)),
       group(run_group),
+      faults(group.rank(), group.size()),
       context(config.machine.make_context()),
-      communicator(make_communicator(group, *context)),
+      communicator(faults.around(make_communicator(group, *context), *context)),
       statistics(statistics_communicator(config, group, *context)),
       store(*context),
       model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "apps/cnn_benchmarks/faults.h"
 #include "apps/cnn_benchmarks/input.h"
 #include "libdtrain/dist/communicator.h"
 #include "libdtrain/ops/loss.h"
@@ -27,6 +28,7 @@ struct Session {
   Plan plan;
   Datasets datasets;
   Group& group;
+  Faults faults;
   std::unique_ptr<Context> context;
   std::unique_ptr<Communicator> communicator, statistics;  // of gradients; of batch norm, with --sync_batch_norm
   ParameterStore store;

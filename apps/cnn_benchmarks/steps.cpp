@@ -61,6 +61,7 @@ void Steps::send(const StepRequest& request) {
   if (!input_)
     input_ = Input::training(*session_.context, session_.config, session_.datasets, session_.pixels(), cursor_);
   const auto began = std::chrono::steady_clock::now();
+  session_.faults.begin_step(queued() + 1, session_.store);
   batches_.clear();
   Sent sent;
   for (int64_t i = 0; i < session_.config.flags.gradient_accumulation; ++i) {
@@ -91,6 +92,7 @@ std::vector<StepFigures> Steps::finished(uint64_t leave) {
     figures.wait_seconds = sent.wait_seconds;
     figures.times = report.times;
     figures.own_seconds = own_seconds(report.times, sent.seconds);
+    session_.faults.end_step(figures.own_seconds);
     figures.bytes = report.bytes;
     figures.loss_scale = report.loss_scale;
     figures.requests = report.requests;

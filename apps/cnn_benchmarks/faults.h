@@ -1,0 +1,48 @@
+// Faults on purpose, for tests of what a job does when a rank fails: DTRAIN_FAULT, heard in builds with DTRAIN_FAULTS.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libdtrain/autograd/parameters.h"
+#include "libdtrain/dist/communicator.h"
+
+namespace dtrain::cnn_benchmarks {
+
+enum class FaultKind { kill, hang, exception, nan, bitflip, slow, skip_collective };
+
+// "rank=1,step=7,kind=kill"
+struct PlannedFault {
+  int rank = 0;
+  uint64_t step = 0;  // counted as by checkpoints
+  FaultKind kind = FaultKind::kill;
+  double seconds = 1, factor = 0;  // of `slow`
+};
+
+// Several faults have ';' between them. Throws Error(Fault::config) that says what is expected. In builds with
+// DTRAIN_FAULTS only.
+std::vector<PlannedFault> parse_faults(const std::string& text);
+
+class Faults {
+ public:
+  // Those of DTRAIN_FAULT that are of this rank. Throws Error(Fault::config) where it is set and this build does not
+  // hear it, or it names no rank of the job.
+  Faults(int rank, int size);
+
+  // The communicator of the gradients, through which `nan` and `skip_collective` come.
+  std::unique_ptr<Communicator> around(std::unique_ptr<Communicator> communicator, Context& context);
+  // Step `step` begins on this rank: kill, hang, exception, bitflip, slow.
+  void begin_step(uint64_t step, ParameterStore& store);
+  // It has taken `seconds` of this rank's own time: what `slow` by a factor goes by.
+  void end_step(double seconds);
+  // True once per fault, in its step.
+  bool take(FaultKind kind);
+
+ private:
+  std::vector<PlannedFault> planned_;
+  uint64_t step_ = 0;
+};
+
+}  // namespace dtrain::cnn_benchmarks

@@ -95,7 +95,8 @@ TcpOptions tcp_options_from_environment();
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
 // The ranks that mpirun started, or srun with PMI. Throws Error(Fault::config) in a build without MPI,
-// Error(Fault::communication) where MPI does not start. At most one in the life of a process.
+// Error(Fault::resource) where too few files may be open, Error(Fault::communication) where MPI does not start. At most
+// one in the life of a process.
 std::unique_ptr<Group> make_mpi_group(const GroupOptions& options);
 
 // True where a launcher's variables (of mpirun, srun, or DTRAIN_RANK) say that this process is one of several ranks.

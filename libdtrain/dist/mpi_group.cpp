@@ -1,8 +1,12 @@
 // Texts of all ranks, by a ring of bytes.
 #include "libdtrain/dist/mpi_group.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <numeric>
+
+#include <sys/resource.h>
 
 namespace dtrain {
 namespace mpi {
@@ -13,6 +17,21 @@ struct Envelope {
   int64_t size = 0;
   char text[248] = "";
 };
+
+// Where MPI may open no file more, it says so in ways that name neither the limit nor the rank. Between two ranks there
+// are two connections at most.
+void allow_open_files(int ranks) {
+  constexpr rlim_t kBesides = 64;  // data, logs, what MPI opens for itself
+  const rlim_t needed = kBesides + 2 * static_cast<rlim_t>(std::max(ranks, 0));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (limit.rlim_max < needed)
+    throw Error(Fault::resource, concat("a process may open ", limit.rlim_max, " files here, one of ", ranks,
+                                        " ranks may need ", needed, ": raise the limit (ulimit -n)"));
+  limit.rlim_cur = needed;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    throw Error(Fault::resource, concat("cannot raise the limit of open files to ", needed, ": ", strerror(errno)));
+}
 
 }  // namespace
 
@@ -73,6 +92,9 @@ void MpiGroup::finish() {
 
 }  // namespace mpi
 
-std::unique_ptr<Group> make_mpi_group(const GroupOptions& options) { return std::make_unique<mpi::MpiGroup>(options); }
+std::unique_ptr<Group> make_mpi_group(const GroupOptions& options) {
+  mpi::allow_open_files(launcher_rank().size);
+  return std::make_unique<mpi::MpiGroup>(options);
+}
 
 }  // namespace dtrain

@@ -208,14 +208,14 @@ def test_no_shared_memory_is_no_fault():
         one.expect_same_as_undisturbed()
 
 
-def test_few_open_files_are_no_fault_or_named():
+def test_limit_of_open_files_is_raised_or_named():
     with job() as one:
         cluster = one.cluster
-        for files, code in ((16, 4), (32, 0)):
-            limited = ("bash", "-c", f'ulimit -n {files}; exec "$@"', "rank")
+        for limit, code in (("-n", 6), ("-S -n", 0)):
+            limited = ("bash", "-c", f'ulimit {limit} 24; exec "$@"', "rank")
             expect(cluster.run(MPIRUN, "-np", 2, *limited, *one.command(6, "--collective_timeout=60")), code, cluster)
             if code:
-                expect_errors(cluster, "Too many open files")
+                expect_errors(cluster, "on job-worker-1: a process may open 24 files here, one of 2 ranks may need 68")
             cluster.wait_for_ranks(0)
 
 

@@ -72,6 +72,8 @@ int run(const std::vector<std::string>& argv) {
   const int code = config.mode == RunMode::evaluation     ? run_evaluation(session, log)
                    : config.mode == RunMode::forward_only ? run_forward_only(session, log)
                                                           : run_training(session, log);
+  // All is done and saved. mpirun sends one to all ranks, too, as soon as the first has ended with kStopped.
+  cli::ignore_stop_signals();
   group->finish();
   return code;
 }

@@ -77,14 +77,10 @@ int Training::run() {
     log_.notice(checkpoints_.has_directory()
                     ? fmt::format("stopped on request at step {}; the same command goes on from there", state_.step)
                     : "stopped on request; without --train_dir nothing is saved");
-    // mpirun, too, sends one to all as soon as the first of them has ended with this code.
-    cli::ignore_stop_signals();
     return cli::kStopped;
   }
   if (session_.config.mode == RunMode::training_and_evaluation && !reached_accuracy_) evaluate_now("Running final");
-  const bool stopped = stop_agreed(session_.group);
-  cli::ignore_stop_signals();
-  return stopped ? cli::kStopped : 0;
+  return stop_agreed(session_.group) ? cli::kStopped : 0;
 }
 
 bool Training::run_steps() {

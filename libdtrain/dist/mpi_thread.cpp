@@ -317,29 +317,20 @@ void MpiThread::answer() {
   }
 }
 
-// While others compute or are late, this thread shall take none of the processor's time. Offering it costs nothing and
-// is quick where only ranks that communicate share it. Where others compute, they keep it for all of their slice once
-// it is offered; who sleeps is put ahead of them on waking.
+// While others compute or are late, this thread shall take none of the processor's time.
 void MpiThread::pause(bool moved, bool active) {
-  using std::chrono::microseconds;
-  constexpr microseconds kOffer{300}, kOfferIdle{50};  // since the last message
-  constexpr microseconds kSlice{1000}, kCrowded{10000};
-  constexpr microseconds kShortest{50}, kLongest{1000};
-  const SteadyTime now = Clock::now();
-  if (moved) {
-    moved_ = now;
-    sleeps_ = 0;
-  } else if (now - moved_ < (active ? kOffer : kOfferIdle) && now > crowded_until_) {
-    sched_yield();
-    const SteadyTime back = Clock::now();
-    if (back - now > kSlice) crowded_until_ = back + kCrowded;
-  } else if (active) {
-    std::this_thread::sleep_for(std::min(kShortest * (1 << std::min(sleeps_++, 5)), kLongest));
-  } else {
+  constexpr int kPatience = 16;  // turns in which the processor is only offered to others
+  constexpr std::chrono::microseconds kShortest{50}, kLongest{1000};
+  quiet_ = moved ? 0 : quiet_ + 1;
+  if (moved) return;
+  if (!active) {
     std::unique_lock lock(mutex_);
     const auto waiting = [&](const auto& lane) { return !lane->queue.empty(); };
     wake_.wait_for(lock, kLongest, [&] { return stopping_ || task_ || std::ranges::any_of(lanes_, waiting); });
-    moved_ = Clock::now();
+  } else if (quiet_ < kPatience) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::min(kShortest * (1 << std::min(quiet_ - kPatience, 5)), kLongest));
   }
 }
 

@@ -84,8 +84,7 @@ class MpiThread {
   MPI_Comm states_ = MPI_COMM_NULL;  // of the watchdogs
   std::list<StateMessage> states_under_way_;
   SteadyTime looked_{};
-  SteadyTime moved_{}, crowded_until_{};  // a message last left or came; others are taken to compute here
-  int sleeps_ = 0;                        // since then
+  int quiet_ = 0;  // turns in a row without a message
 };
 
 }  // namespace dtrain::mpi

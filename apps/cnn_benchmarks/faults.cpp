@@ -108,15 +108,15 @@ void flip_bit(ParameterStore& store) {
 class FaultyCommunicator : public Communicator {
  public:
   FaultyCommunicator(std::unique_ptr<Communicator> inner, Faults& faults, Context& context)
-      : Communicator(inner->group()), inner_(std::move(inner)), faults_(faults), context_(context) {}
+      : Communicator(inner->group(), inner->wire()), inner_(std::move(inner)), faults_(faults), context_(context) {}
 
-  void all_reduce(std::span<const Tensor> ranges, const std::string& what) override {
+  void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override {
     if (faults_.take(FaultKind::skip_collective)) return;
     if (faults_.take(FaultKind::nan)) {
       const float poison = std::numeric_limits<float>::quiet_NaN();
       context_.upload(&poison, ranges.front().view({ranges.front().count()}).slice(0, 1));
     }
-    inner_->all_reduce(ranges, what);
+    inner_->all_reduce(ranges, what, exact);
   }
   void broadcast(const Tensor& x, int root, const std::string& what) override { inner_->broadcast(x, root, what); }
   void join() override { inner_->join(); }

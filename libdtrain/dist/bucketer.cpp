@@ -66,14 +66,15 @@ void Bucketer::send(size_t bucket, std::vector<Tensor> tail) {
 }
 
 void Bucketer::finish(std::vector<Tensor> tail) {
-  // Together they would be copied into one message: worth it where they are short.
+  // Together they would be copied into one message: worth it where they are short, and not where gradients are rounded
+  // under way and the tail is not.
   constexpr size_t kTogether = 4 << 20;
   DT_CHECK(sent_ + 1 == buckets_.size() && missing_.back() == 0,
            "gradient buckets: the backward pass has ended and parameters are missing");
   const Range& last = buckets_.back();
-  if (static_cast<size_t>(last.count()) * sizeof(float) > kTogether) {
+  if (communicator_.wire() != DType::f32 || static_cast<size_t>(last.count()) * sizeof(float) > kTogether) {
     send(sent_++, {});
-    if (!tail.empty()) communicator_.all_reduce(tail, "statistics");
+    if (!tail.empty()) communicator_.all_reduce(tail, "statistics", /*exact=*/true);
   } else {
     send(sent_++, std::move(tail));
   }

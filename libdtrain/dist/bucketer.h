@@ -40,7 +40,8 @@ class Bucketer {
   void begin();
   // The gradient of a parameter is complete.
   void ready(int parameter);
-  // The last bucket goes with `tail`, tensors that are summed too, and the compute queue waits for all of it.
+  // The last bucket goes with `tail`, tensors that are summed too and never rounded; the compute queue waits for all
+  // of it.
   void finish(std::vector<Tensor> tail);
 
   const std::vector<Range>& buckets() const { return buckets_; }

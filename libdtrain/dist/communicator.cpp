@@ -9,7 +9,7 @@ namespace {
 class SingleCommunicator : public Communicator {
  public:
   explicit SingleCommunicator(Group& group) : Communicator(group) {}
-  void all_reduce(std::span<const Tensor>, const std::string&) override {}
+  void all_reduce(std::span<const Tensor>, const std::string&, bool) override {}
   void broadcast(const Tensor&, int, const std::string&) override {}
   void join() override {}
   std::string describe() const override { return "one rank"; }

@@ -37,11 +37,13 @@ class Communicator {
   Group& group() const { return group_; }
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
+  // Of the numbers under way; bf16 and f16 round what is summed.
+  DType wire() const { return wire_; }
 
   // Sums f32 tensors over the ranks, in place, as one message; the same bits come out on every rank. Queued behind what
   // the compute queue holds now; a CPU's caller does not wait. The tensors live until join(). `what` names it in
-  // reports and must be equal on all ranks.
-  virtual void all_reduce(std::span<const Tensor> ranges, const std::string& what) = 0;
+  // reports and must be equal on all ranks. `exact`: as f32, whatever wire() is.
+  virtual void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact = false) = 0;
   // The bytes of rank `root` to all, any type.
   virtual void broadcast(const Tensor& x, int root, const std::string& what) = 0;
   // What the compute queue does from here on waits for all of the above. On a CPU the caller waits.
@@ -54,8 +56,9 @@ class Communicator {
   virtual CommunicatorTimes take_times() = 0;
 
  protected:
-  explicit Communicator(Group& group) : group_(group) {}
+  explicit Communicator(Group& group, DType wire = DType::f32) : group_(group), wire_(wire) {}
   Group& group_;
+  DType wire_;
 };
 
 // Over MPI for a CPU context, over NCCL for a CUDA one; of one rank, where nothing is to be done, either. Collective.

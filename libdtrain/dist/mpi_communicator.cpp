@@ -18,7 +18,7 @@ constexpr int64_t kShort = 64 << 10;
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(MpiGroup& group, const CommunicatorOptions& options)
-      : Communicator(group),
+      : Communicator(group, options.wire),
         thread_(group.thread()),
         options_(options),
         lane_(thread_.open_lane(options.queue == Queue::compute ? "statistics" : "gradients")) {
@@ -35,7 +35,7 @@ class MpiCommunicator : public Communicator {
     long_ = name != "auto" ? name : suits_hierarchy(nodes_) ? "hierarchical" : one_host ? "direct" : "ring";
   }
 
-  void all_reduce(std::span<const Tensor> ranges, const std::string& what) override {
+  void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override {
     int64_t count = 0;
     for (const Tensor& range : ranges) {
       DT_CHECK(range.dtype() == DType::f32, "all-reduce '", what, "': tensors of ", range.dtype(), ", expected f32");
@@ -49,7 +49,7 @@ class MpiCommunicator : public Communicator {
                           .elements = {.memory = nullptr,
                                        .size = sizeof(float),
                                        // Not everyone rounds in a doubling: it stays exact, and is short.
-                                       .wire = doubling ? DType::f32 : options_.wire},
+                                       .wire = doubling || exact ? DType::f32 : wire()},
                           .schedule = [this, count] { return schedule(count); },
                           .segment = options_.segment};
     if (ranges.size() == 1)
@@ -78,7 +78,7 @@ class MpiCommunicator : public Communicator {
   }
 
   std::string describe() const override {
-    return concat(options_.algorithm == "auto" ? "doubling to 64 KiB, then " : "", long_, " over MPI, ", options_.wire,
+    return concat(options_.algorithm == "auto" ? "doubling to 64 KiB, then " : "", long_, " over MPI, ", wire(),
                   " on the wire");
   }
 

@@ -76,7 +76,7 @@ class Stopwatch {
 class NcclCommunicator : public Communicator {
  public:
   NcclCommunicator(Group& group, Context& context, const CommunicatorOptions& options)
-      : Communicator(group),
+      : Communicator(group, options.wire),
         context_(context),
         options_(options),
         beside_(options.queue != Queue::compute),
@@ -91,7 +91,7 @@ class NcclCommunicator : public Communicator {
     if (std::uncaught_exceptions() == 0) static_cast<void>(cudaStreamSynchronize(stream_));
   }
 
-  void all_reduce(std::span<const Tensor> ranges, const std::string& what) override;
+  void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override;
   void broadcast(const Tensor& x, int root, const std::string& what) override;
   void join() override;
   void watch(const Moment& end) override { watch_.add(end); }
@@ -141,7 +141,7 @@ void NcclCommunicator::beside(double bytes, const std::function<void()>& work) {
   times_.bytes += bytes;
 }
 
-void NcclCommunicator::all_reduce(std::span<const Tensor> ranges, const std::string& what) {
+void NcclCommunicator::all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) {
   double bytes = 0;
   for (const Tensor& range : ranges) {
     DT_CHECK(range.dtype() == DType::f32 && range.device() == context_.device(), "all_reduce of ", what,
@@ -149,12 +149,13 @@ void NcclCommunicator::all_reduce(std::span<const Tensor> ranges, const std::str
     bytes += static_cast<double>(range.bytes());
   }
   if (bytes == 0) return;
-  if (options_.wire != DType::f32)
+  const bool rounds = !exact && options_.wire != DType::f32;
+  if (rounds)
     make_room(std::accumulate(ranges.begin(), ranges.end(), int64_t{0},
                               [](int64_t sum, const Tensor& range) { return sum + padded(range.count()); }),
               what);
   beside(bytes, [&] {
-    if (options_.wire != DType::f32) return sum_rounded(ranges, what);
+    if (rounds) return sum_rounded(ranges, what);
     comm_.queue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
       for (const Tensor& range : ranges) {
         const ncclResult_t status = nccl.all_reduce(range.raw(), range.raw(), static_cast<size_t>(range.count()),

@@ -84,7 +84,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
        .request = request.asks ? 1.0f : 0.0f});
   if (request.l2_loss) context.download_later(optimizer_.queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
-  if (replays())
+  if (replays() && request.record)
     replay(forward, request.signature, pending);
   else
     run(forward, &pending);
@@ -165,13 +165,14 @@ void Trainer::sum_over_ranks(Pending* pending) {
   mark(pending, &StepTimes::reduce, "reduce");
   std::vector<Tensor> tail = {metrics_.slice(0, kSummedMetrics)};
   if (options_.independent) {
-    options_.communicator->all_reduce(tail, "metrics");
+    options_.communicator->all_reduce(tail, "metrics", /*exact=*/true);
     return options_.communicator->join();
   }
   const Tensor& buffers = store_.buffer_values();
-  if (buffers.count() > 0) tail.push_back(buffers);
+  const bool averaged = buffers.count() > 0 && !options_.equal_statistics;
+  if (averaged) tail.push_back(buffers);
   bucketer_->finish(std::move(tail));
-  if (buffers.count() > 0) scale_by(store_.context(), buffers, 1 / static_cast<float>(ranks()));
+  if (averaged) scale_by(store_.context(), buffers, 1 / static_cast<float>(ranks()));
 }
 
 // The micro-steps of a step stand for ranks that are not there: as those, each starts from the running statistics that

@@ -24,7 +24,8 @@ struct TrainerOptions {
   // Of the ranks that train together, each on its own batches: gradients, loss and running statistics are their means.
   Communicator* communicator = nullptr;  // outlives the trainer; none: one rank
   BucketOptions buckets{};
-  bool independent = false;  // ranks train models of their own: only metrics are summed
+  bool equal_statistics = false;  // batch norm is synchronised: running statistics are the same on all ranks anyway
+  bool independent = false;       // ranks train models of their own: only metrics are summed
 };
 
 // What one step is asked for.
@@ -32,6 +33,7 @@ struct StepRequest {
   std::string signature{};  // tells apart the steps of a run that differ in shapes: each is recorded on its own
   bool l2_loss = false;     // the L2 term of the parameters before the update
   bool asks = false;        // a request to all ranks, e.g. to stop: StepReport::requests counts them
+  bool record = true;       // false: it is run op by op where steps are replayed, too
 };
 
 // The device's time in seconds.

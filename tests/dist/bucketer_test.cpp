@@ -9,9 +9,9 @@ namespace {
 // Notes what it is asked to sum.
 class Recorder : public Communicator {
  public:
-  explicit Recorder(Group& group) : Communicator(group) {}
-  void all_reduce(std::span<const Tensor> ranges, const std::string& what) override {
-    messages.push_back(what);
+  explicit Recorder(Group& group, DType wire = DType::f32) : Communicator(group, wire) {}
+  void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override {
+    messages.push_back(exact ? what + ", exact" : what);
     for (const Tensor& range : ranges) sizes.push_back(range.count());
     sizes.push_back(0);
   }
@@ -74,9 +74,11 @@ TEST(Buckets, TheLastIsShort) {
 }
 
 struct Rehearsal {
+  explicit Rehearsal(DType wire = DType::f32) : recorder(*group, wire) {}
+
   std::unique_ptr<Group> group = make_single_group();
   std::unique_ptr<Context> context = make_cpu_context({.threads = 1});
-  Recorder recorder{*group};
+  Recorder recorder;
   Tensor tail = context->zeros({3});
 
   std::vector<std::string> messages(std::vector<GradientRange> parameters, const std::vector<int>& order) {
@@ -118,6 +120,13 @@ TEST(Bucketer, TheTailGoesWithTheLastBucketUnlessThatIsLong) {
   Rehearsal with_long;
   with_long.messages(parameters_of({1 << 21, 64}), {1, 0});
   EXPECT_EQ(with_long.recorder.sizes, (std::vector<int64_t>{64, 0, 1 << 21, 0, 3, 0}));
+}
+
+TEST(Bucketer, TheTailIsNotRounded) {
+  Rehearsal run(DType::bf16);
+  EXPECT_EQ(run.messages(parameters_of({64, 64}), {1, 0}),
+            (std::vector<std::string>{"1", "bucket 1 of 2", "0", "bucket 2 of 2", "statistics, exact", "join"}));
+  EXPECT_EQ(run.recorder.sizes, (std::vector<int64_t>{64, 0, 64, 0, 3, 0}));
 }
 
 TEST(Bucketer, RefusesToEndBeforeAllIsThere) {

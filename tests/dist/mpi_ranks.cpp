@@ -51,10 +51,10 @@ std::vector<double> expected_sum(int64_t count, uint64_t seed) {
 
 std::string bytes_of(const Tensor& x) { return {static_cast<const char*>(x.raw()), x.bytes()}; }
 
-void expect_sum(Communicator& communicator, int64_t count, double tolerance) {
+void expect_sum(Communicator& communicator, int64_t count, double tolerance, bool exact = false) {
   const auto seed = static_cast<uint64_t>(count);
   const Tensor x = filled(count, group().rank(), seed);
-  communicator.all_reduce(std::span(&x, 1), concat("sum of ", count));
+  communicator.all_reduce(std::span(&x, 1), concat("sum of ", count), exact);
   communicator.join();
   const std::vector<double> sum = expected_sum(count, seed);
   for (int64_t i = 0; i < count; ++i)
@@ -116,7 +116,11 @@ TEST(Communicator, SumsOver16Bits) {
     SCOPED_TRACE(wire);
     const auto communicator =
         make_communicator(group(), context(), {.wire = wire, .segment = 1000, .even_alone = true});
-    for (const int64_t count : kCounts) expect_sum(*communicator, count, tolerance);
+    EXPECT_EQ(communicator->wire(), wire);
+    for (const int64_t count : kCounts) {
+      expect_sum(*communicator, count, tolerance);
+      expect_sum(*communicator, count, 1e-6, /*exact=*/true);
+    }
   }
 }
 

@@ -80,7 +80,7 @@ class ThreadCommunicator : public Communicator {
  public:
   ThreadCommunicator(ThreadGroup& group, Context& context) : Communicator(group), threads_(group), context_(context) {}
 
-  void all_reduce(std::span<const Tensor> ranges, const std::string& what) override {
+  void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool) override {
     ++calls_;
     for (const Tensor& range : ranges) {
       Message mine{what, std::vector<float>(static_cast<size_t>(range.count()))};

@@ -84,6 +84,10 @@ TEST(Nccl, RoundsToTheWire) {
       rank.expect_sum(odd);
       const double third = rounded(Array({1}, 1.0f / 3), wire)[0];
       EXPECT_EQ(values_of<float>(*rank.context, thirds)[0], 2 * third);
+      const Tensor whole = to_device(*rank.context, {1}, std::vector<float>{1.0f / 3});
+      communicator->all_reduce(std::span(&whole, 1), "statistics", /*exact=*/true);
+      communicator->join();
+      EXPECT_EQ(values_of<float>(*rank.context, whole)[0], 2 * (1.0f / 3));
       // Recorded, there is room for no more than before.
       const Tensor longer = rank.numbers(5000);
       const auto sum = [&] { communicator->all_reduce(std::span(&longer, 1), "gradients"); };

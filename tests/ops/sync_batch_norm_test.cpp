@@ -240,7 +240,7 @@ TEST(SyncBatchNorm, TellsNobodyOfConstantStatistics) {
 class EqualRanks : public Communicator {
  public:
   EqualRanks(Group& group, Context& context) : Communicator(group), context_(context) {}
-  void all_reduce(std::span<const Tensor> ranges, const std::string&) override {
+  void all_reduce(std::span<const Tensor> ranges, const std::string&, bool) override {
     ++calls_;
     for (const Tensor& range : ranges) {
       const Tensor other = context_.empty(range.shape());

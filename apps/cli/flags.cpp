@@ -105,6 +105,20 @@ void FlagSet::set(Flag& flag, const std::string& text) {
   flag.given = true;
 }
 
+void FlagSet::preset(const std::string& name, const std::string& text) {
+  Flag* flag = find(name);
+  DT_CHECK(flag != nullptr, "no flag --", name, " is declared");
+  const bool given = flag->given;
+  set(*flag, text);
+  flag->given = given;
+}
+
+std::vector<std::pair<std::string, std::string>> FlagSet::texts() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const Flag& flag : flags_) all.emplace_back(flag.name, flag.text);
+  return all;
+}
+
 size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
   const std::string& argument = argv[i];
   const std::string body = argument.substr(argument.starts_with("--") ? 2 : 1);

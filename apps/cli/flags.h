@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dtrain::cli {
@@ -45,6 +46,10 @@ class FlagSet {
   // Throws Error for the first flag declared by add_unserved that was set to anything but its default.
   void refuse_unserved() const;
 
+  // Sets a flag as the command line would, which does not make it given().
+  void preset(const std::string& name, const std::string& text);
+  // All flags of this program with their texts, those that were not given as well.
+  std::vector<std::pair<std::string, std::string>> texts() const;
   // The text that a flag was last given, or its default.
   const std::string& text(const std::string& name) const;
   bool given(const std::string& name) const;

@@ -2,6 +2,7 @@
 #include "apps/cli/ranks.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include <unistd.h>
@@ -51,10 +52,11 @@ std::string rank_name() {
   }
 }
 
-std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ranks) {
+std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ranks,
+                                  const std::optional<TcpOptions>& tcp) {
   const LauncherRank told = launcher_rank();
   std::unique_ptr<Group> group;
-  if (told.size <= 1) {
+  if (told.size <= 1 && !tcp) {
     group = make_single_group();
   } else {
     GroupOptions options = limits;
@@ -62,8 +64,14 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
       print_error(fmt::format("warning: {}: {}\n", name, line));
     };
     options.fail = end_process;
-    group = make_mpi_group(options);
-    check_launcher(*group, told);
+    if (told.size <= 1) {
+      group = make_tcp_group(options, *tcp);
+    } else if (std::getenv("DTRAIN_MASTER_ADDR") != nullptr) {
+      group = make_tcp_group(options, tcp_options_from_environment());
+    } else {
+      group = make_mpi_group(options);
+      check_launcher(*group, told);
+    }
   }
   DT_CHECK(expect_ranks == 0 || group->size() == expect_ranks, "expected ", expect_ranks, " ranks, found ",
            group->size(), told.source.empty() ? ": no launcher started this process" : " by " + told.source);

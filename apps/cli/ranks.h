@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libdtrain/dist/group.h"
@@ -10,11 +11,13 @@
 namespace dtrain::cli {
 
 // The job that this process belongs to: the one of mpirun or srun where a launcher says that there are several ranks,
-// else one of its own. Warnings are lines on stderr; a fault of a peer prints `error: ...` there and ends the process
-// with the exit code of Fault::communication. `limits`: how long ranks wait for each other.
-// Throws Error(Fault::config) where the job has other ranks than its launcher says, or not `expect_ranks` (0: any).
-// The caller ends the job by finish().
-std::unique_ptr<Group> open_group(const GroupOptions& limits = {}, int64_t expect_ranks = 0);
+// else one of its own. Where DTRAIN_MASTER_ADDR says where rank 0 is, its ranks meet over TCP in place of MPI, which
+// serves GPUs only; so do those of `tcp`, that no launcher has started. Warnings are lines on stderr; a fault of a peer
+// prints `error: ...` there and ends the process with the exit code of Fault::communication. `limits`: how long ranks
+// wait for each other. Throws Error(Fault::config) where the job has other ranks than its launcher says, or not
+// `expect_ranks` (0: any). The caller ends the job by finish().
+std::unique_ptr<Group> open_group(const GroupOptions& limits = {}, int64_t expect_ranks = 0,
+                                  const std::optional<TcpOptions>& tcp = {});
 
 // "rank 3 on host-b" where a launcher's variables say that this process is one of several ranks; else nothing.
 std::string rank_name();

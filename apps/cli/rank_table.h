@@ -1,0 +1,20 @@
+// What the ranks of a job run on, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/cli/machine.h"
+#include "libdtrain/dist/group.h"
+
+namespace dtrain::cli {
+
+// Lines: how many ranks on how many hosts, then for each its host, device, NUMA nodes, cores and transport. Collective.
+std::vector<std::string> rank_table(Group& group, const Machine& machine);
+
+// As Linux writes them: "0-3,8".
+std::string list_of(const std::vector<int>& numbers);
+// The NUMA nodes that hold `cores`, by /sys/devices/system/node; empty where the kernel tells of none.
+std::vector<int> numa_nodes_of(const std::vector<int>& cores);
+
+}  // namespace dtrain::cli

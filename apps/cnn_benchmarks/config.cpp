@@ -90,11 +90,8 @@ void check_machine(Config& config, const cli::FlagSet& set) {
   Flags& f = config.flags;
   if (f.use_fp16) f.precision = "fp16";
   DT_CHECK(f.num_gpus == 1, "--num_gpus=", f.num_gpus, ": one process drives one device in this version");
-  DT_CHECK(f.variable_update == "parameter_server" || f.variable_update == "replicated" ||
-               f.variable_update == "independent" || f.variable_update == "horovod",
-           "--variable_update=", f.variable_update,
-           ": not served by this version; expected parameter_server, replicated, independent or horovod");
   choose_machine(config, set);
+  config.distribution = distribution_of(f, set, config.ranks.size, config.machine.gpu, config.notices);
   if (f.data_format == "NCHW")
     config.notices.push_back("data format NCHW: the engine computes in NHWC; results are the same");
 }

@@ -7,7 +7,7 @@
 
 #include "apps/cli/machine.h"
 #include "apps/cli/vision.h"
-#include "apps/cnn_benchmarks/flags.h"
+#include "apps/cnn_benchmarks/distribution.h"
 #include "libdtrain/train/optimizer.h"
 #include "libdtrain/train/schedule.h"
 #include "models/classifier.h"
@@ -31,6 +31,7 @@ struct Config {
   RunMode mode = RunMode::training;
   std::string dataset;  // "imagenet" or "cifar10"
   cli::Machine machine;
+  Distribution distribution;
   models::ClassifierInfo info;
   models::ClassifierOptions options;  // classes and image size resolved
   int64_t batch = 0, eval_batch = 0;  // images per device and micro-step

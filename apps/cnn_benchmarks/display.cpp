@@ -91,6 +91,7 @@ void Display::end_step(const StepFigures& figures) {
     add(figures.times, parts_);
     ++timed_parts_;
   }
+  if (session_.config.ranks.size > 1) add_sums(figures);
   if (!timing_) {
     if (step_ >= warmup_ && under_way_ > 0) begin_timing();
     return;
@@ -111,6 +112,17 @@ void Display::end_step(const StepFigures& figures) {
   shown_wait_ = wait_;
 }
 
+// What the first step took says nothing of the others: memory and connections are made in it.
+void Display::add_sums(const StepFigures& figures) {
+  const CommunicatorTimes times = session_.communicator->take_times();
+  if (step_ == first_ || times.bytes == 0) return;
+  sums_.times.busy += times.busy;
+  sums_.times.exposed += times.exposed;
+  sums_.times.bytes += times.bytes;
+  sums_.step_seconds += figures.times.step;
+  ++sums_.steps;
+}
+
 void Display::append_metrics(const StepFigures& figures, double total_loss) {
   const double wait_ms = 1e3 * (wait_ - shown_wait_) / static_cast<double>(step_ - shown_step_);
   MetricsFile::Fields fields{{"loss", figures.loss},
@@ -127,6 +139,14 @@ void Display::append_metrics(const StepFigures& figures, double total_loss) {
   if (figures.slowest.factor > 0) {
     fields.emplace_back("slowest_rank", figures.slowest.rank);
     fields.emplace_back("slowest_rank_factor", figures.slowest.factor);
+  }
+  if (sums_.steps > shown_sums_.steps) {
+    const auto steps = static_cast<double>(sums_.steps - shown_sums_.steps);
+    const CommunicatorTimes &now = sums_.times, &before = shown_sums_.times;
+    fields.emplace_back("all_reduce_ms", 1e3 * (now.busy - before.busy) / steps);
+    fields.emplace_back("all_reduce_exposed_ms", 1e3 * (now.exposed - before.exposed) / steps);
+    fields.emplace_back("all_reduce_bytes", (now.bytes - before.bytes) / steps);
+    shown_sums_ = sums_;
   }
   try {
     metrics_->append(step_, fields);
@@ -154,6 +174,7 @@ void Display::summary(double elapsed) const {
   log_.line(fmt::format("Data wait:   {:.1f} ms per step, {:.1f} % of the time", 1e3 * waited / steps,
                         elapsed > 0 ? 100 * waited / elapsed : 0));
   if (session_.config.trains() && timed_parts_ > 0) summary_of_step();
+  if (sums_.steps > 0) summary_of_sums();
   const double tensors = mebibytes(session_.context->memory_stats().peak_in_use);
   log_.line(fmt::format("Peak memory: {:.0f} MiB, {:.0f} MiB {}", peak_resident_mebibytes(), tensors,
                         session_.config.machine.gpu ? "on the GPU" : "of it tensors"));
@@ -183,6 +204,15 @@ void Display::summary_of_step() const {
                         share(flops, peak_flops(gpu.name, machine.precision, machine.tf32))));
   log_.line(fmt::format("Bandwidth:   {:.2f} TB/s at least{}", bytes_ / seconds / 1e12,
                         share(bytes_ / seconds, gpu.bandwidth)));
+}
+
+void Display::summary_of_sums() const {
+  const auto steps = static_cast<double>(sums_.steps);
+  const CommunicatorTimes& times = sums_.times;
+  log_.line(fmt::format(
+      "All-reduce:  {:.2f} ms and {:.2f} MB per step, {:.2f} ms of it exposed ({:.1f} % of the step): {}",
+      1e3 * times.busy / steps, times.bytes / steps / 1e6, 1e3 * times.exposed / steps,
+      sums_.step_seconds > 0 ? 100 * times.exposed / sums_.step_seconds : 0, session_.communicator->describe()));
 }
 
 }  // namespace dtrain::cnn_benchmarks

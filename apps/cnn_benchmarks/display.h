@@ -48,10 +48,12 @@ class Display {
   static double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
+  void add_sums(const StepFigures& figures);
   void append_metrics(const StepFigures& figures, double total_loss);
   void begin_timing();
   void summary(double elapsed) const;
   void summary_of_step() const;
+  void summary_of_sums() const;
 
   const Session& session_;
   Log& log_;
@@ -61,7 +63,14 @@ class Display {
   uint64_t under_way_ = 0;   // steps that have begun and not ended
   StepTimes times_, parts_;  // sums over the timed steps, and over those whose parts were timed
   uint64_t timed_parts_ = 0;
-  double bytes_ = 0;  // of a step, as in StepReport
+  // Of the gradients over the ranks: over the steps in which they were timed, and what those steps took.
+  struct Sums {
+    CommunicatorTimes times{};
+    double step_seconds = 0;
+    uint64_t steps = 0;
+  };
+  Sums sums_, shown_sums_;  // now, at the last printed step
+  double bytes_ = 0;        // of a step, as in StepReport
   bool timing_ = false;
   Clock::time_point timing_began_, step_began_;
   uint64_t shown_step_;

@@ -118,7 +118,8 @@ void declare_machine(cli::FlagSet& flags, Flags& v) {
             "halve the loss scale and skip the update where a gradient is not finite, double it after "
             "fp16_inc_loss_scale_every_n good steps");
   flags.add("fp16_inc_loss_scale_every_n", v.fp16_inc_loss_scale_every_n, "of fp16_enable_auto_loss_scale", kPositive);
-  flags.add("gpu_indices", v.gpu_indices, "number of the GPU; default: the first");
+  flags.add("gpu_indices", v.gpu_indices,
+            "numbers of the GPUs that the ranks of a host take, in order; default: from the first on");
   flags.add("gpu_memory_frac_for_testing", v.gpu_memory_frac_for_testing,
             "share of the GPU's memory that may be used; 0: all that is free", kShare);
   flags.add("num_intra_threads", v.num_intra_threads, "compute threads; default and 0: OMP_NUM_THREADS or one per core",
@@ -129,15 +130,6 @@ void declare_machine(cli::FlagSet& flags, Flags& v) {
             kNotNegative);
   flags.add("mkl", v.mkl, "oneDNN is used on a CPU in any case");
   flags.add("sync_on_finish", v.sync_on_finish, "the clock stops after the device has finished in any case");
-
-  flags.group("Communication and distribution");
-  flags.add_choice("variable_update", v.variable_update,
-                   {"parameter_server", "replicated", "distributed_replicated", "independent", "distributed_all_reduce",
-                    "collective_all_reduce", "horovod"},
-                   "one process trains alone: parameter_server, replicated, independent and horovod are the same");
-  flags.add_choice("local_parameter_device", v.local_parameter_device, {"cpu", "gpu"},
-                   "parameters live on the compute device");
-  flags.add_choice("horovod_device", v.horovod_device, {"", "cpu", "gpu"}, "shown in the header; nothing is exchanged");
 }
 
 void declare_output(cli::FlagSet& flags, Flags& v) {
@@ -191,9 +183,9 @@ void declare(cli::FlagSet& flags, Flags& values) {
   declare_data(flags, values);
   declare_optimizer(flags, values);
   declare_machine(flags, values);
+  declare_ranks(flags, values);
   declare_output(flags, values);
   declare_extensions(flags, values);
-  declare_ranks(flags, values);
   declare_unserved(flags);
 }
 

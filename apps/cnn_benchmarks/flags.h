@@ -62,7 +62,18 @@ struct Flags {
   int64_t num_inter_threads = 0;
 
   // Distribution
-  std::string variable_update = "parameter_server", local_parameter_device = "gpu", horovod_device;
+  std::string variable_update = "parameter_server", local_parameter_device = "gpu", horovod_device, all_reduce_spec;
+  int64_t gradient_repacking = 0, agg_small_grads_max_bytes = 0, agg_small_grads_max_group = 10;
+  int64_t allreduce_merge_scope = 1, task_index = 0;
+  bool compact_gradient_transfer = true, hierarchical_copy = false, staged_vars = false, cross_replica_sync = true;
+  std::string network_topology = "dgx1", variable_consistency = "strong", server_protocol = "grpc";
+  std::string job_name, controller_host;
+  std::vector<std::string> ps_hosts, worker_hosts;
+
+  // Several ranks
+  double bucket_mb = 25, last_bucket_mb = 1;
+  bool autotune_buckets = false;
+  std::string wire_precision = "auto", all_reduce_algorithm = "auto";
   double collective_timeout = 60;
   int64_t expect_ranks = 0, verify_weights_every = 500;
   bool sync_batch_norm = false;
@@ -85,7 +96,7 @@ struct Flags {
 // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to `values`.
 void declare(cli::FlagSet& flags, Flags& values);
 
-// The part of it that is about several ranks, our own flags.
+// The part of it that is about several ranks, tf_cnn_benchmarks' and our own.
 void declare_ranks(cli::FlagSet& flags, Flags& values);
 
 // The flags of tf_cnn_benchmarks that exist here so that a job which sets one to a value of no effect still runs.

@@ -50,7 +50,9 @@ void Log::header(const Config& config, const Plan& plan, const std::string& vers
   line(fmt::format("Data format: {}", f.data_format));
   line(fmt::format("Optimizer:   {}", f.optimizer));
   line(fmt::format("Variables:   {}", f.variable_update));
-  if (f.variable_update == "replicated") line("AllReduce:   None");
+  if (f.variable_update == "replicated" || f.variable_update.ends_with("all_reduce"))
+    line(fmt::format("AllReduce:   {}", f.all_reduce_spec.empty() ? "None" : f.all_reduce_spec));
+  if (!f.job_name.empty()) line("Sync:        True");
   if (horovod && !f.horovod_device.empty()) line(fmt::format("Horovod on:  {}", f.horovod_device));
   line("==========");
 }

@@ -4,11 +4,13 @@
 #include <iostream>
 #include <string_view>
 
+#include "apps/cli/agreement.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/elastic.h"
 #include "apps/cnn_benchmarks/evaluate.h"
+#include "apps/cnn_benchmarks/horovod_environment.h"
 #include "apps/cnn_benchmarks/train_loop.h"
 
 namespace {
@@ -46,6 +48,26 @@ Ranks ranks_of(Group& group) {
           .chief = chief < group.size() ? static_cast<int>(chief) : 0};
 }
 
+// What may differ between ranks: where they run, and on what.
+constexpr std::string_view kOfOneRank[] = {"data_dir",          "datasets_num_private_threads",
+                                           "gpu_indices",       "gpu_memory_frac_for_testing",
+                                           "metrics_file",      "num_inter_threads",
+                                           "num_intra_threads", "task_index"};
+
+void check_flags(Group& group, const cli::FlagSet& flags) {
+  cli::Settings settings = {{"the version of dtrain", cli::version()}};
+  for (const auto& [name, text] : flags.texts())
+    if (std::ranges::find(kOfOneRank, name) == std::end(kOfOneRank)) settings.emplace_back("--" + name, text);
+  cli::check_equal(group, settings, "flags");
+}
+
+void check_data(Group& group, const Datasets& datasets) {
+  cli::Settings settings;
+  if (datasets.training) settings.emplace_back("the training data set", datasets.training->identity());
+  if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->identity());
+  cli::check_equal(group, settings, "data sets");
+}
+
 int run(const std::vector<std::string>& argv) {
   Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
@@ -57,13 +79,21 @@ int run(const std::vector<std::string>& argv) {
   }
   DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "': all arguments are flags; see --help");
 
+  if (const auto reason = reason_to_leave(values)) {
+    std::cerr << "note: " << *reason << std::endl;
+    return 0;
+  }
+  const std::vector<std::string> taken_over = apply_horovod(horovod_variables(), flags);
   cli::catch_stop_signals();
-  const std::unique_ptr<Group> group = cli::open_group(limits_of(values), values.expect_ranks);
+  const std::unique_ptr<Group> group = cli::open_group(limits_of(values), values.expect_ranks, tcp_of_workers(values));
+  check_flags(*group, flags);
   Config config = make_config(values, flags, ranks_of(*group));
-  keep_global_batch(config, *group);
+  keep_checkpoint(config, flags, *group);
   Log log(std::cout, std::cerr, config.ranks.is_chief());
+  for (const std::string& notice : taken_over) log.notice(notice);
   for (const std::string& notice : config.notices) log.notice(notice);
   const Datasets datasets = open_datasets(config);
+  check_data(*group, datasets);
   const Plan plan = make_plan(config, datasets.sizes);
   log.header(config, plan, cli::version());
 

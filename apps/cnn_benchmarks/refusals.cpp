@@ -87,12 +87,11 @@ void check_optimizer(const Flags& f) {
 
 void check_distribution(const Flags& f, const cli::FlagSet& set) {
   const bool horovod = f.variable_update == "horovod";
-  const bool nccl = set.text("all_reduce_spec").find("nccl") != std::string::npos;
+  const bool nccl = f.all_reduce_spec.find("nccl") != std::string::npos;
   const bool fp16 = f.use_fp16 || f.precision == "fp16";
   const bool fp16_vars = fp16 && set.text("fp16_vars") == "true";
   const bool auto_scale = fp16 && set.text("fp16_enable_auto_loss_scale") == "true";
-  const bool staged = set.text("staged_vars") == "true";
-  const bool jobs = !set.text("job_name").empty();
+  const bool staged = f.staged_vars, jobs = !f.job_name.empty();
   check({
       {horovod && f.num_gpus > 1, "--variable_update=horovod needs --num_gpus=1: one process per device"},
       {horovod && jobs, "--variable_update=horovod and --job_name: at most one may be given"},
@@ -101,16 +100,13 @@ void check_distribution(const Flags& f, const cli::FlagSet& set) {
       {staged && f.variable_update != "parameter_server", "--staged_vars needs --variable_update=parameter_server"},
       {fp16_vars && nccl && f.variable_update.find("replicated") != std::string::npos,
        "--fp16_vars and --all_reduce_spec=nccl: at most one may be given"},
-      {fp16_vars && set.text("gradient_repacking") != "0",
-       "--fp16_vars and --gradient_repacking: at most one may be given"},
+      {fp16_vars && f.gradient_repacking > 0, "--fp16_vars and --gradient_repacking: at most one may be given"},
       {auto_scale && nccl, "--fp16_enable_auto_loss_scale and --all_reduce_spec=nccl: at most one may be given"},
       {auto_scale && f.variable_update != "parameter_server" && f.variable_update != "replicated" &&
            f.variable_update != "independent",
        "--fp16_enable_auto_loss_scale needs --variable_update=parameter_server, replicated or independent"},
       {auto_scale && staged, "--fp16_enable_auto_loss_scale and --staged_vars: at most one may be given"},
-      {set.text("hierarchical_copy") == "true" && f.num_gpus <= 1, "--hierarchical_copy needs more than one GPU"},
-      {set.text("all_reduce_spec") == "nccl" && set.text("worker_hosts").find(',') != std::string::npos,
-       "--all_reduce_spec=nccl serves one worker only"},
+      {f.all_reduce_spec == "nccl" && f.worker_hosts.size() > 1, "--all_reduce_spec=nccl serves one worker only"},
       {set.text("gpu_thread_mode") == "global" && set.text("per_gpu_thread_count") != "0",
        "--per_gpu_thread_count and --gpu_thread_mode=global: at most one may be given"},
       {f.use_fp16 && set.given("precision") && f.precision != "fp16",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/run_main.h"
+#include "apps/cnn_benchmarks/elastic.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/weights.h"
 
@@ -30,11 +31,17 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       group(run_group),
       faults(group.rank(), group.size()),
       context(config.machine.make_context()),
-      communicator(faults.around(make_communicator(group, *context), *context)),
+      communicator(faults.around(make_communicator(group, *context, config.distribution.gradients), *context)),
       statistics(statistics_communicator(config, group, *context)),
       store(*context),
       model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {
+  Distribution& distribution = config.distribution;
   store.allocate(static_cast<uint64_t>(config.flags.tf_random_seed), config.machine.compute());
+  if (distribution.packs > 0) {
+    const auto bytes = static_cast<int64_t>(store.grads().bytes());
+    const int64_t pack = (bytes + distribution.packs - 1) / distribution.packs;
+    distribution.buckets = {.bytes = pack, .last_bytes = pack};
+  }
   if (config.flags.weights.empty()) return;
   const WeightReport report = load_weights(store, config.flags.weights, Fault::checkpoint);
   weights_summary = report.summary();
@@ -91,6 +98,8 @@ TrainState Session::description() const {
       {"precision", config.flags.precision},
       {"compute threads", fmt::format("{}", context->threads())},
   };
+  if (config.ranks.size > 1)
+    state.settings.merge(summation_settings(config.distribution.gradients, config.distribution.buckets));
   return state;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cnn_benchmarks/elastic.h"
 #include "apps/cnn_benchmarks/memory_fit.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -16,7 +17,9 @@ TrainerOptions trainer_options(const Session& session) {
   const Flags& f = config.flags;
   TrainerOptions options;
   if (config.ranks.size > 1) options.communicator = session.communicator.get();
-  options.independent = f.variable_update == "independent";
+  options.buckets = config.distribution.buckets;
+  options.independent = config.distribution.independent;
+  options.equal_statistics = f.sync_batch_norm;
   options.micro_steps = static_cast<int>(f.gradient_accumulation);
   options.seed = static_cast<uint64_t>(f.tf_random_seed);
   options.cuda_graph = f.cuda_graph;
@@ -34,7 +37,12 @@ TrainerOptions trainer_options(const Session& session) {
 Steps::Steps(Session& session)
     : session_(session),
       optimizer_(session.store, optimizer_options(session.config.flags)),
-      trainer_(session.store, optimizer_, session.plan.schedule, trainer_options(session)) {}
+      trainer_(session.store, optimizer_, session.plan.schedule, trainer_options(session)),
+      buckets_(session.config.distribution.buckets) {
+  const Config& config = session.config;
+  if (config.distribution.autotune && config.ranks.size > 1 && !config.distribution.independent)
+    tuner_.emplace(buckets_, static_cast<int64_t>(session.store.grads().bytes()));
+}
 
 void Steps::resume(const TrainState& state) {
   trainer_.resume(state.step, state.device);
@@ -44,12 +52,21 @@ void Steps::resume(const TrainState& state) {
 void Steps::describe(TrainState& state) const {
   state.cursor = cursor_;
   state.device = trainer_.step_state();
+  if (session_.config.ranks.size == 1) return;
+  // What is only tried is not kept by the run that goes on from here.
+  for (const auto& [key, value] : summation_settings(session_.config.distribution.gradients, buckets_)) {
+    if (tuner_ && key.find("bucket") != std::string::npos)
+      state.settings.erase(key);
+    else
+      state.settings[key] = value;
+  }
 }
 
 void Steps::queue(bool l2_loss, bool asks) {
   const bool first = !input_;
   try {
-    send({.l2_loss = l2_loss, .asks = asks});
+    if (tuner_) trainer_.set_buckets(tuner_->next());
+    send({.l2_loss = l2_loss, .asks = asks, .record = !tuner_});
     if (first) session_.context->synchronize("the first step");
   } catch (const Error& error) {
     if (!first || error.fault() != Fault::resource || session_.context->is_cpu()) throw;
@@ -79,7 +96,7 @@ void Steps::send(const StepRequest& request) {
 
 std::vector<StepFigures> Steps::finished(uint64_t leave) {
   std::vector<StepFigures> all;
-  for (const StepReport& report : trainer_.collect(leave)) {
+  for (const StepReport& report : trainer_.collect(tuner_ ? 0 : leave)) {
     const Sent sent = std::move(sent_.front());
     sent_.pop_front();
     if (!report.finite) report_divergence(report, sent);
@@ -97,6 +114,7 @@ std::vector<StepFigures> Steps::finished(uint64_t leave) {
     figures.loss_scale = report.loss_scale;
     figures.requests = report.requests;
     figures.skipped = report.skipped;
+    if (tuner_) tune(report.times.step);
   }
   return all;
 }
@@ -104,6 +122,16 @@ std::vector<StepFigures> Steps::finished(uint64_t leave) {
 // A CPU computes while the step is queued; a GPU later.
 double Steps::own_seconds(const StepTimes& times, double host) const {
   return (session_.context->is_cpu() ? host : times.before + times.step) - times.reduce;
+}
+
+void Steps::tune(double seconds) {
+  tuner_->add(seconds);
+  if (!tuner_->done()) return;
+  buckets_ = tuner_->choose(session_.group);
+  tuner_.reset();
+  trainer_.set_buckets(buckets_);
+  session_.context->notices().push_back(
+      fmt::format("--autotune_buckets: --bucket_mb={} from here on", static_cast<double>(buckets_.bytes) / (1 << 20)));
 }
 
 // The layer is the worst of the last queued step, which on a GPU may be a later one: after the one that is told of

@@ -7,6 +7,7 @@
 
 #include "apps/cnn_benchmarks/display.h"
 #include "apps/cnn_benchmarks/session.h"
+#include "libdtrain/train/bucket_tuner.h"
 #include "libdtrain/train/trainer.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -24,7 +25,8 @@ class Steps {
   // `asks`: all ranks shall stop, StepFigures::requests counts those that ask.
   void queue(bool l2_loss, bool asks);
   uint64_t queued() const { return trainer_.steps_done(); }
-  // The steps that are done and not told of yet; waits until all but `leave` are. Throws Error(Fault::numeric) where a
+  // The steps that are done and not told of yet; waits until all but `leave` are, or for all while sizes of buckets
+  // are tried. Throws Error(Fault::numeric) where a
   // loss or a gradient was not finite.
   std::vector<StepFigures> finished(uint64_t leave);
   // What a checkpoint needs behind the last queued step. Waits for the device.
@@ -41,11 +43,15 @@ class Steps {
   };
   void send(const StepRequest& request);
   double own_seconds(const StepTimes& times, double host) const;
+  // With --autotune_buckets: what the last step took, and the choice once all sizes have been tried.
+  void tune(double seconds);
   [[noreturn]] void report_divergence(const StepReport& report, const Sent& sent) const;
 
   Session& session_;
   Optimizer optimizer_;
   Trainer trainer_;
+  BucketOptions buckets_;             // as they are now
+  std::optional<BucketTuner> tuner_;  // while it tries others
   uint64_t cursor_ = 0;
   std::optional<Input> input_;
   std::vector<data::Batch> batches_;  // of the step that is being queued, one per micro-step

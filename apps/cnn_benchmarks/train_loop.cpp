@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/checkpoints.h"
 #include "apps/cnn_benchmarks/display.h"
@@ -65,6 +66,8 @@ class Training {
 
 int Training::run() {
   log_.line("Initializing graph");
+  if (session_.group.size() > 1)
+    for (const std::string& line : cli::rank_table(session_.group, session_.config.machine)) log_.line(line);
   checkpoints_.restore(state_, steps_);
   if (!session_.weights_summary.empty() && state_.step == 0)
     log_.line(fmt::format("Weights:     {} ({})", flags_.weights, session_.weights_summary));

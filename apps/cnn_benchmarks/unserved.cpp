@@ -12,7 +12,6 @@ constexpr char kModel[] = "Model, mode, size";
 constexpr char kEvaluation[] = "Evaluation";
 constexpr char kData[] = "Data";
 constexpr char kMachine[] = "Precision, kernels, threads";
-constexpr char kDistribution[] = "Communication and distribution";
 constexpr char kOutput[] = "Output";
 
 // Types and defaults as tf_cnn_benchmarks declares them. Those that switch between ways of TensorFlow to do the same
@@ -63,24 +62,6 @@ constexpr Unserved kUnserved[] = {
     {kMachine, "compute_lr_on_cpu", "bool", "false", "placement of the schedule"},
     {kMachine, "sparse_to_dense_grads", "bool", "false", "sparse gradients"},
     {kMachine, "use_python32_barrier", "bool", "false", "Python's barrier"},
-
-    {kDistribution, "all_reduce_spec", "string", "", "algorithms of the all-reduce"},
-    {kDistribution, "gradient_repacking", "int", "0", "packs of gradients"},
-    {kDistribution, "compact_gradient_transfer", "bool", "true", "gradients sent as fp16"},
-    {kDistribution, "agg_small_grads_max_bytes", "int", "0", "packing of small gradients"},
-    {kDistribution, "agg_small_grads_max_group", "int", "10", "packing of small gradients"},
-    {kDistribution, "allreduce_merge_scope", "int", "1", "merging of all-reduces"},
-    {kDistribution, "hierarchical_copy", "bool", "false", "two-level copies between GPUs"},
-    {kDistribution, "network_topology", "string", "dgx1", "topology of hierarchical_copy"},
-    {kDistribution, "variable_consistency", "string", "strong", "stale parameters"},
-    {kDistribution, "staged_vars", "bool", "false", "stale parameters"},
-    {kDistribution, "cross_replica_sync", "bool", "true", "asynchronous updates"},
-    {kDistribution, "job_name", "string", "", "parameter-server jobs"},
-    {kDistribution, "ps_hosts", "string", "", "parameter-server jobs"},
-    {kDistribution, "worker_hosts", "string", "", "parameter-server jobs"},
-    {kDistribution, "controller_host", "string", "", "parameter-server jobs"},
-    {kDistribution, "task_index", "int", "0", "parameter-server jobs"},
-    {kDistribution, "server_protocol", "string", "grpc", "parameter-server jobs"},
 
     {kOutput, "summary_verbosity", "int", "0", "TensorBoard events"},
     {kOutput, "save_summaries_steps", "int", "0", "TensorBoard events"},

@@ -115,15 +115,14 @@ TEST(Config, RefusedCombinations) {
 }
 
 TEST(Config, WhatIsNotServedSaysSo) {
-  for (const char* flag : {"--xla", "--all_reduce_spec=nccl", "--trace_file=x", "--summary_verbosity=1",
-                           "--datasets_use_caching", "--nocross_replica_sync"})
+  for (const char* flag : {"--xla", "--trace_file=x", "--summary_verbosity=1", "--datasets_use_caching"})
     EXPECT_TRUE(mentions(failure({flag}), "not served by this version")) << flag << ": " << failure({flag});
-  for (const char* flag : {"--variable_update=distributed_all_reduce", "--data_name=coco", "--precision=bf16",
-                           "--precision=fp16", "--use_fp16"})
+  for (const char* flag : {"--data_name=coco", "--precision=bf16", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(mentions(failure({flag}), "not served")) << flag << ": " << failure({flag});
   EXPECT_TRUE(mentions(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
   EXPECT_TRUE(mentions(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));
-  EXPECT_TRUE(mentions(failure({"--gpu_indices=0,1"}), "expected the number of one GPU"));
+  EXPECT_TRUE(mentions(failure({"--device=gpu", "--gpu_indices=2,1"}), "no GPU 2: "));
+  EXPECT_TRUE(mentions(failure({"--gpu_indices=0,x"}), "expected numbers of GPUs"));
   EXPECT_TRUE(mentions(failure({"--tf32"}), "on a GPU"));
   EXPECT_TRUE(mentions(failure({"--num_gpus=8"}), "one device"));
   EXPECT_TRUE(mentions(failure({"--modle=resnet50"}), "did you mean --model?"));

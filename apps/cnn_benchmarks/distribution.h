@@ -1,0 +1,45 @@
+// How gradients travel between ranks: what tf_cnn_benchmarks' flags about it and our own come to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/cnn_benchmarks/flags.h"
+#include "libdtrain/dist/bucketer.h"
+
+namespace dtrain::cnn_benchmarks {
+
+struct Distribution {
+  CommunicatorOptions gradients{};
+  BucketOptions buckets{};
+  int64_t packs = 0;      // instead of `buckets`: so many of equal size
+  bool autotune = false;  // `buckets` is where it starts
+  bool independent = false;
+};
+
+// A range of sizes of tensors, up to `limit` bytes (-1: and all above), and how tf_cnn_benchmarks would sum them.
+struct AllReduceRange {
+  std::string algorithm;
+  int64_t shards = 1, limit = -1;
+};
+// --all_reduce_spec by its grammar: alg[#shards][:limit:alg[#shards]]..., limits growing, as 1024, 32k or 1M. Throws
+// Error that names what was expected. Empty for an empty one.
+std::vector<AllReduceRange> parse_all_reduce_spec(const std::string& spec);
+
+// Appends to `notices` what is done in another way than it was asked for. Throws Error(Fault::config) for what cannot
+// be given, with the reason.
+Distribution distribution_of(const Flags& flags, const cli::FlagSet& set, int ranks, bool gpu,
+                             std::vector<std::string>& notices);
+
+// Why a process of this --job_name ends at once, its work done: parameter servers and controllers are not needed. None
+// for a process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
+std::optional<std::string> reason_to_leave(const Flags& flags);
+
+// How the workers of --worker_hosts that no launcher has started find each other: the first of them listens on its
+// port. None where one process runs alone, or on a CPU, whose sums go over MPI. Throws Error(Fault::config) where
+// --task_index or the address of the first worker makes no sense.
+std::optional<TcpOptions> tcp_of_workers(const Flags& flags);
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,234 @@
+// Flags and variables about several ranks to what is done.
+#include <cstdlib>
+
+#include "apps/cnn_benchmarks/config.h"
+#include "apps/cnn_benchmarks/horovod_environment.h"
+#include "tests/testing.h"
+
+namespace dtrain::cnn_benchmarks {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+struct Resolved {
+  Config config;
+  std::vector<std::string> taken_over;
+  std::string notices;  // all in one
+};
+
+Resolved resolve(std::vector<std::string> arguments, int ranks = 1, const Variables& variables = {}) {
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  Flags values;
+  cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
+  declare(flags, values);
+  arguments.insert(arguments.begin(), {"program", "--device=cpu"});
+  flags.parse(arguments);
+  Resolved result;
+  result.taken_over = apply_horovod(variables, flags);
+  result.config = make_config(values, flags, {.size = ranks});
+  for (const auto* notices : {&result.taken_over, &result.config.notices})
+    for (const std::string& notice : *notices) result.notices += notice + "\n";
+  return result;
+}
+
+Distribution distribution(const std::vector<std::string>& arguments, int ranks = 2) {
+  return resolve(arguments, ranks).config.distribution;
+}
+
+std::string failure(const std::vector<std::string>& arguments, int ranks = 1, const Variables& variables = {}) {
+  try {
+    resolve(arguments, ranks, variables);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::config);
+    return error.what();
+  }
+  return "";
+}
+
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Distribution, Defaults) {
+  const Distribution result = distribution({});
+  EXPECT_EQ(result.gradients.wire, DType::f32);
+  EXPECT_EQ(result.gradients.algorithm, "auto");
+  EXPECT_EQ(result.buckets.bytes, 25 << 20);
+  EXPECT_EQ(result.buckets.last_bytes, 1 << 20);
+  EXPECT_EQ(result.packs, 0);
+  EXPECT_FALSE(result.autotune);
+  EXPECT_FALSE(result.independent);
+}
+
+TEST(Distribution, OurOwnFlags) {
+  const Distribution result = distribution({"--bucket_mb=0.5", "--last_bucket_mb=0.25", "--wire_precision=bf16",
+                                            "--all_reduce_algorithm=doubling", "--autotune_buckets"});
+  EXPECT_EQ(result.gradients.wire, DType::bf16);
+  EXPECT_EQ(result.gradients.algorithm, "doubling");
+  EXPECT_EQ(result.buckets.bytes, 512 << 10);
+  EXPECT_EQ(result.buckets.last_bytes, 256 << 10);
+  EXPECT_TRUE(result.autotune);
+  EXPECT_EQ(distribution({"--wire_precision=fp16"}).gradients.wire, DType::f16);
+  EXPECT_TRUE(mentions(failure({"--bucket_mb=0"}), "--bucket_mb"));
+  EXPECT_TRUE(mentions(failure({"--all_reduce_algorithm=tree"}), "of NCCL; CPUs have auto, ring, direct, hierarchical"));
+}
+
+TEST(Distribution, AllFormsOfUpdatingAreOne) {
+  for (const char* form : {"parameter_server", "replicated", "distributed_replicated", "distributed_all_reduce",
+                           "collective_all_reduce"}) {
+    const std::string flag = std::string("--variable_update=") + form;
+    const Resolved several = resolve({flag}, 2);
+    EXPECT_TRUE(mentions(several.notices, flag + ": ")) << several.notices;
+    EXPECT_FALSE(several.config.distribution.independent);
+    EXPECT_FALSE(mentions(resolve({flag}, 1).notices, "variable_update")) << form;
+  }
+  EXPECT_TRUE(mentions(resolve({}, 2).notices, "synchronous, without parameter servers"));
+  EXPECT_FALSE(mentions(resolve({"--variable_update=horovod"}, 2).notices, "variable_update"));
+  EXPECT_TRUE(distribution({"--variable_update=independent"}).independent);
+}
+
+TEST(Distribution, StaleUpdatesAreRefusedWithTheReason) {
+  for (const char* flag : {"--nocross_replica_sync", "--variable_consistency=relaxed", "--staged_vars"})
+    EXPECT_TRUE(mentions(failure({flag}), "waits for the gradients of all ranks")) << flag << ": " << failure({flag});
+}
+
+TEST(AllReduceSpec, IsReadByItsGrammar) {
+  EXPECT_TRUE(parse_all_reduce_spec("").empty());
+  const auto one = parse_all_reduce_spec("psgpu#4");
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].algorithm, "psgpu");
+  EXPECT_EQ(one[0].shards, 4);
+  EXPECT_EQ(one[0].limit, -1);
+  const auto three = parse_all_reduce_spec("pscpu:32k:nccl/rechd#2:1M:nccl/xring");
+  ASSERT_EQ(three.size(), 3u);
+  EXPECT_EQ(three[0].limit, 32 << 10);
+  EXPECT_EQ(three[1].algorithm, "nccl/rechd");
+  EXPECT_EQ(three[1].shards, 2);
+  EXPECT_EQ(three[1].limit, 1 << 20);
+  EXPECT_EQ(three[2].algorithm, "nccl/xring");
+  EXPECT_EQ(three[2].limit, -1);
+  for (const char* known : {"nccl", "nccl/pscpu", "xring", "pscpu", "pscpu/pscpu", "collective"})
+    EXPECT_EQ(parse_all_reduce_spec(known)[0].algorithm, known);
+}
+
+TEST(AllReduceSpec, WhatIsNoneIsRefused) {
+  for (const char* spec : {"xring#", "xring#0", "xring#x", "xring#2#2", "pscpu:32k", "pscpu::xring", "pscpu:x:xring",
+                           "pscpu:0:xring", "pscpu:2G:xring", "pscpu:1M:xring:32k:nccl", ":"})
+    EXPECT_TRUE(mentions(failure({std::string("--all_reduce_spec=") + spec}), ": expected a")) << spec;
+}
+
+TEST(AllReduceSpec, AnUnknownAlgorithmNamesTheKnown) {
+  EXPECT_TRUE(mentions(failure({"--all_reduce_spec=star"}), "'star': expected one of nccl, nccl/xring, "));
+}
+
+TEST(AllReduceSpec, IsTakenAsAnAlgorithmOfOurs) {
+  EXPECT_EQ(distribution({"--all_reduce_spec=xring"}).gradients.algorithm, "ring");
+  EXPECT_EQ(distribution({"--all_reduce_spec=nccl/xring"}).gradients.algorithm, "auto");
+  EXPECT_EQ(distribution({"--all_reduce_spec=pscpu:32k:xring"}).gradients.algorithm, "auto");
+  EXPECT_EQ(distribution({"--all_reduce_spec=xring", "--all_reduce_algorithm=doubling"}).gradients.algorithm,
+            "doubling");
+  EXPECT_TRUE(mentions(resolve({"--all_reduce_spec=xring#2"}).notices, "--all_reduce_spec=xring#2: done by"));
+}
+
+TEST(Distribution, Repacking) {
+  EXPECT_EQ(distribution({"--gradient_repacking=8"}).packs, 8);
+  EXPECT_TRUE(mentions(resolve({"--gradient_repacking=8"}).notices, "--gradient_repacking=8"));
+  EXPECT_TRUE(mentions(failure({"--gradient_repacking=8", "--bucket_mb=4"}), "at most one"));
+  EXPECT_TRUE(mentions(failure({"--gradient_repacking=8", "--autotune_buckets"}), "at most one"));
+}
+
+TEST(Distribution, WhatIsReplacedSaysByWhat) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"--agg_small_grads_max_bytes=1024", "--bucket_mb"},  {"--agg_small_grads_max_group=20", "--bucket_mb"},
+      {"--allreduce_merge_scope=4", "--bucket_mb"},         {"--network_topology=gcp_v100", "NCCL finds the links"},
+      {"--server_protocol=grpc+verbs", "chooses the tran"}, {"--horovod_device=gpu", "on the CPUs, over MPI"},
+      {"--hierarchical_copy", "NCCL finds the links"},      {"--ps_hosts=a:1,b:1", "no parameter server"},
+  };
+  for (const auto& [flag, part] : cases) {
+    EXPECT_TRUE(mentions(resolve({flag}, 2).notices, part)) << flag << ": " << resolve({flag}, 2).notices;
+    EXPECT_FALSE(mentions(resolve({}, 2).notices, part)) << part;
+  }
+}
+
+TEST(Jobs, WorkersAreStartedByALauncher) {
+  const std::vector<std::string> two = {"--job_name=worker", "--worker_hosts=a:2222,b:2222", "--task_index=1"};
+  EXPECT_TRUE(mentions(failure(two), "mpirun -np 2 --host a,b dtrain-cnn-benchmarks")) << failure(two);
+  EXPECT_EQ(failure(two, 2), "");
+  EXPECT_EQ(failure({"--job_name=worker", "--worker_hosts=a:2222", "--ps_hosts=a:2221"}), "");
+  EXPECT_TRUE(mentions(failure({"--job_name=worker"}), "needs --worker_hosts"));
+  EXPECT_TRUE(mentions(failure({"--worker_hosts=a,b", "--task_index=2"}, 2), "names 2 workers, counted from 0"));
+}
+
+// Those on GPUs do without; here are none.
+TEST(Jobs, WorkersOnCpusDoNotMeetOverTcp) {
+  Flags flags;
+  flags.worker_hosts = {"a:2222", "b:2222"};
+  EXPECT_FALSE(tcp_of_workers(flags));
+  flags.task_index = 2;
+  EXPECT_THROW(tcp_of_workers(flags), Error);
+}
+
+TEST(Jobs, ServersAndControllersAreNotNeeded) {
+  const auto reason = [](const char* job) {
+    Flags flags;
+    flags.job_name = job;
+    return reason_to_leave(flags);
+  };
+  EXPECT_TRUE(mentions(reason("ps").value_or(""), "--job_name=ps: workers sum"));
+  EXPECT_TRUE(reason("controller"));
+  EXPECT_FALSE(reason("worker"));
+  EXPECT_FALSE(reason(""));
+  setenv("DTRAIN_RANK", "1", 1);
+  setenv("DTRAIN_SIZE", "3", 1);
+  EXPECT_THROW(reason("ps"), Error);
+  unsetenv("DTRAIN_RANK");
+  unsetenv("DTRAIN_SIZE");
+}
+
+TEST(HorovodVariables, AreTakenOver) {
+  const Resolved result = resolve({}, 2,
+                                  {{"HOROVOD_FUSION_THRESHOLD", "16777216"},
+                                   {"HOROVOD_AUTOTUNE", "1"},
+                                   {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "90"}});
+  EXPECT_EQ(result.config.distribution.buckets.bytes, 16 << 20);
+  EXPECT_TRUE(result.config.distribution.autotune);
+  EXPECT_EQ(result.config.flags.collective_timeout, 90);
+  EXPECT_EQ(result.taken_over.size(), 3u);
+  EXPECT_TRUE(mentions(result.notices, "HOROVOD_FUSION_THRESHOLD: taken as --bucket_mb=16\n")) << result.notices;
+  // Without fusion, a bucket for each parameter.
+  EXPECT_EQ(resolve({}, 2, {{"HOROVOD_FUSION_THRESHOLD", "0"}}).config.distribution.buckets.bytes, 1);
+}
+
+TEST(HorovodVariables, TheCommandLineWins) {
+  const Resolved result = resolve({"--bucket_mb=4", "--noautotune_buckets"}, 2,
+                                  {{"HOROVOD_FUSION_THRESHOLD", "16777216"}, {"HOROVOD_AUTOTUNE", "1"}});
+  EXPECT_EQ(result.config.distribution.buckets.bytes, 4 << 20);
+  EXPECT_FALSE(result.config.distribution.autotune);
+  EXPECT_TRUE(mentions(result.notices, "HOROVOD_FUSION_THRESHOLD: --bucket_mb=4 is given and counts"));
+}
+
+TEST(HorovodVariables, AllAreAnswered) {
+  for (const char* name :
+       {"CYCLE_TIME", "CACHE_CAPACITY", "TIMELINE", "HIERARCHICAL_ALLREDUCE", "HIERARCHICAL_ALLGATHER",
+        "STALL_CHECK_TIME_SECONDS", "TORUS_ALLREDUCE", "AUTOTUNE_LOG", "NUM_NCCL_STREAMS", "SOMETHING_NEW"}) {
+    const std::string variable = std::string("HOROVOD_") + name;
+    const Resolved result = resolve({}, 2, {{variable, "1"}});
+    ASSERT_EQ(result.taken_over.size(), 1u) << variable;
+    EXPECT_TRUE(result.taken_over[0].starts_with(variable + ": ")) << result.taken_over[0];
+  }
+  // Off, as the library has them.
+  EXPECT_TRUE(resolve({}, 2, {{"HOROVOD_AUTOTUNE", "0"}, {"HOROVOD_HIERARCHICAL_ALLREDUCE", "0"}}).taken_over.empty());
+}
+
+TEST(HorovodVariables, WhatMakesNoSenseIsRefused) {
+  EXPECT_TRUE(mentions(failure({}, 2, {{"HOROVOD_FUSION_THRESHOLD", "64MB"}}), "HOROVOD_FUSION_THRESHOLD=64MB"));
+  EXPECT_TRUE(mentions(failure({}, 1, {{"HOROVOD_SIZE", "4"}, {"HOROVOD_RANK", "0"}}), "use horovodrun --mpi"));
+}
+
+TEST(HorovodVariables, AreThoseOfTheProcess) {
+  setenv("HOROVOD_CYCLE_TIME", "0.5", 1);
+  EXPECT_EQ(horovod_variables().at("HOROVOD_CYCLE_TIME"), "0.5");
+  unsetenv("HOROVOD_CYCLE_TIME");
+  EXPECT_TRUE(horovod_variables().empty());
+}
+
+}  // namespace
+}  // namespace dtrain::cnn_benchmarks

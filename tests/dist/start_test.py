@@ -1,0 +1,144 @@
+"""How ranks start and what they tell: ranks that were started differently end the job, Horovod's variables are taken
+over, and a run that goes on adds its numbers in the order of before. ctest runs each test_* function on its own, with the
+folder of the programs in DTRAIN_BIN_DIR.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAMS = pathlib.Path(os.environ["DTRAIN_BIN_DIR"])
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+MODEL = ["--model=lenet", "--image_size=28", "--num_classes=11", "--device=cpu", "--num_intra_threads=1",
+         "--variable_update=horovod", "--num_warmup_batches=0", "--display_every=1", "--batch_size=4",
+         "--init_learning_rate=0.01"]
+
+
+def run(command, variables=None):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=dict(os.environ, OMP_WAIT_POLICY="passive", **(variables or {})), check=False)
+    return done.returncode, done.stdout
+
+
+def draw(folder, seed=1):
+    code, output = run([PROGRAMS / "dtrain-data", "synthesize", f"--output={folder}", "--train=16", "--validation=4",
+                        "--image_size=28", "--shards=1", f"--seed={seed}"])
+    expect(code == 0, output)
+    return f"--data_dir={folder}"
+
+
+def program(*flags):
+    return [PROGRAMS / "dtrain-cnn-benchmarks", *MODEL, *flags]
+
+
+def train(*flags, variables=None):
+    code, output = run([*MPIRUN, "-np", 2, *program(*flags)], variables)
+    expect(code == 0, f"exit {code}:\n{output}")
+    return output
+
+
+def train_unlike(first, second):
+    """Two ranks with flags of their own, which shall end with exit code 1."""
+    code, output = run([*MPIRUN, "-np", 1, *program(*first), ":", "-np", 1, *program(*second)])
+    expect(code == 1, f"exit {code}:\n{output}")
+    return output
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def expect_in(part, text):
+    expect(part in text, f"'{part}' is missing in:\n{text}")
+
+
+def checkpoint(train_dir, step):
+    return pathlib.Path(train_dir) / "checkpoints" / f"step-{step}"
+
+
+def settings_of(train_dir, step):
+    return json.loads((checkpoint(train_dir, step) / "state.json").read_text())["settings"]
+
+
+def test_another_flag_ends_the_job(_):
+    output = train_unlike(["--num_batches=2"], ["--num_batches=2", "--momentum=0.5"])
+    expect_in("the ranks were not started alike: --momentum is '0.9' on rank 0 on ", output)
+    expect_in(", and '0.5' on rank 1 on ", output)
+
+
+def test_other_data_end_the_job(folder):
+    one, other = draw(f"{folder}/one"), draw(f"{folder}/other", seed=2)
+    output = train_unlike([one, "--num_batches=2"], [other, "--num_batches=2"])
+    expect_in("the ranks were not started alike: the training data set is '", output)
+
+
+def test_flags_of_one_rank_may_differ(folder):
+    same = draw(f"{folder}/data")
+    code, output = run([*MPIRUN, "-np", 1, *program(same, "--num_batches=2"), ":", "-np", 1,
+                        *program(same, "--num_batches=2", "--num_inter_threads=2", "--gpu_indices=3,4")])
+    expect(code == 0, f"exit {code}:\n{output}")
+
+
+def test_ranks_and_sums_are_told_of(folder):
+    output = train("--num_batches=4", f"--metrics_file={folder}/metrics")
+    begin, table, end = (output.index(line) for line in ("Initializing graph\n", "Ranks:       2 on 1 host\n",
+                                                         "Running warm up\n"))
+    expect(begin < table < end, output)
+    expect(output.count("  CPU  ") == 2 and output.count("Ranks:  ") == 1, output)
+    expect_in(" of the step): doubling to 64 KiB, then direct over MPI, f32 on the wire\n", output)
+    lines = [json.loads(line) for line in pathlib.Path(f"{folder}/metrics").read_text().splitlines()]
+    expect("all_reduce_ms" not in lines[0] and lines[1]["all_reduce_ms"] > 0, lines)
+    expect(lines[1]["all_reduce_bytes"] > 4e6 and lines[1]["all_reduce_exposed_ms"] >= 0, lines)
+
+
+def test_variables_of_horovod_are_taken_over(_):
+    output = train("--num_batches=2", "--last_bucket_mb=0.25",
+                   variables={"HOROVOD_FUSION_THRESHOLD": "1048576", "HOROVOD_CYCLE_TIME": "0.5"})
+    expect_in("note: HOROVOD_FUSION_THRESHOLD: taken as --bucket_mb=1\n", output)
+    expect_in("note: HOROVOD_CYCLE_TIME: the order of messages is fixed, nothing is negotiated\n", output)
+    code, output = run(program("--num_batches=2"), {"HOROVOD_SIZE": "2", "HOROVOD_RANK": "0"})
+    expect(code == 1, output)
+    expect_in("use horovodrun --mpi or mpirun", output)
+
+
+def test_a_parameter_server_ends_at_once(_):
+    code, output = run(program("--variable_update=parameter_server", "--job_name=ps", "--ps_hosts=a", "--worker_hosts=b"))
+    expect(code == 0, output)
+    expect_in("note: --job_name=ps: workers sum gradients among themselves", output)
+
+
+def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):
+    data = draw(f"{folder}/data")
+    unusual = ["--bucket_mb=0.01", "--last_bucket_mb=0.5", "--wire_precision=bf16", "--all_reduce_algorithm=ring"]
+    train(data, "--num_batches=4", f"--train_dir={folder}/whole", *unusual)
+    train(data, "--num_batches=2", f"--train_dir={folder}/halves", *unusual)
+    output = train(data, "--num_batches=4", f"--train_dir={folder}/halves")
+    expect_in("ring over MPI, bf16 on the wire", output)
+    for name in ("model.safetensors", "state.json"):
+        whole, halves = ((checkpoint(f"{folder}/{run_dir}", 4) / name).read_bytes() for run_dir in ("whole", "halves"))
+        expect(whole == halves, f"{name} is not the same")
+    output = train(data, "--num_batches=6", "--wire_precision=fp32", f"--train_dir={folder}/halves")
+    expect_in("note: --wire_precision: the checkpoint was trained with wire of gradients bf16: numbers are added in", output)
+    expect_in("ring over MPI, f32 on the wire", output)
+
+
+def test_sizes_of_buckets_are_tuned(folder):
+    data = draw(f"{folder}/data")
+    # 6 MiB of gradients: 0.5, 1, 4 and 10 MiB are tried, three steps each.
+    output = train(data, "--autotune_buckets", "--bucket_mb=0.5", "--num_batches=13", f"--train_dir={folder}/run",
+                   "--save_model_steps=5")
+    expect_in("note: --autotune_buckets: --bucket_mb=", output)
+    expect("bucket bytes" not in settings_of(f"{folder}/run", 10), settings_of(f"{folder}/run", 10))
+    tuned = int(settings_of(f"{folder}/run", 13)["bucket bytes"])
+    expect(tuned in (1 << 19, 1 << 20, 4 << 20, 10 << 20), tuned)
+    output = train(data, "--autotune_buckets", "--bucket_mb=0.5", "--num_batches=14", f"--train_dir={folder}/run")
+    expect_in(f"--autotune_buckets: buckets of {tuned} bytes are kept", output)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        globals()[sys.argv[1]](scratch)

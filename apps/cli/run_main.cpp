@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -40,10 +41,20 @@ void on_stop_signal(int number) {
   if (!one_request_repeats || since > kOneRequest) _exit(128 + number);
 }
 
+// oneDNN's products of matrices point the stack pointer at memory from the heap for a while: there, what the kernel
+// keeps of an interrupted thread would overwrite other blocks. Signals come to the calling thread, the program's first.
+void take_signals_on_own_stack() {
+  alignas(64) static std::byte memory[1 << 16];
+  stack_t stack{};
+  stack.ss_sp = memory;
+  stack.ss_size = sizeof memory;
+  if (sigaltstack(&stack, nullptr) != 0) throw Error(Fault::resource, "cannot give signals a stack of their own");
+}
+
 void handle_stop_signals(void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   for (int number : kStopSignals) sigaddset(&action.sa_mask, number);
   for (int number : kStopSignals)
     if (sigaction(number, &action, nullptr) != 0) throw Error(Fault::resource, "cannot install a signal handler");
@@ -77,6 +88,7 @@ int run_main(const std::function<int()>& body) {
 
 void catch_stop_signals() {
   one_request_repeats = !rank_name().empty();
+  take_signals_on_own_stack();
   handle_stop_signals(on_stop_signal);
 }
 

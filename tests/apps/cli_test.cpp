@@ -257,5 +257,19 @@ TEST(StopSignals, AreIgnoredOnceAllIsDone) {
       testing::ExitedWithCode(0), "");
 }
 
+// A library may keep its stack pointer in memory that a signal must not write to.
+TEST(StopSignals, HaveAStackOfTheirOwn) {
+  EXPECT_EXIT(
+      {
+        catch_stop_signals();
+        stack_t stack{};
+        sigaltstack(nullptr, &stack);
+        struct sigaction action = {};
+        sigaction(SIGUSR1, nullptr, &action);
+        std::exit((stack.ss_flags & SS_DISABLE) == 0 && (action.sa_flags & SA_ONSTACK) != 0 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace dtrain::cli

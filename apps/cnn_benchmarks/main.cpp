@@ -61,11 +61,12 @@ void check_flags(Group& group, const cli::FlagSet& flags) {
   cli::check_equal(group, settings, "flags");
 }
 
-void check_data(Group& group, const Datasets& datasets) {
-  cli::Settings settings;
+// What the flags have come to on this machine.
+void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
+  cli::Settings settings = {{"the device", config.flags.device}};
   if (datasets.training) settings.emplace_back("the training data set", datasets.training->identity());
   if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->identity());
-  cli::check_equal(group, settings, "data sets");
+  cli::check_equal(group, settings, "device and data sets");
 }
 
 int run(const std::vector<std::string>& argv) {
@@ -93,7 +94,7 @@ int run(const std::vector<std::string>& argv) {
   for (const std::string& notice : taken_over) log.notice(notice);
   for (const std::string& notice : config.notices) log.notice(notice);
   const Datasets datasets = open_datasets(config);
-  check_data(*group, datasets);
+  check_machine_and_data(*group, config, datasets);
   const Plan plan = make_plan(config, datasets.sizes);
   log.header(config, plan, cli::version());
 

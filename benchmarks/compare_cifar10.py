@@ -6,7 +6,7 @@
 
 The images are cifar10_jpg.tar.gz, with train/<class>/*.jpg and test/<class>/*.jpg, in $DTRAIN_TEST_DATA, by default
 ../shared/data. With --save, benchmarks/results/<date>-cifar10-NAME.json is written after every run, so that an end before
-the last one loses only the run under way.
+the last one loses only the run under way; --resume FILE keeps the runs of such a file and does what is missing.
 """
 import argparse
 import collections
@@ -109,6 +109,17 @@ def save(path, options, about, runs):
                                 "recipe": RECIPE, "rows": [row._asdict() for row in rows_of(runs)], "runs": runs}, indent=1) + "\n")
 
 
+def runs_of(path, options):
+    """The runs of an earlier file, which must have been made by the same recipe; each says the commit it was made at."""
+    earlier = json.loads(pathlib.Path(path).read_text())
+    for key, value in (("recipe", RECIPE), ("epochs", options.epochs), ("threads", options.threads), ("limit", options.limit)):
+        if earlier[key] != value:
+            sys.exit(f"{path}: its {key} is {earlier[key]}, not {value}: start without --resume")
+    for run in earlier["runs"]["ours"] + earlier["runs"]["peer"]:
+        run.setdefault("commit", earlier["machine"]["commit"])
+    return earlier["runs"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
@@ -116,6 +127,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--limit", type=int, default=0, help="images of each split, for a try; 0: all")
     parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cifar10-NAME.json")
+    parser.add_argument("--resume", metavar="FILE", help="an earlier results file, to be completed")
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3", help="has torch and PIL")
     options = parser.parse_args()
@@ -125,14 +137,16 @@ def main():
 
     about = machine()
     path = root / "benchmarks/results" / f"{about['date'][:10]}-cifar10-{options.save}.json" if options.save else None
-    runs = {"ours": [], "peer": []}
+    runs = runs_of(options.resume, options) if options.resume else {"ours": [], "peer": []}
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         unpack(archive, folder / "images", options.limit)
         echoed([root / options.build / "bin/dtrain-data", "cifar10", "--input", folder / "images", "--output", folder / "records"])
         for seed in range(1, options.seeds + 1):
             for side, command, parse in (("ours", ours, found_by_ours), ("peer", peer, last_json)):
-                runs[side].append(dict(measured(command(options, folder, seed), folder, parse), seed=seed))
+                if any(run["seed"] == seed for run in runs[side]):
+                    continue
+                runs[side].append(dict(measured(command(options, folder, seed), folder, parse), seed=seed, commit=about["commit"]))
                 if path:
                     save(path, options, about, runs)
     print("\n" + "\n".join(f"{key}: {value}" for key, value in about.items()) + "\n\n" + table(rows_of(runs)))

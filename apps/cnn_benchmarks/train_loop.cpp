@@ -115,8 +115,8 @@ void Training::loop(Display& display) {
 
 void Training::step(Display& display) {
   const uint64_t step = steps_.queued() + 1;
-  // In the first steps libraries choose their algorithms.
-  const bool first = step <= first_step_ + Trainer::kEagerSteps;
+  // In the first steps libraries choose their algorithms; then a GPU's are recorded.
+  const bool first = step <= first_step_ + (session_.context->is_cpu() ? 0 : Trainer::kEagerSteps);
   session_.group.enter(first ? Section::setup : Section::step, step);
   display.begin_step();
   steps_.queue(display.shows(step), cli::stop_requested());

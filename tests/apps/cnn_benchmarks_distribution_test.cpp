@@ -68,7 +68,8 @@ TEST(Distribution, OurOwnFlags) {
   EXPECT_TRUE(result.autotune);
   EXPECT_EQ(distribution({"--wire_precision=fp16"}).gradients.wire, DType::f16);
   EXPECT_TRUE(mentions(failure({"--bucket_mb=0"}), "--bucket_mb"));
-  EXPECT_TRUE(mentions(failure({"--all_reduce_algorithm=tree"}), "of NCCL; CPUs have auto, ring, direct, hierarchical"));
+  EXPECT_TRUE(
+      mentions(failure({"--all_reduce_algorithm=tree"}), "of NCCL; CPUs have auto, ring, direct, hierarchical"));
 }
 
 TEST(Distribution, AllFormsOfUpdatingAreOne) {

@@ -109,6 +109,13 @@ def test_micro_steps_stand_for_ranks(folder):
         expect_same(runs.train(ranks, micro_steps), four, 1e-6, 1e-5, f"{ranks} ranks with {micro_steps} micro-steps")
 
 
+def test_sums_in_16_bits_come_close(folder):
+    runs = Runs(folder, "--model=lenet", "--image_size=28", "--num_batches=10", "--init_learning_rate=0.01")
+    one = runs.train(1)
+    for wire in ("bf16", "fp16"):
+        expect_same(runs.train(3, extra=[f"--wire_precision={wire}"]), one, 1e-2, 1e-2, f"3 ranks, {wire} on the wire")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
         globals()[sys.argv[1]](temporary)

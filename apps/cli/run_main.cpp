@@ -1,16 +1,16 @@
 // Errors to exit codes; signals to a flag.
 #include "apps/cli/run_main.h"
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <system_error>
+#include <thread>
 
 #include <unistd.h>
 
@@ -22,42 +22,33 @@
 namespace dtrain::cli {
 namespace {
 
-// A signal handler has no other way to reach the program than an object of static storage.
-volatile std::sig_atomic_t stop_signal = 0;
-timespec stop_time{};              // the handler's alone: it is not interrupted by itself
-bool one_request_repeats = false;  // set before the handler is
+// Set by a thread that is never joined, so of static storage.
+std::atomic<int> stop_signal = 0;
+std::atomic<bool> ignored = false;
 constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 
-void on_stop_signal(int number) {
-  constexpr int64_t kNanoseconds = 1'000'000'000, kOneRequest = 2 * kNanoseconds;
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (stop_signal == 0) {
-    stop_signal = number;
-    stop_time = now;
-    return;
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : kStopSignals) sigaddset(&set, number);
+  return set;
+}
+
+[[noreturn]] void wait_for_stop_signals(bool one_request_repeats) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kOneRequest{2};
+  const sigset_t set = stop_signals();
+  Clock::time_point first;
+  while (true) {
+    int number = 0;
+    if (sigwait(&set, &number) != 0 || ignored) continue;
+    if (stop_signal == 0) {
+      stop_signal = number;
+      first = Clock::now();
+    } else if (!one_request_repeats || Clock::now() - first > kOneRequest) {
+      _exit(128 + number);
+    }
   }
-  const int64_t since = (now.tv_sec - stop_time.tv_sec) * kNanoseconds + now.tv_nsec - stop_time.tv_nsec;
-  if (!one_request_repeats || since > kOneRequest) _exit(128 + number);
-}
-
-// oneDNN's products of matrices point the stack pointer at memory from the heap for a while: there, what the kernel
-// keeps of an interrupted thread would overwrite other blocks. Signals come to the calling thread, the program's first.
-void take_signals_on_own_stack() {
-  alignas(64) static std::byte memory[1 << 16];
-  stack_t stack{};
-  stack.ss_sp = memory;
-  stack.ss_size = sizeof memory;
-  if (sigaltstack(&stack, nullptr) != 0) throw Error(Fault::resource, "cannot give signals a stack of their own");
-}
-
-void handle_stop_signals(void (*handler)(int)) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
-  for (int number : kStopSignals) sigaddset(&action.sa_mask, number);
-  for (int number : kStopSignals)
-    if (sigaction(number, &action, nullptr) != 0) throw Error(Fault::resource, "cannot install a signal handler");
 }
 
 int report(Fault fault, const char* message) {
@@ -86,20 +77,26 @@ int run_main(const std::function<int()>& body) {
   }
 }
 
+// No handler may interrupt a thread that computes: oneDNN's products of matrices point the stack pointer at memory from
+// the heap for a while, and what the kernel keeps of an interrupted thread would overwrite other blocks there. So the
+// signals are blocked here, and in all threads to come, and one thread does nothing but wait for them.
 void catch_stop_signals() {
-  one_request_repeats = !rank_name().empty();
-  take_signals_on_own_stack();
-  handle_stop_signals(on_stop_signal);
+  const sigset_t set = stop_signals();
+  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) throw Error(Fault::resource, "cannot block signals");
+  std::thread(wait_for_stop_signals, !rank_name().empty()).detach();
 }
 
-void ignore_stop_signals() { handle_stop_signals(SIG_IGN); }
+void ignore_stop_signals() { ignored = true; }
 
 bool stop_requested() { return stop_signal != 0; }
 
 void end_by_signal() {
-  std::signal(stop_signal, SIG_DFL);
-  std::raise(stop_signal);
-  _exit(128 + stop_signal);
+  const int number = stop_signal;
+  const sigset_t set = stop_signals();
+  std::signal(number, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  std::raise(number);
+  _exit(128 + number);
 }
 
 std::string version() { return DTRAIN_VERSION; }

@@ -16,7 +16,7 @@ int run_main(const std::function<int()>& body);
 
 // From now on the first SIGTERM, SIGINT or SIGUSR1 only makes stop_requested() true, and a second one ends the process
 // at once with 128 + the signal's number. A launcher may pass one request on more than once: one of several ranks takes
-// those of 2 seconds as one.
+// those of 2 seconds as one. To be called before other threads are started.
 void catch_stop_signals();
 // From now on they are without effect: what was asked for has been done, and the process is about to end.
 void ignore_stop_signals();

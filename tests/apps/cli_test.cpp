@@ -217,15 +217,22 @@ TEST(OpenGroup, IsOfOneRankWithoutALauncher) {
   }
 }
 
+// To the process, as others send it.
+void send(int number) { kill(getpid(), number); }
+
+void wait_for_stop() {
+  while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 TEST(StopSignals, TheFirstSetsAFlagTheSecondEndsTheProcess) {
   EXPECT_EXIT(
       {
         catch_stop_signals();
         if (stop_requested()) std::exit(1);
-        std::raise(SIGTERM);
-        if (!stop_requested()) std::exit(2);
-        std::raise(SIGINT);
-        std::exit(3);
+        send(SIGTERM);
+        wait_for_stop();
+        send(SIGINT);
+        pause();
       },
       testing::ExitedWithCode(128 + SIGINT), "");
 }
@@ -236,11 +243,11 @@ TEST(StopSignals, OfOneOfSeveralRanksRepeatAtOnceWithoutHarm) {
         setenv("OMPI_COMM_WORLD_RANK", "0", 1);
         setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
         catch_stop_signals();
-        for (int number : {SIGUSR1, SIGTERM, SIGUSR1}) std::raise(number);
-        if (!stop_requested()) std::exit(1);
-        std::this_thread::sleep_for(std::chrono::milliseconds(2100));
-        std::raise(SIGTERM);
-        std::exit(2);
+        for (int number : {SIGUSR1, SIGTERM, SIGUSR1}) send(number);
+        wait_for_stop();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        send(SIGTERM);
+        pause();
       },
       testing::ExitedWithCode(128 + SIGTERM), "");
 }
@@ -249,24 +256,40 @@ TEST(StopSignals, AreIgnoredOnceAllIsDone) {
   EXPECT_EXIT(
       {
         catch_stop_signals();
-        std::raise(SIGUSR1);
+        send(SIGUSR1);
+        wait_for_stop();
         ignore_stop_signals();
-        for (int number : {SIGTERM, SIGINT, SIGUSR1}) std::raise(number);
-        std::exit(stop_requested() ? 0 : 1);
+        for (int number : {SIGTERM, SIGINT, SIGUSR1}) send(number);
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        std::exit(0);
       },
       testing::ExitedWithCode(0), "");
 }
 
-// A library may keep its stack pointer in memory that a signal must not write to.
-TEST(StopSignals, HaveAStackOfTheirOwn) {
+TEST(StopSignals, EndTheProcessAsIfTheyHadNotBeenCaught) {
   EXPECT_EXIT(
       {
         catch_stop_signals();
-        stack_t stack{};
-        sigaltstack(nullptr, &stack);
-        struct sigaction action = {};
-        sigaction(SIGUSR1, nullptr, &action);
-        std::exit((stack.ss_flags & SS_DISABLE) == 0 && (action.sa_flags & SA_ONSTACK) != 0 ? 0 : 1);
+        send(SIGTERM);
+        wait_for_stop();
+        end_by_signal();
+      },
+      testing::KilledBySignal(SIGTERM), "");
+}
+
+// A library may keep its stack pointer in memory that a signal must not write to.
+TEST(StopSignals, InterruptNoThread) {
+  EXPECT_EXIT(
+      {
+        catch_stop_signals();
+        const auto is_blocked = [] {
+          sigset_t blocked;
+          pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+          return sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGINT) && sigismember(&blocked, SIGUSR1);
+        };
+        bool later = false;
+        std::thread([&] { later = is_blocked(); }).join();
+        std::exit(is_blocked() && later ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }

@@ -19,15 +19,6 @@ struct Distribution {
   bool independent = false;
 };
 
-// A range of sizes of tensors, up to `limit` bytes (-1: and all above), and how tf_cnn_benchmarks would sum them.
-struct AllReduceRange {
-  std::string algorithm;
-  int64_t shards = 1, limit = -1;
-};
-// --all_reduce_spec by its grammar: alg[#shards][:limit:alg[#shards]]..., limits growing, as 1024, 32k or 1M. Throws
-// Error that names what was expected. Empty for an empty one.
-std::vector<AllReduceRange> parse_all_reduce_spec(const std::string& spec);
-
 // Appends to `notices` what is done in another way than it was asked for. Throws Error(Fault::config) for what cannot
 // be given, with the reason.
 Distribution distribution_of(const Flags& flags, const cli::FlagSet& set, int ranks, bool gpu,

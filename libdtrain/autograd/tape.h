@@ -41,9 +41,10 @@ class Tape {
   using Ready = std::function<void(const Parameter&)>;
 
   // `micro_step`: parameter gradients are stored in micro-step 0 and added to in later ones. `share`: which part of the
-  // global batch this is, over all ranks and micro-steps: what is random differs between the parts.
-  explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0, int share = 0)
-      : context_(context), mode_(mode), micro_step_(micro_step), share_(share) {}
+  // global batch this is, over all ranks and micro-steps, by default the micro-step: what is random differs between
+  // them.
+  explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0, int share = -1)
+      : context_(context), mode_(mode), micro_step_(micro_step), share_(share < 0 ? micro_step : share) {}
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 

@@ -1,6 +1,7 @@
 // Flags and variables about several ranks to what is done.
 #include <cstdlib>
 
+#include "apps/cnn_benchmarks/all_reduce_spec.h"
 #include "apps/cnn_benchmarks/config.h"
 #include "apps/cnn_benchmarks/horovod_environment.h"
 #include "tests/testing.h"

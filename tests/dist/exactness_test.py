@@ -90,7 +90,7 @@ def test_ranks_compute_what_one_does(folder):
 
 
 # Batch norm over so few images amplifies rounding: with another number of threads one rank's losses differ from its own
-# by 2e-5 and its biases, up to 0.0008 large, by 1e-5.
+# by 2e-5 and its biases, up to 0.0008 large, by 1e-5. The order in which four ranks add moves parameters by 1e-4.
 RESNET = ("--model=resnet20", "--data_name=cifar10", "--num_batches=3", "--init_learning_rate=0.001")
 
 
@@ -106,14 +106,16 @@ def test_micro_steps_stand_for_ranks(folder):
     runs = Runs(folder, *RESNET)
     four = runs.train(4)
     for ranks, micro_steps in ((2, 2), (1, 4)):
-        expect_same(runs.train(ranks, micro_steps), four, 1e-6, 1e-5, f"{ranks} ranks with {micro_steps} micro-steps")
+        expect_same(runs.train(ranks, micro_steps), four, 1e-6, 1e-3, f"{ranks} ranks with {micro_steps} micro-steps")
 
 
 def test_sums_in_16_bits_come_close(folder):
     runs = Runs(folder, "--model=lenet", "--image_size=28", "--num_batches=10", "--init_learning_rate=0.01")
     one = runs.train(1)
-    for wire in ("bf16", "fp16"):
-        expect_same(runs.train(3, extra=[f"--wire_precision={wire}"]), one, 1e-2, 1e-2, f"3 ranks, {wire} on the wire")
+    # Some roundings of 2^-9 and 2^-12, relative to gradients; parameters are measured by 0.01 at least.
+    for wire, losses, parameters in (("bf16", 1e-4, 3e-2), ("fp16", 1e-5, 4e-3)):
+        found = runs.train(3, extra=[f"--wire_precision={wire}"])
+        expect_same(found, one, losses, parameters, f"3 ranks, {wire} on the wire")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import time
 
 import training
 from cluster import Cluster, main, skip
-from cluster_test import MPIRUN, expect, expect_errors
+from cluster_test import MPIRUN, expect, expect_errors, written
 
 FOLDER = pathlib.Path("/run/training")  # all pods see it
 FOR_EVER = 10**6
@@ -46,10 +46,18 @@ class Job:
     def wait_for_step(self, step):
         self.cluster.wait_for_output(f"\n{step}\timages/sec", timeout=60)
 
-    def expect_end(self, codes, *errors):
+    def expect_collective(self, before):
+        """What a report says of the collective, gradients or what ranks compare, behind the words `before`."""
+        collective = before + r" ?(gradients|control) #\d+ '[^']+', \d+ bytes, of step \d+"
+        if not re.search(collective, self.cluster.launcher.errors()):
+            raise AssertionError(f"no collective behind '{before}'; {written(self.cluster)}")
+
+    def expect_end(self, codes, *errors, before=None):
         code = self.cluster.wait()
         expect(code if code in codes else f"code {code}", code, self.cluster)
         expect_errors(self.cluster, *errors)
+        if before is not None:
+            self.expect_collective(before)
         self.cluster.wait_for_ranks(0)
         return code
 
@@ -126,8 +134,8 @@ def test_training_survives_a_host_that_is_cut_off_at_an_end():
     with job() as one:
         one.start()
         one.cluster.workers[1].cut_off()
-        one.expect_end({4}, "rank 0 on job-worker-0 has waited 5 s for ",
-                       "rank 1 on job-worker-1 did not answer: stopped, or cut off", "and 1 do not answer")
+        one.expect_end({4}, "rank 1 on job-worker-1 did not answer: stopped, or cut off", "and 1 do not answer",
+                       before="rank 0 on job-worker-0 has waited 5 s for")
         one.cluster.workers[1].reconnect()
         one.expect_same_as_undisturbed()
 
@@ -136,8 +144,8 @@ def test_training_survives_a_stopped_rank():
     with job() as one:
         one.start()
         one.cluster.signal_rank(1, signal.SIGSTOP)
-        one.expect_end({4}, "rank 0 on job-worker-0 has waited 5 s for ", "of step",
-                       "rank 1 on job-worker-1 did not answer: stopped, or cut off")
+        one.expect_end({4}, "rank 1 on job-worker-1 did not answer: stopped, or cut off",
+                       before="rank 0 on job-worker-0 has waited 5 s for")
         one.expect_same_as_undisturbed()
 
 
@@ -150,7 +158,8 @@ def test_training_waits_for_a_rank_that_pauses():
         while warning not in one.cluster.launcher.errors() and time.monotonic() < deadline:
             time.sleep(0.1)
         one.cluster.signal_rank(1, signal.SIGCONT)
-        expect_errors(one.cluster, warning, "warning: rank 0 on job-worker-0: waiting for ", "(limit 20 s)")
+        expect_errors(one.cluster, warning, "(limit 20 s)")
+        one.expect_collective("warning: rank 0 on job-worker-0: waiting for")
         one.wait_for_step(one.step() + 3)
         one.stop()
         one.expect_same_as_undisturbed()
@@ -160,7 +169,7 @@ def test_training_survives_a_partition():
     with job() as one:
         one.start()
         one.cluster.separate_workers()  # mpirun sees both
-        one.expect_end({4}, "has waited 5 s for ", "of step", "did not answer: stopped, or cut off")
+        one.expect_end({4}, "did not answer: stopped, or cut off", before="has waited 5 s for")
         one.cluster.join_workers()
         one.expect_same_as_undisturbed()
 
@@ -194,7 +203,7 @@ def test_reset_connection_ends_the_job():
                              capture_output=True, text=True)
         if "ESTAB" not in cut.stdout:
             skip(f"connections cannot be reset here (CONFIG_INET_DIAG_DESTROY): {cut.stderr}")
-        one.expect_end({4}, " #", "of step")
+        one.expect_end({4}, before="")
         one.expect_same_as_undisturbed()
 
 

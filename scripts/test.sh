@@ -38,4 +38,10 @@ ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|dist|parity|gpu' -
 echo "Skipped, and why:"
 grep -ho 'SKIPPED: .*' build-ci/Testing/Temporary/LastTest.log | sort | uniq -c || echo "  nothing"
 sed -n '/tests passed/,$p' "$log"
+[ $result = 0 ] || echo "Failed, and why:"
+while IFS=: read -r _ name; do
+  echo "$name"
+  awk -v name="$name" '/ Test: / {mine = $NF == name} /^<end of output>/ {mine = 0} mine' \
+    build-ci/Testing/Temporary/LastTest.log | grep -m 3 -A 8 -E 'Error|Failure|ERROR' | cut -c 1-300 || true
+done < <([ $result = 0 ] || cat build-ci/Testing/Temporary/LastTestsFailed.log)
 exit $result

@@ -159,6 +159,11 @@ class Pod:
     def errors(self):
         return self._file("err").read_text(errors="replace") if self.process else ""
 
+    def written(self):
+        """For messages: the last lines of both."""
+        errors, output = ("\n".join(text.splitlines()[-40:]) for text in (self.errors(), self.output()))
+        return f"{self.name} wrote as errors:\n{errors}\nand as output:\n{output}"
+
     def first_process(self):
         """The process id, here, of the pod's process 1; None before it has started or after it has ended."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
@@ -264,8 +269,7 @@ class Cluster:
         try:
             return self.launcher.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise TimeoutError(f"the command hangs: no end within {timeout} s; it wrote:\n{self.launcher.output()}\n"
-                               f"and as errors:\n{self.launcher.errors()}") from None
+            raise TimeoutError(f"the command hangs: no end within {timeout} s; {self.launcher.written()}") from None
 
     def run(self, *command, environment=None, timeout=60):
         self.start(*command, environment=environment)

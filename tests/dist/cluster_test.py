@@ -23,17 +23,13 @@ RANKS = ("-np", "4", "bash", "-c", PROGRAM, "program")
 
 def expect(found, expected, cluster):
     if found != expected:
-        raise AssertionError(f"found {found!r}, expected {expected!r}; {written(cluster)}")
+        raise AssertionError(f"found {found!r}, expected {expected!r}; {cluster.launcher.written()}")
 
 
 def expect_errors(cluster, *texts):
     for text in texts:
         if text not in cluster.launcher.errors():
-            raise AssertionError(f"no error '{text}'; {written(cluster)}")
-
-
-def written(cluster):
-    return f"the launcher wrote:\n{cluster.launcher.output()}\nand as errors:\n{cluster.launcher.errors()}"
+            raise AssertionError(f"no error '{text}'; {cluster.launcher.written()}")
 
 
 def start(cluster, *command, environment=None):

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""What dtrain-scale predicts for a few ranks on this machine, beside the runs themselves.
+
+    cmake --preset release && cmake --build --preset release --target programs
+    benchmarks/compare_scale.py --save NAME
+
+Each round measures, for each number of ranks: the layers, by as many processes side by side as there will be ranks, as
+these share caches and memory; the links, by dtrain-allreduce-benchmark; and the training. A figure is the median over
+the rounds. With --save, benchmarks/results/<date>-scale-NAME.json holds every run; its "runs" are what dtrain-scale
+--measured reads.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+
+from compare_allreduce import bus_bandwidth, mpirun
+from compare_cpu import last_json, machine, output_of, root
+from compare_ranks import found_in
+
+SMALL, LARGE = 4096, 25 << 20  # bytes: a sum that only latency counts for, and one bucket
+
+
+def measure_layers(o, ranks, folder):
+    mpirun(ranks, ["sh", "-c", 'exec "$@" --layers_out=$0/$OMPI_COMM_WORLD_RANK.json', folder, root / o.build / "bin/dtrain-scale",
+                   "--measure", f"--model={o.model}", f"--batch_size={o.batch}", "--threads=1", f"--steps={o.steps}"])
+    return folder / "0.json"
+
+
+def measure_links(o, ranks, folder):
+    """Bytes per second of a link and the seconds of a message, as the ring's formula would have them."""
+    if ranks == 1:
+        return 1e9, 0.0
+    file = folder / "links.json"
+    mpirun(ranks, [root / o.build / "bin/dtrain-allreduce-benchmark", f"--sizes={SMALL},{LARGE}", f"--json={file}"])
+    seconds = {row["bytes"]: row["seconds"] for row in json.loads(file.read_text())["rows"]}
+    return bus_bandwidth(LARGE, seconds[LARGE], ranks), seconds[SMALL] / (2 * (ranks - 1))
+
+
+def train(o, ranks):
+    text = mpirun(ranks, [root / o.build / "bin/dtrain-cnn-benchmarks", f"--model={o.model}", "--device=cpu",
+                          f"--batch_size={o.batch}", "--num_intra_threads=1", f"--num_batches={o.steps}",
+                          "--num_warmup_batches=2", "--variable_update=replicated", "--optimizer=momentum"])
+    return found_in(text, argparse.Namespace(batch=o.batch * ranks), ranks)
+
+
+def one_round(o, ranks):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        bandwidth, latency = measure_links(o, ranks, folder)
+        layers = measure_layers(o, ranks, folder)
+        run = train(o, ranks)
+        study = last_json(output_of([root / o.build / "bin/dtrain-scale", f"--layers={layers}", f"--gpus={ranks}",
+                                     f"--gpus_per_host={ranks}", f"--inside_gbs={bandwidth / 1e9}", f"--inside_us={latency * 1e6}",
+                                     "--algorithm=ring", "--json"]))
+    predicted = study["weak"][0]
+    return {**run, "link_bytes_per_second": bandwidth, "message_seconds": latency,
+            "predicted_step_seconds": predicted["step_seconds"], "predicted_exposed_seconds": predicted["exposed_seconds"]}
+
+
+def table(runs, counts):
+    def median(ranks, key):
+        return statistics.median(run[key] for run in runs if run["ranks"] == ranks)
+
+    lines = ["| ranks | step, s | predicted | error | exposed, s | predicted |", "|---|---|---|---|---|---|"]
+    for ranks in counts:
+        step, predicted = median(ranks, "step_seconds"), median(ranks, "predicted_step_seconds")
+        lines.append(f"| {ranks} | {step:.3f} | {predicted:.3f} | {100 * (predicted / step - 1):+.1f} % "
+                     f"| {median(ranks, 'exposed_seconds'):.3f} | {median(ranks, 'predicted_exposed_seconds'):.3f} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="resnet50")
+    parser.add_argument("--batch", type=int, default=8, help="of a rank, which has one thread")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 3, 4])
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-scale-NAME.json")
+    parser.add_argument("--build", default="build")
+    options = parser.parse_args()
+
+    about, runs = machine(), []
+    for _ in range(options.rounds):
+        for ranks in options.ranks:
+            runs.append(one_round(options, ranks))
+            print(f"  {runs[-1]}", flush=True)
+    text = table(runs, options.ranks)
+    print("\n" + "\n".join(f"{key}: {value}" for key, value in about.items()) + "\n\n" + text)
+    if options.save:
+        path = root / "benchmarks/results" / f"{about['date'][:10]}-scale-{options.save}.json"
+        path.write_text(json.dumps({"machine": about, "command": " ".join(sys.argv), "table": text.splitlines(), "runs": runs},
+                                   indent=1) + "\n")
+        print(f"saved as {path.relative_to(root)}")
+
+
+if __name__ == "__main__":
+    main()

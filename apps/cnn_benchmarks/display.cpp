@@ -73,11 +73,6 @@ void Display::end_step(const StepFigures& figures) {
   step_began_ = now;
   --under_way_;
   log_.notices(*session_.context);
-  // In the first step libraries choose their algorithms.
-  if (figures.times.forward > 0 && step_ > first_) {
-    add(figures.times, parts_);
-    ++timed_parts_;
-  }
   if (session_.config.ranks.size > 1) add_sums(figures);
   if (!timing_) {
     if (step_ >= warmup_ && under_way_ > 0) begin_timing();
@@ -97,6 +92,7 @@ void Display::end_step(const StepFigures& figures) {
   if (metrics_) append_metrics(figures, total);
   shown_step_ = step_;
   shown_wait_ = wait_;
+  shown_times_ = times_;
 }
 
 // What the first step took says nothing of the others: memory and connections are made in it.
@@ -119,6 +115,14 @@ void Display::append_metrics(const StepFigures& figures, double total_loss) {
                              {"top_5_accuracy", figures.accuracy.top_5},
                              {"images_per_sec", speed_.speed()},
                              {"data_wait_ms", wait_ms}};
+  const auto add_time = [&](const char* name, double StepTimes::*part) {
+    fields.emplace_back(name, 1e3 * (times_.*part - shown_times_.*part) / static_cast<double>(step_ - shown_step_));
+  };
+  add_time("forward_ms", &StepTimes::forward);
+  add_time("backward_ms", &StepTimes::backward);
+  if (session_.config.ranks.size > 1) add_time("wait_for_sums_ms", &StepTimes::reduce);
+  add_time("update_ms", &StepTimes::update);
+  if (session_.config.machine.gpu) add_time("between_steps_ms", &StepTimes::before);
   if (session_.config.machine.precision == DType::f16) {
     fields.emplace_back("loss_scale", figures.loss_scale);
     fields.emplace_back("skipped_updates", static_cast<double>(figures.skipped));

@@ -60,9 +60,8 @@ class Display {
   Throughput speed_;
   std::optional<MetricsFile> metrics_;
   uint64_t first_, step_, warmup_, first_timed_;
-  uint64_t under_way_ = 0;   // steps that have begun and not ended
-  StepTimes times_, parts_;  // sums over the timed steps, and over those whose parts were timed
-  uint64_t timed_parts_ = 0;
+  uint64_t under_way_ = 0;         // steps that have begun and not ended
+  StepTimes times_, shown_times_;  // sums over the timed steps; at the last printed step
   // Of the gradients over the ranks: over the steps in which they were timed, and what those steps took.
   struct Sums {
     CommunicatorTimes times{};

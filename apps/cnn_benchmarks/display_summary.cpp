@@ -27,7 +27,7 @@ void Display::summary(double elapsed) const {
   const double steps = std::max<double>(1, static_cast<double>(speed_.steps()));
   log_.line(fmt::format("Data wait:   {:.1f} ms per step, {:.1f} % of the time", 1e3 * waited / steps,
                         elapsed > 0 ? 100 * waited / elapsed : 0));
-  if (session_.config.trains() && timed_parts_ > 0) summary_of_step();
+  if (session_.config.trains() && speed_.steps() > 0) summary_of_step();
   if (sums_.steps > 0) summary_of_sums();
   const double tensors = mebibytes(session_.context->memory_stats().peak_in_use);
   log_.line(fmt::format("Peak memory: {:.0f} MiB, {:.0f} MiB {}", peak_resident_mebibytes(), tensors,
@@ -36,16 +36,16 @@ void Display::summary(double elapsed) const {
 
 void Display::summary_of_step() const {
   const cli::Machine& machine = session_.config.machine;
-  const double parts = static_cast<double>(timed_parts_) / 1e3;
-  const bool many = session_.config.ranks.size > 1;
-  log_.line(fmt::format(
-      "Step parts:  forward {:.2f} ms, backward {:.2f} ms, {}update {:.2f} ms{}", parts_.forward / parts,
-      parts_.backward / parts, many ? fmt::format("wait for sums {:.2f} ms, ", parts_.reduce / parts) : "",
-      parts_.update / parts, machine.gpu && session_.config.flags.cuda_graph ? ", as run before it was recorded" : ""));
-  if (!machine.gpu || speed_.steps() == 0) return;
   const double steps = static_cast<double>(speed_.steps()), seconds = times_.step / steps;
-  log_.line(fmt::format("GPU time:    {:.2f} ms per step, {:.2f} ms between steps, for input", 1e3 * seconds,
-                        1e3 * times_.before / steps));
+  const auto milliseconds = [&](double sum) { return 1e3 * sum / steps; };
+  const bool many = session_.config.ranks.size > 1;
+  log_.line(fmt::format("Step parts:  forward {:.2f} ms, backward {:.2f} ms, {}update {:.2f} ms",
+                        milliseconds(times_.forward), milliseconds(times_.backward),
+                        many ? fmt::format("wait for sums {:.2f} ms, ", milliseconds(times_.reduce)) : "",
+                        milliseconds(times_.update)));
+  if (!machine.gpu) return;
+  log_.line(fmt::format("GPU time:    {:.2f} ms per step, {:.2f} ms between steps, for input",
+                        milliseconds(times_.step), milliseconds(times_.before)));
   const GpuInfo gpu = gpu_info(machine.index);
   const auto share = [&](double rate, double peak) {
     return peak > 0 ? fmt::format(", {:.1f} % of the peak of {}", 100 * rate / peak, gpu.name) : "";

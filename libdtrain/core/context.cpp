@@ -17,11 +17,11 @@ Tensor Context::zeros(Shape shape, DType dtype) {
   return result;
 }
 
-std::shared_ptr<const cuda::StepGraph> Context::capture(const std::function<void()>&) {
+std::shared_ptr<cuda::StepGraph> Context::capture(const std::function<void()>&) {
   throw Error(concat("a step cannot be captured on ", device_, ": its work is not queued"));
 }
 
-void Context::replay(const cuda::StepGraph&) { throw Error(concat("no captured step on ", device_)); }
+std::vector<Moment> Context::replay(cuda::StepGraph&) { throw Error(concat("no captured step on ", device_)); }
 
 cpu::PrimitiveCache& Context::primitives() const {
   DT_CHECK(primitives_ != nullptr, "oneDNN primitives asked of ", device_);

@@ -68,11 +68,11 @@ class Context {
   virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
   // `from` may be changed on return, but for memory of host_allocator(): only once a moment behind the copy is past.
   virtual void upload(const void* from, const Tensor& to, Queue queue = Queue::compute) = 0;
-  // `to`, memory of host_allocator(), is complete once the moment is past.
-  virtual Moment download_later(const Tensor& from, void* to) = 0;
+  virtual Moment download_later(const Tensor& from, void* to) = 0;  // `to`: of host_allocator(), complete once past
 
   virtual Moment record(Queue queue = Queue::compute) = 0;
-  virtual void wait(const Moment& moment) = 0;               // the caller waits
+  virtual Moment stamp() { return record(); }   // the same; of what is captured, each replay has moments of its own
+  virtual void wait(const Moment& moment) = 0;  // the caller waits
   virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
   virtual bool is_past(const Moment& moment) = 0;
   virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
@@ -86,9 +86,9 @@ class Context {
   bool capturing() const { return capturing_; }
   // Records what `work` queues, instead of running it, with a pool of memory of its own, so that addresses stay valid.
   // What `work` throws ends the capture and is passed on. Throws on a CPU.
-  virtual std::shared_ptr<const cuda::StepGraph> capture(const std::function<void()>& work);
-  // Queues the recorded work once more.
-  virtual void replay(const cuda::StepGraph& graph);
+  virtual std::shared_ptr<cuda::StepGraph> capture(const std::function<void()>& work);
+  // Queues the recorded work once more. Returns its stamps in the order they were made; each lasts while it is held.
+  virtual std::vector<Moment> replay(cuda::StepGraph& graph);
 
   // Compute threads of a CPU context; 1 elsewhere.
   int threads() const { return threads_; }

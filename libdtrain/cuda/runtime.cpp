@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "libdtrain/cuda/device_memory.h"
@@ -117,6 +118,12 @@ class CudaContext final : public Context {
     DT_CUDA(cudaEventRecord(event.get(), stream(queue)));
     return {std::move(event), {}};
   }
+  Moment stamp() override {
+    if (!capturing_) return record(Queue::compute);
+    stamps_.push_back(make_event(/*timed=*/true));
+    DT_CUDA(cudaEventRecordWithFlags(stamps_.back().get(), runtime_->compute(), cudaEventRecordExternal));
+    return {};
+  }
   void wait(const Moment& moment) override {
     refuse_while_capturing("wait");
     if (moment.device) DT_CUDA(cudaEventSynchronize(handle(moment)));
@@ -139,10 +146,10 @@ class CudaContext final : public Context {
   void name_work(const char* name) override { ranges_.next(name); }
 
   MemoryStats memory_stats() const override;
-  std::shared_ptr<const StepGraph> capture(const std::function<void()>& work) override;
-  void replay(const StepGraph& graph) override {
+  std::shared_ptr<StepGraph> capture(const std::function<void()>& work) override;
+  std::vector<Moment> replay(StepGraph& graph) override {
     refuse_while_capturing("replay");
-    graph.launch(runtime_->compute());
+    return graph.launch(runtime_->compute());
   }
 
   void set_scalars(const StepInputs& values) override {
@@ -172,6 +179,7 @@ class CudaContext final : public Context {
 
   std::shared_ptr<Allocator> host_;
   std::vector<std::weak_ptr<CachingAllocator>> graph_memory_;  // of the captured steps that are still there
+  std::vector<Event> stamps_;                                  // of the step that is being captured
   ProfilerRange ranges_;
   Tensor scalars_tensor_, state_tensor_;
 };
@@ -194,7 +202,7 @@ MemoryStats CudaContext::memory_stats() const {
   return sum;
 }
 
-std::shared_ptr<const StepGraph> CudaContext::capture(const std::function<void()>& work) {
+std::shared_ptr<StepGraph> CudaContext::capture(const std::function<void()>& work) {
   refuse_while_capturing("capture");
   trim();
   const MemoryStats stats = memory_stats();
@@ -202,6 +210,7 @@ std::shared_ptr<const StepGraph> CudaContext::capture(const std::function<void()
                                                    CachingAllocator::Spare::keep);
   Capture capture(runtime_->compute());
   capturing_ = true;
+  stamps_.clear();
   memory_.swap(memory);
   const auto restore = [&] {
     memory_.swap(memory);
@@ -216,7 +225,7 @@ std::shared_ptr<const StepGraph> CudaContext::capture(const std::function<void()
   restore();
   std::erase_if(graph_memory_, [](const auto& entry) { return entry.expired(); });
   graph_memory_.push_back(memory);
-  return std::make_shared<const StepGraph>(capture.end(), std::move(memory));
+  return std::make_shared<StepGraph>(capture.end(), std::exchange(stamps_, {}), std::move(memory));
 }
 
 }  // namespace

@@ -1,16 +1,63 @@
+// Instances of a recorded step, and the events in them.
 #include "libdtrain/cuda/step_graph.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 namespace dtrain::cuda {
+namespace {
 
-StepGraph::StepGraph(Graph recorded, std::shared_ptr<CachingAllocator> memory) : memory_(std::move(memory)) {
-  cudaGraphExec_t exec = nullptr;
-  DT_CUDA(cudaGraphInstantiate(&exec, recorded.get(), 0));
-  exec_.reset(exec);
+// The node of `graph` that records each of `events`.
+std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<Event>& events, cudaGraph_t graph) {
+  size_t count = 0;
+  DT_CUDA(cudaGraphGetNodes(graph, nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count), found;
+  DT_CUDA(cudaGraphGetNodes(graph, nodes.data(), &count));
+  std::map<cudaEvent_t, cudaGraphNode_t> by_event;
+  for (cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type{};
+    DT_CUDA(cudaGraphNodeGetType(node, &type));
+    if (type != cudaGraphNodeTypeEventRecord) continue;
+    cudaEvent_t event = nullptr;
+    DT_CUDA(cudaGraphEventRecordNodeGetEvent(node, &event));
+    by_event[event] = node;
+  }
+  for (const Event& event : events) found.push_back(by_event.at(event.get()));
+  return found;
 }
 
-void StepGraph::launch(cudaStream_t stream) const { DT_CUDA(cudaGraphLaunch(exec_.get(), stream)); }
+}  // namespace
+
+StepGraph::StepGraph(Graph recorded, const std::vector<Event>& stamps, std::shared_ptr<CachingAllocator> memory)
+    : memory_(std::move(memory)), graph_(std::move(recorded)), stamping_(nodes_that_record(stamps, graph_.get())) {
+  add_instance();
+}
+
+bool StepGraph::Instance::is_free() const {
+  return std::ranges::all_of(stamps, [](const auto& stamp) { return stamp.use_count() == 1; });
+}
+
+StepGraph::Instance& StepGraph::add_instance() {
+  Instance instance;
+  for (cudaGraphNode_t node : stamping_) {
+    instance.stamps.push_back(make_event(/*timed=*/true));
+    DT_CUDA(cudaGraphEventRecordNodeSetEvent(node, instance.stamps.back().get()));
+  }
+  cudaGraphExec_t exec = nullptr;
+  DT_CUDA(cudaGraphInstantiate(&exec, graph_.get(), 0));
+  instance.exec.reset(exec);
+  return instances_.emplace_back(std::move(instance));
+}
+
+std::vector<Moment> StepGraph::launch(cudaStream_t stream) {
+  const auto spare = std::ranges::find_if(instances_, &Instance::is_free);
+  Instance& instance = spare != instances_.end() ? *spare : add_instance();
+  DT_CUDA(cudaGraphLaunch(instance.exec.get(), stream));
+  std::vector<Moment> moments;
+  for (const auto& stamp : instance.stamps) moments.push_back({stamp, {}});
+  return moments;
+}
 
 // Thread-local: what the loader's threads ask of the runtime meanwhile is allowed and no part of the step.
 Capture::Capture(cudaStream_t stream) : stream_(stream) {

@@ -1,22 +1,38 @@
 // StepGraph: the work of a step, recorded once and queued again as one. Capture: its recording.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include "libdtrain/core/memory.h"
+#include "libdtrain/core/moment.h"
 #include "libdtrain/cuda/cuda.h"
 
 namespace dtrain::cuda {
 
 class StepGraph {
  public:
-  // `memory`: of the temporaries whose addresses the graph holds; nothing else may take from it.
-  StepGraph(Graph recorded, std::shared_ptr<CachingAllocator> memory);
-  void launch(cudaStream_t stream) const;
+  // `stamps`: events that `recorded` records for others than itself. `memory`: of the temporaries whose addresses the
+  // graph holds; nothing else may take from it.
+  StepGraph(Graph recorded, const std::vector<Event>& stamps, std::shared_ptr<CachingAllocator> memory);
+  // Returns the stamps, as of this launch.
+  std::vector<Moment> launch(cudaStream_t stream);
 
  private:
+  // What can be launched. A launch records the events of the last one anew: it takes an instance whose events nobody
+  // is still to read.
+  struct Instance {
+    std::vector<std::shared_ptr<CUevent_st>> stamps;
+    GraphExec exec;
+    bool is_free() const;
+  };
+  Instance& add_instance();
+
   std::shared_ptr<CachingAllocator> memory_;
-  GraphExec exec_;
+  Graph graph_;
+  std::vector<cudaGraphNode_t> stamping_;  // its nodes that record the stamps
+  std::deque<Instance> instances_;
 };
 
 // What is queued on `stream` by this thread, and what is queued elsewhere and waits for it, is recorded and not run,

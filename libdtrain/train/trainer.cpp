@@ -75,7 +75,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   context.wait(pending.end);  // of a step that nobody has collected
   // Without a step on its way the device has stood still for other reasons than its input.
   const Moment before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Moment{};
-  pending = {.before = before, .begin = {}, .end = {}, .parts = {}, .l2_loss = request.l2_loss};
+  pending = {.before = before, .begin = {}, .end = {}, .l2_loss = request.l2_loss};
   context.set_scalars(
       {.learning_rate = rate_of(steps_done_),
        .gradient_scale = 1 / static_cast<float>(options_.micro_steps * (options_.independent ? 1 : ranks())),
@@ -87,7 +87,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   if (replays() && request.record)
     replay(forward, request.signature, pending);
   else
-    run(forward, &pending);
+    run(forward, pending.parts);
   const auto row = static_cast<int64_t>(slot);
   pending.end = context.download_later(ring_.slice(row, row + 1), host_ring_.slice(row, row + 1).raw());
   if (options_.communicator) options_.communicator->watch(pending.end);
@@ -99,50 +99,55 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
   Recording& recording = recordings_[signature];
   if (recording.eager_steps < kEagerSteps) {
     ++recording.eager_steps;
-    return run(forward, &pending);
+    return run(forward, pending.parts);
   }
   if (!recording.graph) {
     try {
-      recording.graph = context.capture([&] { run(forward, nullptr); });
+      recording.graph = context.capture([&] {
+        recording.parts.clear();
+        run(forward, recording.parts);
+      });
     } catch (const Error& error) {
       if (error.fault() != Fault::resource) throw;
       options_.cuda_graph = false;
       context.notices().push_back(concat("steps are run one op at a time, not recorded: ", error.what()));
     }
     pending.begin = context.record();  // what recording took is no part of the step
-    if (!recording.graph) return run(forward, &pending);
+    if (!recording.graph) return run(forward, pending.parts);
   }
   context.name_work("step");
-  context.replay(*recording.graph);
+  const std::vector<Moment> stamps = context.replay(*recording.graph);
   context.name_work(nullptr);
+  pending.parts = recording.parts;
+  for (size_t i = 0; i < stamps.size(); ++i) pending.parts[i].second = stamps[i];
   store_.touch();
 }
 
-void Trainer::run(const Forward& forward, Pending* pending) {
+void Trainer::run(const Forward& forward, Parts& parts) {
   bytes_ = static_cast<double>(store_.values().bytes()) * (3 + 2 * store_.optimizer_states());
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
     begin_statistics(micro_step);
-    run_micro_step(forward, micro_step, pending);
+    run_micro_step(forward, micro_step, parts);
   }
   end_statistics();
-  if (bucketer_) sum_over_ranks(pending);
-  mark(pending, &StepTimes::update, "update");
+  if (bucketer_) sum_over_ranks(parts);
+  mark(parts, &StepTimes::update, "update");
   optimizer_.step();
   finish_step_metrics(store_.context(), optimizer_.norm(), metrics_, ring_);
   store_.context().name_work(nullptr);
 }
 
-void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pending) {
+void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& parts) {
   Context& context = store_.context();
   const int rank = options_.communicator ? options_.communicator->rank() : 0;
   Tape tape(context, Mode::train, micro_step, micro_step * ranks() + rank);
   const char* pass = "the forward pass behind";
   try {
-    mark(pending, &StepTimes::forward, "forward");
+    mark(parts, &StepTimes::forward, "forward");
     const Classification result = forward(tape, micro_step);
     add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, metrics_);
     pass = "the gradient of";
-    mark(pending, &StepTimes::backward, "backward");
+    mark(parts, &StepTimes::backward, "backward");
     bytes_ += 3 * static_cast<double>(tape.bytes());
     if (bucketer_ && !options_.independent && micro_step + 1 == options_.micro_steps) {
       bucketer_->begin();
@@ -161,8 +166,8 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Pending* pe
 }
 
 // The metrics and the running statistics of batch norm go with the last gradients, so that all ranks hold the same.
-void Trainer::sum_over_ranks(Pending* pending) {
-  mark(pending, &StepTimes::reduce, "reduce");
+void Trainer::sum_over_ranks(Parts& parts) {
+  mark(parts, &StepTimes::reduce, "reduce");
   std::vector<Tensor> tail = {metrics_.slice(0, kSummedMetrics)};
   if (options_.independent) {
     options_.communicator->all_reduce(tail, "metrics", /*exact=*/true);
@@ -201,10 +206,10 @@ void Trainer::end_statistics() {
 }
 
 // What is queued from here on belongs to `part`.
-void Trainer::mark(Pending* pending, double StepTimes::*part, const char* name) {
+void Trainer::mark(Parts& parts, double StepTimes::*part, const char* name) {
   Context& context = store_.context();
   context.name_work(name);
-  if (pending) pending->parts.emplace_back(part, context.record());
+  parts.emplace_back(part, context.stamp());
 }
 
 std::vector<StepReport> Trainer::collect(uint64_t leave) {
@@ -212,12 +217,13 @@ std::vector<StepReport> Trainer::collect(uint64_t leave) {
   std::vector<StepReport> reports;
   if (steps_done_ - collected_ > kRing) collected_ = steps_done_ - kRing;
   for (; collected_ < steps_done_; ++collected_) {
-    const Moment& end = pending_[collected_ % kRing].end;
+    Pending& pending = pending_[collected_ % kRing];
     if (steps_done_ - collected_ > leave)
-      context.wait(end);
-    else if (!context.is_past(end))
+      context.wait(pending.end);
+    else if (!context.is_past(pending.end))
       break;
     reports.push_back(report_of(collected_));
+    pending.parts.clear();  // a replay may take their place
   }
   return reports;
 }

@@ -40,7 +40,7 @@ struct StepRequest {
 struct StepTimes {
   double step = 0;    // from the forward pass to the update
   double before = 0;  // where steps queue up: since the end of the one before, for input
-  // Of a step that was run, not replayed; else 0. `reduce`: the wait for other ranks behind the backward pass.
+  // Its parts. `reduce`: the wait for other ranks behind the backward pass.
   double forward = 0, backward = 0, reduce = 0, update = 0;
 };
 
@@ -95,28 +95,31 @@ class Trainer {
   std::string worst_parameter() const;
 
  private:
+  // Where the parts of a step begin.
+  using Parts = std::vector<std::pair<double StepTimes::*, Moment>>;
   // The steps of one signature.
   struct Recording {
     int eager_steps = 0;
-    std::shared_ptr<const cuda::StepGraph> graph;
+    std::shared_ptr<cuda::StepGraph> graph;
+    Parts parts;  // of the graph
   };
-  // A step on its way, by its number modulo kRing. Parts are marked where the step is run and not replayed.
+  // A step on its way, by its number modulo kRing.
   struct Pending {
     Moment before, begin, end;
-    std::vector<std::pair<double StepTimes::*, Moment>> parts;
+    Parts parts{};
     bool l2_loss = false;
   };
 
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }
   int ranks() const { return options_.communicator ? options_.communicator->size() : 1; }
   bool replays() const { return options_.cuda_graph && !store_.context().is_cpu(); }
-  void run(const Forward& forward, Pending* pending);
-  void run_micro_step(const Forward& forward, int micro_step, Pending* pending);
-  void sum_over_ranks(Pending* pending);
+  void run(const Forward& forward, Parts& parts);
+  void run_micro_step(const Forward& forward, int micro_step, Parts& parts);
+  void sum_over_ranks(Parts& parts);
   void begin_statistics(int micro_step);
   void end_statistics();
   void replay(const Forward& forward, const std::string& signature, Pending& pending);
-  void mark(Pending* pending, double StepTimes::*part, const char* name);
+  void mark(Parts& parts, double StepTimes::*part, const char* name);
   StepReport report_of(uint64_t step) const;
   StepTimes times_of(const Pending& pending) const;
 

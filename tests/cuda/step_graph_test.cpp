@@ -1,5 +1,6 @@
 // Recording a step and replaying it; queues, moments, and copies that nobody waits for.
 #include <cstring>
+#include <set>
 
 #include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
@@ -104,6 +105,33 @@ TEST_F(StepGraph, KeepsItsMemoryAndGivesItBack) {
   context_->synchronize("test");
   graph = nullptr;
   EXPECT_EQ(context_->memory_stats().reserved, before);
+}
+
+TEST_F(StepGraph, HasStampsOfItsOwnInEachReplay) {
+  const Tensor x = filled(1), y = filled(0);
+  const auto graph = context_->capture([&] {
+    context_->stamp();
+    add_thrice(x, y);
+    context_->stamp();
+  });
+  const Moment begin = context_->record();
+  std::set<void*> events;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::vector<Moment>> replays;  // all are queued before one is looked at
+    for (int i = 0; i < 3; ++i) replays.push_back(context_->replay(*graph));
+    context_->wait(context_->record());
+    double last = 0;
+    for (const std::vector<Moment>& stamps : replays) {
+      ASSERT_EQ(stamps.size(), 2u);
+      for (const Moment& stamp : stamps) {
+        const double at = context_->seconds_between(begin, stamp);
+        EXPECT_GT(at, last);
+        last = at;
+        events.insert(stamp.device.get());
+      }
+    }
+  }
+  EXPECT_EQ(events.size(), 6u) << "those of the first round serve in the second";
 }
 
 TEST(CpuContext, RecordsNothing) {

@@ -28,6 +28,17 @@ cudaError_t wait_captured(CUstream_st& stream, const CUevent_st& event) {
 
 }  // namespace
 
+std::shared_ptr<Record> emulation::begin_record(CUevent_st& event, cudaStream_t stream) {
+  event.capture.reset();
+  event.record = std::make_shared<Record>(Record{stream});
+  return event.record;
+}
+
+void emulation::complete(Record& record) {
+  record.time = std::chrono::steady_clock::now();
+  record.done = true;
+}
+
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
@@ -51,12 +62,18 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     event->after = stream->after;
     return cudaSuccess;
   }
-  event->capture.reset();
-  event->record = std::make_shared<Record>(Record{stream});
-  return emulation::enqueue(handle, [record = event->record] {
-    record->time = std::chrono::steady_clock::now();
-    record->done = true;
-  });
+  return emulation::enqueue(handle, [record = emulation::begin_record(*event, stream)] { complete(*record); });
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle, unsigned int flags) {
+  if (flags == cudaEventRecordDefault) return cudaEventRecord(event, handle);
+  const Call call;
+  CUstream_st* stream = emulation::find_stream(handle);
+  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (flags != cudaEventRecordExternal || !stream->capture) return report(cudaErrorInvalidValue);
+  if (stream->capture->invalid) return report(cudaErrorStreamCaptureInvalidated);
+  emulation::append(*stream, {nullptr, event});
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned int) {

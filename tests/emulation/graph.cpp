@@ -3,11 +3,11 @@
 
 using emulation::Call;
 using emulation::Capture;
-using emulation::Operation;
+using emulation::Record;
 using emulation::report;
 
-void emulation::append(CUstream_st& stream, Operation operation) {
-  stream.capture->graph->operations.push_back(std::move(operation));
+void emulation::append(CUstream_st& stream, CUgraphNode_st node) {
+  stream.capture->graph->nodes.push_back(std::move(node));
   stream.after[&stream] = ++stream.capture->last[&stream];
 }
 
@@ -54,8 +54,26 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  if (nodes != nullptr) return report(cudaErrorNotSupported);
-  *count = graph->operations.size();
+  const size_t room = *count;
+  *count = graph->nodes.size();
+  for (size_t i = 0; nodes != nullptr && i < room; ++i) nodes[i] = i < *count ? &graph->nodes[i] : nullptr;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
+  *type = node->event != nullptr ? cudaGraphNodeTypeEventRecord : cudaGraphNodeTypeKernel;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event) {
+  if (node->event == nullptr) return report(cudaErrorInvalidValue);
+  *event = node->event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
+  if (node->event == nullptr || event == nullptr) return report(cudaErrorInvalidValue);
+  node->event = event;
   return cudaSuccess;
 }
 
@@ -66,14 +84,24 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  const auto run = [graph = exec->graph, next = size_t{0}]() mutable {
-    for (; next < graph->operations.size(); ++next)
-      if (!graph->operations[next]()) return false;
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
+  const Call call;
+  CUstream_st* stream = emulation::find_stream(handle);
+  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  std::vector<std::shared_ptr<Record>> records;  // by node: its events are those of this launch from now on
+  for (const CUgraphNode_st& node : exec->graph->nodes)
+    records.push_back(node.event != nullptr ? emulation::begin_record(*node.event, stream) : nullptr);
+  const auto run = [graph = exec->graph, records = std::move(records), next = size_t{0}]() mutable {
+    for (; next < graph->nodes.size(); ++next) {
+      if (records[next])
+        emulation::complete(*records[next]);
+      else if (!graph->nodes[next].operation())
+        return false;
+    }
     next = 0;
     return true;
   };
-  return emulation::enqueue_operation(stream, run, exec->graph->waits);
+  return emulation::enqueue_operation(handle, run, exec->graph->waits);
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -79,15 +79,22 @@ cudaError_t refuse_while_capturing();
 cudaError_t refuse_while_any_captures();
 // What keeps a stream that records from doing anything but recording.
 cudaError_t refuse_on_captured(CUstream_st& stream);
-// Records an operation on a stream that is captured.
-void append(CUstream_st& stream, Operation operation);
+// Records a node on a stream that is captured.
+void append(CUstream_st& stream, CUgraphNode_st node);
+// The event is, from now on, one that `stream` will record: where the record comes to that, it calls complete().
+std::shared_ptr<Record> begin_record(CUevent_st& event, cudaStream_t stream);
+void complete(Record& record);
 // Its streams record no more.
 void leave(const Capture& capture);
 
 }  // namespace emulation
 
+struct CUgraphNode_st {
+  emulation::Operation operation;
+  cudaEvent_t event = nullptr;  // which it records instead
+};
 struct CUgraph_st {
-  std::vector<emulation::Operation> operations;
+  std::vector<CUgraphNode_st> nodes;
   bool waits = false;  // one of them may
 };
 struct CUgraphExec_st {

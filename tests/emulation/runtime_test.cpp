@@ -281,5 +281,50 @@ TEST(Events, TellTheTimeBetweenThem) {
   EXPECT_GE(milliseconds, 0);
 }
 
+TEST(Events, AreRecordedByEachLaunchOfAGraphThatHoldsThem) {
+  const Deferred deferred;
+  const OwnStream stream;
+  const OwnEvent before, inside, other;
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventRecordWithFlags(inside.event, stream.stream, cudaEventRecordExternal), cudaErrorInvalidValue);
+  const auto [error, graph] = capture(stream.stream, [&] {
+    EXPECT_EQ(cudaEventRecordWithFlags(inside.event, stream.stream, cudaEventRecordExternal), cudaSuccess);
+  });
+  ASSERT_EQ(error, cudaSuccess);
+  cudaGraphNode_t node = nullptr;
+  size_t count = 1;
+  ASSERT_EQ(cudaGraphGetNodes(graph, &node, &count), cudaSuccess);
+  ASSERT_EQ(count, 1u);
+  cudaGraphNodeType type{};
+  EXPECT_EQ(cudaGraphNodeGetType(node, &type), cudaSuccess);
+  EXPECT_EQ(type, cudaGraphNodeTypeEventRecord);
+  cudaEvent_t event = nullptr;
+  EXPECT_EQ(cudaGraphEventRecordNodeGetEvent(node, &event), cudaSuccess);
+  EXPECT_EQ(event, inside.event);
+  cudaGraphExec_t first = nullptr, second = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&first, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphEventRecordNodeSetEvent(node, other.event), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&second, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+
+  ASSERT_EQ(cudaEventRecord(before.event, stream.stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream.stream), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, before.event, inside.event), cudaErrorInvalidResourceHandle);
+  float last = 0;
+  for (int launches = 0; launches < 2; ++launches) {
+    ASSERT_EQ(cudaGraphLaunch(first, stream.stream), cudaSuccess);
+    EXPECT_EQ(cudaEventElapsedTime(&milliseconds, before.event, inside.event), cudaErrorNotReady);
+    ASSERT_EQ(cudaStreamSynchronize(stream.stream), cudaSuccess);
+    EXPECT_EQ(cudaEventElapsedTime(&milliseconds, before.event, inside.event), cudaSuccess);
+    EXPECT_GT(milliseconds, last);
+    last = milliseconds;
+  }
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, before.event, other.event), cudaErrorInvalidResourceHandle);
+  ASSERT_EQ(cudaGraphLaunch(second, stream.stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream.stream), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, inside.event, other.event), cudaSuccess);
+  for (cudaGraphExec_t exec : {first, second}) EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -192,7 +192,7 @@ cudaError_t enqueue_operation(cudaStream_t handle, Operation work, bool waits) {
   if (stream->capture) {
     if (stream->capture->invalid) return report(cudaErrorStreamCaptureInvalidated);
     stream->capture->graph->waits |= waits;
-    append(*stream, std::move(work));
+    append(*stream, {std::move(work)});
     return cudaSuccess;
   }
   if (waits) {

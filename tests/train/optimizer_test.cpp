@@ -184,7 +184,7 @@ TEST(Optimizer, ARecordedStepIsTheSame) {
     store.allocate(3, {.dtype = DType::f16, .image_channels = 8});
     Optimizer optimizer(store, {.update = {.rule = UpdateRule::adamw, .clip_norm = 30}, .weight_decay = 0.1f});
     context.set_step_state({.loss_scale = 64, .double_after = 2});
-    std::shared_ptr<const cuda::StepGraph> graph;
+    std::shared_ptr<cuda::StepGraph> graph;
     for (uint64_t step = 0; step < 6; ++step) {
       context.set_scalars({.learning_rate = 0.1f / static_cast<float>(step + 1), .step = step});
       Array grads = random_array(store.grads().shape(), step, -50, 50);

@@ -88,6 +88,8 @@ PlannedFault parse_fault(const std::string& text) {
   return fault;
 }
 
+bool is_of_sums(FaultKind kind) { return kind == FaultKind::nan || kind == FaultKind::skip_collective; }
+
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 // By 1e-4 of a weight: too little for the loss to show it.
@@ -142,6 +144,8 @@ Faults::Faults(int rank, int size) {
   if (*asked_for() == '\0') return;
   for (const PlannedFault& fault : parse_faults(asked_for())) {
     DT_CHECK(fault.rank < size, "DTRAIN_FAULT: rank ", fault.rank, ": the job has ", size, " ranks");
+    DT_CHECK(size > 1 || !is_of_sums(fault.kind),
+             "DTRAIN_FAULT: nan and skip_collective are of sums over several ranks; this job has one");
     if (fault.rank == rank) planned_.push_back(fault);
   }
 }
@@ -149,6 +153,10 @@ Faults::Faults(int rank, int size) {
 std::unique_ptr<Communicator> Faults::around(std::unique_ptr<Communicator> communicator, Context& context) {
   if (planned_.empty()) return communicator;
   return std::make_unique<FaultyCommunicator>(std::move(communicator), *this, context);
+}
+
+bool Faults::meddles_with_sums(uint64_t step) const {
+  return std::ranges::any_of(planned_, [&](const PlannedFault& f) { return f.step == step && is_of_sums(f.kind); });
 }
 
 bool Faults::take(FaultKind kind) {
@@ -184,6 +192,7 @@ std::unique_ptr<Communicator> Faults::around(std::unique_ptr<Communicator> commu
 
 void Faults::begin_step(uint64_t, ParameterStore&) {}
 void Faults::end_step(double) {}
+bool Faults::meddles_with_sums(uint64_t) const { return false; }
 bool Faults::take(FaultKind) { return false; }
 #endif
 

@@ -37,6 +37,8 @@ class Faults {
   void begin_step(uint64_t step, ParameterStore& store);
   // It has taken `seconds` of this rank's own time: what `slow` by a factor goes by.
   void end_step(double seconds);
+  // True where a sum of step `step` is to be faulty: no recorded step can be that.
+  bool meddles_with_sums(uint64_t step) const;
   // True once per fault, in its step.
   bool take(FaultKind kind);
 

@@ -66,7 +66,8 @@ void Steps::queue(bool l2_loss, bool asks) {
   const bool first = !input_;
   try {
     if (tuner_) trainer_.set_buckets(tuner_->next());
-    send({.l2_loss = l2_loss, .asks = asks, .record = !tuner_});
+    const bool faulty = session_.faults.meddles_with_sums(queued() + 1);
+    send({.l2_loss = l2_loss, .asks = asks, .record = !tuner_ && !faulty});
     if (first) session_.context->synchronize("the first step");
   } catch (const Error& error) {
     if (!first || error.fault() != Fault::resource || session_.context->is_cpu()) throw;

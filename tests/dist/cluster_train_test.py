@@ -176,6 +176,15 @@ def test_training_survives_a_partition():
         one.expect_same_as_undisturbed()
 
 
+def test_workers_that_do_not_reach_each_other_end_the_start():
+    with Cluster(slots=1) as cluster:
+        cluster.separate_workers()
+        ranks = (training.BINARIES / "dtrain-info", "--ranks", "--collective_timeout=12")
+        expect(cluster.run(MPIRUN, "-np", 2, *ranks), 4, cluster)
+        expect_errors(cluster, "MPI has not started within 3 s (limit 12 s)", "do they reach one another")
+        cluster.wait_for_ranks(0)
+
+
 def test_training_stops_on_request_and_goes_on():
     with job() as one:
         one.start()

@@ -56,22 +56,18 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
                                   const std::optional<TcpOptions>& tcp) {
   const LauncherRank told = launcher_rank();
   std::unique_ptr<Group> group;
-  if (told.size <= 1 && !tcp) {
-    group = make_single_group();
+  GroupOptions options = limits;
+  options.warn = [name = rank_name()](const std::string& line) {
+    print_error(fmt::format("warning: {}: {}\n", name, line));
+  };
+  options.fail = end_process;
+  if (told.size <= 1) {
+    group = tcp ? make_tcp_group(options, *tcp) : make_single_group(options);
+  } else if (std::getenv("DTRAIN_MASTER_ADDR") != nullptr) {
+    group = make_tcp_group(options, tcp_options_from_environment());
   } else {
-    GroupOptions options = limits;
-    options.warn = [name = rank_name()](const std::string& line) {
-      print_error(fmt::format("warning: {}: {}\n", name, line));
-    };
-    options.fail = end_process;
-    if (told.size <= 1) {
-      group = make_tcp_group(options, *tcp);
-    } else if (std::getenv("DTRAIN_MASTER_ADDR") != nullptr) {
-      group = make_tcp_group(options, tcp_options_from_environment());
-    } else {
-      group = make_mpi_group(options);
-      check_launcher(*group, told);
-    }
+    group = make_mpi_group(options);
+    check_launcher(*group, told);
   }
   DT_CHECK(expect_ranks == 0 || group->size() == expect_ranks, "expected ", expect_ranks, " ranks, found ",
            group->size(), told.source.empty() ? ": no launcher started this process" : " by " + told.source);

@@ -17,7 +17,7 @@ namespace {
 
 class SingleGroup : public Group {
  public:
-  SingleGroup() {
+  explicit SingleGroup(const GroupOptions& options) : Group(options) {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     places_[0] = {.host = host, .pid = getpid()};
@@ -82,7 +82,7 @@ void Group::fail(const std::string& report) {
   std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on, and nobody has said how to stop
 }
 
-std::unique_ptr<Group> make_single_group() { return std::make_unique<SingleGroup>(); }
+std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return std::make_unique<SingleGroup>(options); }
 
 #ifndef DTRAIN_WITH_MPI
 std::unique_ptr<Group> make_mpi_group(const GroupOptions&) {

@@ -59,6 +59,9 @@ class Group {
   std::string where() const;
   // Ends the process through GroupOptions::fail, on any thread.
   [[noreturn]] void fail(const std::string& report);
+  // For a report, on any thread: which of the others do not answer, and a line each from those that do. Takes a second.
+  // Empty where they cannot be asked.
+  virtual std::string ask_peers() { return {}; }
   // All ranks have done their work: collective.
   virtual void finish() = 0;
 
@@ -75,7 +78,7 @@ class Group {
 };
 
 // A job of one process.
-std::unique_ptr<Group> make_single_group();
+std::unique_ptr<Group> make_single_group(const GroupOptions& options = {});
 
 // How the ranks of a job without MPI find each other.
 struct TcpOptions {

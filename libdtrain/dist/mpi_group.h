@@ -13,6 +13,7 @@ class MpiGroup : public Group {
     Group::enter(section, step);
     thread_.enter(section, step);
   }
+  std::string ask_peers() override { return thread_.ask_peers(); }
   void finish() override;
 
   MpiThread& thread() { return thread_; }

@@ -127,6 +127,7 @@ void MpiThread::call(const Task& task) {
   std::exception_ptr error;
   bool done = false;
   std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return !task_; });  // another thread's
   task_ = [&] {
     try {
       task();
@@ -176,6 +177,23 @@ void MpiThread::enter(Section section, uint64_t step) {
 double MpiThread::take_busy_seconds(int lane) {
   const std::lock_guard lock(mutex_);
   return std::exchange(lanes_[static_cast<size_t>(lane)]->busy, 0);
+}
+
+std::string MpiThread::ask_peers() {
+  constexpr auto kPatience = std::chrono::seconds(1);
+  call([&] {
+    watchdog_->forget();
+    ask_all();
+  });
+  std::this_thread::sleep_for(kPatience);
+  std::string text;
+  call([&] { text = watchdog_->answers(); });
+  return text;
+}
+
+void MpiThread::ask_all() {
+  for (int rank = 0; rank < size_; ++rank)
+    if (rank != rank_) send_state(rank, true);
 }
 
 void MpiThread::finish() {
@@ -288,9 +306,7 @@ void MpiThread::watch() {
     const Watchdog::Verdict verdict = watchdog_->look(now);
     if (!verdict.failure.empty()) fail(verdict.failure);
     if (!verdict.warning.empty()) options_.warn(verdict.warning);
-    if (!verdict.ask) return;
-    for (int rank = 0; rank < size_; ++rank)
-      if (rank != rank_) send_state(rank, true);
+    if (verdict.ask) ask_all();
   } catch (const Error& error) {
     fail(watchdog_->broken("", error.what()));
   }

@@ -45,6 +45,8 @@ class MpiThread {
   void enter(Section section, uint64_t step);
   // Of a lane since the last call: seconds in which something was under way.
   double take_busy_seconds(int lane);
+  // As Group has it.
+  std::string ask_peers();
   // Ends MPI, with all other ranks.
   void finish();
 
@@ -65,6 +67,7 @@ class MpiThread {
   [[noreturn]] void report_broken(Lane& lane, const Error& error);
   void watch();
   void answer();
+  void ask_all();
   void send_state(int rank, bool question);
   void pause(bool moved, bool active);
   [[noreturn]] void fail(const std::string& report);

@@ -41,7 +41,7 @@ std::string Watch::look(std::unique_lock<std::mutex>& lock) {
   const double waited = std::chrono::duration<double>(Clock::now() - front_since_).count();
   if (waited < step.limit) return "";
   return concat(step.where, " was queued on its GPU ", waited, " s ago and has not come to its end, limit ", step.limit,
-                " s: a peer of its collectives is stopped, cut off or does something else");
+                " s: ");
 }
 
 void Watch::run() try {
@@ -49,7 +49,10 @@ void Watch::run() try {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kPause, [this] { return stopping_; })) {
     std::string report = look(lock);
-    if (report.empty()) {
+    if (!report.empty()) {
+      const std::string peers = group_.ask_peers();
+      report += peers.empty() ? "a peer of its collectives is stopped, cut off or does something else" : peers;
+    } else {
       report = comm_.trouble();
       if (!report.empty() && !steps_.empty()) report = concat("NCCL, in ", steps_.front().where, ": ", report);
     }

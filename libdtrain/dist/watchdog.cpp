@@ -89,10 +89,8 @@ Watchdog::Verdict Watchdog::look(SteadyTime now) {
       verdict.failure =
           fmt::format("{} has waited {:.0f} s for {}: {}; {} was in {}; its last collectives: {}",
                       ranks_[static_cast<size_t>(rank_)], waited, lane.active->to_string(), suspects(*lane.active),
-                      ranks_[static_cast<size_t>(rank_)], name_of(section_, step_), history());
-      for (const auto& [rank, state] : heard_)
-        verdict.failure +=
-            fmt::format("\n  {}: {}", ranks_[static_cast<size_t>(rank)], state.substr(state.find("\n\n") + 2));
+                      ranks_[static_cast<size_t>(rank_)], name_of(section_, step_), history()) +
+          states();
       return verdict;
     }
     const bool due = waited > (lane.warned ? limit - ask_before : warn_after);
@@ -110,23 +108,34 @@ Watchdog::Verdict Watchdog::look(SteadyTime now) {
   return verdict;
 }
 
-std::string Watchdog::suspects(const CollectiveId& id) const {
-  std::vector<std::string> silent, behind;
-  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-    if (rank == rank_) continue;
-    const std::string& name = ranks_[static_cast<size_t>(rank)];
-    const auto state = heard_.find(rank);
-    if (state == heard_.end()) {
-      silent.push_back(name);
-      continue;
-    }
-    const size_t line = ("\n" + state->second).find("\n" + id.lane + "\t");
-    const uint64_t reached =
-        line == std::string::npos ? 0 : std::stoull(state->second.substr(line + id.lane.size() + 1));
-    if (reached < id.sequence) behind.push_back(name);
-  }
+std::string Watchdog::silent() const {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank)
+    if (rank != rank_ && !heard_.contains(rank)) names.push_back(ranks_[static_cast<size_t>(rank)]);
+  return names.empty() ? "" : fmt::format("{} did not answer: stopped, or cut off", fmt::join(names, ", "));
+}
+
+std::string Watchdog::states() const {
   std::string text;
-  if (!silent.empty()) text = fmt::format("{} did not answer: stopped, or cut off", fmt::join(silent, ", "));
+  for (const auto& [rank, state] : heard_)
+    text += fmt::format("\n  {}: {}", ranks_[static_cast<size_t>(rank)], state.substr(state.find("\n\n") + 2));
+  return text;
+}
+
+std::string Watchdog::answers() const {
+  const std::string missing = silent();
+  return (missing.empty() ? "all others answer: one does something else, or the network does not deliver" : missing) +
+         states();
+}
+
+std::string Watchdog::suspects(const CollectiveId& id) const {
+  std::vector<std::string> behind;
+  for (const auto& [rank, state] : heard_) {
+    const size_t line = ("\n" + state).find("\n" + id.lane + "\t");
+    const uint64_t reached = line == std::string::npos ? 0 : std::stoull(state.substr(line + id.lane.size() + 1));
+    if (reached < id.sequence) behind.push_back(ranks_[static_cast<size_t>(rank)]);
+  }
+  std::string text = silent();
   if (!behind.empty())
     text += fmt::format("{}{} did not come to it", text.empty() ? "" : "; ", fmt::join(behind, ", "));
   return text.empty() ? "all ranks are in it, the network between them does not deliver" : text;

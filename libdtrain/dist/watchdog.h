@@ -45,6 +45,10 @@ class Watchdog {
   std::string state() const;
   void hear(int rank, const std::string& state);
 
+  // What the peers have said since forget(), for a report: who was silent, and a line of each of the others.
+  void forget() { heard_.clear(); }
+  std::string answers() const;
+
   // What is to be done: nothing; ask all peers for their state; or the job is at its end.
   struct Verdict {
     bool ask = false;
@@ -68,6 +72,8 @@ class Watchdog {
   // Who has not come to the collective, by what the peers said.
   std::string suspects(const CollectiveId& id) const;
   std::string history() const;
+  std::string silent() const;
+  std::string states() const;
 
   int rank_;
   std::vector<std::string> ranks_;

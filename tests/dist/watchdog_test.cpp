@@ -129,6 +129,18 @@ TEST_F(WatchdogTest, WatchesLanesSideBySide) {
   EXPECT_TRUE(has(watchdog_.look(at(36)).failure, "for host #1"));
 }
 
+TEST_F(WatchdogTest, TellsWhoAnsweredAndWhat) {
+  watchdog_.hear(1, state_of(1, 2, true));
+  EXPECT_TRUE(
+      watchdog_.answers().starts_with("rank 2 on b did not answer: stopped, or cut off\n  rank 1 on a: in step 7;"))
+      << watchdog_.answers();
+  watchdog_.hear(2, state_of(2, 2, true));
+  EXPECT_TRUE(watchdog_.answers().starts_with(
+      "all others answer: one does something else, or the network does not deliver\n  rank 1 on a: in step 7;"));
+  watchdog_.forget();
+  EXPECT_EQ(watchdog_.answers(), "rank 1 on a, rank 2 on b did not answer: stopped, or cut off");
+}
+
 TEST_F(WatchdogTest, ShowsBothSidesOfAMismatch) {
   watchdog_.begin(bucket(3), at(0));
   EXPECT_EQ(watchdog_.mismatch(bucket(3), 2, {"gradients", 3, "bucket 3 of 3", 512, Section::step, 7}),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The parts of scripts/gpu_check.sh that compare and measure: what each says is in its function below.
 
-compare_gpu.py kernels|steps|curves|same_bits --programs FOLDER --out FOLDER [--records FOLDER] [--depth quick|full]
+compare_gpu.py kernels|steps|curves|same_bits|one_rank|ranks --programs FOLDER --out FOLDER [--records FOLDER] [--depth quick|full]
 compare_gpu.py summary --out FOLDER --gpu NAME
 Each writes FOLDER/<part>.json and prints a line that starts with RESULT. Without a GPU it says what it would run.
 """
@@ -56,11 +56,11 @@ def kernels(options):
     # An update does not depend on the batch.
     for bench, flags in (("conv_bench", [size, plan_file(options)]), ("batch_norm_bench", [size, "--dtype=bf16", quick]),
                          ("op_bench", [size, quick]), ("update_bench", [quick])):
-        program = pathlib.Path(options.programs) / "benchmarks" / bench
-        if not program.exists():
-            print(f"  there is no {program}")
+        path = pathlib.Path(options.programs) / "benchmarks" / bench
+        if not path.exists():
+            print(f"  there is no {path}")
             continue
-        text = output_of([program, "--device=gpu", *flags, "--benchmark_format=json"])
+        text = output_of([path, "--device=gpu", *flags, "--benchmark_format=json"])
         found[bench] = json.loads(text)["benchmarks"] if text else []
     rows = []
     for group, members in predict_gpu.step(BATCH).items():
@@ -92,7 +92,7 @@ def peer(batch, precision, mode):
 
 
 def from_records(options, batch, precision):
-    return [pathlib.Path(options.programs) / "bin/dtrain-cnn-benchmarks", "--device=gpu", "--model=resnet50_v1.5", f"--precision={precision}",
+    return [program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--model=resnet50_v1.5", f"--precision={precision}",
             f"--batch_size={batch}", "--num_batches=60", "--num_warmup_batches=15", f"--data_dir={options.records}", "--display_every=20"]
 
 
@@ -140,11 +140,50 @@ def steps(options):
            + (f": {best['ours'] / best['torch']:.2f} times" if best["torch"] else ""))
 
 
+def program(options, name):
+    return pathlib.Path(options.programs) / "bin" / name
+
+
+def one_rank(options):
+    """ResNet-50 v1.5, recorded, with NCCL's communicator of one rank and without, in turn: wanted is less than 1 % more."""
+    found = {"alone": [], "nccl": []}
+    for _ in range(5 if options.depth == "full" else 3):
+        for name, flags in (("alone", ()), ("nccl", ("--all_reduce_spec=nccl",))):
+            text = output_of([program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--variable_update=horovod", "--model=resnet50_v1.5",
+                              "--precision=bf16", f"--batch_size={BATCH}", "--num_batches=60", "--num_warmup_batches=15", "--display_every=20", *flags])
+            if text:
+                found[name].append(float(re.search(r"^GPU time: +(\S+) ms per step", text, re.M)[1]))
+    middle = {name: statistics.median(runs) if runs else None for name, runs in found.items()}
+    ratio = middle["nccl"] / middle["alone"] if has_gpu() else None
+    save(options, "one_rank", {"step_ms": found, "ratio": ratio})
+    if ratio is None:
+        return result("would train with and without --all_reduce_spec=nccl")
+    result(f"a step takes {middle['nccl']:.2f} ms with NCCL's communicator of one rank, {middle['alone']:.2f} ms without: {100 * (ratio - 1):+.2f} %")
+    if ratio >= 1.01:
+        sys.exit(f"FAIL: {100 * (ratio - 1):.2f} % more, wanted is less than 1 %")
+
+
+def ranks(options):
+    """What serves several ranks, with one: sums over NCCL and their check, the table of ranks, and training under mpirun."""
+    for part, messages in (("sizes", ["--min_bytes=1M", "--max_bytes=256M"]), ("gradients", ["--model=resnet50_v1.5"])):
+        output_of([program(options, "dtrain-allreduce-benchmark"), "--device=gpu", *messages, f"--json={options.out}/allreduce_{part}.json"])
+    table = output_of([program(options, "dtrain-info"), "--ranks", "--expect_ranks=1"])
+    mpirun = shutil.which("mpirun")
+    text = output_of([mpirun or "mpirun", "--allow-run-as-root", "-np", "1", program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--expect_ranks=1",
+                      "--variable_update=horovod", "--all_reduce_spec=nccl", "--model=resnet18", "--image_size=64", "--batch_size=32", "--num_batches=10",
+                      "--num_warmup_batches=5"]) if mpirun or not has_gpu() else None
+    if not has_gpu():
+        return result("would sum over NCCL, show the rank and train under mpirun")
+    print(table, text or "", sep="\n")
+    rows = [row for path in pathlib.Path(options.out).glob("allreduce_*.json") for row in json.loads(path.read_text())["rows"]]
+    result(f"{len(rows)} sums over NCCL are right; " + ("trained under mpirun" if mpirun else "no mpirun here: nothing trained under it"))
+
+
 def train(options, folder, *flags):
     """A short training of a small ResNet with the app; its losses, and the weights it ended with."""
     metrics = folder / "metrics.jsonl"
     data = [f"--data_dir={options.records}"] if options.records else ["--data_name=imagenet"]
-    text = output_of([pathlib.Path(options.programs) / "bin/dtrain-cnn-benchmarks", "--device=gpu", "--model=resnet18", "--image_size=64",
+    text = output_of([program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--model=resnet18", "--image_size=64",
                       "--batch_size=32", "--num_warmup_batches=0", "--display_every=1", f"--metrics_file={metrics}", *data, *flags])
     return [json.loads(line)["loss"] for line in metrics.read_text().splitlines()] if text else []
 
@@ -206,7 +245,7 @@ def summary(options):
     slug = re.sub(r"[^a-z0-9]+", "-", options.gpu.lower().replace("nvidia", "")).strip("-")
     (out / "summary.json").write_text(json.dumps(report, indent=1) + "\n")
     predicted = parts.get("kernels", {}).get("predicted_ms", {})
-    print(f"\n{'what':52} {'measured':>12} {'asked for':>12}")
+    print(f"\n{'what':64} {'measured':>12} {'asked for':>12}")
     real = rates.get(f"ours.records.bf16.b{BATCH}")
     peaks = {side: min((run[0].get("peak_device_mib", 0) for name, run in runs.items() if name.startswith(side) and name.endswith(f"b{BATCH}")
                         and "peak_device_mib" in run[0]), default=None) for side in ("ours", "torch")}
@@ -214,8 +253,9 @@ def summary(options):
             (f"ResNet-50 v1.5, batch {BATCH}, images/s", mine, ">= 7000"), ("the same, over PyTorch's best", mine and best and mine / best, ">= 1.5"),
             ("real data over synthetic", real and mine and real / mine, ">= 0.97"),
             ("peak of device memory over PyTorch's", peaks["ours"] and peaks["torch"] and peaks["ours"] / peaks["torch"], "<= 0.8"),
+            ("a step with NCCL's communicator of one rank, over one without", parts.get("one_rank", {}).get("ratio"), "< 1.01"),
             ("least time of a step that the ceilings allow, ms", sum(predicted.values()) or None, "")):
-        print(f"{what:52} {'' if value is None else f'{value:.2f}':>12} {wanted:>12}")
+        print(f"{what:64} {'' if value is None else f'{value:.2f}':>12} {wanted:>12}")
     if options.gpu != "none":
         results = root / "benchmarks/results" / f"{date}-{slug}.json"
         results.write_text(json.dumps(report, indent=1) + "\n")
@@ -223,7 +263,7 @@ def summary(options):
 
 
 def main():
-    parts = {function.__name__: function for function in (kernels, steps, curves, same_bits, summary)}
+    parts = {function.__name__: function for function in (kernels, steps, curves, same_bits, one_rank, ranks, summary)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=parts)
     parser.add_argument("--programs", default="build-cuda")

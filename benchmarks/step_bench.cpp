@@ -96,13 +96,20 @@ class Bench {
 
   // Steps that queue up behind each other, as in training.
   std::vector<StepReport> run(int steps) {
-    for (int i = 0; i < steps; ++i)
+    constexpr uint64_t kAhead = 2;
+    std::vector<StepReport> reports;
+    const auto collect = [&](uint64_t leave) {
+      for (const StepReport& report : trainer_.collect(leave)) reports.push_back(report);
+    };
+    for (int i = 0; i < steps; ++i) {
       trainer_.enqueue([&](Tape& tape, int) {
         // A GPU computes on its own layout and type of pixels.
         const Tensor images = context_->is_cpu() ? images_ : normalize_pixels(*context_, images_, normalization_);
         return softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), labels_);
       });
-    const std::vector<StepReport> reports = trainer_.collect();
+      collect(kAhead);
+    }
+    collect(0);
     for (const StepReport& report : reports) DT_CHECK(report.finite, "the loss is not finite in step ", report.step);
     return reports;
   }
@@ -138,9 +145,9 @@ struct HostTimes {
 nlohmann::ordered_json measure(const Options& o) {
   Bench bench(o);
   const double start = process_age(), start_cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-  std::vector<StepReport> eager = bench.run(std::min(o.warmup, 1));
+  bench.run(std::min(o.warmup, 1));
   const double first = process_age();
-  for (const StepReport& report : bench.run(std::max(o.warmup - 1, 0))) eager.push_back(report);
+  bench.run(std::max(o.warmup - 1, 0));
   const int64_t faults = page_faults();
   // Few steps at a time, so that there is a median, and enough for the host to run ahead of a GPU.
   const int together = o.device == "cpu" ? 1 : 10;
@@ -153,12 +160,10 @@ nlohmann::ordered_json measure(const Options& o) {
     cpus.push_back((seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / together);
   }
   const int64_t fresh_faults = page_faults() - faults;
-  // The parts of a replayed step cannot be told apart: those of the last that was not.
   auto of = [&](double StepTimes::*part) {
     std::vector<double> values;
     for (const StepReport& step : steps) values.push_back(step.times.*part);
-    const double found = median(values);
-    return found > 0 || eager.empty() ? found : eager.back().times.*part;
+    return median(values);
   };
   const auto batch = static_cast<double>(o.batch);
   nlohmann::ordered_json report = {

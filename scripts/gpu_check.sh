@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Proves the GPU arm correct on this machine and measures it beside PyTorch on the same card.
 #   scripts/gpu_check.sh [quick|full] [--prebuilt FILE] [--out FOLDER] [--seconds N]
-# quick: the tests of every op and one benchmark; full: everything. --prebuilt takes what scripts/pack_gpu_check.sh made
+# quick: the tests of every op, NCCL with one rank and one benchmark; full: everything. --prebuilt takes what scripts/pack_gpu_check.sh made
 # elsewhere, as the file or unpacked, else a build is made here. Every stage has a time limit and a line of result; none stops the others. Logs
 # and figures go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
 # Without a GPU it is a rehearsal: each stage runs as far as it can or says what it would do. Exit code 1: a stage failed.
@@ -116,6 +116,10 @@ if [ $depth = full ]; then
   echo "== Eager against captured, resume, determinism =="
   stage same_bits 120 "$python" -B benchmarks/compare_gpu.py same_bits --programs "$programs" --records "$records" --out "$out"
 fi
+
+echo "== NCCL, with one rank =="
+stage ranks 60 "$python" -B benchmarks/compare_gpu.py ranks --programs "$programs" --out "$out"
+stage one_rank 120 "$python" -B benchmarks/compare_gpu.py one_rank --programs "$programs" --out "$out" --depth $depth
 
 echo "== Speed =="
 stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth

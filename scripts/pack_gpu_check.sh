@@ -19,7 +19,7 @@ cmake --build "$build" -j "$(nproc)"
 echo "== Pack into $archive =="
 rm -rf "$out"
 mkdir -p "$out"/{bin,tests,benchmarks,lib,data}
-install -s "$build"/bin/dtrain-{cnn-benchmarks,info,data} "$out/bin"
+install -s "$build"/bin/dtrain-{cnn-benchmarks,allreduce-benchmark,info,data} "$out/bin"
 # The programs that have an entry of the label gpu, and the engine's sides of the comparisons with PyTorch.
 ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\.//p' | tr . _ | while read -r name; do
   install -s "$build/tests/test_$name" "$out/tests"

@@ -42,6 +42,8 @@ struct Config {
   cli::Pixels pixels() const;
   int64_t global_batch() const { return batch * flags.gradient_accumulation * ranks.size; }
   int64_t global_eval_batch() const { return eval_batch * ranks.size; }
+  // Gradients pass a communicator.
+  bool sums() const { return ranks.size > 1 || distribution.gradients.even_alone; }
   bool trains() const { return mode == RunMode::training || mode == RunMode::training_and_evaluation; }
 };
 

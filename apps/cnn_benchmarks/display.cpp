@@ -73,7 +73,7 @@ void Display::end_step(const StepFigures& figures) {
   step_began_ = now;
   --under_way_;
   log_.notices(*session_.context);
-  if (session_.config.ranks.size > 1) add_sums(figures);
+  if (session_.config.sums()) add_sums(figures);
   if (!timing_) {
     if (step_ >= warmup_ && under_way_ > 0) begin_timing();
     return;
@@ -120,7 +120,7 @@ void Display::append_metrics(const StepFigures& figures, double total_loss) {
   };
   add_time("forward_ms", &StepTimes::forward);
   add_time("backward_ms", &StepTimes::backward);
-  if (session_.config.ranks.size > 1) add_time("wait_for_sums_ms", &StepTimes::reduce);
+  if (session_.config.sums()) add_time("wait_for_sums_ms", &StepTimes::reduce);
   add_time("update_ms", &StepTimes::update);
   if (session_.config.machine.gpu) add_time("between_steps_ms", &StepTimes::before);
   if (session_.config.machine.precision == DType::f16) {

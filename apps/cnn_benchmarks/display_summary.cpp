@@ -38,10 +38,10 @@ void Display::summary_of_step() const {
   const cli::Machine& machine = session_.config.machine;
   const double steps = static_cast<double>(speed_.steps()), seconds = times_.step / steps;
   const auto milliseconds = [&](double sum) { return 1e3 * sum / steps; };
-  const bool many = session_.config.ranks.size > 1;
+  const bool sums = session_.config.sums();
   log_.line(fmt::format("Step parts:  forward {:.2f} ms, backward {:.2f} ms, {}update {:.2f} ms",
                         milliseconds(times_.forward), milliseconds(times_.backward),
-                        many ? fmt::format("wait for sums {:.2f} ms, ", milliseconds(times_.reduce)) : "",
+                        sums ? fmt::format("wait for sums {:.2f} ms, ", milliseconds(times_.reduce)) : "",
                         milliseconds(times_.update)));
   if (!machine.gpu) return;
   log_.line(fmt::format("GPU time:    {:.2f} ms per step, {:.2f} ms between steps, for input",
@@ -64,9 +64,10 @@ void Display::summary_of_sums() const {
   const auto steps = static_cast<double>(sums_.steps);
   const CommunicatorTimes& times = sums_.times;
   log_.line(fmt::format(
-      "All-reduce:  {:.2f} ms and {:.2f} MB per step, {:.2f} ms of it exposed ({:.1f} % of the step): {}",
+      "All-reduce:  {:.2f} ms and {:.2f} MB per step, {:.2f} ms of it exposed ({:.1f} % of the step): {}{}",
       1e3 * times.busy / steps, times.bytes / steps / 1e6, 1e3 * times.exposed / steps,
-      sums_.step_seconds > 0 ? 100 * times.exposed / sums_.step_seconds : 0, session_.communicator->describe()));
+      sums_.step_seconds > 0 ? 100 * times.exposed / sums_.step_seconds : 0, session_.communicator->describe(),
+      session_.config.machine.gpu && session_.config.flags.cuda_graph ? ", in steps that were not replayed" : ""));
 }
 
 }  // namespace dtrain::cnn_benchmarks

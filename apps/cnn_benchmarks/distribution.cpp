@@ -25,6 +25,8 @@ void choose_algorithm(const Flags& f, const cli::FlagSet& set, bool gpu, Distrib
   const std::vector<AllReduceRange> spec = parse_all_reduce_spec(f.all_reduce_spec);
   std::string& algorithm = result.gradients.algorithm;
   algorithm = f.all_reduce_algorithm;
+  result.gradients.even_alone =
+      gpu && std::ranges::any_of(spec, [](const AllReduceRange& r) { return r.algorithm.starts_with("nccl"); });
   if (!spec.empty() && !set.given("all_reduce_algorithm")) {
     algorithm = algorithm_for(spec);
     notices.push_back(

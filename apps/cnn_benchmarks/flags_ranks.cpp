@@ -23,7 +23,8 @@ void declare_distribution(cli::FlagSet& flags, Flags& v) {
   flags.add_choice("horovod_device", v.horovod_device, {"", "cpu", "gpu"},
                    "shown in the header; gradients are summed where they are computed");
   flags.add("all_reduce_spec", v.all_reduce_spec,
-            "nccl, xring, pscpu#2:32k:nccl/xring and the like, taken as an --all_reduce_algorithm with a notice");
+            "nccl, xring, pscpu#2:32k:nccl/xring and the like, taken as an --all_reduce_algorithm with a notice; with "
+            "nccl in it the gradients of a single GPU pass NCCL as well, so that its cost can be measured");
   flags.add("gradient_repacking", v.gradient_repacking, "number of buckets; 0: by --bucket_mb", kNotNegative);
   flags.add("compact_gradient_transfer", v.compact_gradient_transfer,
             "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=fp16");

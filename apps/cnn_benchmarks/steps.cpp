@@ -16,7 +16,7 @@ TrainerOptions trainer_options(const Session& session) {
   const Config& config = session.config;
   const Flags& f = config.flags;
   TrainerOptions options;
-  if (config.ranks.size > 1) options.communicator = session.communicator.get();
+  if (config.sums()) options.communicator = session.communicator.get();
   options.buckets = config.distribution.buckets;
   options.independent = config.distribution.independent;
   options.equal_statistics = f.sync_batch_norm;

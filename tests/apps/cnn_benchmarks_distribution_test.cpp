@@ -130,6 +130,22 @@ TEST(AllReduceSpec, IsTakenAsAnAlgorithmOfOurs) {
   EXPECT_TRUE(mentions(resolve({"--all_reduce_spec=xring#2"}).notices, "--all_reduce_spec=xring#2: done by"));
 }
 
+TEST(AllReduceSpec, OfNcclHasASingleGpuPassItToo) {
+  const auto even_alone = [](const std::string& spec, bool gpu) {
+    Flags values;
+    cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
+    declare(flags, values);
+    flags.parse({"program", "--all_reduce_spec=" + spec});
+    std::vector<std::string> notices;
+    return distribution_of(values, flags, 1, gpu, notices).gradients.even_alone;
+  };
+  EXPECT_TRUE(even_alone("nccl", true));
+  EXPECT_TRUE(even_alone("pscpu:32k:nccl/xring", true));
+  EXPECT_FALSE(even_alone("nccl", false));
+  EXPECT_FALSE(even_alone("xring", true));
+  EXPECT_FALSE(even_alone("", true));
+}
+
 TEST(Distribution, Repacking) {
   EXPECT_EQ(distribution({"--gradient_repacking=8"}).packs, 8);
   EXPECT_TRUE(mentions(resolve({"--gradient_repacking=8"}).notices, "--gradient_repacking=8"));

@@ -49,6 +49,18 @@ TEST_F(CnnBenchmarksOnGpu, RecordedStepsPrintWhatStepsThatAreRunPrint) {
   EXPECT_TRUE(std::regex_match(recorded.out, log)) << recorded.out;
 }
 
+TEST_F(CnnBenchmarksOnGpu, PassesNcclAloneWhereAskedTo) {
+  const ProgramResult alone = train(lenet("alone"));
+  const ProgramResult nccl = train(lenet("nccl") + Arguments{"--all_reduce_spec=nccl"});
+  if (contains(nccl.err, "this build has no NCCL")) GTEST_SKIP() << "SKIPPED: this build has no NCCL";
+  ASSERT_EQ(nccl.code, 0) << nccl.err;
+  EXPECT_FALSE(contains(alone.out, "NCCL")) << alone.out;
+  EXPECT_TRUE(contains(nccl.out, "All-reduce:  ")) << nccl.out;
+  EXPECT_TRUE(contains(nccl.out, "NCCL ")) << nccl.out;
+  EXPECT_EQ(column("nccl", "loss"), column("alone", "loss"));
+  for (double wait : column("nccl", "wait_for_sums_ms")) EXPECT_GT(wait, 0);
+}
+
 TEST_F(CnnBenchmarksOnGpu, FollowsTheCpu) {
   ASSERT_EQ(train(lenet("gpu")).code, 0);
   ASSERT_EQ(train(lenet("cpu") + Arguments{"--device=cpu"}).code, 0);

@@ -308,6 +308,7 @@ def test_refusal(folder):
                  "rank=0,step=1,kind=kill;", "rank=0,step=1,kind=kill,colour=red"):
         training.start(1, fault=text).ends(1, "expected e.g. rank=1,step=7,kind=kill")
     training.start(1, fault="rank=1,step=1,kind=kill").ends(1, "the job has 1 rank")
+    training.start(1, fault="rank=0,step=1,kind=nan").ends(1, "of sums over several ranks; this job has one")
 
 
 def skip(reason):

@@ -7,8 +7,9 @@
 namespace dtrain::cuda {
 
 std::string name_of(const ConvProblem& o) {
-  static constexpr const char* kNames[kConvKinds] = {"forward", "forward_bias", "forward_statistics",
-                                                     "dgrad",   "dgrad_add",    "wgrad"};
+  static constexpr const char* kNames[kConvKinds] = {
+      "forward", "forward_bias",       "forward_statistics", "dgrad",           "dgrad_add",
+      "wgrad",   "normalized_forward", "normalized_wgrad",   "normalized_dgrad"};
   const auto dtype = static_cast<DType>(o.dtype), output = static_cast<DType>(o.output_dtype);
   std::string name =
       concat(kNames[static_cast<size_t>(o.kind)], ":", dtype, ":n", o.n, ":h", o.h, "x", o.w, ":c", o.c, ":k", o.k,

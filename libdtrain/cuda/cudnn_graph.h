@@ -107,9 +107,28 @@ struct Target {
 Target describe_device(const std::string& json);
 
 // The names of a graph's tensors in the variant pack.
-enum class TensorId : int64_t { image = 1, filter, output, extra, sum, sum_of_squares, virtual_result };
+enum class TensorId : int64_t {
+  image = 1,
+  filter,
+  output,
+  extra,
+  sum,
+  sum_of_squares,
+  scale,
+  shift,
+  mean,
+  inv_std,
+  gamma,
+  beta,
+  dgamma,
+  dbeta,
+  term_dy,
+  term_x,
+  term,
+  first_within,  // what stays within the graph has this number and later ones
+};
 
-// The operation graph of a problem. `extra` is the bias, f32 [k], or the addend, shaped and typed as dx.
+// The operation graph of a problem; of what shapes and types its tensors are stands with ConvOperands.
 Descriptor conv_graph(const ConvProblem& problem, const Target& target);
 
 // The configurations that a heuristic proposes, the best first; none where the graph is not supported.

@@ -28,7 +28,8 @@ std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor&
   std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
   if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
   modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
-  int compilations = problem.kind == ConvKind::forward_statistics ? 0 : kMostCompiled;
+  const bool adds = problem.kind == ConvKind::forward_bias || problem.kind == ConvKind::dgrad_add;
+  int compilations = adds ? kMostCompiled : 0;  // the other fusions come compiled
   std::vector<Descriptor> found, last_resort;
   std::vector<EngineChoice> known;
   for (const cudnnBackendHeurMode_t mode : modes)
@@ -57,15 +58,18 @@ struct ThrowAway {
       address = memory.back().raw();
     };
     const auto output = static_cast<DType>(o.output_dtype);
-    if (o.kind == ConvKind::wgrad) {
+    const auto replace_channels = [&](void*& address, int64_t count) {
+      if (address) replace(address, channels_last(1, count, 1, 1), DType::f32);
+    };
+    if (o.kind == ConvKind::wgrad || o.kind == ConvKind::normalized_wgrad)
       replace(operands.filter, filter_layout(o), output);
-    } else if (o.kind == ConvKind::dgrad || o.kind == ConvKind::dgrad_add) {
+    else if (o.kind == ConvKind::dgrad || o.kind == ConvKind::dgrad_add || o.kind == ConvKind::normalized_dgrad)
       replace(operands.image, image_layout(o), output);
-    } else {
+    else
       replace(operands.output, output_layout(o), output);
-    }
-    if (live.sum) replace(operands.sum, channels_last(1, o.k, 1, 1), DType::f32);
-    if (live.sum_of_squares) replace(operands.sum_of_squares, channels_last(1, o.k, 1, 1), DType::f32);
+    for (void** address : {&operands.sum, &operands.sum_of_squares}) replace_channels(*address, o.k);
+    for (void** address : {&operands.dgamma, &operands.dbeta}) replace_channels(*address, o.c);
+    for (void*& address : operands.terms) replace_channels(address, o.c);
   }
 
   ConvOperands operands;
@@ -134,6 +138,23 @@ const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& prob
   return plans_.emplace(problem, plan).first->second;
 }
 
+bool ConvPlans::chosen(Context& context, const std::string& name, const std::function<bool()>& choose) {
+  if (!measures()) return false;
+  if (const auto it = compositions_.find(name); it != compositions_.end()) return it->second;
+  DT_CHECK(!context.capturing(), name, ": not yet chosen, and nothing can be measured while a step is captured");
+  if (!loaded_) load(context);
+  if (const auto it = book_.find(name); it != book_.end()) return compositions_[name] = it->second.supported;
+  try {
+    compositions_[name] = choose();
+  } catch (const Error& error) {  // the step may fit where both ways do not
+    if (error.fault() != Fault::resource) throw;
+    return compositions_[name] = false;
+  }
+  chosen_[name] = {compositions_[name], {}, 0};
+  save(context);
+  return compositions_[name];
+}
+
 std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProblem& problem, const Descriptor& graph) {
   const auto entry = book_.find(name_of(problem));
   if (entry == book_.end()) return std::nullopt;
@@ -198,9 +219,15 @@ float ConvPlans::measure(Context& context, const Descriptor& executable, const C
 
 void ConvPlans::execute(Context& context, const Descriptor& executable, const ConvOperands& operands) const {
   const std::pair<TensorId, void*> all[] = {
-      {TensorId::image, operands.image},   {TensorId::filter, operands.filter},
-      {TensorId::output, operands.output}, {TensorId::extra, operands.extra},
-      {TensorId::sum, operands.sum},       {TensorId::sum_of_squares, operands.sum_of_squares}};
+      {TensorId::image, operands.image},      {TensorId::filter, operands.filter},
+      {TensorId::output, operands.output},    {TensorId::extra, operands.extra},
+      {TensorId::sum, operands.sum},          {TensorId::sum_of_squares, operands.sum_of_squares},
+      {TensorId::scale, operands.scale},      {TensorId::shift, operands.shift},
+      {TensorId::mean, operands.mean},        {TensorId::inv_std, operands.inv_std},
+      {TensorId::gamma, operands.gamma},      {TensorId::beta, operands.beta},
+      {TensorId::dgamma, operands.dgamma},    {TensorId::dbeta, operands.dbeta},
+      {TensorId::term_dy, operands.terms[0]}, {TensorId::term_x, operands.terms[1]},
+      {TensorId::term, operands.terms[2]}};
   std::vector<int64_t> ids;
   std::vector<void*> addresses;
   for (const auto& [id, address] : all)

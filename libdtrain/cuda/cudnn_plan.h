@@ -1,7 +1,10 @@
 // ConvPlans: how cuDNN runs each convolution, chosen once by measurement, kept in memory and in the plan file.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -15,8 +18,15 @@ namespace dtrain::cuda {
 // The addresses of a problem's tensors; null where it has none such.
 struct ConvOperands {
   void *image = nullptr, *filter = nullptr, *output = nullptr;  // x w y, or their gradients
-  void* extra = nullptr;                                        // forward_bias: f32 [k]; dgrad_add: what is added
-  void *sum = nullptr, *sum_of_squares = nullptr;               // forward_statistics: f32 [k]
+  // forward_bias: f32 [k]; dgrad_add: what is added; normalized_dgrad: the images that batch norm is applied to.
+  void* extra = nullptr;
+  void *sum = nullptr, *sum_of_squares = nullptr;  // forward_statistics, normalized_forward: f32 [k]
+  void *scale = nullptr, *shift = nullptr;         // normalized_forward and _wgrad: of x's type, [c]
+  // normalized_dgrad, f32 [c]: what the batch norm is made of again, and the sums over dx and over dx * (x - mean) *
+  // inv_std.
+  void *mean = nullptr, *inv_std = nullptr, *gamma = nullptr, *beta = nullptr;
+  void *dgamma = nullptr, *dbeta = nullptr;
+  std::array<void*, 3> terms{};  // f32 [c] each, written too: coefficients that follow from those sums
 };
 
 // The first use of a problem chooses its plan: from the plan file, else by running every candidate on the operands that
@@ -33,6 +43,9 @@ class ConvPlans {
   // memory.
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
+  // A choice between compositions, made by `choose` once and kept as plans are: `name` is one word that tells it from
+  // others. False where nothing is measured, and for the rest of a run that `choose` had no memory for.
+  bool chosen(Context& context, const std::string& name, const std::function<bool()>& choose);
   // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.
   float pass_milliseconds(size_t bytes) const { return static_cast<float>(bytes) / bytes_per_millisecond_; }
 
@@ -63,6 +76,7 @@ class ConvPlans {
   std::unordered_map<ConvProblem, Plan> plans_;
   PlanBook book_;    // what the plan file has
   PlanBook chosen_;  // here
+  std::map<std::string, bool> compositions_;
   bool loaded_ = false;
   bool save_ = true;
 };

@@ -9,12 +9,12 @@
 namespace dtrain::cuda {
 
 struct SavedPlan {
-  bool supported = false;  // false: no engine takes the problem
+  bool supported = false;  // false: no engine takes the problem, or the composition is not the faster one
   EngineChoice choice;
   float milliseconds = 0;  // as measured; 0: not measured
   bool operator==(const SavedPlan&) const = default;
 };
-// By name_of(problem).
+// By name_of(problem), or by that of a composition, which has no engine of its own.
 using PlanBook = std::map<std::string, SavedPlan>;
 
 // `identity` is one line that names all the choices depend on beside the problem: the GPU, the driver, the library.

@@ -120,6 +120,29 @@ TEST_F(CudnnGraph, StatisticsComeWithTheConvolutionInF16) {
     EXPECT_TRUE(runs(make_problem(ConvKind::forward_statistics, DType::f16, x, w, options)));
 }
 
+// The convolutions inside ResNet-50's blocks. What they are fused to comes compiled, and in one type only.
+TEST_F(CudnnGraph, ABatchNormIsLeftToTheConvolutionBehindItInF16) {
+  for (const auto& [x, w, options] : std::vector<std::tuple<Shape, Shape, Conv2dOptions>>{
+           {{256, 56, 56, 64}, {64, 3, 3, 64}, {.padding = 1}},
+           {{256, 56, 56, 64}, {256, 1, 1, 64}, {}},
+           {{256, 56, 56, 128}, {128, 3, 3, 128}, {.stride = 2, .padding = 1}},
+           {{256, 28, 28, 128}, {512, 1, 1, 128}, {}},
+           {{256, 14, 14, 256}, {256, 3, 3, 256}, {.padding = 1}},
+           {{256, 14, 14, 512}, {512, 3, 3, 512}, {.stride = 2, .padding = 1}},
+           {{256, 7, 7, 512}, {2048, 1, 1, 512}, {}}})
+    for (const ConvKind kind : {ConvKind::normalized_forward, ConvKind::normalized_wgrad, ConvKind::normalized_dgrad}) {
+      ConvProblem problem = make_problem(kind, DType::f16, x, w, options);
+      problem.deterministic = 1;
+      const auto found = configs(problem);
+      EXPECT_TRUE(runs(problem)) << name_of(problem);
+      EXPECT_TRUE(std::none_of(found.begin(), found.end(), compiled_at_run_time)) << name_of(problem);
+      EXPECT_TRUE(configs(make_problem(kind, DType::bf16, x, w, options)).empty()) << name_of(problem);
+    }
+  EXPECT_TRUE(
+      configs(make_problem(ConvKind::normalized_forward, DType::f16, {2, 14, 14, 20}, {16, 3, 3, 20}, {.padding = 1}))
+          .empty());
+}
+
 TEST_F(CudnnGraph, AChoiceIsRebuiltFromItsNumbers) {
   const ConvProblem problem =
       make_problem(ConvKind::wgrad, DType::bf16, {256, 14, 14, 256}, {256, 3, 3, 256}, {.padding = 1});

@@ -2,7 +2,10 @@
 // problems, so that the ops' ways around that run too.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <limits>
+#include <map>
 #include <unordered_set>
 
 #include "libdtrain/cuda/conv_problem.h"
@@ -14,6 +17,10 @@ struct ConvOperands {
   void *image = nullptr, *filter = nullptr, *output = nullptr;
   void* extra = nullptr;
   void *sum = nullptr, *sum_of_squares = nullptr;
+  void *scale = nullptr, *shift = nullptr;
+  void *mean = nullptr, *inv_std = nullptr, *gamma = nullptr, *beta = nullptr;
+  void *dgamma = nullptr, *dbeta = nullptr;
+  std::array<void*, 3> terms{};
 };
 
 class ConvPlans {
@@ -21,10 +28,12 @@ class ConvPlans {
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
+  bool chosen(Context& context, const std::string& name, const std::function<bool()>& choose);
   float pass_milliseconds(size_t) const { return 0; }
 
  private:
   std::unordered_set<ConvProblem> known_;
+  std::map<std::string, bool> compositions_;
 };
 
 }  // namespace dtrain::cuda

@@ -54,6 +54,14 @@ Var ConvBnAct::operator()(Tape& tape, const Var& x, const Var* residual) const {
                      bn.state(), bn.options, activation, residual);
 }
 
+Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnAct> layers, const Var* residual) {
+  std::vector<ConvBnActLayer> chain;
+  for (const ConvBnAct& layer : layers)
+    chain.push_back({tape.leaf(*layer.conv.weight), layer.conv.options, tape.leaf(*layer.bn.gamma),
+                     tape.leaf(*layer.bn.beta), layer.bn.state(), layer.bn.options, layer.activation});
+  return conv_bn_act(tape, x, std::span<const ConvBnActLayer>(chain), residual);
+}
+
 Linear::Linear(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Init weight_init,
                int64_t image_channels)
     : weight(&store.add(path + ".weight", {out, in}, weight_init,

@@ -55,6 +55,18 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
   tape.pass_grad(residual, gated ? grads.dresidual : dy);
 }
 
+namespace {
+
+Var record_batch_norm(Tape& tape, const Tensor& y, const Var& x, const Var& gamma, const Var& beta, const Var& residual,
+                      const BatchNormSaved& saved) {
+  return tape.record(
+      "batch_norm", y, {&x, &gamma, &beta, &residual},
+      [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(), r = residual.without_value()](
+          Tape& t, const Tensor& dy) { batch_norm_backward(t, dy, x, g, b, r, saved); });
+}
+
+}  // namespace
+
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                const BatchNormOptions& options, Activation activation, const Var* residual, const ChannelSums& sums) {
   check_batch_norm(x, gamma, beta, state);
@@ -80,20 +92,24 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
   else
     DT_DISPATCH(context, batch_norm_train, in, state, options, out);
 
-  const BatchNormSaved saved{needs_x ? x.value : Tensor(),
-                             needs_gate && context.is_cpu() ? out.y : Tensor(),
-                             out.mask,
-                             out.mean,
-                             out.inv_std,
-                             gamma.value,
-                             beta.value,
-                             activation,
-                             constant,
-                             constant ? nullptr : synchronised_by(options)};
-  return tape.record(
-      "batch_norm", out.y, {&x, &gamma, &beta, &r},
-      [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(), r = r.without_value()](
-          Tape& t, const Tensor& dy) { batch_norm_backward(t, dy, x, g, b, r, saved); });
+  return record_batch_norm(
+      tape, out.y, x, gamma, beta, r,
+      {needs_x ? x.value : Tensor(), needs_gate && context.is_cpu() ? out.y : Tensor(), out.mask, out.mean, out.inv_std,
+       gamma.value, beta.value, activation, constant, constant ? nullptr : synchronised_by(options)});
+}
+
+Var batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
+                       const BatchNormOptions& options, const ChannelSums& sums, OnLoad& load) {
+  check_batch_norm(x, gamma, beta, state);
+  Context& context = tape.context();
+  const auto channels = [&](DType dtype) { return context.empty(gamma.shape(), dtype); };
+  load = {channels(x.value.dtype()), channels(x.value.dtype())};
+  const BatchNormOutputs out{{}, channels(DType::f32), channels(DType::f32), {}, load};
+  const BatchNormInputs in{x.value, gamma.value, beta.value, {}, Activation::relu, sums};
+  DT_DISPATCH(context, batch_norm_train, in, state, options, out);
+  return record_batch_norm(
+      tape, x.value, x, gamma, beta, {},
+      {x.value, {}, {}, out.mean, out.inv_std, gamma.value, beta.value, Activation::relu, false, nullptr});
 }
 
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {

@@ -38,6 +38,12 @@ enum class Activation { none, relu };
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                const BatchNormOptions& options = {}, Activation activation = Activation::none,
                const Var* residual = nullptr, const ChannelSums& sums = {});
+// relu(bn(x)) in training on a GPU, left to the convolution that reads it: the slot is that of the result, the value x,
+// and `load` is to be given to the convolution. x is f16; the result lacks the rounding of y to f16, but scale and
+// shift are rounded: of the same size where the mean is no larger than a few deviations, else mean / deviation times as
+// large.
+Var batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
+                       const BatchNormOptions& options, const ChannelSums& sums, OnLoad& load);
 
 // How a GPU goes over the images of a batch norm in training. Both schedules give the same bits.
 struct BatchNormSchedule {
@@ -50,6 +56,8 @@ struct BatchNormSchedule {
   int spare_multiprocessors = 0;     // left to other work, such as collectives
   int64_t shared_bytes = INT64_MAX;  // of a multiprocessor's memory that may be taken at most
   float sums_worth = -1;             // what batch_norm_sums_worth gives; negative: as measured
+  int on_load = -1;                  // 1, 0: whether chains leave batch norms to convolutions; negative: as measured
+  int64_t least_measured = 4 << 20;  // bytes of images: less takes microseconds, whatever the choice
 };
 // For all calls from now on. A CPU has one schedule only; synchronised statistics take two_pass.
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule);
@@ -64,11 +72,12 @@ struct BatchNormInputs {
   Activation activation = Activation::none;
   ChannelSums sums{};
 };
-// What it writes. On a GPU in training y may be undefined: then the statistics alone are wanted. mean and inv_std, [c],
-// are those that y was normalised with. `mask` is undefined where it is not wanted; its layout is that of
-// relu_mask_bytes, and the CPU arm, which reads y instead, writes none.
+// What it writes. On a GPU in training y may be undefined: then the statistics alone are wanted, and `load`, of the own
+// rank's, where that is defined. mean and inv_std, [c], are those that y was normalised with. `mask` is undefined where
+// it is not wanted; its layout is that of relu_mask_bytes, and the CPU arm, which reads y instead, writes none.
 struct BatchNormOutputs {
   Tensor y, mean, inv_std, mask;
+  OnLoad load{};
 };
 
 // What the forward pass leaves for the backward. Undefined where it is not needed: x where the statistics are constant

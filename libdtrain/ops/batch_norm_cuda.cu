@@ -15,6 +15,7 @@ struct Forward {
   const T *x, *residual;
   T* y;
   uint8_t* mask;
+  T *load_scale, *load_shift;  // see OnLoad
   const float *gamma, *beta;
   float *mean, *inv_std;
   float *running_mean, *running_var;
@@ -126,10 +127,16 @@ template <class T>
 __device__ void finish_statistics(const Forward<T>& f, int64_t channel, const Moments& all) {
   const float mean = static_cast<float>(all.mean);
   const double running_count = f.unbiased && all.count > 1 ? all.count - 1 : all.count;
+  const float inv_std = inverse_deviation(all.deviation / all.count, f.epsilon);
   f.mean[channel] = mean;
-  f.inv_std[channel] = inverse_deviation(all.deviation / all.count, f.epsilon);
+  f.inv_std[channel] = inv_std;
   f.running_mean[channel] = blend(f.running_mean[channel], mean, f.momentum);
   f.running_var[channel] = blend(f.running_var[channel], static_cast<float>(all.deviation / running_count), f.momentum);
+  if (f.load_scale) {
+    const T scale = from_float<T>(f.gamma[channel] * inv_std);
+    f.load_scale[channel] = scale;
+    f.load_shift[channel] = from_float<T>(f.beta[channel] - mean * to_float(scale));  // beta at the mean all the same
+  }
 }
 
 template <class T, int n>
@@ -218,6 +225,8 @@ Forward<T> operands(const Tiling& tiling, const BatchNormInputs& in, const Batch
           .residual = in.residual ? in.residual.data<T>() : nullptr,
           .y = out.y ? out.y.data<T>() : nullptr,
           .mask = out.mask ? out.mask.data<uint8_t>() : nullptr,
+          .load_scale = out.load.scale ? out.load.scale.data<T>() : nullptr,
+          .load_shift = out.load.shift ? out.load.shift.data<T>() : nullptr,
           .gamma = in.gamma.data<float>(),
           .beta = in.beta.data<float>(),
           .mean = out.mean.data<float>(),

@@ -18,6 +18,9 @@ struct BatchNormCall {
   auto operator<=>(const BatchNormCall&) const = default;
 };
 
+// Milliseconds that the device takes for what `run` queues; it is called a few times.
+float time_of(const Runtime& runtime, const std::function<void()>& run);
+
 class BatchNormPlans {
  public:
   const BatchNormSchedule& schedule() const { return schedule_; }

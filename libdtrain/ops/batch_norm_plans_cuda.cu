@@ -5,15 +5,15 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int64_t kWorthMeasuring = 4 << 20;  // bytes of images: less takes microseconds by either schedule
-
 // What is faster may differ from run to run, and the last bits with it where sums of the convolution are taken.
-bool worth_measuring(const Runtime& runtime, const BatchNormCall& call) {
+bool worth_measuring(const Runtime& runtime, const BatchNormCall& call, int64_t least) {
   return runtime.options().autotune && !runtime.options().deterministic &&
-         call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)) >= kWorthMeasuring;
+         call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)) >= least;
 }
 
-float milliseconds(const Runtime& runtime, const std::function<void()>& run) {
+}  // namespace
+
+float time_of(const Runtime& runtime, const std::function<void()>& run) {
   constexpr int kRuns = 3;
   const Event begin = make_event(true), end = make_event(true);
   run();  // the first one loads the kernels
@@ -25,8 +25,6 @@ float milliseconds(const Runtime& runtime, const std::function<void()>& run) {
   DT_CUDA(cudaEventElapsedTime(&elapsed, begin.get(), end.get()));
   return elapsed / kRuns;
 }
-
-}  // namespace
 
 void BatchNormPlans::set_schedule(const BatchNormSchedule& schedule) {
   schedule_ = schedule;
@@ -40,22 +38,22 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
   if (schedule_.kind != Kind::automatic) return schedule_.kind == Kind::resident;
   const Runtime& runtime = context.runtime();
   if (tiling.kept == 0 || runtime.properties().cooperativeLaunch == 0) return false;
-  if (!worth_measuring(runtime, call)) return true;
+  if (!worth_measuring(runtime, call, schedule_.least_measured)) return true;
   if (const auto found = resident_.find(call); found != resident_.end()) return found->second;
   if (context.capturing()) return true;
-  const float two_pass = milliseconds(runtime, [&] { run(false); });
-  const float resident = milliseconds(runtime, [&] { run(true); });
+  const float two_pass = time_of(runtime, [&] { run(false); });
+  const float resident = time_of(runtime, [&] { run(true); });
   return resident_[call] = resident < two_pass;
 }
 
 float BatchNormPlans::sums_worth(Context& context, const BatchNormCall& call, const std::function<void(bool)>& run) {
   if (schedule_.sums_worth >= 0) return schedule_.sums_worth;
   const Runtime& runtime = context.runtime();
-  if (!worth_measuring(runtime, call)) return 0;
+  if (!worth_measuring(runtime, call, schedule_.least_measured)) return 0;
   if (const auto found = sums_worth_.find(call); found != sums_worth_.end()) return found->second;
   if (context.capturing()) return 0;
-  const float unknown = milliseconds(runtime, [&] { run(false); });
-  return sums_worth_[call] = unknown - milliseconds(runtime, [&] { run(true); });
+  const float unknown = time_of(runtime, [&] { run(false); });
+  return sums_worth_[call] = unknown - time_of(runtime, [&] { run(true); });
 }
 
 BatchNormPlans& Runtime::batch_norm_plans() {

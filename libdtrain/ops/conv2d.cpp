@@ -54,16 +54,17 @@ Tensor output_of(Context& context, const Var& x, const Var& w, const Conv2dOptio
   return context.empty(conv2d_shape(x.shape(), w.shape(), options), x.value.dtype());
 }
 
-Var record_conv2d(Tape& tape, const Var& x, const Var& w, const Var& b, const Conv2dOptions& options, const Tensor& y) {
+Var record_conv2d(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Var& b,
+                  const Conv2dOptions& options, const Tensor& y) {
   // The weight gradient alone needs the images, and the data gradient alone the filters.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot};
   const Var kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
   return tape.record("conv2d", y, {&x, &w, &b},
-                     [x = kept_x, w = kept_w, b, options](Tape& t, const Tensor& dy) mutable {
+                     [x = kept_x, load, w = kept_w, b, options](Tape& t, const Tensor& dy) mutable {
                        Context& c = t.context();
                        if (auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad, dy, target->dx, target->add);
                        if (auto target = t.grad_target(w))
-                         DT_DISPATCH(c, conv2d_wgrad, x.value, dy, options, target->dx, target->add);
+                         DT_DISPATCH(c, conv2d_wgrad_on_load, x.value, load, dy, options, target->dx, target->add);
                        x.value = {};  // where nobody else holds it, dx takes its place
                        if (auto target = t.grad_target(x))
                          DT_DISPATCH(c, conv2d_dgrad, dy, w.value, options, target->dx, target->add);
@@ -78,15 +79,15 @@ Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2d
   DT_CHECK(!bias || (bias->shape() == Shape{w.shape()[0]} && bias->value.dtype() == DType::f32), "conv2d: bias ",
            bias->shape(), " of ", bias->value.dtype(), ", expected [", w.shape()[0], "] of f32");
   DT_DISPATCH(context, conv2d, x.value, w.value, bias ? bias->value : Tensor(), options, y);
-  return record_conv2d(tape, x, w, bias ? bias->without_value() : Var{}, options, y);
+  return record_conv2d(tape, x, {}, w, bias ? bias->without_value() : Var{}, options, y);
 }
 
-Var conv2d_with_sums(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, float worth,
-                     ChannelSums& sums) {
+Var conv2d_with_sums(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Conv2dOptions& options,
+                     float worth, ChannelSums& sums) {
   Context& context = tape.context();
   const Tensor y = output_of(context, x, w, options);
-  DT_DISPATCH(context, conv2d_with_sums, x.value, w.value, options, y, worth, sums);
-  return record_conv2d(tape, x, w, {}, options, y);
+  DT_DISPATCH(context, conv2d_with_sums, x.value, load, w.value, options, y, worth, sums);
+  return record_conv2d(tape, x, load, w, {}, options, y);
 }
 
 namespace cpu {

@@ -42,10 +42,17 @@ inline Var conv2d(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& o
 struct ChannelSums {
   Tensor sum, square;
 };
-// conv2d without bias that makes the sums of its output too, where the device does so in less than `worth` milliseconds
-// more; else they stay undefined.
-Var conv2d_with_sums(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, float worth,
-                     ChannelSums& sums);
+// What a convolution makes of its images while it reads them: where defined, relu(x * scale + shift), of which nothing
+// is kept. [c], of x's type. A GPU does so for batch norms between convolutions; see conv_bn_act.
+struct OnLoad {
+  Tensor scale{}, shift{};
+  bool defined() const { return scale.defined(); }
+};
+// conv2d without bias of x or, where `load` is defined, of what that makes of it; x's slot is then that of the latter.
+// It makes the sums of its output too where the device does so in less than `worth` milliseconds more; else they stay
+// undefined.
+Var conv2d_with_sums(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Conv2dOptions& options,
+                     float worth, ChannelSums& sums);
 
 // The output shape of a convolution; throws with the reason where there is none.
 Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
@@ -57,10 +64,14 @@ void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptio
 void conv2d_wgrad(Context&, const Tensor& x, const Tensor& dy, const Conv2dOptions&, const Tensor& dw, bool add);
 // db[k] = sum of dy over n, p, q
 void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
-// Makes no sums.
-inline void conv2d_with_sums(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
-                             const Tensor& y, float, ChannelSums&) {
+// These make nothing of x as they read it, and no sums.
+inline void conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, const Tensor& w,
+                             const Conv2dOptions& options, const Tensor& y, float, ChannelSums&) {
   conv2d(context, x, w, {}, options, y);
+}
+inline void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad&, const Tensor& dy,
+                                 const Conv2dOptions& options, const Tensor& dw, bool add) {
+  conv2d_wgrad(context, x, dy, options, dw, add);
 }
 }  // namespace cpu
 
@@ -79,8 +90,16 @@ bool conv2d_with_statistics(Context&, const Tensor& x, const Tensor& w, const Co
 // measured. It runs both once per shape; what the tensors hold is not touched.
 float statistics_cost(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
                       const Tensor& sum, const Tensor& sum_of_squares);
-void conv2d_with_sums(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y, float worth,
-                      ChannelSums& sums);
+// With `load` the sums are made in any case. Where on_load_supported() says so; f16 only.
+void conv2d_with_sums(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&, const Tensor& y,
+                      float worth, ChannelSums& sums);
+void conv2d_wgrad_on_load(Context&, const Tensor& x, const OnLoad&, const Tensor& dy, const Conv2dOptions&,
+                          const Tensor& dw, bool add);
+void conv2d_on_load(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&, const Tensor& y,
+                    const ChannelSums& sums);
+// Whether the library has engines for both.
+bool on_load_supported(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&, const Tensor& y,
+                       const ChannelSums& sums);
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -10,7 +10,7 @@ namespace {
 // The largest power of two, 16 at most, that divides all addresses: a slice of rows may begin anywhere.
 int64_t alignment_of(const ConvOperands& o) {
   uintptr_t bits = 16;
-  for (const void* address : {o.image, o.filter, o.output, o.extra, o.sum, o.sum_of_squares})
+  for (const void* address : {o.image, o.filter, o.output, o.extra, o.sum, o.sum_of_squares, o.scale, o.shift})
     bits |= reinterpret_cast<uintptr_t>(address);
   return static_cast<int64_t>(bits & -bits);
 }
@@ -109,6 +109,40 @@ float statistics_cost(Context& context, const Tensor& x, const Tensor& w, const 
                             fused, "conv2d_with_statistics") -
          plans.milliseconds(context, problem_of(context, ConvKind::forward, x, w.shape(), y, options, plain), plain,
                             "conv2d");
+}
+
+void conv2d_on_load(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
+                    const Conv2dOptions& options, const Tensor& y, const ChannelSums& sums) {
+  ConvOperands operands{x.raw(), w.raw(), y.raw(), nullptr, sums.sum.raw(), sums.square.raw()};
+  operands.scale = load.scale.raw(), operands.shift = load.shift.raw();
+  context.runtime().conv_plans().run(
+      context, problem_of(context, ConvKind::normalized_forward, x, w.shape(), y, options, operands), operands,
+      "conv2d_on_load");
+}
+
+void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad& load, const Tensor& dy,
+                          const Conv2dOptions& options, const Tensor& dw, bool add) {
+  if (!load.defined()) return conv2d_wgrad(context, x, dy, options, dw, add);
+  const Tensor scratch = context.empty(dw.shape(), x.dtype());
+  ConvOperands operands{x.raw(), scratch.raw(), dy.raw()};
+  operands.scale = load.scale.raw(), operands.shift = load.shift.raw();
+  context.runtime().conv_plans().run(
+      context, problem_of(context, ConvKind::normalized_wgrad, x, dw.shape(), dy, options, operands), operands,
+      "conv2d_wgrad_on_load");
+  store_gradient(context, scratch, dw, add);
+}
+
+bool on_load_supported(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
+                       const Conv2dOptions& options, const Tensor& y, const ChannelSums& sums) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  ConvOperands forward{x.raw(), w.raw(), y.raw(), nullptr, sums.sum.raw(), sums.square.raw()};
+  ConvOperands wgrad{x.raw(), w.raw(), y.raw()};
+  forward.scale = wgrad.scale = load.scale.raw(), forward.shift = wgrad.shift = load.shift.raw();
+  const auto supported = [&](ConvKind kind, const ConvOperands& operands) {
+    const ConvProblem problem = problem_of(context, kind, x, w.shape(), y, options, operands);
+    return plans.milliseconds(context, problem, operands, "on_load_supported") != ConvPlans::kUnsupported;
+  };
+  return supported(ConvKind::normalized_forward, forward) && supported(ConvKind::normalized_wgrad, wgrad);
 }
 
 }  // namespace dtrain::cuda

@@ -2,6 +2,8 @@
 // on. Its reference is the plain composition act(batch_norm(conv2d(x, w)) + residual); a test demands equality with it.
 #pragma once
 
+#include <span>
+
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/conv2d.h"
 
@@ -11,5 +13,41 @@ namespace dtrain {
 Var conv_bn_act(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& conv, const Var& gamma, const Var& beta,
                 const BatchNormState& state, const BatchNormOptions& bn, Activation activation,
                 const Var* residual = nullptr);
+
+// The arguments of one conv_bn_act.
+struct ConvBnActLayer {
+  Var w;
+  Conv2dOptions conv;
+  Var gamma, beta;
+  BatchNormState state;
+  BatchNormOptions bn;
+  Activation activation = Activation::relu;
+};
+// One after the other; the residual is that of the last. What passes from one to the next is nobody else's, so that it
+// need not exist: f16 images on a GPU may stay as the convolution wrote them, and the next one applies batch norm and
+// relu as it reads them, in the forward pass and again for its weight gradient. That spares memory the result, which is
+// otherwise written once and read twice, and costs slower convolutions: it is done for the pairs of layers where both
+// ways have been timed, and their results compared, at the first use. The reference is the plain composition, from
+// which it then differs by roundings; see batch_norm_on_load.
+Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnActLayer> layers, const Var* residual = nullptr);
+
+// Two layers of a chain, the first one reading images of shape x and type dtype.
+struct ConvBnActPair {
+  Shape x;
+  DType dtype;
+  Shape w, next_w;
+  Conv2dOptions conv, next_conv;
+  bool on_load = false;  // the first one applies a batch norm itself
+};
+
+namespace cpu {
+inline void takes_on_load(Context&, const ConvBnActPair&, bool& takes) { takes = false; }
+}  // namespace cpu
+namespace cuda {
+// Whether the second one is to apply the first one's batch norm. Measured at the first call for such a pair, on images
+// of its own, and kept in the plan file; false where nothing is measured, and where the results differ by more than the
+// roundings.
+void takes_on_load(Context&, const ConvBnActPair&, bool& takes);
+}  // namespace cuda
 
 }  // namespace dtrain

@@ -1,0 +1,25 @@
+// A fused convolution whose results are wrong.
+#include "libdtrain/ops/conv_bn_act.h"
+#include "tests/emulation/libraries.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+TEST(ConvFaults, AWrongFusionIsNotTakenAndIsToldOf) {
+  const ConvBnActPair pair{{2, 9, 9, 8}, DType::f16, {16, 1, 1, 8}, {8, 3, 3, 16}, {}, {.padding = 1}};
+  for (const bool wrong : {true, false}) {
+    cuda::spoil_normalised_convolutions(wrong);
+    const auto context = make_cuda_context();
+    set_batch_norm_schedule(*context, {.least_measured = 0});
+    bool takes = true;
+    cuda::takes_on_load(*context, pair, takes);
+    ASSERT_EQ(context->notices().size(), wrong ? 1u : 0u);
+    if (!wrong) continue;  // then it is a matter of speed
+    EXPECT_FALSE(takes);
+    EXPECT_NE(context->notices()[0].find("on_load:f16:x2x9x9x8:w16x1x1x8"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

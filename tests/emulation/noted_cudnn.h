@@ -1,0 +1,110 @@
+// The real cuDNN on no GPU: the library is told of an H200 instead of being given a handle, its executions are noted
+// instead of done. What a run takes is what the test says. For one source file of a program.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "libdtrain/cuda/cudnn_graph.h"
+#include "libdtrain/cuda/cudnn_library.h"
+#include "tests/cuda/h200.h"
+
+namespace {
+
+using dtrain::cuda::EngineChoice;
+
+// What stands between the engine and the library.
+struct Library {
+  std::vector<std::string> executed;               // the choice of each execution
+  std::vector<std::vector<void*>> addresses;       // and what it was given
+  std::function<float(const EngineChoice&)> cost;  // in milliseconds; negative: the execution fails
+  bool all_compiled = false;                       // every engine claims to be compiled at run time
+  float last = 0;
+  std::vector<void*> pack;  // of the variant pack made last
+
+  static Library& get() {
+    static Library library;
+    return library;
+  }
+};
+
+const dtrain::cuda::Cudnn& real() {
+  static const dtrain::cuda::Cudnn library{{"cuDNN", DTRAIN_CUDNN}};
+  return library;
+}
+
+const dtrain::cuda::Descriptor& h200() {
+  static const dtrain::cuda::Target target = dtrain::cuda::describe_device(dtrain::cuda::kH200);
+  return *target.description;
+}
+
+cudnnStatus_t create(cudnnHandle_t* handle) {
+  static char place;
+  *handle = reinterpret_cast<cudnnHandle_t>(&place);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                            cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+  if (type == CUDNN_TYPE_HANDLE) return CUDNN_STATUS_SUCCESS;
+  if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
+    Library::get().pack.assign(static_cast<void* const*>(values), static_cast<void* const*>(values) + count);
+  const cudnnStatus_t status = real().set_attribute(descriptor, name, type, count, values);
+  static const std::map<cudnnBackendAttributeName_t, cudnnBackendAttributeName_t> kDevice = {
+      {CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP},
+      {CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_ATTR_ENGINE_DEVICEPROP},
+      {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP}};
+  const auto device = kDevice.find(name);
+  if (status != CUDNN_STATUS_SUCCESS || device == kDevice.end()) return status;
+  const cudnnBackendDescriptor_t description = h200().raw();
+  return real().set_attribute(descriptor, device->second, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
+}
+
+cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                            cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
+  if (name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE || !Library::get().all_compiled)
+    return real().get_attribute(descriptor, name, type, most, count, values);
+  *count = 1;
+  *static_cast<cudnnBackendBehaviorNote_t*>(values) = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
+  const dtrain::cuda::Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = config.raw();
+  int64_t count = 0;
+  dtrain::cuda::check(real().get_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                           1, &count, &raw),
+                      "the plan's configuration");
+  const EngineChoice choice = dtrain::cuda::choice_of(config);
+  Library& library = Library::get();
+  library.last = library.cost ? library.cost(choice) : 1;
+  if (library.last < 0) return CUDNN_STATUS_EXECUTION_FAILED;
+  library.executed.push_back(to_text(choice));
+  library.addresses.push_back(library.pack);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+const dtrain::cuda::Cudnn& dtrain::cuda::cudnn() {
+  static const Cudnn functions = [] {
+    Cudnn made = real();
+    made.create = create;
+    made.destroy = [](cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; };
+    made.set_stream = [](cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; };
+    made.set_attribute = set_attribute;
+    made.get_attribute = get_attribute;
+    made.execute = execute;
+    return made;
+  }();
+  return functions;
+}
+
+// What the engine's cudaEventElapsedTime is called here: between two events of a timed run there is one execution.
+cudaError_t time_of_last_execution(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = Library::get().last;
+  return cudaSuccess;
+}

@@ -61,10 +61,8 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std:
 }
 
 Var ResNet::Block::operator()(Tape& tape, const Var& x) const {
-  Var y = x;
-  for (size_t i = 0; i + 1 < convs.size(); ++i) y = convs[i](tape, y);
   const Var shortcut = downsample ? (*downsample)(tape, x) : x;
-  return convs.back()(tape, y, &shortcut);
+  return conv_bn_act(tape, x, convs, &shortcut);
 }
 
 ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes)

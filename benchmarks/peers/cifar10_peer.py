@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""ResNet-20 on CIFAR-10 in PyTorch, by the recipe that compare_cifar10.py gives to dtrain-cnn-benchmarks.
+"""A ResNet on CIFAR-10 in PyTorch, by the recipe that compare_cifar10.py gives to dtrain-cnn-benchmarks. On a GPU the images
+lie in its memory.
 
-cifar10_peer.py DIR [--seed 1] [--epochs 10] [--threads 2] [--limit N]   DIR has train/<class>/* and test/<class>/*.
+cifar10_peer.py DIR [--depth 20] [--device cpu] [--seed 1] [--epochs 10] ...   DIR has train/<class>/* and test/<class>/*.
 Prints a line per epoch, then one line of JSON.
 """
 import argparse
@@ -36,16 +37,17 @@ class Block(nn.Module):
         return torch.relu(self.bn2(self.conv2(y)) + shortcut)
 
 
-class ResNet20(nn.Module):
-    """models/resnet.cpp with three stages of three blocks: the same layers, names and initial distributions."""
+class CifarResNet(nn.Module):
+    """models/resnet.cpp with three stages of (depth - 2) / 6 blocks: the same layers, names and initial distributions."""
 
-    def __init__(self):
+    def __init__(self, depth):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(16)
-        self.layer1 = nn.Sequential(*(Block(16, 16, 1) for _ in range(3)))
-        self.layer2 = nn.Sequential(Block(16, 32, 2), Block(32, 32, 1), Block(32, 32, 1))
-        self.layer3 = nn.Sequential(Block(32, 64, 2), Block(64, 64, 1), Block(64, 64, 1))
+        others = (depth - 2) // 6 - 1  # blocks of a stage
+        self.layer1 = nn.Sequential(Block(16, 16, 1), *(Block(16, 16, 1) for _ in range(others)))
+        self.layer2 = nn.Sequential(Block(16, 32, 2), *(Block(32, 32, 1) for _ in range(others)))
+        self.layer3 = nn.Sequential(Block(32, 64, 2), *(Block(64, 64, 1) for _ in range(others)))
         self.fc = nn.Linear(64, len(CLASSES))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
@@ -77,12 +79,12 @@ def normalised(images):
 
 def augmented(images):
     """Padded with black, cropped at random to the size they had, and flipped with p = 0.5."""
-    count, size = images.shape[:2]
+    (count, size), device = images.shape[:2], images.device
     padded = nn.functional.pad(images, (0, 0, PADDING, PADDING, PADDING, PADDING))
-    window = torch.arange(size)
-    rows = torch.randint(2 * PADDING + 1, (count, 1)) + window
-    columns = torch.randint(2 * PADDING + 1, (count, 1)) + torch.where(torch.rand(count, 1) < 0.5, window.flip(0), window)
-    return padded[torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
+    window = torch.arange(size, device=device)
+    flipped = torch.where(torch.rand(count, 1, device=device) < 0.5, window.flip(0), window)
+    rows, columns = (torch.randint(2 * PADDING + 1, (count, 1), device=device) + places for places in (window, flipped))
+    return padded[torch.arange(count, device=device)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
 def batches(count, batch, steps):
@@ -102,6 +104,10 @@ def rate_at(step, steps, warmup, base):
     return base * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
+def autocast(options):
+    return torch.autocast("cuda" if options.device == "gpu" else "cpu", torch.bfloat16, enabled=options.precision == "bf16")
+
+
 def train(model, images, labels, options):
     """Returns the images trained on."""
     count, batch = len(labels), options.batch_size
@@ -117,29 +123,36 @@ def train(model, images, labels, options):
     for step, chosen in enumerate(batches(count, batch, steps)):
         for group in optimizer.param_groups:
             group["lr"] = rate_at(step, steps, warmup, options.learning_rate)
-        loss = loss_of(model(normalised(augmented(images[chosen]))), labels[chosen])
+        chosen = chosen.to(images.device)
+        with autocast(options):
+            loss = loss_of(model(normalised(augmented(images[chosen]))), labels[chosen])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
+        losses.append(loss.detach())
         if (step + 1) * batch // count > step * batch // count or step + 1 == steps:
+            mean = torch.stack(losses).mean().item()  # a GPU is done now
             speed = len(losses) * batch / (time.perf_counter() - start)
-            print(f"epoch {(step + 1) * batch / count:.2f}: loss {numpy.mean(losses):.4f}, {speed:.1f} images/s", flush=True)
+            print(f"epoch {(step + 1) * batch / count:.2f}: loss {mean:.4f}, {speed:.1f} images/s", flush=True)
             losses, start = [], time.perf_counter()
     return steps * batch
 
 
 @torch.no_grad()
-def top_1_of(model, images, labels, batch):
+def top_1_of(model, images, labels, options):
     model.eval()
-    right = sum((model(normalised(part)).argmax(1) == truth).sum().item()
-                for part, truth in zip(images.split(batch), labels.split(batch)))
+    with autocast(options):
+        right = sum((model(normalised(part)).argmax(1) == truth).sum().item()
+                    for part, truth in zip(images.split(options.batch_size), labels.split(options.batch_size)))
     return right / len(labels)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--depth", type=int, default=20)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=float, default=10)
     parser.add_argument("--threads", type=int, default=2)
@@ -152,14 +165,16 @@ def main():
 
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
-    train_images, train_labels = read_split(options.folder / "train", options.limit)
-    test_images, test_labels = read_split(options.folder / "test", options.limit)
-    model = ResNet20().to(memory_format=torch.channels_last)
+    torch.backends.cudnn.benchmark = True
+    device = "cuda" if options.device == "gpu" else "cpu"
+    (train_images, train_labels), (test_images, test_labels) = (
+        [tensor.to(device) for tensor in read_split(options.folder / split, options.limit)] for split in ("train", "test"))
+    model = CifarResNet(options.depth).to(device, memory_format=torch.channels_last)
 
     start = time.perf_counter()
     trained = train(model, train_images, train_labels, options)
     seconds = time.perf_counter() - start
-    top_1 = top_1_of(model, test_images, test_labels, options.batch_size)
+    top_1 = top_1_of(model, test_images, test_labels, options)
     print(json.dumps({"top_1": top_1, "examples": len(test_labels), "seed": options.seed, "seconds": round(seconds, 1),
                       "images_per_sec": round(trained / seconds, 1), "torch": torch.__version__}))
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Proves the GPU arm correct on this machine and measures it beside PyTorch on the same card.
-#   scripts/gpu_check.sh [quick|full] [--prebuilt FILE] [--out FOLDER] [--seconds N]
-# quick: the tests of every op, NCCL with one rank and one benchmark; full: everything. --prebuilt takes what scripts/pack_gpu_check.sh made
-# elsewhere, as the file or unpacked, else a build is made here. Every stage has a time limit and a line of result; none stops the others. Logs
-# and figures go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
+#   scripts/gpu_check.sh [quick|full|accuracy] [--prebuilt FILE] [--out FOLDER] [--seconds N]
+# quick: the tests of every op, NCCL with one rank and one benchmark; full: everything but accuracy, which trains on CIFAR-10
+# to 94 % here and in PyTorch: it takes minutes, and cifar10_jpg.tar.gz in $DTRAIN_TEST_DATA.
+# --prebuilt takes what scripts/pack_gpu_check.sh made elsewhere, as the file or unpacked, else a build is made here.
+# Every stage has a time limit and a line of result; none stops the others. Logs and figures go to --out (default
+# gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
 # Without a GPU it is a rehearsal: each stage runs as far as it can or says what it would do. Exit code 1: a stage failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +14,7 @@ usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit "${1:-0}"; }
 depth=quick prebuilt= out=gpu-check-results seconds=540
 while [ $# -gt 0 ]; do
   case $1 in
-    quick | full) depth=$1 ;;
+    quick | full | accuracy) depth=$1 ;;
     --prebuilt) prebuilt=$2 && shift ;;
     --out) out=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
@@ -81,6 +83,19 @@ export DTRAIN_SOURCE_DIR=$PWD DTRAIN_BIN_DIR=$programs/bin DTRAIN_TEST_DEVICES=g
 test_program() { # those with cases for the GPU: an entry of the label gpu each
   ls "$programs"/tests/test_{core,autograd,ops,train,cuda}_* 2>/dev/null
 }
+
+if [ $depth = accuracy ]; then
+  echo "== CIFAR-10 to 94 % =="
+  archive=${DTRAIN_TEST_DATA:-../shared/data}/cifar10_jpg.tar.gz
+  command=("$python" -B benchmarks/compare_cifar10.py --recipe 94 --device gpu --build "$programs" --python "$python")
+  if [ -z "$gpu" ] || [ ! -f "$archive" ]; then
+    printf '%-8s %-34s would run %s on %s\n' SKIP cifar10 "${command[*]}" "$archive"
+  else
+    stage cifar10 "$seconds" "${command[@]}" --save "${gpu// /-}"
+    cp benchmarks/results/*-cifar10-"${gpu// /-}".json "$out"
+  fi
+  exit $failed
+fi
 
 echo "== Ops: values, gradients, CPU against GPU, determinism, in f32, bf16 and f16 =="
 [ -n "$(test_program)" ] || { echo "FAIL     no tests in $programs/tests" && failed=1; }

@@ -1,6 +1,9 @@
 // The training loop: restore, step, display, save, evaluate, stop.
 #include "apps/cnn_benchmarks/train_loop.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include "apps/cli/rank_table.h"
@@ -58,8 +61,10 @@ class Training {
   std::optional<uint64_t> stop_behind_;  // a step that all ranks know of
   uint64_t first_step_ = 1;              // of this run
   Stragglers stragglers_;
-  double own_seconds_ = 0;  // of the steps told of since ranks compared their speeds
+  // Of the steps told of since ranks compared their speeds: seconds of their own, and of these the device stood idle.
+  double own_seconds_ = 0, idle_seconds_ = 0;
   uint64_t own_steps_ = 0;
+  double compared_for_ = 0;  // seconds that the last comparison took, for which a device may have stood idle
   uint64_t skipped_ = 0;
   float loss_scale_ = 1;
 };
@@ -131,6 +136,7 @@ void Training::tell(Display& display, uint64_t leave) {
   for (StepFigures& figures : steps_.finished(leave)) {
     checkpoints_.step_done();
     own_seconds_ += figures.own_seconds;
+    idle_seconds_ += figures.times.before;
     ++own_steps_;
     figures.slowest = stragglers_.slowest();
     state_.step = figures.step;
@@ -144,12 +150,15 @@ void Training::tell(Display& display, uint64_t leave) {
 
 // Behind a step that has been queued, as all ranks are then at the same place; those told of are before it.
 void Training::compare_speeds() {
-  const double mine = own_steps_ == 0 ? 0 : own_seconds_ / static_cast<double>(own_steps_);
-  own_seconds_ = 0;
+  const double own = own_seconds_ - std::min(idle_seconds_, compared_for_);
+  const double mine = own_steps_ == 0 ? 0 : own / static_cast<double>(own_steps_);
+  own_seconds_ = idle_seconds_ = 0;
   own_steps_ = 0;
+  const auto began = std::chrono::steady_clock::now();
   std::vector<double> seconds;
   for (const std::string& text : session_.group.all_gather(fmt::format("{}", mine), "speed of the ranks"))
     seconds.push_back(std::stod(text));
+  compared_for_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   for (const Straggler& slow : stragglers_.add(seconds))
     log_.notice(
         fmt::format("{} is slow: it takes {:.1f} times as long as the median rank for its part of a step, and "

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <set>
+
 #include "tests/emulation/emulation.h"
 #include "tests/emulation/runtime.h"
 
@@ -6,7 +9,46 @@ using emulation::Capture;
 using emulation::Record;
 using emulation::report;
 
+namespace {
+
+// One launch of a graph: its nodes in the order of their capture, but for those that wait for another process, and what
+// comes after those.
+struct Run {
+  std::shared_ptr<const CUgraph_st> graph;
+  std::vector<std::shared_ptr<Record>> records;  // by node, of those that record an event
+  std::vector<bool> done = std::vector<bool>(graph->nodes.size());
+  emulation::Positions reached{};
+
+  bool operator()() {
+    bool all = true;
+    std::set<cudaStream_t> stuck;
+    for (size_t i = 0; i < graph->nodes.size(); ++i) {
+      const CUgraphNode_st& node = graph->nodes[i];
+      if (done[i]) continue;
+      const bool due = !stuck.contains(node.stream) && std::ranges::all_of(node.after, [&](const auto& other) {
+        return reached[other.first] >= other.second;
+      });
+      done[i] = due && run(i);
+      if (done[i])
+        ++reached[node.stream];
+      else
+        stuck.insert(node.stream);
+      all = all && done[i];
+    }
+    return all;
+  }
+  bool run(size_t i) const {
+    if (!records[i]) return graph->nodes[i].operation();
+    emulation::complete(*records[i]);
+    return true;
+  }
+};
+
+}  // namespace
+
 void emulation::append(CUstream_st& stream, CUgraphNode_st node) {
+  node.stream = &stream;
+  node.after = stream.after;
   stream.capture->graph->nodes.push_back(std::move(node));
   stream.after[&stream] = ++stream.capture->last[&stream];
 }
@@ -91,17 +133,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   std::vector<std::shared_ptr<Record>> records;  // by node: its events are those of this launch from now on
   for (const CUgraphNode_st& node : exec->graph->nodes)
     records.push_back(node.event != nullptr ? emulation::begin_record(*node.event, stream) : nullptr);
-  const auto run = [graph = exec->graph, records = std::move(records), next = size_t{0}]() mutable {
-    for (; next < graph->nodes.size(); ++next) {
-      if (records[next])
-        emulation::complete(*records[next]);
-      else if (!graph->nodes[next].operation())
-        return false;
-    }
-    next = 0;
-    return true;
-  };
-  return emulation::enqueue_operation(handle, run, exec->graph->waits);
+  return emulation::enqueue_operation(handle, Run{exec->graph, std::move(records)}, exec->graph->waits);
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

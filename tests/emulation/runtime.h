@@ -91,7 +91,9 @@ void leave(const Capture& capture);
 
 struct CUgraphNode_st {
   emulation::Operation operation;
-  cudaEvent_t event = nullptr;  // which it records instead
+  cudaEvent_t event = nullptr;    // which it records instead
+  cudaStream_t stream = nullptr;  // that it was captured on
+  emulation::Positions after{};
 };
 struct CUgraph_st {
   std::vector<CUgraphNode_st> nodes;

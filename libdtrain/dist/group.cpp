@@ -38,6 +38,20 @@ int number_in(const char* variable) {
 
 }  // namespace
 
+double GroupOptions::limit_of(Section section) const {
+  switch (section) {
+    case Section::setup:
+      return setup_limit;
+    case Section::step:
+      return step_limit;
+    case Section::evaluation:
+      return evaluation_limit;
+    case Section::checkpoint:
+      break;
+  }
+  return checkpoint_limit;
+}
+
 std::string Group::name(int rank) const {
   return concat("rank ", rank, " on ", places_[static_cast<size_t>(rank)].host);
 }
@@ -58,20 +72,6 @@ std::string Group::broadcast(const std::string& text, int root, const char* what
 void Group::enter(Section section, uint64_t step) {
   section_ = section;
   step_ = step;
-}
-
-double Group::limit() const {
-  switch (section_) {
-    case Section::setup:
-      return options_.setup_limit;
-    case Section::step:
-      return options_.step_limit;
-    case Section::evaluation:
-      return options_.evaluation_limit;
-    case Section::checkpoint:
-      break;
-  }
-  return options_.checkpoint_limit;
 }
 
 std::string Group::where() const { return name_of(section_, step_); }

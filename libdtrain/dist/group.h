@@ -16,6 +16,7 @@ enum class Section { setup, step, evaluation, checkpoint };
 struct GroupOptions {
   // Seconds that a rank waits for the others in a collective of a section before the job ends.
   double setup_limit = 600, step_limit = 60, evaluation_limit = 600, checkpoint_limit = 600;
+  double limit_of(Section section) const;
   // A line for people: a rank is late, or back.
   std::function<void(const std::string&)> warn;
   // Ends the process (exit code of Fault::communication), on whatever thread finds that a peer is stopped, cut off, or
@@ -55,7 +56,7 @@ class Group {
   // What the collectives from here on belong to: their limit, and where they are in reports.
   virtual void enter(Section section, uint64_t step);
   // For what is watched elsewhere, as a GPU's collectives are: the limit in seconds, and "step 7".
-  double limit() const;
+  double limit() const { return options_.limit_of(section_); }
   std::string where() const;
   // Ends the process through GroupOptions::fail, on any thread.
   [[noreturn]] void fail(const std::string& report);

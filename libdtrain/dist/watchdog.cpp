@@ -52,20 +52,6 @@ void Watchdog::enter(Section section, uint64_t step) {
   step_ = step;
 }
 
-double Watchdog::limit_of(Section section) const {
-  switch (section) {
-    case Section::setup:
-      return limits_.setup_limit;
-    case Section::step:
-      return limits_.step_limit;
-    case Section::evaluation:
-      return limits_.evaluation_limit;
-    case Section::checkpoint:
-      return limits_.checkpoint_limit;
-  }
-  return limits_.step_limit;
-}
-
 // A line per lane, "<lane>\t<collectives done>", then where the program is and the last collectives.
 std::string Watchdog::state() const {
   std::string text;
@@ -82,7 +68,7 @@ Watchdog::Verdict Watchdog::look(SteadyTime now) {
   Verdict verdict;
   for (auto& [name, lane] : lanes_) {
     if (!lane.active) continue;
-    const double limit = limit_of(lane.active->section), waited = seconds(lane.begun, now);
+    const double limit = limits_.limit_of(lane.active->section), waited = seconds(lane.begun, now);
     // Peers are asked before the warning and again before the end, and have a second to answer.
     const double warn_after = std::min(limit / 4, 10.0), ask_before = std::min(1.0, limit / 10);
     if (waited > limit) {

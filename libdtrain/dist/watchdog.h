@@ -68,7 +68,6 @@ class Watchdog {
     bool asked = false, warned = false;
     uint64_t done = 0;
   };
-  double limit_of(Section section) const;
   // Who has not come to the collective, by what the peers said.
   std::string suspects(const CollectiveId& id) const;
   std::string history() const;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <numbers>
+#include <type_traits>
 
 #include "data/color.h"
 #include "libdtrain/core/error.h"
@@ -159,14 +160,26 @@ void distort(float* pixels, int64_t count, bool in_yiq, uint64_t position, Rando
 ResizeMethod method_of(TfResize resize, uint64_t position) {
   constexpr std::array methods{ResizeMethod::nearest, ResizeMethod::bilinear, ResizeMethod::bicubic,
                                ResizeMethod::area};
+  if (resize == TfResize::crop) return ResizeMethod::nearest;
   return methods[resize == TfResize::round_robin ? position % methods.size() : static_cast<size_t>(resize)];
 }
 
-// What is resized: a window of the image to a window of the result.
+// What is resized: a window of the image to a window of the result, which begins at (left, top) of the sample.
 struct Geometry {
   Window source;
   Axis x, y;
+  int left = 0, top = 0;
 };
+
+// As tf.image.resize_image_with_crop_or_pad of the image, mirrored first where `flip` is set.
+Geometry central_geometry(const ImageInfo& image, const PreprocessOptions& o, bool flip) {
+  const int width = std::min(image.width, o.width), height = std::min(image.height, o.height);
+  return {{0, 0, image.width, image.height},
+          {image.width, image.width, (image.width - width) / 2, width, flip},
+          {image.height, image.height, (image.height - height) / 2, height, false},
+          (o.width - width) / 2,
+          (o.height - height) / 2};
+}
 
 Geometry training_geometry(const Window& crop, const PreprocessOptions& o, bool flip) {
   return {crop, {crop.width, o.width, 0, o.width, flip}, {crop.height, o.height, 0, o.height, false}};
@@ -196,44 +209,57 @@ Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o)
           {image.height, height, top, o.height, false}};
 }
 
-// Decodes the part of `source` that the filters read and makes them relative to it.
+// Decodes the part of the image that the filters read and makes them relative to it.
 template <class Weight>
-ImageView decode_for(ImageDecoder& decoder, const Window& source, Filter<Weight>& x, Filter<Weight>& y) {
-  const int left = x.begin(), top = y.begin();
-  const Window window{source.x + left, source.y + top, x.end() - left, y.end() - top};
-  x.shift(left);
-  y.shift(top);
+ImageView decode_for(ImageDecoder& decoder, Resampling<Weight>& by) {
+  const int left = by.x.begin(), top = by.y.begin();
+  const Window window{left, top, by.x.end() - left, by.y.end() - top};
+  by.x.shift(left);
+  by.y.shift(top);
   return decoder.decode(window);
 }
 
 // One worker's Preprocess.
 class Augment {
  public:
-  explicit Augment(const PreprocessOptions& options)
-      : options_(options),
-        decoder_({.fast_dct = options.preset == Preset::tf_cnn,
-                  .fancy_upsampling = options.preset == Preset::torchvision || options.training,
-                  .limits = options.limits}) {}
+  explicit Augment(const PreprocessOptions& options) : options_(options), decoder_(decode_options(options)) {}
 
   bool operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
     const ImageInfo image = decoder_.open(encoded);
     RandomStream random = sample_stream(key);
     if (options_.preset == Preset::torchvision) {
-      write(geometry_of(image, boxes, random), static_cast<uint8_t*>(pixels));
+      plan(image, boxes, key, random, to_u8_);
+      const ImageView view = decode_for(decoder_, to_u8_);
+      resample(view, to_u8_.x, to_u8_.y, byte_rows_, static_cast<uint8_t*>(pixels));
     } else {
       auto* const values = static_cast<float*>(pixels);
-      if (options_.resize == TfResize::crop)
-        write_centre(image, options_.training && random.uniform() < 0.5f, values);
-      else
-        write(geometry_of(image, boxes, random), method_of(options_.resize, key.position), values);
+      plan(image, boxes, key, random, to_f32_);
+      const ImageView view = decode_for(decoder_, to_f32_);
+      resample(view, to_f32_.x, to_f32_.y, rows_, values);
       if (options_.training && options_.distort_color)
         distort(values, int64_t{options_.width} * options_.height, options_.distort_in_yiq, key.position, random);
     }
     return !decoder_.warning().empty();
   }
 
+  bool defer(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, EncodedImage& out) {
+    const ImageInfo image = decoder_.open(encoded);
+    if (!decoder_.suits_hardware()) return false;
+    RandomStream random = sample_stream(key);
+    if (options_.preset == Preset::torchvision)
+      plan(image, boxes, key, random, out.to_u8);
+    else
+      plan(image, boxes, key, random, out.to_f32);
+    out.width = image.width;
+    out.height = image.height;
+    out.jpeg.assign(encoded.begin(), encoded.end());
+    return true;
+  }
+
  private:
   Geometry geometry_of(const ImageInfo& image, std::span<const Box> boxes, RandomStream& random) const {
+    if (options_.preset == Preset::tf_cnn && options_.resize == TfResize::crop)
+      return central_geometry(image, options_, options_.training && random.uniform() < 0.5f);
     if (!options_.training) return evaluation_geometry(image, options_);
     if (!options_.use_boxes) boxes = {};
     const Window crop = options_.preset == Preset::tf_cnn
@@ -242,35 +268,29 @@ class Augment {
     return training_geometry(crop, options_, random.uniform() < 0.5f);
   }
 
-  void write(const Geometry& geometry, ResizeMethod method, float* pixels) {
-    make_filter(geometry.x, method, x_);
-    make_filter(geometry.y, method, y_);
-    resample(decode_for(decoder_, geometry.source, x_, y_), x_, y_, rows_, pixels);
-  }
-
-  // As tf.image.resize_image_with_crop_or_pad of the image, mirrored first where `flip` is set.
-  void write_centre(const ImageInfo& image, bool flip, float* pixels) {
-    const int width = std::min(image.width, options_.width), height = std::min(image.height, options_.height);
-    const int before = (image.width - width) / 2, behind = image.width - width - before;
-    const ImageView view = decoder_.decode({flip ? behind : before, (image.height - height) / 2, width, height});
-    std::fill_n(pixels, int64_t{3} * options_.width * options_.height, 0.0f);
-    const int left = (options_.width - width) / 2, top = (options_.height - height) / 2;
-    for (int y = 0; y < height; ++y) {
-      float* out = pixels + int64_t{3} * ((top + y) * options_.width + left);
-      for (int x = 0; x < width; ++x, out += 3) std::copy_n(view.row(y) + 3 * (flip ? width - 1 - x : x), 3, out);
+  // The filters of a sample, over the whole image.
+  template <class Weight>
+  void plan(const ImageInfo& image, std::span<const Box> boxes, const SampleKey& key, RandomStream& random,
+            Resampling<Weight>& to) const {
+    const Geometry geometry = geometry_of(image, boxes, random);
+    if constexpr (std::is_same_v<Weight, float>) {
+      const ResizeMethod method = method_of(options_.resize, key.position);
+      make_filter(geometry.x, method, to.x);
+      make_filter(geometry.y, method, to.y);
+      pad_with_zeros(to.x, geometry.left, options_.width);
+      pad_with_zeros(to.y, geometry.top, options_.height);
+    } else {
+      make_filter(geometry.x, to.x);
+      make_filter(geometry.y, to.y);
     }
-  }
-
-  void write(const Geometry& geometry, uint8_t* pixels) {
-    make_filter(geometry.x, fixed_x_);
-    make_filter(geometry.y, fixed_y_);
-    resample(decode_for(decoder_, geometry.source, fixed_x_, fixed_y_), fixed_x_, fixed_y_, byte_rows_, pixels);
+    to.x.shift(-geometry.source.x);
+    to.y.shift(-geometry.source.y);
   }
 
   PreprocessOptions options_;
   ImageDecoder decoder_;
-  Filter<float> x_, y_;
-  Filter<int32_t> fixed_x_, fixed_y_;
+  Resampling<float> to_f32_;
+  Resampling<int32_t> to_u8_;
   std::vector<float> rows_;
   std::vector<uint8_t> byte_rows_;
 };
@@ -279,17 +299,41 @@ class Augment {
 
 DType pixel_type(Preset preset) { return preset == Preset::tf_cnn ? DType::f32 : DType::u8; }
 
-MakePreprocess make_preprocess(const PreprocessOptions& options) {
+DecodeOptions decode_options(const PreprocessOptions& options) {
+  return {.fast_dct = options.preset == Preset::tf_cnn,
+          .fancy_upsampling = options.preset == Preset::torchvision || options.training,
+          .limits = options.limits};
+}
+
+namespace {
+
+void check(const PreprocessOptions& options) {
   DT_CHECK(options.width > 0 && options.height > 0, "preprocessing to an image of ", options.width, "x", options.height,
            " pixels");
   DT_CHECK(!options.distort_color || options.preset == Preset::tf_cnn,
            "colour distortion belongs to the tf_cnn preset");
+}
+
+}  // namespace
+
+MakePreprocess make_preprocess(const PreprocessOptions& options) {
+  check(options);
   return [options]() -> Preprocess {
     // std::function wants something it can copy.
     return [augment = std::make_shared<Augment>(options)](
                std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
       return (*augment)(encoded, boxes, key, pixels);
     };
+  };
+}
+
+MakeDefer make_defer(const PreprocessOptions& options) {
+  check(options);
+  DT_CHECK(!options.training || !options.distort_color, "colours are distorted on the host only");
+  return [options]() -> Defer {
+    return [augment = std::make_shared<Augment>(options)](
+               std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+               EncodedImage& image) { return augment->defer(encoded, boxes, key, image); };
   };
 }
 

@@ -56,7 +56,13 @@ struct PreprocessOptions {
 // Of the pixels: f32 for tf_cnn, u8 for torchvision.
 DType pixel_type(Preset preset);
 
+// How a preset has JPEGs decoded.
+DecodeOptions decode_options(const PreprocessOptions& options);
+
 // Makes Preprocess objects that write [height, width, 3] pixels; each keeps a decoder and buffers from image to image.
 MakePreprocess make_preprocess(const PreprocessOptions& options);
+// The same for a device. It decodes with other roundings: its pixels are a few levels off. Throws where colours are to
+// be distorted, which devices do not do.
+MakeDefer make_defer(const PreprocessOptions& options);
 
 }  // namespace dtrain::data

@@ -71,6 +71,10 @@ ImageInfo ImageDecoder::open(std::span<const std::byte> encoded) {
   return state_->info;
 }
 
+bool ImageDecoder::suits_hardware() const {
+  return state_->info.format == ImageFormat::jpeg && state_->jpeg.suits_hardware();
+}
+
 ImageView ImageDecoder::decode(const Window& window) {
   State& s = *state_;
   s.warning.clear();

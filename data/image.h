@@ -84,6 +84,9 @@ class ImageDecoder {
 
   // Reads the header. `encoded` must stay alive until decode() has returned. Throws Error(Fault::data).
   ImageInfo open(std::span<const std::byte> encoded);
+  // Whether the opened image is one for decoders in hardware: a baseline JPEG, grey or YCbCr in one scan, of 4:4:4,
+  // 4:2:2, 4:4:0 or 4:2:0, whose markers are as they should be to the end.
+  bool suits_hardware() const;
   // Decodes a window of the opened image, or all of it; once per open(). The pixels equal those of a full decode and
   // live until the next call. Throws Error(Fault::data).
   ImageView decode(const Window& window);

@@ -35,18 +35,30 @@ const std::vector<Box>& BoxReader::read(const Example& example) {
 
 class ImagenetDataset::Reader final : public SampleReader {
  public:
-  explicit Reader(const ImagenetDataset& dataset) : dataset_(dataset), preprocess_(dataset.make_preprocess_()) {}
+  explicit Reader(const ImagenetDataset& dataset) : dataset_(dataset), preprocess_(dataset.make_preprocess_()) {
+    if (dataset.make_defer_) defer_ = dataset.make_defer_();
+  }
 
   Sample read(uint64_t record, const SampleKey& key, void* pixels) override {
-    example_.parse(dataset_.shards_.read(record, buffer_));
-    Sample sample;
-    sample.label = label();
-    const std::vector<Box>& boxes = boxes_.read(example_);
-    sample.damaged = preprocess_(std::as_bytes(std::span(example_.bytes("image/encoded"))), boxes, key, pixels);
+    Sample sample = parse(record);
+    sample.damaged = preprocess_(encoded(), boxes_.read(example_), key, pixels);
     return sample;
   }
 
+  std::optional<Sample> defer(uint64_t record, const SampleKey& key, EncodedImage& image) override {
+    if (!defer_) return {};
+    const Sample sample = parse(record);
+    return defer_(encoded(), boxes_.read(example_), key, image) ? std::optional(sample) : std::nullopt;
+  }
+
  private:
+  Sample parse(uint64_t record) {
+    example_.parse(dataset_.shards_.read(record, buffer_));
+    return {.label = label()};
+  }
+
+  std::span<const std::byte> encoded() const { return std::as_bytes(std::span(example_.bytes("image/encoded"))); }
+
   int32_t label() const {
     const int64_t stored = example_.int64("image/class/label");
     const int64_t first = -dataset_.label_offset_, last = first + dataset_.classes_ - 1;
@@ -58,16 +70,18 @@ class ImagenetDataset::Reader final : public SampleReader {
 
   const ImagenetDataset& dataset_;
   Preprocess preprocess_;
+  Defer defer_;
   std::vector<std::byte> buffer_;
   Example example_;
   BoxReader boxes_;
 };
 
-ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess)
+ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer)
     : shards_(find_shards(options.directory, options.split), options.cache_directory),
       classes_(options.classes),
       label_offset_(options.label_offset),
-      make_preprocess_(std::move(make_preprocess)) {
+      make_preprocess_(std::move(make_preprocess)),
+      make_defer_(std::move(make_defer)) {
   DT_CHECK(classes_ > 0 && classes_ <= INT32_MAX, "a data set of ", classes_, " classes");
   DT_CHECK(label_offset_ > INT32_MIN && label_offset_ < INT32_MAX, "label offset ", label_offset_);
 }

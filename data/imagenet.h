@@ -38,7 +38,8 @@ struct ImagenetOptions {
 class ImagenetDataset final : public Dataset {
  public:
   // Throws Error(Fault::data): no shards, one missing, one unreadable.
-  ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess);
+  // Without `make_defer` nothing can be left to a device.
+  ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer = {});
 
   uint64_t size() const override { return shards_.size(); }
   const std::vector<uint64_t>& shard_begins() const override { return shards_.begins(); }
@@ -52,6 +53,7 @@ class ImagenetDataset final : public Dataset {
   RecordShards shards_;
   int64_t classes_, label_offset_;
   MakePreprocess make_preprocess_;
+  MakeDefer make_defer_;
 };
 
 }  // namespace dtrain::data

@@ -184,16 +184,18 @@ struct JpegDecoder::State {
 
   ImageView decode_by_libjpeg(const Window& window);
 
+  // Of an image whose header has been read: what follows it.
+  std::span<const std::byte> scan() const {
+    return {reinterpret_cast<const std::byte*>(codec.src->next_input_byte), codec.src->bytes_in_buffer};
+  }
+
   // By our own decoder; no pixels where that cannot or, for what it finds, must not do it.
   ImageView decode_baseline(const Window& window) {
     if (!describe(codec, frame)) return {};
     const size_t stride = size_t{3} * static_cast<size_t>(window.width);
     const size_t bytes = stride * static_cast<size_t>(window.height) + kRowSlack;
     if (buffer.size() < bytes) buffer.resize(bytes);
-    const jpeg_source_mgr& source = *codec.src;
-    const std::span<const std::byte> scan(reinterpret_cast<const std::byte*>(source.next_input_byte),
-                                          source.bytes_in_buffer);
-    if (!baseline.decode(frame, scan, window, options, buffer.data())) return {};
+    if (!baseline.decode(frame, scan(), window, options, buffer.data())) return {};
     warning = errors.warning;
     return {buffer.data(), window.width, window.height, static_cast<int64_t>(stride)};
   }
@@ -277,6 +279,12 @@ ImageView JpegDecoder::decode(const Window& window) {
 }
 
 const std::string& JpegDecoder::warning() const { return state_->warning; }
+
+bool JpegDecoder::suits_hardware() const {
+  State& s = *state_;
+  DT_CHECK(s.opened, "JPEG: no image is open");
+  return s.errors.warning[0] == '\0' && describe(s.codec, s.frame) && data::suits_hardware(s.frame, s.scan());
+}
 
 bool JpegDecoder::used_libjpeg() const { return state_->used_libjpeg; }
 

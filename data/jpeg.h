@@ -17,6 +17,7 @@ class JpegDecoder {
   // there goes unseen; decode the whole image to verify it.
   ImageView decode(const Window& window);
   const std::string& warning() const;
+  bool suits_hardware() const;
   // Whether libjpeg-turbo decoded the last image, not our own decoder. That takes what is baseline, of a usual sampling
   // and, as far as it is read, sound; the pixels are the same.
   bool used_libjpeg() const;

@@ -2,6 +2,7 @@
 #include "data/jpeg_baseline.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "data/jpeg_idct.h"
 #include "data/jpeg_rows.h"
@@ -182,6 +183,27 @@ void BaselineDecoder::State::write_rows(const Window& window, int begin, int end
 
 BaselineDecoder::BaselineDecoder() : state_(std::make_unique<State>()) {}
 BaselineDecoder::~BaselineDecoder() = default;
+
+bool suits_hardware(const BaselineFrame& frame, std::span<const std::byte> scan) {
+  const BaselineFrame::Component& luma = frame.component[0];
+  for (size_t i = frame.components == 1 ? 0 : 1; i < static_cast<size_t>(frame.components); ++i)
+    if (frame.component[i].h != 1 || frame.component[i].v != 1) return false;
+  const int64_t mcus = int64_t{divide_up(frame.width, kBlock * luma.h)} * divide_up(frame.height, kBlock * luma.v);
+  const int64_t restarts = frame.restart_interval > 0 ? (mcus - 1) / frame.restart_interval : 0;
+  const auto* const end = reinterpret_cast<const uint8_t*>(scan.data()) + scan.size();
+  int64_t seen = 0;
+  for (const auto* at = end - scan.size(); at < end;) {
+    at = static_cast<const uint8_t*>(std::memchr(at, 0xFF, static_cast<size_t>(end - at)));
+    if (at == nullptr || ++at == end) return false;
+    if (*at == 0xFF) continue;  // fill
+    const uint8_t marker = *at++;
+    if (marker == kEndOfImage) return seen == restarts;
+    if (marker == 0) continue;  // a byte of data
+    if (seen == restarts || marker != kFirstRestart + seen % 8) return false;
+    ++seen;
+  }
+  return false;
+}
 
 bool BaselineDecoder::supports(const BaselineFrame& frame) {
   if (frame.components == 1) return true;

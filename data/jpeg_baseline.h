@@ -27,6 +27,10 @@ struct BaselineFrame {
   std::array<Component, 3> component;
 };
 
+// Whether decoders in hardware are made for such an image: of a usual sampling, and with no markers in its scan but the
+// restarts that belong there, down to the end marker. `scan` as below.
+bool suits_hardware(const BaselineFrame& frame, std::span<const std::byte> scan);
+
 class BaselineDecoder {
  public:
   BaselineDecoder();

@@ -46,6 +46,7 @@ struct Loader::State {
   // A batch being filled, by any number of workers, or in the consumer's hands.
   struct Slot {
     Batch batch;
+    std::vector<EncodedImage> encoded;
     uint64_t number = UINT64_MAX;  // of its batch, counted from 0 in this loader
     int64_t unfilled = 0, damaged = 0;
     std::exception_ptr error;
@@ -82,6 +83,9 @@ struct Loader::State {
       slot.batch.images = Tensor(storage, 0, images, options.dtype, Device{});
       slot.batch.labels = Tensor(storage, image_bytes, Shape{options.batch}, DType::i32, Device{});
       slot.batch.samples.resize(options.batch);
+      if (!options.defer_decoding) continue;
+      slot.encoded.assign(options.batch, EncodedImage(allocator));
+      slot.batch.encoded = slot.encoded;
     }
   }
 
@@ -112,7 +116,7 @@ struct Loader::State {
       Sample sample;
       std::exception_ptr error;
       try {
-        sample = fill(reader, slot.batch, *row);
+        sample = fill(reader, slot, *row, options.defer_decoding);
       } catch (...) {
         error = std::current_exception();
       }
@@ -139,7 +143,8 @@ struct Loader::State {
   }
 
   // Reads the sample of `row` into its place. Rows are disjoint, and finish() publishes them: no lock.
-  Sample fill(SampleReader& reader, Batch& batch, Row row) {
+  Sample fill(SampleReader& reader, Slot& slot, Row row, bool defer) {
+    Batch& batch = slot.batch;
     const uint64_t position = options.cursor + row.batch * global_batch() +
                               static_cast<uint64_t>(options.rank) * options.batch + static_cast<uint64_t>(row.row);
     const size_t bytes = batch.images.bytes() / options.batch;
@@ -151,7 +156,9 @@ struct Loader::State {
     }
     Sample sample;
     uint64_t& record = batch.samples[row.row] = key.sample;
-    if (key.sample < size) sample = read_or_skip(reader, key, pixels, record);
+    EncodedImage* const later = defer ? &slot.encoded[row.row] : nullptr;
+    if (!slot.encoded.empty()) slot.encoded[row.row].jpeg.clear();
+    if (key.sample < size) sample = read_or_skip(reader, key, pixels, later, record);
     if (sample.label < 0) std::memset(pixels, 0, bytes);
     batch.labels.data<int32_t>()[row.row] = sample.label;
     return sample;
@@ -159,9 +166,11 @@ struct Loader::State {
 
   // Reads `record`, or where it is bad and may be skipped: in training the next good one of its shard, which it then
   // names; in evaluation none (label -1), for no other sample may count twice.
-  Sample read_or_skip(SampleReader& reader, const SampleKey& key, void* pixels, uint64_t& record) {
+  Sample read_or_skip(SampleReader& reader, const SampleKey& key, void* pixels, EncodedImage* later, uint64_t& record) {
     for (;;) {
       try {
+        if (later)
+          if (const std::optional<Sample> sample = reader.defer(record, key, *later)) return *sample;
         return reader.read(record, key, pixels);
       } catch (const Error& error) {
         const std::string message = placed(error, record);
@@ -221,13 +230,33 @@ struct Loader::State {
     stats.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (slot.error) std::rethrow_exception(slot.error);
     ++delivered;
-    const auto labels = slot.batch.labels.span<int32_t>();
-    slot.batch.valid = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; });
     slot.batch.cursor = options.cursor + delivered * global_batch();
     if (!options.training) slot.batch.cursor = std::min(slot.batch.cursor, size);
+    count_valid(slot.batch);
     stats.records += slot.batch.valid;
     stats.damaged_images += slot.damaged;
+    stats.deferred += std::ranges::count_if(slot.encoded, [](const EncodedImage& row) { return !row.jpeg.empty(); });
     return &slot.batch;
+  }
+
+  static void count_valid(Batch& batch) {
+    const auto labels = batch.labels.span<int32_t>();
+    batch.valid = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; });
+  }
+
+  void decode(int64_t row) {
+    Slot& slot = slot_of(delivered == 0 ? 0 : delivered - 1);
+    DT_CHECK(
+        delivered > 0 && row >= 0 && row < static_cast<int64_t>(slot.encoded.size()) && !slot.encoded[row].jpeg.empty(),
+        "loader: row ", row, " of no batch, or was not left to a device");
+    if (!late_reader) late_reader = dataset->reader();
+    const Sample sample = fill(*late_reader, slot, {delivered - 1, row}, false);
+    const int64_t before = slot.batch.valid;
+    count_valid(slot.batch);
+    std::lock_guard lock(mutex);
+    stats.records += slot.batch.valid - before;
+    stats.damaged_images += sample.damaged;
+    --stats.deferred;
   }
 
   const std::shared_ptr<Dataset> dataset;
@@ -236,6 +265,7 @@ struct Loader::State {
   uint64_t batches = UINT64_MAX;  // in this loader's life
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<SampleReader>> readers;
+  std::unique_ptr<SampleReader> late_reader;  // the consumer's own, where it needs one
 
   mutable std::mutex mutex;  // guards what follows, and the slots' counts and errors
   std::condition_variable room, filled;
@@ -257,6 +287,8 @@ Loader::Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options) {
 Loader::~Loader() = default;
 
 const Batch* Loader::next() { return state_->next(); }
+
+void Loader::decode(int64_t row) { state_->decode(row); }
 
 LoaderStats Loader::stats() const {
   std::lock_guard lock(state_->mutex);

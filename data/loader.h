@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "libdtrain/core/encoded_image.h"
 #include "libdtrain/core/tensor.h"
 
 namespace dtrain::data {
@@ -37,6 +40,8 @@ class SampleReader {
   // function of its arguments. Throws Error(Fault::data) on a bad record: what is wrong with it; the Loader adds where
   // it is.
   virtual Sample read(uint64_t record, const SampleKey& key, void* pixels) = 0;
+  // Leaves that to a device: `image` is what the same pixels are made of. Nothing where only read() can do it.
+  virtual std::optional<Sample> defer(uint64_t, const SampleKey&, EncodedImage&) { return {}; }
 };
 
 // What a Loader reads: records of any number of shards, numbered from 0 in file order.
@@ -66,12 +71,15 @@ struct LoaderOptions {
   int slots = 3;                           // batches in memory, the one in the consumer's hands included
   bool skip_bad_records = false;           // else the first bad record throws from next()
   uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all
+  bool defer_decoding = false;             // to a device, where the data set's reader can
   std::shared_ptr<Allocator> allocator{};  // of the slots: host memory, pinned for a GPU; null: plain pages
 };
 
 // Valid until the next call of next(): its tensors are a slot of the loader.
 struct Batch {
-  Tensor images;                  // [batch, height, width, 3], host memory
+  Tensor images;  // [batch, height, width, 3], host memory
+  // With defer_decoding, one for each row: where it has a JPEG, the row of `images` is yet to be made of it.
+  std::span<const EncodedImage> encoded;
   Tensor labels;                  // [batch] i32; -1 in padding, and for a bad record skipped in evaluation: zero pixels
   std::vector<uint64_t> samples;  // record numbers in the data set
   int64_t valid = 0;              // rows whose label is not -1
@@ -81,6 +89,7 @@ struct Batch {
 struct LoaderStats {
   uint64_t records = 0;  // delivered by next()
   uint64_t bad_records = 0, damaged_images = 0;
+  uint64_t deferred = 0;            // of the records: left to a device to decode
   double wait_seconds = 0;          // time next() spent waiting
   std::vector<std::string> faults;  // the first few bad records: file, offset, record, reason
 };
@@ -97,6 +106,9 @@ class Loader {
   // The next batch, or null at the end of an evaluation pass: on every rank after the same number of batches. Rethrows
   // a worker's Error, with file, offset and record, where the batch it belongs to is due.
   const Batch* next();
+  // Decodes after all what a row of that batch was to be made of, because the device cannot: in `images`, by the rules
+  // of next(), so that where the record is bad, label and sample may be another one's then, or this throws.
+  void decode(int64_t row);
   LoaderStats stats() const;
 
  private:

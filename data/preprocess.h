@@ -21,4 +21,10 @@ using Preprocess = std::function<bool(std::span<const std::byte> encoded, std::s
 // Makes the Preprocess of one worker, with decoder and buffers of its own.
 using MakePreprocess = std::function<Preprocess()>;
 
+// Leaves to a device what Preprocess does: `image` is what the same pixels are made of. False where only Preprocess can
+// make them; throws as that does where it sees no more than the header.
+using Defer = std::function<bool(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+                                 EncodedImage& image)>;
+using MakeDefer = std::function<Defer()>;
+
 }  // namespace dtrain::data

@@ -18,8 +18,6 @@
 namespace dtrain::data {
 namespace {
 
-constexpr int kFixedBits = 22;  // of a fixed-point weight: 8 bits are left for the sample, 2 for overshoot
-
 template <class Weight>
 void start(const Axis& axis, int taps, Filter<Weight>& filter) {
   DT_CHECK(axis.in > 0 && axis.begin >= 0 && axis.count > 0 && axis.begin + axis.count <= axis.out, "resize of ",
@@ -72,21 +70,6 @@ void put_area(const Axis& axis, int i, float position, float scale, std::vector<
 }
 
 }  // namespace
-
-template <class Weight>
-int Filter<Weight>::begin() const {
-  return *std::min_element(first.begin(), first.end());
-}
-template <class Weight>
-int Filter<Weight>::end() const {
-  return *std::max_element(first.begin(), first.end()) + taps;
-}
-template <class Weight>
-void Filter<Weight>::shift(int offset) {
-  for (int& index : first) index -= offset;
-}
-template struct Filter<float>;
-template struct Filter<int32_t>;
 
 void make_filter(const Axis& axis, ResizeMethod method, Filter<float>& filter) {
   const float scale = static_cast<float>(axis.in) / static_cast<float>(axis.out);
@@ -142,9 +125,18 @@ void make_filter(const Axis& axis, Filter<int32_t>& filter) {
     }
     weights.clear();
     for (const double share : shares)
-      weights.push_back(static_cast<int32_t>(0.5 + share * (1 / sum) * (1 << kFixedBits)));
+      weights.push_back(static_cast<int32_t>(0.5 + share * (1 / sum) * (1 << kFilterBits)));
     put(axis, i, low, weights.data(), high - low, filter);
   }
+}
+
+void pad_with_zeros(Filter<float>& filter, int before, int count) {
+  const auto leading = static_cast<size_t>(before), all = static_cast<size_t>(count);
+  const auto taps = static_cast<size_t>(filter.taps);
+  filter.first.insert(filter.first.begin(), leading, filter.first.front());
+  filter.first.resize(all, filter.first.back());
+  filter.weights.insert(filter.weights.begin(), leading * taps, 0.0f);
+  filter.weights.resize(all * taps, 0.0f);
 }
 
 namespace {
@@ -176,7 +168,7 @@ struct Fixed {
   using Pixel = __m128i;
   using Sums = __m256i;
   static constexpr int kLanes = 8;
-  static constexpr int32_t kHalf = 1 << (kFixedBits - 1);
+  static constexpr int32_t kHalf = 1 << (kFilterBits - 1);
 
   static Pixel pixel_sums() { return _mm_set1_epi32(kHalf); }
   static Pixel add(Pixel sums, __m128i bytes, int32_t weight) {
@@ -185,7 +177,7 @@ struct Fixed {
   static void store(Pixel sums, uint8_t* out) {
     const __m128i low_bytes = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     // The weights are not negative and sum to one within a few units, so no sum leaves 8 bits.
-    const int32_t bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(_mm_srli_epi32(sums, kFixedBits), low_bytes));
+    const int32_t bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(_mm_srli_epi32(sums, kFilterBits), low_bytes));
     std::memcpy(out, &bytes, sizeof bytes);
   }
 
@@ -195,7 +187,7 @@ struct Fixed {
     return _mm256_add_epi32(sums, _mm256_mullo_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_set1_epi32(weight)));
   }
   static void store(Sums sums, uint8_t* out) {
-    const __m256i words = _mm256_packus_epi32(_mm256_srli_epi32(sums, kFixedBits), _mm256_setzero_si256());
+    const __m256i words = _mm256_packus_epi32(_mm256_srli_epi32(sums, kFilterBits), _mm256_setzero_si256());
     const __m256i bytes = _mm256_packus_epi16(words, words);
     const std::array<int32_t, 2> halves{_mm256_extract_epi32(bytes, 0), _mm256_extract_epi32(bytes, 4)};
     std::memcpy(out, halves.data(), sizeof halves);

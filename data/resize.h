@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/image.h"
+#include "libdtrain/core/encoded_image.h"
 
 namespace dtrain::data {
 
@@ -17,21 +18,6 @@ struct Axis {
   bool flip = false;
 };
 
-// What makes each wanted sample: sum over t < taps of source[first[i] + t] * weights[i * taps + t].
-template <class Weight>
-struct Filter {
-  int taps = 0;
-  std::vector<int> first;
-  std::vector<Weight> weights;
-
-  int count() const { return static_cast<int>(first.size()); }
-  // Source samples that are read: [begin(), end()).
-  int begin() const;
-  int end() const;
-  // For a source of which the first `offset` samples are left out.
-  void shift(int offset);
-};
-
 enum class ResizeMethod : uint8_t { nearest, bilinear, bicubic, area };
 
 // As tf.compat.v1.image.resize_images(align_corners=False): source = output * in / out, no half-pixel shift, no
@@ -40,6 +26,9 @@ void make_filter(const Axis& axis, ResizeMethod method, Filter<float>& filter);
 
 // As PIL.Image.resize(BILINEAR): a triangle as wide as the scale, 22-bit weights.
 void make_filter(const Axis& axis, Filter<int32_t>& filter);
+
+// Puts `before` samples of 0 in front of those that `filter` makes, and as many behind them as make `count` in all.
+void pad_with_zeros(Filter<float>& filter, int before, int count);
 
 // out [y.count(), x.count(), 3]. `rows` is scratch, kept from call to call. The fixed-point form rounds to 8 bits after
 // the horizontal and after the vertical pass, as PIL does, so its result is bit-equal to PIL's.

@@ -63,6 +63,16 @@ class CachingAllocator final : public Allocator {
   std::unique_ptr<Pool> pool_;
 };
 
+// Lets a standard container live in the memory of an Allocator.
+template <class T>
+struct ContainerMemory {
+  using value_type = T;
+  std::shared_ptr<Allocator> from;
+  T* allocate(size_t count) { return static_cast<T*>(from->allocate(count * sizeof(T))); }
+  void deallocate(T* block, size_t count) noexcept { from->release(block, count * sizeof(T)); }
+  bool operator==(const ContainerMemory&) const = default;
+};
+
 // A block that is returned to its allocator when the last Tensor that refers to it is gone.
 class Storage {
  public:

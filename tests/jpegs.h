@@ -1,0 +1,75 @@
+// JPEGs of smooth pictures, and samples of them by both ways: made by the host, and left to a device.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "data/augment.h"
+#include "data/jpeg.h"
+
+namespace dtrain {
+
+// No edge in it is sharp: decoders that interpolate chroma in other ways are close.
+inline data::Image smooth_picture(int width, int height, int number) {
+  data::Image image(width, height);
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x)
+      for (int c = 0; c < 3; ++c) {
+        const double wave = std::sin(0.07 * x * (c + 1) + number) + std::cos(0.05 * y * (3 - c) - number);
+        image.pixels[static_cast<size_t>(3 * (y * width + x) + c)] = static_cast<uint8_t>(128 + 50 * wave);
+      }
+  return image;
+}
+
+inline std::vector<std::byte> smooth_jpeg(int width, int height, int number, const data::JpegEncodeOptions& options) {
+  return data::encode_jpeg(smooth_picture(width, height, number).view(), options);
+}
+
+// Every kind that hardware is made for, in odd sizes.
+inline std::vector<std::vector<std::byte>> usual_jpegs() {
+  using data::Sampling;
+  return {smooth_jpeg(64, 48, 0, {.sampling = Sampling::s444}),
+          smooth_jpeg(61, 47, 1, {.sampling = Sampling::s420}),
+          smooth_jpeg(33, 65, 2, {.sampling = Sampling::s422}),
+          smooth_jpeg(45, 38, 3, {.sampling = Sampling::s440}),
+          smooth_jpeg(37, 29, 4, {.grey = true}),
+          smooth_jpeg(3, 2, 5, {.sampling = Sampling::s420}),
+          smooth_jpeg(200, 31, 6, {.quality = 70})};
+}
+
+inline data::SampleKey key_of(size_t sample) { return {.seed = 5, .epoch = 2, .sample = sample, .position = sample}; }
+
+// [height, width, 3] each, as the host makes them.
+template <class T>
+std::vector<T> samples_by_host(const std::vector<std::vector<std::byte>>& jpegs,
+                               const data::PreprocessOptions& options) {
+  const data::Preprocess preprocess = data::make_preprocess(options)();
+  const auto size = static_cast<size_t>(3 * options.height * options.width);
+  std::vector<T> samples(jpegs.size() * size);
+  for (size_t i = 0; i < jpegs.size(); ++i) preprocess(jpegs[i], {}, key_of(i), samples.data() + i * size);
+  return samples;
+}
+
+// One for each; where it has no JPEG, a device is not to decode it.
+inline std::vector<EncodedImage> deferred(const std::vector<std::vector<std::byte>>& jpegs,
+                                          const data::PreprocessOptions& options, std::shared_ptr<Allocator> memory) {
+  const data::Defer defer = data::make_defer(options)();
+  std::vector<EncodedImage> images(jpegs.size(), EncodedImage(std::move(memory)));
+  for (size_t i = 0; i < jpegs.size(); ++i) defer(jpegs[i], {}, key_of(i), images[i]);
+  return images;
+}
+
+// What is left to devices: all presets but those that change colours.
+inline std::vector<data::PreprocessOptions> deferrable_presets(int height, int width) {
+  using data::Preset, data::TfResize;
+  std::vector<data::PreprocessOptions> all;
+  for (const bool training : {true, false}) {
+    all.push_back({.preset = Preset::torchvision, .training = training, .height = height, .width = width});
+    for (const TfResize resize : {TfResize::bilinear, TfResize::round_robin, TfResize::crop})
+      all.push_back({.training = training, .height = height, .width = width, .resize = resize});
+  }
+  return all;
+}
+
+}  // namespace dtrain

@@ -1,9 +1,9 @@
 # Adds the CUDA arms to dtrain_engine. Kernels of ours are in .cu files; what calls cuDNN or cuBLASLt is in
-# cuda/{cudnn,cublas,nccl,library}*.cpp, what calls NCCL in dist/nccl*.cpp. Emulated, all but the former is compiled for
+# cuda/{cudnn,cublas,nccl,nvjpeg,library}*.cpp, what calls NCCL in dist/nccl*.cpp. Emulated, all but the former is compiled for
 # the processor against the headers of tests/emulation, which stands in for them, headers and sources.
 file(GLOB kernel_sources CONFIGURE_DEPENDS cuda/*.cu ops/*_cuda.cu)
 file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp cuda/nccl*.cpp
-  cuda/library*.cpp)
+  cuda/nvjpeg*.cpp cuda/library*.cpp)
 file(GLOB host_sources CONFIGURE_DEPENDS cuda/*.cpp ops/*_cuda.cpp)
 list(REMOVE_ITEM host_sources ${library_callers})
 target_sources(dtrain_engine PRIVATE ${kernel_sources} ${host_sources})
@@ -24,6 +24,7 @@ if(DTRAIN_CUDA STREQUAL "EMULATED")
   set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -Wno-unknown-pragmas)
   target_include_directories(dtrain_engine BEFORE PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/emulation/include ${PROJECT_SOURCE_DIR}/tests/emulation/stand_ins)
+  target_link_libraries(dtrain_engine PRIVATE JPEG::JPEG)  # which stands in for nvJPEG
 else()
   target_sources(dtrain_engine PRIVATE ${library_callers})
   target_include_directories(dtrain_engine PRIVATE ${CUDNN_INCLUDE_DIR})

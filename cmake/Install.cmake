@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets)
 install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
-  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE PATTERN "jpeg_*" EXCLUDE
+  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/jpeg_" EXCLUDE
   PATTERN "mpi_*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)
 install(PROGRAMS scripts/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${package_dir})

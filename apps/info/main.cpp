@@ -99,8 +99,9 @@ void print_gpus() {
   row("CUDA", fmt::format("{}; the driver {}", cuda(versions.runtime),
                           versions.driver > 0 ? "serves up to " + cuda(versions.driver) : "is not there"));
   for (const GpuLibrary& l : versions.libraries)
-    row(l.name, l.problem.empty() ? fmt::format("{}, built against {}  {}", library(l.loaded), library(l.built), l.file)
-                                  : l.problem);
+    row(l.name, !l.problem.empty() ? l.problem
+                : l.built > 0 ? fmt::format("{}, built against {}  {}", library(l.loaded), library(l.built), l.file)
+                              : fmt::format("{}  {}", library(l.loaded), l.file));
 }
 
 int run(const std::vector<std::string>& argv) {

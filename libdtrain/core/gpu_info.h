@@ -22,7 +22,7 @@ GpuInfo gpu_info(int device);
 // A library for GPUs. It is loaded when it is first needed, so it may be another one than was built against, or none.
 struct GpuLibrary {
   std::string name;
-  int built = 0, loaded = 0;  // as it numbers its versions: 91200 is 9.12.0; 0: not loaded
+  int built = 0, loaded = 0;  // as it numbers its versions: 91200 is 9.12.0; 0: not loaded, or any is as good
   std::string file{};         // that it was loaded from
   std::string problem{};      // why it cannot be loaded; empty where it is
 };

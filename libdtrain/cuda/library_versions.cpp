@@ -3,6 +3,7 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/cuda/cublas_library.h"
 #include "libdtrain/cuda/cudnn_library.h"
+#include "libdtrain/cuda/nvjpeg_library.h"
 #ifdef DTRAIN_WITH_NCCL
 #include "libdtrain/cuda/nccl_library.h"
 #endif
@@ -29,6 +30,7 @@ std::vector<GpuLibrary> library_versions() {
   return {
       version_of("cuBLASLt", CUBLAS_VERSION, cublas_lt),
       version_of("cuDNN", CUDNN_VERSION, cudnn),
+      version_of("nvJPEG", 0, nvjpeg),
 #ifdef DTRAIN_WITH_NCCL
       version_of("NCCL", NCCL_VERSION_CODE, nccl),
 #endif

@@ -35,4 +35,7 @@ cudaError_t enqueue_waiting(cudaStream_t stream, std::function<bool()> work);
 // Bytes that the device has in all.
 void set_device_memory(size_t bytes);
 
+// Whether nvJPEG finds an engine for JPEGs, as it does at start.
+void set_jpeg_engine(bool there_is_one);
+
 }  // namespace emulation

@@ -1,0 +1,13 @@
+#include "libdtrain/cuda/nvjpeg_library.h"
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cuda {
+
+const Nvjpeg& nvjpeg() {
+  constexpr int kMajor = CUDART_VERSION / 1000;  // its versions go with CUDA's
+  static const Nvjpeg loaded{{concat("nvJPEG ", kMajor), concat("libnvjpeg.so.", kMajor)}};
+  return loaded;
+}
+
+}  // namespace dtrain::cuda

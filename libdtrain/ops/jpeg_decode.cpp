@@ -1,0 +1,15 @@
+// What of GpuJpegDecoder needs no GPU.
+#include "libdtrain/ops/jpeg_decode.h"
+
+namespace dtrain {
+
+#ifndef DTRAIN_WITH_CUDA
+struct GpuJpegDecoder::State {};
+GpuJpegDecoder::GpuJpegDecoder(Context&, const JpegDecodeOptions&) {
+  throw Error("JPEGs on a GPU: this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
+}
+GpuJpegDecoder::~GpuJpegDecoder() = default;
+std::vector<int64_t> GpuJpegDecoder::decode(std::span<const EncodedImage>, const Tensor&) { return {}; }
+#endif
+
+}  // namespace dtrain

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "data/augment.h"
 #include "data/cifar.h"
 #include "libdtrain/core/nearest.h"
 
@@ -45,9 +44,9 @@ models::ClassifierInfo find_model(const std::string& name, const std::string& da
                           meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(model_names(), ", ")));
 }
 
-data::MakePreprocess Pixels::make(bool training) const {
-  if (dataset == "cifar10" && preset(preprocessing) == data::Preset::tf_cnn)
-    return data::make_cifar_preprocess({training, size, size});
+bool Pixels::are_cifar() const { return dataset == "cifar10" && preset(preprocessing) == data::Preset::tf_cnn; }
+
+data::PreprocessOptions Pixels::options(bool training) const {
   data::PreprocessOptions options;
   options.preset = preset(preprocessing);
   options.training = training;
@@ -56,8 +55,20 @@ data::MakePreprocess Pixels::make(bool training) const {
   options.distort_color = distortions;
   options.distort_in_yiq = distort_in_yiq;
   options.use_boxes = !ml_perf;
-  return data::make_preprocess(options);
+  return options;
 }
+
+data::MakePreprocess Pixels::make(bool training) const {
+  return are_cifar() ? data::make_cifar_preprocess({training, size, size}) : data::make_preprocess(options(training));
+}
+
+data::MakeDefer Pixels::make_defer(bool training) const {
+  DT_CHECK(!are_cifar(), "CIFAR-10's images are PNGs and are augmented on the host: --jpeg_decoder=host");
+  DT_CHECK(!distortions, "--distortions are made on the host: --jpeg_decoder=host");
+  return data::make_defer(options(training));
+}
+
+data::DecodeOptions Pixels::decoding(bool training) const { return data::decode_options(options(training)); }
 
 DType Pixels::dtype() const { return data::pixel_type(preset(preprocessing)); }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "data/preprocess.h"
+#include "data/augment.h"
 #include "libdtrain/core/types.h"
 #include "libdtrain/ops/pointwise.h"
 #include "models/classifier.h"
@@ -26,8 +26,15 @@ struct Pixels {
   int size = 224;
 
   data::MakePreprocess make(bool training) const;
+  // What leaves that to a GPU. Throws Error where no GPU makes these pixels.
+  data::MakeDefer make_defer(bool training) const;
+  data::DecodeOptions decoding(bool training) const;
   DType dtype() const;  // of what `make` writes, in [0, 255]
   PixelNormalization normalization() const;
+
+ private:
+  bool are_cifar() const;
+  data::PreprocessOptions options(bool training) const;
 };
 
 }  // namespace dtrain::cli

@@ -83,6 +83,7 @@ void choose_machine(Config& config, const cli::FlagSet& set) {
   choose_threads(config);
   DT_CHECK(machine.gpu || f.precision == "fp32", "--precision=", f.precision,
            ": not served on a CPU; use --precision=fp32");
+  DT_CHECK(machine.gpu || f.jpeg_decoder == "host", "--jpeg_decoder=gpu needs --device=gpu");
   DT_CHECK(!f.tf32 || (machine.gpu && f.precision == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
 }
 

@@ -39,6 +39,7 @@ struct Config {
   std::vector<std::string> notices;  // what was asked for and is done in another way, for people
 
   bool synthetic() const { return flags.data_dir.empty(); }
+  bool decodes_on_gpu() const { return flags.jpeg_decoder == "gpu"; }
   cli::Pixels pixels() const;
   int64_t global_batch() const { return batch * flags.gradient_accumulation * ranks.size; }
   int64_t global_eval_batch() const { return eval_batch * ranks.size; }

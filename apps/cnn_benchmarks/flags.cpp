@@ -161,6 +161,8 @@ void declare_extensions(cli::FlagSet& flags, Flags& v) {
   flags.add_choice("preprocessing", v.preprocessing, {"tf_cnn", "torchvision"},
                    "crops, resizing and normalisation as "
                    "tf_cnn_benchmarks or as torchvision has them");
+  flags.add_choice("jpeg_decoder", v.jpeg_decoder, {"host", "gpu"},
+                   "gpu: by nvJPEG, whose pixels are a few levels off; the host takes what it cannot decode");
   flags.add("metrics_file", v.metrics_file, "JSON lines, one per displayed step; `step` counts warm-up steps");
   flags.add_choice("on_bad_record", v.on_bad_record, {"fail", "skip"}, "skip takes the shard's next good record");
   flags.add("bad_record_budget", v.bad_record_budget, "bad records that may be skipped", kNotNegative);

@@ -87,7 +87,7 @@ struct Flags {
   // Extensions
   int64_t image_size = 0, num_classes = 0, label_offset = 0;
   std::string weights, resume = "auto", precision = "fp32", preprocessing = "tf_cnn", metrics_file;
-  std::string on_bad_record = "fail", lr_schedule = "auto";
+  std::string on_bad_record = "fail", lr_schedule = "auto", jpeg_decoder = "host";
   int64_t bad_record_budget = 1000, gradient_accumulation = 1;
   bool cuda_graph = true, tf32 = false, deterministic = false;
   double label_smoothing = 0, end_learning_rate = 0, lr_power = 2, gradient_clip_norm = 0, lars_trust = 0.001;

@@ -19,7 +19,9 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
   options.cache_directory = cli::cache_directory();
   // Inference sees images as an evaluation does.
   const bool augments = training && config.mode != RunMode::forward_only;
-  return std::make_shared<data::ImagenetDataset>(options, config.pixels().make(augments));
+  const cli::Pixels pixels = config.pixels();
+  return std::make_shared<data::ImagenetDataset>(
+      options, pixels.make(augments), config.decodes_on_gpu() ? pixels.make_defer(augments) : data::MakeDefer());
 }
 
 data::LoaderOptions loader_options(Context& context, const Config& config, bool training) {
@@ -37,6 +39,7 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   options.workers = static_cast<int>(threads > 0 ? threads : f.num_inter_threads);
   // One batch is being trained on and one is being filled while the rest wait.
   options.slots = static_cast<int>(2 + f.datasets_prefetch_buffer_size);
+  options.defer_decoding = config.decodes_on_gpu();
   options.skip_bad_records = f.on_bad_record == "skip";
   options.bad_record_budget = static_cast<uint64_t>(f.bad_record_budget);
   return options;
@@ -93,14 +96,33 @@ Input Input::training(Context& context, const Config& config, const Datasets& da
   }
   data::LoaderOptions options = loader_options(context, config, true);
   options.cursor = cursor;
-  return Input(context, std::make_unique<data::Loader>(datasets.training, options), config.flags.gradient_accumulation);
+  return Input(context, config, datasets.training, options);
 }
 
 Input Input::validation(Context& context, const Config& config, const Datasets& datasets,
                         const PixelNormalization& pixels) {
   if (config.synthetic()) return Input(synthetic_batch(context, config, pixels, config.eval_batch), config.ranks.size);
   const data::LoaderOptions options = loader_options(context, config, false);
-  return Input(context, std::make_unique<data::Loader>(datasets.validation, options), 1);
+  return Input(context, config, datasets.validation, options);
+}
+
+Input::Input(Context& context, const Config& config, std::shared_ptr<data::Dataset> dataset,
+             const data::LoaderOptions& options)
+    : context_(&context), loader_(std::make_unique<data::Loader>(std::move(dataset), options)) {
+  const bool training = options.training;
+  feed_ = std::make_unique<BatchFeed>(context, training ? static_cast<int>(config.flags.gradient_accumulation) : 1);
+  if (!config.decodes_on_gpu()) return;
+  const data::DecodeOptions decoding = config.pixels().decoding(training && config.trains());
+  decoder_ =
+      std::make_unique<GpuJpegDecoder>(context, JpegDecodeOptions{.fancy_upsampling = decoding.fancy_upsampling});
+}
+
+// What the GPU does not decode the host does, then and there.
+void Input::decode(const data::Batch& batch, const Tensor& images) {
+  for (const int64_t row : decoder_->decode(batch.encoded, images)) loader_->decode(row);
+  for (int64_t row = 0; row < images.dim(0); ++row)
+    if (batch.encoded[static_cast<size_t>(row)].jpeg.empty())
+      context_->upload(batch.images.slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
 }
 
 const data::Batch* Input::next() {
@@ -111,8 +133,10 @@ const data::Batch* Input::next() {
   feed_->wait_until_copied();  // the loader fills that memory again
   const data::Batch* loaded = loader_->next();
   if (loaded == nullptr) return nullptr;
+  BatchFeed::Make make;
+  if (decoder_) make = [&](const Tensor& images) { decode(*loaded, images); };
+  const std::vector<Tensor>& fed = feed_->put({loaded->images, loaded->labels}, make);
   batch_ = *loaded;
-  const std::vector<Tensor>& fed = feed_->put({loaded->images, loaded->labels});
   batch_.images = fed[0];
   batch_.labels = fed[1];
   return &batch_;

@@ -6,6 +6,7 @@
 
 #include "apps/cnn_benchmarks/plan.h"
 #include "data/loader.h"
+#include "libdtrain/ops/jpeg_decode.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/batch_feed.h"
 
@@ -40,11 +41,15 @@ class Input {
   std::optional<data::LoaderStats> stats() const;
 
  private:
-  Input(Context& context, std::unique_ptr<data::Loader> loader, int64_t batches_per_step)
-      : loader_(std::move(loader)), feed_(std::make_unique<BatchFeed>(context, static_cast<int>(batches_per_step))) {}
+  Input(Context& context, const Config& config, std::shared_ptr<data::Dataset> dataset,
+        const data::LoaderOptions& options);
   Input(data::Batch batch, int64_t ranks) : ranks_(ranks), batch_(std::move(batch)) {}
 
-  std::unique_ptr<data::Loader> loader_;  // none for synthetic data
+  void decode(const data::Batch& batch, const Tensor& images);
+
+  Context* context_ = nullptr;
+  std::unique_ptr<data::Loader> loader_;     // none for synthetic data
+  std::unique_ptr<GpuJpegDecoder> decoder_;  // with --jpeg_decoder=gpu
   std::unique_ptr<BatchFeed> feed_;
   int64_t ranks_ = 1;  // that each take such a synthetic batch
   data::Batch batch_;

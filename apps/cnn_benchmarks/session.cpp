@@ -89,6 +89,7 @@ TrainState Session::description() const {
       {"version", cli::version()},
       {"learning rate", plan.schedule.describe()},
       {"resize method", f.resize_method},
+      {"JPEG decoder", f.jpeg_decoder},
       {"weight decay", fmt::format("{}", f.weight_decay)},
       {"label smoothing", fmt::format("{}", f.label_smoothing)},
       {"ranks", fmt::format("{}", config.ranks.size)},

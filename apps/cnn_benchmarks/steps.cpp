@@ -64,6 +64,8 @@ void Steps::describe(TrainState& state) const {
 
 void Steps::queue(bool l2_loss, bool asks) {
   const bool first = !input_;
+  if (first)
+    input_ = Input::training(*session_.context, session_.config, session_.datasets, session_.pixels(), cursor_);
   try {
     if (tuner_) trainer_.set_buckets(tuner_->next());
     const bool faulty = session_.faults.meddles_with_sums(queued() + 1);
@@ -76,8 +78,6 @@ void Steps::queue(bool l2_loss, bool asks) {
 }
 
 void Steps::send(const StepRequest& request) {
-  if (!input_)
-    input_ = Input::training(*session_.context, session_.config, session_.datasets, session_.pixels(), cursor_);
   const auto began = std::chrono::steady_clock::now();
   session_.faults.begin_step(queued() + 1, session_.store);
   batches_.clear();

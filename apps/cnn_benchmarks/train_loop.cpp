@@ -182,6 +182,9 @@ void Training::report_faults() const {
   if (skipped_ > 0)
     log_.notice(fmt::format("{} updates skipped to lower the loss scale, which ended at {}", skipped_, loss_scale_));
   const auto stats = steps_.data_stats();
+  if (stats && session_.config.decodes_on_gpu())
+    log_.notice(fmt::format("--jpeg_decoder=gpu: {} of {} images were decoded by the host",
+                            stats->records - stats->deferred, stats->records));
   if (!stats || (stats->bad_records == 0 && stats->damaged_images == 0)) return;
   log_.notice(fmt::format("{} bad records skipped, {} damaged images used", stats->bad_records, stats->damaged_images));
   for (const std::string& fault : stats->faults) log_.notice(fault);

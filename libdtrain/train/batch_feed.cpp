@@ -29,7 +29,8 @@ void BatchFeed::allocate(const std::vector<Tensor>& batch) {
   }
 }
 
-const std::vector<Tensor>& BatchFeed::put(const std::vector<Tensor>& batch) {
+const std::vector<Tensor>& BatchFeed::put(const std::vector<Tensor>& batch, const Make& make) {
+  DT_CHECK(!make || !context_.is_cpu(), "a batch on a CPU is read where it is, not made");
   std::vector<Tensor>& target = batches_[count_ % batches_.size()];
   if (context_.is_cpu() && batches_.size() == 1) return target = batch;
   if (count_ == 0) allocate(batch);
@@ -44,7 +45,8 @@ const std::vector<Tensor>& BatchFeed::put(const std::vector<Tensor>& batch) {
   }
   Staging& staging = staging_[number % staging_.size()];
   context_.wait(Queue::copy, staging.read);
-  for (size_t i = 0; i < batch.size(); ++i) context_.upload(batch[i].raw(), staging.tensors[i], Queue::copy);
+  if (make) make(staging.tensors.at(0));
+  for (size_t i = make ? 1 : 0; i < batch.size(); ++i) context_.upload(batch[i].raw(), staging.tensors[i], Queue::copy);
   copied_ = context_.record(Queue::copy);
   context_.wait(Queue::compute, copied_);
   for (size_t i = 0; i < batch.size(); ++i) context_.copy(staging.tensors[i], target[i]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "libdtrain/core/context.h"
@@ -22,7 +23,11 @@ class BatchFeed {
   // Queues the copy of the next batch: of tensors in host memory, best of Context::host_allocator(), each time of the
   // same shapes and types. Returns what the step reads: valid for what is queued before the call after the next
   // `batches` - 1.
-  const std::vector<Tensor>& put(const std::vector<Tensor>& batch);
+  //
+  // `make`, for a GPU: queues on Queue::copy what writes the first tensor, before the others are copied. That of the
+  // batch then is of its shape and type only.
+  using Make = std::function<void(const Tensor& to)>;
+  const std::vector<Tensor>& put(const std::vector<Tensor>& batch, const Make& make = {});
   // Waits until the tensors last put may be changed: before a loader is asked for its next batch.
   void wait_until_copied() { context_.wait(copied_); }
 

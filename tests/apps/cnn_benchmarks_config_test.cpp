@@ -124,6 +124,7 @@ TEST(Config, WhatIsNotServedSaysSo) {
   EXPECT_TRUE(mentions(failure({"--device=gpu", "--gpu_indices=2,1"}), "no GPU 2: "));
   EXPECT_TRUE(mentions(failure({"--gpu_indices=0,x"}), "expected numbers of GPUs"));
   EXPECT_TRUE(mentions(failure({"--tf32"}), "on a GPU"));
+  EXPECT_TRUE(mentions(failure({"--jpeg_decoder=gpu"}), "--jpeg_decoder=gpu needs --device=gpu"));
   EXPECT_TRUE(mentions(failure({"--num_gpus=8"}), "one device"));
   EXPECT_TRUE(mentions(failure({"--modle=resnet50"}), "did you mean --model?"));
 }

@@ -3,8 +3,11 @@
 #include <regex>
 #include <sstream>
 
+#include "data/png.h"
+#include "data/shards.h"
 #include "libdtrain/core/gpu_info.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
+#include "tests/jpegs.h"
 
 namespace dtrain {
 namespace {
@@ -90,6 +93,79 @@ TEST_F(CnnBenchmarksOnGpu, GoesOnBitForBitAndEvaluates) {
   const std::string on_gpu = accuracy(train(lenet("eval") + evaluation));
   EXPECT_TRUE(contains(on_gpu, "[10 examples")) << on_gpu;
   EXPECT_EQ(on_gpu, accuracy(train(lenet("eval") + evaluation + Arguments{"--device=cpu"})));
+}
+
+// JPEGs and a few PNGs, and of the 12 JPEGs for training two that are damaged: one is cut, which its markers tell, one
+// has wrong bits, which only decoding tells.
+std::string mixed_images(const std::filesystem::path& folder) {
+  const auto make = [](uint64_t record) {
+    const data::Image picture = smooth_picture(40, 30, static_cast<int>(record));
+    std::vector<std::byte> bytes =
+        record % 5 == 4 ? data::encode_png(picture.view()) : data::encode_jpeg(picture.view());
+    if (record == 3) bytes.resize(bytes.size() - 30);
+    if (record == 7) std::fill(bytes.end() - 120, bytes.end() - 60, std::byte{0x55});
+    if (record == 11) bytes.resize(10);
+    return data::image_example(
+        {.encoded = bytes, .format = "JPEG", .width = 40, .height = 30, .label = static_cast<int64_t>(record % 3)});
+  };
+  for (const char* split : {"train", "validation"})
+    data::write_shards({.directory = folder.string(), .split = split, .threads = 1}, 15, make, [](uint64_t) {});
+  return folder.string();
+}
+
+// Of torchvision's preset, for which the host's transform is the exact one: what a GPU rounds elsewhere is little.
+TEST_F(CnnBenchmarksOnGpu, DecodesJpegsToTheSamples) {
+  const TempDirectory folder;
+  const Arguments more{"--data_dir=" + mixed_images(folder / "data"),
+                       "--preprocessing=torchvision",
+                       "--image_size=10",
+                       "--on_bad_record=skip",
+                       "--gradient_accumulation=2",
+                       "--num_batches=9"};
+  const ProgramResult host = train(lenet("host") + more);
+  ASSERT_EQ(host.code, 0) << host.err;
+  const Arguments on_gpu = more + Arguments{"--jpeg_decoder=gpu"};
+  const ProgramResult gpu = train(lenet("gpu") + on_gpu);
+  if (contains(gpu.err, "nvJPEG") && contains(gpu.err, "cannot be loaded")) GTEST_SKIP() << "SKIPPED: " << gpu.err;
+  ASSERT_EQ(gpu.code, 0) << gpu.err;
+  const std::vector<double> expected = column("host", "loss"), found = column("gpu", "loss");
+  ASSERT_EQ(found.size(), 9u);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 0.02 * expected[i]) << "step " << i;
+  EXPECT_TRUE(contains(host.err, "note: 1 bad records skipped")) << host.err;
+  EXPECT_TRUE(contains(gpu.err, "note: 1 bad records skipped")) << gpu.err;
+  // The cut one, those of PNG and, unless nvJPEG makes something of it, the one with wrong bits.
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(gpu.err, match, std::regex("(\\d+) of 40 images were decoded by the host"))) << gpu.err;
+  EXPECT_GE(std::stoi(match.str(1)), 8);
+  EXPECT_LE(std::stoi(match.str(1)), 20);
+
+  const Arguments eager{"--cuda_graph=false"};
+  ASSERT_EQ(train(lenet("eager") + on_gpu + eager).code, 0);
+  EXPECT_EQ(column("eager", "loss"), found);
+}
+
+TEST_F(CnnBenchmarksOnGpu, EvaluatesWhatItDecodes) {
+  const TempDirectory folder;
+  const Arguments common{"--data_dir=" + mixed_images(folder / "data"), "--preprocessing=torchvision",
+                         "--image_size=10", "--on_bad_record=skip"};
+  ASSERT_EQ(train(lenet("run") + common + Arguments{"--train_dir=" + path("run")}).code, 0);
+  const Arguments evaluation{"--eval", "--train_dir=" + path("run"), "--num_eval_epochs=1"};
+  const ProgramResult host = train(lenet("eval") + common + evaluation);
+  ASSERT_EQ(host.code, 0) << host.err;
+  const ProgramResult gpu = train(lenet("eval") + common + evaluation + Arguments{"--jpeg_decoder=gpu"});
+  if (contains(gpu.err, "nvJPEG") && contains(gpu.err, "cannot be loaded")) GTEST_SKIP() << "SKIPPED: " << gpu.err;
+  for (const ProgramResult* run : {&host, &gpu})
+    EXPECT_TRUE(contains(run->out, "[14 examples]")) << run->out << run->err;
+}
+
+TEST_F(CnnBenchmarksOnGpu, SaysWhatItDoesNotDecode) {
+  const Arguments gpu{"--jpeg_decoder=gpu"};
+  const ProgramResult colours = train(lenet("a") + gpu + Arguments{"--distortions"});
+  EXPECT_EQ(colours.code, 1);
+  EXPECT_TRUE(contains(colours.err, "--distortions are made on the host: --jpeg_decoder=host\n")) << colours.err;
+  const ProgramResult cifar = train(lenet("b") + gpu + Arguments{"--data_name=cifar10"});
+  EXPECT_EQ(cifar.code, 1);
+  EXPECT_TRUE(contains(cifar.err, "CIFAR-10's images are PNGs")) << cifar.err;
 }
 
 TEST_F(CnnBenchmarksOnGpu, InfersOnly) {

@@ -59,6 +59,31 @@ TEST(BatchFeed, MicroStepsKeepTheirBatchesAtFixedAddresses) {
   }
 }
 
+// What makes the first tensor may change the others: it comes before they are copied.
+TEST(BatchFeed, ATensorMayBeMadeOnTheDevice) {
+  for (const auto& context : devices()) {
+    BatchFeed feed(*context);
+    const Tensor made = host_tensor<float>(*context, {3}, -1), labels = host_tensor<int32_t>(*context, {2}, 0);
+    const Tensor values = host_tensor<float>(*context, {3}, 0), seen = context->zeros({20, 3});
+    if (context->is_cpu()) {
+      expect_error([&] { feed.put({made, labels}, [](const Tensor&) {}); }, Fault::config, "where it is, not made");
+      continue;
+    }
+    for (int i = 0; i < 20; ++i) {
+      feed.wait_until_copied();
+      const std::vector<Tensor>& batch = feed.put({made, labels}, [&](const Tensor& to) {
+        for (float& value : values.span<float>()) value = static_cast<float>(i);
+        for (int32_t& label : labels.span<int32_t>()) label = 100 + i;
+        context->upload(values.raw(), to, Queue::copy);
+      });
+      context->copy(batch[0], seen.slice(i, i + 1));
+      EXPECT_EQ(values_of<int32_t>(*context, batch[1]), std::vector<int32_t>(2, 100 + i));
+    }
+    const std::vector<float> found = values_of<float>(*context, seen);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], static_cast<float>(i / 3));
+  }
+}
+
 TEST(BatchFeed, OnACpuABatchIsReadWhereItIs) {
   const auto context = make_cpu_context();
   BatchFeed feed(*context);

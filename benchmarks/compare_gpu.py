@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The parts of scripts/gpu_check.sh that compare and measure: what each says is in its function below.
 
-compare_gpu.py kernels|steps|curves|same_bits|one_rank|ranks --programs FOLDER --out FOLDER [--records FOLDER] [--depth quick|full]
+compare_gpu.py kernels|steps|jpegs|curves|same_bits|one_rank|ranks --programs FOLDER --out FOLDER [--records FOLDER] [--depth quick|full]
 compare_gpu.py summary --out FOLDER --gpu NAME
 Each writes FOLDER/<part>.json and prints a line that starts with RESULT. Without a GPU it says what it would run.
 """
@@ -91,9 +91,30 @@ def peer(batch, precision, mode):
             f"--precision={precision}", f"--mode={mode}", f"--batch={batch}", "--steps=40", "--warmup=15"]
 
 
-def from_records(options, batch, precision):
+def from_records(options, batch, precision, decoder):
     return [program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--model=resnet50_v1.5", f"--precision={precision}",
-            f"--batch_size={batch}", "--num_batches=60", "--num_warmup_batches=15", f"--data_dir={options.records}", "--display_every=20"]
+            f"--batch_size={batch}", "--num_batches=60", "--num_warmup_batches=15", f"--data_dir={options.records}", "--display_every=20",
+            f"--jpeg_decoder={decoder}"]
+
+
+def jpegs(options):
+    """Images per second from records to samples on the GPU, decoded by the host and by the GPU: what `steps` trains on."""
+    bench, found = pathlib.Path(options.programs) / "benchmarks/jpeg_decode_bench", {}
+    if not options.records:
+        return result("no records to decode")
+    for preset in ("torchvision", "tf_cnn"):
+        for name, flags in {"host": ["--decoder=host"], "gpu": ["--decoder=gpu"], "gpu.alone": ["--decoder=gpu", "--repeat"]}.items():
+            try:
+                text = output_of([bench, f"--records={options.records}", f"--batch={BATCH}", f"--preprocessing={preset}", *flags], 60)
+                if text:
+                    found[f"{preset}.{name}"] = json.loads(text)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"  {preset}.{name}: {str(error)[:300]}", flush=True)
+    save(options, "jpegs", found)
+    for name, run in found.items():
+        print(f"{name:24} {run['images_per_sec']:9.1f} images/s {run['host_cores']:6.1f} cores, {run['share_left_to_the_gpu']:.2f} left to the GPU")
+    host, gpu = (found.get(f"torchvision.{name}", {}).get("images_per_sec", 0) for name in ("host", "gpu"))
+    result(f"JPEGs to samples: {gpu:.0f} images/s decoded by the GPU, {host:.0f} by the host")
 
 
 def plan(options):
@@ -126,11 +147,15 @@ def steps(options):
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"  {name}: {str(error)[:300]}", flush=True)
             save(options, "steps", found)
-    if options.records:
-        text = output_of(from_records(options, BATCH, "bf16"))
-        if text:
-            found[f"ours.records.bf16.b{BATCH}"] = [{"images_per_sec": float(re.findall(r"^total images/sec: (\S+)", text, re.M)[-1])}]
-            save(options, "steps", found)
+    for decoder in ("host", "gpu") if options.records else ():
+        try:
+            text = output_of(from_records(options, BATCH, "bf16", decoder))
+            if text:
+                rate = float(re.findall(r"^total images/sec: (\S+)", text, re.M)[-1])
+                found[f"ours.records.{decoder}.bf16.b{BATCH}"] = [{"images_per_sec": rate}]
+                save(options, "steps", found)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            print(f"  records, decoded by the {decoder}: {str(error)[:300]}", flush=True)
     rates = {name: statistics.median(run["images_per_sec"] for run in runs) for name, runs in found.items()}
     for name, rate in sorted(rates.items(), key=lambda item: -item[1]):
         print(f"{name:36} {rate:9.1f} images/s")
@@ -246,7 +271,7 @@ def summary(options):
     (out / "summary.json").write_text(json.dumps(report, indent=1) + "\n")
     predicted = parts.get("kernels", {}).get("predicted_ms", {})
     print(f"\n{'what':64} {'measured':>12} {'asked for':>12}")
-    real = rates.get(f"ours.records.bf16.b{BATCH}")
+    real = max((rates.get(f"ours.records.{decoder}.bf16.b{BATCH}", 0) for decoder in ("host", "gpu"))) or None
     peaks = {side: min((run[0].get("peak_device_mib", 0) for name, run in runs.items() if name.startswith(side) and name.endswith(f"b{BATCH}")
                         and "peak_device_mib" in run[0]), default=None) for side in ("ours", "torch")}
     for what, value, wanted in (
@@ -263,7 +288,7 @@ def summary(options):
 
 
 def main():
-    parts = {function.__name__: function for function in (kernels, steps, curves, same_bits, one_rank, ranks, summary)}
+    parts = {function.__name__: function for function in (kernels, steps, jpegs, curves, same_bits, one_rank, ranks, summary)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=parts)
     parser.add_argument("--programs", default="build-cuda")

@@ -65,6 +65,21 @@ void augment(benchmark::State& state, PreprocessOptions options) {
   state.SetItemsProcessed(state.iterations());
 }
 
+// What is left to the host where a GPU decodes.
+void defer(benchmark::State& state, PreprocessOptions options) {
+  options.height = options.width = kSize;
+  const Defer leave = make_defer(options)();
+  EncodedImage image(std::make_shared<HostAllocator>());
+  SampleKey key;
+  int64_t left = 0;
+  for (auto _ : state) {
+    left += leave(images()[key.position % images().size()], {}, key, image);
+    key.sample = ++key.position;
+  }
+  state.SetItemsProcessed(state.iterations());
+  state.counters["left"] = static_cast<double>(left) / static_cast<double>(state.iterations());
+}
+
 void whole(benchmark::State& state, DecodeOptions options) {
   ImageDecoder decoder(options);
   size_t i = 0;
@@ -79,6 +94,8 @@ BENCHMARK_CAPTURE(augment, torchvision_train, {.preset = Preset::torchvision});
 BENCHMARK_CAPTURE(augment, torchvision_eval, {.preset = Preset::torchvision, .training = false});
 BENCHMARK_CAPTURE(augment, tf_cnn_train, {.preset = Preset::tf_cnn});
 BENCHMARK_CAPTURE(augment, tf_cnn_eval, {.preset = Preset::tf_cnn, .training = false});
+BENCHMARK_CAPTURE(defer, torchvision_train, {.preset = Preset::torchvision});
+BENCHMARK_CAPTURE(defer, tf_cnn_train, {.preset = Preset::tf_cnn});
 BENCHMARK_CAPTURE(whole, decode, {});
 BENCHMARK_CAPTURE(whole, decode_fast, {.fast_dct = true, .fancy_upsampling = false});
 

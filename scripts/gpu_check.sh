@@ -107,7 +107,7 @@ if [ $depth = full ]; then
   echo "== compute-sanitizer on small cases of our own kernels =="
   # Not convolutions and products: their kernels are the libraries'.
   for tool in memcheck racecheck; do
-    for family in batch_norm bn_relu_max_pool pointwise pool loss update compute_copy step_metrics; do
+    for family in batch_norm bn_relu_max_pool pointwise pool loss update compute_copy step_metrics jpeg_decode; do
       if [ -z "$gpu" ] || ! command -v compute-sanitizer >/dev/null; then
         printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops_%s\n' SKIP "$tool.$family" $tool $family
       else
@@ -139,5 +139,6 @@ stage one_rank 120 "$python" -B benchmarks/compare_gpu.py one_rank --programs "$
 echo "== Speed =="
 stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth
 stage kernels 240 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
+stage jpegs 120 "$python" -B benchmarks/compare_gpu.py jpegs --programs "$programs" --records "$records" --out "$out"
 "$python" -B benchmarks/compare_gpu.py summary --out "$out" --gpu "${gpu:-none}" || failed=1
 exit $failed

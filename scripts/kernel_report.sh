@@ -23,6 +23,7 @@ hot_kernels=(
   'pool_grad_block_kernel< load store'
   'update_kernel< load store'
   'measure_kernel load'
+  'resample_kernel<'
 )
 
 architecture=sm_90

@@ -1,0 +1,132 @@
+// From TFRecords to samples on a GPU: images per second by the host's decoder and by the GPU's, and how many of the
+// host's cores that keeps busy. One line of JSON.
+//   jpeg_decode_bench --records imagenet --decoder gpu --batch 256
+// With --repeat the records of one batch are read once: what the GPU does alone.
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "data/augment.h"
+#include "data/imagenet.h"
+#include "libdtrain/ops/jpeg_decode.h"
+#include "libdtrain/train/batch_feed.h"
+
+namespace dtrain {
+namespace {
+
+struct Options {
+  std::string records, decoder = "gpu", preprocessing = "torchvision";
+  int64_t batch = 256;
+  int workers = 0, size = 224;
+  double seconds = 3;
+  bool repeat = false;
+};
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+class Bench {
+ public:
+  explicit Bench(const Options& o) : options_(o), context_(make_cuda_context()), feed_(*context_) {
+    const bool on_gpu = o.decoder == "gpu";
+    preset_.preset = o.preprocessing == "tf_cnn" ? data::Preset::tf_cnn : data::Preset::torchvision;
+    preset_.height = preset_.width = o.size;
+    auto dataset = std::make_shared<data::ImagenetDataset>(data::ImagenetOptions{.directory = o.records},
+                                                           data::make_preprocess(preset_),
+                                                           on_gpu ? data::make_defer(preset_) : data::MakeDefer());
+    loader_ = std::make_unique<data::Loader>(dataset, data::LoaderOptions{.batch = o.batch,
+                                                                          .height = o.size,
+                                                                          .width = o.size,
+                                                                          .dtype = data::pixel_type(preset_.preset),
+                                                                          .workers = o.workers,
+                                                                          .defer_decoding = on_gpu,
+                                                                          .allocator = context_->host_allocator()});
+    if (on_gpu) decoder_ = std::make_unique<GpuJpegDecoder>(*context_);
+  }
+
+  void next() {
+    feed_.wait_until_copied();
+    if (!batch_ || !options_.repeat) batch_ = loader_->next();
+    BatchFeed::Make make;
+    if (decoder_) make = [&](const Tensor& images) { decode(images); };
+    feed_.put({batch_->images, batch_->labels}, make);
+  }
+
+  void finish() { context_->synchronize("the batches"); }
+  data::LoaderStats stats() const { return loader_->stats(); }
+
+ private:
+  void decode(const Tensor& images) {
+    for (const int64_t row : decoder_->decode(batch_->encoded, images)) loader_->decode(row);
+    for (int64_t row = 0; row < images.dim(0); ++row)
+      if (batch_->encoded[static_cast<size_t>(row)].jpeg.empty())
+        context_->upload(batch_->images.slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
+  }
+
+  const Options options_;
+  data::PreprocessOptions preset_;
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<GpuJpegDecoder> decoder_;
+  BatchFeed feed_;
+  const data::Batch* batch_ = nullptr;
+};
+
+nlohmann::ordered_json measure(const Options& o) {
+  Bench bench(o);
+  for (int i = 0; i < 3; ++i) bench.next();
+  bench.finish();
+  const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  int64_t batches = 0;
+  double elapsed = 0;
+  while (elapsed < o.seconds) {
+    bench.next();
+    ++batches;
+    elapsed = seconds_of(CLOCK_MONOTONIC) - wall;
+  }
+  bench.finish();
+  elapsed = seconds_of(CLOCK_MONOTONIC) - wall;
+  const data::LoaderStats stats = bench.stats();
+  return {{"decoder", o.decoder},
+          {"preprocessing", o.preprocessing},
+          {"batch", o.batch},
+          {"repeat", o.repeat},
+          {"images_per_sec", static_cast<double>(batches * o.batch) / elapsed},
+          {"host_cores", (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / elapsed},
+          {"share_left_to_the_gpu",
+           static_cast<double>(stats.deferred) / static_cast<double>(std::max<uint64_t>(1, stats.records))}};
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  dtrain::Options options;
+  CLI::App app("Times the way of images from TFRecords to a GPU's memory.");
+  app.add_option("--records", options.records, "folder of train-*-of-*")->required();
+  app.add_option("--decoder", options.decoder, "who decodes")
+      ->check(CLI::IsMember({"host", "gpu"}))
+      ->capture_default_str();
+  app.add_option("--preprocessing", options.preprocessing, "crop and resizing")
+      ->check(CLI::IsMember({"torchvision", "tf_cnn"}))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--size", options.size, "pixels of a sample's edge")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--workers", options.workers, "threads of the loader; 0: one per core")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "to measure for")->capture_default_str();
+  app.add_flag("--repeat", options.repeat, "one batch over and over");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    std::cout << dtrain::measure(options).dump() << std::endl;
+  } catch (const std::exception& error) {
+    std::cerr << "jpeg_decode_bench: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -101,7 +101,7 @@ MpiThread::~MpiThread() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    wake_.notify_all();
+    wake();
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -136,7 +136,7 @@ void MpiThread::call(const Task& task) {
     }
     done = true;
   };
-  wake_.notify_all();
+  wake();
   if (!done_.wait_for(lock, std::chrono::duration<double>(options_.setup_limit), [&] { return done; }))
     fail(concat("rank ", rank_, ": MPI did not answer within ", options_.setup_limit, " s"));
   if (error) std::rethrow_exception(error);
@@ -158,14 +158,23 @@ uint64_t MpiThread::submit(int lane, Collective collective) {
   const std::lock_guard lock(mutex_);
   Lane& one = *lanes_[static_cast<size_t>(lane)];
   one.queue.push_back(std::move(collective));
-  wake_.notify_all();
+  wake();
   return ++one.submitted;
 }
 
 void MpiThread::wait(int lane, uint64_t ticket) {
   std::unique_lock lock(mutex_);
   Lane& one = *lanes_[static_cast<size_t>(lane)];
+  if (one.finished >= ticket) return;
+  ++waiting_;
+  wake();
   done_.wait(lock, [&] { return one.finished >= ticket; });
+  --waiting_;
+}
+
+void MpiThread::wake() {
+  asked_ = true;
+  wake_.notify_all();
 }
 
 void MpiThread::enter(Section section, uint64_t step) {
@@ -206,9 +215,11 @@ void MpiThread::finish() {
 // MPI is called without the mutex, so that nobody waits for it.
 void MpiThread::run() {
   while (true) {
-    bool active = false, moved = false;
+    Turn turn;
     {
       std::unique_lock lock(mutex_);
+      turn.moved = std::exchange(asked_, false);
+      turn.awaited = waiting_ > 0;
       if (task_) {
         const Task task = *std::exchange(task_, std::nullopt);
         task();
@@ -218,7 +229,7 @@ void MpiThread::run() {
       watchdog_->enter(section_, step_);
       for (const auto& lane : lanes_) {
         if (!lane->collective && !lane->queue.empty()) lane->collective = &lane->queue.front();
-        active = active || lane->collective;
+        turn.active = turn.active || lane->collective;
         if (lane->exchange) continue;
         lane->id.section = section_;
         lane->id.step = step_;
@@ -228,13 +239,13 @@ void MpiThread::run() {
       if (!lane->collective) continue;
       try {
         if (!lane->exchange) begin(*lane);
-        moved = advance(*lane) || moved;
+        turn.moved = advance(*lane) || turn.moved;
       } catch (const Error& error) {
         report_broken(*lane, error);
       }
     }
     watch();
-    pause(moved, active);
+    pause(turn);
   }
 }
 
@@ -342,20 +353,22 @@ void MpiThread::answer() {
   }
 }
 
-// While others compute or are late, this thread shall take none of the processor's time.
-void MpiThread::pause(bool moved, bool active) {
-  constexpr int kPatience = 16;  // turns in which the processor is only offered to others
-  constexpr std::chrono::microseconds kShortest{50}, kLongest{1000};
-  quiet_ = moved ? 0 : quiet_ + 1;
-  if (moved) return;
-  if (!active) {
-    std::unique_lock lock(mutex_);
-    const auto waiting = [&](const auto& lane) { return !lane->queue.empty(); };
-    wake_.wait_for(lock, kLongest, [&] { return stopping_ || task_ || std::ranges::any_of(lanes_, waiting); });
-  } else if (quiet_ < kPatience) {
+// While this process computes or others are late, this thread shall take none of the processor's time. Only while a
+// caller waits, so that nothing is computed beside it, does it ask on for a moment: a sleep lasts longer than the next
+// message usually takes. Even then it offers its core each time: where another rank computes there, that takes the
+// moment up.
+void MpiThread::pause(const Turn& turn) {
+  constexpr std::chrono::microseconds kMoment{400}, kShortest{50}, kLongest{1000};
+  const SteadyTime now = Clock::now();
+  if (turn.moved) {
+    moved_ = now;
+    sleeps_ = 0;
+  } else if (turn.awaited && now - moved_ < kMoment) {
     sched_yield();
   } else {
-    std::this_thread::sleep_for(std::min(kShortest * (1 << std::min(quiet_ - kPatience, 5)), kLongest));
+    const auto length = turn.active ? std::min(kShortest * (1 << std::min(sleeps_++, 5)), kLongest) : kLongest;
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, length, [&] { return asked_; });
   }
 }
 

@@ -57,9 +57,15 @@ class MpiThread {
     MPI_Request request = MPI_REQUEST_NULL;
   };
   using Task = std::function<void()>;
+  struct Turn {
+    bool active = false;   // a collective is under way
+    bool awaited = false;  // and a caller waits
+    bool moved = false;    // a message left or arrived, or a caller asked for something
+  };
 
   void run();
   void start();
+  void wake();                  // under the mutex
   void call(const Task& task);  // on the thread; the caller waits and gets what it throws
   bool advance(Lane& lane);
   void begin(Lane& lane);
@@ -69,7 +75,7 @@ class MpiThread {
   void answer();
   void ask_all();
   void send_state(int rank, bool question);
-  void pause(bool moved, bool active);
+  void pause(const Turn& turn);
   [[noreturn]] void fail(const std::string& report);
 
   GroupOptions options_;
@@ -79,6 +85,8 @@ class MpiThread {
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   bool stopping_ = false;
+  bool asked_ = false;  // something changed for the thread
+  int waiting_ = 0;     // callers, for a collective
   std::optional<Task> task_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Watchdog> watchdog_;
@@ -86,8 +94,8 @@ class MpiThread {
   uint64_t step_ = 0;
   MPI_Comm states_ = MPI_COMM_NULL;  // of the watchdogs
   std::list<StateMessage> states_under_way_;
-  SteadyTime looked_{};
-  int quiet_ = 0;  // turns in a row without a message
+  SteadyTime looked_{}, moved_{};  // when the watchdog was asked, and when a message moved
+  int sleeps_ = 0;                 // since then
 };
 
 }  // namespace dtrain::mpi

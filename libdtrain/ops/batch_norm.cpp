@@ -58,17 +58,20 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
 namespace {
 
 Var record_batch_norm(Tape& tape, const Tensor& y, const Var& x, const Var& gamma, const Var& beta, const Var& residual,
-                      const BatchNormSaved& saved) {
+                      BatchNormSaved left, std::shared_ptr<BatchNormSaved>* shared) {
+  const auto saved = std::make_shared<BatchNormSaved>(std::move(left));
+  if (shared) *shared = saved;
   return tape.record(
       "batch_norm", y, {&x, &gamma, &beta, &residual},
       [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(), r = residual.without_value()](
-          Tape& t, const Tensor& dy) { batch_norm_backward(t, dy, x, g, b, r, saved); });
+          Tape& t, const Tensor& dy) { batch_norm_backward(t, dy, x, g, b, r, *saved); });
 }
 
 }  // namespace
 
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-               const BatchNormOptions& options, Activation activation, const Var* residual, const ChannelSums& sums) {
+               const BatchNormOptions& options, Activation activation, const Var* residual, const ChannelSums& sums,
+               std::shared_ptr<BatchNormSaved>* saved) {
   check_batch_norm(x, gamma, beta, state);
   DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
            x.shape());
@@ -95,11 +98,13 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
   return record_batch_norm(
       tape, out.y, x, gamma, beta, r,
       {needs_x ? x.value : Tensor(), needs_gate && context.is_cpu() ? out.y : Tensor(), out.mask, out.mean, out.inv_std,
-       gamma.value, beta.value, activation, constant, constant ? nullptr : synchronised_by(options)});
+       gamma.value, beta.value, activation, constant, constant ? nullptr : synchronised_by(options)},
+      saved);
 }
 
 Var batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-                       const BatchNormOptions& options, const ChannelSums& sums, OnLoad& load) {
+                       const BatchNormOptions& options, const ChannelSums& sums, OnLoad& load,
+                       std::shared_ptr<BatchNormSaved>* saved) {
   check_batch_norm(x, gamma, beta, state);
   Context& context = tape.context();
   const auto channels = [&](DType dtype) { return context.empty(gamma.shape(), dtype); };
@@ -109,7 +114,7 @@ Var batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& be
   DT_DISPATCH(context, batch_norm_train, in, state, options, out);
   return record_batch_norm(
       tape, x.value, x, gamma, beta, {},
-      {x.value, {}, {}, out.mean, out.inv_std, gamma.value, beta.value, Activation::relu, false, nullptr});
+      {x.value, {}, {}, out.mean, out.inv_std, gamma.value, beta.value, Activation::relu, false, nullptr}, saved);
 }
 
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {

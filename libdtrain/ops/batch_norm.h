@@ -30,20 +30,25 @@ struct BatchNormState {
   Tensor running_mean{}, running_var{};  // [c], updated in place by training
 };
 
+struct BatchNormSaved;
+
 // What follows the normalisation.
 enum class Activation { none, relu };
 
 // y = act(bn(x) + residual). x [n,h,w,c]; gamma, beta [c]; `residual` null or of x's shape. `sums`: those of x, where
-// they are known; the statistics of a batch then follow from them.
+// they are known; the statistics of a batch then follow from them. `saved`, where given: what the backward pass will
+// read.
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                const BatchNormOptions& options = {}, Activation activation = Activation::none,
-               const Var* residual = nullptr, const ChannelSums& sums = {});
+               const Var* residual = nullptr, const ChannelSums& sums = {},
+               std::shared_ptr<BatchNormSaved>* saved = nullptr);
 // relu(bn(x)) in training on a GPU, left to the convolution that reads it: the slot is that of the result, the value x,
 // and `load` is to be given to the convolution. x is f16; the result lacks the rounding of y to f16, but scale and
 // shift are rounded: of the same size where the mean is no larger than a few deviations, else mean / deviation times as
 // large.
 Var batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-                       const BatchNormOptions& options, const ChannelSums& sums, OnLoad& load);
+                       const BatchNormOptions& options, const ChannelSums& sums, OnLoad& load,
+                       std::shared_ptr<BatchNormSaved>* saved = nullptr);
 
 // How a GPU goes over the images of a batch norm in training. Both schedules give the same bits.
 struct BatchNormSchedule {
@@ -57,6 +62,7 @@ struct BatchNormSchedule {
   int64_t shared_bytes = INT64_MAX;  // of a multiprocessor's memory that may be taken at most
   float sums_worth = -1;             // what batch_norm_sums_worth gives; negative: as measured
   int on_load = -1;                  // 1, 0: whether chains leave batch norms to convolutions; negative: as measured
+  int in_dgrad = -1;                 // the same of what a batch norm's gradient starts from
   int64_t least_measured = 4 << 20;  // bytes of images: less takes microseconds, whatever the choice
 };
 // For all calls from now on. A CPU has one schedule only; synchronised statistics take two_pass.
@@ -88,6 +94,8 @@ struct BatchNormSaved {
   Activation activation = Activation::none;
   bool constant_statistics = false;
   Communicator* communicator = nullptr;  // of several ranks whose statistics these are
+  // Where what made dy has closed relu's gate in it and added up: dbeta and dgamma of this op, f32 [c].
+  Tensor dbeta{}, dgamma{};
 };
 // Each may be undefined where not wanted. dx, dgamma, dbeta are stored or added; dresidual, the gradient behind the
 // activation, is stored. Either dx or dresidual may be dy itself; dx is then stored.

@@ -23,7 +23,8 @@ struct Backward {
   float *dgamma, *dbeta;
   float *mean_dz, *slope;  // see normalize_grad
   Sums* partial;
-  float* message;  // of several ranks: their sums [2, c], and the count
+  float* message;                           // of several ranks: their sums [2, c], and the count
+  const float *known_dbeta, *known_dgamma;  // of this call alone, where they are known; dy is then behind the gate
 };
 
 // The constants of a thread's channels.
@@ -170,6 +171,13 @@ __global__ void __launch_bounds__(kFinishThreads) finish_grad_kernel(const Backw
                   [&](int64_t channel, const Sums& sums) { finish_channel(b, channel, sums); });
 }
 
+template <class T>
+__global__ void __launch_bounds__(kFinishThreads) finish_known_grad_kernel(const Backward<T> b) {
+  const int64_t channel = int64_t{blockIdx.x} * kFinishThreads + threadIdx.x;
+  if (channel < b.tiling.c)
+    finish_channel(b, channel, {b.known_dbeta[channel], double{b.known_dgamma[channel]} / b.inv_std[channel]});
+}
+
 // The terms that this writes are those of this rank's images; finish_message_kernel writes them anew.
 template <class T>
 __global__ void __launch_bounds__(kFinishThreads) message_kernel(const Backward<T> b) {
@@ -226,7 +234,9 @@ __global__ void __launch_bounds__(kThreads, 1) resident_backward_kernel(const Ba
 template <class T>
 Backward<T> operands(const Tiling& tiling, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
   auto pointer = []<class E>(const Tensor& tensor, E) { return tensor ? tensor.data<E>() : nullptr; };
-  const Gate gate = saved.activation == Activation::none ? Gate::open : saved.mask ? Gate::mask : Gate::x;
+  const Gate gate = saved.activation == Activation::none || saved.dbeta ? Gate::open
+                    : saved.mask                                        ? Gate::mask
+                                                                        : Gate::x;
   return {.tiling = tiling,
           .gate = gate,
           .dy = dy.data<T>(),
@@ -247,7 +257,9 @@ Backward<T> operands(const Tiling& tiling, const Tensor& dy, const BatchNormSave
           .mean_dz = nullptr,
           .slope = nullptr,
           .partial = nullptr,
-          .message = nullptr};
+          .message = nullptr,
+          .known_dbeta = pointer(saved.dbeta, float()),
+          .known_dgamma = pointer(saved.dgamma, float())};
 }
 
 template <class T, int n>
@@ -270,7 +282,9 @@ void launch_grad(Context& context, Backward<T> b, bool resident) {
     return;
   }
   b.tiling.kept = 0;
-  if (!b.constant || b.dgamma || b.dbeta) {
+  if (b.known_dbeta) {
+    launch(context, finish_known_grad_kernel<T>, {channel_blocks(b.tiling), kFinishThreads}, b);
+  } else if (!b.constant || b.dgamma || b.dbeta) {
     launch_sums<T, n>(context, b);
     launch(context, finish_grad_kernel<T>, {finish_blocks(b.tiling), kFinishThreads}, b);
   }
@@ -311,7 +325,7 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
       launch_grad<T, lanes>(context, dry, resident);
     };
     const BatchNormCall call{tiling.rows, tiling.c, dy.dtype(), true, b.gate != Gate::open, b.dresidual != nullptr};
-    const bool resident = !b.constant && (b.dx || b.dresidual) &&
+    const bool resident = !b.constant && !b.known_dbeta && (b.dx || b.dresidual) &&
                           context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
     launch_grad<T, lanes>(context, b, resident);
   });

@@ -55,18 +55,22 @@ Tensor output_of(Context& context, const Var& x, const Var& w, const Conv2dOptio
 }
 
 Var record_conv2d(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Var& b,
-                  const Conv2dOptions& options, const Tensor& y) {
+                  const Conv2dOptions& options, const Tensor& y,
+                  const std::shared_ptr<BatchNormSaved>& before = nullptr) {
   // The weight gradient alone needs the images, and the data gradient alone the filters.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot};
   const Var kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
   return tape.record("conv2d", y, {&x, &w, &b},
-                     [x = kept_x, load, w = kept_w, b, options](Tape& t, const Tensor& dy) mutable {
+                     [x = kept_x, load, w = kept_w, b, options, before](Tape& t, const Tensor& dy) mutable {
                        Context& c = t.context();
                        if (auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad, dy, target->dx, target->add);
                        if (auto target = t.grad_target(w))
                          DT_DISPATCH(c, conv2d_wgrad_on_load, x.value, load, dy, options, target->dx, target->add);
                        x.value = {};  // where nobody else holds it, dx takes its place
-                       if (auto target = t.grad_target(x))
+                       const auto target = t.grad_target(x);
+                       if (target && before)
+                         DT_DISPATCH(c, conv2d_dgrad_before, dy, w.value, options, *before, target->dx);
+                       else if (target)
                          DT_DISPATCH(c, conv2d_dgrad, dy, w.value, options, target->dx, target->add);
                      });
 }
@@ -83,11 +87,11 @@ Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2d
 }
 
 Var conv2d_with_sums(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Conv2dOptions& options,
-                     float worth, ChannelSums& sums) {
+                     float worth, ChannelSums& sums, const std::shared_ptr<BatchNormSaved>& before) {
   Context& context = tape.context();
   const Tensor y = output_of(context, x, w, options);
   DT_DISPATCH(context, conv2d_with_sums, x.value, load, w.value, options, y, worth, sums);
-  return record_conv2d(tape, x, load, w, {}, options, y);
+  return record_conv2d(tape, x, load, w, {}, options, y, before);
 }
 
 namespace cpu {

@@ -3,6 +3,8 @@
 //   h = p * stride.h + r * dilation.h - padding.top,  v = q * stride.w + s * dilation.w - padding.left
 #pragma once
 
+#include <memory>
+
 #include "libdtrain/autograd/tape.h"
 
 namespace dtrain {
@@ -48,11 +50,12 @@ struct OnLoad {
   Tensor scale{}, shift{};
   bool defined() const { return scale.defined(); }
 };
+struct BatchNormSaved;
 // conv2d without bias of x or, where `load` is defined, of what that makes of it; x's slot is then that of the latter.
 // It makes the sums of its output too where the device does so in less than `worth` milliseconds more; else they stay
-// undefined.
+// undefined. `before`: where x, which nobody else reads, is relu(batch_norm()) with statistics of this rank's batch.
 Var conv2d_with_sums(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Conv2dOptions& options,
-                     float worth, ChannelSums& sums);
+                     float worth, ChannelSums& sums, const std::shared_ptr<BatchNormSaved>& before = nullptr);
 
 // The output shape of a convolution; throws with the reason where there is none.
 Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
@@ -72,6 +75,10 @@ inline void conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, c
 inline void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad&, const Tensor& dy,
                                  const Conv2dOptions& options, const Tensor& dw, bool add) {
   conv2d_wgrad(context, x, dy, options, dw, add);
+}
+inline void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options,
+                                BatchNormSaved&, const Tensor& dx) {
+  conv2d_dgrad(context, dy, w, options, dx, false);
 }
 }  // namespace cpu
 
@@ -100,6 +107,13 @@ void conv2d_on_load(Context&, const Tensor& x, const OnLoad&, const Tensor& w, c
 // Whether the library has engines for both.
 bool on_load_supported(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&, const Tensor& y,
                        const ChannelSums& sums);
+// conv2d_dgrad, and what the gradient of the batch norm in front starts from where it is faster to make both at once:
+// dx is then 0 where relu was, and `before` tells of it and has the sums.
+void conv2d_dgrad_before(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, BatchNormSaved& before,
+                         const Tensor& dx);
+// That at once; with dx undefined nothing is done. False where the library has no engine for it: it takes f16 only.
+bool conv2d_dgrad_with_sums(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, BatchNormSaved& before,
+                            const Tensor& dx);
 }  // namespace cuda
 
 }  // namespace dtrain

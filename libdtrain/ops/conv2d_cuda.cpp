@@ -1,6 +1,7 @@
 // Convolution by cuDNN: each call as a problem with a plan, fused with its bias or its addition where that is faster.
 #include "libdtrain/ops/conv2d_cuda.h"
 #include "libdtrain/cuda/cudnn_plan.h"
+#include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/conv2d.h"
 #include "libdtrain/ops/pointwise.h"
 
@@ -10,7 +11,8 @@ namespace {
 // The largest power of two, 16 at most, that divides all addresses: a slice of rows may begin anywhere.
 int64_t alignment_of(const ConvOperands& o) {
   uintptr_t bits = 16;
-  for (const void* address : {o.image, o.filter, o.output, o.extra, o.sum, o.sum_of_squares, o.scale, o.shift})
+  for (const void* address : {o.image, o.filter, o.output, o.extra, o.sum, o.sum_of_squares, o.scale, o.shift, o.mean,
+                              o.inv_std, o.gamma, o.beta, o.dgamma, o.dbeta, o.terms[0], o.terms[1], o.terms[2]})
     bits |= reinterpret_cast<uintptr_t>(address);
   return static_cast<int64_t>(bits & -bits);
 }
@@ -130,6 +132,26 @@ void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad& load,
       context, problem_of(context, ConvKind::normalized_wgrad, x, dw.shape(), dy, options, operands), operands,
       "conv2d_wgrad_on_load");
   store_gradient(context, scratch, dw, add);
+}
+
+bool conv2d_dgrad_with_sums(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options,
+                            BatchNormSaved& before, const Tensor& dx) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  const Shape channels{before.x.dim(3)};
+  const Tensor dbeta = context.empty(channels), dgamma = context.empty(channels);
+  const Tensor terms[3] = {context.empty(channels), context.empty(channels), context.empty(channels)};
+  ConvOperands operands{dx ? dx.raw() : nullptr, w.raw(), dy.raw(), before.x.raw()};
+  operands.mean = before.mean.raw(), operands.inv_std = before.inv_std.raw();
+  operands.gamma = before.gamma.raw(), operands.beta = before.beta.raw();
+  operands.dbeta = dbeta.raw(), operands.dgamma = dgamma.raw();
+  for (size_t i = 0; i < 3; ++i) operands.terms[i] = terms[i].raw();
+  const ConvProblem problem =
+      problem_of(context, ConvKind::normalized_dgrad, before.x, w.shape(), dy, options, operands);
+  if (plans.milliseconds(context, problem, operands, "conv2d_dgrad_with_sums") == ConvPlans::kUnsupported) return false;
+  if (!dx) return true;
+  plans.run(context, problem, operands, "conv2d_dgrad_with_sums");
+  before.dbeta = dbeta, before.dgamma = dgamma;
+  return true;
 }
 
 bool on_load_supported(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,

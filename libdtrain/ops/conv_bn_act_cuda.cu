@@ -54,16 +54,41 @@ double relative_distance(Context& context, const Tensor& x, const Tensor& expect
   return std::sqrt(difference / size);
 }
 
+// Tensors of made-up numbers, each of others.
+class Numbers {
+ public:
+  explicit Numbers(Context& context) : context_(context) {}
+  Tensor operator()(Shape shape, DType dtype) {
+    const Tensor tensor = context_.empty(shape, dtype);
+    dispatch_floating(dtype, "conv_bn_act", [&](auto type) {
+      using T = decltype(type);
+      launch(context_, fill_kernel<T>, {blocks_for(context_, tensor.count(), kThreads), kThreads}, tensor.data<T>(),
+             tensor.count(), ++seed_);
+    });
+    return tensor;
+  }
+
+ private:
+  Context& context_;
+  uint64_t seed_ = 0;
+};
+
+// The results of two ways that differ by roundings: scale, shift, dw or a gate's input, by 2^-12 of their size on
+// average. They are off by little more than that; what is wrong at the border of the images, or in one tile, is by far.
+bool agree(Context& context, const Tensor& x, const Tensor& expected) {
+  return relative_distance(context, x, expected) < 0x1p-8;
+}
+
 // Both ways through a pair of layers, on images of its own: forward, with the batch norm of either layer, and the
 // second one's weight gradient, which reads the images once more. All else of a step is the same for both.
-class Trial {
+class ForwardTrial {
  public:
-  Trial(Context& context, const ConvBnActPair& pair) : context_(context), pair_(pair) {
+  ForwardTrial(Context& context, const ConvBnActPair& pair) : context_(context), pair_(pair), filled_(context) {
     const Shape raw = conv2d_shape(pair.x, pair.w, pair.conv), y = conv2d_shape(raw, pair.next_w, pair.next_conv);
-    x_ = filled(pair.x, pair.dtype), w_ = filled(pair.w, pair.dtype), next_w_ = filled(pair.next_w, pair.dtype);
-    if (pair.on_load) before_ = {filled({pair.x[3]}, pair.dtype), filled({pair.x[3]}, pair.dtype)};
-    raw_ = filled(raw, pair.dtype), y_ = filled(y, pair.dtype), dy_ = filled(y, pair.dtype);
-    load_ = {filled({raw[3]}, pair.dtype), filled({raw[3]}, pair.dtype)};
+    x_ = filled_(pair.x, pair.dtype), w_ = filled_(pair.w, pair.dtype), next_w_ = filled_(pair.next_w, pair.dtype);
+    if (pair.on_load) before_ = {filled_({pair.x[3]}, pair.dtype), filled_({pair.x[3]}, pair.dtype)};
+    raw_ = filled_(raw, pair.dtype), y_ = filled_(y, pair.dtype), dy_ = filled_(y, pair.dtype);
+    load_ = {filled_({raw[3]}, pair.dtype), filled_({raw[3]}, pair.dtype)};
     first_ = norm_of(raw[3]), second_ = norm_of(y[3]);
     made_ = {context.empty({y[3]}), context.empty({y[3]})};
     for (Result& result : results_) result = {context.empty(y, pair.dtype), context.empty(pair.next_w)};
@@ -83,12 +108,8 @@ class Trial {
     normalize(second_, y_, next_sums, to.y, {});
     conv2d_wgrad_on_load(context_, images, load, dy_, pair_.next_conv, to.dw, false);
   }
-  // On load scale, shift and dw are rounded to f16, by 2^-12 of their size on average, and the results differ by little
-  // more than that. What is wrong at the border of the images, or in one tile, is off by more.
   bool agree() {
-    constexpr double kMost = 0x1p-8;
-    return relative_distance(context_, results_[1].y, results_[0].y) < kMost &&
-           relative_distance(context_, results_[1].dw, results_[0].dw) < kMost;
+    return cuda::agree(context_, results_[1].y, results_[0].y) && cuda::agree(context_, results_[1].dw, results_[0].dw);
   }
 
  private:
@@ -100,17 +121,8 @@ class Trial {
     Tensor y, dw;
   };
 
-  Tensor filled(Shape shape, DType dtype) {
-    const Tensor tensor = context_.empty(shape, dtype);
-    dispatch_floating(dtype, "conv_bn_act", [&](auto type) {
-      using T = decltype(type);
-      launch(context_, fill_kernel<T>, {blocks_for(context_, tensor.count(), kThreads), kThreads}, tensor.data<T>(),
-             tensor.count(), ++seed_);
-    });
-    return tensor;
-  }
   Norm norm_of(int64_t channels) {
-    const auto made = [&] { return filled({channels}, DType::f32); };
+    const auto made = [&] { return filled_({channels}, DType::f32); };
     return {made(), made(), made(), made(), {made(), made()}};
   }
   float worth(const Tensor& y) {
@@ -123,13 +135,70 @@ class Trial {
 
   Context& context_;
   const ConvBnActPair& pair_;
-  uint64_t seed_ = 0;
+  Numbers filled_;
   Tensor x_, w_, raw_, next_w_, y_, dy_;
   OnLoad before_, load_;
   Norm first_, second_;
   ChannelSums made_;
   Result results_[2];  // of the plain composition, and on load
 };
+
+// Both ways back through a convolution and the batch norm in front of it, alike.
+class BackwardTrial {
+ public:
+  BackwardTrial(Context& context, const Shape& dy, const Shape& w, const Conv2dOptions& options,
+                const BatchNormSaved& before)
+      : context_(context), options_(options), saved_(before) {
+    Numbers filled(context);
+    const Shape channels = before.gamma.shape();
+    const DType dtype = before.x.dtype();
+    dy_ = filled(dy, dtype), w_ = filled(w, dtype), saved_.x = filled(before.x.shape(), dtype);
+    for (Tensor* of : {&saved_.mean, &saved_.inv_std, &saved_.gamma, &saved_.beta}) *of = filled(channels, DType::f32);
+    for (Tensor& dx : dx_) dx = context.empty(before.x.shape(), dtype);
+  }
+
+  bool supported() { return conv2d_dgrad_with_sums(context_, dy_, w_, options_, saved_, {}); }
+  void run(bool at_once) {
+    BatchNormSaved saved = saved_;
+    const Tensor& dx = dx_[at_once];
+    if (at_once)
+      conv2d_dgrad_with_sums(context_, dy_, w_, options_, saved, dx);
+    else
+      conv2d_dgrad(context_, dy_, w_, options_, dx, false);
+    const Shape channels = saved.gamma.shape();
+    batch_norm_grad(context_, dx, saved, {dx, context_.empty(channels), context_.empty(channels), {}});
+  }
+  // dgamma and dbeta are terms of dx.
+  bool agree() { return cuda::agree(context_, dx_[1], dx_[0]); }
+
+ private:
+  Context& context_;
+  const Conv2dOptions& options_;
+  BatchNormSaved saved_;
+  Tensor dy_, w_, dx_[2];
+};
+
+// True where the other way gives the same results and is faster.
+template <class Trial>
+bool better(Context& context, const std::string& name, Trial&& trial) {
+  if (!trial.supported()) return false;
+  for (const bool other : {false, true}) trial.run(other);
+  if (!trial.agree()) {
+    context.notices().push_back(concat(name, ": cuDNN's fused convolutions give other results, and are not used"));
+    return false;
+  }
+  const float plain = time_of(context.runtime(), [&] { trial.run(false); });
+  return time_of(context.runtime(), [&] { trial.run(true); }) < plain;
+}
+
+// Of a choice among ways through images [n, h, w, c], unless `forced` is 0 or 1.
+template <class MakeTrial>
+bool choose(Context& context, const std::string& name, const Shape& images, int forced, MakeTrial&& trial) {
+  const int64_t bytes = images.count() * static_cast<int64_t>(size_of(DType::f16));
+  if (forced >= 0) return forced == 1 && trial().supported();
+  if (bytes < context.runtime().batch_norm_plans().schedule().least_measured) return false;
+  return context.runtime().conv_plans().chosen(context, name, [&] { return better(context, name, trial()); });
+}
 
 std::string text(const Shape& shape) {
   std::string dims = std::to_string(shape[0]);
@@ -166,29 +235,22 @@ void conv2d_with_sums(Context& context, const Tensor& x, const OnLoad& load, con
   conv2d(context, x, w, {}, options, y);
 }
 
+// cuDNN has the fusions of the following two in f16 only.
 void takes_on_load(Context& context, const ConvBnActPair& pair, bool& takes) {
-  takes = false;
-  if (pair.dtype != DType::f16) return;  // cuDNN has no other
-  const Runtime& runtime = context.runtime();
-  const BatchNormSchedule& schedule = context.runtime().batch_norm_plans().schedule();
-  const Shape images = conv2d_shape(pair.x, pair.w, pair.conv);
-  if (schedule.on_load >= 0) {
-    takes = schedule.on_load == 1 && Trial(context, pair).supported();
-    return;
-  }
-  if (images.count() * static_cast<int64_t>(size_of(pair.dtype)) < schedule.least_measured) return;
-  const std::string name = name_of(pair);
-  takes = context.runtime().conv_plans().chosen(context, name, [&] {
-    Trial trial(context, pair);
-    if (!trial.supported()) return false;
-    for (const bool on_load : {false, true}) trial.run(on_load);
-    if (!trial.agree()) {
-      context.notices().push_back(concat(name, ": cuDNN's fused convolutions give other results, and are not used"));
-      return false;
-    }
-    const float plain = time_of(runtime, [&] { trial.run(false); });
-    return time_of(runtime, [&] { trial.run(true); }) < plain;
-  });
+  takes = pair.dtype == DType::f16 &&
+          choose(context, name_of(pair), conv2d_shape(pair.x, pair.w, pair.conv),
+                 context.runtime().batch_norm_plans().schedule().on_load, [&] { return ForwardTrial(context, pair); });
+}
+
+void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options,
+                         BatchNormSaved& before, const Tensor& dx) {
+  const bool at_once =
+      dx.dtype() == DType::f16 &&
+      choose(context, concat("in_dgrad:f16:x", text(dx.shape()), ":w", text(w.shape()), ":", text(options)), dx.shape(),
+             context.runtime().batch_norm_plans().schedule().in_dgrad,
+             [&] { return BackwardTrial(context, dy.shape(), w.shape(), options, before); });
+  if (!at_once || !conv2d_dgrad_with_sums(context, dy, w, options, before, dx))
+    conv2d_dgrad(context, dy, w, options, dx, false);
 }
 
 }  // namespace dtrain::cuda

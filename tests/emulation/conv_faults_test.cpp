@@ -6,18 +6,36 @@
 namespace dtrain {
 namespace {
 
-TEST(ConvFaults, AWrongFusionIsNotTakenAndIsToldOf) {
+constexpr BatchNormSchedule kMeasureAll{.least_measured = 0};
+
+TEST(ConvFaults, AWrongWayForwardIsNotTakenAndIsToldOf) {
   const ConvBnActPair pair{{2, 9, 9, 8}, DType::f16, {16, 1, 1, 8}, {8, 3, 3, 16}, {}, {.padding = 1}};
   for (const bool wrong : {true, false}) {
-    cuda::spoil_normalised_convolutions(wrong);
+    cuda::spoil_fused_convolutions(wrong);
     const auto context = make_cuda_context();
-    set_batch_norm_schedule(*context, {.least_measured = 0});
+    set_batch_norm_schedule(*context, kMeasureAll);
     bool takes = true;
     cuda::takes_on_load(*context, pair, takes);
     ASSERT_EQ(context->notices().size(), wrong ? 1u : 0u);
     if (!wrong) continue;  // then it is a matter of speed
     EXPECT_FALSE(takes);
     EXPECT_NE(context->notices()[0].find("on_load:f16:x2x9x9x8:w16x1x1x8"), std::string::npos);
+  }
+}
+
+TEST(ConvFaults, AWrongWayBackIsNotTakenAndIsToldOf) {
+  for (const bool wrong : {true, false}) {
+    cuda::spoil_fused_convolutions(wrong);
+    const auto context = make_cuda_context();
+    set_batch_norm_schedule(*context, kMeasureAll);
+    const Tensor dy = context->zeros({2, 9, 9, 16}, DType::f16), w = context->zeros({16, 3, 3, 8}, DType::f16);
+    const Tensor x = context->zeros({2, 9, 9, 8}, DType::f16), c = context->zeros({8});
+    BatchNormSaved before{x, {}, {}, c, c, c, c, Activation::relu};
+    cuda::conv2d_dgrad_before(*context, dy, w, {.padding = 1}, before, x);
+    ASSERT_EQ(context->notices().size(), wrong ? 1u : 0u);
+    if (!wrong) continue;
+    EXPECT_FALSE(before.dbeta);
+    EXPECT_NE(context->notices()[0].find("in_dgrad:f16:x2x9x9x8:w16x3x3x8"), std::string::npos);
   }
 }
 

@@ -29,6 +29,8 @@ bool supported(const ConvProblem& o) {
   }
 }
 
+bool spoilt = false;
+
 // The sums over n, p, q of what was written to the output, and of its squares.
 void write_statistics(const Tensor& y, const ConvOperands& operands) {
   const int64_t channels = y.dim(3);
@@ -42,8 +44,6 @@ void write_statistics(const Tensor& y, const ConvOperands& operands) {
     sum_of_squares[i % channels] += value * value;
   }
 }
-
-bool spoilt = false;
 
 // The images; where there is a scale, relu(x * scale + shift) of them, rounded as what a matrix product reads is.
 Tensor read_images(Context& cpu, const ConvProblem& o, const ConvOperands& operands) {
@@ -73,6 +73,7 @@ void pass_relu(Context& cpu, const ConvProblem& o, const ConvOperands& operands,
     d = normal * channels(operands.gamma)[c] + channels(operands.beta)[c] > 0
             ? static_cast<float>(static_cast<__half>(d))
             : 0;
+    if (spoilt && i < o.w * o.c) d = 0;
     dgamma[c] += d * normal, dbeta[c] += d;
   }
 }
@@ -121,7 +122,7 @@ void convolve(Context& cpu, const ConvProblem& o, const ConvOperands& operands) 
 
 }  // namespace
 
-void spoil_normalised_convolutions(bool spoil) { spoilt = spoil; }
+void spoil_fused_convolutions(bool spoil) { spoilt = spoil; }
 
 void ConvPlans::run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op) {
   DT_CHECK(milliseconds(context, problem, operands, op) != kUnsupported, op, ": no engine for ", name_of(problem));

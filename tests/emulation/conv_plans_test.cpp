@@ -6,7 +6,7 @@
 #include <set>
 
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/conv2d.h"
+#include "libdtrain/ops/batch_norm.h"
 #include "tests/emulation/noted_cudnn.h"
 #include "tests/testing.h"
 
@@ -281,8 +281,8 @@ TEST_F(ConvPlansTest, AChoiceBetweenCompositionsIsMadeOnceAndKept) {
   expect_error([&] { context_->capture([&] { choose("new", true); }); }, Fault::config, "new: not yet chosen");
 }
 
-// What a convolution that normalises on load is given: seven tensors, with the sums; its weight gradient has five.
-TEST_F(ConvPlansTest, TheOpNormalisesOnLoad) {
+// What the convolutions around a batch norm are given.
+TEST_F(ConvPlansTest, TheOpFusesWithBatchNorms) {
   const auto context = make_cuda_context();
   const auto tensor = [&](Shape shape, DType type = DType::f16) { return context->zeros(shape, type); };
   const Tensor x = tensor({2, 6, 6, 8}), w = tensor({16, 3, 3, 8}), y = tensor({2, 6, 6, 16});
@@ -298,6 +298,16 @@ TEST_F(ConvPlansTest, TheOpNormalisesOnLoad) {
   ASSERT_EQ(last().size(), 5u);
   EXPECT_EQ(last()[0], x.raw());
   EXPECT_NE(last()[1], dw.raw());  // by way of f16
+  const Tensor c = tensor({8}, DType::f32), dx = tensor(x.shape());
+  BatchNormSaved before{x, {}, {}, c, c, c, c, Activation::relu};
+  EXPECT_TRUE(cuda::conv2d_dgrad_with_sums(*context, y, w, options, before, {}));
+  EXPECT_FALSE(before.dbeta);
+  EXPECT_TRUE(cuda::conv2d_dgrad_with_sums(*context, y, w, options, before, dx));
+  ASSERT_EQ(last().size(), 13u);
+  EXPECT_EQ(last()[0], dx.raw());
+  EXPECT_EQ(last()[3], x.raw());
+  EXPECT_EQ(last()[8], before.dgamma.raw());
+  EXPECT_EQ(last()[9], before.dbeta.raw());
   const Tensor odd = tensor({2, 6, 6, 20}), odd_w = tensor({16, 3, 3, 20});
   EXPECT_FALSE(cuda::on_load_supported(*context, odd, {tensor({20}), tensor({20})}, odd_w, options, y, {sum, square}));
 }

@@ -1,6 +1,7 @@
 // Chains of conv_bn_act against one after the other, also where a batch norm is left to the next convolution.
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "libdtrain/ops/conv_bn_act.h"
 #include "tests/testing.h"
@@ -8,7 +9,9 @@
 namespace dtrain {
 namespace {
 
-constexpr BatchNormSchedule kOnLoad{.sums_worth = 1e9f, .on_load = 1}, kApplied{.sums_worth = 0, .on_load = 0};
+constexpr BatchNormSchedule kApplied{.sums_worth = 0, .on_load = 0, .in_dgrad = 0},
+    kOnLoad{.sums_worth = 1e9f, .on_load = 1, .in_dgrad = 0}, kInDgrad{.sums_worth = 0, .on_load = 0, .in_dgrad = 1},
+    kBoth{.sums_worth = 1e9f, .on_load = 1, .in_dgrad = 1};
 
 struct Case {
   std::string name;
@@ -171,7 +174,7 @@ TEST(ConvBnChain, AConvolutionNormalisesWhatItReads) {
 TEST(ConvBnChain, EqualsOneAfterTheOther) {
   for (const auto& context : devices())
     for (const Case& test : cases())
-      for (const bool frozen : {false, &test == &cases()[1]})
+      for (const bool frozen : std::set{false, &test == &cases()[1]})
         expect_equal(outcome_of(*context, test, DType::f32, true, frozen),
                      outcome_of(*context, test, DType::f32, false, frozen), test.name);
 }
@@ -210,6 +213,26 @@ TEST(ConvBnChain, LeavesBatchNormsToTheNextConvolution) {
   }
 }
 
+// With the same gates, so that every element is compared.
+TEST(ConvBnChain, MakesABatchNormsGradientInTheDataGradientBehindIt) {
+  for (const auto& context : devices()) {
+    if (context->is_cpu()) continue;
+    for (const Case& test : cases())
+      for (const bool on_load : {false, true}) {
+        set_batch_norm_schedule(*context, on_load ? kOnLoad : kApplied);
+        const auto plain = outcome_of(*context, test, DType::f16, true);
+        set_batch_norm_schedule(*context, on_load ? kBoth : kInDgrad);
+        const auto fused = outcome_of(*context, test, DType::f16, true);
+        ASSERT_EQ(fused.size(), plain.size());
+        bool same = true;
+        for (size_t i = 0; i < plain.size(); ++i) same = same && fused[i].values == plain[i].values;
+        EXPECT_EQ(same, &test == &cases().back()) << test.name;
+        for (size_t i = 0; i < plain.size(); ++i)
+          expect_close(fused[i], plain[i], bounds_of(DType::f16).gradient, concat(test.name, ", tensor ", i));
+      }
+  }
+}
+
 // What is between two layers takes no memory.
 TEST(ConvBnChain, KeepsTheConvolutionsOutputsOnly) {
   for (const auto& context : devices()) {
@@ -229,7 +252,7 @@ TEST(ConvBnChain, KeepsTheConvolutionsOutputsOnly) {
 
 TEST(ConvBnChain, EagerAndCapturedStepsGiveTheSameBits) {
   for (const auto& context : measuring_devices())
-    for (const BatchNormSchedule& schedule : {kOnLoad, BatchNormSchedule{.least_measured = 0}}) {
+    for (const BatchNormSchedule& schedule : {kBoth, BatchNormSchedule{.least_measured = 0}}) {
       set_batch_norm_schedule(*context, schedule);
       Chain chain(*context, cases()[1], DType::f16);
       chain.step(true);

@@ -54,7 +54,8 @@ def kernels(options):
     found = {}
     size, quick = f"--batch={BATCH}", "--benchmark_min_time=0.1"
     # An update does not depend on the batch.
-    for bench, flags in (("conv_bench", [size, plan_file(options)]), ("batch_norm_bench", [size, "--dtype=bf16", quick]),
+    for bench, flags in (("conv_bench", [size, plan_file(options)]), ("chain_bench", [size, plan_file(options)]),
+                         ("batch_norm_bench", [size, "--dtype=bf16", quick]),
                          ("op_bench", [size, quick]), ("update_bench", [quick])):
         path = pathlib.Path(options.programs) / "benchmarks" / bench
         if not path.exists():

@@ -138,7 +138,7 @@ stage one_rank 120 "$python" -B benchmarks/compare_gpu.py one_rank --programs "$
 
 echo "== Speed =="
 stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth
-stage kernels 240 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
+stage kernels 300 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
 stage jpegs 120 "$python" -B benchmarks/compare_gpu.py jpegs --programs "$programs" --records "$records" --out "$out"
 "$python" -B benchmarks/compare_gpu.py summary --out "$out" --gpu "${gpu:-none}" || failed=1
 exit $failed

@@ -25,7 +25,7 @@ ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\.//p' | tr . _ | while r
   install -s "$build/tests/test_$name" "$out/tests"
 done
 install -s "$build"/tests/parity_* "$out/tests"
-for program in conv_bench batch_norm_bench op_bench update_bench step_bench jpeg_decode_bench; do
+for program in conv_bench chain_bench batch_norm_bench op_bench update_bench step_bench jpeg_decode_bench; do
   [ ! -x "$build/benchmarks/$program" ] || install -s "$build/benchmarks/$program" "$out/benchmarks"
 done
 

@@ -1,0 +1,169 @@
+// The chains of convolutions in ResNet-50's bottlenecks on a GPU, forward and backward, in f16: with batch norms
+// applied on their own, left to the next convolution (on_load), with their gradient begun in its data gradient
+// (in_dgrad), both, and as the engine chooses by measuring. In the end all of a step.
+//   chain_bench --batch 256 --benchmark_format json
+// `saved` is what on_load does not move forward: of each batch norm between two convolutions its result, written once
+// and read once. Backward either way reads as much; in_dgrad reads the images once more, in the data gradient, and
+// spares the batch norm's own second reading as far as that does not find them on chip.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "libdtrain/core/rng.h"
+#include "libdtrain/ops/conv_bn_act.h"
+
+namespace dtrain {
+namespace {
+
+// 1x1 to `width` channels, 3x3 of that stride, 1x1 to four times as many.
+struct Bottleneck {
+  int64_t size, in, width;
+  int stride, count;
+};
+constexpr Bottleneck kBottlenecks[] = {{56, 64, 64, 1, 1},    {56, 256, 64, 1, 2},  {56, 256, 128, 2, 1},
+                                       {28, 512, 128, 1, 3},  {28, 512, 256, 2, 1}, {14, 1024, 256, 1, 5},
+                                       {14, 1024, 512, 2, 1}, {7, 2048, 512, 1, 2}};
+
+struct Way {
+  const char* name;
+  int on_load, in_dgrad;
+};
+constexpr Way kWays[] = {{"applied", 0, 0}, {"on_load", 1, 0}, {"in_dgrad", 0, 1}, {"both", 1, 1}, {"chosen", -1, -1}};
+
+class Chain {
+ public:
+  Chain(Context& context, const Bottleneck& block, int64_t batch) : context_(context) {
+    Shape shape{batch, block.size, block.size, block.in};
+    x_ = random(shape, 1);
+    for (const int i : {0, 1, 2}) {
+      const int kernel = i == 1 ? 3 : 1;
+      const Shape w{i == 2 ? 4 * block.width : block.width, kernel, kernel, shape[3]}, channels{w[0]};
+      ConvBnActLayer layer;
+      layer.conv = {.stride = i == 1 ? block.stride : 1, .padding = kernel / 2};
+      shape = conv2d_shape(shape, w, layer.conv);
+      layer.w.value = random(w, 0.1f);
+      for (Tensor* of : {&layer.gamma.value, &layer.state.running_var}) *of = filled(channels, 1);
+      for (Tensor* of : {&layer.beta.value, &layer.state.running_mean}) *of = filled(channels, 0);
+      if (i < 2) saved_ += 2.0 * static_cast<double>(shape.count()) * static_cast<double>(size_of(DType::f16));
+      layers_.push_back(layer);
+    }
+    residual_ = random(shape, 1), dy_ = random(shape, 1e-3f);
+  }
+
+  double saved_bytes() const { return saved_; }
+
+  // The median of a few times of several steps each, in seconds.
+  double time(const Way& way, int repeats) {
+    constexpr int kRuns = 5;
+    set_batch_norm_schedule(context_, {.on_load = way.on_load, .in_dgrad = way.in_dgrad});
+    step();  // chooses the plans
+    std::vector<double> seconds;
+    for (int i = 0; i < std::max(repeats, 3); ++i) {
+      const Moment start = context_.record();
+      for (int k = 0; k < kRuns; ++k) step();
+      const Moment end = context_.record();
+      context_.wait(end);
+      seconds.push_back(context_.seconds_between(start, end) / kRuns);
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+    return seconds[seconds.size() / 2];
+  }
+
+ private:
+  void step() {
+    Tape tape(context_);
+    const Var x = tape.variable(x_), residual = tape.variable(residual_);
+    std::vector<ConvBnActLayer> layers = layers_;
+    for (ConvBnActLayer& layer : layers)
+      for (Var* parameter : {&layer.w, &layer.gamma, &layer.beta})
+        *parameter = tape.variable(parameter->value, DType::f32);
+    const Var y = conv_bn_act(tape, x, layers, &residual);
+    tape.backward(tape.record("gradient", context_.empty({1}), {&y},
+                              [y = y.without_value(), this](Tape& t, const Tensor&) { t.pass_grad(y, dy_); }));
+  }
+
+  Tensor filled(Shape shape, float value) {
+    const Tensor tensor = context_.empty(shape);
+    context_.upload(std::vector<float>(static_cast<size_t>(shape.count()), value).data(), tensor);
+    return tensor;
+  }
+  // Of sign, size and mantissa at random: zeros would cost less power than a training step does.
+  Tensor random(Shape shape, float size) {
+    const Tensor tensor = context_.empty(shape, DType::f16), flat = tensor.view({shape.count()});
+    const int64_t block = std::min<int64_t>(shape.count(), 1 << 20);
+    std::vector<uint16_t> bits(static_cast<size_t>(block));
+    RandomStream stream(1, 0);
+    const int exponent = 14 + static_cast<int>(std::floor(std::log2(size)));
+    for (uint16_t& value : bits) {
+      const uint32_t noise = stream.next();
+      value = static_cast<uint16_t>((noise >> 31) << 15 | static_cast<uint32_t>(exponent - noise % 4) << 10 |
+                                    (noise >> 8 & 1023));
+    }
+    for (int64_t at = 0; at < flat.count(); at += block)
+      context_.upload(bits.data(), flat.slice(at, std::min(at + block, flat.count())));
+    return tensor;
+  }
+
+  Context& context_;
+  Tensor x_, residual_, dy_;
+  std::vector<ConvBnActLayer> layers_;
+  double saved_ = 0;
+};
+
+nlohmann::json measure(int64_t batch, int repeats, const std::string& plan_file) {
+  const auto context = make_cuda_context({.plan_file = plan_file});
+  nlohmann::json results = nlohmann::json::array();
+  double all[std::size(kWays)] = {};
+  for (const Bottleneck& block : kBottlenecks) {
+    Chain chain(*context, block, batch);
+    for (size_t i = 0; i < std::size(kWays); ++i) {
+      const double seconds = chain.time(kWays[i], repeats);
+      all[i] += block.count * seconds;
+      results.push_back(
+          {{"name", fmt::format("{}x{}->{}/{} {}", block.in, block.size, 4 * block.width, block.stride, kWays[i].name)},
+           {"count", block.count},
+           {"real_time", 1e6 * seconds},
+           {"time_unit", "us"},
+           {"saved_mb", kWays[i].on_load == 1 ? 1e-6 * chain.saved_bytes() : 0}});
+    }
+  }
+  for (size_t i = 0; i < std::size(kWays); ++i)
+    results.push_back({{"name", fmt::format("all bottlenecks of a step {}", kWays[i].name)},
+                       {"count", 1},
+                       {"real_time", 1e6 * all[i]},
+                       {"time_unit", "us"}});
+  for (const std::string& notice : context->notices()) std::cerr << "chain_bench: " << notice << "\n";
+  return results;
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  int64_t batch = 256;
+  int repeats = 3;
+  std::string device = "gpu", format = "console", plan_file;
+  CLI::App app("Times the chains of convolutions in ResNet-50's bottlenecks.");
+  app.add_option("--batch", batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--repeats", repeats, "the median counts")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--device", device)->check(CLI::IsMember({"gpu"}))->capture_default_str();
+  app.add_option("--plan_file", plan_file, "where choices are kept");
+  app.add_option("--benchmark_format", format)->check(CLI::IsMember({"console", "json"}))->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const nlohmann::json results = dtrain::measure(batch, repeats, plan_file);
+    if (format == "json")
+      std::cout << nlohmann::json{{"context", {{"batch", batch}}}, {"benchmarks", results}}.dump(1) << "\n";
+    else
+      for (const auto& one : results)
+        fmt::print("{:<36} {:>3} x {:>9.1f} us, saved {:>6.1f} MB\n", one["name"].get<std::string>(),
+                   one["count"].get<int>(), one["real_time"].get<double>(), one.value("saved_mb", 0.0));
+  } catch (const std::exception& error) {
+    std::cerr << "chain_bench: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -46,6 +46,7 @@ void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top
   if (!add) {
     std::fill_n(row, kStepMetrics, 0.0f);
     row[kMetricRequests] = context.scalars()->request;
+    row[kMetricStep] = step_mark(context.scalars()->step);
   }
   row[kMetricLoss] += *loss.data<float>();
   row[kMetricInTop1] += sum(in_top_1);

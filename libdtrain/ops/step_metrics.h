@@ -2,6 +2,7 @@
 #pragma once
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/core/host_device.h"
 
 namespace dtrain {
 
@@ -13,6 +14,7 @@ enum StepMetric {
   kMetricInTop5,
   kMetricRows,
   kMetricRequests,  // StepInputs::request
+  kMetricStep,      // step_mark() of the step it is
   kSummedMetrics,
   kMetricFinite = kSummedMetrics,
   kMetricNorm,
@@ -21,8 +23,12 @@ enum StepMetric {
   kStepMetrics
 };
 
+// Tells a step from its neighbours, and stays exact when it is summed over up to 4096 ranks: where the sum is not that
+// of one step, ranks have summed different steps.
+DT_HD constexpr float step_mark(uint64_t step) { return static_cast<float>(step % 4096 + 1); }
+
 // After the forward pass of a micro-step: its loss [1], the sums of its hits [n] and n. `add` false, for the first
-// micro-step: stores them, and the request; true: adds them to what is there.
+// micro-step: stores them, the request and the step; true: adds them to what is there.
 void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
                       const Tensor& metrics);
 // After the update: the sums, the gradient's norm [1] and, of the StepState, `finite`, `loss_scale` and `skipped` go to

@@ -18,7 +18,10 @@ __global__ void __launch_bounds__(kThreads)
   top_1 = block_sum(top_1, shared_memory<float>());
   top_5 = block_sum(top_5, shared_memory<float>());
   if (threadIdx.x != 0) return;
-  if (!add) row[kMetricRequests] = scalars->request;
+  if (!add) {
+    row[kMetricRequests] = scalars->request;
+    row[kMetricStep] = step_mark(scalars->step);
+  }
   row[kMetricLoss] = (add ? row[kMetricLoss] : 0.0f) + *loss;
   row[kMetricInTop1] = (add ? row[kMetricInTop1] : 0.0f) + top_1;
   row[kMetricInTop5] = (add ? row[kMetricInTop5] : 0.0f) + top_5;

@@ -231,6 +231,11 @@ std::vector<StepReport> Trainer::collect(uint64_t leave) {
 StepReport Trainer::report_of(uint64_t step) const {
   const Pending& pending = pending_[step % kRing];
   const float* row = host_ring_.data<float>() + step % kRing * kStepMetrics;
+  if (row[kMetricStep] != step_mark(step) * static_cast<float>(ranks()))
+    throw Error(Fault::communication,
+                concat("step ", step + 1,
+                       ": what was summed here is not this step of all ranks: one of them has left "
+                       "out a sum or made one too many, and parameters differ; go on from the last checkpoint"));
   StepReport report;
   report.step = step + 1;
   report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps * ranks());

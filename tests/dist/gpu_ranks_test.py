@@ -83,6 +83,13 @@ def test_skipped_collective(folder):
         4, "step 7 was queued on its GPU", "all others answer: one does something else")
 
 
+def test_skipped_collective_that_is_like_the_next(folder):
+    # One message in a step: NCCL takes that of the next step for it.
+    training = Training(folder, "--num_batches=10")
+    training.start(2, fault="rank=1,step=7,kind=skip_collective").ends(
+        4, f"error: rank 1 on {HOST}: step 7: what was summed here is not this step of all ranks")
+
+
 def test_slow_rank(folder):
     training = Training(folder, "--num_batches=14", "--display_every=2")
     training.start(2, fault="rank=1,step=1,kind=slow,seconds=0.8").ends(0, f"rank 1 on {HOST} is slow: it takes ")

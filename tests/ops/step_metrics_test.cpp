@@ -25,7 +25,7 @@ TEST(StepMetrics, FirstMicroStepStoresLaterOnesAdd) {
     add_step_metrics(*context, to_device(*context, Array({1}, 1.5)), top_1, top_5, false, metrics);
     add_step_metrics(*context, to_device(*context, Array({1}, 0.25)), top_1, top_5, true, metrics);
     finish_step_metrics(*context, to_device(*context, Array({1}, 3)), metrics, ring);
-    EXPECT_EQ(row_of(*context, ring, 2), (std::vector<float>{1.75, 122, 302, 602, 1, 1, 3, 64, 5}));
+    EXPECT_EQ(row_of(*context, ring, 2), (std::vector<float>{1.75, 122, 302, 602, 1, 19, 1, 3, 64, 5}));
     for (const int64_t other : {0, 1, 3})
       EXPECT_EQ(row_of(*context, ring, other), std::vector<float>(kStepMetrics, 7)) << "row " << other;
   }
@@ -37,7 +37,7 @@ TEST(StepMetrics, TellsOfAGradientThatIsNotFinite) {
     context->set_scalars({.step = 1});
     context->set_step_state({.finite = 0});
     finish_step_metrics(*context, to_device(*context, Array({1}, 2)), context->zeros({kStepMetrics}), ring);
-    EXPECT_EQ(row_of(*context, ring, 1), (std::vector<float>{0, 0, 0, 0, 0, 0, 2, 1, 0}));
+    EXPECT_EQ(row_of(*context, ring, 1), (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 2, 1, 0}));
   }
 }
 
@@ -46,9 +46,9 @@ TEST(StepMetrics, RefusesWhatDoesNotFit) {
     const Tensor one = context->zeros({1}), hits = context->zeros({3}), ring = context->zeros({kRows, kStepMetrics});
     const Tensor metrics = context->zeros({kStepMetrics});
     expect_error([&] { add_step_metrics(*context, one, hits, one, false, metrics); }, Fault::config, "[3] and [1]");
-    expect_error([&] { add_step_metrics(*context, one, hits, hits, false, ring); }, Fault::config, "expected [9]");
+    expect_error([&] { add_step_metrics(*context, one, hits, hits, false, ring); }, Fault::config, "expected [10]");
     expect_error([&] { finish_step_metrics(*context, one, metrics, ring.view({kRows * kStepMetrics})); }, Fault::config,
-                 "[rows, 9]");
+                 "[rows, 10]");
   }
 }
 

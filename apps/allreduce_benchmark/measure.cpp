@@ -76,7 +76,8 @@ Row measure(Communicator& communicator, Context& context, const std::string& nam
   for (int64_t i = 0; i < repeats.warmup + repeats.iterations; ++i) {
     context.copy(terms, sums);
     context.synchronize("the terms");
-    group.barrier("the start of an iteration");
+    group.barrier("the ranks before an iteration");  // in which those that wait long fall asleep
+    group.barrier("the start of an iteration");      // which all leave at the same time
     const Moment begin = context.record();
     int64_t at = 0;
     for (const Message& message : messages) {

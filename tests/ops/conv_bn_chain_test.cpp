@@ -131,10 +131,27 @@ void expect_near(const std::vector<Array>& actual, const std::vector<Array>& exp
   }
 }
 
+// Whether the library has engines for this GPU: those of cuDNN are for Ampere and Hopper.
+bool fuses(Context& context) {
+  Tape tape(context);
+  const auto zeros = [&](Shape shape) { return tape.constant(context.zeros(shape, DType::f16)); };
+  const OnLoad load{context.zeros({8}, DType::f16), context.zeros({8}, DType::f16)};
+  ChannelSums sums;
+  try {
+    conv2d_with_sums(tape, zeros({1, 4, 4, 8}), load, zeros({8, 1, 1, 8}), {}, 0, sums);
+    return true;
+  } catch (const Error& error) {
+    if (std::string(error.what()).find("no engine") == std::string::npos) throw;
+    return false;
+  }
+}
+constexpr const char* kNoEngines = "SKIPPED: the library has no fused engines for this GPU";
+
 // Each of the two convolutions against a plain one of images that are normalised before.
 TEST(ConvBnChain, AConvolutionNormalisesWhatItReads) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
+    if (!fuses(*context)) GTEST_SKIP() << kNoEngines;
     for (const Conv2dOptions& options : {Conv2dOptions{.padding = 1}, Conv2dOptions{.stride = 2, .padding = 1}}) {
       const Shape shape{2, 7, 6, 16}, filters{24, 3, 3, 16}, y_shape = conv2d_shape(shape, filters, options);
       const auto array = [](Shape of, uint64_t seed) { return rounded(random_array(of, seed), DType::f16); };
@@ -201,6 +218,7 @@ TEST(ConvBnChain, IsOneAfterTheOtherUnlessMeasured) {
 TEST(ConvBnChain, LeavesBatchNormsToTheNextConvolution) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
+    if (!fuses(*context)) GTEST_SKIP() << kNoEngines;
     for (const Case& test : cases()) {
       set_batch_norm_schedule(*context, kApplied);
       const auto plain = outcome_of(*context, test, DType::f16, true);
@@ -217,6 +235,7 @@ TEST(ConvBnChain, LeavesBatchNormsToTheNextConvolution) {
 TEST(ConvBnChain, MakesABatchNormsGradientInTheDataGradientBehindIt) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
+    if (!fuses(*context)) GTEST_SKIP() << kNoEngines;
     for (const Case& test : cases())
       for (const bool on_load : {false, true}) {
         set_batch_norm_schedule(*context, on_load ? kOnLoad : kApplied);
@@ -237,6 +256,7 @@ TEST(ConvBnChain, MakesABatchNormsGradientInTheDataGradientBehindIt) {
 TEST(ConvBnChain, KeepsTheConvolutionsOutputsOnly) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
+    if (!fuses(*context)) GTEST_SKIP() << kNoEngines;
     const Case test{"", {2, 16, 16, 16}, {{{16, 1, 1, 16}, {}}, {{16, 1, 1, 16}, {}}, {{16, 1, 1, 16}, {}}}, false};
     size_t bytes[2];
     for (const bool on_load : {false, true}) {

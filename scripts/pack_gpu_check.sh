@@ -14,20 +14,22 @@ limit_mib=60
 
 echo "== Build for $architectures in $build/ =="
 cmake --preset release-cuda -B "$build" -DDTRAIN_CUDA_ARCHITECTURES="$architectures" -DDTRAIN_TESTS=ON -DDTRAIN_BENCHMARKS=ON
-cmake --build "$build" -j "$(nproc)"
+programs=(dtrain-{cnn-benchmarks,allreduce-benchmark,info,data})
+# Those that have an entry of the label gpu, and the engine's sides of the comparisons with PyTorch.
+mapfile -t tests < <(ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\./test_/p' | tr . _)
+tests+=(parity_model parity_ops)
+benchmarks=()
+for program in conv_bench chain_bench batch_norm_bench op_bench update_bench step_bench jpeg_decode_bench; do
+  [ ! -f "benchmarks/$program.cpp" ] || benchmarks+=("$program")
+done
+cmake --build "$build" -j "$(nproc)" --target "${programs[@]}" "${tests[@]}" "${benchmarks[@]}"
 
 echo "== Pack into $archive =="
 rm -rf "$out"
 mkdir -p "$out"/{bin,tests,benchmarks,lib,data}
-install -s "$build"/bin/dtrain-{cnn-benchmarks,allreduce-benchmark,info,data} "$out/bin"
-# The programs that have an entry of the label gpu, and the engine's sides of the comparisons with PyTorch.
-ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\.//p' | tr . _ | while read -r name; do
-  install -s "$build/tests/test_$name" "$out/tests"
-done
-install -s "$build"/tests/parity_* "$out/tests"
-for program in conv_bench chain_bench batch_norm_bench op_bench update_bench step_bench jpeg_decode_bench; do
-  [ ! -x "$build/benchmarks/$program" ] || install -s "$build/benchmarks/$program" "$out/benchmarks"
-done
+install -s "${programs[@]/#/$build/bin/}" "$out/bin"
+install -s "${tests[@]/#/$build/tests/}" "$out/tests"
+install -s "${benchmarks[@]/#/$build/benchmarks/}" "$out/benchmarks"
 
 # Not what every Linux has. cuDNN and cuBLAS come with CUDA or PyTorch: gpu_check.sh looks for them there.
 everywhere='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'

@@ -154,28 +154,37 @@ class BackwardTrial {
     const DType dtype = before.x.dtype();
     dy_ = filled(dy, dtype), w_ = filled(w, dtype), saved_.x = filled(before.x.shape(), dtype);
     for (Tensor* of : {&saved_.mean, &saved_.inv_std, &saved_.gamma, &saved_.beta}) *of = filled(channels, DType::f32);
-    for (Tensor& dx : dx_) dx = context.empty(before.x.shape(), dtype);
+    for (Result& result : results_)
+      result = {context.empty(before.x.shape(), dtype), context.empty(channels), context.empty(channels)};
   }
 
   bool supported() { return conv2d_dgrad_with_sums(context_, dy_, w_, options_, saved_, {}); }
   void run(bool at_once) {
     BatchNormSaved saved = saved_;
-    const Tensor& dx = dx_[at_once];
+    const auto& [dx, dgamma, dbeta] = results_[at_once];
     if (at_once)
       conv2d_dgrad_with_sums(context_, dy_, w_, options_, saved, dx);
     else
       conv2d_dgrad(context_, dy_, w_, options_, dx, false);
-    const Shape channels = saved.gamma.shape();
-    batch_norm_grad(context_, dx, saved, {dx, context_.empty(channels), context_.empty(channels), {}});
+    batch_norm_grad(context_, dx, saved, {dx, dgamma, dbeta, {}});
   }
-  // dgamma and dbeta are terms of dx.
-  bool agree() { return cuda::agree(context_, dx_[1], dx_[0]); }
+  // dgamma and dbeta are terms of dx as well, but small ones.
+  bool agree() {
+    const Result &plain = results_[0], &at_once = results_[1];
+    return cuda::agree(context_, at_once.dx, plain.dx) && cuda::agree(context_, at_once.dgamma, plain.dgamma) &&
+           cuda::agree(context_, at_once.dbeta, plain.dbeta);
+  }
 
  private:
+  struct Result {
+    Tensor dx, dgamma, dbeta;
+  };
+
   Context& context_;
   const Conv2dOptions& options_;
   BatchNormSaved saved_;
-  Tensor dy_, w_, dx_[2];
+  Tensor dy_, w_;
+  Result results_[2];  // of the plain composition, and at once
 };
 
 // True where the other way gives the same results and is faster.

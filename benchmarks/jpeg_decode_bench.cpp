@@ -72,8 +72,8 @@ class Bench {
   data::PreprocessOptions preset_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<data::Loader> loader_;
-  std::unique_ptr<GpuJpegDecoder> decoder_;
   BatchFeed feed_;
+  std::unique_ptr<GpuJpegDecoder> decoder_;
   const data::Batch* batch_ = nullptr;
 };
 

@@ -37,6 +37,11 @@ ldd "$out"/{bin,tests,benchmarks}/* | awk '$2 == "=>" && $3 ~ "^/" {print $3}' |
   [[ $(basename "$library") =~ $everywhere ]] || install -s "$(realpath "$library")" "$out/lib/$(basename "$library")"
 done
 
+# nvJPEG does not come with PyTorch: it is taken along from the toolkit or, where that has none, from $NVJPEG_LIBRARY, e.g.
+# the file in PyPI's nvidia-nvjpeg.
+nvjpeg=${NVJPEG_LIBRARY:-$(ls /usr/local/cuda/lib64/libnvjpeg.so.[0-9][0-9] 2>/dev/null | head -1 || true)}
+[ -z "$nvjpeg" ] || cp -L "$nvjpeg" "$out/lib/"
+
 if [ -d "$data/imagenet_sample/train" ]; then
   # Photographs to train on for a hundred steps: one of each class.
   few=$(mktemp -d)

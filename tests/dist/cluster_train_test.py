@@ -15,7 +15,7 @@ from cluster_test import MPIRUN, expect, expect_errors
 
 FOLDER = pathlib.Path("/run/training")  # all pods see it
 FOR_EVER = 10**6
-BEFORE_THE_FAULT = 8  # steps, of which the checkpoint behind 5 is on the disk
+BEFORE_THE_FAULT = 12  # steps: the checkpoint behind 10 waits until that behind 5 is on the disk
 
 
 def in_one_host(ranks, *command):

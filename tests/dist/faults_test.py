@@ -107,6 +107,10 @@ class Training:
             f"--metrics_file={self.metrics}", f"--train_dir={self.folder / self.name}", *self.flags, *flags),
             dict({"DTRAIN_FAULT": fault} if fault else {}, **(environment or {})))
 
+    def begin(self, ranks, **arguments):
+        """Runs to step 5, whose checkpoint is on the disk then: what is still being written is lost with its job."""
+        self.start(ranks, "--num_batches=5", **arguments).ends(0)
+
     def losses(self):
         """By step. Each step is there once; a reader passes over a last line that was cut."""
         found = {}
@@ -133,6 +137,7 @@ class Training:
 
 def resume_after_kill(folder, rank):
     training = Training(folder, "--num_batches=12", "--save_model_steps=5")
+    training.begin(3)
     training.start(3, fault=f"rank={rank},step=8,kind=kill").ends(128 + signal.SIGKILL, f"process rank {rank}",
                                                                   "signal 9")
     training.losses()
@@ -150,8 +155,10 @@ def test_killed_chief(folder):
 
 def test_other_numbers_of_ranks(folder):
     training = Training(folder, "--num_batches=15", "--save_model_steps=5")
-    training.start(4, fault="rank=3,step=7,kind=kill", batch=3).ends(137)
-    training.start(2, fault="rank=1,step=12,kind=kill", batch=3).ends(137, "Restored step 5", "2 micro-steps")
+    training.begin(4, batch=3)
+    training.start(4, fault="rank=3,step=7,kind=kill", batch=3).ends(137, "Restored step 5")
+    training.start(2, "--num_batches=10", batch=3).ends(0, "Restored step 5", "2 micro-steps")
+    training.start(2, fault="rank=1,step=12,kind=kill", batch=3).ends(137, "Restored step 10")
     training.start(3, batch=3).ends(1, "global batch of 12", "numbers of ranks that can are 1, 2, 4")
     training.start(1, batch=3).ends(0, "Restored step 10", "4 micro-steps")
     calm = Training(folder, "--num_batches=15", name="calm")
@@ -194,6 +201,7 @@ def test_stopped_rank(folder):
 
 def test_hanging_rank(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5", "--collective_timeout=3")
+    training.begin(3)
     training.start(3, fault="rank=1,step=8,kind=hang").ends(
         4, f"warning: rank 0 on {HOST}: waiting for gradients #", f"rank 1 on {HOST} did not come to it", "'bucket 1 of ",
         "of step 8", f"rank 1 on {HOST}: in step 8")
@@ -202,6 +210,7 @@ def test_hanging_rank(folder):
 
 def test_exception_on_one_rank(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5")
+    training.begin(3)
     training.start(3, fault="rank=1,step=8,kind=exception").ends(
         2, f"error: rank 1 on {HOST}: step 8: a fault on purpose\n")
     training.start(3).ends(0, "Restored step 5")
@@ -209,6 +218,7 @@ def test_exception_on_one_rank(folder):
 
 def test_skipped_collective(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5")
+    training.begin(3)
     job = training.start(3, fault="rank=1,step=8,kind=skip_collective").ends(
         4, "ranks do different things: ", f"rank 1 on {HOST} does ", " bytes, of step 8")
     report = next(line for line in job.errors().splitlines() if "ranks do different things" in line)
@@ -265,12 +275,14 @@ def test_sigusr1_of_mpirun(folder):
 
 def test_nan_on_one_rank(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5")
+    training.begin(3)
     training.start(3, fault="rank=2,step=8,kind=nan").ends(3, "error: rank ", "step 8: not finite", "worst layer ")
     training.start(3).ends(0, "Restored step 5")
 
 
 def test_flipped_bit(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5", "--verify_weights_every=3")
+    training.begin(3)
     training.start(3, fault="rank=2,step=7,kind=bitflip").ends(
         3, f"the parameters behind step 9 are not the same on all ranks: those of rank 2 on {HOST} differ from the")
     training.start(3).ends(0, "Restored step 5")
@@ -279,7 +291,8 @@ def test_flipped_bit(folder):
 def test_crash_loop(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5")
     fault = "rank=1,step=8,kind=exception"
-    for _ in range(4):  # the first makes progress
+    training.begin(2)
+    for _ in range(3):
         training.start(2, fault=fault).ends(2, "a fault on purpose")
     marker = training.folder / training.name / "starts.json"
     training.start(2, fault=fault).ends(2, "3 starts have trained from step 5", "step 8: a fault on purpose",

@@ -50,7 +50,8 @@ def test_synchronised_batch_norm_computes_what_one_rank_does(folder):
 
 def test_killed_rank(folder):
     training = Training(folder, "--num_batches=10", "--save_model_steps=5")
-    training.start(2, fault="rank=1,step=8,kind=kill").ends(128 + signal.SIGKILL, "process rank 1", "signal 9")
+    training.begin(2)
+    training.start(2, fault="rank=1,step=9,kind=kill").ends(128 + signal.SIGKILL, "process rank 1", "signal 9")
     training.start(2).ends(0, "Restored step 5")
     calm = Training(folder, *training.flags, name="calm")
     calm.start(2).ends(0)

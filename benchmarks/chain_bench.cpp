@@ -13,6 +13,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "benchmarks/devices.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/conv_bn_act.h"
 
@@ -56,21 +57,9 @@ class Chain {
 
   double saved_bytes() const { return saved_; }
 
-  // The median of a few times of several steps each, in seconds.
-  double time(const Way& way, int repeats) {
-    constexpr int kRuns = 5;
+  double seconds(const Way& way, int repeats) {
     set_batch_norm_schedule(context_, {.on_load = way.on_load, .in_dgrad = way.in_dgrad});
-    step();  // chooses the plans
-    std::vector<double> seconds;
-    for (int i = 0; i < std::max(repeats, 3); ++i) {
-      const Moment start = context_.record();
-      for (int k = 0; k < kRuns; ++k) step();
-      const Moment end = context_.record();
-      context_.wait(end);
-      seconds.push_back(context_.seconds_between(start, end) / kRuns);
-    }
-    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-    return seconds[seconds.size() / 2];
+    return median_seconds(context_, repeats, [this] { step(); });
   }
 
  private:
@@ -121,7 +110,7 @@ nlohmann::json measure(int64_t batch, int repeats, const std::string& plan_file)
   for (const Bottleneck& block : kBottlenecks) {
     Chain chain(*context, block, batch);
     for (size_t i = 0; i < std::size(kWays); ++i) {
-      const double seconds = chain.time(kWays[i], repeats);
+      const double seconds = chain.seconds(kWays[i], repeats);
       all[i] += block.count * seconds;
       results.push_back(
           {{"name", fmt::format("{}x{}->{}/{} {}", block.in, block.size, 4 * block.width, block.stride, kWays[i].name)},

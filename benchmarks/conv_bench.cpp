@@ -16,6 +16,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "benchmarks/devices.h"
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/direct_conv.h"
@@ -155,20 +156,8 @@ class GpuCase {
 
   double multiply_adds() const { return static_cast<double>(y_.count() * dw_.count() / dw_.dim(0)); }
 
-  // The median of a few times of several runs each, in seconds.
-  double time(int pass, int repeats) {
-    constexpr int kRuns = 5;
-    run(pass);  // chooses the plan
-    std::vector<double> seconds;
-    for (int i = 0; i < std::max(repeats, 3); ++i) {
-      const Moment start = context_.record();
-      for (int k = 0; k < kRuns; ++k) run(pass);
-      const Moment end = context_.record();
-      context_.wait(end);
-      seconds.push_back(context_.seconds_between(start, end) / kRuns);
-    }
-    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-    return seconds[seconds.size() / 2];
+  double seconds(int pass, int repeats) {
+    return median_seconds(context_, repeats, [this, pass] { run(pass); });
   }
 
  private:
@@ -217,7 +206,7 @@ void measure_type(nlohmann::json& results, int64_t batch, DType dtype, int repea
     GpuCase one(*context, layer, batch, dtype, channels);
     for (int pass = 0; pass < 3; ++pass) {
       if (layer.c == 3 && pass == 1) continue;  // nobody wants the gradient of the images
-      const double seconds = one.time(pass, repeats);
+      const double seconds = one.seconds(pass, repeats);
       all += count * seconds;
       results.push_back({{"name", fmt::format("{} {} {}x{}->{} {}x{}/{}{}", type, kNames[pass], layer.c, layer.size,
                                               layer.k, layer.kernel, layer.kernel, layer.stride,

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,24 @@ inline std::vector<std::unique_ptr<Context>> make_contexts(const std::string& de
 inline std::vector<DType> types_of(const Context& context) {
   if (context.is_cpu()) return {DType::f32};
   return {DType::f32, DType::bf16, DType::f16};
+}
+
+// Seconds that `work` takes: the median of `repeats` times, three at least, of several runs each. The first run, which
+// chooses plans, does not count.
+template <class Work>
+double median_seconds(Context& context, int repeats, const Work& work) {
+  constexpr int kRuns = 5;
+  work();
+  std::vector<double> seconds;
+  for (int i = 0; i < std::max(repeats, 3); ++i) {
+    const Moment start = context.record();
+    for (int k = 0; k < kRuns; ++k) work();
+    const Moment end = context.record();
+    context.wait(end);
+    seconds.push_back(context.seconds_between(start, end) / kRuns);
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+  return seconds[seconds.size() / 2];
 }
 
 // Times `work`, which moves `bytes` bytes: GB/s and the time of a run. The device is waited for once in several runs.

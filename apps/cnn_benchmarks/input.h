@@ -51,7 +51,7 @@ class Input {
   std::unique_ptr<data::Loader> loader_;  // none for synthetic data
   std::unique_ptr<BatchFeed> feed_;
   std::unique_ptr<GpuJpegDecoder> decoder_;  // with --jpeg_decoder=gpu
-  int64_t ranks_ = 1;  // that each take such a synthetic batch
+  int64_t ranks_ = 1;                        // that each take such a synthetic batch
   data::Batch batch_;
 };
 

@@ -37,12 +37,12 @@ class Chain {
     for (const auto& [w, conv] : test.layers) {
       shape = conv2d_shape(shape, w, conv);
       const Shape channels{w[0]};
-      layers_.push_back({.w = {filled(w, dtype)},
-                         .conv = conv,
-                         .gamma = {filled(channels, DType::f32, 0.5f, 2)},
-                         .beta = {filled(channels, DType::f32)},
-                         .state = {filled(channels, DType::f32), filled(channels, DType::f32, 0.5f, 2)},
-                         .bn = {.frozen = frozen}});
+      ConvBnActLayer& layer = layers_.emplace_back();
+      layer.conv = conv;
+      layer.bn.frozen = frozen;
+      layer.w.value = filled(w, dtype);
+      for (Tensor* of : {&layer.gamma.value, &layer.state.running_var}) *of = filled(channels, DType::f32, 0.5f, 2);
+      for (Tensor* of : {&layer.beta.value, &layer.state.running_mean}) *of = filled(channels, DType::f32);
     }
     if (test.residual) residual_ = filled(shape, dtype);
     dy_ = filled(shape, dtype);

@@ -74,9 +74,9 @@ void Checkpoints::verify(uint64_t step) {
 }
 
 void Checkpoints::save(TrainState& state, const Steps& steps) {
+  verify(state.step);  // as long as a step may last, and no longer: it waits for no disk
   session_.group.enter(Section::checkpoint, state.step);
   steps.describe(state);
-  verify(state.step);
   if (files_) files_->save(state);
   saved_at_ = std::chrono::steady_clock::now();
 }

@@ -1,5 +1,5 @@
 # Adds the CUDA arms to dtrain_engine. Kernels of ours are in .cu files; what calls cuDNN or cuBLASLt is in
-# cuda/{cudnn,cublas,nccl,nvjpeg,library}*.cpp, what calls NCCL in dist/nccl*.cpp. Emulated, all but the former is compiled for
+# cuda/{cudnn,cublas,nccl,nvjpeg,library}*.cpp, what calls NCCL in distributed/nccl*.cpp. Emulated, all but the former is compiled for
 # the processor against the headers of tests/emulation, which stands in for them, headers and sources.
 file(GLOB kernel_sources CONFIGURE_DEPENDS cuda/*.cu ops/*_cuda.cu)
 file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp cuda/nccl*.cpp
@@ -9,7 +9,7 @@ list(REMOVE_ITEM host_sources ${library_callers})
 target_sources(dtrain_engine PRIVATE ${kernel_sources} ${host_sources})
 target_compile_definitions(dtrain_engine PRIVATE DTRAIN_WITH_CUDA)
 if(DTRAIN_HAVE_NCCL)
-  file(GLOB nccl_sources CONFIGURE_DEPENDS dist/nccl*.cpp)
+  file(GLOB nccl_sources CONFIGURE_DEPENDS distributed/nccl*.cpp)
   target_sources(dtrain_engine PRIVATE ${nccl_sources})
   target_compile_definitions(dtrain_engine PRIVATE DTRAIN_WITH_NCCL)
 else()

@@ -34,7 +34,7 @@ ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-fai
 step "Tests, optimised"
 log=build-ci/tests.log
 result=0
-ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|dist|parity|gpu' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
+ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|distributed|parity|gpu' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
 echo "Skipped, and why:"
 grep -ho 'SKIPPED: .*' build-ci/Testing/Temporary/LastTest.log | sort | uniq -c || echo "  nothing"
 sed -n '/tests passed/,$p' "$log"

@@ -66,14 +66,14 @@ const std::vector<Level> kLevels = {
     {"libdtrain/cpu/", {"libdtrain/core/"}, {}},
     {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // what was measured once is kept in a file
     {"libdtrain/io/", {"libdtrain/core/"}, {}},
-    {"libdtrain/dist/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them
-    {"libdtrain/dist/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
+    {"libdtrain/distributed/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them
+    {"libdtrain/distributed/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
     // Sums of gradients, and copies of parameters in the type that is computed in.
     {"libdtrain/autograd/", {"libdtrain/core/"}, {"libdtrain/ops/pointwise.h", "libdtrain/ops/compute_copy.h"}},
     // Batch norm's statistics may be those of several ranks.
     {"libdtrain/ops/",
      {"libdtrain/core/", "libdtrain/autograd/"},
-     {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/dist/communicator.h"}},
+     {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/distributed/communicator.h"}},
     {"libdtrain/train/", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/"}, {}},
@@ -102,8 +102,8 @@ TEST(Includes, FollowTheLevels) {
 TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {
   int checked = 0;
   for (const SourceFile& file : read_sources({"libdtrain", "models", "data"})) {
-    const std::vector<std::string> internal = {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/dist/mpi_",
-                                               "libdtrain/dist/nccl_"};
+    const std::vector<std::string> internal = {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/distributed/mpi_",
+                                               "libdtrain/distributed/nccl_"};
     if (!file.is_header() || starts_with_any(file.path, internal)) continue;
     for (const std::string& name : file.includes('<', '>'))
       EXPECT_TRUE(name.starts_with("sys/") || name.find_first_of("./") == std::string::npos)

@@ -8,7 +8,7 @@
 
 #include "apps/cli/vision.h"
 #include "libdtrain/core/context.h"
-#include "libdtrain/dist/bucketer.h"
+#include "libdtrain/distributed/bucketer.h"
 #include "models/classifier.h"
 
 namespace dtrain::allreduce_benchmark {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "libdtrain/dist/group.h"
+#include "libdtrain/distributed/group.h"
 
 namespace dtrain::cli {
 

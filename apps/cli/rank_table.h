@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/cli/machine.h"
-#include "libdtrain/dist/group.h"
+#include "libdtrain/distributed/group.h"
 
 namespace dtrain::cli {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "libdtrain/dist/group.h"
+#include "libdtrain/distributed/group.h"
 
 namespace dtrain::cli {
 

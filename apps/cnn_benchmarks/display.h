@@ -7,7 +7,7 @@
 
 #include "apps/cnn_benchmarks/log.h"
 #include "apps/cnn_benchmarks/session.h"
-#include "libdtrain/dist/stragglers.h"
+#include "libdtrain/distributed/stragglers.h"
 #include "libdtrain/train/trainer.h"
 
 namespace dtrain::cnn_benchmarks {

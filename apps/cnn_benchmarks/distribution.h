@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/cnn_benchmarks/flags.h"
-#include "libdtrain/dist/bucketer.h"
+#include "libdtrain/distributed/bucketer.h"
 
 namespace dtrain::cnn_benchmarks {
 

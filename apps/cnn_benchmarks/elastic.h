@@ -5,7 +5,7 @@
 #include <string>
 
 #include "apps/cnn_benchmarks/config.h"
-#include "libdtrain/dist/group.h"
+#include "libdtrain/distributed/group.h"
 
 namespace dtrain::cnn_benchmarks {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libdtrain/autograd/parameters.h"
-#include "libdtrain/dist/communicator.h"
+#include "libdtrain/distributed/communicator.h"
 
 namespace dtrain::cnn_benchmarks {
 

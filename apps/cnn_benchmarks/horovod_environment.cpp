@@ -10,7 +10,7 @@
 
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
-#include "libdtrain/dist/group.h"
+#include "libdtrain/distributed/group.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {

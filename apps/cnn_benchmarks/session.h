@@ -5,7 +5,7 @@
 
 #include "apps/cnn_benchmarks/faults.h"
 #include "apps/cnn_benchmarks/input.h"
-#include "libdtrain/dist/communicator.h"
+#include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/checkpoint.h"

@@ -12,7 +12,7 @@
 #include "apps/cnn_benchmarks/display.h"
 #include "apps/cnn_benchmarks/evaluate.h"
 #include "apps/cnn_benchmarks/steps.h"
-#include "libdtrain/dist/stragglers.h"
+#include "libdtrain/distributed/stragglers.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {

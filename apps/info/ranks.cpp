@@ -16,7 +16,7 @@
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/gpu_info.h"
-#include "libdtrain/dist/links.h"
+#include "libdtrain/distributed/links.h"
 
 namespace dtrain::info {
 namespace {

@@ -2,7 +2,7 @@
 #include "libdtrain/ops/batch_norm.h"
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/dist/communicator.h"
+#include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {

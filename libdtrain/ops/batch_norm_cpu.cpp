@@ -5,7 +5,7 @@
 
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/simd.h"
-#include "libdtrain/dist/communicator.h"
+#include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libdtrain/dist/bucketer.h"
+#include "libdtrain/distributed/bucketer.h"
 
 namespace dtrain {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "libdtrain/autograd/parameters.h"
-#include "libdtrain/dist/communicator.h"
+#include "libdtrain/distributed/communicator.h"
 
 namespace dtrain {
 

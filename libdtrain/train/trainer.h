@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/dist/bucketer.h"
+#include "libdtrain/distributed/bucketer.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/train/optimizer.h"
 #include "libdtrain/train/schedule.h"

@@ -1,7 +1,7 @@
 // What ranks tell each other when they start.
 #include "apps/cli/agreement.h"
 #include "apps/cli/rank_table.h"
-#include "tests/dist/thread_communicator.h"
+#include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 
 namespace dtrain::cli {

@@ -1,6 +1,6 @@
 // NCCL with one rank, where it goes through all of its calls: that it is there, leaves sums as they are, and can be
 // recorded with a step.
-#include "libdtrain/dist/communicator.h"
+#include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
 

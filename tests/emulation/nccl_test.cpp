@@ -2,8 +2,8 @@
 #include <csignal>
 #include <thread>
 
-#include "libdtrain/dist/transports.h"
-#include "tests/dist/ranks.h"
+#include "libdtrain/distributed/transports.h"
+#include "tests/distributed/ranks.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,7 @@
 // all their images.
 #include "libdtrain/ops/loss.h"
 #include "models/classifier.h"
-#include "tests/dist/thread_communicator.h"
+#include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

@@ -4,7 +4,7 @@
 #include "libdtrain/ops/bn_relu_max_pool.h"
 #include "libdtrain/ops/conv_bn_act.h"
 #include "libdtrain/ops/pointwise.h"
-#include "tests/dist/thread_communicator.h"
+#include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "tests/dist/thread_communicator.h"
+#include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,0 +1,37 @@
+// The communicator of one rank, and the choice of the one that fits a group and a device.
+#include "libdtrain/distributed/communicator.h"
+
+#include "libdtrain/distributed/transports.h"
+
+namespace dtrain {
+namespace {
+
+class SingleCommunicator : public Communicator {
+ public:
+  explicit SingleCommunicator(Group& group) : Communicator(group) {}
+  void all_reduce(std::span<const Tensor>, const std::string&, bool) override {}
+  void broadcast(const Tensor&, int, const std::string&) override {}
+  void join() override {}
+  std::string describe() const override { return "one rank"; }
+  CommunicatorTimes take_times() override { return {}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_communicator(Group& group, Context& context, const CommunicatorOptions& options) {
+  DT_CHECK(options.wire == DType::f32 || options.wire == DType::bf16 || options.wire == DType::f16,
+           "numbers on the wire: ", name_of(options.wire), ": expected f32, bf16 or f16");
+  DT_CHECK(options.segment > 0, "messages of ", options.segment, " elements");
+  if (group.size() == 1 && !options.even_alone) return std::make_unique<SingleCommunicator>(group);
+#ifdef DTRAIN_WITH_NCCL
+  if (!context.is_cpu()) return make_nccl_communicator(group, context, options);
+#endif
+  if (!context.is_cpu()) throw Error("sums over GPUs: this build has no NCCL");
+#ifdef DTRAIN_WITH_MPI
+  return make_mpi_communicator(group, options);
+#else
+  throw Error("several ranks: this build has no MPI; install libopenmpi-dev and build anew");
+#endif
+}
+
+}  // namespace dtrain

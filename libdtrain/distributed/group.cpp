@@ -1,0 +1,115 @@
+// What groups have in common, the group of one process, and what launchers say.
+#include "libdtrain/distributed/group.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/distributed/links.h"
+#include "libdtrain/distributed/watchdog.h"
+
+namespace dtrain {
+namespace {
+
+class SingleGroup : public Group {
+ public:
+  explicit SingleGroup(const GroupOptions& options) : Group(options) {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    places_[0] = {.host = host, .pid = getpid()};
+  }
+  std::vector<std::string> all_gather(const std::string& mine, const char*) override { return {mine}; }
+  void finish() override {}
+};
+
+int number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return -1;
+  int value = -1;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  DT_CHECK(error == std::errc{} && stop == end && value >= 0, variable, "=", text, ": expected a number from 0 on");
+  return value;
+}
+
+}  // namespace
+
+double GroupOptions::limit_of(Section section) const {
+  switch (section) {
+    case Section::setup:
+      return setup_limit;
+    case Section::step:
+      return step_limit;
+    case Section::evaluation:
+      return evaluation_limit;
+    case Section::checkpoint:
+      break;
+  }
+  return checkpoint_limit;
+}
+
+std::string Group::name(int rank) const {
+  return concat("rank ", rank, " on ", places_[static_cast<size_t>(rank)].host);
+}
+
+std::pair<int64_t, int64_t> Group::extremes(int64_t mine, const char* what) {
+  std::pair<int64_t, int64_t> result{mine, mine};
+  for (const std::string& text : all_gather(std::to_string(mine), what)) {
+    const int64_t value = std::stoll(text);
+    result = {std::min(result.first, value), std::max(result.second, value)};
+  }
+  return result;
+}
+
+std::string Group::broadcast(const std::string& text, int root, const char* what) {
+  return all_gather(rank() == root ? text : std::string(), what)[static_cast<size_t>(root)];
+}
+
+void Group::enter(Section section, uint64_t step) {
+  section_ = section;
+  step_ = step;
+}
+
+std::string Group::where() const { return name_of(section_, step_); }
+
+void Group::fail(const std::string& report) {
+  tell_peers(report);
+  if (options_.fail) options_.fail(report);
+  std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on, and nobody has said how to stop
+}
+
+std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return std::make_unique<SingleGroup>(options); }
+
+#ifndef DTRAIN_WITH_MPI
+std::unique_ptr<Group> make_mpi_group(const GroupOptions&) {
+  throw Error("several ranks: this build has no MPI; install libopenmpi-dev and build anew");
+}
+MpiVersions mpi_versions() { return {}; }
+std::vector<Link> measure_links(Group&) { return {}; }
+#endif
+
+LauncherRank launcher_rank() {
+  struct Variables {
+    const char *rank, *size, *local_rank;
+  };
+  // Our own first: whoever sets them means it. SLURM sets its variables for batch scripts too, where srun has started
+  // nothing yet: only a step of srun has SLURM_STEP_ID and a PMI.
+  constexpr Variables kLaunchers[] = {
+      {"DTRAIN_RANK", "DTRAIN_SIZE", "DTRAIN_LOCAL_RANK"},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+      {"PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"},
+      {"PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+  };
+  for (const Variables& names : kLaunchers) {
+    const LauncherRank found{number_in(names.rank), number_in(names.size), number_in(names.local_rank), names.rank};
+    if (found.rank >= 0 && found.size > 0) return found;
+  }
+  return {};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,29 @@
+// MpiGroup: the ranks that mpirun started, and the thread through which they talk.
+#pragma once
+
+#include "libdtrain/distributed/mpi_thread.h"
+
+namespace dtrain::mpi {
+
+class MpiGroup : public Group {
+ public:
+  explicit MpiGroup(const GroupOptions& options);
+  std::vector<std::string> all_gather(const std::string& mine, const char* what) override;
+  void enter(Section section, uint64_t step) override {
+    Group::enter(section, step);
+    thread_.enter(section, step);
+  }
+  std::string ask_peers() override { return thread_.ask_peers(); }
+  void finish() override;
+
+  MpiThread& thread() { return thread_; }
+
+ private:
+  // Pieces of all ranks, one after the other in `bytes`, of the sizes `counts`.
+  void gather_bytes(std::byte* bytes, const std::vector<int64_t>& counts, const std::string& what);
+
+  MpiThread thread_;
+  int lane_ = 0;
+};
+
+}  // namespace dtrain::mpi

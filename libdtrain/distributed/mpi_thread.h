@@ -1,0 +1,101 @@
+// MpiThread: the one thread of a process that calls MPI. It never waits inside MPI once it has started, so that it can
+// pass on messages of several lanes at a time, see to it that none takes too long, and leave the processor to others.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "libdtrain/distributed/communicator.h"
+#include "libdtrain/distributed/mpi_exchange.h"
+#include "libdtrain/distributed/watchdog.h"
+
+namespace dtrain::mpi {
+
+// What a rank does together with the others in a lane.
+struct Collective {
+  std::string what;
+  uint64_t bytes = 0;
+  Elements elements;
+  std::function<Transfers()> schedule;
+  int64_t segment = 1 << 17;
+  std::function<void()> before{}, after{};  // on the thread: packing and unpacking
+};
+
+class MpiThread {
+ public:
+  // Starts MPI. Throws Error(Fault::communication) where that fails.
+  explicit MpiThread(const GroupOptions& options);
+  // Without finish() MPI is left as it is.
+  ~MpiThread();
+
+  int rank() const { return rank_; }
+  const std::vector<Place>& places() const { return places_; }
+
+  // A lane of its own for collectives that wait for nobody else's; collective.
+  int open_lane(const std::string& name);
+  // Queues; returns the ticket to wait for.
+  uint64_t submit(int lane, Collective collective);
+  void wait(int lane, uint64_t ticket);
+  void enter(Section section, uint64_t step);
+  // Of a lane since the last call: seconds in which something was under way.
+  double take_busy_seconds(int lane);
+  // As Group has it.
+  std::string ask_peers();
+  // Ends MPI, with all other ranks.
+  void finish();
+
+ private:
+  struct Lane;
+  struct StateMessage {
+    std::string text;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  using Task = std::function<void()>;
+  struct Turn {
+    bool active = false;   // a collective is under way
+    bool awaited = false;  // and a caller waits
+    bool moved = false;    // a message left or arrived, or a caller asked for something
+  };
+
+  void run();
+  void start();
+  void wake();                  // under the mutex
+  void call(const Task& task);  // on the thread; the caller waits and gets what it throws
+  bool advance(Lane& lane);
+  void begin(Lane& lane);
+  void check_header(Lane& lane);
+  [[noreturn]] void report_broken(Lane& lane, const Error& error);
+  void watch();
+  void answer();
+  void ask_all();
+  void send_state(int rank, bool question);
+  void pause(const Turn& turn);
+  [[noreturn]] void fail(const std::string& report);
+
+  GroupOptions options_;
+  int rank_ = 0, size_ = 1;
+  std::vector<Place> places_;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  bool stopping_ = false;
+  bool asked_ = false;  // something changed for the thread
+  int waiting_ = 0;     // callers, for a collective
+  std::optional<Task> task_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<Watchdog> watchdog_;
+  Section section_ = Section::setup;
+  uint64_t step_ = 0;
+  MPI_Comm states_ = MPI_COMM_NULL;  // of the watchdogs
+  std::list<StateMessage> states_under_way_;
+  SteadyTime looked_{}, moved_{};  // when the watchdog was asked, and when a message moved
+  int sleeps_ = 0;                 // since then
+};
+
+}  // namespace dtrain::mpi

@@ -1,0 +1,229 @@
+// Sums and broadcasts by NCCL, on the communication stream or among the kernels of the compute stream; all of it can be
+// part of a recorded step.
+#include <deque>
+#include <exception>
+#include <functional>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "libdtrain/cuda/wire_cast.h"
+#include "libdtrain/distributed/nccl_watch.h"
+#include "libdtrain/distributed/transports.h"
+
+namespace dtrain {
+namespace nccl {
+namespace {
+
+ncclDataType_t type_of(DType dtype) {
+  return dtype == DType::f32 ? ncclFloat32 : dtype == DType::bf16 ? ncclBfloat16 : ncclFloat16;
+}
+
+// To whole accesses of 16 bytes.
+int64_t padded(int64_t count) { return (count + 7) / 8 * 8; }
+
+std::string text_of_version(int version) {
+  return concat(version / 10000, ".", version % 10000 / 100, ".", version % 100);
+}
+
+// Times between two points of a stream, read once they are past.
+class Stopwatch {
+ public:
+  // From begin() to end() on `stream`, added to the parts that are not null.
+  void begin(cudaStream_t stream) {
+    begin_ = event();
+    DT_CUDA(cudaEventRecord(begin_.get(), stream));
+  }
+  void end(cudaStream_t stream, std::vector<double CommunicatorTimes::*> parts) {
+    spans_.push_back({std::move(begin_), event(), std::move(parts)});
+    DT_CUDA(cudaEventRecord(spans_.back().end.get(), stream));
+  }
+  // Adds what is past to `times`.
+  void collect(CommunicatorTimes& times) {
+    for (; !spans_.empty() && is_past(spans_.front().end.get()); spans_.pop_front()) {
+      Span& span = spans_.front();
+      float milliseconds = 0;
+      DT_CUDA(cudaEventElapsedTime(&milliseconds, span.begin.get(), span.end.get()));
+      for (const auto part : span.parts) times.*part += static_cast<double>(milliseconds) / 1e3;
+      spare_.push_back(std::move(span.begin));
+      spare_.push_back(std::move(span.end));
+    }
+  }
+
+ private:
+  struct Span {
+    cuda::Event begin, end;
+    std::vector<double CommunicatorTimes::*> parts;
+  };
+  static bool is_past(cudaEvent_t event) {
+    const cudaError_t status = cudaEventQuery(event);
+    if (status == cudaErrorNotReady) return false;
+    cuda::check(status, "cudaEventQuery");
+    return true;
+  }
+  cuda::Event event() {
+    if (spare_.empty()) return cuda::make_event(/*timed=*/true);
+    cuda::Event last = std::move(spare_.back());
+    spare_.pop_back();
+    return last;
+  }
+
+  cuda::Event begin_;
+  std::deque<Span> spans_;
+  std::vector<cuda::Event> spare_;
+};
+
+class NcclCommunicator : public Communicator {
+ public:
+  NcclCommunicator(Group& group, Context& context, const CommunicatorOptions& options)
+      : Communicator(group, options.wire),
+        context_(context),
+        options_(options),
+        beside_(options.queue != Queue::compute),
+        compute_(context.runtime().compute()),
+        stream_(beside_ ? context.runtime().communication() : compute_),
+        forked_(cuda::make_event()),
+        joined_(cuda::make_event()),
+        comm_(group, context.runtime(), options.algorithm),
+        watch_(group, context, comm_) {}
+  // What travels on memory of this is at its end before that is given back.
+  ~NcclCommunicator() override {
+    if (std::uncaught_exceptions() == 0) static_cast<void>(cudaStreamSynchronize(stream_));
+  }
+
+  void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override;
+  void broadcast(const Tensor& x, int root, const std::string& what) override;
+  void join() override;
+  void watch(const Moment& end) override { watch_.add(end); }
+
+  std::string describe() const override {
+    return concat("NCCL ", text_of_version(cuda::nccl().version()), ", ", options_.algorithm, ", ",
+                  name_of(options_.wire));
+  }
+  CommunicatorTimes take_times() override {
+    stopwatch_.collect(times_);
+    return std::exchange(times_, {});
+  }
+
+ private:
+  // `work` queues collectives on stream_, behind what the compute stream holds now.
+  void beside(double bytes, const std::function<void()>& work);
+  void sum_rounded(std::span<const Tensor> ranges, const std::string& what);
+  void make_room(int64_t elements, const std::string& what);
+
+  Context& context_;
+  const CommunicatorOptions options_;
+  const bool beside_;  // the compute stream, not in it
+  const cudaStream_t compute_, stream_;
+  cuda::Event forked_, joined_;
+  bool under_way_ = false;
+  Tensor scratch_;  // numbers on the wire, where they are of 16 bits
+  CommunicatorTimes times_;
+  Stopwatch stopwatch_;
+  Comm comm_;
+  Watch watch_;
+};
+
+void NcclCommunicator::beside(double bytes, const std::function<void()>& work) {
+  if (beside_) {
+    DT_CUDA(cudaEventRecord(forked_.get(), compute_));
+    DT_CUDA(cudaStreamWaitEvent(stream_, forked_.get(), 0));
+    under_way_ = true;
+  }
+  // A recorded step has its times taken as a whole.
+  if (context_.capturing()) return work();
+  stopwatch_.begin(stream_);
+  work();
+  if (beside_)
+    stopwatch_.end(stream_, {&CommunicatorTimes::busy});
+  else
+    stopwatch_.end(stream_, {&CommunicatorTimes::busy, &CommunicatorTimes::exposed});
+  times_.bytes += bytes;
+}
+
+void NcclCommunicator::all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) {
+  double bytes = 0;
+  for (const Tensor& range : ranges) {
+    DT_CHECK(range.dtype() == DType::f32 && range.device() == context_.device(), "all_reduce of ", what,
+             ": a tensor of ", range.dtype(), " on ", range.device(), ", expected f32 on ", context_.device());
+    bytes += static_cast<double>(range.bytes());
+  }
+  if (bytes == 0) return;
+  const bool rounds = !exact && options_.wire != DType::f32;
+  if (rounds)
+    make_room(std::accumulate(ranges.begin(), ranges.end(), int64_t{0},
+                              [](int64_t sum, const Tensor& range) { return sum + padded(range.count()); }),
+              what);
+  beside(bytes, [&] {
+    if (rounds) return sum_rounded(ranges, what);
+    comm_.queue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
+      for (const Tensor& range : ranges) {
+        const ncclResult_t status = nccl.all_reduce(range.raw(), range.raw(), static_cast<size_t>(range.count()),
+                                                    ncclFloat32, ncclSum, comm, stream_);
+        if (status != ncclSuccess && status != ncclInProgress) return status;
+      }
+      return ncclSuccess;
+    });
+  });
+}
+
+// Each range starts on a multiple of 16 bytes on the wire, so that it is cast by wide accesses.
+void NcclCommunicator::sum_rounded(std::span<const Tensor> ranges, const std::string& what) {
+  std::vector<Tensor> parts;
+  int64_t begin = 0;
+  for (const Tensor& range : ranges) {
+    parts.push_back(scratch_.slice(begin, begin + range.count()));
+    cuda::round_to_wire(context_, stream_, range, parts.back());
+    begin += padded(range.count());
+  }
+  comm_.queue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
+    return nccl.all_reduce(scratch_.raw(), scratch_.raw(), static_cast<size_t>(begin), type_of(options_.wire), ncclSum,
+                           comm, stream_);
+  });
+  for (size_t i = 0; i < parts.size(); ++i) cuda::copy_from_wire(context_, stream_, parts[i], ranges[i]);
+}
+
+// Zeros, so that what pads the ranges never overflows.
+void NcclCommunicator::make_room(int64_t elements, const std::string& what) {
+  if (scratch_ && scratch_.count() >= elements) return;
+  DT_CHECK(!context_.capturing(), "all_reduce of ", what, " while a step is recorded: ", elements,
+           " numbers are more than any sum before: sum as many once, outside");
+  DT_CUDA(cudaStreamSynchronize(stream_));  // the old one may still be under way
+  scratch_ = context_.zeros({elements}, options_.wire);
+}
+
+void NcclCommunicator::broadcast(const Tensor& x, int root, const std::string& what) {
+  DT_CHECK(x.device() == context_.device(), "broadcast of ", what, ": a tensor on ", x.device(), ", expected one on ",
+           context_.device());
+  DT_CHECK(0 <= root && root < size(), "broadcast of ", what, " from rank ", root, " of ", size());
+  if (x.bytes() == 0) return;
+  beside(0, [&] {
+    comm_.queue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
+      return nccl.broadcast(x.raw(), x.raw(), x.bytes(), ncclUint8, root, comm, stream_);
+    });
+  });
+}
+
+void NcclCommunicator::join() {
+  if (!under_way_) return;
+  under_way_ = false;
+  DT_CUDA(cudaEventRecord(joined_.get(), stream_));
+  const bool timed = !context_.capturing();
+  if (timed) {
+    stopwatch_.collect(times_);
+    stopwatch_.begin(compute_);
+  }
+  DT_CUDA(cudaStreamWaitEvent(compute_, joined_.get(), 0));
+  if (timed) stopwatch_.end(compute_, {&CommunicatorTimes::exposed});
+}
+
+}  // namespace
+}  // namespace nccl
+
+std::unique_ptr<Communicator> make_nccl_communicator(Group& group, Context& context,
+                                                     const CommunicatorOptions& options) {
+  DT_CHECK(!context.is_cpu(), "NCCL sums on GPUs, not on ", context.device());
+  return std::make_unique<nccl::NcclCommunicator>(group, context, options);
+}
+
+}  // namespace dtrain

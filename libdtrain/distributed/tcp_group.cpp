@@ -1,0 +1,226 @@
+// Texts of all ranks, by way of rank 0, and a thread that notices between two collectives that a peer has gone.
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/distributed/group.h"
+#include "libdtrain/distributed/tcp_meeting.h"
+
+namespace dtrain {
+namespace tcp {
+namespace {
+
+constexpr size_t kMostBytes = 16 << 20;  // of a rank's text
+
+class TcpGroup : public Group {
+ public:
+  TcpGroup(const GroupOptions& options, const TcpOptions& tcp) : Group(options) {
+    DT_CHECK(0 <= tcp.rank && tcp.rank < tcp.size, "rank ", tcp.rank, " of ", tcp.size);
+    rank_ = tcp.rank;
+    Meeting meeting = meet(tcp, options.setup_limit, options.warn);
+    places_ = std::move(meeting.places);
+    peers_ = std::move(meeting.peers);
+    watch_ = std::thread([this] { watch(); });
+  }
+  ~TcpGroup() override {
+    stopping_ = true;
+    watch_.join();
+  }
+
+  std::vector<std::string> all_gather(const std::string& mine, const char* what) override;
+  void enter(Section section, uint64_t step) override {
+    const std::lock_guard lock(mutex_);
+    Group::enter(section, step);
+  }
+  void finish() override {
+    finishing_ = true;
+    barrier("the end");
+  }
+
+ private:
+  // A collective of this rank, from its begin to its end.
+  struct Gathering {
+    std::string what, mine;
+    Deadline begun, deadline;
+    std::vector<std::string> texts{};
+    std::vector<bool> have{};
+    bool late = false;
+  };
+
+  void gather(Gathering& gathering);
+  void take_share(Gathering& gathering, size_t rank);
+  void look_at_clock(Gathering& gathering);
+  void share(Gathering& gathering);
+  void tell_peers(const std::string& report) override;
+  void watch();
+  void look_for_losses();
+  [[noreturn]] void lost(size_t rank, const std::string& why, const std::string& place);
+  int rank_of(size_t peer) const { return rank_ == 0 ? static_cast<int>(peer) : 0; }
+  std::string collective(const std::string& what) const {
+    return concat("'", what, "', collective ", sequence_, ", in ", where());
+  }
+  // Rank 0 is the first to give up, since it knows who is missing.
+  double patience() const { return limit() + std::min(5.0, limit() / 2); }
+  void tell_user(const std::string& text) const {
+    if (options_.warn) options_.warn(text);
+  }
+
+  // Held while sockets are used: recursive, as fail() is called in the midst of that.
+  std::recursive_mutex mutex_;
+  std::vector<Socket> peers_;  // as in Meeting
+  bool busy_ = false;          // a collective is under way: it looks after its peers itself
+  uint64_t sequence_ = 0;
+  std::atomic<bool> finishing_ = false, stopping_ = false;
+  std::thread watch_;
+};
+
+std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const char* what) {
+  DT_CHECK(mine.size() <= kMostBytes, what, ": ", mine.size(), " bytes of one rank, at most ", kMostBytes);
+  {
+    const std::lock_guard lock(mutex_);
+    busy_ = true;
+    ++sequence_;
+  }
+  Gathering gathering{what, mine, Clock::now(), in(rank_ == 0 ? limit() : patience())};
+  if (rank_ == 0)
+    gather(gathering);
+  else
+    share(gathering);
+  const std::lock_guard lock(mutex_);
+  busy_ = false;
+  return std::move(gathering.texts);
+}
+
+// Of rank 0.
+void TcpGroup::gather(Gathering& gathering) {
+  gathering.texts.resize(peers_.size());
+  gathering.texts[0] = gathering.mine;
+  gathering.have.resize(peers_.size());
+  gathering.have[0] = true;
+  std::vector<const Socket*> sockets;
+  for (size_t rank = 1; rank < peers_.size(); ++rank) sockets.push_back(&peers_[rank]);
+  while (std::ranges::find(gathering.have, false) != gathering.have.end()) {
+    const std::vector<bool> speaking = wait_for_any(sockets, std::min(gathering.deadline, in(0.1)));
+    const std::lock_guard lock(mutex_);
+    for (size_t rank = 1; rank < peers_.size(); ++rank)
+      if (speaking[rank - 1]) take_share(gathering, rank);
+    look_at_clock(gathering);
+  }
+  const std::lock_guard lock(mutex_);
+  const Message result{Kind::result, sequence_, join(gathering.texts)};
+  std::string why;
+  for (size_t rank = 1; rank < peers_.size(); ++rank)
+    if (!peers_[rank].send(result, in(limit()), why)) lost(rank, why, collective(gathering.what));
+  if (gathering.late) tell_user(concat("all ranks have come to ", collective(gathering.what)));
+}
+
+void TcpGroup::take_share(Gathering& gathering, size_t rank) {
+  Message message;
+  std::string why;
+  const Socket::Arrived arrived = peers_[rank].receive(message, kMostBytes + (1 << 12), why);
+  if (arrived == Socket::Arrived::no) return;
+  if (arrived == Socket::Arrived::gone) lost(rank, why, collective(gathering.what));
+  if (message.kind == Kind::failure) fail(message.text);
+  std::vector<std::string> texts;
+  if (message.kind != Kind::give || gathering.have[rank] || !split(message.text, texts) || texts.size() != 3)
+    lost(rank, "it does not speak as a rank does", collective(gathering.what));
+  const std::string theirs = concat("'", texts[0], "', collective ", message.sequence, ", in ", texts[1]);
+  if (theirs != collective(gathering.what))
+    fail(concat("ranks do different things: ", name(0), " does ", collective(gathering.what), ", ", name(rank_of(rank)),
+                " does ", theirs));
+  gathering.texts[rank] = std::move(texts[2]);
+  gathering.have[rank] = true;
+  if (gathering.late) static_cast<void>(peers_[rank].send({Kind::late, sequence_, {}}, in(1), why));
+}
+
+void TcpGroup::look_at_clock(Gathering& gathering) {
+  const auto now = Clock::now();
+  const bool over = now >= gathering.deadline;
+  const double waited = std::chrono::duration<double>(now - gathering.begun).count();
+  if (!over && (gathering.late || waited < std::min(limit() / 4, 10.0))) return;
+  std::string missing;
+  for (size_t rank = 1; rank < peers_.size(); ++rank)
+    if (!gathering.have[rank]) missing += (missing.empty() ? "" : ", ") + name(rank_of(rank));
+  if (missing.empty()) return;
+  if (over)
+    fail(concat(missing, " did not come to ", collective(gathering.what), " within ", limit(),
+                " s: stopped, cut off, or busy with something else"));
+  gathering.late = true;
+  tell_user(concat("waiting for ", missing, " in ", collective(gathering.what), ", limit ", limit(), " s"));
+  std::string why;
+  for (size_t rank = 1; rank < peers_.size(); ++rank)
+    if (gathering.have[rank]) static_cast<void>(peers_[rank].send({Kind::late, sequence_, {}}, in(1), why));
+}
+
+// Of all others.
+void TcpGroup::share(Gathering& gathering) {
+  Socket& first = peers_[0];
+  const auto ranks = static_cast<size_t>(size());
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    const Message mine{Kind::give, sequence_, join({gathering.what, where(), gathering.mine})};
+    if (!first.send(mine, gathering.deadline, why)) lost(0, why, collective(gathering.what));
+  }
+  for (;;) {
+    wait_for_any({&first}, gathering.deadline);
+    const std::lock_guard lock(mutex_);
+    Message message;
+    const Socket::Arrived arrived = first.receive(message, ranks * (kMostBytes + 8), why);
+    if (arrived == Socket::Arrived::gone) lost(0, why, collective(gathering.what));
+    if (arrived == Socket::Arrived::no) {
+      if (Clock::now() < gathering.deadline) continue;
+      fail(concat(name(0), " did not come to ", collective(gathering.what), " within ", limit(),
+                  " s: stopped, cut off, or busy with something else"));
+    }
+    if (message.kind == Kind::failure) fail(message.text);
+    if (message.kind == Kind::late && message.sequence == sequence_) {
+      gathering.deadline = in(patience());  // rank 0 is there and waits for others
+      continue;
+    }
+    if (message.kind != Kind::result || message.sequence != sequence_ || !split(message.text, gathering.texts) ||
+        gathering.texts.size() != ranks)
+      lost(0, "it does not speak as rank 0 does", collective(gathering.what));
+    return;
+  }
+}
+
+void TcpGroup::lost(size_t rank, const std::string& why, const std::string& place) {
+  // Its last words, if any, say more.
+  Message message;
+  std::string end;
+  while (peers_[rank].receive(message, kMostBytes, end) == Socket::Arrived::yes)
+    if (message.kind == Kind::failure) fail(message.text);
+  fail(concat("lost ", name(rank_of(rank)), " in ", place, ": ", why));
+}
+
+void TcpGroup::tell_peers(const std::string& report) {
+  const std::lock_guard lock(mutex_);
+  const Deadline deadline = in(2);
+  std::string why;
+  for (Socket& peer : peers_)
+    if (peer) static_cast<void>(peer.send({Kind::failure, sequence_, report}, deadline, why));
+}
+
+// A rank that ends takes its connection with it: the others need not wait until they miss it.
+void TcpGroup::watch() {
+  for (; !stopping_ && !finishing_; std::this_thread::sleep_for(std::chrono::milliseconds(100))) look_for_losses();
+}
+
+void TcpGroup::look_for_losses() {
+  const std::lock_guard lock(mutex_);
+  if (busy_ || finishing_) return;
+  for (size_t peer = 0; peer < peers_.size(); ++peer)
+    if (peers_[peer] && peers_[peer].is_gone()) lost(peer, "its connection ended", where());
+}
+
+}  // namespace
+}  // namespace tcp
+
+std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp) {
+  return std::make_unique<tcp::TcpGroup>(options, tcp);
+}
+
+}  // namespace dtrain

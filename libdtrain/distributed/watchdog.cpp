@@ -1,0 +1,143 @@
+// Limits, suspects, reports.
+#include "libdtrain/distributed/watchdog.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kHistory = 8;  // collectives that a report lists
+
+double seconds(SteadyTime from, SteadyTime to) { return std::chrono::duration<double>(to - from).count(); }
+
+}  // namespace
+
+std::string name_of(Section section, uint64_t step) {
+  switch (section) {
+    case Section::setup:
+      return "the set-up";
+    case Section::step:
+      return fmt::format("step {}", step);
+    case Section::evaluation:
+      return fmt::format("the evaluation behind step {}", step);
+    case Section::checkpoint:
+      return fmt::format("the checkpoint behind step {}", step);
+  }
+  return "";
+}
+
+std::string CollectiveId::to_string() const {
+  return fmt::format("{} #{} '{}', {} bytes, of {}", lane, sequence, what, bytes, name_of(section, step));
+}
+
+Watchdog::Watchdog(int rank, std::vector<std::string> ranks, const GroupOptions& limits)
+    : rank_(rank), ranks_(std::move(ranks)), limits_(limits) {}
+
+void Watchdog::begin(const CollectiveId& id, SteadyTime now) {
+  lanes_[id.lane] = {.active = id, .begun = now, .asked = false, .warned = false, .done = id.sequence - 1};
+  last_.push_back(id.to_string());
+  if (last_.size() > kHistory) last_.pop_front();
+}
+
+void Watchdog::end(const std::string& lane, SteadyTime) {
+  Lane& one = lanes_[lane];
+  if (one.active) one.done = one.active->sequence;
+  one.active.reset();
+}
+
+void Watchdog::enter(Section section, uint64_t step) {
+  section_ = section;
+  step_ = step;
+}
+
+// A line per lane, "<lane>\t<collectives done>", then where the program is and the last collectives.
+std::string Watchdog::state() const {
+  std::string text;
+  for (const auto& [lane, one] : lanes_)
+    text += fmt::format("{}\t{}\n", lane, one.active ? one.active->sequence : one.done);
+  return text + fmt::format("\nin {}; its last collectives: {}", name_of(section_, step_), history());
+}
+
+std::string Watchdog::history() const { return last_.empty() ? "none" : fmt::format("{}", fmt::join(last_, "; ")); }
+
+void Watchdog::hear(int rank, const std::string& state) { heard_[rank] = state; }
+
+Watchdog::Verdict Watchdog::look(SteadyTime now) {
+  Verdict verdict;
+  for (auto& [name, lane] : lanes_) {
+    if (!lane.active) continue;
+    const double limit = limits_.limit_of(lane.active->section), waited = seconds(lane.begun, now);
+    // Peers are asked before the warning and again before the end, and have a second to answer.
+    const double warn_after = std::min(limit / 4, 10.0), ask_before = std::min(1.0, limit / 10);
+    if (waited > limit) {
+      verdict.failure =
+          fmt::format("{} has waited {:.0f} s for {}: {}; {} was in {}; its last collectives: {}",
+                      ranks_[static_cast<size_t>(rank_)], waited, lane.active->to_string(), suspects(*lane.active),
+                      ranks_[static_cast<size_t>(rank_)], name_of(section_, step_), history()) +
+          states();
+      return verdict;
+    }
+    const bool due = waited > (lane.warned ? limit - ask_before : warn_after);
+    if (due && !lane.asked) {
+      lane.asked = verdict.ask = true;
+      heard_.clear();
+    }
+    if (!lane.warned && waited > warn_after + ask_before) {
+      lane.warned = true;
+      lane.asked = false;
+      verdict.warning = fmt::format("waiting for {} since {:.1f} s (limit {:.0f} s): {}", lane.active->to_string(),
+                                    waited, limit, suspects(*lane.active));
+    }
+  }
+  return verdict;
+}
+
+std::string Watchdog::silent() const {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank)
+    if (rank != rank_ && !heard_.contains(rank)) names.push_back(ranks_[static_cast<size_t>(rank)]);
+  return names.empty() ? "" : fmt::format("{} did not answer: stopped, or cut off", fmt::join(names, ", "));
+}
+
+std::string Watchdog::states() const {
+  std::string text;
+  for (const auto& [rank, state] : heard_)
+    text += fmt::format("\n  {}: {}", ranks_[static_cast<size_t>(rank)], state.substr(state.find("\n\n") + 2));
+  return text;
+}
+
+std::string Watchdog::answers() const {
+  const std::string missing = silent();
+  return (missing.empty() ? "all others answer: one does something else, or the network does not deliver" : missing) +
+         states();
+}
+
+std::string Watchdog::suspects(const CollectiveId& id) const {
+  std::vector<std::string> behind;
+  for (const auto& [rank, state] : heard_) {
+    const size_t line = ("\n" + state).find("\n" + id.lane + "\t");
+    const uint64_t reached = line == std::string::npos ? 0 : std::stoull(state.substr(line + id.lane.size() + 1));
+    if (reached < id.sequence) behind.push_back(ranks_[static_cast<size_t>(rank)]);
+  }
+  std::string text = silent();
+  if (!behind.empty())
+    text += fmt::format("{}{} did not come to it", text.empty() ? "" : "; ", fmt::join(behind, ", "));
+  return text.empty() ? "all ranks are in it, the network between them does not deliver" : text;
+}
+
+std::string Watchdog::mismatch(const CollectiveId& mine, int other, const CollectiveId& theirs) const {
+  return fmt::format("ranks do different things: {} does {}, {} does {}; last collectives here: {}",
+                     ranks_[static_cast<size_t>(rank_)], mine.to_string(), ranks_[static_cast<size_t>(other)],
+                     theirs.to_string(), history());
+}
+
+std::string Watchdog::broken(const std::string& lane, const std::string& why) const {
+  const auto found = lanes_.find(lane);
+  const bool active = found != lanes_.end() && found->second.active;
+  return fmt::format("{} in {}: {}; last collectives here: {}", ranks_[static_cast<size_t>(rank_)],
+                     active ? found->second.active->to_string() : name_of(section_, step_), why, history());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,81 @@
+// Loops over f32, bf16 and f16.
+#include "libdtrain/distributed/wire.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain {
+namespace {
+
+__extension__ typedef _Float16 Float16;
+
+struct Single {
+  using Stored = float;
+  static float read(float x) { return x; }
+  static float round(float x) { return x; }
+};
+
+struct Brain {
+  using Stored = uint16_t;
+  static float read(uint16_t x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
+  static uint16_t round(float x) {
+    const auto bits = std::bit_cast<uint32_t>(x);
+    // Half of the last place, one less where that place is even; a NaN stays one.
+    const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return static_cast<uint16_t>((std::isnan(x) ? bits | 0x400000u : rounded) >> 16);
+  }
+};
+
+struct Half {
+  using Stored = Float16;
+  static float read(Float16 x) { return static_cast<float>(x); }
+  static Float16 round(float x) { return static_cast<Float16>(x); }
+};
+
+template <class Use>
+void with_type(DType wire, const Use& use) {
+  switch (wire) {
+    case DType::f32:
+      return use(Single{});
+    case DType::bf16:
+      return use(Brain{});
+    case DType::f16:
+      return use(Half{});
+    default:
+      throw Error(concat("numbers on the wire of type ", wire, ": expected f32, bf16 or f16"));
+  }
+}
+
+}  // namespace
+
+void round_to_wire(DType wire, float* values, std::byte* bytes, int64_t count) {
+  with_type(wire, [&](auto type) {
+    using Type = decltype(type);
+    auto* __restrict stored = reinterpret_cast<typename Type::Stored*>(bytes);
+    for (int64_t i = 0; i < count; ++i) {
+      stored[i] = Type::round(values[i]);
+      values[i] = Type::read(stored[i]);
+    }
+  });
+}
+
+void add_from_wire(DType wire, const std::byte* bytes, float* values, int64_t count) {
+  with_type(wire, [&](auto type) {
+    using Type = decltype(type);
+    const auto* __restrict stored = reinterpret_cast<const typename Type::Stored*>(bytes);
+    for (int64_t i = 0; i < count; ++i) values[i] += Type::read(stored[i]);
+  });
+}
+
+void copy_from_wire(DType wire, const std::byte* bytes, float* values, int64_t count) {
+  with_type(wire, [&](auto type) {
+    using Type = decltype(type);
+    const auto* __restrict stored = reinterpret_cast<const typename Type::Stored*>(bytes);
+    for (int64_t i = 0; i < count; ++i) values[i] = Type::read(stored[i]);
+  });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,103 @@
+// Runs a test as several processes, ranks of one job on this machine.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "libdtrain/distributed/group.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+
+struct RankResult {
+  int code = -1;  // exit code, or 128 + the signal that ended it
+  std::string out;
+};
+
+// A port of this machine that nobody listens on.
+inline int free_port() {
+  const int file = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  DT_CHECK(file >= 0 && bind(file, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+               getsockname(file, reinterpret_cast<sockaddr*>(&address), &size) == 0,
+           "no port");
+  close(file);
+  return ntohs(address.sin_port);
+}
+
+inline bool is_rank() { return std::getenv("DTRAIN_RANK") != nullptr; }
+
+// For tcp_options_from_environment(), and whose fail() prints the report and ends the process with exit code 4.
+inline GroupOptions quick_options(double step_limit = 60) {
+  GroupOptions options;
+  options.setup_limit = 60;
+  options.step_limit = step_limit;
+  options.warn = [](const std::string& line) { std::printf("WARNING: %s\n", line.c_str()); };
+  options.fail = [](const std::string& report) {
+    std::printf("REPORT: %s\n", report.c_str());
+    std::fflush(stdout);
+    _exit(4);
+  };
+  return options;
+}
+
+// Starts the program anew for the test under way, as rank `rank` of `count` with this port.
+inline pid_t start_rank(int rank, int count, int port, const std::string& out) {
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  const std::string filter = concat("--gtest_filter=", test.test_suite_name(), ".", test.name());
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  const int file = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0) _exit(126);
+  setenv("DTRAIN_RANK", std::to_string(rank).c_str(), 1);
+  setenv("DTRAIN_SIZE", std::to_string(count).c_str(), 1);
+  setenv("DTRAIN_MASTER_ADDR", "127.0.0.1", 1);
+  setenv("DTRAIN_MASTER_PORT", std::to_string(port).c_str(), 1);
+  setenv("DTRAIN_JOB_ID", "a test", 1);
+  setenv("OMP_NUM_THREADS", "1", 1);
+  execl("/proc/self/exe", "test", filter.c_str(), nullptr);
+  _exit(127);
+}
+
+// In the test's own process: runs it as `count` ranks and returns how they ended. In a rank: runs `body` and returns
+// nothing.
+inline std::vector<RankResult> in_ranks(int count, const std::function<void()>& body) {
+  if (is_rank()) {
+    body();
+    return {};
+  }
+  const TempDirectory folder;
+  const int port = free_port();
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < count; ++rank)
+    ranks.push_back(start_rank(rank, count, port, (folder / std::to_string(rank)).string()));
+  std::vector<RankResult> results;
+  for (int rank = 0; rank < count; ++rank) {
+    int status = 0;
+    waitpid(ranks[static_cast<size_t>(rank)], &status, 0);
+    results.push_back({WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+                       read_file((folder / std::to_string(rank)).string())});
+  }
+  return results;
+}
+
+// The same where all ranks are to pass.
+inline void pass_in_ranks(int count, const std::function<void()>& body) {
+  for (const RankResult& result : in_ranks(count, body)) EXPECT_EQ(result.code, 0) << result.out;
+}
+
+}  // namespace dtrain

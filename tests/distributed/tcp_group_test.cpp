@@ -1,0 +1,280 @@
+// The group over TCP: threads of this process as ranks where nothing fails, processes where something does.
+#include <arpa/inet.h>
+
+#include <csignal>
+#include <thread>
+
+#include "tests/distributed/ranks.h"
+
+namespace dtrain {
+namespace {
+
+TcpOptions rank_of(int rank, int size, int port) {
+  return {.rank = rank, .size = size, .address = "localhost", .port = port, .bind_address = "", .job = "this job"};
+}
+
+GroupOptions limits(double setup) {
+  GroupOptions options = quick_options();
+  options.setup_limit = setup;
+  return options;
+}
+
+// Each rank in a thread.
+void run_threads(int size, const std::function<void(Group&)>& body) {
+  const int port = free_port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([=, &body] {
+      const auto group = make_tcp_group(limits(60), rank_of(rank, size, port));
+      body(*group);
+      group->finish();
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(TcpGroup, GathersTextsOfAnyLength) {
+  for (const int size : {1, 2, 5}) {
+    run_threads(size, [size](Group& group) {
+      ASSERT_EQ(group.size(), size);
+      for (const size_t length : {size_t{0}, size_t{1}, size_t{300'000}}) {
+        const auto text = [&](int rank) { return std::string(length * static_cast<size_t>(rank + 1), 'a') + "\0z"; };
+        const std::vector<std::string> texts = group.all_gather(text(group.rank()), "texts");
+        ASSERT_EQ(texts.size(), static_cast<size_t>(size));
+        for (int rank = 0; rank < size; ++rank) EXPECT_EQ(texts[static_cast<size_t>(rank)], text(rank));
+      }
+      EXPECT_EQ(group.broadcast(group.rank() == size - 1 ? "from the last" : "", size - 1, "word"), "from the last");
+      EXPECT_EQ(group.extremes(10 * group.rank(), "numbers"), (std::pair<int64_t, int64_t>(0, 10 * (size - 1))));
+    });
+  }
+}
+
+TEST(TcpGroup, KnowsWhereItsRanksAre) {
+  run_threads(3, [](Group& group) {
+    for (int rank = 0; rank < 3; ++rank) {
+      const Place& place = group.places()[static_cast<size_t>(rank)];
+      EXPECT_EQ(place.host, group.places()[0].host);
+      EXPECT_EQ(place.pid, getpid());
+      EXPECT_EQ(place.local_rank, rank);
+      EXPECT_EQ(place.local_size, 3);
+      EXPECT_EQ(place.node, 0);
+    }
+  });
+}
+
+TEST(TcpGroup, RefusesTextsBeyondItsLimit) {
+  run_threads(1, [](Group& group) {
+    expect_error([&] { group.all_gather(std::string((16 << 20) + 1, 'x'), "too much"); }, Fault::config,
+                 "too much: 16777217 bytes of one rank");
+  });
+}
+
+TEST(TcpGroup, NamesWhoDoesNotCome) {
+  const int port = free_port();
+  std::thread first([port] {
+    expect_error([&] { make_tcp_group(limits(1), rank_of(0, 3, port)); }, Fault::communication,
+                 "no word within 1 s from rank 2");
+  });
+  expect_error([&] { make_tcp_group(limits(60), rank_of(1, 3, port)); }, Fault::communication,
+               "rank 0 gave up: of the set-up: no word within 1 s from rank 2");
+  first.join();
+  expect_error([&] { make_tcp_group(limits(0.2), rank_of(1, 3, port)); }, Fault::communication,
+               "did not reach rank 0 at localhost port");
+}
+
+// What somebody sends to a port of this machine, who then waits for the answer's end.
+void call(int port, const std::string& bytes, bool wait) {
+  const int file = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  while (connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  static_cast<void>(send(file, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  char answer[64];
+  while (wait && recv(file, answer, sizeof answer, 0) > 0) {
+  }
+  close(file);
+}
+
+// A message as ranks send them: kind, number, and a length that need not be true.
+std::string message(uint32_t kind, uint64_t bytes, const std::string& text) {
+  const uint32_t magic = 0x31747464;
+  const uint64_t sequence = 1;
+  std::string all;
+  const auto append = [&all](const auto& value) { all.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  append(magic);
+  append(kind);
+  append(sequence);
+  append(bytes);
+  return all + text;
+}
+
+TEST(TcpGroup, SendsAwayWhoIsNoRank) {
+  const int port = free_port();
+  std::vector<std::string> warnings;
+  std::thread first([&] {
+    GroupOptions options = limits(60);
+    options.warn = [&](const std::string& line) { warnings.push_back(line); };
+    make_tcp_group(options, rank_of(0, 2, port))->finish();
+  });
+  constexpr uint64_t kHuge = uint64_t{1} << 60;
+  const std::vector<std::string> nonsense = {
+      "GET / HTTP/1.1\r\n\r\n and more than a header",
+      message(1, kHuge, ""),  // would need an exabyte
+      message(1, 9,
+              "\xff\xff\xff\xff\xff\xff\xff\xff"
+              "x"),       // a text inside that is longer than all
+      message(4, 0, ""),  // a share before the first word
+      message(77, 3, "abc"),
+  };
+  for (const std::string& bytes : nonsense) call(port, bytes, /*wait=*/true);
+  call(port, "half a mess", /*wait=*/false);
+  const auto refused = [&](TcpOptions options, const std::string& part) {
+    expect_error([&] { make_tcp_group(limits(60), options); }, Fault::config, part);
+  };
+  TcpOptions other = rank_of(1, 2, port);
+  other.job = "another";
+  refused(other, "sent away by rank 0 at localhost port");
+  refused(other, "it belongs to job 'another', rank 0 to job 'this job'");
+  refused(rank_of(1, 3, port), "it was started as one of 3 ranks, rank 0 as one of 2");
+  make_tcp_group(limits(60), rank_of(1, 2, port))->finish();
+  first.join();
+  EXPECT_GE(warnings.size(), nonsense.size() + 3);
+  for (const std::string& line : warnings)
+    EXPECT_TRUE(line.find("no rank has called") != std::string::npos || line.find("sent away") != std::string::npos)
+        << line;
+}
+
+TEST(TcpGroup, WaitsForARankThatIsLateAndSaysSo) {
+  const auto results = in_ranks(3, [] {
+    const auto group = make_tcp_group(quick_options(/*step_limit=*/6), tcp_options_from_environment());
+    group->enter(Section::step, 5);
+    if (group->rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(2));
+    group->barrier("metrics");
+    group->finish();
+  });
+  if (is_rank()) return;
+  for (const RankResult& result : results) EXPECT_EQ(result.code, 0) << result.out;
+  EXPECT_NE(results[0].out.find("WARNING: waiting for rank 2 on "), std::string::npos) << results[0].out;
+  EXPECT_NE(results[0].out.find("in 'metrics', collective 1, in step 5, limit 6 s"), std::string::npos)
+      << results[0].out;
+}
+
+// Each of the others ends with exit code 4 and a report that holds `part`.
+void expect_end(int count, int culprit, const std::string& part, const std::function<void(Group&)>& fault) {
+  const auto results = in_ranks(count, [&] {
+    const auto group = make_tcp_group(quick_options(/*step_limit=*/1.5), tcp_options_from_environment());
+    group->enter(Section::step, 7);
+    group->barrier("first");
+    if (group->rank() == culprit) fault(*group);
+    group->barrier("second");
+    group->barrier("third");
+    FAIL() << "all went well";
+  });
+  if (is_rank()) return;
+  for (int rank = 0; rank < count; ++rank) {
+    if (rank == culprit) continue;
+    const RankResult& result = results[static_cast<size_t>(rank)];
+    EXPECT_EQ(result.code, 4) << result.out;
+    EXPECT_NE(result.out.find(part), std::string::npos) << "expected " << part << ", found " << result.out;
+  }
+}
+
+void stay_away(Group&) {
+  std::this_thread::sleep_for(std::chrono::seconds(8));
+  _exit(0);
+}
+
+TEST(TcpGroup, EndsWithoutARankThatStopped) { expect_end(3, 1, "rank 1 on ", stay_away); }
+TEST(TcpGroup, EndsWithoutRankZero) { expect_end(3, 0, "rank 0 on ", stay_away); }
+TEST(TcpGroup, EndsWhereARankDies) {
+  expect_end(3, 2, "lost rank 2 on ", [](Group&) { raise(SIGKILL); });
+}
+TEST(TcpGroup, EndsWhereRankZeroDies) {
+  expect_end(3, 0, "lost rank 0 on ", [](Group&) { raise(SIGKILL); });
+}
+TEST(TcpGroup, EndsWhereRanksDoDifferentThings) {
+  expect_end(3, 1, "rank 1 on ", [](Group& group) { group.barrier("something else"); });
+}
+TEST(TcpGroup, PassesOnTheLastWordsOfARank) {
+  expect_end(3, 1, "REPORT: the GPU of rank 1 burns", [](Group& group) { group.fail("the GPU of rank 1 burns"); });
+}
+
+// Nobody is in a collective when it dies.
+TEST(TcpGroup, NoticesADeathBetweenCollectives) {
+  const auto results = in_ranks(3, [] {
+    const auto group = make_tcp_group(quick_options(), tcp_options_from_environment());
+    group->enter(Section::step, 3);
+    group->barrier("first");
+    if (group->rank() == 1) raise(SIGKILL);
+    std::this_thread::sleep_for(std::chrono::seconds(50));
+    FAIL() << "nobody noticed";
+  });
+  if (is_rank()) return;
+  for (const int rank : {0, 2}) {
+    const RankResult& result = results[static_cast<size_t>(rank)];
+    EXPECT_EQ(result.code, 4) << result.out;
+    EXPECT_NE(result.out.find("lost rank 1 on "), std::string::npos) << result.out;
+  }
+}
+
+// Environment variables, for a while.
+class Environment {
+ public:
+  using Values = std::vector<std::pair<const char*, const char*>>;
+  explicit Environment(Values values) : values_(std::move(values)) {
+    for (const auto& [name, value] : values_) setenv(name, value, 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : values_) unsetenv(name);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  Values values_;
+};
+
+TEST(TcpOptions, FollowTheLaunchersVariables) {
+  if (is_rank()) return;
+  {
+    const Environment environment(Environment::Values{{"SLURM_PROCID", "3"},
+                                                      {"SLURM_STEP_NUM_TASKS", "8"},
+                                                      {"SLURM_JOB_ID", "123456"},
+                                                      {"SLURM_STEP_NODELIST", "gpu[003-007,010]-ib,other9"}});
+    const TcpOptions tcp = tcp_options_from_environment();
+    EXPECT_EQ(tcp.rank, 3);
+    EXPECT_EQ(tcp.size, 8);
+    EXPECT_EQ(tcp.address, "gpu003-ib");
+    EXPECT_EQ(tcp.port, 23456);
+    EXPECT_EQ(tcp.job, "123456");
+    const Environment more(Environment::Values{{"MASTER_ADDR", "head"}, {"MASTER_PORT", "777"}});
+    EXPECT_EQ(tcp_options_from_environment().address, "head");
+    EXPECT_EQ(tcp_options_from_environment().port, 777);
+    const Environment ours(Environment::Values{{"DTRAIN_MASTER_ADDR", "10.0.0.1"}, {"DTRAIN_MASTER_PORT", "999"}});
+    EXPECT_EQ(tcp_options_from_environment().address, "10.0.0.1");
+    EXPECT_EQ(tcp_options_from_environment().port, 999);
+  }
+  expect_error([] { tcp_options_from_environment(); }, Fault::config, "set DTRAIN_RANK and DTRAIN_SIZE");
+  const Environment rank(Environment::Values{{"DTRAIN_RANK", "1"}, {"DTRAIN_SIZE", "2"}});
+  expect_error([] { tcp_options_from_environment(); }, Fault::config, "Set DTRAIN_MASTER_ADDR");
+  const Environment address(Environment::Values{{"MASTER_ADDR", "head"}});
+  expect_error([] { tcp_options_from_environment(); }, Fault::config, "set DTRAIN_MASTER_PORT");
+  const Environment port(Environment::Values{{"MASTER_PORT", "70000"}});
+  expect_error([] { tcp_options_from_environment(); }, Fault::config, "MASTER_PORT=70000: expected a port");
+}
+
+TEST(TcpOptions, TakeTheFirstHostOfAList) {
+  if (is_rank()) return;
+  const std::vector<std::pair<const char*, const char*>> lists = {
+      {"n1", "n1"}, {"n1,n2", "n1"}, {"n[1,3]", "n1"}, {"n[08-11]", "n08"}, {"r[1-2]n[5-6]x,y", "r1n5x"}};
+  for (const auto& [list, host] : lists) {
+    const Environment environment(
+        {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_JOB_ID", "1"}, {"SLURM_STEP_NODELIST", list}});
+    EXPECT_EQ(tcp_options_from_environment().address, host);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

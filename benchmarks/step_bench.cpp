@@ -16,7 +16,7 @@
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/trainer.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 
 namespace dtrain {
 namespace {

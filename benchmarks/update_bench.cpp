@@ -4,7 +4,7 @@
 
 #include "benchmarks/devices.h"
 #include "libdtrain/train/optimizer.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 
 namespace dtrain {
 namespace {

@@ -87,4 +87,76 @@ Var ResNet::operator()(Tape& tape, const Var& x) const {
   return fc_(tape, global_average_pool(tape, y));
 }
 
+namespace {
+
+// Five epochs of warm-up, then x0.1 at epochs 30, 60, 80 and 90.
+Schedule imagenet_schedule(double base, double steps_per_epoch) {
+  Schedule schedule =
+      Schedule::piecewise(base, {30, 60, 80, 90}, {0.1 * base, 1e-2 * base, 1e-3 * base, 1e-4 * base}, steps_per_epoch);
+  schedule.warmup_epochs = 5;
+  return schedule;
+}
+
+// x0.1 at epochs 82 and 123, 0.0002 from 300 on.
+Schedule cifar_schedule(double base, double steps_per_epoch) {
+  return Schedule::piecewise(base, {82, 123, 300}, {0.01, 0.001, 0.0002}, steps_per_epoch);
+}
+
+Entry entry(const ClassifierInfo& info, const ResNetOptions& options) {
+  return {info, [options](const BuildInputs& in) {
+            ResNetOptions with = options;
+            with.batch_norm.communicator = in.statistics;
+            return forward_of(ResNet(in.store, in.trace, with, in.classes));
+          }};
+}
+
+Entry imagenet_entry(const std::string& name, int64_t batch_size, const ResNetOptions& options) {
+  return entry({.name = name,
+                .dataset = "imagenet",
+                .image_size = 224,
+                .classes = 1001,
+                .batch_size = batch_size,
+                .base_rate = 0.128,
+                .rate_grows_with_batch = true,
+                .schedule = imagenet_schedule},
+               options);
+}
+
+Entry cifar_entry(const std::string& name, const ResNetOptions& options) {
+  return entry({.name = name,
+                .dataset = "cifar10",
+                .image_size = 32,
+                .classes = 11,
+                .batch_size = 128,
+                .base_rate = 0.1,
+                .schedule = cifar_schedule},
+               options);
+}
+
+}  // namespace
+
+std::vector<Entry> resnet_entries() {
+  struct Depth {
+    int layers;
+    std::vector<int> blocks;
+    bool bottleneck;
+    int64_t batch_size;
+  };
+  const Depth depths[] = {{18, {2, 2, 2, 2}, false, 32},
+                          {34, {3, 4, 6, 3}, false, 32},
+                          {50, {3, 4, 6, 3}, true, 64},
+                          {101, {3, 4, 23, 3}, true, 32},
+                          {152, {3, 8, 36, 3}, true, 32}};
+  std::vector<Entry> all;
+  for (const Depth& depth : depths) {
+    const std::string name = "resnet" + std::to_string(depth.layers);
+    for (const bool v1_5 : {false, true})
+      all.push_back(imagenet_entry(v1_5 ? name + "_v1.5" : name, depth.batch_size,
+                                   {.blocks = depth.blocks, .bottleneck = depth.bottleneck, .stride_in_3x3 = v1_5}));
+  }
+  for (const int n : {3, 5, 7, 9, 18})
+    all.push_back(cifar_entry("resnet" + std::to_string(6 * n + 2), {.blocks = {n, n, n}, .cifar = true}));
+  return all;
+}
+
 }  // namespace dtrain::models

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libdtrain/layers.h"
-#include "models/trace.h"
+#include "models/entry.h"
 
 namespace dtrain::models {
 
@@ -38,5 +38,8 @@ class ResNet {
   std::vector<Block> blocks_;
   Linear fc_;
 };
+
+// v1 and v1.5 of 18, 34, 50, 101 and 152 layers for ImageNet; 20, 32, 44, 56 and 110 layers for CIFAR-10.
+std::vector<Entry> resnet_entries();
 
 }  // namespace dtrain::models

@@ -50,4 +50,14 @@ Var LeNet::operator()(Tape& tape, const Var& x) const {
   return fc2_(tape, relu(tape, fc1_(tape, flatten(tape, y))));
 }
 
+std::vector<Entry> small_entries() {
+  const auto trivial = [](const BuildInputs& in) { return forward_of(Trivial(in.store, in.trace, in.classes)); };
+  const auto lenet = [](const BuildInputs& in) { return forward_of(LeNet(in.store, in.trace, in.classes)); };
+  return {
+      {{.name = "trivial", .dataset = "imagenet", .image_size = 227, .classes = 1001, .batch_size = 32}, trivial},
+      {{.name = "trivial", .dataset = "cifar10", .image_size = 32, .classes = 11, .batch_size = 32}, trivial},
+      {{.name = "lenet", .dataset = "imagenet", .image_size = 28, .classes = 1001, .batch_size = 32}, lenet},
+  };
+}
+
 }  // namespace dtrain::models

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "libdtrain/layers.h"
-#include "models/trace.h"
+#include "models/entry.h"
 
 namespace dtrain::models {
 
@@ -27,5 +27,8 @@ class LeNet {
   Conv2d conv1_, conv2_;
   Linear fc1_, fc2_;
 };
+
+// trivial for both data sets, and lenet.
+std::vector<Entry> small_entries();
 
 }  // namespace dtrain::models

@@ -49,4 +49,17 @@ Var Vgg::operator()(Tape& tape, const Var& x) const {
   return linears_.back()(tape, y);
 }
 
+namespace {
+
+Entry entry(const std::string& name, const std::vector<int>& convs) {
+  return {{.name = name, .dataset = "imagenet", .image_size = 224, .classes = 1001, .batch_size = 64},
+          [convs](const BuildInputs& in) { return forward_of(Vgg(in.store, in.trace, convs, in.classes)); }};
+}
+
+}  // namespace
+
+std::vector<Entry> vgg_entries() {
+  return {entry("vgg11", {1, 1, 2, 2, 2}), entry("vgg16", {2, 2, 3, 3, 3}), entry("vgg19", {2, 2, 4, 4, 4})};
+}
+
 }  // namespace dtrain::models

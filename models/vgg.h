@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libdtrain/layers.h"
-#include "models/trace.h"
+#include "models/entry.h"
 
 namespace dtrain::models {
 
@@ -20,5 +20,8 @@ class Vgg {
   std::vector<std::vector<Conv2d>> stages_;
   std::vector<Linear> linears_;
 };
+
+// vgg11, vgg16 and vgg19.
+std::vector<Entry> vgg_entries();
 
 }  // namespace dtrain::models

@@ -8,8 +8,8 @@
 #include "apps/cli/machine.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
-#include "apps/cli/vision.h"
 #include "libdtrain/io/atomic_file.h"
+#include "models/catalog.h"
 
 namespace {
 
@@ -41,7 +41,7 @@ void declare(cli::FlagSet& flags, Options& options) {
   flags.add("factor", options.factor, "from one size to the next", {2, 1 << 20});
   flags.add("sizes", options.sizes, "these sizes instead");
   flags.add("model", options.model,
-            fmt::format("the gradients of a model instead: {}", fmt::join(cli::model_names(), ", ")));
+            fmt::format("the gradients of a model instead: {}", fmt::join(models::classifier_names(), ", ")));
   flags.add("data_name", options.dataset, "imagenet or cifar10: which data set's form of the model");
   flags.add("bucket_bytes", options.bucket_bytes,
             "the model's gradients travel in buckets of that size, as in training; 0: each alone");

@@ -9,7 +9,7 @@
 #include "apps/cli/vision.h"
 #include "libdtrain/core/context.h"
 #include "libdtrain/distributed/bucketer.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 
 namespace dtrain::allreduce_benchmark {
 namespace {

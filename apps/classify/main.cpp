@@ -7,8 +7,8 @@
 #include "apps/cli/environment.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
-#include "apps/cli/vision.h"
 #include "libdtrain/core/error.h"
+#include "models/catalog.h"
 
 namespace {
 
@@ -24,7 +24,7 @@ int run(const std::vector<std::string>& argv) {
   classify::Options options;
   cli::FlagSet flags("dtrain-classify", "--model M --weights F.safetensors [flags] IMAGE...", kAbout);
   flags.group("Model");
-  flags.add("model", options.model, fmt::format("{}", fmt::join(cli::model_names(), ", ")));
+  flags.add("model", options.model, fmt::format("{}", fmt::join(models::classifier_names(), ", ")));
   flags.add("weights", options.weights, "safetensors file, by torchvision's names");
   flags.add("num_classes", options.num_classes, "outputs of the model; 0: as many as the weights have",
             cli::kNotNegative);

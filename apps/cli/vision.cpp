@@ -1,8 +1,6 @@
 // Names to models, presets to functions.
 #include "apps/cli/vision.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "data/cifar.h"
@@ -25,23 +23,12 @@ data::Preset preset(const std::string& preprocessing) {
 
 }  // namespace
 
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const models::ClassifierInfo& info : models::classifiers())
-    if (std::find(names.begin(), names.end(), info.name) == names.end()) names.push_back(info.name);
-  return names;
-}
-
-models::ClassifierInfo find_model(const std::string& name, const std::string& dataset) {
-  const models::ClassifierInfo* other = nullptr;
-  for (const models::ClassifierInfo& info : models::classifiers()) {
-    if (info.name == name && info.dataset == dataset) return info;
-    if (info.name == name) other = &info;
-  }
-  if (other != nullptr) return *other;
-  const auto meant = nearest(name, model_names());
+const models::ClassifierInfo& find_model(const std::string& name, const std::string& dataset) {
+  if (const models::ClassifierInfo* found = models::find_classifier(name, dataset)) return *found;
+  const std::vector<std::string> names = models::classifier_names();
+  const auto meant = nearest(name, names);
   throw Error(fmt::format("--model={}: unknown{}; known are {}", name,
-                          meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(model_names(), ", ")));
+                          meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(names, ", ")));
 }
 
 bool Pixels::are_cifar() const { return dataset == "cifar10" && preset(preprocessing) == data::Preset::tf_cnn; }

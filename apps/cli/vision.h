@@ -6,15 +6,12 @@
 #include "data/augment.h"
 #include "libdtrain/core/types.h"
 #include "libdtrain/ops/pointwise.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 
 namespace dtrain::cli {
 
-// The names of all models, each once.
-std::vector<std::string> model_names();
-// The model as `dataset` knows it, else, since any model takes any data set, as another one does. Throws Error naming
-// the nearest name.
-models::ClassifierInfo find_model(const std::string& name, const std::string& dataset);
+// models::find_classifier for --model. Throws Error naming the flag, the nearest name and all others.
+const models::ClassifierInfo& find_model(const std::string& name, const std::string& dataset);
 
 // From encoded images to the pixels that the model is given.
 struct Pixels {

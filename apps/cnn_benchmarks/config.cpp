@@ -138,7 +138,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.info = cli::find_model(flags.model, config.dataset);
   config.options.image_size = flags.image_size > 0 ? flags.image_size : config.info.image_size;
   config.options.classes = flags.num_classes > 0 ? flags.num_classes : config.dataset == "cifar10" ? 11 : 1001;
-  DT_CHECK(!flags.resnet_base_lr || config.info.rate == models::ClassifierInfo::Rate::resnet_imagenet,
+  DT_CHECK(!flags.resnet_base_lr || config.info.rate_grows_with_batch,
            "--resnet_base_lr: of the ResNets for ImageNet only; ", flags.model, " takes --init_learning_rate");
 
   config.batch = flags.batch_size > 0 ? flags.batch_size : config.info.batch_size;

@@ -10,7 +10,7 @@
 #include "apps/cnn_benchmarks/distribution.h"
 #include "libdtrain/train/optimizer.h"
 #include "libdtrain/train/schedule.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 
 namespace dtrain::cnn_benchmarks {
 

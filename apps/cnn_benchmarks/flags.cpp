@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/vision.h"
+#include "models/catalog.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -16,7 +16,7 @@ constexpr cli::Range kBelowOne{0, 0.999999};
 
 void declare_model(cli::FlagSet& flags, Flags& v) {
   flags.group("Model, mode, size");
-  flags.add("model", v.model, fmt::format("{}", fmt::join(cli::model_names(), ", ")));
+  flags.add("model", v.model, fmt::format("{}", fmt::join(models::classifier_names(), ", ")));
   flags.add("batch_size", v.batch_size, "images per device and step; 0: the model's default", kNotNegative);
   flags.add("eval_batch_size", v.eval_batch_size, "the same for evaluation; 0: batch_size", kNotNegative);
   flags.add("num_batches", v.num_batches, "timed steps, 100 if neither this nor num_epochs is given", kPositive);

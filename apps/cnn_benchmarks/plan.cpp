@@ -56,8 +56,7 @@ std::set<uint64_t> evaluation_steps(const Config& config, const Plan& plan, uint
 Schedule make_schedule(const Config& config, double steps_per_epoch, uint64_t total_steps) {
   const Flags& f = config.flags;
   if (f.piecewise_learning_rate_schedule.empty() && !f.init_learning_rate)
-    return models::default_schedule(config.info, config.global_batch(), steps_per_epoch,
-                                    f.resnet_base_lr.value_or(0.128));
+    return models::default_schedule(config.info, config.global_batch(), steps_per_epoch, f.resnet_base_lr);
   Schedule schedule;
   if (!f.piecewise_learning_rate_schedule.empty()) {
     schedule = Schedule::parse_piecewise(f.piecewise_learning_rate_schedule, steps_per_epoch);

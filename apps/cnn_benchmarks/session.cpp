@@ -18,7 +18,7 @@ std::unique_ptr<Communicator> statistics_communicator(const Config& config, Grou
 
 models::ClassifierOptions model_options(const Config& config, Communicator* statistics) {
   models::ClassifierOptions options = config.options;
-  options.batch_norm.communicator = statistics;
+  options.statistics = statistics;
   return options;
 }
 

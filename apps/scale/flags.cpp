@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "apps/cli/vision.h"
 #include "apps/scale/options.h"
+#include "models/catalog.h"
 
 namespace dtrain::scale {
 namespace {
@@ -44,7 +44,7 @@ std::string describe(const std::vector<Preset>& presets) {
 void declare_device(cli::FlagSet& flags, Options& o) {
   flags.group("The device");
   flags.add("layers", o.layers, "JSON file of layer times");
-  flags.add("model", o.model, fmt::format("{}", fmt::join(cli::model_names(), ", ")));
+  flags.add("model", o.model, fmt::format("{}", fmt::join(models::classifier_names(), ", ")));
   flags.add("images_per_sec", o.images_per_sec, "training rate of one device, in place of --layers", {1e-6});
   flags.add("batch_size", o.batch_size, "images per device of that rate, or to measure with", cli::kNotNegative);
   flags.add("update_ms", o.update_ms, "share of the optimiser in that step", cli::kNotNegative);

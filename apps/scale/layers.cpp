@@ -9,7 +9,7 @@
 #include "apps/cli/vision.h"
 #include "apps/scale/json.h"
 #include "libdtrain/core/error.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 
 namespace dtrain::scale {
 

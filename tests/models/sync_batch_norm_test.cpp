@@ -1,7 +1,7 @@
 // A model with synchronised batch norm: the loss and the averaged gradients of several ranks are those of one rank with
 // all their images.
 #include "libdtrain/ops/loss.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 #include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 
@@ -21,9 +21,8 @@ struct Pass {
 // With the images of rank `rank` of `ranks`.
 Pass pass_of(Context& context, Communicator* communicator, int rank, int ranks) {
   ParameterStore store(context);
-  const Classifier model =
-      make_classifier(store, classifier_info("resnet20", "cifar10"),
-                      {.classes = kClasses, .image_size = kSize, .batch_norm = {.communicator = communicator}});
+  const Classifier model = make_classifier(store, classifier_info("resnet20", "cifar10"),
+                                           {.classes = kClasses, .image_size = kSize, .statistics = communicator});
   store.allocate(1);
   const Array all = random_array({kImages, kSize, kSize, 3}, 2);
   const int64_t count = kImages / ranks, size = all.count() / kImages, first = rank * count;

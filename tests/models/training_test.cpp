@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "libdtrain/train/trainer.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

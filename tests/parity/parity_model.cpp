@@ -10,7 +10,7 @@
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/trainer.h"
 #include "libdtrain/train/weights.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 #include "tests/parity/tensors.h"
 
 namespace dtrain {

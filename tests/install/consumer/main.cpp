@@ -6,7 +6,7 @@
 #include "libdtrain/layers.h"
 #include "libdtrain/ops/pool.h"
 #include "libdtrain/train/trainer.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 
 struct SmallNet {
   dtrain::ConvBnAct stem;

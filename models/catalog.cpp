@@ -1,0 +1,78 @@
+#include "models/catalog.h"
+
+#include <algorithm>
+
+#include "libdtrain/core/nearest.h"
+#include "models/resnet.h"
+#include "models/small.h"
+#include "models/vgg.h"
+
+namespace dtrain::models {
+namespace {
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all = [] {
+    std::vector<Entry> table;
+    for (const auto& family : {small_entries, vgg_entries, resnet_entries})
+      std::ranges::move(family(), std::back_inserter(table));
+    return table;
+  }();
+  return all;
+}
+
+}  // namespace
+
+const std::vector<ClassifierInfo>& classifiers() {
+  static const std::vector<ClassifierInfo> infos = [] {
+    std::vector<ClassifierInfo> all;
+    for (const Entry& entry : entries()) all.push_back(entry.info);
+    return all;
+  }();
+  return infos;
+}
+
+std::vector<std::string> classifier_names() {
+  std::vector<std::string> names;
+  for (const ClassifierInfo& info : classifiers())
+    if (std::ranges::find(names, info.name) == names.end()) names.push_back(info.name);
+  return names;
+}
+
+const ClassifierInfo* find_classifier(const std::string& name, const std::string& dataset) {
+  const ClassifierInfo* found = nullptr;
+  for (const ClassifierInfo& info : classifiers())
+    if (info.name == name && (found == nullptr || info.dataset == dataset)) found = &info;
+  return found;
+}
+
+const ClassifierInfo& classifier_info(const std::string& name, const std::string& dataset) {
+  if (const ClassifierInfo* found = find_classifier(name, dataset)) return *found;
+  const auto meant = nearest(name, classifier_names());
+  throw Error(concat("unknown model '", name, "' for ", dataset, meant ? "; did you mean " + *meant + "?" : ""));
+}
+
+Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, const ClassifierOptions& options) {
+  const auto entry = std::ranges::find_if(entries(), [&](const Entry& candidate) {
+    return candidate.info.name == info.name && candidate.info.dataset == info.dataset;
+  });
+  DT_CHECK(entry != entries().end(), "unknown model '", info.name, "' for ", info.dataset);
+  DT_CHECK(options.classes >= 0 && options.image_size >= 0, "model ", info.name, " with ", options.classes,
+           " classes and images of ", options.image_size, " pixels");
+  Classifier model{info.name, options.classes ? options.classes : info.classes,
+                   options.image_size ? options.image_size : info.image_size};
+  Trace trace(model.image_size);
+  model.forward = entry->build({store, trace, model.classes, options.statistics});
+  for (const LayerWork& layer : trace.layers) model.multiply_adds += layer.multiply_adds;
+  model.layers = std::move(trace.layers);
+  return model;
+}
+
+Schedule default_schedule(const ClassifierInfo& info, int64_t global_batch, double steps_per_epoch,
+                          std::optional<double> rate_at_256) {
+  double base = info.base_rate;
+  if (info.rate_grows_with_batch) base = rate_at_256.value_or(base) * static_cast<double>(global_batch) / 256;
+  if (info.schedule != nullptr) return info.schedule(base, steps_per_epoch);
+  return {.base = base, .steps_per_epoch = steps_per_epoch};
+}
+
+}  // namespace dtrain::models

@@ -116,21 +116,6 @@ Window random_resized_crop(int width, int height, RandomStream& random) {
   return crop;
 }
 
-void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out) {
-  constexpr int kPadding = 4;
-  const int dy = static_cast<int>(random.below(2 * kPadding + 1)) - kPadding;
-  const int dx = static_cast<int>(random.below(2 * kPadding + 1)) - kPadding;
-  const bool flip = random.uniform() < 0.5f;
-  for (int y = 0; y < image.height; ++y)
-    for (int x = 0; x < image.width; ++x, out += 3) {
-      const int from_y = y + dy, from_x = (flip ? image.width - 1 - x : x) + dx;
-      if (from_y < 0 || from_y >= image.height || from_x < 0 || from_x >= image.width)
-        std::memset(out, 0, 3);
-      else
-        std::memcpy(out, image.row(from_y) + 3 * from_x, 3);
-    }
-}
-
 namespace {
 
 // Scales to [0, 1] and back; the order of the changes alternates along the stream of samples.
@@ -318,13 +303,14 @@ void check(const PreprocessOptions& options) {
 
 MakePreprocess make_preprocess(const PreprocessOptions& options) {
   check(options);
-  return [options]() -> Preprocess {
+  const auto make = [options]() -> Preprocess {
     // std::function wants something it can copy.
     return [augment = std::make_shared<Augment>(options)](
                std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
       return (*augment)(encoded, boxes, key, pixels);
     };
   };
+  return {{options.height, options.width, 3}, pixel_type(options.preset), make};
 }
 
 MakeDefer make_defer(const PreprocessOptions& options) {

@@ -24,10 +24,6 @@ Window sample_distorted_box(int width, int height, std::span<const Box> boxes, R
 // the nearest allowed aspect.
 Window random_resized_crop(int width, int height, RandomStream& random);
 
-// CIFAR: zero padding of 4 pixels, a random crop of the image's own size and a flip with p = 0.5; [height, width, 3]
-// bytes.
-void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out);
-
 enum class Preset : uint8_t {
   // tf_cnn_benchmarks. Training: sample_distorted_box, flip, resize; evaluation: the central crop of the image resized,
   // aspect kept, to 1.145 times the size. Fast IDCT; plain upsampling in evaluation. Pixels are f32 in [0, 255].

@@ -1,15 +1,20 @@
-// CIFAR-10's preprocessing.
 #include "data/cifar.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "data/augment.h"
-#include "data/image.h"
+#include "data/png.h"
 #include "data/resize.h"
+#include "data/shards.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {
+
+constexpr size_t kMaxBatchBytes = size_t{1} << 30;
 
 // What one worker keeps from image to image.
 class Cifar {
@@ -51,13 +56,69 @@ class Cifar {
 
 }  // namespace
 
+void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out) {
+  constexpr int kPadding = 4;
+  const int dy = static_cast<int>(random.below(2 * kPadding + 1)) - kPadding;
+  const int dx = static_cast<int>(random.below(2 * kPadding + 1)) - kPadding;
+  const bool flip = random.uniform() < 0.5f;
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x, out += 3) {
+      const int from_y = y + dy, from_x = (flip ? image.width - 1 - x : x) + dx;
+      if (from_y < 0 || from_y >= image.height || from_x < 0 || from_x >= image.width)
+        std::memset(out, 0, 3);
+      else
+        std::memcpy(out, image.row(from_y) + 3 * from_x, 3);
+    }
+}
+
 MakePreprocess make_cifar_preprocess(const CifarOptions& options) {
-  return [options]() -> Preprocess {
+  const auto make = [options]() -> Preprocess {
     return [cifar = std::make_shared<Cifar>(options)](std::span<const std::byte> encoded, std::span<const Box>,
                                                       const SampleKey& key, void* pixels) {
       return (*cifar)(encoded, key, static_cast<float*>(pixels));
     };
   };
+  return {{options.height, options.width, 3}, DType::f32, make};
+}
+
+const std::vector<std::string>& cifar_classes() {
+  static const std::vector<std::string> names = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                                 "dog",      "frog",       "horse", "ship", "truck"};
+  return names;
+}
+
+CifarBatch read_cifar_batches(const std::vector<std::string>& paths) {
+  CifarBatch all;
+  for (const std::string& path : paths) {
+    const std::string bytes = read_text(path, kMaxBatchBytes);
+    if (bytes.empty() || bytes.size() % CifarBatch::kRecord != 0)
+      throw Error(Fault::data, concat(path, ": ", bytes.size(), " bytes, expected a multiple of ", CifarBatch::kRecord,
+                                      ": not a binary batch of CIFAR-10"));
+    all.bytes.insert(all.bytes.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+std::string cifar_record(const CifarBatch& batch, uint64_t i, const std::vector<std::string>& classes,
+                         int64_t first_label) {
+  constexpr int kSide = 32;
+  constexpr size_t kPlane = size_t{kSide} * kSide;
+  const uint8_t* from = batch.bytes.data() + i * CifarBatch::kRecord;
+  if (*from >= classes.size())
+    throw Error(Fault::data,
+                concat("CIFAR-10 image ", i, ": label ", int{*from}, ", expected 0 to ", classes.size() - 1));
+  Image image(kSide, kSide);
+  for (size_t pixel = 0; pixel < kPlane; ++pixel)
+    for (size_t c = 0; c < 3; ++c) image.pixels[3 * pixel + c] = from[1 + c * kPlane + pixel];
+  const std::vector<std::byte> encoded = encode_png(image.view());
+  return image_example({.encoded = encoded,
+                        .format = "PNG",
+                        .width = kSide,
+                        .height = kSide,
+                        .label = first_label + *from,
+                        .synset = classes[*from],
+                        .text = classes[*from],
+                        .filename = concat(i, ".png")});
 }
 
 }  // namespace dtrain::data

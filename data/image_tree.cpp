@@ -7,7 +7,6 @@
 
 #include "data/image.h"
 #include "data/jpeg.h"
-#include "data/png.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/record_file.h"
 
@@ -17,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxTextBytes = size_t{64} << 20;
-constexpr size_t kMaxBatchBytes = size_t{1} << 30;
 
 // Files, or folders, of `folder`, sorted; hidden ones are left out.
 std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) try {
@@ -130,39 +128,5 @@ std::vector<std::string> read_lines(const std::string& path) {
 
 std::string tree_record(const TreeImage& image) { return record_of(image, true); }
 std::string verbatim_record(const TreeImage& image) { return record_of(image, false); }
-
-CifarBatch read_cifar_batches(const std::vector<std::string>& paths) {
-  CifarBatch all;
-  for (const std::string& path : paths) {
-    const std::string bytes = read_text(path, kMaxBatchBytes);
-    if (bytes.empty() || bytes.size() % CifarBatch::kRecord != 0)
-      throw Error(Fault::data, concat(path, ": ", bytes.size(), " bytes, expected a multiple of ", CifarBatch::kRecord,
-                                      ": not a binary batch of CIFAR-10"));
-    all.bytes.insert(all.bytes.end(), bytes.begin(), bytes.end());
-  }
-  return all;
-}
-
-std::string cifar_record(const CifarBatch& batch, uint64_t i, const std::vector<std::string>& classes,
-                         int64_t first_label) {
-  constexpr int kSide = 32;
-  constexpr size_t kPlane = size_t{kSide} * kSide;
-  const uint8_t* from = batch.bytes.data() + i * CifarBatch::kRecord;
-  if (*from >= classes.size())
-    throw Error(Fault::data,
-                concat("CIFAR-10 image ", i, ": label ", int{*from}, ", expected 0 to ", classes.size() - 1));
-  Image image(kSide, kSide);
-  for (size_t pixel = 0; pixel < kPlane; ++pixel)
-    for (size_t c = 0; c < 3; ++c) image.pixels[3 * pixel + c] = from[1 + c * kPlane + pixel];
-  const std::vector<std::byte> encoded = encode_png(image.view());
-  return image_example({.encoded = encoded,
-                        .format = "PNG",
-                        .width = kSide,
-                        .height = kSide,
-                        .label = first_label + *from,
-                        .synset = classes[*from],
-                        .text = classes[*from],
-                        .filename = concat(i, ".png")});
-}
 
 }  // namespace dtrain::data

@@ -1,4 +1,4 @@
-// Raw image collections: a folder per class, or CIFAR's binary batches, as lists of labelled images.
+// Raw image collections, a folder per class, as lists of labelled images.
 #pragma once
 
 #include <cstdint>
@@ -37,16 +37,5 @@ std::vector<std::string> read_lines(const std::string& path);
 std::string tree_record(const TreeImage& image);
 // The same without the mending: PNG stays PNG.
 std::string verbatim_record(const TreeImage& image);
-
-// CIFAR-10's binary batches: 32x32 RGB.
-struct CifarBatch {
-  std::vector<uint8_t> bytes;  // per image: the label, 1024 red, 1024 green, 1024 blue
-  uint64_t count() const { return bytes.size() / kRecord; }
-  static constexpr uint64_t kRecord = 1 + 3 * 1024;
-};
-CifarBatch read_cifar_batches(const std::vector<std::string>& paths);
-// Image `i` as a record that holds a PNG: nothing is lost.
-std::string cifar_record(const CifarBatch& batch, uint64_t i, const std::vector<std::string>& classes,
-                         int64_t first_label);
 
 }  // namespace dtrain::data

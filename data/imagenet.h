@@ -1,5 +1,4 @@
-// ImagenetDataset: classification from TFRecords in the ImageNet schema; CIFAR-10 and made-up images are stored in the
-// same.
+// ImagenetDataset: classification from TFRecords in the ImageNet schema, in which other data sets are stored as well.
 //   read: image/encoded (JPEG or PNG), image/class/label, image/object/bbox/{xmin,ymin,xmax,ymax} (optional)
 #pragma once
 

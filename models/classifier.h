@@ -18,7 +18,7 @@ namespace dtrain::models {
 using Forward = std::function<Var(Tape&, const Var&)>;
 
 struct ClassifierOptions {
-  int64_t classes = 0;     // 0: the model's default for its data set (1001, CIFAR 11: class 0 is background)
+  int64_t classes = 0;     // 0: the model's default for its data set, whose class 0 is background
   int64_t image_size = 0;  // 0: the model's default
   // Synchronises all batch norms of the model over its ranks; see BatchNormOptions::communicator.
   Communicator* statistics = nullptr;
@@ -42,7 +42,7 @@ struct Classifier {
 // What is known of a model before it is built.
 struct ClassifierInfo {
   std::string name{};
-  std::string dataset{};                // whose form of the model this is: "imagenet" or "cifar10"; some exist in both
+  std::string dataset{};                // the one whose form of the model this is; a model may have several
   int64_t image_size = 0, classes = 0;  // defaults
   int64_t batch_size = 0;               // default per device
   // The learning rates of tf_cnn_benchmarks where the user names none; see default_schedule.

@@ -24,9 +24,8 @@ struct Entry {
 // The forward pass of a model, which it keeps alive.
 template <class Model>
 Forward forward_of(Model model) {
-  return [model = std::make_shared<const Model>(std::move(model))](Tape& tape, const Var& x) {
-    return (*model)(tape, x);
-  };
+  return
+      [model = std::make_shared<const Model>(std::move(model))](Tape& tape, const Var& x) { return (*model)(tape, x); };
 }
 
 }  // namespace dtrain::models

@@ -8,6 +8,7 @@
 #include "apps/cli/machine.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
+#include "data/catalog.h"
 #include "libdtrain/io/atomic_file.h"
 #include "models/catalog.h"
 
@@ -42,7 +43,8 @@ void declare(cli::FlagSet& flags, Options& options) {
   flags.add("sizes", options.sizes, "these sizes instead");
   flags.add("model", options.model,
             fmt::format("the gradients of a model instead: {}", fmt::join(models::classifier_names(), ", ")));
-  flags.add("data_name", options.dataset, "imagenet or cifar10: which data set's form of the model");
+  flags.add("data_name", options.dataset,
+            fmt::format("{}: which data set's form of the model", fmt::join(data::dataset_names(), " or ")));
   flags.add("bucket_bytes", options.bucket_bytes,
             "the model's gradients travel in buckets of that size, as in training; 0: each alone");
   flags.group("Sums");

@@ -52,12 +52,12 @@ class Classifier {
     pixels_.preprocessing = options.preprocessing;
     pixels_.ml_perf = options.ml_perf;
     pixels_.size = static_cast<int>(model_.image_size);
-    preprocess_ = pixels_.make(/*training=*/false)();
-    const Shape shape{1, model_.image_size, model_.image_size, 3};
-    const size_t bytes = static_cast<size_t>(shape.count()) * size_of(pixels_.dtype());
-    pixels_of_file_ =
-        Tensor(std::make_shared<Storage>(context_->host_allocator(), bytes), 0, shape, pixels_.dtype(), {});
-    input_ = context_->empty(shape, pixels_.dtype());
+    const data::MakePreprocess make = pixels_.make(/*training=*/false);
+    preprocess_ = make();
+    const Shape shape{1, make.shape[0], make.shape[1], make.shape[2]};
+    const size_t bytes = static_cast<size_t>(shape.count()) * size_of(make.dtype);
+    pixels_of_file_ = Tensor(std::make_shared<Storage>(context_->host_allocator(), bytes), 0, shape, make.dtype, {});
+    input_ = context_->empty(shape, make.dtype);
   }
 
   struct Result {
@@ -76,7 +76,7 @@ class Classifier {
     }
     context_->upload(pixels_of_file_.raw(), input_);
     Tape tape(*context_, Mode::eval);
-    PixelNormalization normalization = pixels_.normalization();
+    PixelNormalization normalization = cli::normalization_of(pixels_);
     normalization.dtype = machine_.precision;
     normalization.channels = store_.image_channels();
     const Tensor images = normalize_pixels(*context_, input_, normalization);
@@ -109,7 +109,7 @@ class Classifier {
   cli::Machine machine_;
   std::unique_ptr<Context> context_;
   ParameterStore store_;
-  cli::Pixels pixels_;
+  data::Pixels pixels_;
   models::Classifier model_;
   data::Preprocess preprocess_;
   Tensor pixels_of_file_, input_;  // on the host and on the device

@@ -7,6 +7,7 @@
 #include "apps/cli/environment.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
+#include "data/catalog.h"
 #include "libdtrain/core/error.h"
 #include "models/catalog.h"
 
@@ -30,7 +31,8 @@ int run(const std::vector<std::string>& argv) {
             cli::kNotNegative);
   flags.group("Images");
   flags.add("image_size", options.image_size, "side in pixels; 0: the model's default", cli::kNotNegative);
-  flags.add_choice("preprocessing", options.preprocessing, {"tf_cnn", "torchvision"}, "as the model was trained with");
+  flags.add_choice("preprocessing", options.preprocessing, data::preprocessing_names(),
+                   "as the model was trained with");
   flags.add("ml_perf", options.ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
   flags.group("Output");
   flags.add("top", options.top, "how many classes are named", cli::kPositive);

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace dtrain::cnn_benchmarks {
 namespace {
 
@@ -18,12 +20,13 @@ RunMode mode_of(const Flags& f) {
   return evaluates ? RunMode::training_and_evaluation : RunMode::training;
 }
 
-// By name, or as tf_cnn_benchmarks guesses it: by what the path of the data contains.
-std::string dataset_of(const Flags& f) {
-  if (f.data_name.empty()) return f.data_dir.find("cifar10") != std::string::npos ? "cifar10" : "imagenet";
-  DT_CHECK(f.data_name == "imagenet" || f.data_name == "cifar10", "--data_name=", f.data_name,
-           ": not served by this version; expected imagenet or cifar10");
-  return f.data_name;
+// By name, or by the path of the data.
+const data::DatasetInfo& dataset_of(const Flags& f) {
+  if (f.data_name.empty()) return data::dataset_at(f.data_dir);
+  const data::DatasetInfo* found = data::find_dataset(f.data_name);
+  DT_CHECK(found != nullptr, "--data_name=", f.data_name, ": not served by this version; expected ",
+           fmt::format("{}", fmt::join(data::dataset_names(), " or ")));
+  return *found;
 }
 
 // The GPU of this rank: by its number among the ranks of its host, from the list where there is one. A launcher may
@@ -113,8 +116,8 @@ const char* name_of(RunMode mode) {
   return "";
 }
 
-cli::Pixels Config::pixels() const {
-  cli::Pixels pixels;
+data::Pixels Config::pixels() const {
+  data::Pixels pixels;
   pixels.preprocessing = flags.preprocessing;
   pixels.dataset = dataset;
   pixels.resize_method = flags.resize_method;
@@ -134,10 +137,11 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   check_machine(config, set);
 
   config.mode = mode_of(flags);
-  config.dataset = dataset_of(flags);
+  const data::DatasetInfo& dataset = dataset_of(flags);
+  config.dataset = dataset.name;
   config.info = cli::find_model(flags.model, config.dataset);
   config.options.image_size = flags.image_size > 0 ? flags.image_size : config.info.image_size;
-  config.options.classes = flags.num_classes > 0 ? flags.num_classes : config.dataset == "cifar10" ? 11 : 1001;
+  config.options.classes = flags.num_classes > 0 ? flags.num_classes : dataset.classes;
   DT_CHECK(!flags.resnet_base_lr || config.info.rate_grows_with_batch,
            "--resnet_base_lr: of the ResNets for ImageNet only; ", flags.model, " takes --init_learning_rate");
 

@@ -29,7 +29,7 @@ struct Config {
   Flags flags;
   Ranks ranks;
   RunMode mode = RunMode::training;
-  std::string dataset;  // "imagenet" or "cifar10"
+  std::string dataset;  // a name in data's catalogue
   cli::Machine machine;
   Distribution distribution;
   models::ClassifierInfo info;
@@ -40,7 +40,7 @@ struct Config {
 
   bool synthetic() const { return flags.data_dir.empty(); }
   bool decodes_on_gpu() const { return flags.jpeg_decoder == "gpu"; }
-  cli::Pixels pixels() const;
+  data::Pixels pixels() const;
   int64_t global_batch() const { return batch * flags.gradient_accumulation * ranks.size; }
   int64_t global_eval_batch() const { return eval_batch * ranks.size; }
   // Gradients pass a communicator.

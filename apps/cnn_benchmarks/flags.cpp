@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "data/catalog.h"
 #include "models/catalog.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -69,7 +70,9 @@ void declare_evaluation(cli::FlagSet& flags, Flags& v) {
 void declare_data(cli::FlagSet& flags, Flags& v) {
   flags.group("Data");
   flags.add("data_dir", v.data_dir, "folder of TFRecord files train-* and validation-*; not given: synthetic data");
-  flags.add("data_name", v.data_name, "imagenet or cifar10; default: guessed from data_dir, else imagenet");
+  flags.add("data_name", v.data_name,
+            fmt::format("{}; default: guessed from data_dir, else {}", fmt::join(data::dataset_names(), " or "),
+                        data::datasets().front().name));
   flags.add_choice(
       "resize_method", v.resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
       "of ImageNet's images; crop takes the central part as it is, without random boxes, and pads with black");
@@ -158,7 +161,7 @@ void declare_extensions(cli::FlagSet& flags, Flags& v) {
             "only algorithms that give the same bits in every run; a CPU's always do, at an equal number of threads");
   flags.add("cuda_graph", v.cuda_graph,
             "on a GPU: run the first steps, then record one and replay it; results are the same");
-  flags.add_choice("preprocessing", v.preprocessing, {"tf_cnn", "torchvision"},
+  flags.add_choice("preprocessing", v.preprocessing, data::preprocessing_names(),
                    "crops, resizing and normalisation as "
                    "tf_cnn_benchmarks or as torchvision has them");
   flags.add_choice("jpeg_decoder", v.jpeg_decoder, {"host", "gpu"},

@@ -4,24 +4,25 @@
 #include <cmath>
 
 #include "apps/cli/environment.h"
-#include "data/imagenet.h"
 #include "libdtrain/core/rng.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
 
 std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
-  data::ImagenetOptions options;
-  options.directory = config.flags.data_dir;
-  options.split = training ? "train" : "validation";
-  options.classes = config.options.classes;
-  options.label_offset = config.flags.label_offset;
-  options.cache_directory = cli::cache_directory();
-  // Inference sees images as an evaluation does.
-  const bool augments = training && config.mode != RunMode::forward_only;
-  const cli::Pixels pixels = config.pixels();
-  return std::make_shared<data::ImagenetDataset>(
-      options, pixels.make(augments), config.decodes_on_gpu() ? pixels.make_defer(augments) : data::MakeDefer());
+  const data::Pixels pixels = config.pixels();
+  if (config.decodes_on_gpu()) {
+    DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
+    DT_CHECK(!pixels.distortions, "--distortions are made on the host: --jpeg_decoder=host");
+  }
+  return data::open_split(pixels, {.directory = config.flags.data_dir,
+                                   .training = training,
+                                   // Inference sees images as an evaluation does.
+                                   .augments = training && config.mode != RunMode::forward_only,
+                                   .defers = config.decodes_on_gpu(),
+                                   .classes = config.options.classes,
+                                   .label_offset = config.flags.label_offset,
+                                   .cache_directory = cli::cache_directory()});
 }
 
 data::LoaderOptions loader_options(Context& context, const Config& config, bool training) {
@@ -29,7 +30,7 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   data::LoaderOptions options;
   if (!context.is_cpu()) options.allocator = context.host_allocator();
   options.height = options.width = config.options.image_size;
-  options.dtype = config.pixels().dtype();
+  options.dtype = config.pixels().make(training).dtype;
   options.training = training;
   options.batch = training ? config.batch : config.eval_batch;
   options.rank = config.ranks.rank;
@@ -74,7 +75,8 @@ data::Batch synthetic_batch(Context& context, const Config& config, const PixelN
 
 Datasets open_datasets(const Config& config) {
   Datasets datasets;
-  datasets.sizes = nominal_sizes(config.dataset);
+  const data::DatasetInfo& info = data::dataset_info(config.dataset);
+  datasets.sizes = {info.training, info.validation};
   if (config.synthetic()) return datasets;
   if (config.mode != RunMode::evaluation) {
     datasets.training = open_split(config, true);

@@ -81,11 +81,6 @@ Schedule make_schedule(const Config& config, double steps_per_epoch, uint64_t to
 
 }  // namespace
 
-DatasetSizes nominal_sizes(const std::string& dataset) {
-  if (dataset == "cifar10") return {50'000, 10'000};
-  return {1'281'167, 50'000};
-}
-
 Plan make_plan(const Config& config, const DatasetSizes& sizes) {
   const Flags& f = config.flags;
   const int64_t batch = config.global_batch();

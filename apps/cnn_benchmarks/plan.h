@@ -8,11 +8,10 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// Images of the data sets that synthetic data stand for.
+// Images of the two halves of a data set.
 struct DatasetSizes {
   uint64_t training = 0, validation = 0;
 };
-DatasetSizes nominal_sizes(const std::string& dataset);
 
 // Steps are updates and count from the first one, warm-up included.
 struct Plan {

@@ -54,7 +54,7 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
 
 PixelNormalization Session::pixels() const {
   // The synthetic batch goes to the model as it is, as in tf_cnn_benchmarks.
-  PixelNormalization pixels = config.synthetic() ? PixelNormalization{} : config.pixels().normalization();
+  PixelNormalization pixels = config.synthetic() ? PixelNormalization{} : cli::normalization_of(config.pixels());
   pixels.dtype = config.machine.precision;
   pixels.channels = store.image_channels();
   return pixels;

@@ -11,8 +11,8 @@
 
 #include "apps/cli/environment.h"
 #include "apps/dataset/files.h"
-#include "data/augment.h"
-#include "data/imagenet.h"
+#include "data/catalog.h"
+#include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -39,7 +39,7 @@ struct Result {
 };
 
 // Reads records in a shuffled order, over and over, until `seconds` have passed.
-Result measure(const data::Dataset& dataset, const data::PreprocessOptions& options, int64_t threads, double seconds) {
+Result measure(const data::Dataset& dataset, const data::MakePreprocess& made, int64_t threads, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -50,13 +50,13 @@ Result measure(const data::Dataset& dataset, const data::PreprocessOptions& opti
   auto work = [&] {
     try {
       const std::unique_ptr<data::SampleReader> reader = dataset.reader();
-      const auto values = static_cast<size_t>(3 * options.height * options.width);
+      const auto values = static_cast<size_t>(made.shape.count());
       std::vector<float> pixels(values), normalized(values);
       while (Clock::now() < end && !failed) {
         const uint64_t position = next++;
         const uint64_t sample = position * 2654435761u % dataset.size();
         read(dataset, *reader, {.seed = 0, .epoch = 0, .sample = sample, .position = position}, pixels.data());
-        if (data::pixel_type(options.preset) == DType::u8)
+        if (made.dtype == DType::u8)
           normalize(reinterpret_cast<const uint8_t*>(pixels.data()), normalized);
         else
           normalize(pixels.data(), normalized);
@@ -90,22 +90,22 @@ int throughput(const Arguments& argv) {
   flags.add("image_size", image_size, "width and height of a sample", {8, 4096});
   flags.add_choice("split", split, {"train", "validation"},
                    "the files read; the augmentation is that of training in both");
-  flags.add_choice("preprocessing", preprocessing, {"tf_cnn", "torchvision"}, "how a sample is made");
+  flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(), "how a sample is made");
   flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
   const auto places = parse(flags, argv);
   if (!places) return 0;
   DT_CHECK(places->size() == 1, places->size(), " folders given, expected one; see --help");
 
-  data::PreprocessOptions options;
-  options.preset = preprocessing == "tf_cnn" ? data::Preset::tf_cnn : data::Preset::torchvision;
-  options.height = options.width = static_cast<int>(image_size);
-  const data::ImagenetDataset dataset(
-      {.directory = places->front(), .split = split, .classes = INT32_MAX, .cache_directory = cli::cache_directory()},
-      data::make_preprocess(options));
-  for (const std::string& fault : dataset.faults()) fmt::print(stderr, "warning: {}\n", fault);
-  if (dataset.size() == 0) throw Error(Fault::data, places->front() + ": no record in the " + split + " files");
-  measure(dataset, options, threads, seconds / 5);
-  const Result result = measure(dataset, options, threads, seconds);
+  const data::Pixels pixels{.preprocessing = preprocessing, .size = static_cast<int>(image_size)};
+  const auto dataset = data::open_split(pixels, {.directory = places->front(),
+                                                 .training = split == "train",
+                                                 .classes = INT32_MAX,
+                                                 .cache_directory = cli::cache_directory()});
+  for (const std::string& fault : dataset->faults()) fmt::print(stderr, "warning: {}\n", fault);
+  if (dataset->size() == 0) throw Error(Fault::data, places->front() + ": no record in the " + split + " files");
+  const data::MakePreprocess made = pixels.make(/*training=*/true);
+  measure(*dataset, made, threads, seconds / 5);
+  const Result result = measure(*dataset, made, threads, seconds);
   const double rate = static_cast<double>(result.images) / result.seconds;
   const auto cores = static_cast<double>(std::min<int64_t>(threads, std::thread::hardware_concurrency()));
   fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per core\n", result.images, result.seconds,

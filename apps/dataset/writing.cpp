@@ -1,5 +1,7 @@
 #include "apps/dataset/writing.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "apps/cli/progress.h"
@@ -40,6 +42,21 @@ void write_split(const data::ShardOptions& options, uint64_t count, const std::f
   progress.finish();
   fmt::print("{0}: {1} images in {2} shards, {3}/{0}-*-of-{2:05}\n", options.split, count, options.shards,
              options.directory);
+}
+
+void write_tree(const data::ShardOptions& options, const std::vector<data::TreeImage>& images, int64_t seed,
+                std::string (*make)(const data::TreeImage&)) {
+  const std::vector<uint64_t> order = data::shuffled(images.size(), static_cast<uint64_t>(seed));
+  write_split(options, images.size(), [&](uint64_t i) { return make(images[order[i]]); });
+}
+
+std::string existing_folder(const std::string& root, std::initializer_list<const char*> names) {
+  std::error_code unreadable;
+  for (const char* name : names)
+    if (const std::filesystem::path folder = std::filesystem::path(root) / name;
+        std::filesystem::is_directory(folder, unreadable))
+      return folder.string();
+  return "";
 }
 
 }  // namespace dtrain::dataset

@@ -7,7 +7,7 @@
 
 #include "apps/cli/flags.h"
 #include "apps/dataset/commands.h"
-#include "data/shards.h"
+#include "data/image_tree.h"
 
 namespace dtrain::dataset {
 
@@ -28,5 +28,12 @@ struct CommonFlags {
 // data::write_shards with progress and a line at the end. SIGINT and SIGTERM end the process once the unfinished
 // shards are removed.
 void write_split(const data::ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make);
+
+// The same of the images of a tree, shuffled, so that any part of a shard is a mixture of the classes.
+void write_tree(const data::ShardOptions& options, const std::vector<data::TreeImage>& images, int64_t seed,
+                std::string (*make)(const data::TreeImage&));
+
+// The folder in `root` of the first name that is there, or "".
+std::string existing_folder(const std::string& root, std::initializer_list<const char*> names);
 
 }  // namespace dtrain::dataset

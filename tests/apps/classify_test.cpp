@@ -40,11 +40,12 @@ class Classify : public testing::Test {
   std::string weights() const { return (directory_ / "weights.safetensors").string(); }
   std::string image(int i) const { return (directory_ / ("image" + std::to_string(i) + ".jpg")).string(); }
 
-  std::vector<float> logits(int i, const cli::Pixels& pixels) {
-    const Tensor input = context_->empty({1, 32, 32, 3}, pixels.dtype());
-    pixels.make(false)()(picture(i), {}, {}, input.raw());
+  std::vector<float> logits(int i, const data::Pixels& pixels) {
+    const data::MakePreprocess make = pixels.make(false);
+    const Tensor input = context_->empty({1, 32, 32, 3}, make.dtype);
+    make()(picture(i), {}, {}, input.raw());
     Tape tape(*context_, Mode::eval);
-    const Tensor images = normalize_pixels(*context_, input, pixels.normalization());
+    const Tensor images = normalize_pixels(*context_, input, cli::normalization_of(pixels));
     const Var result = model_.forward(tape, tape.constant(images));
     return {result.value.data<float>(), result.value.data<float>() + 7};
   }
@@ -61,7 +62,7 @@ TEST_F(Classify, PrintsWhatTheModelComputes) {
         run_program(kProgram, {"--model", "resnet20", "--weights", weights(), "--preprocessing", preprocessing,
                                "--top=3", "--json", "--logits", image(1), image(2)});
     ASSERT_EQ(run.code, 0) << run.err;
-    cli::Pixels pixels;
+    data::Pixels pixels;
     pixels.preprocessing = preprocessing;
     pixels.dataset = "cifar10";
     pixels.size = 32;

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 // Stands for decoding: the first pixel is the first byte of the "image", the second the number of boxes.
 MakePreprocess first_byte() {
-  return [] {
+  const auto make = [] {
     return [](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&, void* pixels) {
       if (encoded.empty()) throw Error(Fault::data, "an image of 0 bytes");
       static_cast<std::byte*>(pixels)[0] = encoded[0];
@@ -29,6 +29,7 @@ MakePreprocess first_byte() {
       return encoded[0] == std::byte{'!'};
     };
   };
+  return {{1, 1, 3}, DType::u8, make};
 }
 
 struct Boxes {
@@ -305,7 +306,7 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
   const TempDirectory directory;
   link_sample_data(directory);
   std::atomic<int> boxed = 0;
-  const MakePreprocess centre_pixel = [&boxed] {
+  const auto make_centre_pixel = [&boxed]() -> Preprocess {
     auto decoder = std::make_shared<ImageDecoder>();
     return [decoder, &boxed](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&,
                              void* pixels) {
@@ -318,7 +319,8 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
   };
   for (const auto& [split, records] : {std::pair{"train", 512u}, std::pair{"validation", 128u}}) {
     const ImagenetOptions options{directory.path().string(), split, 10, 0, ""};
-    const auto dataset = std::make_shared<ImagenetDataset>(options, centre_pixel);
+    const auto dataset =
+        std::make_shared<ImagenetDataset>(options, MakePreprocess{{1, 1, 3}, DType::u8, make_centre_pixel});
     ASSERT_EQ(dataset->size(), records);
     Loader loader(dataset, evaluation(100));
     uint64_t seen = 0;

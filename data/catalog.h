@@ -1,0 +1,83 @@
+// The catalogue of the data sets: what is known of each by its name, and how its files become samples.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/augment.h"
+
+namespace dtrain::data {
+
+// What a model is given of a pixel: (pixel - mean) * scale, by colour.
+struct PixelScale {
+  std::array<float, 3> mean{}, scale{};
+};
+
+// A way from encoded images to pixels.
+struct Preprocessing {
+  std::string name{};
+  Preset preset = Preset::tf_cnn;
+  PixelScale scale{};
+  MakePreprocess (*make)(const PreprocessOptions&) = make_preprocess;
+  std::string host_only{};  // why no device can do it; empty where one can
+};
+
+// Which of them a user wants, by the names that programs know, and with what.
+struct Pixels {
+  std::string dataset = "imagenet", preprocessing = "tf_cnn";
+  // Of tf_cnn:
+  std::string resize_method = "bilinear";  // or another name of TfResize
+  bool distortions = false, distort_in_yiq = true;
+  bool ml_perf = false;  // the mean colour is subtracted and nothing scaled; bounding boxes are ignored
+  int size = 224;        // height and width of a sample
+
+  // All throw Error where the data set has no such preprocessing or a method has no such name.
+  MakePreprocess make(bool training) const;
+  // What leaves that to a device. Throws Error where no device makes these pixels.
+  MakeDefer make_defer(bool training) const;
+  DecodeOptions decoding(bool training) const;
+  PixelScale scale() const;
+  // Why the host must make the pixels, as far as the preprocessing says; empty where a device can.
+  const std::string& host_only() const;
+};
+
+// Which half of a data set is opened, and what for.
+struct SplitOptions {
+  std::string directory{};
+  bool training = true;           // the files train-*, else validation-*
+  bool augments = true;           // crops and flips at random, else as evaluations see images
+  bool defers = false;            // decoding may be left to a device
+  int64_t classes = 0;            // 0: the data set's default
+  int64_t label_offset = 0;       // added to the labels of the files; the sum must lie in [0, classes)
+  std::string cache_directory{};  // for indices of read-only data and copies of gzip files; may be empty
+};
+
+struct DatasetInfo {
+  std::string name{};
+  std::string path_part{};                // what a path contains that leads to it; empty: none need
+  uint64_t training = 0, validation = 0;  // images of the two halves as published
+  int64_t classes = 0;                    // outputs of a model, where the user names no number; class 0 is background
+  std::vector<Preprocessing> preprocessings{};
+  // Opens a split, by the schema of the records.
+  std::shared_ptr<Dataset> (*open)(const DatasetInfo&, const SplitOptions&, const Pixels&) = nullptr;
+};
+
+// All of them, the default one first.
+const std::vector<DatasetInfo>& datasets();
+std::vector<std::string> dataset_names();
+// Null where no data set has the name.
+const DatasetInfo* find_dataset(const std::string& name);
+// The same. Throws Error naming those that there are.
+const DatasetInfo& dataset_info(const std::string& name);
+// As tf_cnn_benchmarks guesses it: by what the path contains, else the default one.
+const DatasetInfo& dataset_at(const std::string& path);
+// The names of the ways to preprocess that any data set has, each once.
+std::vector<std::string> preprocessing_names();
+
+// Half of the data set pixels.dataset. Throws Error(Fault::data) where there are no such files, one is missing or
+// cannot be read.
+std::shared_ptr<Dataset> open_split(const Pixels& pixels, const SplitOptions& options);
+
+}  // namespace dtrain::data

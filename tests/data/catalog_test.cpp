@@ -1,0 +1,99 @@
+// The data sets by name, and what the names of users stand for.
+#include "data/catalog.h"
+
+#include "data/cifar.h"
+#include "data/shards.h"
+#include "tests/jpegs.h"
+#include "tests/testing.h"
+
+namespace dtrain::data {
+namespace {
+
+TEST(Catalog, DefaultsOfTfCnnBenchmarks) {
+  const DatasetInfo& imagenet = dataset_info("imagenet");
+  EXPECT_EQ(imagenet.training, 1281167u);
+  EXPECT_EQ(imagenet.validation, 50000u);
+  EXPECT_EQ(imagenet.classes, 1001);
+  const DatasetInfo& cifar = dataset_info("cifar10");
+  EXPECT_EQ(cifar.training, 50000u);
+  EXPECT_EQ(cifar.validation, 10000u);
+  EXPECT_EQ(cifar.classes, 11);
+  EXPECT_EQ(dataset_names(), (std::vector<std::string>{"imagenet", "cifar10"}));
+  EXPECT_EQ(preprocessing_names(), (std::vector<std::string>{"tf_cnn", "torchvision"}));
+}
+
+TEST(Catalog, PathsTellTheDataSet) {
+  EXPECT_EQ(dataset_at("/data/cifar10_records").name, "cifar10");
+  EXPECT_EQ(dataset_at("/data/imagenet/cifar10").name, "cifar10");
+  EXPECT_EQ(dataset_at("/data/records").name, "imagenet");
+  EXPECT_EQ(dataset_at("").name, "imagenet");
+}
+
+TEST(Catalog, UnknownNamesAreRefused) {
+  EXPECT_EQ(find_dataset("mnist"), nullptr);
+  const auto refuses = [](const Pixels& pixels, const std::string& message) {
+    expect_error([&] { pixels.make(true); }, Fault::config, message);
+  };
+  refuses({.dataset = "mnist"}, "unknown data set 'mnist'; there are imagenet, cifar10");
+  refuses({.preprocessing = "caffe"}, "data set imagenet has no preprocessing 'caffe'");
+  refuses({.resize_method = "lanczos"}, "unknown resize method 'lanczos'");
+}
+
+// Of one picture under one key.
+std::vector<float> pixels_of(const MakePreprocess& make) {
+  EXPECT_EQ(make.dtype, DType::f32);
+  std::vector<float> pixels(static_cast<size_t>(make.shape.count()));
+  make()(usual_jpegs()[0], {}, {.seed = 4, .epoch = 1, .sample = 5, .position = 6}, pixels.data());
+  return pixels;
+}
+
+TEST(Pixels, AreThoseOfTheDataSetAndOfTheNames) {
+  for (const bool training : {false, true}) {
+    const PreprocessOptions options{.training = training, .height = 16, .width = 16, .resize = TfResize::bicubic};
+    EXPECT_EQ(pixels_of(Pixels{.resize_method = "bicubic", .size = 16}.make(training)),
+              pixels_of(make_preprocess(options)));
+    EXPECT_EQ(pixels_of(Pixels{.dataset = "cifar10", .size = 16}.make(training)),
+              pixels_of(make_cifar_preprocess({training, 16, 16})));
+  }
+  const MakePreprocess torchvision = Pixels{.preprocessing = "torchvision", .size = 20}.make(true);
+  EXPECT_EQ(torchvision.dtype, DType::u8);
+  EXPECT_EQ(torchvision.shape, (Shape{20, 20, 3}));
+}
+
+TEST(Pixels, AreScaledByTheirPreprocessing) {
+  const PixelScale usual = Pixels{}.scale();
+  EXPECT_EQ((0 - usual.mean[0]) * usual.scale[0], -1);
+  EXPECT_EQ((255 - usual.mean[2]) * usual.scale[2], 1);
+  const PixelScale mean = Pixels{.ml_perf = true}.scale();
+  EXPECT_EQ(mean.mean, (std::array<float, 3>{123.68f, 116.78f, 103.94f}));
+  EXPECT_EQ(mean.scale, (std::array<float, 3>{1, 1, 1}));
+  const PixelScale torchvision = Pixels{.preprocessing = "torchvision"}.scale();
+  EXPECT_FLOAT_EQ(torchvision.mean[1], 255 * 0.456f);
+  EXPECT_FLOAT_EQ(torchvision.scale[1], 1 / (255 * 0.224f));
+}
+
+TEST(Pixels, OfPngsAreMadeByTheHost) {
+  EXPECT_EQ(Pixels{}.host_only(), "");
+  EXPECT_EQ((Pixels{.dataset = "cifar10", .preprocessing = "torchvision"}.host_only()), "");
+  const Pixels cifar{.dataset = "cifar10"};
+  EXPECT_EQ(cifar.host_only(), "CIFAR-10's images are PNGs and are augmented on the host");
+  expect_error([&] { cifar.make_defer(true); }, Fault::config, cifar.host_only());
+}
+
+TEST(Catalog, OpensTheSplitAskedFor) {
+  const TempDirectory directory;
+  for (const auto& [split, count] : {std::pair{"train", 3u}, std::pair{"validation", 2u}})
+    write_shards({.directory = directory.path().string(), .split = split, .threads = 1}, count,
+                 [](uint64_t i) {
+                   return image_example({.encoded = usual_jpegs()[0], .label = static_cast<int64_t>(i)});
+                 },
+                 [](uint64_t) {});
+  for (const std::string& name : dataset_names())
+    for (const bool training : {true, false}) {
+      const auto split = open_split({.dataset = name}, {.directory = directory.path().string(), .training = training});
+      EXPECT_EQ(split->size(), training ? 3u : 2u) << name;
+    }
+}
+
+}  // namespace
+}  // namespace dtrain::data

@@ -10,6 +10,7 @@
 
 #include "data/augment.h"
 #include "data/imagenet.h"
+#include "data/loader.h"
 #include "libdtrain/ops/jpeg_decode.h"
 #include "libdtrain/train/batch_feed.h"
 
@@ -39,13 +40,10 @@ class Bench {
     auto dataset = std::make_shared<data::ImagenetDataset>(data::ImagenetOptions{.directory = o.records},
                                                            data::make_preprocess(preset_),
                                                            on_gpu ? data::make_defer(preset_) : data::MakeDefer());
-    loader_ = std::make_unique<data::Loader>(dataset, data::LoaderOptions{.batch = o.batch,
-                                                                          .height = o.size,
-                                                                          .width = o.size,
-                                                                          .dtype = data::pixel_type(preset_.preset),
-                                                                          .workers = o.workers,
-                                                                          .defer_decoding = on_gpu,
-                                                                          .allocator = context_->host_allocator()});
+    loader_ = std::make_unique<data::Loader>(
+        dataset,
+        data::LoaderOptions{
+            .batch = o.batch, .workers = o.workers, .defer_decoding = on_gpu, .allocator = context_->host_allocator()});
     if (on_gpu) decoder_ = std::make_unique<GpuJpegDecoder>(*context_);
   }
 
@@ -54,7 +52,7 @@ class Bench {
     if (!batch_ || !options_.repeat) batch_ = loader_->next();
     BatchFeed::Make make;
     if (decoder_) make = [&](const Tensor& images) { decode(images); };
-    feed_.put({batch_->images, batch_->labels}, make);
+    feed_.put(batch_->fields, make);
   }
 
   void finish() { context_->synchronize("the batches"); }
@@ -65,7 +63,7 @@ class Bench {
     for (const int64_t row : decoder_->decode(batch_->encoded, images)) loader_->decode(row);
     for (int64_t row = 0; row < images.dim(0); ++row)
       if (batch_->encoded[static_cast<size_t>(row)].jpeg.empty())
-        context_->upload(batch_->images.slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
+        context_->upload((*batch_)["images"].slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
   }
 
   const Options options_;

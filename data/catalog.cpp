@@ -54,12 +54,8 @@ std::vector<DatasetInfo> make_catalog() {
 }
 
 constexpr std::pair<const char*, TfResize> kResizeMethods[] = {
-    {"nearest", TfResize::nearest},
-    {"bilinear", TfResize::bilinear},
-    {"bicubic", TfResize::bicubic},
-    {"area", TfResize::area},
-    {"round_robin", TfResize::round_robin},
-    {"crop", TfResize::crop},
+    {"nearest", TfResize::nearest}, {"bilinear", TfResize::bilinear},       {"bicubic", TfResize::bicubic},
+    {"area", TfResize::area},       {"round_robin", TfResize::round_robin}, {"crop", TfResize::crop},
 };
 
 TfResize resize_of(const std::string& name) {
@@ -88,9 +84,7 @@ PreprocessOptions options_of(const Pixels& pixels, bool training) {
 
 }  // namespace
 
-MakePreprocess Pixels::make(bool training) const {
-  return preprocessing_of(*this).make(options_of(*this, training));
-}
+MakePreprocess Pixels::make(bool training) const { return preprocessing_of(*this).make(options_of(*this, training)); }
 
 MakeDefer Pixels::make_defer(bool training) const {
   DT_CHECK(host_only().empty(), host_only());

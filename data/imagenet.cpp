@@ -8,7 +8,15 @@ namespace {
 // Far beyond any image; a record of a million boxes would stall the sampler of crops.
 constexpr size_t kMaxBoxes = 10000;
 
+// Fields of labelled_images.
+constexpr size_t kImages = 0, kLabels = 1;
+
 }  // namespace
+
+BatchLayout labelled_images(const Shape& image, DType dtype) {
+  return {.fields = {{.name = "images", .shape = image, .dtype = dtype},
+                     {.name = "labels", .dtype = DType::i32, .padding = -1}}};
+}
 
 const std::vector<Box>& BoxReader::read(const Example& example) {
   example.floats("image/object/bbox/ymin", ymin_);
@@ -39,22 +47,21 @@ class ImagenetDataset::Reader final : public SampleReader {
     if (dataset.make_defer_) defer_ = dataset.make_defer_();
   }
 
-  Sample read(uint64_t record, const SampleKey& key, void* pixels) override {
-    Sample sample = parse(record);
-    sample.damaged = preprocess_(encoded(), boxes_.read(example_), key, pixels);
-    return sample;
+  bool read(uint64_t record, const SampleKey& key, const Row& row) override {
+    parse(record, row);
+    return preprocess_(encoded(), boxes_.read(example_), key, row.raw(kImages));
   }
 
-  std::optional<Sample> defer(uint64_t record, const SampleKey& key, EncodedImage& image) override {
-    if (!defer_) return {};
-    const Sample sample = parse(record);
-    return defer_(encoded(), boxes_.read(example_), key, image) ? std::optional(sample) : std::nullopt;
+  bool defer(uint64_t record, const SampleKey& key, const Row& row, EncodedImage& image) override {
+    if (!defer_) return false;
+    parse(record, row);
+    return defer_(encoded(), boxes_.read(example_), key, image);
   }
 
  private:
-  Sample parse(uint64_t record) {
+  void parse(uint64_t record, const Row& row) {
     example_.parse(dataset_.shards_.read(record, buffer_));
-    return {.label = label()};
+    row.span<int32_t>(kLabels)[0] = label();
   }
 
   std::span<const std::byte> encoded() const { return std::as_bytes(std::span(example_.bytes("image/encoded"))); }
@@ -80,6 +87,7 @@ ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, MakePreprocess 
     : shards_(find_shards(options.directory, options.split), options.cache_directory),
       classes_(options.classes),
       label_offset_(options.label_offset),
+      layout_(labelled_images(make_preprocess.shape, make_preprocess.dtype)),
       make_preprocess_(std::move(make_preprocess)),
       make_defer_(std::move(make_defer)) {
   DT_CHECK(classes_ > 0 && classes_ <= INT32_MAX, "a data set of ", classes_, " classes");

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
 #include "data/preprocess.h"
 #include "data/record_shards.h"
 
@@ -26,6 +25,9 @@ class BoxReader {
   std::vector<Box> boxes_;
 };
 
+// Of labelled images: "images", [height, width, channels] each, then "labels", i32, -1 where a row holds no sample.
+BatchLayout labelled_images(const Shape& image, DType dtype);
+
 struct ImagenetOptions {
   std::string directory{};
   std::string split = "train";    // or "validation": the files SPLIT-*-of-*
@@ -34,12 +36,14 @@ struct ImagenetOptions {
   std::string cache_directory{};  // for indices of read-only data and copies of gzip files; may be empty
 };
 
+// Rows are labelled_images of what the preprocessing makes.
 class ImagenetDataset final : public Dataset {
  public:
   // Throws Error(Fault::data): no shards, one missing, one unreadable.
   // Without `make_defer` nothing can be left to a device.
   ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer = {});
 
+  const BatchLayout& layout() const override { return layout_; }
   uint64_t size() const override { return shards_.size(); }
   const std::vector<uint64_t>& shard_begins() const override { return shards_.begins(); }
   RecordLocation locate(uint64_t record) const override { return shards_.locate(record); }
@@ -51,6 +55,7 @@ class ImagenetDataset final : public Dataset {
   class Reader;
   RecordShards shards_;
   int64_t classes_, label_offset_;
+  BatchLayout layout_;
   MakePreprocess make_preprocess_;
   MakeDefer make_defer_;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -27,10 +26,7 @@ int available_cores() {
 }
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
-  DT_CHECK(options.batch > 0 && options.height > 0 && options.width > 0, "loader: batch ", options.batch, " of ",
-           options.height, " x ", options.width, " images: each must be positive");
-  DT_CHECK(options.dtype == DType::u8 || options.dtype == DType::f32, "loader: pixels are u8 or f32, not ",
-           options.dtype);
+  DT_CHECK(options.batch > 0, "loader: batch ", options.batch, ": expected at least 1");
   DT_CHECK(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "loader: rank ", options.rank,
            " of ", options.ranks);
   DT_CHECK(options.workers >= 0, "loader: ", options.workers, " workers");
@@ -52,10 +48,11 @@ struct Loader::State {
     std::exception_ptr error;
     int64_t error_row = 0;
   };
-  struct Row {
+  struct Place {
     uint64_t batch;
     int64_t row;
   };
+  enum class Content { sound, damaged, none };  // of a row
 
   State(std::shared_ptr<Dataset> source, const LoaderOptions& given)
       : dataset(std::move(source)), options(given), size(dataset->size()) {
@@ -74,15 +71,10 @@ struct Loader::State {
   Slot& slot_of(uint64_t number) { return slots[number % slots.size()]; }
 
   void make_slots() {
-    auto allocator = options.allocator ? options.allocator : std::make_shared<HostAllocator>();
-    const Shape images{options.batch, options.height, options.width, 3};
-    const size_t image_bytes = align_up(static_cast<size_t>(images.count()) * size_of(options.dtype));
+    const auto allocator = options.allocator ? options.allocator : std::make_shared<HostAllocator>();
     slots.resize(options.slots);
     for (Slot& slot : slots) {
-      auto storage = std::make_shared<Storage>(allocator, image_bytes + options.batch * sizeof(int32_t));
-      slot.batch.images = Tensor(storage, 0, images, options.dtype, Device{});
-      slot.batch.labels = Tensor(storage, image_bytes, Shape{options.batch}, DType::i32, Device{});
-      slot.batch.samples.resize(options.batch);
+      slot.batch = make_batch(dataset->layout(), options.batch, allocator);
       if (!options.defer_decoding) continue;
       slot.encoded.assign(options.batch, EncodedImage(allocator));
       slot.batch.encoded = slot.encoded;
@@ -111,26 +103,26 @@ struct Loader::State {
   }
 
   void work(SampleReader& reader) {
-    while (const std::optional<Row> row = take()) {
-      Slot& slot = slot_of(row->batch);
-      Sample sample;
+    while (const std::optional<Place> place = take()) {
+      Slot& slot = slot_of(place->batch);
+      Content content = Content::none;
       std::exception_ptr error;
       try {
-        sample = fill(reader, slot, *row, options.defer_decoding);
+        content = fill(reader, slot, *place, options.defer_decoding);
       } catch (...) {
         error = std::current_exception();
       }
-      finish(slot, row->row, sample, error);
+      finish(slot, place->row, content, error);
     }
   }
 
   // The next row to fill, once there is a slot for it; nothing at the end.
-  std::optional<Row> take() {
+  std::optional<Place> take() {
     std::unique_lock lock(mutex);
     auto has_room = [this] { return next_row.batch < released + slots.size(); };
     room.wait(lock, [&] { return stopping || next_row.batch >= batches || has_room(); });
     if (stopping || next_row.batch >= batches) return {};
-    const Row taken = next_row;
+    const Place taken = next_row;
     if (taken.row == 0) {
       Slot& slot = slot_of(taken.batch);
       slot.number = taken.batch;
@@ -142,42 +134,42 @@ struct Loader::State {
     return taken;
   }
 
-  // Reads the sample of `row` into its place. Rows are disjoint, and finish() publishes them: no lock.
-  Sample fill(SampleReader& reader, Slot& slot, Row row, bool defer) {
+  // Reads the sample of a row into its place. Rows are disjoint, and finish() publishes them: no lock.
+  Content fill(SampleReader& reader, Slot& slot, Place place, bool defer) {
     Batch& batch = slot.batch;
-    const uint64_t position = options.cursor + row.batch * global_batch() +
-                              static_cast<uint64_t>(options.rank) * options.batch + static_cast<uint64_t>(row.row);
-    const size_t bytes = batch.images.bytes() / options.batch;
-    void* pixels = static_cast<char*>(batch.images.raw()) + row.row * bytes;
+    const auto row = static_cast<size_t>(place.row);
+    const uint64_t position = options.cursor + place.batch * global_batch() +
+                              static_cast<uint64_t>(options.rank) * options.batch + static_cast<uint64_t>(place.row);
     SampleKey key{options.seed, 0, position, position};
     if (options.training) {
       key.epoch = position / size;
       key.sample = Permutation(size, options.seed, key.epoch)(position % size);
     }
-    Sample sample;
-    uint64_t& record = batch.samples[row.row] = key.sample;
-    EncodedImage* const later = defer ? &slot.encoded[row.row] : nullptr;
-    if (!slot.encoded.empty()) slot.encoded[row.row].jpeg.clear();
-    if (key.sample < size) sample = read_or_skip(reader, key, pixels, later, record);
-    if (sample.label < 0) std::memset(pixels, 0, bytes);
-    batch.labels.data<int32_t>()[row.row] = sample.label;
-    return sample;
+    const Row out(batch, place.row);
+    EncodedImage* const later = defer ? &slot.encoded[row] : nullptr;
+    if (!slot.encoded.empty()) slot.encoded[row].jpeg.clear();
+    batch.samples[row] = key.sample;
+    Content content = Content::none;
+    if (key.sample < size) content = read_or_skip(reader, key, out, later, batch.samples[row]);
+    if (content == Content::none) out.pad();
+    batch.row_valid[row] = content != Content::none;
+    return content;
   }
 
   // Reads `record`, or where it is bad and may be skipped: in training the next good one of its shard, which it then
-  // names; in evaluation none (label -1), for no other sample may count twice.
-  Sample read_or_skip(SampleReader& reader, const SampleKey& key, void* pixels, EncodedImage* later, uint64_t& record) {
+  // names; in evaluation none, for no other sample may count twice.
+  Content read_or_skip(SampleReader& reader, const SampleKey& key, const Row& row, EncodedImage* later,
+                       uint64_t& record) {
     for (;;) {
       try {
-        if (later)
-          if (const std::optional<Sample> sample = reader.defer(record, key, *later)) return *sample;
-        return reader.read(record, key, pixels);
+        if (later && reader.defer(record, key, row, *later)) return Content::sound;
+        return reader.read(record, key, row) ? Content::damaged : Content::sound;
       } catch (const Error& error) {
         const std::string message = placed(error, record);
         if (error.fault() != Fault::data || !options.skip_bad_records) throw Error(error.fault(), message);
         note_bad(record, message);
       }
-      if (!options.training) return {};
+      if (!options.training) return Content::none;
       const auto& begins = dataset->shard_begins();
       const auto shard_end = std::upper_bound(begins.begin(), begins.end(), record);
       if (++record == *shard_end) record = *(shard_end - 1);
@@ -204,11 +196,11 @@ struct Loader::State {
                   concat("more bad records than the budget of ", options.bad_record_budget, ": ", message));
   }
 
-  void finish(Slot& slot, int64_t row, Sample sample, const std::exception_ptr& error) {
+  void finish(Slot& slot, int64_t row, Content content, const std::exception_ptr& error) {
     bool complete;
     {
       std::lock_guard lock(mutex);
-      slot.damaged += sample.damaged;
+      slot.damaged += content == Content::damaged;
       // Of several errors the first row's is told, whichever worker was faster.
       if (error && (!slot.error || row < slot.error_row)) {
         slot.error = error;
@@ -239,10 +231,7 @@ struct Loader::State {
     return &slot.batch;
   }
 
-  static void count_valid(Batch& batch) {
-    const auto labels = batch.labels.span<int32_t>();
-    batch.valid = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; });
-  }
+  static void count_valid(Batch& batch) { batch.valid = std::ranges::count(batch.row_valid, 1); }
 
   void decode(int64_t row) {
     Slot& slot = slot_of(delivered == 0 ? 0 : delivered - 1);
@@ -250,12 +239,12 @@ struct Loader::State {
         delivered > 0 && row >= 0 && row < static_cast<int64_t>(slot.encoded.size()) && !slot.encoded[row].jpeg.empty(),
         "loader: row ", row, " of no batch, or was not left to a device");
     if (!late_reader) late_reader = dataset->reader();
-    const Sample sample = fill(*late_reader, slot, {delivered - 1, row}, false);
+    const Content content = fill(*late_reader, slot, {delivered - 1, row}, false);
     const int64_t before = slot.batch.valid;
     count_valid(slot.batch);
     std::lock_guard lock(mutex);
     stats.records += slot.batch.valid - before;
-    stats.damaged_images += sample.damaged;
+    stats.damaged_images += content == Content::damaged;
     --stats.deferred;
   }
 
@@ -270,7 +259,7 @@ struct Loader::State {
   mutable std::mutex mutex;  // guards what follows, and the slots' counts and errors
   std::condition_variable room, filled;
   bool stopping = false;
-  Row next_row{0, 0};
+  Place next_row{0, 0};
   uint64_t released = 0, delivered = 0;  // batches the consumer is done with, and batches it was given
   std::set<uint64_t> bad;
   LoaderStats stats;

@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "data/loader.h"
+#include "data/dataset.h"
 
 namespace dtrain::data {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
+#include "data/dataset.h"
 #include "data/record_index.h"
 
 namespace dtrain::data {

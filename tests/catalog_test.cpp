@@ -27,8 +27,8 @@ Paths files_that_name(const std::string& word) {
 }
 
 TEST(Catalog, ADataSetIsKnownToItsEntryItsOwnFilesAndItsModels) {
-  const Paths own{"data/cifar.h", "data/cifar.cpp"};               // preprocessing, binary batches
-  const Paths command{"apps/dataset/cifar10.cpp",                  // from what is downloaded to records
+  const Paths own{"data/cifar.h", "data/cifar.cpp"};  // preprocessing, binary batches
+  const Paths command{"apps/dataset/cifar10.cpp",     // from what is downloaded to records
                       "apps/dataset/commands.h", "apps/dataset/main.cpp"};
   const Paths models{"models/resnet.h", "models/resnet.cpp", "models/small.cpp"};  // those with a form for it
   Paths expected{"data/catalog.cpp"};

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "apps/cli/environment.h"
+#include "data/imagenet.h"
 #include "libdtrain/core/rng.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -29,8 +30,6 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   const Flags& f = config.flags;
   data::LoaderOptions options;
   if (!context.is_cpu()) options.allocator = context.host_allocator();
-  options.height = options.width = config.options.image_size;
-  options.dtype = config.pixels().make(training).dtype;
   options.training = training;
   options.batch = training ? config.batch : config.eval_batch;
   options.rank = config.ranks.rank;
@@ -61,13 +60,12 @@ data::Batch synthetic_batch(Context& context, const Config& config, const PixelN
   const auto drawn = static_cast<uint32_t>(std::max<int64_t>(1, config.options.classes - 1));
   for (int32_t& label : labels) label = static_cast<int32_t>(random.below(drawn));
 
-  data::Batch batch;
-  const Tensor images = context.empty({rows, size, size, 3});
-  batch.labels = context.empty({rows}, DType::i32);
+  const Tensor images = context.empty({rows, size, size, 3}), classes = context.empty({rows}, DType::i32);
   context.upload(pixels.data(), images);
-  batch.images = normalize_pixels(context, images, format);
-  context.upload(labels.data(), batch.labels);
-  batch.valid = rows;
+  context.upload(labels.data(), classes);
+  data::Batch batch{.layout = data::labelled_images({size, size, format.channels}, format.dtype), .valid = rows};
+  batch.fields = {normalize_pixels(context, images, format), classes};
+  batch.row_valid.assign(static_cast<size_t>(rows), 1);
   return batch;
 }
 
@@ -124,7 +122,7 @@ void Input::decode(const data::Batch& batch, const Tensor& images) {
   for (const int64_t row : decoder_->decode(batch.encoded, images)) loader_->decode(row);
   for (int64_t row = 0; row < images.dim(0); ++row)
     if (batch.encoded[static_cast<size_t>(row)].jpeg.empty())
-      context_->upload(batch.images.slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
+      context_->upload(batch["images"].slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
 }
 
 const data::Batch* Input::next() {
@@ -137,10 +135,9 @@ const data::Batch* Input::next() {
   if (loaded == nullptr) return nullptr;
   BatchFeed::Make make;
   if (decoder_) make = [&](const Tensor& images) { decode(*loaded, images); };
-  const std::vector<Tensor>& fed = feed_->put({loaded->images, loaded->labels}, make);
+  const std::vector<Tensor>& fed = feed_->put(loaded->fields, make);
   batch_ = *loaded;
-  batch_.images = fed[0];
-  batch_.labels = fed[1];
+  batch_.fields = fed;
   return &batch_;
 }
 

@@ -63,8 +63,8 @@ PixelNormalization Session::pixels() const {
 Classification Session::forward(Tape& tape, const data::Batch& batch) const {
   SoftmaxCrossEntropyOptions options;
   if (tape.training()) options.label_smoothing = static_cast<float>(config.flags.label_smoothing);
-  const Tensor images = config.synthetic() ? batch.images : normalize_pixels(*context, batch.images, pixels());
-  return softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), batch.labels, options);
+  const Tensor images = config.synthetic() ? batch["images"] : normalize_pixels(*context, batch["images"], pixels());
+  return softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), batch["labels"], options);
 }
 
 TrainState Session::description() const {

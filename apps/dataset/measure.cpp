@@ -24,8 +24,9 @@ void normalize(const Pixel* pixels, std::vector<float>& out) {
 }
 
 // An error of a record's frame says by itself where it is.
-void read(const data::Dataset& dataset, data::SampleReader& reader, const data::SampleKey& key, void* pixels) try {
-  reader.read(key.sample, key, pixels);
+void read(const data::Dataset& dataset, data::SampleReader& reader, const data::SampleKey& key,
+          const data::Row& row) try {
+  reader.read(key.sample, key, row);
 } catch (const RecordError&) {
   throw;
 } catch (const Error& error) {
@@ -39,7 +40,7 @@ struct Result {
 };
 
 // Reads records in a shuffled order, over and over, until `seconds` have passed.
-Result measure(const data::Dataset& dataset, const data::MakePreprocess& made, int64_t threads, double seconds) {
+Result measure(const data::Dataset& dataset, int64_t threads, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const auto end = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -50,16 +51,17 @@ Result measure(const data::Dataset& dataset, const data::MakePreprocess& made, i
   auto work = [&] {
     try {
       const std::unique_ptr<data::SampleReader> reader = dataset.reader();
-      const auto values = static_cast<size_t>(made.shape.count());
-      std::vector<float> pixels(values), normalized(values);
+      const data::Batch batch = data::make_batch(dataset.layout(), 1);
+      const Tensor& pixels = batch["images"];
+      std::vector<float> normalized(static_cast<size_t>(pixels.count()));
       while (Clock::now() < end && !failed) {
         const uint64_t position = next++;
         const uint64_t sample = position * 2654435761u % dataset.size();
-        read(dataset, *reader, {.seed = 0, .epoch = 0, .sample = sample, .position = position}, pixels.data());
-        if (made.dtype == DType::u8)
-          normalize(reinterpret_cast<const uint8_t*>(pixels.data()), normalized);
+        read(dataset, *reader, {.seed = 0, .epoch = 0, .sample = sample, .position = position}, {batch, 0});
+        if (pixels.dtype() == DType::u8)
+          normalize(pixels.data<uint8_t>(), normalized);
         else
-          normalize(pixels.data(), normalized);
+          normalize(pixels.data<float>(), normalized);
       }
     } catch (...) {
       std::lock_guard lock(mutex);
@@ -103,9 +105,8 @@ int throughput(const Arguments& argv) {
                                                  .cache_directory = cli::cache_directory()});
   for (const std::string& fault : dataset->faults()) fmt::print(stderr, "warning: {}\n", fault);
   if (dataset->size() == 0) throw Error(Fault::data, places->front() + ": no record in the " + split + " files");
-  const data::MakePreprocess made = pixels.make(/*training=*/true);
-  measure(*dataset, made, threads, seconds / 5);
-  const Result result = measure(*dataset, made, threads, seconds);
+  measure(*dataset, threads, seconds / 5);
+  const Result result = measure(*dataset, threads, seconds);
   const double rate = static_cast<double>(result.images) / result.seconds;
   const auto cores = static_cast<double>(std::min<int64_t>(threads, std::thread::hardware_concurrency()));
   fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per core\n", result.images, result.seconds,

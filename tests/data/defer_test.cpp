@@ -2,6 +2,7 @@
 #include <set>
 
 #include "data/imagenet.h"
+#include "data/loader.h"
 #include "data/png.h"
 #include "data/shards.h"
 #include "tests/files.h"
@@ -124,11 +125,10 @@ class DeferringLoader : public testing::Test {
   }
 
   LoaderOptions options() const {
-    return {
-        .batch = 4, .height = 6, .width = 7, .seed = 3, .workers = 2, .skip_bad_records = true, .defer_decoding = true};
+    return {.batch = 4, .seed = 3, .workers = 2, .skip_bad_records = true, .defer_decoding = true};
   }
   static std::vector<uint8_t> row_of(const Batch& batch, int64_t row) {
-    const auto pixels = batch.images.slice(row, row + 1).span<uint8_t>();
+    const auto pixels = batch["images"].slice(row, row + 1).span<uint8_t>();
     return {pixels.begin(), pixels.end()};
   }
 
@@ -149,7 +149,7 @@ TEST_F(DeferringLoader, DecodesAfterAllWhatTheDeviceRefuses) {
     ASSERT_EQ(batch.encoded.size(), 4u);
     for (int64_t row = 0; row < 4; ++row) {
       const EncodedImage& image = batch.encoded[static_cast<size_t>(row)];
-      EXPECT_EQ(image.jpeg.empty(), batch.labels.data<int32_t>()[row] == kPng);
+      EXPECT_EQ(image.jpeg.empty(), batch["labels"].data<int32_t>()[row] == kPng);
       if (!image.jpeg.empty()) {
         ++deferred_rows;
         both.decode(row);
@@ -158,7 +158,7 @@ TEST_F(DeferringLoader, DecodesAfterAllWhatTheDeviceRefuses) {
       EXPECT_EQ(row_of(batch, row), row_of(expected, row));
     }
     EXPECT_EQ(batch.samples, expected.samples);
-    EXPECT_EQ(batch.labels.data<int32_t>()[1], expected.labels.data<int32_t>()[1]);
+    EXPECT_EQ(batch["labels"].data<int32_t>()[1], expected["labels"].data<int32_t>()[1]);
     EXPECT_EQ(batch.cursor, expected.cursor);
   }
   EXPECT_GT(deferred_rows, 12);
@@ -175,7 +175,7 @@ TEST_F(DeferringLoader, CountsWhatItHasLeftToTheDevice) {
   std::set<int32_t> left;
   while (const Batch* batch = loader.next())
     for (int64_t row = 0; row < 4; ++row)
-      if (!batch->encoded[static_cast<size_t>(row)].jpeg.empty()) left.insert(batch->labels.data<int32_t>()[row]);
+      if (!batch->encoded[static_cast<size_t>(row)].jpeg.empty()) left.insert((*batch)["labels"].data<int32_t>()[row]);
   EXPECT_EQ(left, (std::set<int32_t>{0, 1, 3, 4, 6, 7}));
   EXPECT_EQ(loader.stats().deferred, 6u);
   EXPECT_EQ(loader.stats().records, 7u);

@@ -9,6 +9,7 @@
 #include "data/tf_example.pb.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/rng.h"
+#include "libdtrain/io/record_file.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
@@ -342,6 +343,26 @@ TEST(Example, BoundsItsTable) {
   std::string features;
   for (int i = 0; i < 70000; ++i) features += std::string("\x0a\x00", 2);
   EXPECT_NE(error_of(field(1, features)).find("more than 65536 features"), std::string::npos);
+}
+
+TEST(Example, ReadsADetectionRecord) {
+  const std::filesystem::path path = test_data("tfrecord/object_detection/pets_examples.record");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "SKIPPED: " << path;
+  RecordReader reader(path.string());
+  Example example;
+  int records = 0;
+  while (const auto bytes = reader.next()) {
+    example.parse(bytes->bytes);
+    EXPECT_EQ(example.bytes("image/encoded").substr(0, 2), "\xff\xd8");
+    EXPECT_GT(example.int64("image/width"), 0);
+    std::vector<float> xmin, xmax;
+    example.floats("image/object/bbox/xmin", xmin);
+    example.floats("image/object/bbox/xmax", xmax);
+    ASSERT_EQ(xmin.size(), xmax.size());
+    for (size_t i = 0; i < xmin.size(); ++i) EXPECT_LT(xmin[i], xmax[i]);
+    ++records;
+  }
+  EXPECT_EQ(records, 10);
 }
 
 }  // namespace

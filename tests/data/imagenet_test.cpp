@@ -12,6 +12,7 @@
 #include "data/augment.h"
 #include "data/example.h"
 #include "data/image.h"
+#include "data/loader.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
@@ -77,45 +78,55 @@ std::shared_ptr<ImagenetDataset> open(const fs::path& directory, int64_t classes
                                            first_byte());
 }
 
-// Reads the single record of a data set of one; its pixels.
-std::array<uint8_t, 3> read_one(const std::string& bytes, int64_t classes = 10, int64_t offset = 0,
-                                Sample* sample = nullptr) {
+// What a reader makes of a record.
+struct Sample {
+  int32_t label = -1;
+  bool damaged = false;
+  std::array<uint8_t, 3> pixels{};
+};
+
+Sample read_record(const Dataset& dataset, SampleReader& reader, uint64_t record) {
+  const Batch batch = make_batch(dataset.layout(), 1);
+  Sample sample;
+  sample.damaged = reader.read(record, {}, Row(batch, 0));
+  sample.label = batch["labels"].span<int32_t>()[0];
+  std::ranges::copy(batch["images"].span<uint8_t>(), sample.pixels.begin());
+  return sample;
+}
+
+// Of the single record of a data set of one.
+Sample read_one(const std::string& bytes, int64_t classes = 10, int64_t offset = 0) {
   const TempDirectory directory;
   write_records(directory / "train-00000-of-00001", {bytes});
   const auto dataset = open(directory.path(), classes, offset);
-  std::array<uint8_t, 3> pixels{};
-  const Sample read = dataset->reader()->read(0, {}, pixels.data());
-  if (sample) *sample = read;
-  return pixels;
+  return read_record(*dataset, *dataset->reader(), 0);
 }
 
-LoaderOptions evaluation(int64_t batch, int64_t side = 1) {
+LoaderOptions evaluation(int64_t batch) {
   LoaderOptions options;
   options.batch = batch;
-  options.height = options.width = side;
   options.training = false;
   options.workers = 2;
   return options;
 }
 
 TEST(Imagenet, ReadsLabelsImagesAndBoxes) {
-  Sample sample;
   const Boxes two{{0, 0.25f}, {0, 0.5f}, {1, 0.25f}, {1, 0.75f}};
-  const auto pixels = read_one(record(3, "x", two), 10, 0, &sample);
+  const Sample sample = read_one(record(3, "x", two));
   EXPECT_EQ(sample.label, 3);
   EXPECT_FALSE(sample.damaged);
-  EXPECT_EQ(pixels[0], 'x');
-  EXPECT_EQ(pixels[1], 2);
-  read_one(record(3, "!"), 10, -1, &sample);
-  EXPECT_EQ(sample.label, 2);
-  EXPECT_TRUE(sample.damaged);
+  EXPECT_EQ(sample.pixels[0], 'x');
+  EXPECT_EQ(sample.pixels[1], 2);
+  const Sample damaged = read_one(record(3, "!"), 10, -1);
+  EXPECT_EQ(damaged.label, 2);
+  EXPECT_TRUE(damaged.damaged);
 }
 
 TEST(Imagenet, NeedsNoBoxes) {
   ExampleWriter writer;
   writer.bytes("image/encoded", "x");
   writer.int64("image/class/label", 1);
-  EXPECT_EQ(read_one(writer.take())[1], 0);
+  EXPECT_EQ(read_one(writer.take()).pixels[1], 0);
 }
 
 TEST(Imagenet, RefusesLabelsOutOfRangeWithTheValue) {
@@ -177,8 +188,8 @@ TEST(Imagenet, NumbersRecordsThroughItsShards) {
   Loader loader(dataset, evaluation(6));
   const Batch* batch = loader.next();
   for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(batch->labels.span<int32_t>()[i], i);
-    EXPECT_EQ(batch->images.span<uint8_t>()[3 * i], '0' + i);
+    EXPECT_EQ((*batch)["labels"].span<int32_t>()[i], i);
+    EXPECT_EQ((*batch)["images"].span<uint8_t>()[3 * i], '0' + i);
   }
 }
 
@@ -187,8 +198,7 @@ TEST(Imagenet, ReadsGzipShardsThroughTheCache) {
   write_records(directory / "train-00000-of-00001.gz", {record(7, "seven")}, Compression::gzip);
   const ImagenetOptions options{directory.path().string(), "train", 10, 0, cache.path().string()};
   const ImagenetDataset dataset(options, first_byte());
-  std::array<uint8_t, 3> pixels;
-  EXPECT_EQ(dataset.reader()->read(0, {}, pixels.data()).label, 7);
+  EXPECT_EQ(read_record(dataset, *dataset.reader(), 0).label, 7);
   EXPECT_EQ(dataset.identity().rfind("train-00000-of-00001.gz ", 0), 0u);
   expect_error([&] { open(directory.path()); }, Fault::resource, "zcat");
 }
@@ -255,7 +265,7 @@ TEST(Imagenet, BadRecordsFailOrAreSkipped) {
   options.skip_bad_records = true;
   Loader loader(dataset, options);
   std::multiset<int32_t> labels;
-  for (int32_t label : loader.next()->labels.span<int32_t>()) labels.insert(label);
+  for (int32_t label : (*loader.next())["labels"].span<int32_t>()) labels.insert(label);
   EXPECT_EQ(labels, (std::multiset<int32_t>{0, 5, 5, 5, 5, 5, 6, 7}));
   EXPECT_EQ(loader.stats().bad_records, 4u);
 }
@@ -286,10 +296,9 @@ TEST(Imagenet, OpensShardsAsNeededWhereFewFilesMayBeOpen) {
   const auto dataset = open(directory.path(), kShards);
   setrlimit(RLIMIT_NOFILE, &usual);
   const auto reader = dataset->reader();
-  std::array<uint8_t, 3> pixels;
-  for (int i = 0; i < kShards; ++i) EXPECT_EQ(reader->read(i, {}, pixels.data()).label, i);
+  for (int i = 0; i < kShards; ++i) EXPECT_EQ(read_record(*dataset, *reader, i).label, i);
   write_records(directory / "train-7-of-48", {record(7, "y"), record(8, "z")});
-  expect_error([&] { reader->read(7, {}, pixels.data()); }, Fault::data, "since it was opened");
+  expect_error([&] { read_record(*dataset, *reader, 7); }, Fault::data, "since it was opened");
 }
 
 // The folder of small records from TensorFlow's own tests, linked, so that indices do not go there.
@@ -327,7 +336,7 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
     while (const Batch* batch = loader.next())
       for (int64_t i = 0; i < batch->valid; ++i, ++seen)
         for (int c = 0; c < 3; ++c)
-          ASSERT_NEAR(batch->images.span<uint8_t>()[3 * i + c], kGrey[batch->labels.span<int32_t>()[i]], 2);
+          ASSERT_NEAR((*batch)["images"].span<uint8_t>()[3 * i + c], kGrey[(*batch)["labels"].span<int32_t>()[i]], 2);
     EXPECT_EQ(seen, records);
     EXPECT_EQ(loader.stats().damaged_images, 0u);
   }
@@ -347,9 +356,8 @@ TEST(Imagenet, AugmentedBatchesAreEqualForAnyNumberOfWorkersAndRanks) {
   const ImagenetOptions source{directory.path().string(), "train", 10, 0, ""};
   const auto dataset = std::make_shared<ImagenetDataset>(source, make_preprocess(preprocess));
   const auto stream = [&](int workers, int ranks) {
-    LoaderOptions options = evaluation(32 / ranks, kSide);
+    LoaderOptions options = evaluation(32 / ranks);
     options.training = true;
-    options.dtype = DType::f32;
     options.workers = workers;
     options.ranks = ranks;
     options.cursor = 480;  // the second epoch begins in the second batch
@@ -359,7 +367,7 @@ TEST(Imagenet, AugmentedBatchesAreEqualForAnyNumberOfWorkersAndRanks) {
     std::vector<float> pixels;
     for (int b = 0; b < kBatches; ++b)
       for (auto& loader : loaders) {
-        const auto batch = loader->next()->images.span<float>();
+        const auto batch = (*loader->next())["images"].span<float>();
         pixels.insert(pixels.end(), batch.begin(), batch.end());
       }
     return pixels;
@@ -373,26 +381,6 @@ TEST(Imagenet, AugmentedBatchesAreEqualForAnyNumberOfWorkersAndRanks) {
     EXPECT_EQ(std::memcmp(one.data(), other.data(), one.size() * sizeof(float)), 0)
         << workers << " workers, " << ranks << " ranks";
   }
-}
-
-TEST(Imagenet, ExampleReaderReadsADetectionRecord) {
-  const fs::path path = test_data("tfrecord/object_detection/pets_examples.record");
-  if (!fs::exists(path)) GTEST_SKIP() << "SKIPPED: " << path;
-  RecordReader reader(path.string());
-  Example example;
-  int records = 0;
-  while (const auto bytes = reader.next()) {
-    example.parse(bytes->bytes);
-    EXPECT_EQ(example.bytes("image/encoded").substr(0, 2), "\xff\xd8");
-    EXPECT_GT(example.int64("image/width"), 0);
-    std::vector<float> xmin, xmax;
-    example.floats("image/object/bbox/xmin", xmin);
-    example.floats("image/object/bbox/xmax", xmax);
-    ASSERT_EQ(xmin.size(), xmax.size());
-    for (size_t i = 0; i < xmin.size(); ++i) EXPECT_LT(xmin[i], xmax[i]);
-    ++records;
-  }
-  EXPECT_EQ(records, 10);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ class FakeDataset final : public Dataset {
  public:
   explicit FakeDataset(uint64_t records, std::set<uint64_t> bad_records = {})
       : bad(std::move(bad_records)), begins_{0, records / 4, records / 3, records - 1, records} {}
+  const BatchLayout& layout() const override { return rows; }
   uint64_t size() const override { return begins_.back(); }
   const std::vector<uint64_t>& shard_begins() const override { return begins_; }
   RecordLocation locate(uint64_t record) const override {
@@ -28,6 +29,8 @@ class FakeDataset final : public Dataset {
   std::string identity() const override { return "fake"; }
   std::unique_ptr<SampleReader> reader() const override { return std::make_unique<Reader>(*this); }
 
+  BatchLayout rows{.fields = {{.name = "pixels", .shape = {1, 1, 3}, .dtype = DType::u8},
+                              {.name = "labels", .dtype = DType::i32, .padding = -1}}};
   std::set<uint64_t> bad;
   Fault fault = Fault::data;
   std::vector<std::string> damage;
@@ -36,15 +39,16 @@ class FakeDataset final : public Dataset {
  private:
   struct Reader final : SampleReader {
     explicit Reader(const FakeDataset& from) : dataset(from) {}
-    Sample read(uint64_t record, const SampleKey& key, void* pixels) override {
+    bool read(uint64_t record, const SampleKey& key, const Row& row) override {
       if (record % 3 == 0) std::this_thread::yield();
       ++dataset.reads;
       if (dataset.bad.count(record)) throw Error(dataset.fault, concat("record ", record, " is rotten"));
-      auto* out = static_cast<uint8_t*>(pixels);
+      const auto out = row.span<uint8_t>(0);
       out[0] = static_cast<uint8_t>(record);
       out[1] = static_cast<uint8_t>(key.epoch);
       out[2] = static_cast<uint8_t>(key.position);
-      return {static_cast<int32_t>(record), record % 5 == 0};
+      row.span<int32_t>(1)[0] = static_cast<int32_t>(record);
+      return record % 5 == 0;
     }
     const FakeDataset& dataset;
   };
@@ -54,7 +58,6 @@ class FakeDataset final : public Dataset {
 LoaderOptions small(int64_t batch) {
   LoaderOptions options;
   options.batch = batch;
-  options.height = options.width = 1;
   options.seed = 7;
   options.workers = 2;
   return options;
@@ -66,8 +69,8 @@ struct Seen {
   bool operator==(const Seen&) const = default;
   void add(const Batch& batch) {
     samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
-    for (int32_t label : batch.labels.span<int32_t>()) labels.push_back(label);
-    for (uint8_t pixel : batch.images.span<uint8_t>()) pixels.push_back(pixel);
+    for (int32_t label : batch["labels"].span<int32_t>()) labels.push_back(label);
+    for (uint8_t pixel : batch["pixels"].span<uint8_t>()) pixels.push_back(pixel);
   }
 };
 
@@ -214,7 +217,11 @@ TEST(Loader, EvaluationVisitsEachSampleOnceAndPads) {
       while (const Batch* batch = loader.next()) {
         ++batches;
         int64_t valid = 0;
-        for (int32_t label : batch->labels.span<int32_t>()) label < 0 ? ++padding : (++visits[label], ++valid);
+        for (int64_t row = 0; row < batch->rows(); ++row) {
+          const int32_t label = (*batch)["labels"].span<int32_t>()[row];
+          EXPECT_EQ(label >= 0, batch->row_valid[row] == 1);
+          label < 0 ? ++padding : (++visits[label], ++valid);
+        }
         EXPECT_EQ(batch->valid, valid);
         if (batches == 1) {
           EXPECT_EQ(batch->cursor, std::min(50u, 8u * ranks));
@@ -287,9 +294,10 @@ TEST(Loader, EvaluationMasksASkippedRecord) {
   Loader loader(dataset, options);
   const Batch* batch = loader.next();
   EXPECT_EQ(batch->valid, 7);
-  EXPECT_EQ(batch->labels.span<int32_t>()[1], -1);
-  EXPECT_EQ(batch->images.span<uint8_t>()[3], 0);
-  EXPECT_EQ(batch->labels.span<int32_t>()[2], 2);
+  EXPECT_EQ(batch->row_valid, (std::vector<uint8_t>{1, 0, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ((*batch)["labels"].span<int32_t>()[1], -1);
+  EXPECT_EQ((*batch)["pixels"].span<uint8_t>()[3], 0);
+  EXPECT_EQ((*batch)["labels"].span<int32_t>()[2], 2);
 }
 
 TEST(Loader, BudgetEndsTheRun) {
@@ -337,8 +345,7 @@ TEST(Loader, DamagedShardsCountAsBadRecords) {
 TEST(Loader, RefusesBadOptions) {
   auto dataset = std::make_shared<FakeDataset>(50);
   for (auto change : std::vector<void (*)(LoaderOptions&)>{
-           [](LoaderOptions& o) { o.batch = 0; }, [](LoaderOptions& o) { o.height = 0; },
-           [](LoaderOptions& o) { o.dtype = DType::i64; }, [](LoaderOptions& o) { o.rank = 1; },
+           [](LoaderOptions& o) { o.batch = 0; }, [](LoaderOptions& o) { o.rank = 1; },
            [](LoaderOptions& o) { o.workers = -1; }, [](LoaderOptions& o) { o.slots = 1; }}) {
     LoaderOptions options = small(8);
     change(options);

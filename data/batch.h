@@ -1,0 +1,69 @@
+// Batch: samples side by side, a tensor for each field of their layout; Row: where one of them is written.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "data/layout.h"
+#include "libdtrain/core/encoded_image.h"
+#include "libdtrain/core/tensor.h"
+
+namespace dtrain::data {
+
+struct Batch {
+  BatchLayout layout{};
+  std::vector<Tensor> fields{};  // [rows, shape of the field...] each, in the order of the layout
+  // Of a loader that defers decoding, one for each row: where it has a JPEG, the row of the field "images" is yet to be
+  // made of it.
+  std::span<const EncodedImage> encoded{};
+  std::vector<uint8_t> row_valid{};  // of each row: 1 where it holds a sample, 0 where all of it is padding
+  int64_t valid = 0;                 // number of rows that hold a sample
+  std::vector<uint64_t> samples{};   // record numbers in the data set
+  uint64_t cursor = 0;               // samples consumed, over all ranks, once this batch is trained on
+
+  int64_t rows() const { return static_cast<int64_t>(row_valid.size()); }
+  // The field of that name. Throws Error naming those that there are.
+  const Tensor& operator[](std::string_view name) const { return fields[layout.index(name)]; }
+};
+
+// Of `rows` rows in host memory, their contents undefined and none of them valid. `allocator` null: plain pages. Throws
+// Error where the layout makes no batch.
+Batch make_batch(const BatchLayout& layout, int64_t rows, std::shared_ptr<Allocator> allocator = nullptr);
+
+// One row of a batch, which must outlive it. Rows of one batch may be written by different threads.
+class Row {
+ public:
+  Row(const Batch& batch, int64_t row) : batch_(batch), row_(row) {}
+
+  // Where the row begins in field `number` of the layout.
+  void* raw(size_t number) const;
+  // Its elements. Throws Error where T is not their type.
+  template <class T>
+  std::span<T> span(size_t number) const {
+    const auto count = static_cast<size_t>(batch_.layout.fields[number].shape.count());
+    return {batch_.fields[number].data<T>() + static_cast<size_t>(row_) * count, count};
+  }
+  // Writes a ragged field: `values`, whole entries, padding behind them, and their number into the field of the count.
+  // Throws Error(Fault::data) where there are more than the field has room for.
+  template <class T>
+  void write(size_t number, std::span<const T> values) const {
+    std::ranges::copy(values, span<T>(number).first(room_for(number, values.size())).begin());
+    pad(number, static_cast<int64_t>(values.size()));
+  }
+  // Makes all fields padding.
+  void pad() const;
+
+ private:
+  // `values` elements, once it is certain that they fit; sets the count of their entries.
+  size_t room_for(size_t number, size_t values) const;
+  // From element `begin` on.
+  void pad(size_t number, int64_t begin) const;
+
+  const Batch& batch_;
+  int64_t row_;
+};
+
+}  // namespace dtrain::data

@@ -1,0 +1,57 @@
+// Dataset: records by number, and the reader that makes a row of a batch of each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/batch.h"
+
+namespace dtrain::data {
+
+// Where a record is: what an error about it names.
+struct RecordLocation {
+  std::string file;
+  uint64_t offset = 0;  // of the record's header, in bytes
+  uint64_t record = 0;  // within the file
+};
+
+// The key of one sample's augmentation: equal for any number of ranks and workers.
+struct SampleKey {
+  uint64_t seed = 0, epoch = 0;
+  uint64_t sample = 0;    // number of the planned record in the data set
+  uint64_t position = 0;  // in the endless stream: "odd batch position" means odd here
+};
+
+// One worker's access to a Dataset: its buffers and its decoder. Used by one thread at a time.
+class SampleReader {
+ public:
+  virtual ~SampleReader() = default;
+  // Decodes, crops and augments record `record` into all fields of `row`, which has the data set's layout. True where
+  // it was decoded, but not without warnings. A pure function of its arguments. Throws Error(Fault::data) on a bad
+  // record: what is wrong with it; the Loader adds where it is.
+  virtual bool read(uint64_t record, const SampleKey& key, const Row& row) = 0;
+  // Leaves the field "images" to a device: `image` is what the same pixels are made of. False where only read() can do
+  // it.
+  virtual bool defer(uint64_t, const SampleKey&, const Row&, EncodedImage&) { return false; }
+};
+
+// What a Loader reads: records of any number of shards, numbered from 0 in file order.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  // Of the rows that its readers write.
+  virtual const BatchLayout& layout() const = 0;
+  virtual uint64_t size() const = 0;
+  // First record of each shard, and size() at the end: where the replacement of a bad record is looked for.
+  virtual const std::vector<uint64_t>& shard_begins() const = 0;
+  virtual RecordLocation locate(uint64_t record) const = 0;
+  // Damage found when the shards were opened: records that cannot be reached and are not numbered.
+  virtual const std::vector<std::string>& faults() const = 0;
+  virtual std::unique_ptr<SampleReader> reader() const = 0;
+  // Ordered file names and sizes: what must be equal on resume.
+  virtual std::string identity() const = 0;
+};
+
+}  // namespace dtrain::data

@@ -11,6 +11,7 @@
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/load_checkpoint.h"
 #include "libdtrain/ops/step_metrics.h"
+#include "libdtrain/train/loss.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -65,7 +66,8 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
   const Clock::time_point start = Clock::now();
   Clock::time_point shown = start;
   // Hits are added up on the device, so that it need not be waited for.
-  const Tensor hits = context.zeros({kStepMetrics});
+  MetricColumns columns;
+  Tensor hits;
   Accuracy result;
   for (int64_t step = 1; step <= session.plan.eval_batches; ++step) {
     if (stop_agreed(session, static_cast<uint64_t>(step))) return std::nullopt;
@@ -73,16 +75,18 @@ std::optional<Accuracy> evaluate(const Session& session, Log& log) {
     if (batch == nullptr) break;
     Tape tape(context, dtrain::Mode::eval);
     const Classification found = session.forward(tape, *batch);
-    add_step_metrics(context, found.loss.value, found.in_top_1, found.in_top_5, step > 1, hits);
+    const std::vector<Tensor> sums = columns.sums_of(found);
+    if (!hits) hits = context.zeros({columns.count() + kStepColumns});
+    add_step_sums(context, sums, step > 1, hits);
     result.examples += static_cast<uint64_t>(batch->valid);
     if (step % every != 0) continue;
     context.synchronize("evaluation");
     log.evaluation_step(step, static_cast<double>(session.config.global_eval_batch() * every) / seconds_since(shown));
     shown = Clock::now();
   }
-  float row[kStepMetrics];
-  context.download(hits, row, "evaluation");
-  result = over_ranks(session.group, {row[kMetricInTop1], row[kMetricInTop5], result.examples});
+  std::vector<float> row(3);
+  if (hits) context.download(hits.slice(0, 3), row.data(), "evaluation");
+  result = over_ranks(session.group, {row[1], row[2], result.examples});
   log.notices(context);
   log.accuracy(result);
   if (session.config.mode == RunMode::evaluation)

@@ -106,7 +106,8 @@ std::vector<StepFigures> Steps::finished(uint64_t leave) {
     figures.loss = report.loss;
     figures.l2 = report.l2_loss;
     figures.learning_rate = report.learning_rate;
-    figures.accuracy = {report.top_1, report.top_5, static_cast<uint64_t>(session_.config.global_batch())};
+    figures.accuracy = {report.metric("top_1_accuracy"), report.metric("top_5_accuracy"),
+                        static_cast<uint64_t>(session_.config.global_batch())};
     figures.wait_seconds = sent.wait_seconds;
     figures.times = report.times;
     figures.own_seconds = own_seconds(report.times, sent.seconds);

@@ -79,7 +79,7 @@ Buffer& ParameterStore::add_buffer(const std::string& name, Shape shape, float i
   DT_CHECK(!values_, "buffer ", name, ": registered after allocate()");
   DT_CHECK(!by_name_.contains(name) && !buffer_by_name_.contains(name), "buffer ", name, ": registered twice");
   buffer_by_name_[name] = buffers_.size();
-  buffers_.push_back({name, shape, initial, buffer_count_, {}});
+  buffers_.push_back({.name = name, .shape = shape, .initial = initial, .offset = buffer_count_, .value = {}});
   buffer_count_ += padded(shape.count());
   return buffers_.back();
 }

@@ -66,6 +66,8 @@ struct Buffer {
   float initial = 0;
   int64_t offset = 0;
   Tensor value;  // view of the buffer arena (f32)
+  // Training does not change it, as with a frozen batch norm: ranks and micro-steps neither sum nor rescale it.
+  bool constant = false;
 };
 
 // Layers register in their constructors; `allocate` then lays the arenas out in that order, each entry

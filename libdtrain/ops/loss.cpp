@@ -20,7 +20,8 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
   DT_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, "softmax_cross_entropy: label smoothing ",
            options.label_smoothing, " is not in [0, 1)");
   Context& context = tape.context();
-  Classification result{{context.empty({1})}, context.empty({n}), context.empty({n}), context.empty({n})};
+  Classification result{
+      {context.empty({1})}, context.empty({n}), context.empty({n}), context.empty({n}), context.empty({n})};
   const Tensor probabilities = context.empty(logits.shape()), counted = context.empty({1});
   DT_DISPATCH(context, softmax_cross_entropy, logits.value, labels, options, probabilities, counted, result);
   result.loss =
@@ -95,11 +96,13 @@ void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels,
   require_labels(labels, classes);
   float* const rows = result.rows.data<float>();
   float *const in_top_1 = result.in_top_1.data<float>(), *const in_top_5 = result.in_top_5.data<float>();
+  float* const counts = result.counts.data<float>();
   for_each_row(logits, [&](int64_t row) {
     const float* z = logits.data<float>() + row * classes;
     const double log_sum = softmax_row(z, classes, probabilities.data<float>() + row * classes);
     const int64_t label = labels.data<int32_t>()[row];
     rows[row] = in_top_1[row] = in_top_5[row] = 0;
+    counts[row] = label < 0 ? 0.0f : 1.0f;
     if (label < 0) return;
     const int64_t rank = rank_of(z, classes, label);
     rows[row] = static_cast<float>(cross_entropy_row(z, classes, label, log_sum, options.label_smoothing));

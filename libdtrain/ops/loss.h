@@ -1,4 +1,4 @@
-// Softmax cross-entropy, and what it tells on the side.
+// Softmax cross-entropy, and the hits of a classification.
 #pragma once
 
 #include "libdtrain/autograd/tape.h"
@@ -14,6 +14,7 @@ struct Classification {
   Tensor rows;      // [n] f32: each row's loss
   Tensor in_top_1;  // [n] f32: 1 where the label's logit is the largest (ties: the lower class first)
   Tensor in_top_5;  // [n] f32
+  Tensor counts;    // [n] f32: 1 where the row counts, 0 where it is masked
 };
 
 // logits [n, classes] of any floating-point type, the type of their gradient; labels [n] i32. A row with a negative

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/step_metrics.h"
 
 namespace dtrain {
@@ -36,8 +35,18 @@ Tensor host_tensor(Context& context, Shape shape) {
 
 }  // namespace
 
+double StepReport::metric(const std::string& name) const {
+  for (const MetricValue& metric : metrics)
+    if (metric.name == name) return metric.value;
+  throw Error(concat("step ", step, " has no metric '", name, "'"));
+}
+
 Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options)
-    : store_(store), optimizer_(optimizer), schedule_(std::move(schedule)), options_(options) {
+    : store_(store),
+      optimizer_(optimizer),
+      schedule_(std::move(schedule)),
+      options_(options),
+      statistics_(store, options.micro_steps) {
   DT_CHECK(options.micro_steps >= 1, "a step of ", options.micro_steps, " micro-steps");
   DT_CHECK(options.loss_scale > 0, "loss scale ", options.loss_scale, ": expected a positive number");
   schedule_.validate();
@@ -45,9 +54,6 @@ Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule,
            " steps");
   if (options.communicator)
     bucketer_.emplace(*options.communicator, store.grads(), gradient_ranges(store), options.buckets);
-  metrics_ = store.context().zeros({kStepMetrics});
-  ring_ = store.context().zeros({static_cast<int64_t>(kRing), kStepMetrics});
-  host_ring_ = host_tensor(store.context(), ring_.shape());
   host_l2_ = host_tensor(store.context(), {static_cast<int64_t>(kRing)});
   resume(0);
 }
@@ -126,14 +132,14 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
 void Trainer::run(const Forward& forward, Parts& parts) {
   bytes_ = static_cast<double>(store_.values().bytes()) * (3 + 2 * store_.optimizer_states());
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
-    begin_statistics(micro_step);
+    statistics_.begin(micro_step);
     run_micro_step(forward, micro_step, parts);
   }
-  end_statistics();
+  statistics_.end();
   if (bucketer_) sum_over_ranks(parts);
   mark(parts, &StepTimes::update, "update");
   optimizer_.step();
-  finish_step_metrics(store_.context(), optimizer_.norm(), metrics_, ring_);
+  finish_step_row(store_.context(), optimizer_.norm(), row_, ring_);
   store_.context().name_work(nullptr);
 }
 
@@ -144,8 +150,8 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
   const char* pass = "the forward pass behind";
   try {
     mark(parts, &StepTimes::forward, "forward");
-    const Classification result = forward(tape, micro_step);
-    add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, metrics_);
+    const Loss loss = forward(tape, micro_step);
+    add_metrics(loss, micro_step > 0);
     pass = "the gradient of";
     mark(parts, &StepTimes::backward, "backward");
     bytes_ += 3 * static_cast<double>(tape.bytes());
@@ -153,7 +159,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
       bucketer_->begin();
       tape.on_ready([this](const Parameter& parameter) { bucketer_->ready(parameter.index); });
     }
-    std::vector<std::string> unwritten = tape.backward(result.loss, &store_);
+    std::vector<std::string> unwritten = tape.backward(loss.total, &store_);
     if (micro_step == 0)
       unwritten_ = std::move(unwritten);
     else
@@ -165,44 +171,30 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
   }
 }
 
+void Trainer::add_metrics(const Loss& loss, bool add) {
+  Context& context = store_.context();
+  const std::vector<Tensor> sums = columns_.sums_of(loss);
+  if (!row_) {
+    const int64_t columns = columns_.count() + kStepColumns;
+    row_ = context.zeros({columns});
+    ring_ = context.zeros({static_cast<int64_t>(kRing), columns});
+    host_ring_ = host_tensor(context, ring_.shape());
+  }
+  add_step_sums(context, sums, add, row_);
+}
+
 // The metrics and the running statistics of batch norm go with the last gradients, so that all ranks hold the same.
 void Trainer::sum_over_ranks(Parts& parts) {
   mark(parts, &StepTimes::reduce, "reduce");
-  std::vector<Tensor> tail = {metrics_.slice(0, kSummedMetrics)};
+  std::vector<Tensor> tail = {row_.slice(0, columns_.count() + kStepSummed)};
   if (options_.independent) {
     options_.communicator->all_reduce(tail, "metrics", /*exact=*/true);
     return options_.communicator->join();
   }
-  const Tensor& buffers = store_.buffer_values();
-  const bool averaged = buffers.count() > 0 && !options_.equal_statistics;
-  if (averaged) tail.push_back(buffers);
+  const std::vector<Tensor> averaged = options_.equal_statistics ? std::vector<Tensor>() : statistics_.averaged();
+  tail.insert(tail.end(), averaged.begin(), averaged.end());
   bucketer_->finish(std::move(tail));
-  if (averaged) scale_by(store_.context(), buffers, 1 / static_cast<float>(ranks()));
-}
-
-// The micro-steps of a step stand for ranks that are not there: as those, each starts from the running statistics that
-// the step found, and what is kept is the mean of what they come to.
-void Trainer::begin_statistics(int micro_step) {
-  Context& context = store_.context();
-  const Tensor& buffers = store_.buffer_values();
-  if (options_.micro_steps == 1 || buffers.count() == 0) return;
-  if (!first_statistics_) {
-    first_statistics_ = context.empty(buffers.shape());
-    sum_of_statistics_ = context.empty(buffers.shape());
-  }
-  if (micro_step == 0) return context.copy(buffers, first_statistics_);
-  if (micro_step == 1)
-    context.copy(buffers, sum_of_statistics_);
-  else
-    accumulate(context, buffers, sum_of_statistics_);
-  context.copy(first_statistics_, buffers);
-}
-
-void Trainer::end_statistics() {
-  const Tensor& buffers = store_.buffer_values();
-  if (options_.micro_steps == 1 || buffers.count() == 0) return;
-  accumulate(store_.context(), sum_of_statistics_, buffers);
-  scale_by(store_.context(), buffers, 1 / static_cast<float>(options_.micro_steps));
+  if (!options_.equal_statistics) statistics_.divide(ranks());
 }
 
 // What is queued from here on belongs to `part`.
@@ -230,24 +222,24 @@ std::vector<StepReport> Trainer::collect(uint64_t leave) {
 
 StepReport Trainer::report_of(uint64_t step) const {
   const Pending& pending = pending_[step % kRing];
-  const float* row = host_ring_.data<float>() + step % kRing * kStepMetrics;
-  if (row[kMetricStep] != step_mark(step) * static_cast<float>(ranks()))
+  const float* sums = host_ring_.data<float>() + static_cast<int64_t>(step % kRing) * host_ring_.dim(1);
+  const float* row = sums + columns_.count();
+  if (row[kStepMark] != step_mark(step) * static_cast<float>(ranks()))
     throw Error(Fault::communication,
                 concat("step ", step + 1,
                        ": what was summed here is not this step of all ranks: one of them has left "
                        "out a sum or made one too many, and parameters differ; go on from the last checkpoint"));
   StepReport report;
   report.step = step + 1;
-  report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps * ranks());
-  report.requests = static_cast<int>(row[kMetricRequests]);
+  report.loss = MetricColumns::total(sums, options_.micro_steps * ranks());
+  report.metrics = columns_.values(sums, options_.micro_steps * ranks());
+  report.requests = static_cast<int>(row[kStepRequests]);
   report.learning_rate = rate_of(step);
   if (pending.l2_loss) report.l2_loss = host_l2_.data<float>()[step % kRing];
-  report.gradient_norm = row[kMetricNorm];
-  report.top_1 = row[kMetricInTop1] / row[kMetricRows];
-  report.top_5 = row[kMetricInTop5] / row[kMetricRows];
-  report.finite = row[kMetricFinite] != 0;
-  report.loss_scale = row[kMetricLossScale];
-  report.skipped = static_cast<uint64_t>(row[kMetricSkipped]);
+  report.gradient_norm = row[kStepNorm];
+  report.finite = row[kStepFinite] != 0;
+  report.loss_scale = row[kStepLossScale];
+  report.skipped = static_cast<uint64_t>(row[kStepSkipped]);
   report.times = times_of(pending);
   report.bytes = bytes_;
   return report;

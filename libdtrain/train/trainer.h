@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "libdtrain/distributed/bucketer.h"
-#include "libdtrain/ops/loss.h"
+#include "libdtrain/train/loss.h"
 #include "libdtrain/train/optimizer.h"
+#include "libdtrain/train/running_statistics.h"
 #include "libdtrain/train/schedule.h"
 
 namespace dtrain {
@@ -50,21 +51,24 @@ struct StepReport {
   float learning_rate = 0;
   float l2_loss = 0;  // if asked for
   float gradient_norm = 0;
-  float top_1 = 0, top_5 = 0;  // share of the rows
-  int requests = 0;            // ranks whose StepRequest::asks was set: the same number on all
-  bool finite = true;          // false: the update was not applied, nor is any later one
-  float loss_scale = 1;        // after this step
-  uint64_t skipped = 0;        // updates left out so far, each of which halved the loss scale
+  std::vector<MetricValue> metrics{};  // of the loss, over the micro-steps and ranks
+  int requests = 0;                    // ranks whose StepRequest::asks was set: the same number on all
+  bool finite = true;                  // false: the update was not applied, nor is any later one
+  float loss_scale = 1;                // after this step
+  uint64_t skipped = 0;                // updates left out so far, each of which halved the loss scale
   StepTimes times{};
-  double bytes =
-      0;  // that the device has moved at least: each op's inputs and outputs forward, and twice that backward
+  // That the device has moved at least: each op's inputs and outputs forward, and twice that backward.
+  double bytes = 0;
+
+  // The metric of this name; throws Error where the loss has none.
+  double metric(const std::string& name) const;
 };
 
 class Trainer {
  public:
   // Runs the model on micro-batch `micro_step` and returns its loss. Where steps are replayed it is only called for the
   // first kEagerSteps + 1 of a signature: it reads tensors that stay where they are, and does nothing but queue work.
-  using Forward = std::function<Classification(Tape&, int micro_step)>;
+  using Forward = std::function<Loss(Tape&, int micro_step)>;
 
   Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options = {});
 
@@ -115,9 +119,8 @@ class Trainer {
   bool replays() const { return options_.cuda_graph && !store_.context().is_cpu(); }
   void run(const Forward& forward, Parts& parts);
   void run_micro_step(const Forward& forward, int micro_step, Parts& parts);
+  void add_metrics(const Loss& loss, bool add);
   void sum_over_ranks(Parts& parts);
-  void begin_statistics(int micro_step);
-  void end_statistics();
   void replay(const Forward& forward, const std::string& signature, Pending& pending);
   void mark(Parts& parts, double StepTimes::*part, const char* name);
   StepReport report_of(uint64_t step) const;
@@ -128,9 +131,10 @@ class Trainer {
   Schedule schedule_;
   TrainerOptions options_;
   std::optional<Bucketer> bucketer_;
-  Tensor first_statistics_, sum_of_statistics_;  // of the buffers: before the step, and over its micro-steps so far
-  Tensor metrics_, ring_;                        // [kStepMetrics] and [kRing, kStepMetrics], on the device
-  Tensor host_ring_, host_l2_;                   // its rows, and [kRing] L2 terms, in memory of host_allocator()
+  RunningStatistics statistics_;
+  MetricColumns columns_;
+  Tensor row_, ring_;           // sums of a step [columns] and [kRing, columns], on the device, from the first step on
+  Tensor host_ring_, host_l2_;  // its rows, and [kRing] L2 terms, in memory of host_allocator()
   std::array<Pending, kRing> pending_;
   std::map<std::string, Recording> recordings_;
   uint64_t steps_done_ = 0, collected_ = 0;

@@ -137,7 +137,7 @@ void expect_equal_reports(const std::vector<StepReport>& a, const std::vector<St
     EXPECT_EQ(a[i].gradient_norm, b[i].gradient_norm);
     EXPECT_EQ(a[i].learning_rate, b[i].learning_rate);
     EXPECT_EQ(a[i].loss_scale, b[i].loss_scale);
-    EXPECT_EQ(a[i].top_5, b[i].top_5);
+    EXPECT_EQ(a[i].metrics, b[i].metrics);
   }
 }
 

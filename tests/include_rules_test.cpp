@@ -74,11 +74,19 @@ const std::vector<Level> kLevels = {
     {"libdtrain/ops/",
      {"libdtrain/core/", "libdtrain/autograd/"},
      {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/distributed/communicator.h"}},
-    {"libdtrain/train/", {"libdtrain/"}, {}},
+    {"libdtrain/train/",
+     {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/", "libdtrain/io/", "libdtrain/distributed/"},
+     {}},
+    {"libdtrain/run/",
+     {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/", "libdtrain/io/", "libdtrain/distributed/",
+      "libdtrain/train/"},
+     {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/"}, {}},
     {"data/", {"libdtrain/core/", "libdtrain/io/"}, {}},
-    {"apps/", {"apps/cli/", "libdtrain/", "models/", "data/"}, {}},
+    {"apps/cli/", {"libdtrain/", "models/", "data/"}, {}},
+    {"apps/observers/", {"apps/cli/", "libdtrain/"}, {}},
+    {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 
 TEST(Includes, FollowTheLevels) {

@@ -142,6 +142,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
            "--resnet_base_lr: of the ResNets for ImageNet only; ", flags.model, " takes --init_learning_rate");
 
   config.batch = flags.batch_size > 0 ? flags.batch_size : config.info.batch_size;
+  config.micro_steps = flags.gradient_accumulation;
   config.eval_batch = flags.eval_batch_size > 0 ? flags.eval_batch_size : config.batch;
   const int64_t tries = flags.autotune_threshold.value_or(1);
   config.warmup_steps = flags.num_warmup_batches.value_or(std::max<int64_t>(10, 5 * tries * tries));

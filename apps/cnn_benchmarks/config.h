@@ -35,13 +35,14 @@ struct Config {
   models::ClassifierInfo info;
   models::ClassifierOptions options;  // classes and image size resolved
   int64_t batch = 0, eval_batch = 0;  // images per device and micro-step
+  int64_t micro_steps = 1;            // of a step: the checkpoint that is continued may ask for others than the flags
   int64_t warmup_steps = 0;
   std::vector<std::string> notices;  // what was asked for and is done in another way, for people
 
   bool synthetic() const { return flags.data_dir.empty(); }
   bool decodes_on_gpu() const { return flags.jpeg_decoder == "gpu"; }
   cli::Pixels pixels() const;
-  int64_t global_batch() const { return batch * flags.gradient_accumulation * ranks.size; }
+  int64_t global_batch() const { return batch * micro_steps * ranks.size; }
   int64_t global_eval_batch() const { return eval_batch * ranks.size; }
   // Gradients pass a communicator.
   bool sums() const { return ranks.size > 1 || distribution.gradients.even_alone; }

@@ -110,7 +110,7 @@ Input::Input(Context& context, const Config& config, std::shared_ptr<data::Datas
              const data::LoaderOptions& options)
     : context_(&context), loader_(std::make_unique<data::Loader>(std::move(dataset), options)) {
   const bool training = options.training;
-  feed_ = std::make_unique<BatchFeed>(context, training ? static_cast<int>(config.flags.gradient_accumulation) : 1);
+  feed_ = std::make_unique<BatchFeed>(context, training ? static_cast<int>(config.micro_steps) : 1);
   if (!config.decodes_on_gpu()) return;
   const data::DecodeOptions decoding = config.pixels().decoding(training && config.trains());
   decoder_ =

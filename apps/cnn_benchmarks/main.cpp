@@ -8,10 +8,10 @@
 #include "apps/cli/environment.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
-#include "apps/cnn_benchmarks/elastic.h"
-#include "apps/cnn_benchmarks/evaluate.h"
 #include "apps/cnn_benchmarks/horovod_environment.h"
-#include "apps/cnn_benchmarks/train_loop.h"
+#include "apps/cnn_benchmarks/log_header.h"
+#include "apps/cnn_benchmarks/modes.h"
+#include "apps/cnn_benchmarks/run_options.h"
 
 namespace {
 
@@ -90,19 +90,18 @@ int run(const std::vector<std::string>& argv) {
   check_flags(*group, flags);
   Config config = make_config(values, flags, ranks_of(*group));
   keep_checkpoint(config, flags, *group);
-  Log log(std::cout, std::cerr, config.ranks.is_chief());
+  cli::Log log(std::cout, std::cerr, config.ranks.is_chief());
   for (const std::string& notice : taken_over) log.notice(notice);
   for (const std::string& notice : config.notices) log.notice(notice);
   const Datasets datasets = open_datasets(config);
   check_machine_and_data(*group, config, datasets);
   const Plan plan = make_plan(config, datasets.sizes);
-  log.header(config, plan, cli::version());
+  print_header(log, config, plan, cli::version());
 
   log.line(config.mode == RunMode::evaluation ? "Generating evaluation model" : "Generating training model");
-  Session session(config, plan, datasets, *group);
-  const int code = config.mode == RunMode::evaluation     ? run_evaluation(session, log)
-                   : config.mode == RunMode::forward_only ? run_forward_only(session, log)
-                                                          : run_training(session, log);
+  const char* faults = std::getenv("DTRAIN_FAULT");
+  Session session(config, plan, datasets, *group, faults == nullptr ? "" : faults);
+  const int code = run_mode(session, log);
   // All is done and saved. mpirun sends one to all ranks, too, as soon as the first has ended with kStopped.
   cli::ignore_stop_signals();
   group->finish();

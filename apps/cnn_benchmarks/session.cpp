@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/run_main.h"
-#include "apps/cnn_benchmarks/elastic.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/weights.h"
 
@@ -24,12 +22,13 @@ models::ClassifierOptions model_options(const Config& config, Communicator* stat
 
 }  // namespace
 
-Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group)
+Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group,
+                 const std::string& fault_text)
     : config(std::move(run_config)),
       plan(std::move(run_plan)),
       datasets(std::move(run_datasets)),
       group(run_group),
-      faults(group.rank(), group.size()),
+      faults(fault_text, group.rank(), group.size()),
       context(config.machine.make_context()),
       communicator(faults.around(make_communicator(group, *context, config.distribution.gradients), *context)),
       statistics(statistics_communicator(config, group, *context)),
@@ -58,50 +57,6 @@ PixelNormalization Session::pixels() const {
   pixels.dtype = config.machine.precision;
   pixels.channels = store.image_channels();
   return pixels;
-}
-
-Classification Session::forward(Tape& tape, const data::Batch& batch) const {
-  SoftmaxCrossEntropyOptions options;
-  if (tape.training()) options.label_smoothing = static_cast<float>(config.flags.label_smoothing);
-  const Tensor images = config.synthetic() ? batch.images : normalize_pixels(*context, batch.images, pixels());
-  return softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), batch.labels, options);
-}
-
-TrainState Session::description() const {
-  const Flags& f = config.flags;
-  TrainState state;
-  state.identity = {
-      {"model", config.info.name},
-      {"classes", fmt::format("{}", model.classes)},
-      {"image size", fmt::format("{}", model.image_size)},
-      {"data set", datasets.training ? datasets.training->identity() : "synthetic " + config.dataset},
-      {"label offset", fmt::format("{}", f.label_offset)},
-      {"preprocessing", f.preprocessing + (f.ml_perf ? ", ml_perf" : "")},
-      {"distortions", !f.distortions           ? "none"
-                      : f.distort_color_in_yiq ? "in YIQ"
-                                               : "in HSV"},
-      {"global batch", fmt::format("{}", config.global_batch())},
-      {"optimizer", f.optimizer},
-      {"batch norm", f.sync_batch_norm ? "over all ranks" : "per rank"},
-      {"seed", fmt::format("{}", f.tf_random_seed)},
-  };
-  state.settings = {
-      {"version", cli::version()},
-      {"learning rate", plan.schedule.describe()},
-      {"resize method", f.resize_method},
-      {"JPEG decoder", f.jpeg_decoder},
-      {"weight decay", fmt::format("{}", f.weight_decay)},
-      {"label smoothing", fmt::format("{}", f.label_smoothing)},
-      {"ranks", fmt::format("{}", config.ranks.size)},
-      {"batch size of a rank", fmt::format("{}", config.batch)},
-      {"sums over ranks", communicator->describe()},
-      {"device", config.flags.device},
-      {"precision", config.flags.precision},
-      {"compute threads", fmt::format("{}", context->threads())},
-  };
-  if (config.ranks.size > 1)
-    state.settings.merge(summation_settings(config.distribution.gradients, config.distribution.buckets));
-  return state;
 }
 
 }  // namespace dtrain::cnn_benchmarks

@@ -37,8 +37,9 @@ class Communicator {
   Group& group() const { return group_; }
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
-  // Of the numbers under way; bf16 and f16 round what is summed.
-  DType wire() const { return wire_; }
+  const CommunicatorOptions& options() const { return options_; }
+  // The type of numbers under way; bf16 and f16 round what is summed.
+  DType wire() const { return options_.wire; }
 
   // Sums f32 tensors over the ranks, in place, as one message; the same bits come out on every rank. Queued behind what
   // the compute queue holds now; a CPU's caller does not wait. The tensors live until join(). `what` names it in
@@ -56,9 +57,9 @@ class Communicator {
   virtual CommunicatorTimes take_times() = 0;
 
  protected:
-  explicit Communicator(Group& group, DType wire = DType::f32) : group_(group), wire_(wire) {}
+  explicit Communicator(Group& group, CommunicatorOptions options = {}) : group_(group), options_(std::move(options)) {}
   Group& group_;
-  DType wire_;
+  const CommunicatorOptions options_;
 };
 
 // Over MPI for a CPU context, over NCCL for a CUDA one; of one rank, where nothing is to be done, either. Collective.

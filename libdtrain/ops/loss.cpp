@@ -20,8 +20,8 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
   DT_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, "softmax_cross_entropy: label smoothing ",
            options.label_smoothing, " is not in [0, 1)");
   Context& context = tape.context();
-  Classification result{
-      {context.empty({1})}, context.empty({n}), context.empty({n}), context.empty({n}), context.empty({n})};
+  const auto column = [&] { return context.empty({n}); };
+  Classification result{{context.empty({1})}, column(), column(), column(), column()};
   const Tensor probabilities = context.empty(logits.shape()), counted = context.empty({1});
   DT_DISPATCH(context, softmax_cross_entropy, logits.value, labels, options, probabilities, counted, result);
   result.loss =

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -176,6 +177,7 @@ struct Checkpointer::Writer {
   std::string directory;
   FileLock lock;
   std::thread thread;
+  std::atomic<bool> writing = false;
   // Written by the thread while it runs; everyone else joins it first.
   CheckpointSnapshot snapshot;
   std::chrono::steady_clock::time_point begin;
@@ -198,7 +200,11 @@ void Checkpointer::save(const TrainState& state) {
   writer_->last.reset();
   writer_->take_snapshot(state);
   if (writer_->options.asynchronous) {
-    writer_->thread = std::thread([writer = writer_.get()] { writer->write(); });
+    writer_->writing = true;
+    writer_->thread = std::thread([writer = writer_.get()] {
+      writer->write();
+      writer->writing = false;
+    });
     return;
   }
   writer_->write();
@@ -209,6 +215,8 @@ std::optional<SaveReport> Checkpointer::wait() {
   writer_->join_thread();
   return writer_->last;
 }
+
+std::optional<SaveReport> Checkpointer::finished() { return writer_->writing ? std::nullopt : wait(); }
 
 std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expected) {
   writer_->join_thread();
@@ -247,10 +255,7 @@ RestoreReport Checkpointer::restore(const std::string& path, const TrainState& e
 
 std::optional<std::string> Checkpointer::latest() const {
   writer_->join_thread();
-  std::vector<uint64_t> steps = list_checkpoints(writer_->directory);
-  for (; !steps.empty(); steps.pop_back())
-    if (const std::string path = checkpoint_path(writer_->directory, steps.back()); looks_complete(path)) return path;
-  return std::nullopt;
+  return newest_checkpoint(writer_->options.train_dir, looks_complete);
 }
 
 }  // namespace dtrain

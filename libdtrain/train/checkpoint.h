@@ -64,6 +64,8 @@ class Checkpointer {
   void save(const TrainState& state);
   // Waits for the save under way. What the last save() wrote, or this run was restored from; none where a save failed.
   std::optional<SaveReport> wait();
+  // The same without waiting: none while a save is under way.
+  std::optional<SaveReport> finished();
   // The newest complete checkpoint, verified by its checksums, loaded into the store; none in an empty directory.
   // Throws Error(Fault::checkpoint) where all are damaged, or where `expected.identity` differs (the difference is
   // shown). Settings of `expected` that differ are among the notices. After an error the store's values are undefined.

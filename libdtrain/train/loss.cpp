@@ -34,13 +34,17 @@ std::vector<Tensor> MetricColumns::sums_of(const Loss& loss) {
   return sums;
 }
 
-std::vector<MetricValue> MetricColumns::values(const float* row, int shares) const {
+template <class Real>
+std::vector<MetricValue> MetricColumns::values(const Real* row, int64_t shares) const {
   std::vector<MetricValue> values;
   for (size_t i = 0; i < metrics_.size(); ++i) {
-    const float weight = metrics_[i].weight < 0 ? static_cast<float>(shares) : row[metrics_[i].weight];
+    const Real weight = metrics_[i].weight < 0 ? static_cast<Real>(shares) : row[metrics_[i].weight];
     values.push_back({metrics_[i].name, weight == 0 ? 0 : row[1 + i] / weight});
   }
   return values;
 }
+
+template std::vector<MetricValue> MetricColumns::values(const float*, int64_t) const;
+template std::vector<MetricValue> MetricColumns::values(const double*, int64_t) const;
 
 }  // namespace dtrain

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-// A number that is reported as the ratio of two sums over the micro-steps and ranks of a step, or over the batches of an
-// evaluation. Both stay on the device until then.
+// A number that is reported as the ratio of two sums over the micro-steps and ranks of a step, or over the batches of
+// an evaluation. Both stay on the device until then.
 struct Metric {
   std::string name;
   // f32 of any shape: its elements are added up.
@@ -47,8 +47,10 @@ class MetricColumns {
   int count() const { return count_; }
   // The mean of the totals: `row` holds the sums over `shares` micro-steps in all.
   static float total(const float* row, int shares) { return row[0] / static_cast<float>(shares); }
-  // The metrics. One whose weights sum to 0 is 0: there was nothing to measure.
-  std::vector<MetricValue> values(const float* row, int shares) const;
+  // The metrics, computed in the type of the row, float or double. One whose weights sum to 0 is 0: there was nothing
+  // to measure.
+  template <class Real>
+  std::vector<MetricValue> values(const Real* row, int64_t shares) const;
 
  private:
   struct Column {

@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-// Micro-steps stand for ranks that are not there: as those, each starts from the running statistics that the step found,
-// and the mean of their results is kept. Buffers marked Buffer::constant are neither summed nor rescaled: they keep
-// their bits.
+// Micro-steps stand for ranks that are not there: as those, each starts from the running statistics that the step
+// found, and the mean of their results is kept. Buffers marked Buffer::constant are neither summed nor rescaled: they
+// keep their bits.
 class RunningStatistics {
  public:
   // `micro_steps`: those of a step.

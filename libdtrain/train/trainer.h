@@ -91,6 +91,9 @@ class Trainer {
   // What a checkpoint needs for it; waits for the device.
   StepState step_state() const { return store_.context().get_scalars(); }
   const Schedule& schedule() const { return schedule_; }
+  const TrainerOptions& options() const { return options_; }
+  ParameterStore& store() const { return store_; }
+  const Optimizer& optimizer() const { return optimizer_; }
   // Another size of the gradient buckets, from the next step on: before any step is recorded.
   void set_buckets(const BucketOptions& options);
   // Names of the trainable parameters that the last step's loss did not depend on.

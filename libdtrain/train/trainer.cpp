@@ -25,7 +25,7 @@ void keep_common(std::vector<std::string>& names, const std::vector<std::string>
 std::vector<GradientRange> gradient_ranges(const ParameterStore& store) {
   std::vector<GradientRange> ranges;
   for (const Parameter& parameter : store.parameters())
-    ranges.push_back({{parameter.offset, parameter.offset + parameter.value.count()}, !parameter.options.frozen});
+    ranges.push_back({{parameter.offset, parameter.offset + parameter.value.count()}, !parameter.options().frozen});
   return ranges;
 }
 
@@ -275,7 +275,7 @@ std::string Trainer::worst_parameter() const {
   std::string worst;
   double largest = -1;
   for (const Parameter& parameter : store_.parameters()) {
-    if (parameter.options.frozen) continue;
+    if (parameter.options().frozen) continue;
     const double squares = sum_of_squares(store_.context(), parameter.grad);
     if (!std::isfinite(squares)) return parameter.name;
     if (squares > largest) {

@@ -58,7 +58,7 @@ std::vector<Message> gradients_of(const std::string& model, const std::string& d
   models::make_classifier(store, cli::find_model(model, dataset));
   std::vector<GradientRange> gradients;
   for (const Parameter& parameter : store.parameters())
-    gradients.push_back({{parameter.offset, parameter.offset + parameter.shape.count()}, !parameter.options.frozen});
+    gradients.push_back({{parameter.offset, parameter.offset + parameter.shape.count()}, !parameter.options().frozen});
   std::vector<Message> messages;
   if (bucket_bytes == 0) {
     for (auto parameter = store.parameters().rbegin(); parameter != store.parameters().rend(); ++parameter)

@@ -26,9 +26,8 @@ Loss ClassificationTask::forward(Tape& tape, int micro_step) {
 Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
   SoftmaxCrossEntropyOptions options;
   if (tape.training()) options.label_smoothing = static_cast<float>(session_.config.flags.label_smoothing);
-  const Tensor images = session_.config.synthetic()
-                            ? batch.images
-                            : normalize_pixels(*session_.context, batch.images, session_.pixels());
+  const Tensor images =
+      session_.config.synthetic() ? batch.images : normalize_pixels(*session_.context, batch.images, session_.pixels());
   return softmax_cross_entropy(tape, session_.model.forward(tape, tape.constant(images)), batch.labels, options);
 }
 
@@ -58,8 +57,7 @@ void ClassificationTask::describe(TrainState& state) const {
       {"model", config.info.name},
       {"classes", fmt::format("{}", session_.model.classes)},
       {"image size", fmt::format("{}", session_.model.image_size)},
-      {"data set",
-       session_.datasets.training ? session_.datasets.training->identity() : "synthetic " + config.dataset},
+      {"data set", session_.datasets.training ? session_.datasets.training->identity() : "synthetic " + config.dataset},
       {"label offset", fmt::format("{}", f.label_offset)},
       {"preprocessing", f.preprocessing + (f.ml_perf ? ", ml_perf" : "")},
       {"distortions", !f.distortions           ? "none"

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <string_view>
 
-#include "apps/cli/agreement.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
@@ -12,6 +11,7 @@
 #include "apps/cnn_benchmarks/log_header.h"
 #include "apps/cnn_benchmarks/modes.h"
 #include "apps/cnn_benchmarks/run_options.h"
+#include "libdtrain/train/agreement.h"
 
 namespace {
 
@@ -55,18 +55,18 @@ constexpr std::string_view kOfOneRank[] = {"data_dir",          "datasets_num_pr
                                            "num_intra_threads", "task_index"};
 
 void check_flags(Group& group, const cli::FlagSet& flags) {
-  cli::Settings settings = {{"the version of dtrain", cli::version()}};
+  Settings settings = {{"the version of dtrain", cli::version()}};
   for (const auto& [name, text] : flags.texts())
     if (std::ranges::find(kOfOneRank, name) == std::end(kOfOneRank)) settings.emplace_back("--" + name, text);
-  cli::check_equal(group, settings, "flags");
+  check_equal(group, settings, "flags");
 }
 
 // What the flags have come to on this machine.
 void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
-  cli::Settings settings = {{"the device", config.flags.device}};
+  Settings settings = {{"the device", config.flags.device}};
   if (datasets.training) settings.emplace_back("the training data set", datasets.training->identity());
   if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->identity());
-  cli::check_equal(group, settings, "device and data sets");
+  check_equal(group, settings, "device and data sets");
 }
 
 int run(const std::vector<std::string>& argv) {

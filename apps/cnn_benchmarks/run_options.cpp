@@ -92,8 +92,8 @@ observers::TfCnnLogOptions log_options(const Session& session) {
   options.sums = config.sums();
   options.replays = config.machine.gpu && f.cuda_graph;
   // Forward, and twice as much backward; a multiply-add is two.
-  options.flops = 3 * 2 * static_cast<double>(session.model.multiply_adds) *
-                  static_cast<double>(config.batch * config.micro_steps);
+  options.flops =
+      3 * 2 * static_cast<double>(session.model.multiply_adds) * static_cast<double>(config.batch * config.micro_steps);
   return options;
 }
 

@@ -24,7 +24,7 @@ Var Tape::variable(Tensor value, DType gradient) {
 
 Var Tape::leaf(Parameter& parameter) {
   DT_CHECK(parameter.compute.defined(), "parameter ", parameter.name, " used before ParameterStore::allocate()");
-  if (!training() || parameter.options.frozen) return constant(parameter.compute);
+  if (!training() || parameter.options().frozen) return constant(parameter.compute);
   // A weight that is used twice has one slot, so that its gradient is ready after the second use.
   const size_t index = static_cast<size_t>(parameter.index);
   if (index >= parameter_slots_.size()) parameter_slots_.resize(index + 1, -1);
@@ -129,7 +129,7 @@ std::vector<std::string> Tape::backward(const Var& loss, ParameterStore* store) 
   std::vector<std::string> unwritten;
   if (!store) return unwritten;
   for (Parameter& parameter : store->parameters()) {
-    if (parameter.written || parameter.options.frozen) continue;
+    if (parameter.written || parameter.options().frozen) continue;
     if (micro_step_ == 0) context_.fill_zero(parameter.grad);
     unwritten.push_back(parameter.name);
     if (ready_) ready_(parameter);

@@ -31,7 +31,7 @@ UpdatePlan::UpdatePlan(Context& context, std::vector<UpdateSegment> segments) : 
     const size_t first = pieces_.size();
     for (int64_t begin = segment.begin; begin < segment.end; begin += kPiece)
       pieces_.push_back({begin, static_cast<int32_t>(std::min<int64_t>(kPiece, segment.end - begin)), parameter,
-                         segment.weight_decay});
+                         segment.weight_decay, segment.rate});
     if (parameter >= 0)
       runs_.push_back({static_cast<int32_t>(first), static_cast<int32_t>(pieces_.size() - first), parameter});
   }

@@ -12,6 +12,7 @@ struct UpdateSegment {
   int64_t begin = 0, end = 0;  // elements
   float weight_decay = 0;
   int64_t parameter = -1;  // LARS: the parameter, all of it, whose norms scale the rate; -1: the rate itself
+  float rate = 1;          // multiplies the learning rate
 };
 
 enum class UpdateRule {
@@ -57,7 +58,7 @@ struct UpdatePiece {
   int64_t begin = 0;
   int32_t count = 0;
   int32_t parameter = -1;
-  float weight_decay = 0;
+  float weight_decay = 0, rate = 1;
 };
 
 // The pieces of one parameter under LARS.

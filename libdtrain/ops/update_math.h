@@ -85,6 +85,7 @@ DT_HD inline UpdateFactors piece_factors(const UpdateOptions& o, const UpdateFac
                                          const float* norms) {
   UpdateFactors f = step;
   f.decay = piece.weight_decay;
+  f.rate *= piece.rate;  // by 1 in general, which is exact
   if (o.rule != UpdateRule::lars || piece.parameter < 0) return f;
   const float* norm = norms + 1 + 2 * piece.parameter;
   f.rate *= lars_ratio(o, f.decay, norm[0], norm_clip(o, norms[0]) * norm[1]);

@@ -67,8 +67,8 @@ std::future<Evaluation> evaluate_batches(Context& context, Group& group, const E
   sums.push_back(static_cast<double>(batches));
   sums.push_back(static_cast<double>(valid));
   std::promise<Evaluation> result;
-  result.set_value(evaluation_of(columns, over_ranks(group, sums),
-                                 std::chrono::duration<double>(Clock::now() - began).count()));
+  result.set_value(
+      evaluation_of(columns, over_ranks(group, sums), std::chrono::duration<double>(Clock::now() - began).count()));
   return result.get_future();
 }
 

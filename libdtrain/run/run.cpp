@@ -175,10 +175,7 @@ void Run::Training::loop() {
 
 void Run::Training::make_step() {
   const uint64_t step = steps_.queued() + 1;
-  const bool cpu = trainer_.store().context().is_cpu(), shown = options_.cadence.shows(step, first_step_);
-  // In the first steps libraries choose their algorithms; then a GPU's are recorded.
-  const bool first = step <= first_step_ + (cpu ? 0 : Trainer::kEagerSteps);
-  group_.enter(first ? Section::setup : Section::step, step);
+  const bool shown = options_.cadence.shows(step, first_step_);
   observers_.stepping(step);
   if (under_way_++ == 0) step_began_ = Clock::now();
   steps_.queue(shown, asks());

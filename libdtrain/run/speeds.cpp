@@ -25,9 +25,10 @@ std::vector<std::string> RankSpeeds::compare() {
   compared_for_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   std::vector<std::string> lines;
   for (const Straggler& slow : stragglers_.add(seconds))
-    lines.push_back(fmt::format("{} is slow: it takes {:.1f} times as long as the median rank for its part of a step, "
-                                "and all wait for it",
-                                group_.name(slow.rank), slow.factor));
+    lines.push_back(
+        fmt::format("{} is slow: it takes {:.1f} times as long as the median rank for its part of a step, "
+                    "and all wait for it",
+                    group_.name(slow.rank), slow.factor));
   return lines;
 }
 

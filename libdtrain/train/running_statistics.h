@@ -8,7 +8,7 @@
 namespace dtrain {
 
 // Micro-steps stand for ranks that are not there: as those, each starts from the running statistics that the step
-// found, and the mean of their results is kept. Buffers marked Buffer::constant are neither summed nor rescaled: they
+// found, and the mean of their results is kept. Buffers that are constant() are neither summed nor rescaled: they
 // keep their bits.
 class RunningStatistics {
  public:

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libdtrain/io/crc32c.h"
 #include "libdtrain/ops/step_metrics.h"
+#include "libdtrain/train/agreement.h"
 
 namespace dtrain {
 namespace {
@@ -24,8 +26,21 @@ void keep_common(std::vector<std::string>& names, const std::vector<std::string>
 std::vector<GradientRange> gradient_ranges(const ParameterStore& store) {
   std::vector<GradientRange> ranges;
   for (const Parameter& parameter : store.parameters())
-    ranges.push_back({{parameter.offset, parameter.offset + parameter.value.count()}, !parameter.options.frozen});
+    ranges.push_back({{parameter.offset, parameter.offset + parameter.value.count()}, !parameter.options().frozen});
   return ranges;
+}
+
+// What several ranks must agree on: otherwise they would train, and each something else.
+Settings settings_of(const ParameterStore& store, const Optimizer& optimizer, const Schedule& schedule,
+                     const TrainerOptions& options) {
+  std::string parameters;
+  for (const Parameter& parameter : store.parameters())
+    parameters += concat(parameter.name, " ", parameter.shape, parameter.options().frozen ? " frozen\n" : "\n");
+  return {{"the seed", std::to_string(options.seed)},
+          {"the number of micro-steps", std::to_string(options.micro_steps)},
+          {"the schedule", schedule.describe()},
+          {"the update", optimizer.describe()},
+          {"the parameters' checksum", std::to_string(crc32c(parameters.data(), parameters.size()))}};
 }
 
 Tensor host_tensor(Context& context, Shape shape) {
@@ -46,14 +61,18 @@ Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule,
       optimizer_(optimizer),
       schedule_(std::move(schedule)),
       options_(options),
-      statistics_(store, options.micro_steps) {
+      statistics_(store, options.micro_steps),
+      layout_version_(store.layout_version()) {
+  DT_CHECK(&optimizer.store() == &store, "trainer: the optimizer updates the parameters of another store");
   DT_CHECK(options.micro_steps >= 1, "a step of ", options.micro_steps, " micro-steps");
   DT_CHECK(options.loss_scale > 0, "loss scale ", options.loss_scale, ": expected a positive number");
   schedule_.validate();
   DT_CHECK(options.double_loss_scale_after >= 0, "loss scale doubled every ", options.double_loss_scale_after,
            " steps");
-  if (options.communicator)
+  if (options.communicator) {
+    check_equal(options.communicator->group(), settings_of(store, optimizer, schedule_, options), "training");
     bucketer_.emplace(*options.communicator, store.grads(), gradient_ranges(store), options.buckets);
+  }
   host_l2_ = host_tensor(store.context(), {static_cast<int64_t>(kRing)});
   resume(0);
 }
@@ -66,7 +85,16 @@ void Trainer::resume(uint64_t steps_done, const StepState& saved) {
   }
   state.skipped = saved.skipped;
   store_.context().set_step_state(state);
-  steps_done_ = collected_ = steps_done;
+  steps_done_ = collected_ = resumed_after_ = steps_done;
+  diverged_ = 0;
+}
+
+// A bucket is complete with its trained parameters, and a recorded step computes the gradients of those alone.
+void Trainer::follow_layout() {
+  if (layout_version_ == store_.layout_version()) return;
+  layout_version_ = store_.layout_version();
+  if (bucketer_) bucketer_.emplace(*options_.communicator, store_.grads(), gradient_ranges(store_), options_.buckets);
+  recordings_.clear();
 }
 
 void Trainer::set_buckets(const BucketOptions& options) {
@@ -76,6 +104,15 @@ void Trainer::set_buckets(const BucketOptions& options) {
 
 void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   Context& context = store_.context();
+  if (diverged_ > 0)
+    throw Error(Fault::numeric, concat("step ", diverged_,
+                                       " was not finite and no parameter has changed since: go on "
+                                       "from a checkpoint before it, with a lower learning rate"));
+  follow_layout();
+  if (options_.communicator) {
+    const uint64_t own = steps_done_ - resumed_after_, set_up = context.is_cpu() ? 1 : 1 + kEagerSteps;
+    options_.communicator->group().enter(own < set_up ? Section::setup : Section::step, steps_done_ + 1);
+  }
   const size_t slot = steps_done_ % kRing;
   Pending& pending = pending_[slot];
   context.wait(pending.end);  // of a step that nobody has collected
@@ -215,6 +252,7 @@ std::vector<StepReport> Trainer::collect(uint64_t leave) {
     else if (!context.is_past(pending.end))
       break;
     reports.push_back(report_of(collected_));
+    if (!reports.back().finite && diverged_ == 0) diverged_ = reports.back().step;
     pending.parts.clear();  // a replay may take their place
   }
   return reports;
@@ -267,7 +305,7 @@ std::string Trainer::worst_parameter() const {
   std::string worst;
   double largest = -1;
   for (const Parameter& parameter : store_.parameters()) {
-    if (parameter.options.frozen) continue;
+    if (parameter.options().frozen) continue;
     const double squares = sum_of_squares(store_.context(), parameter.grad);
     if (!std::isfinite(squares)) return parameter.name;
     if (squares > largest) {

@@ -70,13 +70,20 @@ class Trainer {
   // first kEagerSteps + 1 of a signature: it reads tensors that stay where they are, and does nothing but queue work.
   using Forward = std::function<Loss(Tape&, int micro_step)>;
 
+  // What is given outlives the trainer. Throws Error where the optimizer updates another store, where a group of
+  // several ranks has not the same seed, micro-steps, schedule, update and parameters on each, or where options make no
+  // sense. Collective.
   Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options = {});
 
   // One step, and what it came to.
   StepReport step(const Forward& forward, const StepRequest& request = {});
   // The same in two halves. `enqueue` does not wait for the device. `collect` reports the steps since the last call,
   // oldest first, at most the last kRing: those that are done, and it waits until all but `leave` are. A checkpoint may
-  // be committed once all its steps are known finite.
+  // be committed once all its steps are known finite. After a step that was not, no parameter changes any more:
+  // `enqueue` throws Error(Fault::numeric) once it has been reported, until resume() is called.
+  //
+  // Steps of several ranks belong to Section::step of their group, the first ones, in which libraries choose their
+  // algorithms, to Section::setup.
   void enqueue(const Forward& forward, const StepRequest& request = {});
   std::vector<StepReport> collect(uint64_t leave = 0);
   // Steps of a signature that are run before one is recorded: libraries choose their algorithms in the first, and the
@@ -117,6 +124,8 @@ class Trainer {
     bool l2_loss = false;
   };
 
+  // Takes up what has been frozen or unfrozen since the last step.
+  void follow_layout();
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }
   int ranks() const { return options_.communicator ? options_.communicator->size() : 1; }
   bool replays() const { return options_.cuda_graph && !store_.context().is_cpu(); }
@@ -141,6 +150,9 @@ class Trainer {
   std::array<Pending, kRing> pending_;
   std::map<std::string, Recording> recordings_;
   uint64_t steps_done_ = 0, collected_ = 0;
+  uint64_t resumed_after_ = 0;  // steps that were done before this trainer
+  uint64_t layout_version_;     // of the store, that buckets and recordings are made for
+  uint64_t diverged_ = 0;       // the first step that was not finite; 0: none
   std::vector<std::string> unwritten_;
   double bytes_ = 0;  // of a step
 };

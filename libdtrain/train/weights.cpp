@@ -22,8 +22,8 @@ void for_each_filter_element(const Shape& krsc, const Copy& copy) {
 // A parameter as [k, r, s, c] filters: a `flat` weight reads an image of h * w by 1 pixels.
 Shape filters_of(const Parameter& parameter) {
   const Shape& shape = parameter.shape;
-  if (parameter.options.layout == Layout::krsc) return shape;
-  return {shape[0], shape[1] / parameter.options.channels, 1, parameter.options.channels};
+  if (parameter.options().layout == Layout::krsc) return shape;
+  return {shape[0], shape[1] / parameter.options().channels, 1, parameter.options().channels};
 }
 
 std::string batches_name(const Buffer& buffer) {
@@ -85,7 +85,7 @@ std::string WeightReport::summary() const {
 
 Shape torch_shape(const Parameter& parameter) {
   const Shape& shape = parameter.shape;
-  if (parameter.options.layout != Layout::krsc) return shape;
+  if (parameter.options().layout != Layout::krsc) return shape;
   return {shape[0], shape[3], shape[1], shape[2]};
 }
 
@@ -98,7 +98,7 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
   for (const Parameter& parameter : store.parameters()) {
     const float* value = values + parameter.offset;
     const auto count = static_cast<size_t>(parameter.shape.count());
-    if (parameter.options.layout != Layout::plain) {
+    if (parameter.options().layout != Layout::plain) {
       oihw.resize(count);
       for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { oihw[torch] = value[ours]; });
       value = oihw.data();
@@ -124,7 +124,7 @@ WeightReport load_weights(ParameterStore& store, const std::string& path, Fault 
   std::vector<float> value, krsc;
   for (const Parameter& parameter : store.parameters()) {
     if (!read_tensor(file, parameter.name, torch_shape(parameter), value, report)) continue;
-    if (parameter.options.layout != Layout::plain) {
+    if (parameter.options().layout != Layout::plain) {
       krsc.resize(value.size());
       for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { krsc[ours] = value[torch]; });
       value.swap(krsc);

@@ -141,9 +141,8 @@ TEST_F(RunTest, ObserversHearWhatHappensInOrder) {
   with.cadence.evaluate_after = {3};
   dtrain::Run run(rig.task, rig.trainer, *group, with, {&diary});
   EXPECT_EQ(run.train(), Outcome::finished);
-  EXPECT_EQ(diary.entries,
-            (std::vector<std::string>{"begun 0", "stepped 1", "stepped 2", "stepped 3", "evaluating 3", "evaluated 3",
-                                      "stepped 4", "stepped 5", "ended 5"}));
+  EXPECT_EQ(diary.entries, (std::vector<std::string>{"begun 0", "stepped 1", "stepped 2", "stepped 3", "evaluating 3",
+                                                     "evaluated 3", "stepped 4", "stepped 5", "ended 5"}));
   EXPECT_EQ(diary.shown, (std::vector<uint64_t>{1, 3}));
   EXPECT_EQ(diary.saves, (std::vector<uint64_t>{2, 4, 5}));
   EXPECT_TRUE(diary.last.resumes);
@@ -248,7 +247,7 @@ TEST_F(RunTest, SeveralRanksShareTheChiefsCheckpointAndStopTogether) {
       with.cadence.evaluate_after = {6};
       // Rank 1 alone is asked; it has no files of its own.
       dtrain::Run run(rig.task, rig.trainer, communicator.group(), with, {&diary},
-              [&] { return rank == 1 && diary.losses.contains(stop_after - 1); });
+                      [&] { return rank == 1 && diary.losses.contains(stop_after - 1); });
       const Outcome outcome = run.train();
       EXPECT_EQ(outcome, stop_after == 3 ? Outcome::stopped : Outcome::finished);
       EXPECT_EQ(run.step(), stop_after == 3 ? 3u : 8u);

@@ -67,7 +67,7 @@ TEST(Loss, ConstantBuffersKeepTheirBits) {
     ParameterStore store(context);
     const Linear linear(store, "linear", 4, 1, Init::normal(0.5f));
     store.add_buffer("before", {3}, 0.1f);
-    store.add_buffer("frozen", {200}, 0.7f).constant = true;
+    store.add_buffer("frozen", {200}, 0.7f, /*constant=*/true);
     store.add_buffer("after", {3}, 0.1f);
     store.allocate(1);
     const Tensor frozen = store.find_buffer("frozen")->value;

@@ -181,9 +181,31 @@ TEST_F(TrainerTest, NonFiniteStepAppliesNothingNorDoLaterOnes) {
   EXPECT_FALSE(trainer.step(on_rows(net, 8)).finite);
   EXPECT_EQ(trainer.worst_parameter(), "hidden.weight");
   x.data<float>()[3] = good;
-  EXPECT_FALSE(trainer.step(on_rows(net, 8)).finite);
+  expect_error([&] { trainer.step(on_rows(net, 8)); }, Fault::numeric, "step 2 was not finite");
   EXPECT_EQ(to_host(*context, net.store.values()).values, values);
   EXPECT_EQ(to_host(*context, net.store.optimizer_state(0)).values, state);
+}
+
+// Freezing counts from the next step on, and is taken back as well.
+TEST_F(TrainerTest, FollowsWhatIsFrozenBetweenSteps) {
+  Net net(*context);
+  Trainer trainer(net.store, net.optimizer, schedule(0.5));
+  const auto moves = [&](const char* name) {
+    const auto before = to_host(*context, net.store.find(name)->value).values;
+    trainer.step(on_rows(net, 8));
+    return to_host(*context, net.store.find(name)->value).values != before;
+  };
+  EXPECT_TRUE(moves("hidden.weight"));
+  net.store.freeze("hidden");
+  EXPECT_FALSE(moves("hidden.weight"));
+  EXPECT_TRUE(moves("out.weight"));
+  net.store.unfreeze("hidden");
+  EXPECT_TRUE(moves("hidden.weight"));
+}
+
+TEST_F(TrainerTest, RefusesAnotherStoresOptimizer) {
+  Net net(*context), other(*context);
+  expect_error([&] { Trainer(net.store, other.optimizer, schedule(0.5)); }, Fault::config, "another store");
 }
 
 TEST_F(TrainerTest, WorstParameter) {

@@ -1,5 +1,5 @@
 // Checksums first: what a job of thousands of ranks sends is short as long as all is well.
-#include "apps/cli/agreement.h"
+#include "libdtrain/train/agreement.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/crc32c.h"
 
-namespace dtrain::cli {
+namespace dtrain {
 namespace {
 
 using nlohmann::json;
@@ -57,4 +57,4 @@ void check_equal(Group& group, const Settings& mine, const char* what) {
   }
 }
 
-}  // namespace dtrain::cli
+}  // namespace dtrain

@@ -7,7 +7,7 @@
 
 #include "libdtrain/distributed/group.h"
 
-namespace dtrain::cli {
+namespace dtrain {
 
 // By key, in an order that is the same on all ranks: what differs first is reported.
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -16,4 +16,4 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 // key, both values and the ranks that have them. `what`: of these settings, for reports. Collective.
 void check_equal(Group& group, const Settings& mine, const char* what);
 
-}  // namespace dtrain::cli
+}  // namespace dtrain

@@ -50,7 +50,7 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
     grads.dbeta = target->dx;
     grads.add_dbeta = target->add;
   }
-  DT_DISPATCH(context, batch_norm_grad, dy, saved, grads);
+  DT_DISPATCH(context, batch_norm_grad)(dy, saved, grads);
   if (in_place) tape.pass_grad(x, dy);
   tape.pass_grad(residual, gated ? grads.dresidual : dy);
 }
@@ -91,9 +91,9 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
   if (needs_gate && !context.is_cpu() && tape.wants_grad({&x, &gamma, &beta, &r}))
     out.mask = context.empty({relu_mask_bytes(x.shape().count(), x.shape()[3], size_of(x.value.dtype()))}, DType::u8);
   if (constant)
-    DT_DISPATCH(context, batch_norm_infer, in, state, options, out);
+    DT_DISPATCH(context, batch_norm_infer)(in, state, options, out);
   else
-    DT_DISPATCH(context, batch_norm_train, in, state, options, out);
+    DT_DISPATCH(context, batch_norm_train)(in, state, options, out);
 
   return record_batch_norm(
       tape, out.y, x, gamma, beta, r,
@@ -111,20 +111,18 @@ Var batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& be
   load = {channels(x.value.dtype()), channels(x.value.dtype())};
   const BatchNormOutputs out{{}, channels(DType::f32), channels(DType::f32), {}, load};
   const BatchNormInputs in{x.value, gamma.value, beta.value, {}, Activation::relu, sums};
-  DT_DISPATCH(context, batch_norm_train, in, state, options, out);
+  DT_DISPATCH(context, batch_norm_train)(in, state, options, out);
   return record_batch_norm(
       tape, x.value, x, gamma, beta, {},
       {x.value, {}, {}, out.mean, out.inv_std, gamma.value, beta.value, Activation::relu, false, nullptr}, saved);
 }
 
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {
-  DT_DISPATCH(context, set_batch_norm_schedule, schedule);
+  DT_DISPATCH(context, set_batch_norm_schedule)(schedule);
 }
 
 float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual) {
-  float worth = 0;
-  DT_DISPATCH(context, batch_norm_sums_worth, x, dtype, activation, residual, worth);
-  return worth;
+  return DT_DISPATCH(context, batch_norm_sums_worth)(x, dtype, activation, residual);
 }
 
 }  // namespace dtrain

@@ -123,17 +123,15 @@ void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, c
                       const BatchNormOutputs&);
 void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
 inline void set_batch_norm_schedule(Context&, const BatchNormSchedule&) {}
-inline void batch_norm_sums_worth(Context&, const Shape&, DType, Activation, bool, float& worth) { worth = 0; }
+inline float batch_norm_sums_worth(Context&, const Shape&, DType, Activation, bool) { return 0; }
 }  // namespace cpu
 
 namespace cuda {
-void batch_norm_train(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
-                      const BatchNormOutputs&);
-void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
-                      const BatchNormOutputs&);
-void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
-void set_batch_norm_schedule(Context&, const BatchNormSchedule&);
-void batch_norm_sums_worth(Context&, const Shape& x, DType, Activation, bool residual, float& worth);
+decltype(cpu::batch_norm_train) batch_norm_train;
+decltype(cpu::batch_norm_infer) batch_norm_infer;
+decltype(cpu::batch_norm_grad) batch_norm_grad;
+decltype(cpu::set_batch_norm_schedule) set_batch_norm_schedule;
+decltype(cpu::batch_norm_sums_worth) batch_norm_sums_worth;
 }  // namespace cuda
 
 }  // namespace dtrain

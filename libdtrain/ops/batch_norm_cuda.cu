@@ -324,13 +324,11 @@ void batch_norm_infer(Context& context, const BatchNormInputs& in, const BatchNo
   });
 }
 
-void batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual,
-                           float& worth) {
-  worth = 0;
-  if (dtype != DType::f16) return;  // cuDNN makes them of no other type
+float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual) {
+  if (dtype != DType::f16) return 0;  // cuDNN makes them of no other type
   const Shape channels{x[3]};
   const BatchNormCall call{x.count() / x[3], x[3], dtype, false, activation == Activation::relu, residual};
-  worth = context.runtime().batch_norm_plans().sums_worth(context, call, [&](bool known) {
+  return context.runtime().batch_norm_plans().sums_worth(context, call, [&](bool known) {
     auto parameter = [&] { return context.empty(channels); };
     ChannelSums sums;
     if (known) sums = {parameter(), parameter()};  // as a choice within the braces below it crashes nvcc 13.0

@@ -63,15 +63,15 @@ Var record_conv2d(Tape& tape, const Var& x, const OnLoad& load, const Var& w, co
   return tape.record("conv2d", y, {&x, &w, &b},
                      [x = kept_x, load, w = kept_w, b, options, before](Tape& t, const Tensor& dy) mutable {
                        Context& c = t.context();
-                       if (auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad, dy, target->dx, target->add);
+                       if (auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad)(dy, target->dx, target->add);
                        if (auto target = t.grad_target(w))
-                         DT_DISPATCH(c, conv2d_wgrad_on_load, x.value, load, dy, options, target->dx, target->add);
+                         DT_DISPATCH(c, conv2d_wgrad_on_load)(x.value, load, dy, options, target->dx, target->add);
                        x.value = {};  // where nobody else holds it, dx takes its place
                        const auto target = t.grad_target(x);
                        if (target && before)
-                         DT_DISPATCH(c, conv2d_dgrad_before, dy, w.value, options, *before, target->dx);
+                         DT_DISPATCH(c, conv2d_dgrad_before)(dy, w.value, options, *before, target->dx);
                        else if (target)
-                         DT_DISPATCH(c, conv2d_dgrad, dy, w.value, options, target->dx, target->add);
+                         DT_DISPATCH(c, conv2d_dgrad)(dy, w.value, options, target->dx, target->add);
                      });
 }
 
@@ -82,7 +82,7 @@ Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2d
   const Tensor y = output_of(context, x, w, options);
   DT_CHECK(!bias || (bias->shape() == Shape{w.shape()[0]} && bias->value.dtype() == DType::f32), "conv2d: bias ",
            bias->shape(), " of ", bias->value.dtype(), ", expected [", w.shape()[0], "] of f32");
-  DT_DISPATCH(context, conv2d, x.value, w.value, bias ? bias->value : Tensor(), options, y);
+  DT_DISPATCH(context, conv2d)(x.value, w.value, bias ? bias->value : Tensor(), options, y);
   return record_conv2d(tape, x, {}, w, bias ? bias->without_value() : Var{}, options, y);
 }
 
@@ -90,7 +90,7 @@ Var conv2d_with_sums(Tape& tape, const Var& x, const OnLoad& load, const Var& w,
                      float worth, ChannelSums& sums, const std::shared_ptr<BatchNormSaved>& before) {
   Context& context = tape.context();
   const Tensor y = output_of(context, x, w, options);
-  DT_DISPATCH(context, conv2d_with_sums, x.value, load, w.value, options, y, worth, sums);
+  DT_DISPATCH(context, conv2d_with_sums)(x.value, load, w.value, options, y, worth, sums);
   return record_conv2d(tape, x, load, w, {}, options, y, before);
 }
 

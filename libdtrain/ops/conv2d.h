@@ -85,10 +85,10 @@ inline void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor
 namespace cuda {
 // The same in f32, bf16 and f16, the images, filters and their gradients but dw; bias, dw and db are f32. Where dw has
 // fewer channels than x (images whose pixels are padded with zeros), the first ones are written.
-void conv2d(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions&, const Tensor& y);
-void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, const Tensor& dx, bool add);
-void conv2d_wgrad(Context&, const Tensor& x, const Tensor& dy, const Conv2dOptions&, const Tensor& dw, bool add);
-void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
+decltype(cpu::conv2d) conv2d;
+decltype(cpu::conv2d_dgrad) conv2d_dgrad;
+decltype(cpu::conv2d_wgrad) conv2d_wgrad;
+decltype(cpu::bias_grad) bias_grad;
 // conv2d that also makes, as y is written, the sums per channel of y's values and of their squares, f32 [k]. False,
 // with nothing done, where the library has no engine for it: it takes f16 only.
 bool conv2d_with_statistics(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
@@ -98,10 +98,8 @@ bool conv2d_with_statistics(Context&, const Tensor& x, const Tensor& w, const Co
 float statistics_cost(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
                       const Tensor& sum, const Tensor& sum_of_squares);
 // With `load` the sums are made in any case. Where on_load_supported() says so; f16 only.
-void conv2d_with_sums(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&, const Tensor& y,
-                      float worth, ChannelSums& sums);
-void conv2d_wgrad_on_load(Context&, const Tensor& x, const OnLoad&, const Tensor& dy, const Conv2dOptions&,
-                          const Tensor& dw, bool add);
+decltype(cpu::conv2d_with_sums) conv2d_with_sums;
+decltype(cpu::conv2d_wgrad_on_load) conv2d_wgrad_on_load;
 void conv2d_on_load(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&, const Tensor& y,
                     const ChannelSums& sums);
 // Whether the library has engines for both.
@@ -109,8 +107,7 @@ bool on_load_supported(Context&, const Tensor& x, const OnLoad&, const Tensor& w
                        const ChannelSums& sums);
 // conv2d_dgrad, and what the gradient of the batch norm in front starts from where it is faster to make both at once:
 // dx is then 0 where relu was, and `before` tells of it and has the sums.
-void conv2d_dgrad_before(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, BatchNormSaved& before,
-                         const Tensor& dx);
+decltype(cpu::conv2d_dgrad_before) conv2d_dgrad_before;
 // That at once; with dx undefined nothing is done. False where the library has no engine for it: it takes f16 only.
 bool conv2d_dgrad_with_sums(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, BatchNormSaved& before,
                             const Tensor& dx);

@@ -21,12 +21,9 @@ bool has_batch_statistics(const Tape& tape, const BatchNormOptions& bn) {
 
 bool takes_on_load(const Tape& tape, const Link& in, const ConvBnActLayer& layer, const ConvBnActLayer& next) {
   if (layer.activation != Activation::relu || !has_batch_statistics(tape, layer.bn)) return false;
-  bool takes = false;
-  DT_DISPATCH(
-      tape.context(), takes_on_load,
-      {in.x.shape(), in.x.value.dtype(), layer.w.shape(), next.w.shape(), layer.conv, next.conv, in.load.defined()},
-      takes);
-  return takes;
+  const ConvBnActPair pair{in.x.shape(), in.x.value.dtype(), layer.w.shape(),  next.w.shape(),
+                           layer.conv,   next.conv,          in.load.defined()};
+  return DT_DISPATCH(tape.context(), takes_on_load)(pair);
 }
 
 // Two records for each layer, of which each keeps only what its own backward reads: the convolution's output is freed

@@ -41,13 +41,13 @@ struct ConvBnActPair {
 };
 
 namespace cpu {
-inline void takes_on_load(Context&, const ConvBnActPair&, bool& takes) { takes = false; }
+inline bool takes_on_load(Context&, const ConvBnActPair&) { return false; }
 }  // namespace cpu
 namespace cuda {
 // Whether the second one is to apply the first one's batch norm. Measured at the first call for such a pair, on images
 // of its own, and kept in the plan file; false where nothing is measured, and where the results differ by more than the
 // roundings.
-void takes_on_load(Context&, const ConvBnActPair&, bool& takes);
+decltype(cpu::takes_on_load) takes_on_load;
 }  // namespace cuda
 
 }  // namespace dtrain

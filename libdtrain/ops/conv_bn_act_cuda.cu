@@ -245,10 +245,10 @@ void conv2d_with_sums(Context& context, const Tensor& x, const OnLoad& load, con
 }
 
 // cuDNN has the fusions of the following two in f16 only.
-void takes_on_load(Context& context, const ConvBnActPair& pair, bool& takes) {
-  takes = pair.dtype == DType::f16 &&
-          choose(context, name_of(pair), conv2d_shape(pair.x, pair.w, pair.conv),
-                 context.runtime().batch_norm_plans().schedule().on_load, [&] { return ForwardTrial(context, pair); });
+bool takes_on_load(Context& context, const ConvBnActPair& pair) {
+  return pair.dtype == DType::f16 &&
+         choose(context, name_of(pair), conv2d_shape(pair.x, pair.w, pair.conv),
+                context.runtime().batch_norm_plans().schedule().on_load, [&] { return ForwardTrial(context, pair); });
 }
 
 void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options,

@@ -14,8 +14,7 @@ TEST(ConvFaults, AWrongWayForwardIsNotTakenAndIsToldOf) {
     cuda::spoil_fused_convolutions(wrong);
     const auto context = make_cuda_context();
     set_batch_norm_schedule(*context, kMeasureAll);
-    bool takes = true;
-    cuda::takes_on_load(*context, pair, takes);
+    const bool takes = cuda::takes_on_load(*context, pair);
     ASSERT_EQ(context->notices().size(), wrong ? 1u : 0u);
     if (!wrong) continue;  // then it is a matter of speed
     EXPECT_FALSE(takes);

@@ -1,5 +1,6 @@
 // A fused convolution whose results are wrong.
-#include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
+#include "libdtrain/ops/conv_bn_fusion.h"
 #include "tests/emulation/libraries.h"
 #include "tests/testing.h"
 

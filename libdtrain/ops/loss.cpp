@@ -27,8 +27,9 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
   result.loss =
       tape.record("softmax_cross_entropy", result.loss.value, {&logits},
                   [x = logits.without_value(), probabilities, counted, labels, options](Tape& t, const Tensor& dloss) {
-                    if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), softmax_cross_entropy_grad)
-                    (dloss, probabilities, counted, labels, options, target->dx, target->add);
+                    const auto grad = DT_DISPATCH(t.context(), softmax_cross_entropy_grad);
+                    if (const auto target = t.grad_target(x))
+                      grad(dloss, probabilities, counted, labels, options, target->dx, target->add);
                   });
   return result;
 }

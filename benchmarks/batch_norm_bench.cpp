@@ -11,6 +11,7 @@
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
 
 namespace dtrain {
 namespace {

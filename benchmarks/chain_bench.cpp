@@ -15,6 +15,7 @@
 
 #include "benchmarks/devices.h"
 #include "libdtrain/core/rng.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_act.h"
 
 namespace dtrain {

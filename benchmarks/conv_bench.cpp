@@ -162,9 +162,9 @@ class GpuCase {
 
  private:
   void run(int pass) {
-    if (pass == 0) DT_DISPATCH(context_, conv2d, x_, w_, Tensor(), options_, y_);
-    if (pass == 1) DT_DISPATCH(context_, conv2d_dgrad, y_, w_, options_, dx_, false);
-    if (pass == 2) DT_DISPATCH(context_, conv2d_wgrad, x_, y_, options_, dw_, false);
+    if (pass == 0) DT_DISPATCH(context_, conv2d)(x_, w_, Tensor(), options_, y_);
+    if (pass == 1) DT_DISPATCH(context_, conv2d_dgrad)(y_, w_, options_, dx_, false);
+    if (pass == 2) DT_DISPATCH(context_, conv2d_wgrad)(x_, y_, options_, dw_, false);
   }
 
   // Random signs and mantissas, magnitudes from 1/32 to 1: zeros would cost less power than a training step does.

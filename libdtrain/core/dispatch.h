@@ -1,22 +1,38 @@
 // DT_DISPATCH: the one switch between the cpu:: and the cuda:: arm of an op.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "libdtrain/core/context.h"
 
-// DT_DISPATCH(context, function, args...): calls cpu::function or cuda::function with (context, args...). A build
-// without CUDA holds no cuda:: symbol; there is no fallback from one arm to the other.
+namespace dtrain {
+
+// A kernel and the context that it runs on: called with the rest of the kernel's arguments.
+template <class Result, class... Arguments>
+struct BoundKernel {
+  Context& context;
+  Result (*kernel)(Context&, Arguments...);
+  Result operator()(Arguments... arguments) const { return kernel(context, std::forward<Arguments>(arguments)...); }
+};
+
+// The kernel of the arm that serves `context`. Both arms have one signature. `cuda` is null in a build without CUDA:
+// Error(Fault::config) then says so, where the context is a GPU's.
+template <class Result, class... Arguments>
+BoundKernel<Result, Arguments...> choose_arm(Context& context, const char* name, Result (*cpu)(Context&, Arguments...),
+                                             std::type_identity_t<Result (*)(Context&, Arguments...)> cuda) {
+  if (context.is_cpu()) return {context, cpu};
+  DT_CHECK(cuda != nullptr, name, ": this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
+  return {context, cuda};
+}
+
+}  // namespace dtrain
+
+// DT_DISPATCH(context, function)(arguments...) is a call of cpu::function or cuda::function with (context,
+// arguments...), and has its result. A build without CUDA refers to no cuda:: symbol; there is no fallback from one arm
+// to the other.
 #ifdef DTRAIN_WITH_CUDA
-#define DT_DISPATCH(context, function, ...)   \
-  do {                                        \
-    if ((context).is_cpu())                   \
-      cpu::function((context), __VA_ARGS__);  \
-    else                                      \
-      cuda::function((context), __VA_ARGS__); \
-  } while (false)
+#define DT_DISPATCH(context, function) ::dtrain::choose_arm((context), #function, cpu::function, cuda::function)
 #else
-#define DT_DISPATCH(context, function, ...)                                                                \
-  do {                                                                                                     \
-    DT_CHECK((context).is_cpu(), #function ": this build has no CUDA arm; configure with DTRAIN_CUDA=ON"); \
-    cpu::function((context), __VA_ARGS__);                                                                 \
-  } while (false)
+#define DT_DISPATCH(context, function) ::dtrain::choose_arm((context), #function, cpu::function, nullptr)
 #endif

@@ -326,7 +326,7 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
     };
     const BatchNormCall call{tiling.rows, tiling.c, dy.dtype(), true, b.gate != Gate::open, b.dresidual != nullptr};
     const bool resident = !b.constant && !b.known_dbeta && (b.dx || b.dresidual) &&
-                          context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
+                          batch_norm_plans(context).resident(context, call, tiling, dry_run);
     launch_grad<T, lanes>(context, b, resident);
   });
 }

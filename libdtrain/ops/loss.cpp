@@ -23,13 +23,13 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
   const auto column = [&] { return context.empty({n}); };
   Classification result{{context.empty({1})}, column(), column(), column(), column()};
   const Tensor probabilities = context.empty(logits.shape()), counted = context.empty({1});
-  DT_DISPATCH(context, softmax_cross_entropy, logits.value, labels, options, probabilities, counted, result);
+  DT_DISPATCH(context, softmax_cross_entropy)(logits.value, labels, options, probabilities, counted, result);
   result.loss =
       tape.record("softmax_cross_entropy", result.loss.value, {&logits},
                   [x = logits.without_value(), probabilities, counted, labels, options](Tape& t, const Tensor& dloss) {
+                    const auto grad = DT_DISPATCH(t.context(), softmax_cross_entropy_grad);
                     if (const auto target = t.grad_target(x))
-                      DT_DISPATCH(t.context(), softmax_cross_entropy_grad, dloss, probabilities, counted, labels,
-                                  options, target->dx, target->add);
+                      grad(dloss, probabilities, counted, labels, options, target->dx, target->add);
                   });
   return result;
 }
@@ -37,7 +37,7 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
 Tensor softmax(Context& context, const Tensor& logits) {
   DT_CHECK(logits.shape().rank() == 2 && logits.dim(1) > 0, "softmax: expected [n, classes], found ", logits.shape());
   const Tensor y = context.empty(logits.shape());
-  DT_DISPATCH(context, softmax, logits, y);
+  DT_DISPATCH(context, softmax)(logits, y);
   return y;
 }
 

@@ -13,7 +13,7 @@ void add_step_sums(Context& context, std::span<const Tensor> sums, bool add, con
   DT_CHECK(row.shape() == expected, "step metrics: expected a row ", expected, ", found ", row.shape());
   for (const Tensor& x : sums)
     DT_CHECK(x.defined() && x.dtype() == DType::f32, "step metrics: expected sums of type f32");
-  DT_DISPATCH(context, add_step_sums, sums, add, row);
+  DT_DISPATCH(context, add_step_sums)(sums, add, row);
 }
 
 void finish_step_row(Context& context, const Tensor& norm, const Tensor& row, const Tensor& ring) {
@@ -21,7 +21,7 @@ void finish_step_row(Context& context, const Tensor& norm, const Tensor& row, co
                ring.dim(1) == row.dim(0),
            "step metrics: expected a ring [rows, columns] for a row [columns], found ", ring.shape(), " for ",
            row.shape());
-  DT_DISPATCH(context, finish_step_row, norm, row, ring);
+  DT_DISPATCH(context, finish_step_row)(norm, row, ring);
 }
 
 namespace cpu {

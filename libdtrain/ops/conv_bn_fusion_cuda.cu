@@ -1,13 +1,12 @@
 // Choices between ways through convolutions and batch norms: sums made by the convolution or not, batch norm applied by
 // the next convolution or not.
-#include "libdtrain/ops/conv_bn_act.h"
-
 #include <cmath>
 
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/batch_norm_plans.h"
+#include "libdtrain/ops/conv_bn_fusion_cuda.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -97,14 +96,13 @@ class ForwardTrial {
   bool supported() { return on_load_supported(context_, raw_, load_, next_w_, pair_.next_conv, y_, made_); }
   void run(bool on_load) {
     const Result& to = results_[on_load];
-    ChannelSums sums, next_sums;
-    conv2d_with_sums(context_, x_, before_, w_, pair_.conv, raw_, on_load ? ConvPlans::kUnsupported : worth(raw_),
-                     sums);
+    const ChannelSums sums =
+        conv2d_with_sums(context_, x_, before_, w_, pair_.conv, raw_, on_load ? ConvPlans::kUnsupported : worth(raw_));
     const Tensor z = on_load ? Tensor() : context_.empty(raw_.shape(), raw_.dtype());
     const OnLoad load = on_load ? load_ : OnLoad{};
     normalize(first_, raw_, sums, z, load);
     const Tensor& images = on_load ? raw_ : z;
-    conv2d_with_sums(context_, images, load, next_w_, pair_.next_conv, y_, worth(y_), next_sums);
+    const ChannelSums next_sums = conv2d_with_sums(context_, images, load, next_w_, pair_.next_conv, y_, worth(y_));
     normalize(second_, y_, next_sums, to.y, {});
     conv2d_wgrad_on_load(context_, images, load, dy_, pair_.next_conv, to.dw, false);
   }
@@ -126,7 +124,7 @@ class ForwardTrial {
     return {made(), made(), made(), made(), {made(), made()}};
   }
   float worth(const Tensor& y) {
-    return dtrain::batch_norm_sums_worth(context_, y.shape(), y.dtype(), Activation::relu, false);
+    return batch_norm_sums_worth(context_, y.shape(), y.dtype(), Activation::relu, false);
   }
   void normalize(const Norm& norm, const Tensor& x, const ChannelSums& sums, const Tensor& y, const OnLoad& load) {
     batch_norm_train(context_, {x, norm.gamma, norm.beta, {}, Activation::relu, sums}, norm.state, {},
@@ -205,7 +203,7 @@ template <class MakeTrial>
 bool choose(Context& context, const std::string& name, const Shape& images, int forced, MakeTrial&& trial) {
   const int64_t bytes = images.count() * static_cast<int64_t>(size_of(DType::f16));
   if (forced >= 0) return forced == 1 && trial().supported();
-  if (bytes < context.runtime().batch_norm_plans().schedule().least_measured) return false;
+  if (bytes < batch_norm_plans(context).schedule().least_measured) return false;
   return context.runtime().conv_plans().chosen(context, name, [&] { return better(context, name, trial()); });
 }
 
@@ -226,29 +224,46 @@ std::string name_of(const ConvBnActPair& pair) {
 
 }  // namespace
 
-void conv2d_with_sums(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
-                      const Conv2dOptions& options, const Tensor& y, float worth, ChannelSums& sums) {
+float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual) {
+  if (dtype != DType::f16) return 0;  // cuDNN makes them of no other type
+  const Shape channels{x[3]};
+  const BatchNormCall call{x.count() / x[3], x[3], dtype, false, activation == Activation::relu, residual};
+  return batch_norm_plans(context).sums_worth(context, call, [&](bool known) {
+    auto parameter = [&] { return context.empty(channels); };
+    ChannelSums sums;
+    if (known) sums = {parameter(), parameter()};  // as a choice within the braces below it crashes nvcc 13.0
+    const BatchNormInputs in{context.empty(x, dtype),
+                             parameter(),
+                             parameter(),
+                             residual ? context.empty(x, dtype) : Tensor(),
+                             activation,
+                             sums};
+    batch_norm_train(context, in, {parameter(), parameter()}, {},
+                     {context.empty(x, dtype), parameter(), parameter(), {}});
+  });
+}
+
+ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
+                             const Conv2dOptions& options, const Tensor& y, float worth) {
   if (worth > 0 || load.defined()) {
-    const ChannelSums made{context.empty({y.dim(3)}), context.empty({y.dim(3)})};
+    const ChannelSums sums{context.empty({y.dim(3)}), context.empty({y.dim(3)})};
     if (load.defined()) {
-      conv2d_on_load(context, x, load, w, options, y, made);
-      sums = made;
-      return;
+      conv2d_on_load(context, x, load, w, options, y, sums);
+      return sums;
     }
-    if (statistics_cost(context, x, w, options, y, made.sum, made.square) < worth &&
-        conv2d_with_statistics(context, x, w, options, y, made.sum, made.square)) {
-      sums = made;
-      return;
-    }
+    if (statistics_cost(context, x, w, options, y, sums) < worth &&
+        conv2d_with_statistics(context, x, w, options, y, sums))
+      return sums;
   }
   conv2d(context, x, w, {}, options, y);
+  return {};
 }
 
 // cuDNN has the fusions of the following two in f16 only.
-void takes_on_load(Context& context, const ConvBnActPair& pair, bool& takes) {
-  takes = pair.dtype == DType::f16 &&
-          choose(context, name_of(pair), conv2d_shape(pair.x, pair.w, pair.conv),
-                 context.runtime().batch_norm_plans().schedule().on_load, [&] { return ForwardTrial(context, pair); });
+bool takes_on_load(Context& context, const ConvBnActPair& pair) {
+  return pair.dtype == DType::f16 &&
+         choose(context, name_of(pair), conv2d_shape(pair.x, pair.w, pair.conv),
+                batch_norm_plans(context).schedule().on_load, [&] { return ForwardTrial(context, pair); });
 }
 
 void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options,
@@ -256,7 +271,7 @@ void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor& w, co
   const bool at_once =
       dx.dtype() == DType::f16 &&
       choose(context, concat("in_dgrad:f16:x", text(dx.shape()), ":w", text(w.shape()), ":", text(options)), dx.shape(),
-             context.runtime().batch_norm_plans().schedule().in_dgrad,
+             batch_norm_plans(context).schedule().in_dgrad,
              [&] { return BackwardTrial(context, dy.shape(), w.shape(), options, before); });
   if (!at_once || !conv2d_dgrad_with_sums(context, dy, w, options, before, dx))
     conv2d_dgrad(context, dy, w, options, dx, false);

@@ -13,6 +13,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/environment.h"
 #include "benchmarks/devices.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
@@ -105,7 +106,7 @@ class Chain {
 };
 
 nlohmann::json measure(int64_t batch, int repeats, const std::string& plan_file) {
-  const auto context = make_cuda_context({.plan_file = plan_file});
+  const auto context = make_cuda_context(cli::with_environment({.plan_file = plan_file}));
   nlohmann::json results = nlohmann::json::array();
   double all[std::size(kWays)] = {};
   for (const Bottleneck& block : kBottlenecks) {

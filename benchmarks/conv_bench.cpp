@@ -16,6 +16,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/environment.h"
 #include "benchmarks/devices.h"
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
@@ -198,7 +199,7 @@ int64_t padded_channels(const Layer& layer, DType dtype) {
 }
 
 void measure_type(nlohmann::json& results, int64_t batch, DType dtype, int repeats, const std::string& plan_file) {
-  const auto context = make_cuda_context({.tf32 = true, .plan_file = plan_file});
+  const auto context = make_cuda_context(cli::with_environment({.tf32 = true, .plan_file = plan_file}));
   const std::string type = dtype == DType::f32 ? "tf32" : concat(dtype);
   constexpr const char* kNames[] = {"fprop", "dgrad", "wgrad"};
   double all = 0;

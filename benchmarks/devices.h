@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
@@ -21,7 +22,8 @@ inline void add_device_flag(CLI::App& app, std::string& device) {
 inline std::vector<std::unique_ptr<Context>> make_contexts(const std::string& device) {
   std::vector<std::unique_ptr<Context>> contexts;
   if (device != "gpu") contexts.push_back(make_cpu_context());
-  if (device == "gpu" || (device == "all" && cuda_device_count() > 0)) contexts.push_back(make_cuda_context());
+  if (device == "gpu" || (device == "all" && cuda_device_count() > 0))
+    contexts.push_back(make_cuda_context(cli::with_environment()));
   return contexts;
 }
 

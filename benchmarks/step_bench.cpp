@@ -13,6 +13,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/trainer.h"
@@ -64,7 +65,8 @@ double median(std::vector<double> values) {
 
 std::unique_ptr<Context> make_context(const Options& o) {
   if (o.device == "cpu") return make_cpu_context({.threads = o.threads});
-  return make_cuda_context({.deterministic = o.deterministic, .tf32 = o.precision == "tf32", .plan_file = o.plan_file});
+  return make_cuda_context(cli::with_environment(
+      {.deterministic = o.deterministic, .tf32 = o.precision == "tf32", .plan_file = o.plan_file}));
 }
 
 DType dtype_of(const std::string& precision) {

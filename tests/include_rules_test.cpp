@@ -1,4 +1,5 @@
-// Who may include whom, what a public header may pull in, and how long files and functions may get.
+// Who may include whom, what a public header may pull in, who reads the environment and prints, and how long files and
+// functions may get.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -121,6 +122,26 @@ TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {
     ++checked;
   }
   EXPECT_GT(checked, 20);
+}
+
+// Options and reports go through the caller: what a process is told by its environment, and what people read, is the
+// part of apps/.
+TEST(Library, NeitherReadsTheEnvironmentNorPrints) {
+  static const std::regex kForbidden(
+      R"(\b((secure_)?getenv|(un)?setenv|putenv|clearenv|environ|c(out|err|log)|v?f?printf|f?put(s|c|char)|perror)\b)"
+      R"(|\bfmt::print\b|\bstd(out|err)\b|\bSTD(OUT|ERR)_FILENO\b)");
+  // The only way to choose NCCL's algorithm.
+  const std::vector<std::string> excused = {"libdtrain/distributed/nccl_comm.cpp"};
+  int checked = 0;
+  for (const SourceFile& file : read_sources({"libdtrain", "data", "models"})) {
+    if (starts_with_any(file.path, excused)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      EXPECT_FALSE(std::regex_search(code, kForbidden)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+    }
+    ++checked;
+  }
+  EXPECT_GT(checked, 100);
 }
 
 // A file that is over a limit for a good reason says so in a comment that holds these words.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/rng.h"
 
 namespace dtrain {
@@ -270,8 +271,12 @@ std::vector<std::unique_ptr<Context>> devices() {
   const std::string kind = NeedsDevices::tested_devices();
   if (kind != "gpu") result.push_back(make_cpu_context());
   if (kind != "cpu" && cuda_device_count() > 0)
-    result.push_back(make_cuda_context({.deterministic = true, .autotune = false}));
+    result.push_back(make_gpu_context({.deterministic = true, .autotune = false}));
   return result;
+}
+
+std::unique_ptr<Context> make_gpu_context(const CudaOptions& options) {
+  return make_cuda_context(cli::with_environment(options));
 }
 
 void poison(Context& context) {

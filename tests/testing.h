@@ -65,6 +65,8 @@ std::vector<T> values_of(Context& context, const Tensor& tensor) {
 // one kind alone where DTRAIN_TEST_DEVICES says `cpu` or `gpu`. A program that is to test GPUs where there are none
 // skips all its tests.
 std::vector<std::unique_ptr<Context>> devices();
+// As make_cuda_context, with what DTRAIN_SYNC and DTRAIN_POOL ask for.
+std::unique_ptr<Context> make_gpu_context(const CudaOptions& options = {});
 // Makes what the pool hands out next NaN (all bits set), so that an element that an op forgets to write shows.
 void poison(Context& context);
 

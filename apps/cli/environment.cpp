@@ -2,10 +2,25 @@
 #include "apps/cli/environment.h"
 
 #include <cstdlib>
+#include <string_view>
 
 #include <unistd.h>
 
 namespace dtrain::cli {
+
+Environment environment() {
+  return [](const char* name) { return std::getenv(name); };
+}
+
+CudaOptions with_environment(CudaOptions options) {
+  const auto says = [](const char* name, std::string_view value) {
+    const char* text = std::getenv(name);
+    return text != nullptr && text == value;
+  };
+  if (says("DTRAIN_SYNC", "1")) options.sync_each_launch = true;
+  if (says("DTRAIN_POOL", "0")) options.pool = false;
+  return options;
+}
 
 std::string cache_directory() {
   const char* cache = std::getenv("XDG_CACHE_HOME");

@@ -3,7 +3,16 @@
 
 #include <string>
 
+#include "libdtrain/core/context.h"
+#include "libdtrain/distributed/group.h"
+
 namespace dtrain::cli {
+
+// Looks variables up in the environment of this process.
+Environment environment();
+
+// With what its variables ask for: DTRAIN_SYNC=1 sets sync_each_launch, DTRAIN_POOL=0 clears pool.
+CudaOptions with_environment(CudaOptions options = {});
 
 // Where indices and unpacked copies of read-only data are kept: $XDG_CACHE_HOME/dtrain, else ~/.cache/dtrain; empty
 // where neither is known.

@@ -30,7 +30,7 @@ std::unique_ptr<Context> Machine::make_context() const {
     std::filesystem::create_directories(cache, ignored);
     options.plan_file = cache + "/convolution_plans";
   }
-  return make_cuda_context(options);
+  return make_cuda_context(with_environment(options));
 }
 
 ComputeOptions Machine::compute() const {

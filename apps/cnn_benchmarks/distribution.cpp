@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/environment.h"
 #include "apps/cli/machine.h"
 #include "apps/cnn_benchmarks/all_reduce_spec.h"
 
@@ -98,7 +99,7 @@ void check_jobs(const Flags& f, int ranks, std::vector<std::string>& notices) {
            fmt::format("mpirun -np {} --host {} dtrain-cnn-benchmarks ...", workers,
                        fmt::join(names_of_hosts(f.worker_hosts), ",")));
   if (workers > 0 && ranks > 1)
-    notices.push_back(launcher_rank().size > 1
+    notices.push_back(launcher_rank(cli::environment()).size > 1
                           ? fmt::format("--worker_hosts, --task_index: the launcher's {} ranks count", ranks)
                           : fmt::format("--worker_hosts: {} ranks, which meet over TCP", ranks));
   if (!f.ps_hosts.empty() || !f.controller_host.empty())
@@ -152,7 +153,7 @@ Distribution distribution_of(const Flags& flags, const cli::FlagSet& set, int ra
 
 std::optional<TcpOptions> tcp_of_workers(const Flags& flags) {
   const int workers = check_workers(flags);
-  if (workers <= 1 || flags.device == "cpu" || cuda_device_count() == 0 || launcher_rank().size > 1)
+  if (workers <= 1 || flags.device == "cpu" || cuda_device_count() == 0 || launcher_rank(cli::environment()).size > 1)
     return std::nullopt;
   const std::string& first = flags.worker_hosts[0];
   const size_t colon = first.rfind(':');
@@ -171,7 +172,7 @@ std::optional<TcpOptions> tcp_of_workers(const Flags& flags) {
 
 std::optional<std::string> reason_to_leave(const Flags& flags) {
   if (flags.job_name != "ps" && flags.job_name != "controller") return std::nullopt;
-  const LauncherRank told = launcher_rank();
+  const LauncherRank told = launcher_rank(cli::environment());
   DT_CHECK(told.size <= 1, "--job_name=", flags.job_name, " for rank ", told.rank, " of ", told.size,
            ": all ranks train; start as many as there are workers, without --job_name");
   return fmt::format("--job_name={}: workers sum gradients among themselves; this process is not needed and ends",

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/environment.h"
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/group.h"
@@ -51,7 +52,7 @@ bool is_place(std::string_view name) {
 void check_places(const std::map<std::string, std::string>& variables) {
   const auto size = variables.find("HOROVOD_SIZE");
   if (size == variables.end() || number_of(size->first, size->second) <= 1) return;
-  DT_CHECK(launcher_rank().size > 1, "HOROVOD_SIZE=", size->second,
+  DT_CHECK(launcher_rank(cli::environment()).size > 1, "HOROVOD_SIZE=", size->second,
            ": started by horovodrun without MPI, which does not make these processes ranks: use horovodrun --mpi or "
            "mpirun");
 }

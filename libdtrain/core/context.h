@@ -82,8 +82,7 @@ class Context {
   virtual void download(const Tensor& from, void* to, const char* what) = 0;
   virtual void synchronize(const char* what) = 0;
 
-  // True while calls are recorded into a graph instead of run: nothing may wait for the device.
-  bool capturing() const { return capturing_; }
+  bool capturing() const { return capturing_; }  // calls are recorded instead of run: nothing may wait for the device
   // Records what `work` queues, instead of running it, with a pool of memory of its own, so that addresses stay valid.
   // What `work` throws ends the capture and is passed on. Throws on a CPU.
   virtual std::shared_ptr<cuda::StepGraph> capture(const std::function<void()>& work);
@@ -95,8 +94,7 @@ class Context {
   // What people should hear of though the work goes on, e.g. of a plan file that is of no use: programs print it.
   std::vector<std::string>& notices() { return notices_; }
 
-  // Where the StepScalars of this device live.
-  StepScalars* scalars() const { return scalars_; }
+  StepScalars* scalars() const { return scalars_; }  // where those of this device live
   virtual void set_scalars(const StepInputs& values) = 0;
   virtual void set_step_state(const StepState& values) = 0;
   virtual StepScalars get_scalars() = 0;  // waits for the device
@@ -140,6 +138,8 @@ struct CudaOptions {
   bool tf32 = false;           // f32 convolutions and products may round their inputs to 10 bits of mantissa
   bool autotune = true;     // run every algorithm of a convolution once and keep the fastest; else trust cuDNN's guess
   std::string plan_file{};  // where the choice of convolution algorithms is kept; empty: nowhere
+  bool sync_each_launch = false;  // for debugging: wait after each launch, so that an error names the op that caused it
+  bool pool = true;  // false, for memory checkers: each tensor has memory of its own, whose bounds they see
 };
 
 // GPUs that this build and this machine's driver can use; 0 also where `reason`, if given, says why.

@@ -26,8 +26,6 @@ class Runtime {
   const CudaOptions& options() const { return options_; }
   int multiprocessors() const { return properties_.multiProcessorCount; }
   const cudaDeviceProp& properties() const { return properties_; }
-  // DTRAIN_SYNC=1: wait after every launch, so that an error names the op that caused it.
-  bool sync_each_launch() const { return sync_each_launch_; }
 
   // cuDNN's and cuBLASLt's handles with the algorithms chosen so far, made at first use.
   ConvPlans& conv_plans();
@@ -44,7 +42,6 @@ class Runtime {
   CudaOptions options_;
   cudaDeviceProp properties_{};
   Stream compute_, copy_, communication_;
-  bool sync_each_launch_ = false;
   std::shared_ptr<ConvPlans> conv_plans_;
   std::shared_ptr<MatmulPlans> matmul_plans_;
   std::map<std::type_index, std::shared_ptr<void>> op_states_;

@@ -26,8 +26,8 @@ class SingleGroup : public Group {
   void finish() override {}
 };
 
-int number_in(const char* variable) {
-  const char* text = std::getenv(variable);
+int number_in(const Environment& environment, const char* variable) {
+  const char* text = environment(variable);
   if (text == nullptr) return -1;
   int value = -1;
   const char* end = text + std::strlen(text);
@@ -85,14 +85,14 @@ void Group::fail(const std::string& report) {
 std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return std::make_unique<SingleGroup>(options); }
 
 #ifndef DTRAIN_WITH_MPI
-std::unique_ptr<Group> make_mpi_group(const GroupOptions&) {
+std::unique_ptr<Group> make_mpi_group(const GroupOptions&, int) {
   throw Error("several ranks: this build has no MPI; install libopenmpi-dev and build anew");
 }
 MpiVersions mpi_versions() { return {}; }
 std::vector<Link> measure_links(Group&) { return {}; }
 #endif
 
-LauncherRank launcher_rank() {
+LauncherRank launcher_rank(const Environment& environment) {
   struct Variables {
     const char *rank, *size, *local_rank;
   };
@@ -106,7 +106,8 @@ LauncherRank launcher_rank() {
       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
   };
   for (const Variables& names : kLaunchers) {
-    const LauncherRank found{number_in(names.rank), number_in(names.size), number_in(names.local_rank), names.rank};
+    const auto number = [&](const char* variable) { return number_in(environment, variable); };
+    const LauncherRank found{number(names.rank), number(names.size), number(names.local_rank), names.rank};
     if (found.rank >= 0 && found.size > 0) return found;
   }
   return {};

@@ -10,6 +10,10 @@
 
 namespace dtrain {
 
+// Looks up an environment variable: its value, or null where it is not set. The engine reads no environment of its own
+// accord; a program passes it that of the process.
+using Environment = std::function<const char*(const char* name)>;
+
 // Parts of a run: what may take long in one is a fault in another.
 enum class Section { setup, step, evaluation, checkpoint };
 
@@ -89,25 +93,25 @@ struct TcpOptions {
   std::string bind_address{};  // on which of its addresses; empty: on all
   std::string job{};           // who says something else belongs to another job
 };
-// What launcher_rank() and the environment say: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and
+// What launcher_rank() and these variables say: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and
 // MASTER_PORT, else the first host of a SLURM step and a port that follows from its job; DTRAIN_BIND_ADDR;
 // DTRAIN_JOB_ID, else the launcher's own number of the job. Throws Error(Fault::config) naming what is missing.
-TcpOptions tcp_options_from_environment();
+TcpOptions tcp_options_from(const Environment& environment);
 
 // Ranks that talk over TCP, by way of rank 0; at most 16 MiB per text. Throws Error(Fault::communication) where they do
 // not all come within setup_limit.
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
-// The ranks that mpirun started, or srun with PMI. Throws Error(Fault::config) in a build without MPI,
-// Error(Fault::resource) where too few files may be open, Error(Fault::communication) where MPI does not start. At most
-// one in the life of a process.
-std::unique_ptr<Group> make_mpi_group(const GroupOptions& options);
+// The ranks that mpirun started, or srun with PMI; `ranks`: how many by the launcher's word, so that enough files may
+// be open before MPI starts. Throws Error(Fault::config) in a build without MPI, Error(Fault::resource) where too few
+// files may be open, Error(Fault::communication) where MPI does not start. At most one in the life of a process.
+std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks);
 
 // True where a launcher's variables (of mpirun, srun, or DTRAIN_RANK) say that this process is one of several ranks.
 struct LauncherRank {
   int rank = -1, size = 0, local_rank = -1;  // -1, 0: not said
   std::string source;                        // e.g. "OMPI_COMM_WORLD_RANK"; empty: no launcher
 };
-LauncherRank launcher_rank();
+LauncherRank launcher_rank(const Environment& environment);
 
 }  // namespace dtrain

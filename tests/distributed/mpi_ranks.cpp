@@ -13,6 +13,10 @@
 namespace dtrain {
 namespace {
 
+LauncherRank launched() {
+  return launcher_rank([](const char* name) { return std::getenv(name); });
+}
+
 // MPI starts once in the life of a process.
 Group& group() {
   static const std::unique_ptr<Group> ranks = [] {
@@ -23,7 +27,7 @@ Group& group() {
       std::fprintf(stderr, "%s\n", report.c_str());
       std::_Exit(static_cast<int>(Fault::communication));
     };
-    return make_mpi_group(options);
+    return make_mpi_group(options, launched().size);
   }();
   return *ranks;
 }
@@ -87,10 +91,10 @@ TEST(Group, KnowsItsPlaces) {
   const Place& mine = group().places()[static_cast<size_t>(group().rank())];
   EXPECT_EQ(mine.host, host);
   EXPECT_EQ(mine.pid, getpid());
-  EXPECT_EQ(mine.local_rank, launcher_rank().local_rank);
+  EXPECT_EQ(mine.local_rank, launched().local_rank);
   EXPECT_EQ(std::to_string(mine.local_size), std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE"));
-  EXPECT_EQ(launcher_rank().rank, group().rank());
-  EXPECT_EQ(launcher_rank().size, group().size());
+  EXPECT_EQ(launched().rank, group().rank());
+  EXPECT_EQ(launched().size, group().size());
 
   std::map<std::string, int> nodes;  // by host, in order of first ranks
   std::map<std::string, int> ranks;

@@ -124,7 +124,7 @@ TEST(BatchNormSchedules, MeasuringLeavesNoTrace) {
   const ScheduleCase test{{1, 128, 128, 64}, DType::f32, Activation::relu, true};
   for (const auto& device : devices()) {
     if (device->is_cpu()) continue;
-    const auto context = make_cuda_context({.device = device->device().index});
+    const auto context = make_gpu_context({.device = device->device().index});
     set_batch_norm_schedule(*context, {.kind = BatchNormSchedule::Kind::two_pass});
     const Outcome expected = outcome_of(*context, test, test.dtype);
     set_batch_norm_schedule(*context, {});

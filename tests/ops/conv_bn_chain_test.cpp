@@ -202,7 +202,7 @@ TEST(ConvBnChain, EqualsOneAfterTheOther) {
 std::vector<std::unique_ptr<Context>> measuring_devices() {
   std::vector<std::unique_ptr<Context>> found;
   for (const auto& context : devices())
-    if (!context->is_cpu()) found.push_back(make_cuda_context({.device = context->device().index}));
+    if (!context->is_cpu()) found.push_back(make_gpu_context({.device = context->device().index}));
   return found;
 }
 

@@ -125,7 +125,7 @@ class CapturedSteps : public testing::Test {
     if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
   }
   // On a device of its own, deterministic.
-  static std::unique_ptr<Context> gpu() { return make_cuda_context({.deterministic = true}); }
+  static std::unique_ptr<Context> gpu() { return make_gpu_context({.deterministic = true}); }
 };
 
 void expect_equal_reports(const std::vector<StepReport>& a, const std::vector<StepReport>& b) {
@@ -224,7 +224,7 @@ TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
 
 // The recorded step has memory of its own, beside what is reserved already.
 TEST_F(CapturedSteps, RunsOnAndSaysSoWhereMemoryDoesNotSuffice) {
-  const auto context = make_cuda_context({.memory_cap = size_t{32} << 20, .deterministic = true}), other = gpu();
+  const auto context = make_gpu_context({.memory_cap = size_t{32} << 20, .deterministic = true}), other = gpu();
   Training short_of_memory(*context, {}), eager(*other, {.cuda_graph = false});
   expect_equal_reports(short_of_memory.train(5), eager.train(5));
   ASSERT_EQ(context->notices().size(), 1u);

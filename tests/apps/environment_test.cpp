@@ -1,22 +1,32 @@
 // What programs take from their environment.
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 
 #include "apps/cli/environment.h"
+#include "tests/apps/program.h"
+#include "tests/files.h"
 #include "tests/testing.h"
 
 namespace dtrain::cli {
 namespace {
 
-// A variable of this process, for a while.
+// A variable of this process has another value for a while, or, where that is null, none.
 class Variable {
  public:
-  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~Variable() { unsetenv(name_); }
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
  private:
+  void set(const char* value) const { value != nullptr ? setenv(name_, value, 1) : unsetenv(name_); }
+
   const char* name_;
+  std::optional<std::string> before_;
 };
 
 TEST(Environment, IsThatOfTheProcess) {
@@ -37,6 +47,31 @@ TEST(Environment, AsksAGpuToBeSlowAndPlain) {
   const Variable sync("DTRAIN_SYNC", "0"), pool("DTRAIN_POOL", "1");
   EXPECT_FALSE(with_environment().sync_each_launch);
   EXPECT_TRUE(with_environment().pool);
+}
+
+// The kernel keeps 15 characters of a name.
+void expect_to_keep_its_name(const std::string& path, const std::string& name) {
+  SCOPED_TRACE(path);
+  const Program program(path, {"--model=trivial", "--device=cpu", "--batch_size=1", "--num_batches=1000000"});
+  ASSERT_TRUE(program.wait_for("Running warm up"));
+  const std::string process = concat("/proc/", program.pid());
+  EXPECT_NE(read_file(process + "/environ").find("OMP_WAIT_POLICY=passive"), std::string::npos) << "not started anew";
+  EXPECT_EQ(read_file(process + "/comm"), name + "\n");
+}
+
+TEST(WaitPolicy, LeavesAProgramItsName) {
+  const Variable policy("OMP_WAIT_POLICY", nullptr), spins("GOMP_SPINCOUNT", nullptr);
+  const TempDirectory folder;
+  const std::filesystem::path program = std::filesystem::absolute(bin_dir() / "dtrain-cnn-benchmarks");
+  const std::filesystem::path link = folder / "train";
+  std::filesystem::create_symlink(program, link);
+  expect_to_keep_its_name(program.string(), "dtrain-cnn-benc");
+  expect_to_keep_its_name(link.string(), "train");
+  const Variable here("DTRAIN_BIN_DIR", ".");
+  const std::filesystem::path directory = std::filesystem::current_path();
+  std::filesystem::current_path(program.parent_path());
+  expect_to_keep_its_name("dtrain-cnn-benchmarks", "dtrain-cnn-benc");
+  std::filesystem::current_path(directory);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "data/loader.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -13,18 +11,13 @@
 #include <thread>
 
 #include "data/permutation.h"
+#include "libdtrain/core/cores.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {
 
 constexpr size_t kFaultsKept = 10;
-
-// std::thread::hardware_concurrency ignores the affinity that mpirun and containers set.
-int available_cores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
   DT_CHECK(options.batch > 0 && options.height > 0 && options.width > 0, "loader: batch ", options.batch, " of ",
@@ -90,7 +83,7 @@ struct Loader::State {
   }
 
   void start_workers() {
-    const int count = options.workers ? options.workers : available_cores();
+    const int count = options.workers ? options.workers : usable_cores();
     for (int i = 0; i < count; ++i) readers.push_back(dataset->reader());
     try {
       for (auto& reader : readers) workers.emplace_back([this, &reader] { work(*reader); });

@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "libdtrain/core/cores.h"
 #include "libdtrain/core/gpu_info.h"
 
 namespace dtrain::cli {
 
 std::unique_ptr<Context> Machine::make_context() const {
-  if (!gpu) return make_cpu_context({.threads = threads});
+  // OpenMP knows nothing of quotas.
+  const bool chosen = threads > 0 || environment()("OMP_NUM_THREADS") != nullptr;
+  if (!gpu) return make_cpu_context({.threads = chosen ? threads : usable_cores()});
   CudaOptions options;
   options.device = index;
   options.deterministic = deterministic;
@@ -46,9 +48,9 @@ std::string why_no_gpu(int index) {
 }
 
 Cores available_cores() {
-  cpu_set_t set;
   const auto online = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  return {sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : online, online};
+  const int quota = cpu_quota();
+  return {usable_cores(), quota > 0 ? std::min(online, quota) : online};
 }
 
 DType precision_of(const std::string& name) {

@@ -27,7 +27,7 @@ struct Machine {
 // Why GPU `index` cannot be used; empty where it can.
 std::string why_no_gpu(int index = 0);
 
-// Cores that this process may run on, of those of the machine.
+// Cores that this process may run on, of those of the machine; a container with a quota is a machine of so many.
 struct Cores {
   int usable = 1, online = 1;
 };

@@ -12,6 +12,7 @@
 
 #include "apps/cli/progress.h"
 #include "apps/cli/run_main.h"
+#include "libdtrain/core/cores.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -94,7 +95,7 @@ std::vector<std::optional<Error>> RecordFiles::for_each(const std::function<void
     }
   };
   {
-    const auto count = threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
+    const auto count = static_cast<size_t>(threads > 0 ? threads : usable_cores());
     std::vector<std::jthread> pool;
     for (size_t i = 0; i < std::min(count, paths.size()); ++i) pool.emplace_back(run);
   }

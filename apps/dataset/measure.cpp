@@ -13,6 +13,7 @@
 #include "apps/dataset/files.h"
 #include "data/augment.h"
 #include "data/imagenet.h"
+#include "libdtrain/core/cores.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -107,7 +108,7 @@ int throughput(const Arguments& argv) {
   measure(dataset, options, threads, seconds / 5);
   const Result result = measure(dataset, options, threads, seconds);
   const double rate = static_cast<double>(result.images) / result.seconds;
-  const auto cores = static_cast<double>(std::min<int64_t>(threads, std::thread::hardware_concurrency()));
+  const auto cores = static_cast<double>(std::min<int64_t>(threads, usable_cores()));
   fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per core\n", result.images, result.seconds,
              threads, rate, rate / cores);
   if (json)

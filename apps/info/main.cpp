@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
 #include "apps/info/ranks.h"
 #include "libdtrain/core/context.h"
@@ -130,7 +131,7 @@ int run(const std::vector<std::string>& argv) {
   print_libraries();
   row("CPU", cpu_features());
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
-  row("threads", fmt::format("{} for computing", make_cpu_context()->threads()));
+  row("threads", fmt::format("{} for computing", cli::Machine().make_context()->threads()));
   print_gpus();
   return 0;
 }

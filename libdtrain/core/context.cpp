@@ -40,14 +40,28 @@ void copy_bytes(const void* from, void* to, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
+// OpenMP may give a parallel region fewer threads than it is asked for, as OMP_THREAD_LIMIT says. A barrier of oneDNN
+// waits for as many as omp_get_max_threads() says, and then it waits for ever.
+int granted_threads(int wanted) {
+  int granted = 1;
+#pragma omp parallel num_threads(wanted)
+#pragma omp single
+  granted = omp_get_num_threads();
+  return granted;
+}
+
 class CpuContext final : public Context {
  public:
   explicit CpuContext(CpuOptions options)
       : Context({DeviceKind::cpu, 0},
                 std::make_shared<CachingAllocator>(std::make_unique<HostAllocator>(), options.memory_cap)) {
-    if (options.threads > 0) omp_set_num_threads(options.threads);
     omp_set_dynamic(0);
-    threads_ = omp_get_max_threads();
+    const int wanted = options.threads > 0 ? options.threads : omp_get_max_threads();
+    threads_ = granted_threads(wanted);
+    omp_set_num_threads(threads_);
+    if (threads_ < wanted)
+      notices_.push_back(concat("OpenMP grants ", threads_, " of ", wanted, " compute threads (OMP_THREAD_LIMIT is ",
+                                omp_get_thread_limit(), ")"));
     primitives_ = std::make_shared<cpu::PrimitiveCache>();
     scalars_ = &host_scalars_;
   }

@@ -124,7 +124,7 @@ class Context {
 };
 
 struct CpuOptions {
-  int threads = 0;               // 0: OMP_NUM_THREADS where set, else one per available core
+  int threads = 0;               // 0: OMP_NUM_THREADS where set, else one per core, whatever a quota says (cores.h)
   size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
 };
 

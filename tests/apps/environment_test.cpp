@@ -1,7 +1,11 @@
 // What programs take from their environment.
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <sstream>
+
+#include <sched.h>
 
 #include "apps/cli/environment.h"
 #include "tests/apps/program.h"
@@ -72,6 +76,51 @@ TEST(WaitPolicy, LeavesAProgramItsName) {
   std::filesystem::current_path(program.parent_path());
   expect_to_keep_its_name("dtrain-cnn-benchmarks", "dtrain-cnn-benc");
   std::filesystem::current_path(directory);
+}
+
+// Of a training with as many threads as OpenMP is asked for by `settings` and `flags`; it ends by itself.
+ProgramResult result_of_training(std::vector<std::string> settings, const std::vector<std::string>& flags) {
+  settings.insert(settings.begin(), {"-u", "OMP_NUM_THREADS"});
+  settings.push_back((std::filesystem::absolute(bin_dir()) / "dtrain-cnn-benchmarks").string());
+  settings.insert(settings.end(), {"--model=lenet", "--device=cpu", "--batch_size=8", "--num_warmup_batches=0",
+                                   "--num_batches=2", "--display_every=1"});
+  settings.insert(settings.end(), flags.begin(), flags.end());
+  Program program("/usr/bin/env", settings);
+  EXPECT_TRUE(program.wait_for("total images/sec")) << program.output();
+  if (testing::Test::HasFailure()) program.signal(SIGKILL);
+  return program.finish();
+}
+
+// The last column of the lines of steps.
+std::vector<std::string> losses_in(const std::string& log) {
+  std::vector<std::string> losses;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("\timages/sec: ") != std::string::npos) losses.push_back(line.substr(line.rfind('\t') + 1));
+  return losses;
+}
+
+TEST(Threads, AreAsManyAsOpenMpGrants) {
+  const ProgramResult limited = result_of_training({"OMP_THREAD_LIMIT=1"}, {"--num_intra_threads=2"});
+  EXPECT_EQ(limited.code, 0) << limited.err;
+  EXPECT_NE(limited.err.find("OpenMP grants 1 of 2 compute threads (OMP_THREAD_LIMIT is 1)"), std::string::npos)
+      << limited.err;
+  const ProgramResult alone = result_of_training({}, {"--num_intra_threads=1"});
+  EXPECT_EQ(losses_in(limited.out).size(), 2u) << limited.out;
+  EXPECT_EQ(losses_in(limited.out), losses_in(alone.out)) << "other sums than those of one thread";
+}
+
+TEST(Threads, ShareTheCoresThatTheProcessIsBoundTo) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int core = 0; CPU_COUNT(&one) == 0; ++core)
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(result_of_training({}, {}).code, 0);
+  EXPECT_EQ(result_of_training({"OMP_THREAD_LIMIT=1"}, {}).code, 0);
+  EXPECT_EQ(result_of_training({}, {"--num_intra_threads=2"}).code, 0);
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 }  // namespace

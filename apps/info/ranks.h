@@ -31,9 +31,6 @@ struct RankFacts {
 // What keeps the job from being as it should be, a phrase for each.
 std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const RankOptions& options);
 
-// "0-3,8"
-std::string list_of(const std::vector<int>& numbers);
-
 // Prints on rank 0; there, throws Error naming what is off. `versions`: of what this process has loaded.
 void show_ranks(const RankOptions& options, Versions versions);
 

@@ -64,11 +64,5 @@ TEST(InfoRanks, ComparesWithWhatIsExpected) {
   EXPECT_EQ(what_is_off(four_ranks_on_two_hosts(), {.expect_ranks = 4, .expect_hosts = 2}), std::vector<std::string>{});
 }
 
-TEST(InfoRanks, ListsNumbersShortly) {
-  EXPECT_EQ(list_of({}), "");
-  EXPECT_EQ(list_of({3}), "3");
-  EXPECT_EQ(list_of({0, 1, 2, 5, 8, 9}), "0-2,5,8-9");
-}
-
 }  // namespace
 }  // namespace dtrain::info

@@ -11,6 +11,7 @@
 
 #include "apps/cli/environment.h"
 #include "libdtrain/core/context.h"
+#include "libdtrain/train/metrics.h"
 
 namespace dtrain {
 
@@ -46,8 +47,7 @@ double median_seconds(Context& context, int repeats, const Work& work) {
     context.wait(end);
     seconds.push_back(context.seconds_between(start, end) / kRuns);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  return seconds[seconds.size() / 2];
+  return median(std::move(seconds));
 }
 
 // Times `work`, which moves `bytes` bytes: GB/s and the time of a run. The device is waited for once in several runs.

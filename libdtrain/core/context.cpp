@@ -102,7 +102,7 @@ class CpuContext final : public Context {
 void require_instructions() {
 #if defined(__AVX2__) && defined(__FMA__)
   DT_CHECK(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
-           "this build needs a processor with AVX2 and FMA; rebuild with -DDTRAIN_CPU_ARCH=x86-64");
+           "this processor has no AVX2 or no FMA, which all builds need: one of 2013 or later has both");
 #endif
 }
 

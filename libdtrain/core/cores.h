@@ -5,11 +5,12 @@
 
 namespace dtrain {
 
-// The cores that this process is bound to, as by taskset, mpirun or a container, but no more than cpu_quota() leaves it.
+// The cores that this process is bound to, as by taskset, mpirun or a container, but no more than cpu_quota() leaves
+// it.
 int usable_cores();
 
-// The share of the processor that the control groups of this process leave it, of either version, as `docker run --cpus`
-// sets it: in cores, rounded up; 0 where there is no limit. `root`: where proc and sys are.
+// The share of the processor that the control groups of this process leave it, of either version, as `docker run
+// --cpus` sets it: in cores, rounded up; 0 where there is no limit. `root`: where proc and sys are.
 int cpu_quota(const std::filesystem::path& root = "/");
 
 }  // namespace dtrain

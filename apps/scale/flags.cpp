@@ -86,7 +86,7 @@ cli::FlagSet declare_flags(Options& o) {
   declare_device(flags, o);
   declare_network(flags, o);
   flags.group("The step");
-  flags.add("bucket_mib", o.bucket_mib, "a bucket is closed once it holds as many MiB of fp32 gradients", {1e-6});
+  flags.add("bucket_mib", o.bucket_mib, "a bucket holds at most as many MiB of fp32 gradients, or one layer", {1e-6});
   flags.add("last_bucket_mib", o.last_bucket_mib, "the last bucket holds at most as many, or one layer", {1e-6});
   flags.add_choice("wire_bytes", o.wire_bytes, {"4", "2"}, "bytes per gradient on the wire");
   flags.add("overlap", o.overlap, "reduce during backward");

@@ -47,7 +47,8 @@ Network Options::network() const {
 ScaleOptions Options::scale() const {
   constexpr double kMiB = 1 << 20;
   return {.network = network(),
-          .buckets = {.bytes = kMiB * bucket_mib, .last_bytes = kMiB * last_bucket_mib},
+          .buckets = {.bytes = static_cast<int64_t>(kMiB * bucket_mib),
+                      .last_bytes = static_cast<int64_t>(kMiB * last_bucket_mib)},
           .overlap = overlap,
           .wire_bytes = wire_bytes == "2" ? 2.0 : 4.0,
           .jitter = jitter,

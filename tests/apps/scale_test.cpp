@@ -74,14 +74,15 @@ TEST(Model, BucketsByHand) {
   EXPECT_DOUBLE_EQ(one_each[1].ready, 0.3);
   EXPECT_DOUBLE_EQ(one_each[2].ready, 0.6);
   EXPECT_EQ(one_each[2].bytes, 1e6);
-  const auto two = make_buckets(layers, {.bytes = 5e7, .last_bytes = 1e6});
+  EXPECT_EQ(make_buckets(layers, {.bytes = 79'999'999, .last_bytes = 1'000'000}).size(), 3u);
+  const auto two = make_buckets(layers, {.bytes = 80'000'000, .last_bytes = 1'000'000});
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[0].bytes, 8e7);
   EXPECT_DOUBLE_EQ(two[0].ready, 0.3);
   // The last bucket takes in all that fits, and one layer where none does.
-  EXPECT_EQ(make_buckets(layers, {.bytes = 1, .last_bytes = 4.1e7}).back().bytes, 4.1e7);
-  EXPECT_EQ(make_buckets(layers, {.bytes = 1e9, .last_bytes = 1}).back().bytes, 1e6);
-  EXPECT_EQ(make_buckets(layers, {.bytes = 1e9, .last_bytes = 1e9}).size(), 1u);
+  EXPECT_EQ(make_buckets(layers, {.bytes = 1, .last_bytes = 41'000'000}).back().bytes, 4.1e7);
+  EXPECT_EQ(make_buckets(layers, {.bytes = 1'000'000'000, .last_bytes = 1}).back().bytes, 1e6);
+  EXPECT_EQ(make_buckets(layers, {.bytes = 1'000'000'000, .last_bytes = 1'000'000'000}).size(), 1u);
 }
 
 ScaleOptions small_options() {

@@ -11,6 +11,16 @@ namespace dtrain {
 Context::Context(Device device, std::shared_ptr<CachingAllocator> memory)
     : device_(device), memory_(std::move(memory)) {}
 
+void Context::refuse(const Tensor& x, const char* what) const {
+  DT_CHECK(x, what, ": an undefined tensor");
+  throw Error(concat(what, ": a tensor on ", x.device(), ", expected one on ", device_));
+}
+
+void Context::require(const Tensor& x, const void* host, const char* what) const {
+  require(x, what);
+  DT_CHECK(host != nullptr || x.bytes() == 0, what, ": ", x.bytes(), " bytes at a null address of the host");
+}
+
 Tensor Context::zeros(Shape shape, DType dtype) {
   Tensor result = empty(shape, dtype);
   fill_zero(result);
@@ -54,14 +64,21 @@ class CpuContext final : public Context {
 
   std::shared_ptr<Allocator> host_allocator() override { return memory_; }
   void fill_zero(const Tensor& x) override {
+    require(x, "fill_zero");
     if (x.bytes() > 0) std::memset(x.raw(), 0, x.bytes());
   }
   void copy(const Tensor& from, const Tensor& to) override {
+    require(from, "copy");
+    require(to, "copy");
     DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
     copy_bytes(from.raw(), to.raw(), from.bytes());
   }
-  void upload(const void* from, const Tensor& to, Queue) override { copy_bytes(from, to.raw(), to.bytes()); }
+  void upload(const void* from, const Tensor& to, Queue) override {
+    require(to, from, "upload");
+    copy_bytes(from, to.raw(), to.bytes());
+  }
   Moment download_later(const Tensor& from, void* to) override {
+    require(from, to, "download_later");
     copy_bytes(from.raw(), to, from.bytes());
     return record(Queue::compute);
   }
@@ -74,6 +91,7 @@ class CpuContext final : public Context {
   }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
+    require(from, to, what);
     copy_bytes(from.raw(), to, from.bytes());
   }
   void synchronize(const char* what) override { refuse_while_capturing(what); }

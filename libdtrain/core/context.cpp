@@ -55,9 +55,10 @@ class CpuContext final : public Context {
   explicit CpuContext(CpuOptions options)
       : Context({DeviceKind::cpu, 0},
                 std::make_shared<CachingAllocator>(std::make_unique<HostAllocator>(), options.memory_cap)) {
-    if (options.threads > 0) omp_set_num_threads(options.threads);
-    omp_set_dynamic(0);
-    threads_ = omp_get_max_threads();
+    constexpr int kMostThreads = 4096;  // OpenMP ends the process where the system refuses it a thread
+    DT_CHECK(options.threads >= 0 && options.threads <= kMostThreads, "a CPU context of ", options.threads,
+             " threads, expected 0 to ", kMostThreads);
+    threads_ = options.threads > 0 ? options.threads : omp_get_max_threads();
     primitives_ = std::make_shared<cpu::PrimitiveCache>();
     scalars_ = &host_scalars_;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libdtrain/core/moment.h"
+#include "libdtrain/core/recording_thread.h"
 #include "libdtrain/core/step_scalars.h"
 #include "libdtrain/core/tensor.h"
 
@@ -22,6 +23,10 @@ class StepGraph;
 
 // What was given a Context& (stores, tapes, optimisers, feeds ...) ends before it does. Tensors and moments may outlive
 // it: their memory goes back to the device with the last of them.
+//
+// Several threads may infer on a CPU context at once: by tapes in Mode::eval, over a ParameterStore that is allocated
+// and that nobody changes meanwhile, and by ops without a tape. All else, and all use of a GPU context, is for one
+// thread at a time; a Tape refuses what it can see of the contrary.
 class Context {
  public:
   virtual ~Context() = default;
@@ -79,8 +84,9 @@ class Context {
   // Queues the recorded work once more. Returns its stamps in the order they were made; each lasts while it is held.
   virtual std::vector<Moment> replay(cuda::StepGraph& graph);
 
-  // Compute threads of a CPU context; 1 elsewhere.
+  // Compute threads of a CPU context, whatever thread calls; 1 elsewhere.
   int threads() const { return threads_; }
+  RecordingThread& recording_thread() { return recording_thread_; }
   // What people should hear of though the work goes on, e.g. of a plan file that is of no use: programs print it.
   std::vector<std::string>& notices() { return notices_; }
 
@@ -113,10 +119,11 @@ class Context {
   std::vector<std::string> notices_;
   bool capturing_ = false;
   int threads_ = 1;
+  RecordingThread recording_thread_;
 };
 
 struct CpuOptions {
-  int threads = 0;               // 0: OMP_NUM_THREADS where set, else one per available core
+  int threads = 0;               // up to 4096; 0: OMP_NUM_THREADS where set, else one per available core
   size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
 };
 

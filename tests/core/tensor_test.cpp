@@ -95,6 +95,8 @@ TEST(Context, RefusesWhatNoMemoryHolds) {
   CachingAllocator pool(std::make_unique<HostAllocator>());
   expect_error([&] { pool.allocate(SIZE_MAX); }, Fault::resource, "out of memory");
   expect_error([&] { HostAllocator().allocate(SIZE_MAX); }, Fault::resource, "out of host memory");
+  expect_error([] { make_cpu_context({.threads = -1}); }, Fault::config, "-1 threads");
+  expect_error([] { make_cpu_context({.threads = 1 << 30}); }, Fault::config, "1073741824 threads");
 }
 
 TEST(Context, RefusesTensorsThatAreUndefinedOrElsewhere) {

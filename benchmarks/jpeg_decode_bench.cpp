@@ -41,13 +41,10 @@ class Bench {
     auto dataset = std::make_shared<data::ImagenetDataset>(data::ImagenetOptions{.directory = o.records},
                                                            data::make_preprocess(preset_),
                                                            on_gpu ? data::make_defer(preset_) : data::MakeDefer());
-    loader_ = std::make_unique<data::Loader>(dataset, data::LoaderOptions{.batch = o.batch,
-                                                                          .height = o.size,
-                                                                          .width = o.size,
-                                                                          .dtype = data::pixel_type(preset_.preset),
-                                                                          .workers = o.workers,
-                                                                          .defer_decoding = on_gpu,
-                                                                          .allocator = context_->host_allocator()});
+    loader_ = std::make_unique<data::Loader>(
+        dataset,
+        data::LoaderOptions{
+            .batch = o.batch, .workers = o.workers, .defer_decoding = on_gpu, .allocator = context_->host_allocator()});
     if (on_gpu) decoder_ = std::make_unique<GpuJpegDecoder>(*context_);
   }
 

@@ -318,13 +318,14 @@ void check(const PreprocessOptions& options) {
 
 MakePreprocess make_preprocess(const PreprocessOptions& options) {
   check(options);
-  return [options]() -> Preprocess {
+  const auto make = [options]() -> Preprocess {
     // std::function wants something it can copy.
     return [augment = std::make_shared<Augment>(options)](
                std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
       return (*augment)(encoded, boxes, key, pixels);
     };
   };
+  return {{{options.height, options.width, 3}, pixel_type(options.preset)}, make};
 }
 
 MakeDefer make_defer(const PreprocessOptions& options) {

@@ -52,12 +52,15 @@ class Cifar {
 }  // namespace
 
 MakePreprocess make_cifar_preprocess(const CifarOptions& options) {
-  return [options]() -> Preprocess {
+  DT_CHECK(options.width > 0 && options.height > 0, "preprocessing to an image of ", options.width, "x", options.height,
+           " pixels");
+  const auto make = [options]() -> Preprocess {
     return [cifar = std::make_shared<Cifar>(options)](std::span<const std::byte> encoded, std::span<const Box>,
                                                       const SampleKey& key, void* pixels) {
       return (*cifar)(encoded, key, static_cast<float*>(pixels));
     };
   };
+  return {{{options.height, options.width, 3}, DType::f32}, make};
 }
 
 }  // namespace dtrain::data

@@ -37,7 +37,7 @@ struct ImagenetOptions {
 
 class ImagenetDataset final : public Dataset {
  public:
-  // Throws Error(Fault::data): no shards, one missing, one unreadable.
+  // Throws Error(Fault::data): no shards, one missing, one unreadable; Error where there is no preprocessing.
   // Without `make_defer` nothing can be left to a device.
   ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer = {});
 
@@ -46,6 +46,7 @@ class ImagenetDataset final : public Dataset {
   RecordLocation locate(uint64_t record) const override { return shards_.locate(record); }
   const std::vector<std::string>& faults() const override { return shards_.faults(); }
   std::string identity() const override { return shards_.identity(); }
+  SampleLayout layout() const override { return make_preprocess_.layout; }
   std::unique_ptr<SampleReader> reader() const override;
 
  private:

@@ -20,10 +20,7 @@ namespace {
 constexpr size_t kFaultsKept = 10;
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
-  DT_CHECK(options.batch > 0 && options.height > 0 && options.width > 0, "loader: batch ", options.batch, " of ",
-           options.height, " x ", options.width, " images: each must be positive");
-  DT_CHECK(options.dtype == DType::u8 || options.dtype == DType::f32, "loader: pixels are u8 or f32, not ",
-           options.dtype);
+  DT_CHECK(options.batch > 0, "loader: a batch of ", options.batch, " samples");
   DT_CHECK(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "loader: rank ", options.rank,
            " of ", options.ranks);
   DT_CHECK(options.workers >= 0, "loader: ", options.workers, " workers");
@@ -31,6 +28,12 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
   if (dataset.faults().size() > (options.skip_bad_records ? options.bad_record_budget : 0))
     throw Error(Fault::data, dataset.faults().front());
   if (dataset.size() == 0) throw Error(Fault::data, "the data set has no records: " + dataset.identity());
+  const SampleLayout layout = dataset.layout();
+  DT_CHECK(layout.shape.rank() > 0 && layout.shape.count() > 0, "loader: the data set's samples are ", layout.dtype,
+           " ", layout.shape, ", expected [height, width, 3]");
+  const std::vector<uint64_t>& begins = dataset.shard_begins();
+  DT_CHECK(!begins.empty() && begins.front() == 0 && begins.back() == dataset.size() && std::ranges::is_sorted(begins),
+           "loader: the data set's shards do not tile its ", dataset.size(), " records");
 }
 
 }  // namespace
@@ -51,7 +54,7 @@ struct Loader::State {
   };
 
   State(std::shared_ptr<Dataset> source, const LoaderOptions& given)
-      : dataset(std::move(source)), options(given), size(dataset->size()) {
+      : dataset(std::move(source)), options(given), layout(dataset->layout()), size(dataset->size()) {
     stats.bad_records = dataset->faults().size();
     for (const std::string& fault : dataset->faults())
       if (stats.faults.size() < kFaultsKept) stats.faults.push_back(fault);
@@ -68,12 +71,13 @@ struct Loader::State {
 
   void make_slots() {
     auto allocator = options.allocator ? options.allocator : std::make_shared<HostAllocator>();
-    const Shape images{options.batch, options.height, options.width, 3};
-    const size_t image_bytes = align_up(static_cast<size_t>(images.count()) * size_of(options.dtype));
+    Shape images{options.batch};
+    for (int i = 0; i < layout.shape.rank(); ++i) images.append(layout.shape[i]);
+    const size_t image_bytes = align_up(static_cast<size_t>(options.batch) * layout.bytes());
     slots.resize(options.slots);
     for (Slot& slot : slots) {
       auto storage = std::make_shared<Storage>(allocator, image_bytes + options.batch * sizeof(int32_t));
-      slot.batch.images = Tensor(storage, 0, images, options.dtype, Device{});
+      slot.batch.images = Tensor(storage, 0, images, layout.dtype, Device{});
       slot.batch.labels = Tensor(storage, image_bytes, Shape{options.batch}, DType::i32, Device{});
       slot.batch.samples.resize(options.batch);
       if (!options.defer_decoding) continue;
@@ -82,9 +86,15 @@ struct Loader::State {
     }
   }
 
+  std::unique_ptr<SampleReader> new_reader() const {
+    std::unique_ptr<SampleReader> reader = dataset->reader();
+    DT_CHECK(reader, "loader: the data set gave no reader: ", dataset->identity());
+    return reader;
+  }
+
   void start_workers() {
     const int count = options.workers ? options.workers : usable_cores();
-    for (int i = 0; i < count; ++i) readers.push_back(dataset->reader());
+    for (int i = 0; i < count; ++i) readers.push_back(new_reader());
     try {
       for (auto& reader : readers) workers.emplace_back([this, &reader] { work(*reader); });
     } catch (const std::system_error& e) {
@@ -140,8 +150,7 @@ struct Loader::State {
     Batch& batch = slot.batch;
     const uint64_t position = options.cursor + row.batch * global_batch() +
                               static_cast<uint64_t>(options.rank) * options.batch + static_cast<uint64_t>(row.row);
-    const size_t bytes = batch.images.bytes() / options.batch;
-    void* pixels = static_cast<char*>(batch.images.raw()) + row.row * bytes;
+    void* pixels = static_cast<char*>(batch.images.raw()) + row.row * layout.bytes();
     SampleKey key{options.seed, 0, position, position};
     if (options.training) {
       key.epoch = position / size;
@@ -152,7 +161,7 @@ struct Loader::State {
     EncodedImage* const later = defer ? &slot.encoded[row.row] : nullptr;
     if (!slot.encoded.empty()) slot.encoded[row.row].jpeg.clear();
     if (key.sample < size) sample = read_or_skip(reader, key, pixels, later, record);
-    if (sample.label < 0) std::memset(pixels, 0, bytes);
+    if (sample.label < 0) std::memset(pixels, 0, layout.bytes());
     batch.labels.data<int32_t>()[row.row] = sample.label;
     return sample;
   }
@@ -242,7 +251,7 @@ struct Loader::State {
     DT_CHECK(
         delivered > 0 && row >= 0 && row < static_cast<int64_t>(slot.encoded.size()) && !slot.encoded[row].jpeg.empty(),
         "loader: row ", row, " of no batch, or was not left to a device");
-    if (!late_reader) late_reader = dataset->reader();
+    if (!late_reader) late_reader = new_reader();
     const Sample sample = fill(*late_reader, slot, {delivered - 1, row}, false);
     const int64_t before = slot.batch.valid;
     count_valid(slot.batch);
@@ -254,6 +263,7 @@ struct Loader::State {
 
   const std::shared_ptr<Dataset> dataset;
   const LoaderOptions options;
+  const SampleLayout layout;
   const uint64_t size;
   uint64_t batches = UINT64_MAX;  // in this loader's life
   std::vector<Slot> slots;

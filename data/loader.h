@@ -32,13 +32,20 @@ struct Sample {
   bool damaged = false;  // decoded, but not without warnings
 };
 
+// The pixels of one sample, as a SampleReader writes them.
+struct SampleLayout {
+  Shape shape{};            // [height, width, 3]
+  DType dtype = DType::u8;  // u8 or f32
+  size_t bytes() const { return static_cast<size_t>(shape.count()) * size_of(dtype); }
+  bool operator==(const SampleLayout&) const = default;
+};
+
 // One worker's access to a Dataset: its buffers and its decoder. Used by one thread at a time.
 class SampleReader {
  public:
   virtual ~SampleReader() = default;
-  // Decodes, crops and augments record `record` into `pixels` ([height, width, 3] of the Loader's type). A pure
-  // function of its arguments. Throws Error(Fault::data) on a bad record: what is wrong with it; the Loader adds where
-  // it is.
+  // Decodes, crops and augments record `record` into `pixels`, of the layout that the Dataset says. A pure function of
+  // its arguments. Throws Error(Fault::data) on a bad record: what is wrong with it; the Loader adds where it is.
   virtual Sample read(uint64_t record, const SampleKey& key, void* pixels) = 0;
   // Leaves that to a device: `image` is what the same pixels are made of. Nothing where only read() can do it.
   virtual std::optional<Sample> defer(uint64_t, const SampleKey&, EncodedImage&) { return {}; }
@@ -54,16 +61,16 @@ class Dataset {
   virtual RecordLocation locate(uint64_t record) const = 0;
   // Damage found when the shards were opened: records that cannot be reached and are not numbered.
   virtual const std::vector<std::string>& faults() const = 0;
+  // What its readers write: a Loader makes room for it.
+  virtual SampleLayout layout() const = 0;
   virtual std::unique_ptr<SampleReader> reader() const = 0;
   // Ordered file names and sizes: what must be equal on resume.
   virtual std::string identity() const = 0;
 };
 
 struct LoaderOptions {
-  int64_t batch = 1;              // per rank
-  int64_t height = 0, width = 0;  // of the images
-  DType dtype = DType::u8;        // of the pixels: u8 or f32
-  bool training = true;           // shuffled and endless; else in order, once, the last batch padded with label -1
+  int64_t batch = 1;     // per rank
+  bool training = true;  // shuffled and endless; else in order, once, the last batch padded with label -1
   uint64_t seed = 0;
   uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
   int rank = 0, ranks = 1;
@@ -77,7 +84,7 @@ struct LoaderOptions {
 
 // Valid until the next call of next(): its tensors are a slot of the loader.
 struct Batch {
-  Tensor images;  // [batch, height, width, 3], host memory
+  Tensor images;  // [batch, height, width, 3] of the data set's type, host memory
   // With defer_decoding, one for each row: where it has a JPEG, the row of `images` is yet to be made of it.
   std::span<const EncodedImage> encoded;
   Tensor labels;                  // [batch] i32; -1 in padding, and for a bad record skipped in evaluation: zero pixels
@@ -100,7 +107,8 @@ struct LoaderStats {
 // next good one of its shard; nothing else moves.
 class Loader {
  public:
-  // Throws Error: options out of range, an empty data set, damaged shards that may not be skipped.
+  // Throws Error: options out of range, an empty data set, a layout without elements, damaged shards that may not be
+  // skipped.
   Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options);
   ~Loader();
   // The next batch, or null at the end of an evaluation pass: on every rank after the same number of batches. Rethrows

@@ -18,8 +18,12 @@ struct Box {
 // the objects that a random crop should keep in sight. A pure function of its arguments. Throws Error(Fault::data).
 using Preprocess = std::function<bool(std::span<const std::byte> encoded, std::span<const Box> boxes,
                                       const SampleKey& key, void* pixels)>;
-// Makes the Preprocess of one worker, with decoder and buffers of its own.
-using MakePreprocess = std::function<Preprocess()>;
+// Makes the Preprocess of one worker, with decoder and buffers of its own, and says what they all write.
+struct MakePreprocess {
+  SampleLayout layout{};
+  std::function<Preprocess()> make{};
+  Preprocess operator()() const { return make(); }
+};
 
 // Leaves to a device what Preprocess does: `image` is what the same pixels are made of. False where only Preprocess can
 // make them; throws as that does where it sees no more than the header.

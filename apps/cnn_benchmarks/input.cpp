@@ -28,8 +28,6 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   const Flags& f = config.flags;
   data::LoaderOptions options;
   if (!context.is_cpu()) options.allocator = context.host_allocator();
-  options.height = options.width = config.options.image_size;
-  options.dtype = config.pixels().dtype();
   options.training = training;
   options.batch = training ? config.batch : config.eval_batch;
   options.rank = config.ranks.rank;

@@ -5,15 +5,21 @@
 #include <utility>
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/core/thread_count.h"
 
 namespace dtrain {
 
-// A kernel and the context that it runs on: called with the rest of the kernel's arguments.
+// A kernel and the context that it runs on: called with the rest of the kernel's arguments. On a CPU it has the context's
+// threads, whatever thread calls.
 template <class Result, class... Arguments>
 struct BoundKernel {
   Context& context;
   Result (*kernel)(Context&, Arguments...);
-  Result operator()(Arguments... arguments) const { return kernel(context, std::forward<Arguments>(arguments)...); }
+  Result operator()(Arguments... arguments) const {
+    if (!context.is_cpu()) return kernel(context, std::forward<Arguments>(arguments)...);
+    const ThreadCount threads(context.threads());
+    return kernel(context, std::forward<Arguments>(arguments)...);
+  }
 };
 
 // The kernel of the arm that serves `context`. Both arms have one signature. `cuda` is null in a build without CUDA:

@@ -74,19 +74,24 @@ class CudaContext final : public Context {
 
   std::shared_ptr<Allocator> host_allocator() override { return host_; }
   void fill_zero(const Tensor& x) override {
+    require(x, "fill_zero");
     if (x.bytes() > 0) DT_CUDA(cudaMemsetAsync(x.raw(), 0, x.bytes(), runtime_->compute()));
   }
   void copy(const Tensor& from, const Tensor& to) override {
+    require(from, "copy");
+    require(to, "copy");
     DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
     if (to.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to.raw(), from.raw(), to.bytes(), cudaMemcpyDeviceToDevice, runtime_->compute()));
   }
   void upload(const void* from, const Tensor& to, Queue queue) override {
     refuse_while_capturing("upload");
+    require(to, from, "upload");
     if (to.bytes() > 0) DT_CUDA(cudaMemcpyAsync(to.raw(), from, to.bytes(), cudaMemcpyHostToDevice, stream(queue)));
   }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
+    require(from, to, what);
     if (from.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDeviceToHost, runtime_->compute()));
     DT_CUDA(cudaStreamSynchronize(runtime_->compute()));
@@ -97,6 +102,7 @@ class CudaContext final : public Context {
   }
   Moment download_later(const Tensor& from, void* to) override {
     refuse_while_capturing("download_later");
+    require(from, to, "download_later");
     if (from.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDeviceToHost, runtime_->compute()));
     return record(Queue::compute);

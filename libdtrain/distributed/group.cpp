@@ -52,6 +52,18 @@ double GroupOptions::limit_of(Section section) const {
   return checkpoint_limit;
 }
 
+void GroupOptions::tell(const std::string& line) const {
+  if (warn) warn(line);
+}
+
+void GroupOptions::end(const std::string& report) const {
+  if (fail)
+    fail(report);
+  else
+    tell(report);
+  std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on
+}
+
 std::string Group::name(int rank) const {
   return concat("rank ", rank, " on ", places_[static_cast<size_t>(rank)].host);
 }
@@ -66,6 +78,7 @@ std::pair<int64_t, int64_t> Group::extremes(int64_t mine, const char* what) {
 }
 
 std::string Group::broadcast(const std::string& text, int root, const char* what) {
+  DT_CHECK(0 <= root && root < size(), what, ": from rank ", root, " of ", size());
   return all_gather(rank() == root ? text : std::string(), what)[static_cast<size_t>(root)];
 }
 
@@ -78,8 +91,7 @@ std::string Group::where() const { return name_of(section_, step_); }
 
 void Group::fail(const std::string& report) {
   tell_peers(report);
-  if (options_.fail) options_.fail(report);
-  std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on, and nobody has said how to stop
+  options_.end(report);
 }
 
 std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return std::make_unique<SingleGroup>(options); }

@@ -41,6 +41,10 @@ std::vector<TensorSpec> plan_of(const ParameterStore& store) {
   return plan;
 }
 
+void require_allocated(const ParameterStore& store, const char* what) {
+  DT_CHECK(store.allocated(), what, ": the store holds no values before ParameterStore::allocate()");
+}
+
 std::vector<float> download_arena(const ParameterStore& store, const Tensor& arena) {
   std::vector<float> host(static_cast<size_t>(arena.count()));
   store.context().download(arena, host.data(), "saving weights");
@@ -110,6 +114,7 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
 }
 
 void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked) {
+  require_allocated(store, "save_weights");
   const auto values = download_arena(store, store.values());
   const auto buffers = download_arena(store, store.buffer_values());
   AtomicFile file(path);
@@ -118,6 +123,7 @@ void save_weights(const ParameterStore& store, const std::string& path, uint64_t
 }
 
 WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault) {
+  require_allocated(store, "load_weights");
   const SafetensorsFile file(path, fault);
   Context& context = store.context();
   WeightReport report;
@@ -136,6 +142,9 @@ WeightReport load_weights(ParameterStore& store, const std::string& path, Fault 
   for (const SafetensorsEntry& entry : file.entries())
     if (!store.find(entry.name) && !store.find_buffer(entry.name) && !entry.name.ends_with(kBatches))
       report.unexpected.push_back(entry.name);
+  const bool nothing_expected = store.parameters().empty() && store.buffers().empty();
+  if (report.loaded.empty() && !nothing_expected)
+    throw Error(fault, concat(path, ": does not fit the model: ", report.summary()));
   store.refresh_compute();
   return report;
 }

@@ -124,8 +124,7 @@ class DeferringLoader : public testing::Test {
   }
 
   LoaderOptions options() const {
-    return {
-        .batch = 4, .height = 6, .width = 7, .seed = 3, .workers = 2, .skip_bad_records = true, .defer_decoding = true};
+    return {.batch = 4, .seed = 3, .workers = 2, .skip_bad_records = true, .defer_decoding = true};
   }
   static std::vector<uint8_t> row_of(const Batch& batch, int64_t row) {
     const auto pixels = batch.images.slice(row, row + 1).span<uint8_t>();

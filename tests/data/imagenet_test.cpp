@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 
 // Stands for decoding: the first pixel is the first byte of the "image", the second the number of boxes.
 MakePreprocess first_byte() {
-  return [] {
-    return [](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&, void* pixels) {
-      if (encoded.empty()) throw Error(Fault::data, "an image of 0 bytes");
-      static_cast<std::byte*>(pixels)[0] = encoded[0];
-      static_cast<std::byte*>(pixels)[1] = static_cast<std::byte>(boxes.size());
-      return encoded[0] == std::byte{'!'};
-    };
-  };
+  return {{{1, 1, 3}, DType::u8}, [] {
+            return [](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&, void* pixels) {
+              if (encoded.empty()) throw Error(Fault::data, "an image of 0 bytes");
+              static_cast<std::byte*>(pixels)[0] = encoded[0];
+              static_cast<std::byte*>(pixels)[1] = static_cast<std::byte>(boxes.size());
+              return encoded[0] == std::byte{'!'};
+            };
+          }};
 }
 
 struct Boxes {
@@ -88,10 +88,9 @@ std::array<uint8_t, 3> read_one(const std::string& bytes, int64_t classes = 10, 
   return pixels;
 }
 
-LoaderOptions evaluation(int64_t batch, int64_t side = 1) {
+LoaderOptions evaluation(int64_t batch) {
   LoaderOptions options;
   options.batch = batch;
-  options.height = options.width = side;
   options.training = false;
   options.workers = 2;
   return options;
@@ -172,6 +171,9 @@ TEST(Imagenet, NumbersRecordsThroughItsShards) {
   EXPECT_EQ(at.record, 1u);
   EXPECT_EQ(at.offset, 16 + record(3, "3").size());
   const auto bytes = fs::file_size(directory / "train-00000-of-00002");
+  EXPECT_EQ(dataset->layout(), first_byte().layout);
+  const ImagenetOptions again{.directory = directory.path().string()};
+  expect_error([&] { ImagenetDataset(again, {}); }, Fault::config, "images without preprocessing");
   EXPECT_EQ(dataset->identity(), concat("train-00000-of-00002 ", bytes, "\ntrain-00001-of-00002 ", bytes, "\n"));
   Loader loader(dataset, evaluation(6));
   const Batch* batch = loader.next();
@@ -305,7 +307,7 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
   const TempDirectory directory;
   link_sample_data(directory);
   std::atomic<int> boxed = 0;
-  const MakePreprocess centre_pixel = [&boxed] {
+  const auto centre_pixel = [&boxed] {
     auto decoder = std::make_shared<ImageDecoder>();
     return [decoder, &boxed](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&,
                              void* pixels) {
@@ -318,7 +320,8 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
   };
   for (const auto& [split, records] : {std::pair{"train", 512u}, std::pair{"validation", 128u}}) {
     const ImagenetOptions options{directory.path().string(), split, 10, 0, ""};
-    const auto dataset = std::make_shared<ImagenetDataset>(options, centre_pixel);
+    const auto dataset =
+        std::make_shared<ImagenetDataset>(options, MakePreprocess{{{1, 1, 3}, DType::u8}, centre_pixel});
     ASSERT_EQ(dataset->size(), records);
     Loader loader(dataset, evaluation(100));
     uint64_t seen = 0;
@@ -345,9 +348,8 @@ TEST(Imagenet, AugmentedBatchesAreEqualForAnyNumberOfWorkersAndRanks) {
   const ImagenetOptions source{directory.path().string(), "train", 10, 0, ""};
   const auto dataset = std::make_shared<ImagenetDataset>(source, make_preprocess(preprocess));
   const auto stream = [&](int workers, int ranks) {
-    LoaderOptions options = evaluation(32 / ranks, kSide);
+    LoaderOptions options = evaluation(32 / ranks);
     options.training = true;
-    options.dtype = DType::f32;
     options.workers = workers;
     options.ranks = ranks;
     options.cursor = 480;  // the second epoch begins in the second batch

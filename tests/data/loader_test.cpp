@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
+#include <cstring>
 #include <set>
 #include <thread>
 
-#include "data/permutation.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
 namespace {
 
 // Four shards of made-up records: the pixels tell the record and the key, and chosen records are bad.
-class FakeDataset final : public Dataset {
+class FakeDataset : public Dataset {
  public:
   explicit FakeDataset(uint64_t records, std::set<uint64_t> bad_records = {})
       : bad(std::move(bad_records)), begins_{0, records / 4, records / 3, records - 1, records} {}
@@ -25,12 +24,14 @@ class FakeDataset final : public Dataset {
     return {concat("shard-", shard), 100 * (record - begins_[shard]), record - begins_[shard]};
   }
   const std::vector<std::string>& faults() const override { return damage; }
+  SampleLayout layout() const override { return pixels; }
   std::string identity() const override { return "fake"; }
   std::unique_ptr<SampleReader> reader() const override { return std::make_unique<Reader>(*this); }
 
   std::set<uint64_t> bad;
   Fault fault = Fault::data;
   std::vector<std::string> damage;
+  SampleLayout pixels{{1, 1, 3}, DType::u8};
   mutable std::atomic<int> reads = 0;
 
  private:
@@ -41,6 +42,7 @@ class FakeDataset final : public Dataset {
       ++dataset.reads;
       if (dataset.bad.count(record)) throw Error(dataset.fault, concat("record ", record, " is rotten"));
       auto* out = static_cast<uint8_t*>(pixels);
+      std::memset(out, 0, dataset.pixels.bytes());
       out[0] = static_cast<uint8_t>(record);
       out[1] = static_cast<uint8_t>(key.epoch);
       out[2] = static_cast<uint8_t>(key.position);
@@ -54,7 +56,6 @@ class FakeDataset final : public Dataset {
 LoaderOptions small(int64_t batch) {
   LoaderOptions options;
   options.batch = batch;
-  options.height = options.width = 1;
   options.seed = 7;
   options.workers = 2;
   return options;
@@ -93,40 +94,6 @@ std::string error_of(Body body, Fault fault) {
   }
   ADD_FAILURE() << "no error";
   return "";
-}
-
-TEST(Permutation, VisitsEachSampleOnceAndDiffersBetweenEpochsAndSeeds) {
-  for (uint64_t size : {1, 2, 3, 4, 5, 16, 17, 100, 1000, 4097}) {
-    std::vector<int> visits(size);
-    uint64_t same = 0;
-    for (uint64_t i = 0; i < size; ++i) {
-      const uint64_t sample = Permutation(size, 1, 0)(i);
-      ASSERT_LT(sample, size);
-      ++visits[sample];
-      same += sample == Permutation(size, 1, 1)(i);
-      same += sample == Permutation(size, 2, 0)(i);
-    }
-    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), static_cast<int64_t>(size));
-    if (size >= 100) {
-      EXPECT_LT(same, size / 10);
-    }
-  }
-}
-
-// Every ordered pair of distinct samples should follow one another equally often: a chi-squared test whose limit is
-// beyond the 1 - 1e-9 quantile.
-TEST(Permutation, NeighboursAreUniformOverEpochs) {
-  constexpr uint64_t kSize = 10, kEpochs = 20000;
-  std::map<std::pair<uint64_t, uint64_t>, double> pairs;
-  for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
-    const Permutation order(kSize, 3, epoch);
-    for (uint64_t i = 0; i + 1 < kSize; i += 2) pairs[{order(i), order(i + 1)}] += 1;
-  }
-  const double expected = kEpochs * (kSize / 2) / 90.0;
-  double chi2 = 0;
-  for (const auto& [pair, count] : pairs) chi2 += (count - expected) * (count - expected) / expected;
-  EXPECT_EQ(pairs.size(), 90u);
-  EXPECT_LT(chi2, 190);  // 89 degrees of freedom
 }
 
 TEST(Loader, StreamIsEqualForAnyNumberOfWorkersAndSlots) {
@@ -334,11 +301,52 @@ TEST(Loader, DamagedShardsCountAsBadRecords) {
   error_of([&] { Loader(dataset, options); }, Fault::data);
 }
 
+// A slot has room for what the readers write, of any size and type, and a row begins where the last one ends.
+TEST(Loader, TakesTheLayoutFromTheDataset) {
+  for (const SampleLayout& layout :
+       {SampleLayout{{5, 7, 3}, DType::u8}, {{5, 7, 3}, DType::f32}, {{2, 300}, DType::i64}}) {
+    auto dataset = std::make_shared<FakeDataset>(50);
+    dataset->pixels = layout;
+    LoaderOptions options = small(8);
+    options.training = false;
+    Loader loader(dataset, options);
+    const Batch& batch = *loader.next();
+    EXPECT_EQ(batch.images.dtype(), layout.dtype);
+    EXPECT_EQ(batch.images.slice(0, 1).bytes(), layout.bytes());
+    EXPECT_EQ(batch.images.dim(0), 8);
+    for (int i = 0; i < layout.shape.rank(); ++i) EXPECT_EQ(batch.images.dim(1 + i), layout.shape[i]);
+    for (int64_t row = 0; row < 8; ++row) {
+      EXPECT_EQ(batch.labels.span<int32_t>()[row], row);
+      EXPECT_EQ(*static_cast<const uint8_t*>(batch.images.slice(row, row + 1).raw()), row);
+    }
+  }
+}
+
+TEST(Loader, RefusesADatasetThatContradictsItself) {
+  class Contradiction final : public FakeDataset {
+   public:
+    using FakeDataset::FakeDataset;
+    const std::vector<uint64_t>& shard_begins() const override { return begins; }
+    std::unique_ptr<SampleReader> reader() const override { return nullptr; }
+    std::vector<uint64_t> begins{0, 50};
+  };
+  auto dataset = std::make_shared<Contradiction>(50);
+  EXPECT_NE(error_of([&] { Loader(dataset, small(8)); }, Fault::config).find("gave no reader"), std::string::npos);
+  for (const std::vector<uint64_t>& begins : std::vector<std::vector<uint64_t>>{{}, {0, 49}, {1, 50}, {0, 51, 50}}) {
+    dataset->begins = begins;
+    EXPECT_NE(error_of([&] { Loader(dataset, small(8)); }, Fault::config).find("do not tile"), std::string::npos);
+  }
+  for (const Shape& shape : {Shape{}, Shape{0, 1, 3}}) {
+    auto empty = std::make_shared<FakeDataset>(50);
+    empty->pixels.shape = shape;
+    EXPECT_NE(error_of([&] { Loader(empty, small(8)); }, Fault::config).find(shape.to_string()), std::string::npos);
+  }
+}
+
 TEST(Loader, RefusesBadOptions) {
   auto dataset = std::make_shared<FakeDataset>(50);
   for (auto change : std::vector<void (*)(LoaderOptions&)>{
-           [](LoaderOptions& o) { o.batch = 0; }, [](LoaderOptions& o) { o.height = 0; },
-           [](LoaderOptions& o) { o.dtype = DType::i64; }, [](LoaderOptions& o) { o.rank = 1; },
+           [](LoaderOptions& o) { o.batch = 0; }, [](LoaderOptions& o) { o.rank = 1; },
            [](LoaderOptions& o) { o.workers = -1; }, [](LoaderOptions& o) { o.slots = 1; }}) {
     LoaderOptions options = small(8);
     change(options);

@@ -69,6 +69,32 @@ TEST(TcpGroup, RefusesTextsBeyondItsLimit) {
   });
 }
 
+TEST(TcpGroup, RefusesWhatComesAfterTheEnd) {
+  const auto group = make_tcp_group({}, rank_of(0, 1, free_port()));
+  expect_error([&] { group->broadcast("text", 1, "word"); }, Fault::config, "word: from rank 1 of 1");
+  group->finish();
+  expect_error([&] { group->barrier("texts"); }, Fault::config, "texts: asked for after Group::finish()");
+}
+
+TEST(TcpGroup, EndsWithItsCodeWhereNobodySaysHow) {
+  const auto results = in_ranks(2, [] {
+    GroupOptions options = quick_options();
+    options.fail = {};
+    options.warn = [](const std::string& line) {
+      std::printf("WARNING: %s\n", line.c_str());
+      std::fflush(stdout);
+    };
+    const TcpOptions tcp = tcp_options_from_environment();
+    if (tcp.rank == 1) options.warn = {};
+    const auto group = make_tcp_group(options, tcp);
+    group->barrier(tcp.rank == 0 ? "this" : "that");
+    FAIL() << "all went well";
+  });
+  if (is_rank()) return;
+  for (const RankResult& result : results) EXPECT_EQ(result.code, 4) << result.out;
+  EXPECT_NE(results[0].out.find("WARNING: ranks do different things"), std::string::npos) << results[0].out;
+}
+
 TEST(TcpGroup, NamesWhoDoesNotCome) {
   const int port = free_port();
   std::thread first([port] {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/allreduce_benchmark/measure.h"
+#include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
-#include "apps/cli/flags.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
@@ -145,12 +145,7 @@ int run(const std::vector<std::string>& argv) {
   Options options;
   cli::FlagSet flags("dtrain-allreduce-benchmark", "[flags]", kAbout);
   declare(flags, options);
-  const std::vector<std::string> positional = flags.parse(argv);
-  if (flags.wants_help() || flags.wants_version()) {
-    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-allreduce-benchmark " + cli::version() + "\n");
-    return 0;
-  }
-  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
+  if (!cli::read_flags(flags, argv)) return 0;
   const std::vector<Message> messages = messages_of(options);
   GroupOptions limits;
   limits.step_limit = options.collective_timeout;

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/flags.h"
+#include "apps/cli/command_line.h"
 #include "apps/cli/run_main.h"
 #include "apps/info/ranks.h"
 #include "libdtrain/core/context.h"
@@ -115,12 +115,7 @@ int run(const std::vector<std::string>& argv) {
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
                    "with --ranks: what they would train on; auto: a GPU each where there are any");
   flags.add("collective_timeout", options.limit, "with --ranks: seconds that one waits for the others", {0.001, 1e6});
-  const std::vector<std::string> positional = flags.parse(argv);
-  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
-  if (flags.wants_help() || flags.wants_version()) {
-    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-info " + cli::version() + "\n");
-    return 0;
-  }
+  if (!cli::read_flags(flags, argv)) return 0;
   if (ranks) {
     info::show_ranks(options, {{"oneDNN", version_of_dnnl()}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});
     return 0;

@@ -39,7 +39,10 @@ int run(const std::vector<std::string>& argv) {
       R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E})");
   flags.add("logits", options.logits, "print the logits of all classes too");
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"}, "auto: the GPU where there is one");
-  flags.add("threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kNotNegative);
+  flags
+      .add("num_intra_threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core",
+           cli::kNotNegative)
+      .former_name("threads");
   const auto images = cli::read_command_line(flags, argv);
   if (!images) return 0;
   DT_CHECK(!options.model.empty() && !options.weights.empty() && !images->empty(),

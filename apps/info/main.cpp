@@ -109,12 +109,12 @@ int run(const std::vector<std::string>& argv) {
   info::RankOptions options;
   cli::FlagSet flags("dtrain-info", "[flags]", kAbout);
   flags.add("ranks", ranks, "under mpirun: what the ranks of the job run on, and how fast neighbours talk");
-  flags.add("expect_ranks", options.expect_ranks, "with --ranks: that many, else it is an error; 0: any",
-            cli::kNotNegative);
-  flags.add("expect_hosts", options.expect_hosts, "with --ranks: on that many hosts; 0: any", cli::kNotNegative);
+  flags.group("With --ranks");
+  options.job.declare(flags);
+  flags.add("expect_hosts", options.expect_hosts,
+            "exit 1 where the ranks run on another number of hosts; 0: any number", cli::kNotNegative);
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
-                   "with --ranks: what they would train on; auto: a GPU each where there are any");
-  flags.add("collective_timeout", options.limit, "with --ranks: seconds that one waits for the others", {0.001, 1e6});
+                   "what the ranks would train on; auto: a GPU each where there are any");
   if (!cli::read_flags(flags, argv)) return 0;
   if (ranks) {
     info::show_ranks(options, {{"oneDNN", version_of_dnnl()}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});

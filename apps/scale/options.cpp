@@ -45,13 +45,13 @@ Network Options::network() const {
 }
 
 ScaleOptions Options::scale() const {
-  constexpr double kMiB = 1 << 20;
-  return {.network = network(),
-          .buckets = {.bytes = kMiB * bucket_mib, .last_bytes = kMiB * last_bucket_mib},
-          .overlap = overlap,
-          .wire_bytes = wire_bytes == "2" ? 2.0 : 4.0,
-          .jitter = jitter,
-          .half_batch = half_batch.value_or(0)};
+  return {
+      .network = network(),
+      .buckets = {.bytes = cli::kMebibyte * buckets.bucket_mb, .last_bytes = cli::kMebibyte * buckets.last_bucket_mb},
+      .overlap = overlap,
+      .wire_bytes = wire_precision == "fp32" ? 4.0 : 2.0,
+      .jitter = jitter,
+      .half_batch = half_batch.value_or(0)};
 }
 
 FailureModel Options::failures() const { return {3600 * gpu_mtbf_hours, checkpoint_seconds, restart_seconds}; }

@@ -53,8 +53,14 @@ Cores available_cores() {
   return {usable_cores(), quota > 0 ? std::min(online, quota) : online};
 }
 
+int Cores::share(int ranks) const { return std::max(1, usable / (usable == online ? ranks : 1)); }
+
 DType precision_of(const std::string& name) {
   return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;
+}
+
+const char* name_of_precision(DType precision) {
+  return precision == DType::bf16 ? "bf16" : precision == DType::f16 ? "fp16" : "fp32";
 }
 
 }  // namespace dtrain::cli

@@ -25,7 +25,7 @@ Loss ClassificationTask::forward(Tape& tape, int micro_step) {
 
 Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
   SoftmaxCrossEntropyOptions options;
-  if (tape.training()) options.label_smoothing = static_cast<float>(session_.config.flags.label_smoothing);
+  if (tape.training()) options.label_smoothing = static_cast<float>(session_.config.flags.model.label_smoothing);
   const Tensor images =
       session_.config.synthetic() ? batch.images : normalize_pixels(*session_.context, batch.images, session_.pixels());
   return softmax_cross_entropy(tape, session_.model.forward(tape, tape.constant(images)), batch.labels, options);
@@ -52,29 +52,18 @@ std::vector<MetricValue> ClassificationTask::infer() const {
 
 void ClassificationTask::describe(TrainState& state) const {
   const Config& config = session_.config;
-  const Flags& f = config.flags;
-  state.identity = {
-      {"model", config.info.name},
+  state.identity = config.recorded_identity;
+  state.identity.insert({
       {"classes", fmt::format("{}", session_.model.classes)},
       {"image size", fmt::format("{}", session_.model.image_size)},
       {"data set", session_.datasets.training ? session_.datasets.training->identity() : "synthetic " + config.dataset},
-      {"label offset", fmt::format("{}", f.label_offset)},
-      {"preprocessing", f.preprocessing + (f.ml_perf ? ", ml_perf" : "")},
-      {"distortions", !f.distortions           ? "none"
-                      : f.distort_color_in_yiq ? "in YIQ"
-                                               : "in HSV"},
-      {"optimizer", f.optimizer},
-      {"batch norm", f.sync_batch_norm ? "over all ranks" : "per rank"},
-  };
-  state.settings = {
+  });
+  state.settings = config.recorded_settings;
+  state.settings.insert({
       {"version", cli::version()},
-      {"resize method", f.resize_method},
-      {"JPEG decoder", f.jpeg_decoder},
-      {"weight decay", fmt::format("{}", f.weight_decay)},
-      {"label smoothing", fmt::format("{}", f.label_smoothing)},
-      {"precision", f.precision},
+      {"precision", cli::name_of_precision(config.machine.precision)},
       {"sums over ranks", session_.communicator->describe()},
-  };
+  });
 }
 
 }  // namespace dtrain::cnn_benchmarks

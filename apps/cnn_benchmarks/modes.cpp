@@ -23,7 +23,7 @@ class RunObservers {
  public:
   RunObservers(Session& session, cli::Log& log)
       : log_(log, log_options(session), *session.context, *session.communicator) {
-    if (!session.config.flags.metrics_file.empty() && session.is_chief())
+    if (!session.config.flags.display.metrics_file.empty() && session.is_chief())
       metrics_.emplace(json_options(session), [&log](const std::string& text) { log.notice(text); });
   }
   std::vector<Observer*> all() {
@@ -51,7 +51,7 @@ int train(Session& session, cli::Log& log) {
   log.line("Initializing graph");
   if (session.group.size() > 1)
     for (const std::string& line : cli::rank_table(session.group, config.machine)) log.line(line);
-  Optimizer optimizer(session.store, optimizer_options(config.flags));
+  Optimizer optimizer(session.store, config.flags.optimizer.options());
   Trainer trainer(session.store, optimizer, session.plan.schedule, trainer_options(session));
   ClassificationTask task(session);
   RunObservers observers(session, log);
@@ -60,7 +60,7 @@ int train(Session& session, cli::Log& log) {
   Run run(task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);
   const Outcome outcome = run.train();
   if (outcome == Outcome::stopped) {
-    log.notice(config.flags.train_dir.empty()
+    log.notice(config.flags.checkpoints.train_dir.empty()
                    ? "stopped on request; without --train_dir nothing is saved"
                    : fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
@@ -77,14 +77,14 @@ std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const Classifi
   for (const char* key : {"model", "classes"}) must_match[key] = expected.identity.at(key);
   // Pixels on another scale than in training cost accuracy without a word.
   if (!session.config.synthetic()) must_match["preprocessing"] = expected.identity.at("preprocessing");
-  return load_newest_checkpoint(session.config.flags.train_dir, must_match, session.store, *session.communicator,
-                                session.config.ranks.chief, observer);
+  return load_newest_checkpoint(session.config.flags.checkpoints.train_dir, must_match, session.store,
+                                *session.communicator, session.config.ranks.chief, observer);
 }
 
 // Waits until the next evaluation is due on one rank, or all stop: then true.
 bool stopped_before_next(Session& session) {
   using Clock = std::chrono::steady_clock;
-  const std::chrono::seconds interval(session.config.flags.eval_interval_secs);
+  const std::chrono::seconds interval(session.config.flags.mode.eval_interval_secs);
   const Clock::time_point began = Clock::now();
   bool stopped = stop_agreed(session.group, cli::stop_requested);
   const auto over = [&] { return Clock::now() - began >= interval ? 1 : 0; };
@@ -102,19 +102,19 @@ int evaluate(Session& session, cli::Log& log) {
   RunObservers observers(session, log);
   Observers all(observers.all());
   const auto evaluate_step = [&](uint64_t step) {
-    return dtrain::evaluate(task, session.group, step, f.display_every, all, cli::stop_requested).has_value();
+    return dtrain::evaluate(task, session.group, step, f.display.display_every, all, cli::stop_requested).has_value();
   };
-  if (!f.weights.empty()) return evaluate_step(0) ? 0 : cli::kStopped;
+  if (!f.checkpoints.weights.empty()) return evaluate_step(0) ? 0 : cli::kStopped;
   while (true) {
     if (const auto loaded = load_checkpoint(session, task, all)) {
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
       if (!evaluate_step(loaded->step)) break;
-    } else if (f.eval_interval_secs > 0) {
-      log.line(fmt::format("Checkpoint not found in {}", f.train_dir));
+    } else if (f.mode.eval_interval_secs > 0) {
+      log.line(fmt::format("Checkpoint not found in {}", f.checkpoints.train_dir));
     } else {
-      throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", f.train_dir));
+      throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", f.checkpoints.train_dir));
     }
-    if (f.eval_interval_secs <= 0) return 0;
+    if (f.mode.eval_interval_secs <= 0) return 0;
     if (stopped_before_next(session)) break;
   }
   return cli::kStopped;
@@ -127,7 +127,7 @@ int run_forward_only(Session& session, cli::Log& log) {
   ClassificationTask task(session);
   RunObservers observers(session, log);
   Observers all(observers.all());
-  if (!session.config.flags.train_dir.empty())
+  if (!session.config.flags.checkpoints.train_dir.empty())
     if (const auto loaded = load_checkpoint(session, task, all))
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
   const Cadence cadence = run_options(session).cadence;

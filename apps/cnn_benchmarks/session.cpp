@@ -10,7 +10,7 @@ namespace dtrain::cnn_benchmarks {
 namespace {
 
 std::unique_ptr<Communicator> statistics_communicator(const Config& config, Group& group, Context& context) {
-  if (!config.flags.sync_batch_norm) return nullptr;
+  if (!config.flags.ranks.sync_batch_norm) return nullptr;
   return make_communicator(group, context, {.queue = Queue::compute});
 }
 
@@ -35,20 +35,20 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       store(*context),
       model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {
   Distribution& distribution = config.distribution;
-  store.allocate(static_cast<uint64_t>(config.flags.tf_random_seed), config.machine.compute());
+  store.allocate(config.flags.run.seed(), config.machine.compute());
   if (distribution.packs > 0) {
     const auto bytes = static_cast<int64_t>(store.grads().bytes());
     const int64_t pack = (bytes + distribution.packs - 1) / distribution.packs;
     distribution.buckets = {.bytes = pack, .last_bytes = pack};
   }
-  if (config.flags.weights.empty()) return;
-  const WeightReport report = load_weights(store, config.flags.weights, Fault::checkpoint);
+  if (config.flags.checkpoints.weights.empty()) return;
+  const WeightReport report = load_weights(store, config.flags.checkpoints.weights, Fault::checkpoint);
   weights_summary = report.summary();
   // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
   const bool fits = config.trains() ? !report.loaded.empty() : report.missing.empty() && report.mismatched.empty();
   if (!fits)
-    throw Error(Fault::checkpoint,
-                fmt::format("{}: does not fit {}: {}", config.flags.weights, config.info.name, weights_summary));
+    throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", config.flags.checkpoints.weights,
+                                               config.info.name, weights_summary));
 }
 
 PixelNormalization Session::pixels() const {

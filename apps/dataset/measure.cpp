@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/dataset/files.h"
 #include "data/augment.h"
@@ -93,7 +94,7 @@ int throughput(const Arguments& argv) {
                    "the files read; the augmentation is that of training in both");
   flags.add_choice("preprocessing", preprocessing, {"tf_cnn", "torchvision"}, "how a sample is made");
   flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
-  const auto places = parse(flags, argv);
+  const auto places = cli::read_command_line(flags, argv);
   if (!places) return 0;
   DT_CHECK(places->size() == 1, places->size(), " folders given, expected one; see --help");
 

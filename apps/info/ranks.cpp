@@ -122,8 +122,8 @@ std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const 
     }
   }
   const auto ranks_found = static_cast<int64_t>(ranks.size()), hosts_found = static_cast<int64_t>(hosts.size());
-  if (options.expect_ranks != 0 && options.expect_ranks != ranks_found)
-    add(fmt::format("expected {} ranks, found {}", options.expect_ranks, ranks_found));
+  if (options.job.expect_ranks != 0 && options.job.expect_ranks != ranks_found)
+    add(fmt::format("expected {} ranks, found {}", options.job.expect_ranks, ranks_found));
   if (options.expect_hosts != 0 && options.expect_hosts != hosts_found)
     add(fmt::format("expected {} hosts, found {}", options.expect_hosts, hosts_found));
   return faults;
@@ -131,7 +131,7 @@ std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const 
 
 void show_ranks(const RankOptions& options, Versions versions) {
   GroupOptions limits;
-  limits.setup_limit = limits.step_limit = options.limit;
+  limits.setup_limit = limits.step_limit = options.job.collective_timeout;
   const std::unique_ptr<Group> group = cli::open_group(limits);
   const MpiVersions mpi = mpi_versions();
   versions["dtrain"] = cli::version();

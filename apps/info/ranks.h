@@ -6,14 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/options/ranks.h"
+
 namespace dtrain::info {
 
 using Versions = std::map<std::string, std::string>;  // by library
 
 struct RankOptions {
-  int64_t expect_ranks = 0, expect_hosts = 0;  // 0: any
-  std::string device = "auto";                 // what the ranks would train on: a GPU each, or the processor
-  double limit = 60;                           // seconds that a rank waits for the others
+  cli::JobFlags job;
+  int64_t expect_hosts = 0;     // 0: any
+  std::string device = "auto";  // what the ranks would train on: a GPU each, or the processor
 };
 
 // What a rank tells the others of itself.

@@ -9,11 +9,15 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-Config horovod_config() {
-  Config config;
-  config.flags.variable_update = "horovod";
-  config.flags.horovod_device = "cpu";
-  config.flags.device = "cpu";
+Flags horovod_flags() {
+  Flags flags;
+  flags.distribution.variable_update = "horovod";
+  flags.distribution.horovod_device = "cpu";
+  return flags;
+}
+
+Config config_of(const Flags& flags) {
+  Config config{.flags = flags};
   config.dataset = "imagenet";
   config.info.name = "resnet50";
   config.batch = 64;
@@ -26,7 +30,7 @@ TEST(Log, HeaderOfTfCnnBenchmarks) {
   plan.num_batches = 100;
   plan.num_epochs = 0.16;
   cli::Log log(out, notices);
-  print_header(log, horovod_config(), plan, "1.2.3");
+  print_header(log, config_of(horovod_flags()), plan, "1.2.3");
   EXPECT_EQ(out.str(),
             "dtrain:      1.2.3\n"
             "Model:       resnet50\n"
@@ -48,9 +52,10 @@ TEST(Log, HeaderOfTfCnnBenchmarks) {
 }
 
 TEST(Log, HeaderOfOtherModes) {
-  Config config = horovod_config();
-  config.flags.variable_update = "replicated";
-  config.flags.data_dir = "/data";
+  Flags flags = horovod_flags();
+  flags.distribution.variable_update = "replicated";
+  flags.input.data_dir = "/data";
+  Config config = config_of(flags);
   config.micro_steps = 4;
   config.info.name = "lenet";
   config.eval_batch = 50;

@@ -268,6 +268,28 @@ TEST_F(ScaleProgram, MeasuresPredictsAndCompares) {
   EXPECT_EQ(run_program("dtrain-scale", {"--help"}).code, 0);
 }
 
+TEST_F(ScaleProgram, HasTheNamesOfTraining) {
+  const std::vector<std::string> rate = {"--images_per_sec=100", "--batch_size=8", "--gpus=8,16"};
+  const auto predict = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), rate.begin(), rate.end());
+    return run_program("dtrain-scale", arguments);
+  };
+  const ProgramResult now =
+      predict({"--bucket_mb=5", "--last_bucket_mb=0.5", "--wire_precision=bf16", "--all_reduce_algorithm=ring"});
+  const ProgramResult formerly =
+      predict({"--bucket_mib=5", "--last_bucket_mib=0.5", "--wire_bytes=2", "--algorithm=ring"});
+  ASSERT_EQ(now.code, 0) << now.err;
+  EXPECT_EQ(now.err, "");
+  EXPECT_EQ(formerly.out, now.out);
+  EXPECT_EQ(formerly.err,
+            "note: --bucket_mib has been renamed: taken as --bucket_mb=5\n"
+            "note: --last_bucket_mib has been renamed: taken as --last_bucket_mb=0.5\n"
+            "note: --wire_bytes has been renamed: taken as --wire_precision=bf16\n"
+            "note: --algorithm has been renamed: taken as --all_reduce_algorithm=ring\n");
+  EXPECT_NE(predict({}).out, now.out);
+  expect_error({"--wire_bytes=3"}, "--wire_bytes=3: expected 4 or 2, found '3'");
+}
+
 TEST_F(ScaleProgram, BadInputsAreNamed) {
   const std::vector<std::string> rate = {"--images_per_sec=100", "--batch_size=8"};
   const auto with = [&](const std::string& flag) { return std::vector<std::string>{rate[0], rate[1], flag}; };

@@ -1,5 +1,5 @@
 // Names and defaults: horovod/common/common.h and operations.cc.
-#include "apps/cnn_benchmarks/horovod_environment.h"
+#include "apps/cli/options/horovod.h"
 
 #include <algorithm>
 #include <string_view>
@@ -13,7 +13,7 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/group.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 namespace {
 
 constexpr std::string_view kPrefix = "HOROVOD_";
@@ -26,6 +26,7 @@ struct Replaced {
 constexpr Replaced kReplaced[] = {
     {"CYCLE_TIME", kNoNegotiation},
     {"CACHE_CAPACITY", kNoNegotiation},
+    {"HIERARCHICAL_ALLREDUCE", "--all_reduce_algorithm=auto sums inside the hosts first wherever that suits"},
     {"HIERARCHICAL_ALLGATHER", "nothing is gathered in training"},
     {"TORUS_ALLREDUCE", "no torus; --all_reduce_algorithm has others"},
     {"TIMELINE", "no timeline is written; the summary tells how much of the sums was not hidden"},
@@ -36,7 +37,7 @@ constexpr Replaced kReplaced[] = {
 
 double number_of(const std::string& name, const std::string& text) {
   try {
-    return cli::parse_number<double>(text, cli::kNotNegative);
+    return parse_number<double>(text, kNotNegative);
   } catch (const Error& error) {
     throw Error(fmt::format("{}={}: {}", name, text, error.what()));
   }
@@ -70,32 +71,16 @@ std::map<std::string, std::string> horovod_variables() {
   return found;
 }
 
-std::vector<std::string> apply_horovod(const std::map<std::string, std::string>& variables, cli::FlagSet& flags) {
+std::vector<std::string> apply_horovod(const std::map<std::string, std::string>& variables, FlagSet& flags) {
   check_places(variables);
   std::vector<std::string> notices;
-  const auto set = [&](const std::string& variable, const char* flag, const std::string& value) {
-    if (flags.given(flag)) {
-      notices.push_back(fmt::format("{}: --{}={} is given and counts", variable, flag, flags.text(flag)));
-      return;
-    }
-    flags.preset(flag, value);
-    notices.push_back(fmt::format("{}: taken as --{}={}", variable, flag, flags.text(flag)));
-  };
   for (const auto& [variable, value] : variables) {
     const std::string name = variable.substr(kPrefix.size());
     const bool off = value.empty() || value == "0";  // as Horovod reads a switch
     const auto* replaced = std::ranges::find_if(kReplaced, [&](const Replaced& r) { return name == r.name; });
-    if (is_place(name)) continue;
-    if (name == "FUSION_THRESHOLD") {
-      // Without fusion each parameter goes alone.
-      set(variable, "bucket_mb", off ? "0.000001" : fmt::format("{}", number_of(variable, value) / (1 << 20)));
-    } else if (name == "AUTOTUNE") {
-      if (!off) set(variable, "autotune_buckets", "true");
-    } else if (name == "HIERARCHICAL_ALLREDUCE") {
-      if (!off)
-        notices.push_back(variable + ": --all_reduce_algorithm=auto sums inside the hosts first wherever that suits");
-    } else if (name == "STALL_SHUTDOWN_TIME_SECONDS") {
-      if (number_of(variable, value) > 0) set(variable, "collective_timeout", value);
+    if (is_place(name) || (off && name == "HIERARCHICAL_ALLREDUCE")) continue;
+    if (const std::optional<std::string> taken = flags.take_variable(variable, value)) {
+      if (!taken->empty()) notices.push_back(*taken);
     } else if (replaced != std::end(kReplaced)) {
       notices.push_back(fmt::format("{}: {}", variable, replaced->meaning));
     } else {
@@ -105,4 +90,4 @@ std::vector<std::string> apply_horovod(const std::map<std::string, std::string>&
   return notices;
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -53,7 +53,7 @@ struct Parameter {
   int64_t offset = 0;    // elements from the start of the arenas
   Tensor value;          // view of the master arena (f32)
   Tensor compute;        // what ops read: `value` itself, or a copy by ComputeOptions
-  Tensor grad;           // view of the gradient arena (f32)
+  Tensor grad;           // view of the gradient arena (f32), if there is one
   bool written = false;  // a closure has written `grad` in this backward pass
 
   // Changed by the store alone, which counts the changes.

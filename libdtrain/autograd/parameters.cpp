@@ -113,14 +113,15 @@ void ParameterStore::allocate(uint64_t seed, const ComputeOptions& compute) {
            compute.dtype, " on ", context_.device(), ": a CPU computes in f32, a GPU in f32, bf16 or f16");
   DT_CHECK(compute.image_channels >= kImageChannels, "images of ", compute.image_channels, " channels");
   // Where memory runs out in here, nothing is allocated, and the caller may try again.
-  const Tensor values = context_.zeros({arena_count_}), grads = context_.zeros({arena_count_});
+  const Tensor values = context_.zeros({arena_count_});
+  const Tensor grads = compute.gradients ? context_.zeros({arena_count_}) : Tensor();
   const Tensor compute_values = f32 ? Tensor() : context_.zeros({arena_count_}, compute.dtype);
   const Tensor buffer_values = context_.zeros({buffer_count_});
   padded_.clear();
   for (Parameter& parameter : parameters_) {
     const int64_t end = parameter.offset + parameter.shape.count();
     parameter.value = values.slice(parameter.offset, end).view(parameter.shape);
-    parameter.grad = grads.slice(parameter.offset, end).view(parameter.shape);
+    parameter.grad = grads ? grads.slice(parameter.offset, end).view(parameter.shape) : Tensor();
     const bool copied = !f32 && parameter.shape.rank() >= 2;
     parameter.compute = copied ? compute_values.slice(parameter.offset, end).view(parameter.shape) : parameter.value;
     if (compute.image_channels > kImageChannels && reads_images(parameter)) {

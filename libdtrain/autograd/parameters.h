@@ -17,6 +17,7 @@ namespace dtrain {
 struct ComputeOptions {
   DType dtype = DType::f32;  // f32, bf16 or f16; f32 on the CPU
   int image_channels = 3;
+  bool gradients = true;  // false, for inference alone: half the memory, and what needs a gradient throws
 };
 
 // Layers register in their constructors; `allocate` then lays the arenas out in that order, each entry
@@ -43,6 +44,7 @@ class ParameterStore {
   uint64_t layout_version() const { return layout_version_; }
 
   bool allocated() const { return values_.defined(); }
+  bool has_gradients() const { return grads_.defined(); }
   Context& context() const { return context_; }
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }
@@ -56,7 +58,10 @@ class ParameterStore {
   // The whole arenas, padding included (padding is zero and stays zero). Before allocate() there are none: all that
   // needs one throws.
   const Tensor& values() const { return laid_out(values_, "values()"); }
-  const Tensor& grads() const { return laid_out(grads_, "grads()"); }
+  const Tensor& grads() const {
+    DT_CHECK(!allocated() || has_gradients(), "grads(): allocated without gradients, for inference alone");
+    return laid_out(grads_, "grads()");
+  }
   const Tensor& buffer_values() const { return laid_out(buffer_values_, "buffer_values()"); }
   // Of ComputeOptions::dtype, laid out like values(); undefined in f32, where ops read the values themselves.
   const Tensor& compute_values() const { return laid_out(compute_values_, "compute_values()"); }

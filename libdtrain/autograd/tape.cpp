@@ -68,6 +68,8 @@ Var Tape::leaf(Parameter& parameter) {
   DT_CHECK(parameter.compute.defined(), "parameter ", parameter.name, " used before ParameterStore::allocate()");
   context_.require(parameter.compute, parameter.name.c_str());
   if (!training() || parameter.options().frozen) return constant(parameter.compute);
+  DT_CHECK(parameter.grad.defined(), "parameter ", parameter.name,
+           " is to be trained, but was allocated without gradients, for inference alone: expected Mode::eval");
   // A weight that is used twice has one slot, so that its gradient is ready after the second use.
   const size_t index = static_cast<size_t>(parameter.index);
   if (index >= parameter_slots_.size()) parameter_slots_.resize(index + 1, -1);

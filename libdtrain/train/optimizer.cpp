@@ -7,6 +7,7 @@ namespace {
 
 ParameterStore& trainable(ParameterStore& store) {
   DT_CHECK(store.allocated(), "Optimizer: its ParameterStore has no arenas yet; expected allocate() before");
+  DT_CHECK(store.has_gradients(), "Optimizer: its ParameterStore was allocated without gradients, for inference alone");
   return store;
 }
 

@@ -23,7 +23,7 @@ struct OptimizerOptions {
 // - clipping by norm is by the one norm of all gradients, which no multiplier changes.
 class Optimizer {
  public:
-  // The state arenas are made here. Throws Error where the store is not allocated yet.
+  // The state arenas are made here. Throws Error where the store is not allocated yet, or without gradients.
   Optimizer(ParameterStore& store, const OptimizerOptions& options);
   // One update from the store's gradient arena; rate, scale and step come from the context's StepScalars. What is
   // frozen and multiplied may change between two steps, but not while one is recorded: that throws, and what has been

@@ -187,6 +187,40 @@ TEST(ParameterStore, RefusesOptionsThatDoNotFit) {
   add({4, 12}, {.layout = Layout::flat, .channels = 4})();
 }
 
+TEST(ParameterStore, ForInferenceTakesTheMemoryOfTheValuesAlone) {
+  constexpr int64_t kCount = 1 << 20;
+  const auto memory_of = [](Context& context, const ComputeOptions& options) {
+    const size_t before = context.memory_stats().in_use;
+    ParameterStore store(context);
+    Parameter& w = store.add("w", {kCount}, Init::constant(1));
+    store.add_buffer("mean", {kStep}, 0);
+    store.allocate(0, options);
+    EXPECT_EQ(store.has_gradients(), options.gradients);
+    EXPECT_EQ(w.grad.defined(), options.gradients);
+    return context.memory_stats().in_use - before;
+  };
+  for (const auto& context : devices()) {
+    constexpr size_t kArena = kCount * sizeof(float);
+    EXPECT_EQ(memory_of(*context, {.gradients = false}), kArena + kAlignment);
+    EXPECT_EQ(memory_of(*context, {}), 2 * kArena + kAlignment);
+  }
+}
+
+TEST(ParameterStore, ForInferenceRefusesWhatNeedsGradients) {
+  for (const auto& context : devices()) {
+    ParameterStore store(*context);
+    Parameter& w = store.add("w", {3}, Init::constant(1));
+    store.allocate(0, {.gradients = false});
+    expect_error([&] { store.grads(); }, Fault::config, "grads(): allocated without gradients");
+    Tape tape(*context);
+    expect_error([&] { tape.leaf(w); }, Fault::config, "parameter w is to be trained, but was allocated without");
+    Tape inference(*context, Mode::eval);
+    EXPECT_EQ(to_host(*context, inference.leaf(w).value).values, std::vector<double>(3, 1));
+    store.freeze("w");
+    EXPECT_FALSE(tape.leaf(w).needs_grad());
+  }
+}
+
 // Two stages, each with a weight and a buffer.
 struct Stages {
   explicit Stages(Context& context) : store(context) {}

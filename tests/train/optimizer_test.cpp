@@ -316,6 +316,10 @@ TEST(Optimizer, RefusesAStoreWithoutArenas) {
     expect_error([&] { Optimizer(store, {.update = {.rule = rule}}); }, Fault::config, "expected allocate() before");
   store.allocate(0);
   EXPECT_EQ(&Optimizer(store, {}).store(), &store);
+  ParameterStore inference(*context);
+  inference.add("w", {1}, Init::constant(1));
+  inference.allocate(0, {.gradients = false});
+  expect_error([&] { Optimizer(inference, {}); }, Fault::config, "allocated without gradients");
 }
 
 // The new plan has to be brought to the device, which a recording cannot do.

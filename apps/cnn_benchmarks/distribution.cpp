@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/environment.h"
 #include "apps/cnn_benchmarks/all_reduce_spec.h"
 
 namespace dtrain::cnn_benchmarks {

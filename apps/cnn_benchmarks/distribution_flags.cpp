@@ -56,7 +56,8 @@ int DistributionFlags::check_workers() const {
 
 std::optional<TcpOptions> DistributionFlags::tcp_of_workers(const std::string& device) const {
   const int workers = check_workers();
-  if (workers <= 1 || device == "cpu" || cuda_device_count() == 0 || launcher_rank(cli::environment()).size > 1) return std::nullopt;
+  if (workers <= 1 || device == "cpu" || cuda_device_count() == 0 || launcher_rank(cli::environment()).size > 1)
+    return std::nullopt;
   const std::string& first = worker_hosts[0];
   const size_t colon = first.rfind(':');
   int port = 0;

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-// A kernel and the context that it runs on: called with the rest of the kernel's arguments. On a CPU it has the context's
-// threads, whatever thread calls.
+// A kernel and the context that it runs on: called with the rest of the kernel's arguments. On a CPU it has the
+// context's threads, whatever thread calls.
 template <class Result, class... Arguments>
 struct BoundKernel {
   Context& context;

@@ -107,9 +107,9 @@ TcpOptions tcp_options_from(const Environment& environment);
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
 // The ranks that mpirun started, or srun with PMI; `ranks`: how many by the launcher's word, so that enough files may
-// be open before MPI starts. Throws Error(Fault::config) in a build without MPI and where MPI has been started before, as
-// a process can do once in its life; Error(Fault::resource) where too few files may be open, Error(Fault::communication)
-// where MPI does not start.
+// be open before MPI starts. Throws Error(Fault::config) in a build without MPI and where MPI has been started before,
+// as a process can do once in its life; Error(Fault::resource) where too few files may be open,
+// Error(Fault::communication) where MPI does not start.
 std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks);
 
 // True where a launcher's variables (of mpirun, srun, or DTRAIN_RANK) say that this process is one of several ranks.

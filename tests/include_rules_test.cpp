@@ -1,5 +1,5 @@
-// Who may include whom, what a public header may pull in, who reads the environment and prints, and how long files and
-// functions may get.
+// Who may include whom, what a public header may pull in, who reads the environment and prints, which macros there are,
+// and how long files and functions may get.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -143,6 +143,14 @@ TEST(Library, NeitherReadsTheEnvironmentNorPrints) {
     ++checked;
   }
   EXPECT_GT(checked, 100);
+}
+
+// Other macros would be found by no namespace and checked by no compiler.
+TEST(Names, MacrosAreFew) {
+  static const std::regex kMacro(R"(\s*#\s*define\s+(?!(DT_CHECK|DT_DISPATCH|DT_HD|DT_CUDA)\b).*)");
+  for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps", "benchmarks"}))
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      EXPECT_FALSE(std::regex_match(file.lines[i], kMacro)) << file.path << ":" << i + 1 << ": " << file.lines[i];
 }
 
 // A file that is over a limit for a good reason says so in a comment that holds these words.

@@ -9,8 +9,8 @@ namespace dtrain {
 // it.
 int usable_cores();
 
-// The share of the processor that the control groups of this process leave it, of either version, as `docker run
-// --cpus` sets it: in cores, rounded up; 0 where there is no limit. `root`: where proc and sys are.
+// The share of the processor that the control groups of this process leave it, of either version, as a container's
+// limit sets it: in cores, rounded up; 0 where there is no limit. `root`: where proc and sys are.
 int cpu_quota(const std::filesystem::path& root = "/");
 
 }  // namespace dtrain

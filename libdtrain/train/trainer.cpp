@@ -50,12 +50,6 @@ Tensor host_tensor(Context& context, Shape shape) {
 
 }  // namespace
 
-double StepReport::metric(const std::string& name) const {
-  for (const MetricValue& metric : metrics)
-    if (metric.name == name) return metric.value;
-  throw Error(concat("step ", step, " has no metric '", name, "'"));
-}
-
 Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options)
     : store_(store),
       optimizer_(optimizer),

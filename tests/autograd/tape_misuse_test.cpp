@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "libdtrain/autograd/tape.h"
+#include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
@@ -62,6 +63,9 @@ TEST(TapeMisuse, ATensorOfAnotherDeviceIsRefused) {
     expect_error([&] { tape.record("mine", elsewhere, {}, {}); }, Fault::config, part);
     expect_error([&] { relu(tape, {elsewhere}); }, Fault::config, part);
     expect_error([&] { max_pool(tape, {elsewhere}, {.kernel = 1, .stride = 1, .padding = 0}); }, Fault::config, part);
+    const Var channels = tape.constant(context->zeros({3}));
+    const BatchNormState state{context->zeros({3}), context->zeros({3})};
+    expect_error([&] { batch_norm(tape, {elsewhere}, channels, channels, state, {}); }, Fault::config, part);
     expect_error([&] { normalize_pixels(*context, elsewhere, {}); }, Fault::config, part);
     expect_error(
         [&] {

@@ -39,12 +39,9 @@ void softmax(Context&, const Tensor& logits, const Tensor& y);
 }  // namespace cpu
 
 namespace cuda {
-void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels, const SoftmaxCrossEntropyOptions&,
-                           const Tensor& probabilities, const Tensor& counted, const Classification& result);
-void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& counted,
-                                const Tensor& labels, const SoftmaxCrossEntropyOptions&, const Tensor& dlogits,
-                                bool add);
-void softmax(Context&, const Tensor& logits, const Tensor& y);
+decltype(cpu::softmax_cross_entropy) softmax_cross_entropy;
+decltype(cpu::softmax_cross_entropy_grad) softmax_cross_entropy_grad;
+decltype(cpu::softmax) softmax;
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -43,8 +43,8 @@ void finish_step_row(Context&, const Tensor& norm, const Tensor& row, const Tens
 }  // namespace cpu
 
 namespace cuda {
-void add_step_sums(Context&, std::span<const Tensor> sums, bool add, const Tensor& row);
-void finish_step_row(Context&, const Tensor& norm, const Tensor& row, const Tensor& ring);
+decltype(cpu::add_step_sums) add_step_sums;
+decltype(cpu::finish_step_row) finish_step_row;
 }  // namespace cuda
 
 }  // namespace dtrain

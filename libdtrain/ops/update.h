@@ -112,8 +112,8 @@ void update(Context&, const UpdateOptions&, const UpdatePlan&, const UpdateArena
 }  // namespace cpu
 
 namespace cuda {
-void l2_loss(Context&, const UpdatePlan&, const Tensor& values, const Tensor& loss);
-void update(Context&, const UpdateOptions&, const UpdatePlan&, const UpdateArenas&, const Tensor& norms);
+decltype(cpu::l2_loss) l2_loss;
+decltype(cpu::update) update;
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -84,7 +84,7 @@ TEST(TcpGroup, EndsWithItsCodeWhereNobodySaysHow) {
       std::printf("WARNING: %s\n", line.c_str());
       std::fflush(stdout);
     };
-    const TcpOptions tcp = tcp_options_from_environment();
+    const TcpOptions tcp = tcp_options_from([](const char* name) { return std::getenv(name); });
     if (tcp.rank == 1) options.warn = {};
     const auto group = make_tcp_group(options, tcp);
     group->barrier(tcp.rank == 0 ? "this" : "that");

@@ -2,11 +2,12 @@
 #include <cstdio>
 
 #include "data/png.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/pool.h"
-#include "libdtrain/train/trainer.h"
+#include "libdtrain/dtrain.h"
 #include "models/classifier.h"
+
+#if DTRAIN_VERSION_MAJOR == 0 && DTRAIN_VERSION_MINOR < 1
+#error "a library of this version was not asked for"
+#endif
 
 struct SmallNet {
   dtrain::ConvBnAct stem;

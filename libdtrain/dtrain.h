@@ -1,5 +1,5 @@
-// All of the engine that a program needs: models of its own, their training, weights and checkpoints. The headers one by
-// one compile faster.
+// All of the engine that a program needs: models of its own, their training, weights and checkpoints. The headers one
+// by one compile faster.
 #pragma once
 
 #include "libdtrain/autograd/parameters.h"

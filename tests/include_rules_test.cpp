@@ -82,6 +82,7 @@ const std::vector<Level> kLevels = {
      {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/", "libdtrain/io/", "libdtrain/distributed/",
       "libdtrain/train/"},
      {}},
+    {"libdtrain/testing/", {"libdtrain/core/", "libdtrain/autograd/"}, {}},
     {"libdtrain/dtrain.h", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/"}, {}},

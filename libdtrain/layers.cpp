@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "libdtrain/ops/bn_relu_max_pool.h"
+#include "libdtrain/ops/group_norm.h"
 #include "libdtrain/ops/matmul.h"
 
 namespace dtrain {
@@ -57,6 +58,25 @@ Var BatchNorm::operator()(Tape& tape, const Var& x, Activation activation, const
 
 Var BatchNorm::relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool) const {
   return bn_relu_max_pool(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), current_options(), pool);
+}
+
+GroupNorm::GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int number, float e)
+    : gamma(&store.add(path + ".weight", {channels}, Init::constant(1), {.decay = false})),
+      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+      groups(number),
+      epsilon(e) {}
+
+Var GroupNorm::operator()(Tape& tape, const Var& x) const {
+  return group_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), groups, epsilon);
+}
+
+LayerNorm::LayerNorm(ParameterStore& store, const std::string& path, int64_t channels, float e)
+    : gamma(&store.add(path + ".weight", {channels}, Init::constant(1), {.decay = false})),
+      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+      epsilon(e) {}
+
+Var LayerNorm::operator()(Tape& tape, const Var& x) const {
+  return layer_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), epsilon);
 }
 
 Var ConvBnAct::operator()(Tape& tape, const Var& x, const Var* residual) const {

@@ -43,6 +43,23 @@ struct BatchNorm {
   BatchNormOptions options;
 };
 
+// `<path>.weight`, initially 1, and `<path>.bias`, both [c]: of group_norm and layer_norm.
+struct GroupNorm {
+  GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int groups, float epsilon = 1e-5f);
+  Var operator()(Tape& tape, const Var& x) const;
+
+  Parameter *gamma, *beta;
+  int groups;
+  float epsilon;
+};
+struct LayerNorm {
+  LayerNorm(ParameterStore& store, const std::string& path, int64_t channels, float epsilon = 1e-5f);
+  Var operator()(Tape& tape, const Var& x) const;
+
+  Parameter *gamma, *beta;
+  float epsilon;
+};
+
 // A bias-free convolution followed by batch norm and an activation, under two paths as torchvision names them.
 struct ConvBnAct {
   Conv2d conv;

@@ -82,6 +82,8 @@ const std::vector<Level> kLevels = {
      {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/", "libdtrain/io/", "libdtrain/distributed/",
       "libdtrain/train/"},
      {}},
+    {"libdtrain/testing/", {"libdtrain/core/", "libdtrain/autograd/"}, {}},
+    {"libdtrain/dtrain.h", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/"}, {}},
     {"data/", {"libdtrain/core/", "libdtrain/io/"}, {}},
@@ -123,6 +125,26 @@ TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {
     ++checked;
   }
   EXPECT_GT(checked, 20);
+}
+
+// Whoever adds an op adds its header to the one that has everything.
+TEST(Includes, DtrainHasEveryOp) {
+  const std::vector<SourceFile> files = read_sources({"libdtrain"});
+  const auto all = std::find_if(files.begin(), files.end(),
+                                [](const SourceFile& file) { return file.path == "libdtrain/dtrain.h"; });
+  ASSERT_NE(all, files.end());
+  const std::vector<std::string> names = all->includes('"', '"');
+  static const std::regex kOp(R"((Var|Classification) \w+\(Tape&.*)");
+  int ops = 0;
+  for (const SourceFile& file : files) {
+    if (!file.path.starts_with("libdtrain/ops/") || !file.is_header()) continue;
+    if (std::none_of(file.lines.begin(), file.lines.end(),
+                     [](const std::string& line) { return std::regex_match(line, kOp); }))
+      continue;
+    EXPECT_EQ(std::count(names.begin(), names.end(), file.path), 1) << "libdtrain/dtrain.h lacks " << file.path;
+    ++ops;
+  }
+  EXPECT_GT(ops, 5);
 }
 
 // Options and reports go through the caller: what a process is told by its environment, and what people read, is the

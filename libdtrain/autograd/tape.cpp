@@ -83,14 +83,14 @@ Var Tape::leaf(Parameter& parameter) {
   return var_of(parameter.compute, static_cast<size_t>(slot));
 }
 
-bool Tape::wants_grad(std::initializer_list<const Var*> inputs) const {
+bool Tape::wants_grad(std::span<const Var* const> inputs) const {
   if (!training()) return false;
   for (const Var* input : inputs)
     if (input->needs_grad()) return true;
   return false;
 }
 
-Var Tape::record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward) {
+Var Tape::record(const char* op, Tensor value, std::span<const Var* const> inputs, Backward backward) {
   current_op_ = op;
   for (const Var* input : inputs) {
     DT_CHECK(input != nullptr, op, ": a null input; one that is left out is a Var{}");

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,9 +65,15 @@ class Tape {
 
   // Registers `value` as an op's output and, if any input needs a gradient, `backward` to be run once the gradient of
   // the output is complete. The closure captures exactly the tensors that it needs: they live until it has run.
-  Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward);
+  Var record(const char* op, Tensor value, std::span<const Var* const> inputs, Backward backward);
+  Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward) {
+    return record(op, std::move(value), std::span(inputs.begin(), inputs.size()), std::move(backward));
+  }
   // True where `record` would keep the closure: an op that need not save anything can ask first.
-  bool wants_grad(std::initializer_list<const Var*> inputs) const;
+  bool wants_grad(std::span<const Var* const> inputs) const;
+  bool wants_grad(std::initializer_list<const Var*> inputs) const {
+    return wants_grad(std::span(inputs.begin(), inputs.size()));
+  }
   // A number, different for each call within a step (its other shares included) and equal from step to step: the RNG
   // stream of an op with randomness.
   uint64_t next_stream() { return static_cast<uint64_t>(share_) << 32 | streams_++; }

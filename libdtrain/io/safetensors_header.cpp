@@ -124,7 +124,7 @@ class HeaderReader {
     uint64_t count = 0;
     if (__builtin_mul_overflow(extent, static_cast<uint64_t>(tensor_.shape.count()), &count) ||
         extent > Shape::kMaxCount || count > Shape::kMaxCount)
-      return fail(concat("extent ", extent, " makes more than ", Shape::kMaxCount, " elements"));
+      return fail(concat("extent ", extent, " is too large: more than ", Shape::kMaxCount, " elements"));
     tensor_.shape.append(static_cast<int64_t>(extent));
     return true;
   }

@@ -103,18 +103,6 @@ void seed_loss_gradient(Context& context, const Tensor& dy) {
 namespace cpu {
 namespace {
 
-// y[i] = f(i), or y[i] += f(i)
-template <class F>
-void write(const Tensor& out, bool add, F&& f) {
-  float* y = out.data<float>();
-  parallel_ranges(out.count(), [&](int64_t begin, int64_t end) {
-    if (add)
-      for (int64_t i = begin; i < end; ++i) y[i] += f(i);
-    else
-      for (int64_t i = begin; i < end; ++i) y[i] = f(i);
-  });
-}
-
 template <class Pixel>
 void normalize(const Pixel* x, const PixelNormalization& options, const Tensor& out) {
   float* y = out.data<float>();

@@ -63,7 +63,7 @@ std::vector<Attack> attacks() {
       {"null extent", one("F32", "[null]", "[0,8]", 8), "unexpected null"},
       {"nested extent", one("F32", "[[2]]", "[0,8]", 8), "unexpected an array"},
       {"extent beyond int64", one("F32", "[9223372036854775808]", "[0,8]", 8), "too large"},
-      {"product that overflows", one("F32", "[4294967296,4294967296,1]", "[0,0]", 0), "makes more than"},
+      {"product that overflows", one("F32", "[4294967296,4294967296,1]", "[0,0]", 0), "is too large"},
       {"too many dimensions", one("F32", "[1,1,1,1,1,1,2]", "[0,8]", 8), "more than 6 dimensions"},
       {"size and shape differ", one("F32", "[3]", "[0,8]", 8), "F32 [3] does not take the 8 bytes"},
       {"size and dtype differ", one("F16", "[2]", "[0,8]", 8), "F16 [2] does not take the 8 bytes"},

@@ -28,7 +28,7 @@ std::unique_ptr<Context> Machine::make_context() const {
   options.autotune = !trial;
   const std::string cache = cache_directory();
   if (!trial && !cache.empty()) {
-    std::error_code ignored;  // a plan file that cannot be written is told of by the context
+    std::error_code ignored;  // the context reports a plan file that cannot be written
     std::filesystem::create_directories(cache, ignored);
     options.plan_file = cache + "/convolution_plans";
   }

@@ -1,4 +1,4 @@
-// Each rank tells of itself; all know the same afterwards.
+// Each rank describes itself; all know the same afterwards.
 #include "apps/cli/rank_table.h"
 
 #include <algorithm>

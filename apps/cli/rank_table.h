@@ -18,7 +18,7 @@ std::vector<std::string> rank_table(Group& group, const Machine& machine);
 std::vector<int> cores_of(pid_t process);
 // As Linux writes them: "0-3,8".
 std::string list_of(const std::vector<int>& numbers);
-// The NUMA nodes that hold `cores`, by /sys/devices/system/node; empty where the kernel tells of none.
+// The NUMA nodes that hold `cores`, by /sys/devices/system/node; empty where the kernel names none.
 std::vector<int> numa_nodes_of(const std::vector<int>& cores);
 
 }  // namespace dtrain::cli

@@ -19,7 +19,7 @@
 namespace dtrain::dataset {
 namespace {
 
-// x / 127.5 - 1, into floats, as a device does it behind the loader.
+// x / 127.5 - 1, into floats, as a device does it after the loader.
 template <class Pixel>
 void normalize(const Pixel* pixels, std::vector<float>& out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(pixels[i]) * (1 / 127.5f) - 1;

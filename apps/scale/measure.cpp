@@ -67,7 +67,7 @@ class MeasuredModel {
   uint64_t steps_ = 0;
 };
 
-// The layers of one step. What backward does behind the last gradient counts to the last layer.
+// The layers of one step. What backward does after the last gradient counts to the last layer.
 std::vector<LayerTime> layers_of(Context& context, const StepMoments& moments) {
   std::unordered_map<std::string, size_t> last;  // a layer is complete with the last of its parameters
   std::unordered_map<std::string, double> bytes;

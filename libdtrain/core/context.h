@@ -60,7 +60,7 @@ class Context {
   // Queued where the device queues work: on the compute queue if none is named.
   virtual void fill_zero(const Tensor& x) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
-  // `from` may be changed on return, but for memory of host_allocator(): only once a moment behind the copy is past.
+  // `from` may be changed on return, but for memory of host_allocator(): only once a moment recorded after the copy is past.
   virtual void upload(const void* from, const Tensor& to, Queue queue = Queue::compute) = 0;
   virtual Moment download_later(const Tensor& from, void* to) = 0;  // `to`: of host_allocator(), complete once past
 

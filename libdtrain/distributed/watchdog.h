@@ -28,7 +28,7 @@ struct CollectiveId {
   std::string to_string() const;  // "gradients #58 'bucket 2', 26214400 bytes, of step 7"
 };
 
-std::string name_of(Section section, uint64_t step);  // "step 7", "the evaluation behind step 7", "set-up"
+std::string name_of(Section section, uint64_t step);  // "step 7", "the evaluation after step 7", "set-up"
 
 class Watchdog {
  public:

@@ -87,7 +87,7 @@ struct GradOperands {
   const float *dy, *x, *y;
   const float *mean, *scale, *beta;
 
-  // The gradient behind the activation of the elements at `at`, in the channels at i.
+  // The gradient at the activation's input of the elements at `at`, in the channels at i.
   template <Mask kMask, class V>
   V gated(int64_t at, int64_t i) const {
     const V all = load<V>(dy + at);

@@ -24,7 +24,7 @@ struct Backward {
   float *mean_dz, *slope;  // see normalize_grad
   Sums* partial;
   float* message;                           // of several ranks: their sums [2, c], and the count
-  const float *known_dbeta, *known_dgamma;  // of this call alone, where they are known; dy is then behind the gate
+  const float *known_dbeta, *known_dgamma;  // of this call alone, where they are known; dy has then passed the gate
 };
 
 // The constants of a thread's channels.

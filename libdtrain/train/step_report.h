@@ -21,7 +21,7 @@ struct StepRequest {
 struct StepTimes {
   double step = 0;    // from the forward pass to the update
   double before = 0;  // where steps queue up: since the end of the one before, for input
-  // Its parts. `reduce`: the wait for other ranks behind the backward pass.
+  // Its parts. `reduce`: the wait for other ranks after the backward pass.
   double forward = 0, backward = 0, reduce = 0, update = 0;
 };
 

@@ -178,7 +178,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
   Context& context = store_.context();
   const int rank = options_.communicator ? options_.communicator->rank() : 0;
   Tape tape(context, Mode::train, micro_step, micro_step * ranks() + rank);
-  const char* pass = "the forward pass behind";
+  const char* pass = "the forward pass after";
   try {
     mark(parts, &StepTimes::forward, "forward");
     const Loss loss = forward(tape, micro_step);

@@ -118,7 +118,7 @@ void expect_equal(const std::vector<Array>& actual, const std::vector<Array>& ex
     EXPECT_EQ(actual[i].values, expected[i].values) << what << ", tensor " << i;
 }
 // By the sizes of the differences: a gate of relu whose input is 0 but for a rounding may be open in one and closed in
-// the other, and the gradient behind it be there or not. One gate in some thousand is like that, and the gradients are
+// the other, and the gradient above it be there or not. One gate in some thousand is like that, and the gradients are
 // off by the root of it; y and the statistics are continuous.
 void expect_near(const std::vector<Array>& actual, const std::vector<Array>& expected, const std::string& what) {
   constexpr double kValues = 0x1p-8, kGradients = 0.1;

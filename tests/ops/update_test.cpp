@@ -18,7 +18,7 @@ struct RuleCase {
   UpdateOptions options;
 };
 
-// Arenas with padding behind the segments, as a ParameterStore lays them out.
+// Arenas with padding after the segments, as a ParameterStore lays them out.
 struct Arenas {
   Arenas(Context& c, const UpdateOptions& o, std::vector<UpdateSegment> segments, const Array& initial)
       : context(c), options(o), plan(c, std::move(segments)), values(to_device(c, initial)), norms(c.zeros({7})) {

@@ -190,7 +190,7 @@ TEST_F(CapturedSteps, RunsAheadAndReportsEveryStepOnce) {
   expect_equal_reports(reports, expected);
 }
 
-// Whether a step was run or replayed, and however many were queued behind it before it was told of.
+// Whether a step was run or replayed, and however many were queued after it before it was reported.
 TEST_F(CapturedSteps, TellTheTimesOfTheirParts) {
   const auto context = gpu();
   Training training(*context, {.micro_steps = 2});
@@ -215,7 +215,7 @@ TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
   };
   for (int step = 0; step < Trainer::kEagerSteps; ++step) training.enqueue(look);
   expect_error([&] { training.enqueue(look); }, Fault::config,
-               "recording step 4, in the forward pass behind the first op: clip_boxes: waits for the device");
+               "recording step 4, in the forward pass after the first op: clip_boxes: waits for the device");
   // What is left is in order: the next attempt records.
   training.trainer->collect();
   training.enqueue();

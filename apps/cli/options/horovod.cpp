@@ -31,7 +31,7 @@ constexpr Replaced kReplaced[] = {
     {"TORUS_ALLREDUCE", "no torus; --all_reduce_algorithm has others"},
     {"TIMELINE", "no timeline is written; the summary tells how much of the sums was not hidden"},
     {"TIMELINE_MARK_CYCLES", "no timeline is written"},
-    {"STALL_CHECK_TIME_SECONDS", "a late rank is told of on its own; --collective_timeout ends the job"},
+    {"STALL_CHECK_TIME_SECONDS", "a late rank is reported in any case; --collective_timeout ends the job"},
     {"STALL_CHECK_DISABLE", "a job whose ranks wait is always ended, after --collective_timeout"},
 };
 

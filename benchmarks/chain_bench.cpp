@@ -82,7 +82,7 @@ class Chain {
     context_.upload(std::vector<float>(static_cast<size_t>(shape.count()), value).data(), tensor);
     return tensor;
   }
-  // Of sign, size and mantissa at random: zeros would cost less power than a training step does.
+  // Numbers with random sign, size and mantissa: zeros would cost less power than a training step does.
   Tensor random(Shape shape, float size) {
     const Tensor tensor = context_.empty(shape, DType::f16), flat = tensor.view({shape.count()});
     const int64_t block = std::min<int64_t>(shape.count(), 1 << 20);

@@ -19,7 +19,7 @@ inline void add_device_flag(CLI::App& app, std::string& device) {
   app.add_option("--device", device, "cpu, gpu or all that there are")->check(CLI::IsMember({"cpu", "gpu", "all"}));
 }
 
-// Of the devices that the flag names; "gpu" throws where there is none.
+// Contexts for the devices that the flag names; "gpu" throws where there is none.
 inline std::vector<std::unique_ptr<Context>> make_contexts(const std::string& device) {
   std::vector<std::unique_ptr<Context>> contexts;
   if (device != "gpu") contexts.push_back(make_cpu_context());

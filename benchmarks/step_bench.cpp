@@ -128,7 +128,7 @@ class Bench {
   PixelNormalization normalization_;
 };
 
-// Of one step, by the clocks of the host.
+// What one step takes, by the clocks of the host.
 struct HostTimes {
   double wall, cpu;
 };

@@ -12,12 +12,12 @@ namespace dtrain::cli {
 struct Machine {
   bool gpu = false;
   int index = 0;                 // which GPU
-  DType precision = DType::f32;  // of activations and gradients; f32 on a CPU
+  DType precision = DType::f32;  // the type of activations and gradients; f32 on a CPU
   bool tf32 = false, deterministic = false;
-  double memory_share = 0;  // of the GPU's memory that may be used; 0: all that is free
+  double memory_share = 0;  // the share of the GPU's memory that may be used; 0: all that is free
   size_t memory_limit = 0;  // the same in bytes, if not 0
   bool trial = false;       // for a few calls only: a GPU's algorithms are neither measured nor kept
-  int threads = 0;          // of a CPU; 0: OMP_NUM_THREADS or one per core
+  int threads = 0;          // compute threads of a CPU; 0: OMP_NUM_THREADS or one per core
 
   const char* device() const { return gpu ? "gpu" : "cpu"; }
   std::unique_ptr<Context> make_context() const;

@@ -32,7 +32,7 @@ class ClassificationTask final : public Task {
 
   Session& session_;
   std::optional<Input> input_;
-  std::vector<data::Batch> batches_;  // of the step that is being queued, one per micro-step
+  std::vector<data::Batch> batches_;  // for the step that is being queued, one per micro-step
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -25,7 +25,7 @@ struct Session {
   Group& group;
   Faults faults;
   std::unique_ptr<Context> context;
-  std::unique_ptr<Communicator> communicator, statistics;  // of gradients; of batch norm, with --sync_batch_norm
+  std::unique_ptr<Communicator> communicator, statistics;  // for gradients; for batch norm, with --sync_batch_norm
   ParameterStore store;
   models::Classifier model;
   std::string weights_summary;  // of --weights; empty without

@@ -89,7 +89,7 @@ void print_links(const std::vector<Link>& links) {
                link.latency / kMicro, link.bandwidth / kGiga);
 }
 
-// Of libraries that are built anew without a change of their interface, the last number may differ.
+// The last number may differ between libraries that are built anew without a change of their interface.
 std::string series_of(const std::string& version) { return version.substr(0, version.rfind('.')); }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct RankFacts {
   std::string host;
   std::vector<int> cores;  // that it may run on
   bool bound = false;      // to fewer than whoever started it
-  std::string numa_nodes;  // of those cores
+  std::string numa_nodes;  // where those cores are
   std::string device;      // "CPU", or the GPU's name
   std::string gpu;         // its address; empty: none
   Versions versions;

@@ -25,7 +25,7 @@ struct TfCnnLogOptions {
   cli::Machine machine{};
   bool sums = false;     // gradients are summed over ranks
   bool replays = false;  // a GPU's steps are replayed, whose sums are not timed
-  double flops = 0;      // of a step of this rank
+  double flops = 0;      // that a step of this rank takes
 };
 
 // Steps of the warm-up are run and not shown; the number of a printed step counts from the end of the warm-up. A run

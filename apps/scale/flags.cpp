@@ -34,7 +34,7 @@ constexpr char kAbout[] =
     "threads as a rank had.\n"
     "Exit codes: 0 done, 1 usage or an input that is not as described, 6 disk or memory.";
 
-// Of gradients of so many bytes.
+// The precision of gradients of so many bytes.
 std::optional<std::string> precision_of_bytes(const std::string& bytes) {
   DT_CHECK(bytes == "4" || bytes == "2", "expected 4 or 2, found '", bytes, "'");
   return bytes == "4" ? "fp32" : "bf16";

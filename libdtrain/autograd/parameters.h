@@ -69,7 +69,8 @@ class ParameterStore {
   const Tensor& optimizer_state(int i);
   int optimizer_states() const { return static_cast<int>(optimizer_state_.size()); }
 
-  // Of the images that the model reads: ComputeOptions::image_channels where convolutions read them, else 3.
+  // The channels of the images that the model reads: ComputeOptions::image_channels where convolutions read them,
+  // else 3.
   int image_channels() const { return image_channels_; }
 
   // Counts changes of the values by an update or a load: what a packed copy of a weight was made from.

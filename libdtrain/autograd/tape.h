@@ -92,7 +92,7 @@ class Tape {
   const Tensor& grad(const Var& leaf) const;
 
   size_t recorded() const { return nodes_.size(); }
-  // Of the inputs and outputs of all ops recorded so far.
+  // The bytes of the inputs and outputs of all ops recorded so far.
   size_t bytes() const { return bytes_; }
   // The op being run backward or recorded last: names the culprit of an error.
   const char* current_op() const { return current_op_; }
@@ -125,7 +125,7 @@ class Tape {
   Context& context_;
   Mode mode_;
   int micro_step_, share_;
-  int64_t number_;         // of this tape, in the process: its Vars carry it
+  int64_t number_;         // this tape's number in the process: its Vars carry it
   int64_t running_ = -1;   // the node whose closure runs
   bool backward_ = false;  // has run, or runs
   uint64_t streams_ = 0;

@@ -60,7 +60,8 @@ class Context {
   // Queued where the device queues work: on the compute queue if none is named.
   virtual void fill_zero(const Tensor& x) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
-  // `from` may be changed on return, but for memory of host_allocator(): only once a moment recorded after the copy is past.
+  // `from` may be changed on return, but for memory of host_allocator(): only once a moment recorded after the copy is
+  // past.
   virtual void upload(const void* from, const Tensor& to, Queue queue = Queue::compute) = 0;
   virtual Moment download_later(const Tensor& from, void* to) = 0;  // `to`: of host_allocator(), complete once past
 
@@ -70,7 +71,7 @@ class Context {
   virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
   virtual bool is_past(const Moment& moment) = 0;
   virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
-  virtual void name_work(const char*) {}  // of what is queued from now on, for a profiler; null: no name
+  virtual void name_work(const char*) {}  // names what is queued from now on, for a profiler; null: no name
 
   // Waits for the device; refused while a step is being captured. `what` names the caller in the message.
   virtual void download(const Tensor& from, void* to, const char* what) = 0;
@@ -94,7 +95,7 @@ class Context {
   virtual void set_step_state(const StepState& values) = 0;
   virtual StepScalars get_scalars() = 0;  // waits for the device
 
-  // Of host memory that the device copies from and to at full speed: pinned for a GPU.
+  // Allocates host memory that the device copies from and to at full speed: pinned for a GPU.
   virtual std::shared_ptr<Allocator> host_allocator() = 0;
 
   // oneDNN's primitives, created once and kept; a CPU context only.

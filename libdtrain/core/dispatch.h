@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-// Of a kernel's arguments: tensors are on the context's device, or left out.
+// Requires that a kernel's argument, if it is a tensor and not left out, is on the context's device.
 template <class Argument>
 void require_argument(const Context&, const Argument&, const char*) {}
 inline void require_argument(const Context& context, const Tensor& x, const char* kernel) {

@@ -17,7 +17,7 @@ class RecordingThread {
  private:
   std::mutex mutex_;
   std::thread::id thread_;
-  int tapes_ = 0;  // of that thread
+  int tapes_ = 0;  // tapes of that thread
 };
 
 }  // namespace dtrain

@@ -11,8 +11,8 @@ struct StepInputs {
   float learning_rate = 0;
   float gradient_scale = 1;  // multiplies the summed gradient, besides 1 / loss_scale: 1 / (ranks x micro-steps)
   uint64_t step = 0;         // steps done before this one, those whose update was skipped included
-  uint64_t seed = 0;         // of dropout and the like
-  float request = 0;         // of this rank to all, e.g. to stop: summed over them with the step's metrics
+  uint64_t seed = 0;         // for dropout and the like
+  float request = 0;         // from this rank to all, e.g. to stop: summed over them with the step's metrics
 };
 
 // What the update carries from step to step. The host sets it before the first and reads it for a checkpoint.

@@ -92,7 +92,7 @@ std::unique_ptr<Group> make_single_group(const GroupOptions& options = {});
 // How the ranks of a job without MPI find each other.
 struct TcpOptions {
   int rank = 0, size = 1;
-  std::string address{};       // of rank 0: a name or a number
+  std::string address{};       // the host of rank 0: a name or a number
   int port = 0;                // where rank 0 listens
   std::string bind_address{};  // on which of its addresses; empty: on all
   std::string job{};           // who says something else belongs to another job

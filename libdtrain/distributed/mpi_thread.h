@@ -43,7 +43,7 @@ class MpiThread {
   uint64_t submit(int lane, Collective collective);
   void wait(int lane, uint64_t ticket);
   void enter(Section section, uint64_t step);
-  // Of a lane since the last call: seconds in which something was under way.
+  // What a lane has done since the last call: seconds in which something was under way.
   double take_busy_seconds(int lane);
   // As Group has it.
   std::string ask_peers();

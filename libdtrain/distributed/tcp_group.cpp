@@ -92,7 +92,7 @@ std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const cha
   return std::move(gathering.texts);
 }
 
-// Of rank 0.
+// What rank 0 does.
 void TcpGroup::gather(Gathering& gathering) {
   gathering.texts.resize(peers_.size());
   gathering.texts[0] = gathering.mine;
@@ -153,7 +153,7 @@ void TcpGroup::look_at_clock(Gathering& gathering) {
     if (gathering.have[rank]) static_cast<void>(peers_[rank].send({Kind::late, sequence_, {}}, in(1), why));
 }
 
-// Of all others.
+// What all others do.
 void TcpGroup::share(Gathering& gathering) {
   Socket& first = peers_[0];
   const auto ranks = static_cast<size_t>(size());

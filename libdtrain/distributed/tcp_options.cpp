@@ -20,7 +20,7 @@ Setting first_set(const Environment& environment, std::initializer_list<const ch
   return {};
 }
 
-// Of a list such as "node[003-007,010]-ib,gpu1".
+// The first name of a list such as "node[003-007,010]-ib,gpu1".
 std::string first_host(const std::string& list) {
   std::string host;
   for (size_t at = 0; at < list.size() && list[at] != ',';) {

@@ -35,7 +35,7 @@ class Watchdog {
   // `ranks`: names for people.
   Watchdog(int rank, std::vector<std::string> ranks, const GroupOptions& limits);
 
-  // Of this rank, in a lane: a collective begins, or the one that began last is done.
+  // Reports of this rank, in a lane: a collective begins, or the one that began last is done.
   void begin(const CollectiveId& id, SteadyTime now);
   void end(const std::string& lane, SteadyTime now);
   // Where this rank's program is, for reports.

@@ -78,7 +78,7 @@ struct BatchNormSaved {
   Tensor x, y, mask, mean, inv_std, gamma, beta;
   Activation activation = Activation::none;
   bool constant_statistics = false;
-  Communicator* communicator = nullptr;  // of several ranks whose statistics these are
+  Communicator* communicator = nullptr;  // connects the ranks whose statistics these are
   // f32 [c], gradients of beta and gamma: defined where the op that made dy has closed relu's gate in it and added up.
   Tensor dbeta{}, dgamma{};
 };

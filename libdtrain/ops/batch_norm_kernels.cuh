@@ -170,7 +170,7 @@ __device__ void finish_channels(const Tiling& t, int64_t begin, int64_t end, int
   }
 }
 
-// Of the rows of a thread, [begin(count), end(count)).
+// The range of a thread's rows, [begin(count), end(count)).
 struct Part {
   enum Which { first, second, all } which;
   __device__ Part(Which w) : which(w) {}

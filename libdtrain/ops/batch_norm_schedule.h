@@ -17,7 +17,7 @@ struct BatchNormSchedule {
   };
   Kind kind = Kind::automatic;
   int spare_multiprocessors = 0;     // left to other work, such as collectives
-  int64_t shared_bytes = INT64_MAX;  // of a multiprocessor's memory that may be taken at most
+  int64_t shared_bytes = INT64_MAX;  // the most of a multiprocessor's memory that may be taken
 
   // What conv_bn_act leaves to its convolutions; negative: as measured.
   float sums_worth = -1;  // milliseconds that a batch norm saves where the convolution makes the sums of its output

@@ -18,7 +18,7 @@ struct Channels {
 };
 
 namespace cpu {
-// Of equal count and type; stored or added.
+// The tensors have equal count and type; dx is stored or added to.
 void copy_channels(Context&, const Channels& from, const Channels& to, bool add);
 }  // namespace cpu
 

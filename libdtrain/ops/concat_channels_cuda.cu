@@ -11,8 +11,8 @@ constexpr int kThreads = 256;
 
 // `accesses` of n elements per row
 template <int n, bool add, class T>
-__global__ void __launch_bounds__(kThreads) copy_channels_kernel(int64_t count, int64_t accesses, const T* x,
-                                                                 int64_t x_stride, T* y, int64_t y_stride) {
+__global__ void __launch_bounds__(kThreads)
+    copy_channels_kernel(int64_t count, int64_t accesses, const T* x, int64_t x_stride, T* y, int64_t y_stride) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += threads) {
     const int64_t row = i / accesses, at = (i - row * accesses) * n;

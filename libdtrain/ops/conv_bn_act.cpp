@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// Of one rank's own batch.
+// The statistics are those of one rank's own batch.
 bool has_batch_statistics(const Tape& tape, const BatchNormOptions& bn) {
   return tape.training() && !bn.frozen && !synchronised_by(bn);
 }

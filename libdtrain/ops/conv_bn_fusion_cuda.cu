@@ -21,7 +21,7 @@ __global__ __launch_bounds__(kThreads) void fill_kernel(T* to, int64_t count, ui
     to[i] = from_float<T>(2 * unit_float(Philox::block(seed, 0, static_cast<uint64_t>(i))[0]) - 1);
 }
 
-// Of each block: the sums of (x - expected)^2 and of expected^2.
+// Each block writes the sums of (x - expected)^2 and of expected^2.
 template <class T>
 __global__ __launch_bounds__(kThreads) void distance_kernel(const T* x, const T* expected, int64_t count, double* to) {
   double* const scratch = shared_memory<double>();
@@ -198,7 +198,7 @@ bool better(Context& context, const std::string& name, Trial&& trial) {
   return time_of(context.runtime(), [&] { trial.run(true); }) < plain;
 }
 
-// Of a choice among ways through images [n, h, w, c], unless `forced` is 0 or 1.
+// Makes a choice among ways through images [n, h, w, c], unless `forced` is 0 or 1.
 template <class MakeTrial>
 bool choose(Context& context, const std::string& name, const Shape& images, int forced, MakeTrial&& trial) {
   const int64_t bytes = images.count() * static_cast<int64_t>(size_of(DType::f16));

@@ -46,8 +46,7 @@ Var silu(Tape& tape, const Var& x) {
   const Tensor y = context.empty(x.shape(), x.value.dtype());
   DT_DISPATCH(context, silu)(x.value, y);
   return tape.record("silu", y, {&x}, [x](Tape& t, const Tensor& dy) {
-    if (const auto target = t.grad_target(x))
-      DT_DISPATCH(t.context(), silu_grad)(dy, x.value, target->dx, target->add);
+    if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), silu_grad)(dy, x.value, target->dx, target->add);
   });
 }
 
@@ -67,7 +66,8 @@ void scale(Context&, const Tensor& x, float factor, const Tensor& y, bool add) {
 }
 
 void sigmoid(Context&, const Tensor& x, const Tensor& y) {
-  write(y, false, [x = x.data<float>()](int64_t i) { return dtrain::sigmoid(x[i]); }, kExpWeight);
+  write(
+      y, false, [x = x.data<float>()](int64_t i) { return dtrain::sigmoid(x[i]); }, kExpWeight);
 }
 
 void sigmoid_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add) {
@@ -75,12 +75,14 @@ void sigmoid_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx,
 }
 
 void silu(Context&, const Tensor& x, const Tensor& y) {
-  write(y, false, [x = x.data<float>()](int64_t i) { return dtrain::silu(x[i]); }, kExpWeight);
+  write(
+      y, false, [x = x.data<float>()](int64_t i) { return dtrain::silu(x[i]); }, kExpWeight);
 }
 
 void silu_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add) {
-  write(dx, add, [dy = dy.data<float>(), x = x.data<float>()](int64_t i) { return dtrain::silu_grad(dy[i], x[i]); },
-        kExpWeight);
+  write(
+      dx, add, [dy = dy.data<float>(), x = x.data<float>()](int64_t i) { return dtrain::silu_grad(dy[i], x[i]); },
+      kExpWeight);
 }
 
 }  // namespace cpu

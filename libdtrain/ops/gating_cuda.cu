@@ -31,9 +31,8 @@ void mul(Context& context, const Tensor& a, const Tensor& b, const Tensor& y, bo
 }
 
 void scale(Context& context, const Tensor& x, float factor, const Tensor& y, bool add) {
-  dispatch_floating(y.dtype(), "scale", [&]<class T>(T) {
-    write(context, Scale{factor}, add, y.count(), y.data<T>(), x.data<T>());
-  });
+  dispatch_floating(y.dtype(), "scale",
+                    [&]<class T>(T) { write(context, Scale{factor}, add, y.count(), y.data<T>(), x.data<T>()); });
 }
 
 void sigmoid(Context& context, const Tensor& x, const Tensor& y) {

@@ -25,17 +25,19 @@ Var normalize_groups(const char* op, Tape& tape, const Var& x, const Var& gamma,
   const GroupNormSaved saved{x.value.view(images), gamma.value, context.empty({images[0], groups}),
                              context.empty({images[0], groups})};
   DT_DISPATCH(context, group_norm)(saved, beta.value, epsilon, y);
-  return tape.record(
-      op, y, {&x, &gamma, &beta},
-      [saved, x = x.without_value(), gamma = gamma.without_value(), beta = beta.without_value()](Tape& t,
-                                                                                               const Tensor& dy) {
-        if (const auto target = t.grad_target(x))
-          DT_DISPATCH(t.context(), group_norm_grad)(dy, saved, target->dx, target->add);
-        GroupNormParameterGrads grads;
-        if (const auto target = t.grad_target(gamma)) grads.dgamma = target->dx, grads.add_dgamma = target->add;
-        if (const auto target = t.grad_target(beta)) grads.dbeta = target->dx, grads.add_dbeta = target->add;
-        if (grads.dgamma || grads.dbeta) DT_DISPATCH(t.context(), group_norm_parameter_grad)(dy, saved, grads);
-      });
+  return tape.record(op, y, {&x, &gamma, &beta},
+                     [saved, x = x.without_value(), gamma = gamma.without_value(), beta = beta.without_value()](
+                         Tape& t, const Tensor& dy) {
+                       if (const auto target = t.grad_target(x))
+                         DT_DISPATCH(t.context(), group_norm_grad)(dy, saved, target->dx, target->add);
+                       GroupNormParameterGrads grads;
+                       if (const auto target = t.grad_target(gamma))
+                         grads.dgamma = target->dx, grads.add_dgamma = target->add;
+                       if (const auto target = t.grad_target(beta))
+                         grads.dbeta = target->dx, grads.add_dbeta = target->add;
+                       if (grads.dgamma || grads.dbeta)
+                         DT_DISPATCH(t.context(), group_norm_parameter_grad)(dy, saved, grads);
+                     });
 }
 
 }  // namespace
@@ -176,7 +178,8 @@ void group_norm_grad(Context&, const Tensor& dy, const GroupNormSaved& saved, co
     share.sum(0, sums.data(), [=](int64_t i, int64_t c) { return gamma[c] * d[i]; });
     share.sum(0, products.data(), [=](int64_t i, int64_t c) { return gamma[c] * d[i] * (x[i] - m[c]); });
     share.spread(3, [&](int64_t group) { return sums[group] / g.size(); });
-    share.spread(4, [&](int64_t group) { return double{inv_std[group]} * inv_std[group] * products[group] / g.size(); });
+    share.spread(4,
+                 [&](int64_t group) { return double{inv_std[group]} * inv_std[group] * products[group] / g.size(); });
     share.for_each([=](int64_t i, int64_t c) {
       const float value = normalize_grad(gamma[c] * d[i], x[i], m[c], scale[c], mean_dz[c], slope[c]);
       to[i] = add ? to[i] + value : value;
@@ -189,7 +192,7 @@ void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNo
   const Geometry g(saved);
   const float *const x = saved.x.data<float>(), *const d = dy.data<float>();
   const float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
-  // Of each part of the rows: sums of dy * (x - m) * inv_std, then of dy.
+  // For each part of the rows: sums of dy * (x - m) * inv_std, then of dy.
   std::vector<double> sums(static_cast<size_t>(context.threads() * 2 * g.c));
   parallel_parts(context, g.n * g.pixels, [&](int part, int64_t begin, int64_t end) {
     std::vector<float> block(static_cast<size_t>(2 * g.c));
@@ -207,7 +210,8 @@ void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNo
             sum[j] += upstream[j];
           }
         }
-      for (int64_t i = 0; i < 2 * g.c; ++i) sums[static_cast<size_t>(part * 2 * g.c + i)] += block[static_cast<size_t>(i)];
+      for (int64_t i = 0; i < 2 * g.c; ++i)
+        sums[static_cast<size_t>(part * 2 * g.c + i)] += block[static_cast<size_t>(i)];
     }
   });
   const auto finish = [&](const Tensor& gradient, bool add, int64_t from) {

@@ -68,8 +68,8 @@ __global__ void __launch_bounds__(kThreads) group_norm_kernel(Geometry g, float 
   g.for_each<n>([&](int64_t at, int64_t channel) {
     auto pack = load<T, n>(x + at);
     for (int i = 0; i < n; ++i)
-      pack.lane[i] = from_float<T>(
-          normalize(to_float(pack.lane[i]), m, gamma[channel + i] * inverse, beta[channel + i]));
+      pack.lane[i] =
+          from_float<T>(normalize(to_float(pack.lane[i]), m, gamma[channel + i] * inverse, beta[channel + i]));
     store(y + at, pack);
   });
   if (threadIdx.x != 0) return;
@@ -78,9 +78,9 @@ __global__ void __launch_bounds__(kThreads) group_norm_kernel(Geometry g, float 
 }
 
 template <int n, class T>
-__global__ void __launch_bounds__(kThreads) group_norm_grad_kernel(Geometry g, const T* dy, const T* x,
-                                                                   const float* gamma, const float* mean,
-                                                                   const float* inv_std, bool add, T* dx) {
+__global__ void __launch_bounds__(kThreads)
+    group_norm_grad_kernel(Geometry g, const T* dy, const T* x, const float* gamma, const float* mean,
+                           const float* inv_std, bool add, T* dx) {
   dy += g.begin();
   x += g.begin();
   dx += g.begin();
@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(kThreads) group_norm_grad_kernel(Geometry g, c
     const auto d = load<T, n>(dy + at), from = load<T, n>(x + at);
     auto to = add ? load<T, n>(dx + at) : d;
     for (int i = 0; i < n; ++i) {
-      const float value = normalize_grad(gamma[channel + i] * to_float(d.lane[i]), to_float(from.lane[i]), m, inverse,
-                                         mean_dz, slope);
+      const float value =
+          normalize_grad(gamma[channel + i] * to_float(d.lane[i]), to_float(from.lane[i]), m, inverse, mean_dz, slope);
       to.lane[i] = from_float<T>(add ? to_float(to.lane[i]) + value : value);
     }
     store(dx + at, to);
@@ -178,11 +178,12 @@ void dispatch_groups(const GroupNormSaved& saved, std::initializer_list<const vo
 }  // namespace
 
 void group_norm(Context& context, const GroupNormSaved& saved, const Tensor& beta, float epsilon, const Tensor& y) {
-  dispatch_groups(saved, {y.raw()}, "group_norm", [&]<class T, int n>(T, std::integral_constant<int, n>, const LaunchShape& shape) {
-    launch(context, group_norm_kernel<n, T>, shape, Geometry(saved, n), epsilon, saved.x.data<T>(),
-           saved.gamma.data<float>(), beta.data<float>(), y.data<T>(), saved.mean.data<float>(),
-           saved.inv_std.data<float>());
-  });
+  dispatch_groups(saved, {y.raw()}, "group_norm",
+                  [&]<class T, int n>(T, std::integral_constant<int, n>, const LaunchShape& shape) {
+                    launch(context, group_norm_kernel<n, T>, shape, Geometry(saved, n), epsilon, saved.x.data<T>(),
+                           saved.gamma.data<float>(), beta.data<float>(), y.data<T>(), saved.mean.data<float>(),
+                           saved.inv_std.data<float>());
+                  });
 }
 
 void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved, const Tensor& dx, bool add) {
@@ -201,8 +202,8 @@ void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNo
   const auto chunks = static_cast<unsigned>(std::clamp<int64_t>(rows / (kRows * kPerRow), 1, kChunks));
   const Tensor sums = context.empty({chunks, 2, c});
   dispatch_floating(dy.dtype(), "group_norm_parameter_grad", [&]<class T>(T) {
-    const LaunchShape shape{{static_cast<unsigned>((c + kWarp - 1) / kWarp), chunks}, kRows * kWarp,
-                            2 * kRows * kWarp * sizeof(float)};
+    const LaunchShape shape{
+        {static_cast<unsigned>((c + kWarp - 1) / kWarp), chunks}, kRows * kWarp, 2 * kRows * kWarp * sizeof(float)};
     launch(context, parameter_sums_kernel<T>, shape, Geometry(saved, 1), Divisor(saved.x.dim(1)),
            static_cast<uint32_t>(rows), dy.data<T>(), saved.x.data<T>(), saved.mean.data<float>(),
            saved.inv_std.data<float>(), sums.data<float>());

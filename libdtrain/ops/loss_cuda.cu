@@ -49,7 +49,7 @@ struct RowTeam {
   }
 };
 
-// Of a row's logits less the largest, so that nothing overflows.
+// Sums over a row's logits less the largest, so that nothing overflows.
 struct RowSums {
   float largest, log_sum, mean;
 };

@@ -54,7 +54,8 @@ void map(Context& context, F f, int64_t count, Y* y, const X*... x) {
   const bool whole = aligned(y, n * sizeof(Y)) && (aligned(x, n * sizeof(X)) && ...);
   const int64_t packs = whole ? count / n : 0;
   const int64_t work = whole ? (packs + kMapUnroll - 1) / kMapUnroll : count;
-  launch(context, map_kernel<n, F, Y, X...>, {blocks_for(context, work, kMapThreads), kMapThreads}, f, packs, count, y, x...);
+  launch(context, map_kernel<n, F, Y, X...>, {blocks_for(context, work, kMapThreads), kMapThreads}, f, packs, count, y,
+         x...);
 }
 
 // y = f(x...) or y += f(x...)

@@ -76,8 +76,7 @@ void mean_squared_error(Context&, const Tensor& x, const Tensor& target, const T
       [&](int64_t begin, int64_t end) {
         for (int64_t piece = begin; piece < end; ++piece) {
           const int64_t first = piece * kPiece;
-          sums[static_cast<size_t>(piece)] =
-              sum_of_squares(from + first, to + first, std::min(kPiece, count - first));
+          sums[static_cast<size_t>(piece)] = sum_of_squares(from + first, to + first, std::min(kPiece, count - first));
         }
       },
       kPiece);
@@ -89,8 +88,7 @@ void mean_squared_error(Context&, const Tensor& x, const Tensor& target, const T
 void mean_squared_error_grad(Context&, const Tensor& dloss, const Tensor& x, const Tensor& target, const Tensor& dx,
                              bool add) {
   const float factor = *dloss.data<float>() * 2 / static_cast<float>(x.count());
-  write(dx, add,
-        [factor, x = x.data<float>(), y = target.data<float>()](int64_t i) { return factor * (x[i] - y[i]); });
+  write(dx, add, [factor, x = x.data<float>(), y = target.data<float>()](int64_t i) { return factor * (x[i] - y[i]); });
 }
 
 }  // namespace cpu

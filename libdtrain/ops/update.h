@@ -87,7 +87,7 @@ class UpdatePlan {
   Tensor device_pieces_, device_runs_;
 };
 
-// Of equal shape. `copy`, where defined, is bf16 or f16: the updated values rounded to it.
+// The arenas have equal shapes. `copy`, where defined, is bf16 or f16: the updated values rounded to it.
 struct UpdateArenas {
   Tensor values, grads;
   std::vector<Tensor> state{};

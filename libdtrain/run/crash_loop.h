@@ -32,7 +32,7 @@ class CrashLoop {
   struct Marker {
     uint64_t step = 0;
     int starts = 0;
-    int code = 0;  // of the last failure known
+    int code = 0;  // the code of the last failure known
     std::string error;
   };
   Marker read() const;

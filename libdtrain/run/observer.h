@@ -35,7 +35,7 @@ struct Stepped {
   double seconds = 0;
   bool more_under_way = false;  // later steps have been queued already
   double wait_seconds = 0;      // for data, since the run began
-  StepTimes times{};            // of the device
+  StepTimes times{};            // by the clock of the device
   CommunicatorTimes sums{};     // over the ranks, since the step before; zero for steps that are replayed
   Straggler slowest{};          // by what ranks last reported
   double bytes = 0;             // as in StepReport

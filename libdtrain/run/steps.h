@@ -41,7 +41,7 @@ class Steps {
   struct Sent {
     std::vector<uint64_t> samples;
     double wait_seconds = 0;
-    double seconds = 0;  // of the host, to queue it
+    double seconds = 0;  // that the host took to queue it
   };
   void send(StepRequest request);
   double own_seconds(const StepTimes& times, double host) const;

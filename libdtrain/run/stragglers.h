@@ -7,7 +7,7 @@ namespace dtrain {
 
 struct Straggler {
   int rank = 0;
-  double factor = 0;  // of the ranks' median; 0: nothing is known
+  double factor = 0;  // as a multiple of the ranks' median; 0: nothing is known
 };
 
 class Stragglers {

@@ -25,7 +25,7 @@ struct OpCase {
   std::function<Array(const std::vector<Array>&)> reference;  // naive, in double precision
   Mode mode = Mode::train;                                    // eval: the value only, and nothing may be recorded
   bool kinks = false;         // the op has kinks (relu, max): do not compare a gradient where the reference has one
-  std::vector<Role> roles{};  // of the inputs, in order; activations where it ends
+  std::vector<Role> roles{};  // one for each input, in order; activations where it ends
   bool exact = false;         // in f32 a GPU gives the very values that the CPU gives
   bool f32_only = false;      // a chain of ops: what 16 bits round off between them may be more than the bounds allow
 

@@ -41,7 +41,7 @@ class BatchFeed {
   Context& context_;
   std::array<Staging, 2> staging_;
   std::vector<std::vector<Tensor>> batches_;
-  size_t count_ = 0;  // of calls of put
+  size_t count_ = 0;  // calls of put
   Moment copied_;
 };
 

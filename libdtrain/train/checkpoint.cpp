@@ -23,7 +23,7 @@ constexpr uint64_t kMargin = uint64_t{1} << 20;  // headers and JSON, generously
 
 using Settings = std::map<std::string, std::string>;
 
-// Of values of several lines (a data set's files), the first line in which they differ; "nothing" where one has ended.
+// The first line in which values of several lines (a data set's files) differ; "nothing" where one has ended.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
   std::istringstream lines_a(a), lines_b(b);
   for (;;) {

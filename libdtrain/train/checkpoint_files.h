@@ -36,7 +36,7 @@ std::vector<std::string> verify_checkpoint(const std::string& path);
 // The same by sizes alone, without reading the files.
 bool looks_complete(const std::string& path);
 
-// Of a verified checkpoint.
+// Reads the state of a verified checkpoint.
 TrainState read_train_state(const std::string& path);
 // The text of state.json, and back; `path` names it in errors.
 std::string train_state_text(const TrainState& state);

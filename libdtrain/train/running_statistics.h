@@ -32,7 +32,7 @@ class RunningStatistics {
 
   ParameterStore& store_;
   int micro_steps_;
-  Tensor first_, sum_;  // of the arena: before the step, and over its micro-steps so far
+  Tensor first_, sum_;  // copies of the arena: before the step, and summed over its micro-steps so far
 };
 
 }  // namespace dtrain

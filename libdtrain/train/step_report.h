@@ -31,7 +31,7 @@ struct StepReport {
   float learning_rate = 0;
   float l2_loss = 0;  // if asked for
   float gradient_norm = 0;
-  std::vector<MetricValue> metrics{};  // of the loss, over the micro-steps and ranks
+  std::vector<MetricValue> metrics{};  // those of the loss, over the micro-steps and ranks
   int requests = 0;                    // ranks whose StepRequest::asks was set: the same number on all
   bool finite = true;                  // false: the update was not applied, nor is any later one
   float loss_scale = 1;                // after this step

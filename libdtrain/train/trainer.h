@@ -19,11 +19,11 @@ namespace dtrain {
 
 struct TrainerOptions {
   int micro_steps = 1;              // gradient accumulation: the gradient is the mean over them
-  float loss_scale = 1;             // of a dynamic one, the first
+  float loss_scale = 1;             // the first one, where it is dynamic
   int double_loss_scale_after = 0;  // steps in a row after which a dynamic loss scale doubles; 0: it is static
-  uint64_t seed = 0;                // of dropout and the like
+  uint64_t seed = 0;                // for dropout and the like
   bool cuda_graph = true;  // on a GPU: record the step and replay it; where that fails the context has a notice
-  // Of the ranks that train together, each on its own batches: gradients, loss and running statistics are their means.
+  // Connects the ranks that train together, each on its own batches: gradients, loss and running statistics are means.
   Communicator* communicator = nullptr;  // outlives the trainer; none: one rank
   BucketOptions buckets{};
   bool equal_statistics = false;  // batch norm is synchronised: running statistics are the same on all ranks anyway
@@ -58,8 +58,8 @@ class Trainer {
   static constexpr uint64_t kRing = 64;
 
   uint64_t steps_done() const { return steps_done_; }
-  // Of a checkpoint: the step it was made after and the state saved in it, whose loss scale is taken over where both
-  // that run's and this one's are dynamic.
+  // Continues from a checkpoint: the step it was made after and the state saved in it, whose loss scale is taken over
+  // where both that run's and this one's are dynamic.
   void resume(uint64_t steps_done, const StepState& saved = {});
   // What a checkpoint needs for it; waits for the device.
   StepState step_state() const { return store_.context().get_scalars(); }
@@ -81,7 +81,7 @@ class Trainer {
   struct Recording {
     int eager_steps = 0;
     std::shared_ptr<cuda::StepGraph> graph;
-    Parts parts;  // of the graph
+    Parts parts;  // those of the graph
   };
   // A step on its way, by its number modulo kRing.
   struct Pending {
@@ -117,10 +117,10 @@ class Trainer {
   std::map<std::string, Recording> recordings_;
   uint64_t steps_done_ = 0, collected_ = 0;
   uint64_t resumed_after_ = 0;  // steps that were done before this trainer
-  uint64_t layout_version_;     // of the store, that buckets and recordings are made for
+  uint64_t layout_version_;     // the store's, for which buckets and recordings were made
   uint64_t diverged_ = 0;       // the first step that was not finite; 0: none
   std::vector<std::string> unwritten_;
-  double bytes_ = 0;  // of a step
+  double bytes_ = 0;  // that a step moves
 };
 
 }  // namespace dtrain

@@ -78,7 +78,7 @@ TEST(WaitPolicy, LeavesAProgramItsName) {
   std::filesystem::current_path(directory);
 }
 
-// Of a training with as many threads as OpenMP is asked for by `settings` and `flags`; it ends by itself.
+// The result of a training with as many threads as OpenMP is asked for by `settings` and `flags`; it ends by itself.
 ProgramResult result_of_training(std::vector<std::string> settings, const std::vector<std::string>& flags) {
   settings.insert(settings.begin(), {"-u", "OMP_NUM_THREADS"});
   settings.push_back((std::filesystem::absolute(bin_dir()) / "dtrain-cnn-benchmarks").string());

@@ -29,7 +29,7 @@ TEST(Network, RingByHand) {
   EXPECT_DOUBLE_EQ(all_reduce_seconds(free, 4, 1e8), 0.15);  // 2 * 3/4 * 0.1 s
   EXPECT_DOUBLE_EQ(all_reduce_seconds(free, 8, 1e8), 1.75);  // 2 * 7/8 * 1 s: the slow link sets the pace
   EXPECT_DOUBLE_EQ(all_reduce_seconds(small_network(Algorithm::ring, 1e-3), 4, 1e8), 0.156);  // 6 messages
-  // Of the eight links of the ring two leave a host: a mean latency of (6 * 1 + 2 * 9) / 8 = 3 ms, 14 times.
+  // Two of the eight links of the ring leave a host: a mean latency of (6 * 1 + 2 * 9) / 8 = 3 ms, 14 times.
   EXPECT_DOUBLE_EQ(all_reduce_seconds(small_network(Algorithm::ring, 1e-3, 9e-3), 8, 1e8), 1.75 + 14 * 3e-3);
   Network launched = free;
   launched.collective = 0.5;

@@ -37,7 +37,7 @@ TEST(ConcurrentInference, GivesTheBitsOfOneThread) {
     const Network alone(*another);
     std::vector<std::vector<float>> expected;
     for (size_t i = 0; i < kImages; ++i) expected.push_back(alone.classify(i));
-    // Of a context without a primitive yet: the threads make them beside each other.
+    // The context has no primitive yet: the threads make them beside each other.
     const Network network(*context);
     std::atomic<int> ready = 0, different = 0;
     std::vector<std::thread> users;

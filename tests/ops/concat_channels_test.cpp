@@ -29,7 +29,8 @@ Array reference(const Arrays& parts) {
 }
 
 OpCase concat_case(Shape leading, const std::vector<int64_t>& channels) {
-  OpCase test{.name = concat("concat_channels of ", leading), .inputs = {}, .op = concat_channels, .reference = reference};
+  OpCase test{
+      .name = concat("concat_channels of ", leading), .inputs = {}, .op = concat_channels, .reference = reference};
   for (int64_t c : channels) {
     Shape shape = leading;
     shape.append(c);
@@ -48,8 +49,14 @@ TEST(ConcatChannels, ValueAndGradients) {
 TEST(ConcatChannels, OfATensorWithItself) {
   check_op({.name = "x beside x",
             .inputs = {random_array({4, 6}, 1)},
-            .op = [](Tape& t, const Vars& v) { return concat_channels(t, {v[0], v[0]}); },
-            .reference = [](const Arrays& a) { return reference({a[0], a[0]}); },
+            .op =
+                [](Tape& t, const Vars& v) {
+                  return concat_channels(t, {v[0], v[0]});
+                },
+            .reference =
+                [](const Arrays& a) {
+                  return reference({a[0], a[0]});
+                },
             .exact = true});
 }
 
@@ -57,9 +64,14 @@ TEST(ConcatChannels, PartsWithoutGradient) {
   const Array constant = random_array({4, 8}, 2);
   check_op({.name = "constant beside x",
             .inputs = {random_array({4, 6}, 1)},
-            .op = [=](Tape& t,
-                      const Vars& v) { return concat_channels(t, {t.constant(to_device(t.context(), constant)), v[0]}); },
-            .reference = [=](const Arrays& a) { return reference({constant, a[0]}); },
+            .op =
+                [=](Tape& t, const Vars& v) {
+                  return concat_channels(t, {t.constant(to_device(t.context(), constant)), v[0]});
+                },
+            .reference =
+                [=](const Arrays& a) {
+                  return reference({constant, a[0]});
+                },
             .exact = true,
             .f32_only = true});
 }
@@ -70,8 +82,11 @@ TEST(ConcatChannels, RefusesWhatDoesNotFit) {
   const auto zeros = [&](Shape shape, DType dtype = DType::f32) { return tape.constant(context->zeros(shape, dtype)); };
   expect_error([&] { concat_channels(tape, {}); }, Fault::config, "expected parts [..., c], found none");
   expect_error([&] { concat_channels(tape, {zeros({})}); }, Fault::config, "found a scalar");
-  expect_error([&] { concat_channels(tape, {zeros({2, 3}), zeros({3, 3})}); }, Fault::config,
-               "parts [2, 3] of f32 and [3, 3] of f32");
+  expect_error(
+      [&] {
+        concat_channels(tape, {zeros({2, 3}), zeros({3, 3})});
+      },
+      Fault::config, "parts [2, 3] of f32 and [3, 3] of f32");
   expect_error([&] { concat_channels(tape, {zeros({2, 3}), zeros({2, 1, 3})}); }, Fault::config, "[2, 1, 3]");
   expect_error([&] { concat_channels(tape, {zeros({2, 3}), zeros({2, 3}, DType::f16)}); }, Fault::config, "of f16");
 }

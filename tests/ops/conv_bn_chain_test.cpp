@@ -206,7 +206,7 @@ std::vector<std::unique_ptr<Context>> measuring_devices() {
   return found;
 }
 
-// Of images of a few bytes nothing is measured, nor is it by a context that is deterministic.
+// With images of a few bytes nothing is measured, nor is it by a context that is deterministic.
 TEST(ConvBnChain, IsOneAfterTheOtherUnlessMeasured) {
   auto all = devices();
   for (const auto& context : all) set_batch_norm_schedule(*context, {.least_measured = 0});

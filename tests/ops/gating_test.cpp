@@ -51,8 +51,11 @@ TEST(Gating, MulRefusesWhatDiffers) {
   const auto context = make_cpu_context();
   Tape tape(*context);
   const auto var = [&](Shape shape, DType dtype) { return tape.constant(context->zeros(shape, dtype)); };
-  expect_error([&] { mul(tape, var({2, 3}, DType::f32), var({3, 2}, DType::f32)); }, Fault::config,
-               "mul: factors [2, 3] of f32 and [3, 2] of f32");
+  expect_error(
+      [&] {
+        mul(tape, var({2, 3}, DType::f32), var({3, 2}, DType::f32));
+      },
+      Fault::config, "mul: factors [2, 3] of f32 and [3, 2] of f32");
   expect_error([&] { mul(tape, var({2}, DType::f32), var({2}, DType::bf16)); }, Fault::config, "[2] of bf16");
 }
 

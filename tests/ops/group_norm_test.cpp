@@ -26,7 +26,8 @@ Array reference(const Arrays& a, int64_t pixels, int64_t groups, double epsilon)
       double mean = 0, variance = 0;
       for_each([&](int64_t i, int64_t) { mean += x[i] / size; });
       for_each([&](int64_t i, int64_t) { variance += (x[i] - mean) * (x[i] - mean) / size; });
-      for_each([&](int64_t i, int64_t j) { y[i] = gamma[j] * (x[i] - mean) / std::sqrt(variance + epsilon) + beta[j]; });
+      for_each(
+          [&](int64_t i, int64_t j) { y[i] = gamma[j] * (x[i] - mean) / std::sqrt(variance + epsilon) + beta[j]; });
     }
   return y;
 }
@@ -34,11 +35,12 @@ Array reference(const Arrays& a, int64_t pixels, int64_t groups, double epsilon)
 OpCase group_case(Shape shape, int groups, float epsilon = 1e-5f, float mean = 0) {
   const int64_t c = shape[shape.rank() - 1];
   const int64_t pixels = shape.rank() == 4 ? shape[1] * shape[2] : 1;
-  return {.name = concat("group_norm ", shape, " in ", groups),
-          .inputs = {random_array(shape, 1, mean - 1, mean + 1), random_array({c}, 2, 0.5f, 1.5f), random_array({c}, 3)},
-          .op = [=](Tape& t, const Vars& v) { return group_norm(t, v[0], v[1], v[2], groups, epsilon); },
-          .reference = [=](const Arrays& a) { return reference(a, pixels, groups, epsilon); },
-          .roles = {Role::activation, Role::parameter, Role::parameter}};
+  return {
+      .name = concat("group_norm ", shape, " in ", groups),
+      .inputs = {random_array(shape, 1, mean - 1, mean + 1), random_array({c}, 2, 0.5f, 1.5f), random_array({c}, 3)},
+      .op = [=](Tape& t, const Vars& v) { return group_norm(t, v[0], v[1], v[2], groups, epsilon); },
+      .reference = [=](const Arrays& a) { return reference(a, pixels, groups, epsilon); },
+      .roles = {Role::activation, Role::parameter, Role::parameter}};
 }
 
 OpCase layer_case(Shape shape) {
@@ -62,7 +64,8 @@ TEST(GroupNorm, OfImagesWithALargeMean) {
 }
 
 TEST(LayerNorm, ValueAndGradients) {
-  check_op({layer_case({5}), layer_case({7, 48}), layer_case({3, 5, 33}), layer_case({300, 96}), layer_case({2, 5000})});
+  check_op(
+      {layer_case({5}), layer_case({7, 48}), layer_case({3, 5, 33}), layer_case({300, 96}), layer_case({2, 5000})});
 }
 
 TEST(GroupNorm, IsTheSameInEval) {
@@ -92,12 +95,15 @@ TEST(GroupNorm, ConstantInputsGetNoGradient) {
     test.name = concat(test.name, ", input ", input, " alone");
     test.inputs = {all.inputs[input]};
     const auto whole = [=](const auto& own, const auto& constant) {
-      return std::vector{input == 0 ? own : constant(0), input == 1 ? own : constant(1), input == 2 ? own : constant(2)};
+      return std::vector{input == 0 ? own : constant(0), input == 1 ? own : constant(1),
+                         input == 2 ? own : constant(2)};
     };
     test.op = [=](Tape& t, const Vars& v) {
       return all.op(t, whole(v[0], [&](size_t i) { return t.constant(to_device(t.context(), all.inputs[i])); }));
     };
-    test.reference = [=](const Arrays& a) { return all.reference(whole(a[0], [&](size_t i) { return all.inputs[i]; })); };
+    test.reference = [=](const Arrays& a) {
+      return all.reference(whole(a[0], [&](size_t i) { return all.inputs[i]; }));
+    };
     test.f32_only = true;
     check_op(test);
   }

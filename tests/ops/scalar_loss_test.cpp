@@ -16,8 +16,7 @@ OpCase squared_error_case(Shape shape) {
   const Array target = random_array(shape, 2, -2, 2);
   return {.name = concat("mean_squared_error ", shape),
           .inputs = {random_array(shape, 1)},
-          .op =
-              [=](Tape& t, const Vars& v) { return mean_squared_error(t, v[0], to_device(t.context(), target)); },
+          .op = [=](Tape& t, const Vars& v) { return mean_squared_error(t, v[0], to_device(t.context(), target)); },
           .reference =
               [=](const Arrays& a) {
                 double sum = 0;
@@ -54,9 +53,11 @@ TEST(MeanSquaredError, RefusesWhatDoesNotFit) {
 TEST(WeightedSum, ValueAndGradients) {
   check_op({.name = "weighted_sum",
             .inputs = {random_array({1}, 1), random_array({1}, 2), random_array({1}, 3)},
-            .op = [](Tape& t, const Vars& v) { return weighted_sum(t, v, {1.0f, 0.4f, -2.5f}); },
-            .reference =
-                [](const Arrays& a) { return Array({1}, a[0][0] + double{0.4f} * a[1][0] - 2.5 * a[2][0]); },
+            .op =
+                [](Tape& t, const Vars& v) {
+                  return weighted_sum(t, v, {1.0f, 0.4f, -2.5f});
+                },
+            .reference = [](const Arrays& a) { return Array({1}, a[0][0] + double{0.4f} * a[1][0] - 2.5 * a[2][0]); },
             .roles = {Role::parameter, Role::parameter, Role::parameter}});
 }
 
@@ -94,8 +95,11 @@ TEST(WeightedSum, RefusesWhatDoesNotFit) {
   const Var loss = tape.constant(context->zeros({1}));
   expect_error([&] { weighted_sum(tape, {}, {}); }, Fault::config, "0 losses and 0 weights");
   expect_error([&] { weighted_sum(tape, {loss}, {1, 2}); }, Fault::config, "1 losses and 2 weights");
-  expect_error([&] { weighted_sum(tape, {loss, tape.constant(context->zeros({2}))}, {1, 1}); }, Fault::config,
-               "loss 1 is [2] of f32");
+  expect_error(
+      [&] {
+        weighted_sum(tape, {loss, tape.constant(context->zeros({2}))}, {1, 1});
+      },
+      Fault::config, "loss 1 is [2] of f32");
 }
 
 }  // namespace

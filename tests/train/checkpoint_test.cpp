@@ -126,7 +126,7 @@ TEST_F(CheckpointTest, AnotherRunIsRefusedWithTheDifference) {
   EXPECT_TRUE(contains(message, "model: checkpoint small, this run large")) << message;
   EXPECT_TRUE(contains(message, "optimizer: checkpoint (not set), this run lars")) << message;
   EXPECT_FALSE(contains(message, "classes")) << message;
-  // Of a value of many lines, such as a data set's files, the first one that differs.
+  // The first line that differs of a value of many lines, such as a data set's files.
   expected.identity["classes"] = "3\n4";
   const std::string lines = checkpoint_error([&] { checkpointer.restore_latest(expected); });
   EXPECT_TRUE(contains(lines, "classes: checkpoint nothing, this run 4")) << lines;

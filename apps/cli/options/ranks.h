@@ -18,7 +18,7 @@ struct Ranks {
   bool is_chief() const { return rank == chief; }
 };
 
-// Of every program that may run as several ranks.
+// Flags of every program that may run as several ranks.
 struct JobFlags {
   int64_t expect_ranks = 0;
   double collective_timeout = GroupOptions{}.step_limit;
@@ -48,7 +48,7 @@ struct RankFlags {
 
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}
-  // Of the sums of gradients; "auto" on the wire is fp32.
+  // How gradients are summed; "auto" on the wire is fp32.
   CommunicatorOptions communicator() const;
   // What of it the command line asks for, so that a checkpoint does not change it.
   AskedFor asked_for(const FlagSet& flags) const;

@@ -19,7 +19,7 @@ struct RunFlags {
 
   // Updates, each of a batch of `batch` images of all ranks, for a data set of `samples`.
   int64_t training_batches(uint64_t samples, int64_t batch) const;
-  // Of one evaluation: one pass at most, so that each image counts once.
+  // The length of one evaluation: one pass at most, so that each image counts once.
   int64_t evaluation_batches(uint64_t samples, int64_t batch) const;
   int64_t warmup_batches(int64_t initial) const { return num_warmup_batches.value_or(initial); }
   uint64_t seed() const { return static_cast<uint64_t>(tf_random_seed); }

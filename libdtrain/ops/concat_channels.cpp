@@ -48,9 +48,8 @@ Var concat_channels(Tape& tape, const std::vector<Var>& parts) {
   for (const Var& part : parts) slots.push_back(part.without_value());
   return tape.record("concat_channels", y, inputs, [slots, places](Tape& t, const Tensor& dy) {
     for (size_t i = 0; i < slots.size(); ++i)
-      if (const auto target = t.grad_target(slots[i]))
-        DT_DISPATCH(t.context(), copy_channels)
-        (Channels{dy, places[i].begin, places[i].count}, Channels{target->dx, 0, places[i].count}, target->add);
+      if (const auto target = t.grad_target(slots[i])) DT_DISPATCH(t.context(), copy_channels)
+    (Channels{dy, places[i].begin, places[i].count}, Channels{target->dx, 0, places[i].count}, target->add);
   });
 }
 

@@ -9,13 +9,22 @@
 
 namespace dtrain {
 
-// A kernel and the context that it runs on: called with the rest of the kernel's arguments. On a CPU it has the context's
-// threads, whatever thread calls.
+// Of a kernel's arguments: tensors are on the context's device, or left out.
+template <class Argument>
+void require_argument(const Context&, const Argument&, const char*) {}
+inline void require_argument(const Context& context, const Tensor& x, const char* kernel) {
+  if (x) context.require(x, kernel);
+}
+
+// A kernel and the context that it runs on: called with the rest of the kernel's arguments. Throws Error where a tensor
+// among them is on another device. On a CPU it has the context's threads, whatever thread calls.
 template <class Result, class... Arguments>
 struct BoundKernel {
   Context& context;
+  const char* name;
   Result (*kernel)(Context&, Arguments...);
   Result operator()(Arguments... arguments) const {
+    (require_argument(context, arguments, name), ...);
     if (!context.is_cpu()) return kernel(context, std::forward<Arguments>(arguments)...);
     const ThreadCount threads(context.threads());
     return kernel(context, std::forward<Arguments>(arguments)...);
@@ -27,9 +36,9 @@ struct BoundKernel {
 template <class Result, class... Arguments>
 BoundKernel<Result, Arguments...> choose_arm(Context& context, const char* name, Result (*cpu)(Context&, Arguments...),
                                              std::type_identity_t<Result (*)(Context&, Arguments...)> cuda) {
-  if (context.is_cpu()) return {context, cpu};
+  if (context.is_cpu()) return {context, name, cpu};
   DT_CHECK(cuda != nullptr, name, ": this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
-  return {context, cuda};
+  return {context, name, cuda};
 }
 
 }  // namespace dtrain

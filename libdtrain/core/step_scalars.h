@@ -1,4 +1,5 @@
-// StepScalars: the numbers that a step reads in device memory, those that the host sets and those that updates carry on.
+// StepScalars: the numbers that a step reads in device memory, those that the host sets and those that updates carry
+// on.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,8 @@ struct BatchNormGrads {
 };
 
 // For ops that batch norm is a part of: its checks, and its gradients from dy, that of its output.
-void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state);
+void check_batch_norm(const Context& context, const Var& x, const Var& gamma, const Var& beta,
+                      const BatchNormState& state);
 void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
                          const Var& residual, const BatchNormSaved& saved);
 

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "libdtrain/autograd/tape.h"
+#include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
@@ -52,7 +53,8 @@ TEST(TapeMisuse, AVarOfAnotherTapeIsRefused) {
 TEST(TapeMisuse, ATensorOfAnotherDeviceIsRefused) {
   for (const auto& context : devices()) {
     const Device device{context->is_cpu() ? DeviceKind::cuda : DeviceKind::cpu, 5};
-    const Tensor elsewhere(std::make_shared<Storage>(context->host_allocator(), 48), 0, {1, 2, 2, 3}, DType::f32, device);
+    const Tensor elsewhere(std::make_shared<Storage>(context->host_allocator(), 48), 0, {1, 2, 2, 3}, DType::f32,
+                           device);
     const Tensor labels(std::make_shared<Storage>(context->host_allocator(), 4), 0, {1}, DType::i32, device);
     const std::string part = concat("a tensor on ", device, ", expected one on ", context->device());
     Tape tape(*context);
@@ -61,8 +63,15 @@ TEST(TapeMisuse, ATensorOfAnotherDeviceIsRefused) {
     expect_error([&] { tape.record("mine", elsewhere, {}, {}); }, Fault::config, part);
     expect_error([&] { relu(tape, {elsewhere}); }, Fault::config, part);
     expect_error([&] { max_pool(tape, {elsewhere}, {.kernel = 1, .stride = 1, .padding = 0}); }, Fault::config, part);
+    const Var channels = tape.constant(context->zeros({3}));
+    const BatchNormState state{context->zeros({3}), context->zeros({3})};
+    expect_error([&] { batch_norm(tape, {elsewhere}, channels, channels, state, {}); }, Fault::config, part);
     expect_error([&] { normalize_pixels(*context, elsewhere, {}); }, Fault::config, part);
-    expect_error([&] { softmax_cross_entropy(tape, tape.constant(context->zeros({1, 3})), labels); }, Fault::config, part);
+    expect_error(
+        [&] {
+          softmax_cross_entropy(tape, tape.constant(context->zeros({1, 3})), labels);
+        },
+        Fault::config, part);
     expect_error([&] { softmax(*context, elsewhere.view({4, 3})); }, Fault::config, part);
   }
 }
@@ -132,7 +141,8 @@ TEST(TapeMisuse, GradientsAreStoredAnewWithoutTheStoreToo) {
       EXPECT_EQ(to_host(*context, a.grad).values, std::vector<double>{1}) << step;
     }
     Tape tape(*context);
-    expect_error([&] { tape.backward(relu(tape, tape.leaf(a)), &other); }, Fault::config, "parameter a is not of this store");
+    expect_error([&] { tape.backward(relu(tape, tape.leaf(a)), &other); }, Fault::config,
+                 "parameter a is not of this store");
   }
 }
 

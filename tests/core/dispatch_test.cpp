@@ -13,6 +13,7 @@ struct Range {
 namespace cpu {
 int length(Context&, const Range& range) { return range.end - range.begin; }
 int& counter(Context&, int& calls) { return ++calls; }
+int64_t count(Context&, const Tensor& x, const Tensor&) { return x.count(); }
 }  // namespace cpu
 
 TEST(Dispatch, IsAnExpression) {
@@ -21,6 +22,18 @@ TEST(Dispatch, IsAnExpression) {
   int calls = 0;
   EXPECT_EQ(&DT_DISPATCH(*context, counter)(calls), &calls);
   EXPECT_EQ(calls, 1);
+}
+
+TEST(Dispatch, ATensorOfAnotherDeviceIsAnError) {
+  for (const auto& context : devices()) {
+    const Device device{context->is_cpu() ? DeviceKind::cuda : DeviceKind::cpu, 5};
+    const Tensor here = context->zeros({2}), none,
+                 elsewhere(std::make_shared<Storage>(context->host_allocator(), 8), 0, {2}, DType::f32, device);
+    const auto kernel = choose_arm(*context, "count", cpu::count, cpu::count);
+    EXPECT_EQ(kernel(here, none), 2);
+    expect_error([&] { kernel(here, elsewhere); }, Fault::config,
+                 concat("count: a tensor on ", device, ", expected one on ", context->device()));
+  }
 }
 
 // As DT_DISPATCH does in a build without CUDA.

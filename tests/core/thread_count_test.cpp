@@ -22,9 +22,7 @@ int count_threads(Context&) { return 0; }
 
 namespace {
 
-int threads_of_an_op(Context& context) {
-  return DT_DISPATCH(context, count_threads)();
-}
+int threads_of_an_op(Context& context) { return DT_DISPATCH(context, count_threads)(); }
 
 TEST(ThreadCount, IsThatOfTheContextOnEveryThread) {
   const auto one = make_cpu_context({.threads = 1}), three = make_cpu_context({.threads = 3});

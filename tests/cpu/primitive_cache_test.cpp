@@ -29,7 +29,8 @@ TEST(PrimitiveCache, MakesAnEntryOnceForEachKey) {
   EXPECT_EQ(made, 2);
 }
 
-// Each thread comes by keys that others have made, make at the time, and have not made yet; an entry is made of another.
+// Each thread comes by keys that others have made, make at the time, and have not made yet; an entry is made of
+// another.
 void ask_on_several_threads() {
   constexpr int64_t kKeys = 2000;
   constexpr int kThreads = 4;
@@ -42,8 +43,8 @@ void ask_on_several_threads() {
       ++ready;
       while (ready < kThreads) std::this_thread::yield();
       for (int64_t key = 1; key < kKeys; ++key) {
-        const Made& made = cache.get<Made>(
-            key, [&] { return Made{cache.get<Made>(key - 1, [&] { return Made{key - 1}; }).key + 1}; });
+        const Made& made =
+            cache.get<Made>(key, [&] { return Made{cache.get<Made>(key - 1, [&] { return Made{key - 1}; }).key + 1}; });
         wrong += made.key != key;
         own.push_back(&made);
       }

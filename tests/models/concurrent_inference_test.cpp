@@ -14,9 +14,7 @@ constexpr int kThreads = 4, kImages = 3;
 // One network and some images for it.
 struct Network {
   explicit Network(Context& on)
-      : context(on),
-        store(on),
-        model(make_classifier(store, classifier_info("resnet20", "cifar10"), {.classes = 10})) {
+      : context(on), store(on), model(make_classifier(store, classifier_info("resnet20", "cifar10"), {.classes = 10})) {
     store.allocate(/*seed=*/1);
     for (uint64_t i = 0; i < kImages; ++i) images.push_back(to_device(on, random_array({2, 32, 32, 3}, i)));
   }

@@ -8,9 +8,11 @@
 #include <iostream>
 #include <vector>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
 
 namespace dtrain {
 namespace {
@@ -184,8 +186,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "of a CPU; 0: as OMP_NUM_THREADS says")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    const auto context =
-        options.device == "cpu" ? dtrain::make_cpu_context({.threads = options.threads}) : dtrain::make_cuda_context();
+    const auto context = options.device == "cpu" ? dtrain::make_cpu_context({.threads = options.threads})
+                                                 : dtrain::make_cuda_context(dtrain::cli::with_environment());
     dtrain::register_all(*context, options);
     benchmark::RunSpecifiedBenchmarks();
   } catch (const dtrain::Error& error) {

@@ -13,8 +13,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/environment.h"
 #include "benchmarks/devices.h"
 #include "libdtrain/core/rng.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_act.h"
 
 namespace dtrain {
@@ -80,7 +82,7 @@ class Chain {
     context_.upload(std::vector<float>(static_cast<size_t>(shape.count()), value).data(), tensor);
     return tensor;
   }
-  // Of sign, size and mantissa at random: zeros would cost less power than a training step does.
+  // Numbers with random sign, size and mantissa: zeros would cost less power than a training step does.
   Tensor random(Shape shape, float size) {
     const Tensor tensor = context_.empty(shape, DType::f16), flat = tensor.view({shape.count()});
     const int64_t block = std::min<int64_t>(shape.count(), 1 << 20);
@@ -104,7 +106,7 @@ class Chain {
 };
 
 nlohmann::json measure(int64_t batch, int repeats, const std::string& plan_file) {
-  const auto context = make_cuda_context({.plan_file = plan_file});
+  const auto context = make_cuda_context(cli::with_environment({.plan_file = plan_file}));
   nlohmann::json results = nlohmann::json::array();
   double all[std::size(kWays)] = {};
   for (const Bottleneck& block : kBottlenecks) {

@@ -40,7 +40,7 @@ class Comparison:
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "figures.json"
             mpirun(ranks, [root / o.build / "bin/dtrain-allreduce-benchmark", f"--sizes={o.sizes}", f"--iterations={o.iterations}",
-                           f"--warmup={o.warmup}", f"--json={file}", *o.flags])
+                           f"--warmup={o.warmup}", f"--json_file={file}", *o.flags])
             return {str(row["bytes"]): row["seconds"] for row in json.loads(file.read_text())["rows"]}
 
     def mpi(self, ranks, *parameters):

@@ -192,7 +192,7 @@ def one_rank(options):
 def ranks(options):
     """What serves several ranks, with one: sums over NCCL and their check, the table of ranks, and training under mpirun."""
     for part, messages in (("sizes", ["--min_bytes=1M", "--max_bytes=256M"]), ("gradients", ["--model=resnet50_v1.5"])):
-        output_of([program(options, "dtrain-allreduce-benchmark"), "--device=gpu", *messages, f"--json={options.out}/allreduce_{part}.json"])
+        output_of([program(options, "dtrain-allreduce-benchmark"), "--device=gpu", *messages, f"--json_file={options.out}/allreduce_{part}.json"])
     table = output_of([program(options, "dtrain-info"), "--ranks", "--expect_ranks=1"])
     mpirun = shutil.which("mpirun")
     text = output_of([mpirun or "mpirun", "--allow-run-as-root", "-np", "1", program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--expect_ranks=1",

@@ -25,7 +25,7 @@ SMALL, LARGE = 4096, 25 << 20  # bytes: a sum that only latency counts for, and 
 
 def measure_layers(o, ranks, folder):
     mpirun(ranks, ["sh", "-c", 'exec "$@" --layers_out=$0/$OMPI_COMM_WORLD_RANK.json', folder, root / o.build / "bin/dtrain-scale",
-                   "--measure", f"--model={o.model}", f"--batch_size={o.batch}", "--threads=1", f"--steps={o.steps}"])
+                   "--measure", f"--model={o.model}", f"--batch_size={o.batch}", "--num_intra_threads=1", f"--steps={o.steps}"])
     return folder / "0.json"
 
 
@@ -34,7 +34,7 @@ def measure_links(o, ranks, folder):
     if ranks == 1:
         return 1e9, 0.0
     file = folder / "links.json"
-    mpirun(ranks, [root / o.build / "bin/dtrain-allreduce-benchmark", f"--sizes={SMALL},{LARGE}", f"--json={file}"])
+    mpirun(ranks, [root / o.build / "bin/dtrain-allreduce-benchmark", f"--sizes={SMALL},{LARGE}", f"--json_file={file}"])
     seconds = {row["bytes"]: row["seconds"] for row in json.loads(file.read_text())["rows"]}
     return bus_bandwidth(LARGE, seconds[LARGE], ranks), seconds[SMALL] / (2 * (ranks - 1))
 
@@ -54,7 +54,7 @@ def one_round(o, ranks):
         run = train(o, ranks)
         study = last_json(output_of([root / o.build / "bin/dtrain-scale", f"--layers={layers}", f"--gpus={ranks}",
                                      f"--gpus_per_host={ranks}", f"--inside_gbs={bandwidth / 1e9}", f"--inside_us={latency * 1e6}",
-                                     "--algorithm=ring", "--json"]))
+                                     "--all_reduce_algorithm=ring", "--json"]))
     predicted = study["weak"][0]
     return {**run, "link_bytes_per_second": bandwidth, "message_seconds": latency,
             "predicted_step_seconds": predicted["step_seconds"], "predicted_exposed_seconds": predicted["exposed_seconds"]}

@@ -16,6 +16,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/environment.h"
 #include "benchmarks/devices.h"
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
@@ -162,9 +163,9 @@ class GpuCase {
 
  private:
   void run(int pass) {
-    if (pass == 0) DT_DISPATCH(context_, conv2d, x_, w_, Tensor(), options_, y_);
-    if (pass == 1) DT_DISPATCH(context_, conv2d_dgrad, y_, w_, options_, dx_, false);
-    if (pass == 2) DT_DISPATCH(context_, conv2d_wgrad, x_, y_, options_, dw_, false);
+    if (pass == 0) DT_DISPATCH(context_, conv2d)(x_, w_, Tensor(), options_, y_);
+    if (pass == 1) DT_DISPATCH(context_, conv2d_dgrad)(y_, w_, options_, dx_, false);
+    if (pass == 2) DT_DISPATCH(context_, conv2d_wgrad)(x_, y_, options_, dw_, false);
   }
 
   // Random signs and mantissas, magnitudes from 1/32 to 1: zeros would cost less power than a training step does.
@@ -198,7 +199,7 @@ int64_t padded_channels(const Layer& layer, DType dtype) {
 }
 
 void measure_type(nlohmann::json& results, int64_t batch, DType dtype, int repeats, const std::string& plan_file) {
-  const auto context = make_cuda_context({.tf32 = true, .plan_file = plan_file});
+  const auto context = make_cuda_context(cli::with_environment({.tf32 = true, .plan_file = plan_file}));
   const std::string type = dtype == DType::f32 ? "tf32" : concat(dtype);
   constexpr const char* kNames[] = {"fprop", "dgrad", "wgrad"};
   double all = 0;

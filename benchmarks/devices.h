@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/context.h"
+#include "libdtrain/train/metrics.h"
 
 namespace dtrain {
 
@@ -17,11 +19,12 @@ inline void add_device_flag(CLI::App& app, std::string& device) {
   app.add_option("--device", device, "cpu, gpu or all that there are")->check(CLI::IsMember({"cpu", "gpu", "all"}));
 }
 
-// Of the devices that the flag names; "gpu" throws where there is none.
+// Contexts for the devices that the flag names; "gpu" throws where there is none.
 inline std::vector<std::unique_ptr<Context>> make_contexts(const std::string& device) {
   std::vector<std::unique_ptr<Context>> contexts;
   if (device != "gpu") contexts.push_back(make_cpu_context());
-  if (device == "gpu" || (device == "all" && cuda_device_count() > 0)) contexts.push_back(make_cuda_context());
+  if (device == "gpu" || (device == "all" && cuda_device_count() > 0))
+    contexts.push_back(make_cuda_context(cli::with_environment()));
   return contexts;
 }
 
@@ -44,8 +47,7 @@ double median_seconds(Context& context, int repeats, const Work& work) {
     context.wait(end);
     seconds.push_back(context.seconds_between(start, end) / kRuns);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  return seconds[seconds.size() / 2];
+  return median(std::move(seconds));
 }
 
 // Times `work`, which moves `bytes` bytes: GB/s and the time of a run. The device is waited for once in several runs.

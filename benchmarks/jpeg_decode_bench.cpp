@@ -8,6 +8,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/environment.h"
 #include "data/augment.h"
 #include "data/imagenet.h"
 #include "data/loader.h"
@@ -33,7 +34,8 @@ double seconds_of(clockid_t clock) {
 
 class Bench {
  public:
-  explicit Bench(const Options& o) : options_(o), context_(make_cuda_context()), feed_(*context_) {
+  explicit Bench(const Options& o)
+      : options_(o), context_(make_cuda_context(cli::with_environment())), feed_(*context_) {
     const bool on_gpu = o.decoder == "gpu";
     preset_.preset = o.preprocessing == "tf_cnn" ? data::Preset::tf_cnn : data::Preset::torchvision;
     preset_.height = preset_.width = o.size;

@@ -13,8 +13,10 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/core/rng.h"
+#include "apps/cli/drawn_batch.h"
+#include "apps/cli/environment.h"
 #include "libdtrain/ops/pointwise.h"
+#include "libdtrain/train/metrics.h"
 #include "libdtrain/train/trainer.h"
 #include "models/catalog.h"
 
@@ -57,14 +59,10 @@ int64_t page_faults() {
   return usage.ru_minflt;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 std::unique_ptr<Context> make_context(const Options& o) {
   if (o.device == "cpu") return make_cpu_context({.threads = o.threads});
-  return make_cuda_context({.deterministic = o.deterministic, .tf32 = o.precision == "tf32", .plan_file = o.plan_file});
+  return make_cuda_context(cli::with_environment(
+      {.deterministic = o.deterministic, .tf32 = o.precision == "tf32", .plan_file = o.plan_file}));
 }
 
 DType dtype_of(const std::string& precision) {
@@ -81,15 +79,7 @@ class Bench {
                    {.update = {.rule = UpdateRule::momentum, .momentum = 0.9f}, .weight_decay = 1e-4f}),
         trainer_(store_, optimizer_, {.base = 0.01},
                  {.loss_scale = o.precision == "fp16" ? 128.0f : 1.0f, .cuda_graph = o.cuda_graph}),
-        images_(context_->empty({o.batch, model_.image_size, model_.image_size, 3})),
-        labels_(context_->empty({o.batch}, DType::i32)) {
-    RandomStream random(1, 0);
-    std::vector<float> pixels(static_cast<size_t>(images_.count()));
-    for (float& pixel : pixels) pixel = random.uniform(-1, 1);
-    std::vector<int32_t> labels(static_cast<size_t>(o.batch));
-    for (int32_t& label : labels) label = static_cast<int32_t>(random.below(static_cast<uint32_t>(o.classes)));
-    context_->upload(pixels.data(), images_);
-    context_->upload(labels.data(), labels_);
+        batch_(cli::draw_batch(*context_, o.batch, model_.image_size, o.classes)) {
     normalization_.dtype = dtype_of(o.precision);
     normalization_.channels = static_cast<int>(compute_of(o).image_channels);
   }
@@ -104,8 +94,9 @@ class Bench {
     for (int i = 0; i < steps; ++i) {
       trainer_.enqueue([&](Tape& tape, int) {
         // A GPU computes on its own layout and type of pixels.
-        const Tensor images = context_->is_cpu() ? images_ : normalize_pixels(*context_, images_, normalization_);
-        return softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), labels_);
+        const Tensor images =
+            context_->is_cpu() ? batch_.images : normalize_pixels(*context_, batch_.images, normalization_);
+        return softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), batch_.labels);
       });
       collect(kAhead);
     }
@@ -133,11 +124,11 @@ class Bench {
   models::Classifier model_;
   Optimizer optimizer_;
   Trainer trainer_;
-  Tensor images_, labels_;
+  cli::DrawnBatch batch_;
   PixelNormalization normalization_;
 };
 
-// Of one step, by the clocks of the host.
+// What one step takes, by the clocks of the host.
 struct HostTimes {
   double wall, cpu;
 };

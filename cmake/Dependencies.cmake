@@ -25,6 +25,7 @@ if(GTest_FOUND AND Protobuf_FOUND)
 endif()
 dtrain_resolve(TESTS "${tests_found}" "GoogleTest ${GTest_VERSION}, protobuf ${Protobuf_VERSION}"
   "GoogleTest or protobuf not found")
+find_package(Doxygen 1.9 QUIET)  # the API reference
 find_package(benchmark 1.7 QUIET)
 find_package(CLI11 2.1 QUIET)
 if(benchmark_FOUND AND CLI11_FOUND)

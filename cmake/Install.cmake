@@ -6,6 +6,8 @@ install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets)
 install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
   FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/jpeg_" EXCLUDE
   PATTERN "mpi_*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)
+install(FILES ${PROJECT_BINARY_DIR}/include/libdtrain/version.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain/libdtrain)
 install(PROGRAMS scripts/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${package_dir})
@@ -16,5 +18,7 @@ install(FILES ${PROJECT_BINARY_DIR}/dtrain-config.cmake ${PROJECT_BINARY_DIR}/dt
 # The pkg-config file finds its prefix from where it lies, so that `cmake --install --prefix` may choose another one.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pkgconfig_to_prefix ${CMAKE_INSTALL_PREFIX}/${pkgconfig_dir} ${CMAKE_INSTALL_PREFIX})
+list(TRANSFORM OpenMP_CXX_LIB_NAMES PREPEND -l OUTPUT_VARIABLE DTRAIN_OPENMP_LIBS)
+list(JOIN DTRAIN_OPENMP_LIBS " " DTRAIN_OPENMP_LIBS)
 configure_file(cmake/dtrain.pc.in dtrain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${pkgconfig_dir})

@@ -39,7 +39,9 @@ void Row::pad() const {
 
 void Row::pad(size_t number, int64_t begin) const {
   const Field& field = batch_.layout.fields[number];
-  const auto fill = [&]<class T>(T value) { std::ranges::fill(span<T>(number).subspan(static_cast<size_t>(begin)), value); };
+  const auto fill = [&]<class T>(T value) {
+    std::ranges::fill(span<T>(number).subspan(static_cast<size_t>(begin)), value);
+  };
   switch (field.dtype) {
     case DType::f32:
       return fill(static_cast<float>(field.padding));

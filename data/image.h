@@ -51,7 +51,7 @@ struct ImageView {
   const uint8_t* row(int y) const { return pixels + y * stride; }
 };
 
-// RGB bytes, row after row, and kRowPadding bytes behind the last.
+// RGB bytes, row after row, and kRowPadding bytes after the last.
 struct Image {
   int width = 0, height = 0;
   std::vector<uint8_t> pixels;

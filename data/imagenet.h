@@ -39,7 +39,7 @@ struct ImagenetOptions {
 // Rows are labelled_images of what the preprocessing makes.
 class ImagenetDataset final : public Dataset {
  public:
-  // Throws Error(Fault::data): no shards, one missing, one unreadable.
+  // Throws Error(Fault::data): no shards, one missing, one unreadable; Error where there is no preprocessing.
   // Without `make_defer` nothing can be left to a device.
   ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer = {});
 

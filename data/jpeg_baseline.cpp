@@ -45,7 +45,7 @@ struct BaselineDecoder::State {
   Dct dct = Dct::accurate;
   Grid grid{};
   std::vector<uint8_t> data;        // of the current segment
-  std::span<const std::byte> rest;  // of the file, behind it
+  std::span<const std::byte> rest;  // the bytes of the file after it
   Segment segment;
   BitReader reader;
   int restart_interval = 0, until_restart = 0;

@@ -15,7 +15,7 @@ struct Segment {
   size_t size = 0;     // bytes of data
 };
 
-// Bytes that may be read behind a segment's data: more than one block can take.
+// Bytes that may be read after a segment's data: more than one block can take.
 constexpr size_t kSegmentPadding = 320;
 
 // Writes to `data`, which has room for all of `encoded` and kSegmentPadding.

@@ -67,7 +67,7 @@ class HuffmanTable {
 
   std::array<uint8_t, 256> symbols_{};
   std::array<Entry, 1 << kFastBits> fast_{};
-  std::array<int, 17> end_{};    // behind the last code word of each length
+  std::array<int, 17> end_{};    // one past the last code word of each length
   std::array<int, 17> index_{};  // of a code word's symbol, less the code word
 };
 
@@ -80,7 +80,7 @@ struct BlockCoder {
 
 // Room for a block's coefficients, and for what the ends of blocks write.
 constexpr int kBlockRoom = 80;
-// Entries of an order of coefficients; from 64 on they name a place behind the block.
+// Entries of an order of coefficients; from 64 on they name a place past the block.
 constexpr int kOrderSize = 208;
 
 // Reads a block or, without kKeep, passes over it. Coefficients go to a block of zeros, number k of the zigzag order to

@@ -154,7 +154,7 @@ struct WordLines {
   __m128i line[8];
 };
 
-// x * value, of which the product has 8 bits behind the point and x loses its upper two.
+// x * value, of which the product has 8 bits after the point and x loses its upper two.
 __m128i scale(__m128i x, double value) {
   const int fixed = static_cast<int>(value * 256 + (value < 0 ? -0.5 : 0.5));
   return _mm_mulhi_epi16(_mm_slli_epi16(x, 2), _mm_set1_epi16(static_cast<int16_t>(fixed * 64)));
@@ -215,7 +215,7 @@ void fast(int16_t* coefficients, const int16_t* factors, uint8_t* out, ptrdiff_t
   store(transform(transpose(transform(scaled))), out, stride);
 }
 
-// A quantizer times sqrt(2) cos(n pi / 16) for the row n and the column n that are not 0, with 2 bits behind the point.
+// A quantizer times sqrt(2) cos(n pi / 16) for the row n and the column n that are not 0, with 2 bits after the point.
 int16_t fast_factor(int quantizer, int row, int column) {
   constexpr double kScales[] = {1.0, 1.387039845, 1.306562965, 1.175875602, 1.0, 0.785694958, 0.541196100, 0.275899379};
   const int scale = static_cast<int>(kScales[row] * kScales[column] * (1 << 14) + 0.5);
@@ -245,7 +245,7 @@ void inverse_dct(Dct dct, int16_t* coefficients, const int16_t* factors, uint8_t
 
 void inverse_dct_flat(Dct dct, int16_t coefficient, int16_t factor, uint8_t* out, ptrdiff_t stride) {
   const auto product = static_cast<uint32_t>(coefficient * factor);
-  // Both leave the same number of bits behind the point; only the accurate one rounds.
+  // Both leave the same number of bits after the point; only the accurate one rounds.
   const int value =
       dct == Dct::accurate ? static_cast<int16_t>(product << kExtraBits) + 16 : static_cast<int16_t>(product);
   const int sample = std::clamp((value >> (kExtraBits + 3)) + 128, 0, 255);

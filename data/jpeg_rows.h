@@ -7,7 +7,7 @@
 
 namespace dtrain::data {
 
-// Bytes behind the wanted ones of a row that may be read, or written.
+// Bytes after the wanted ones of a row that may be read, or written.
 constexpr int kRowSlack = 64;
 
 // Brings the rows of one component to full size.

@@ -1,7 +1,5 @@
 #include "data/loader.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -12,18 +10,13 @@
 #include <thread>
 
 #include "data/permutation.h"
+#include "libdtrain/core/cores.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {
 
 constexpr size_t kFaultsKept = 10;
-
-// std::thread::hardware_concurrency ignores the affinity that mpirun and containers set.
-int available_cores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
   DT_CHECK(options.batch > 0, "loader: batch ", options.batch, ": expected at least 1");
@@ -81,9 +74,15 @@ struct Loader::State {
     }
   }
 
+  std::unique_ptr<SampleReader> new_reader() const {
+    std::unique_ptr<SampleReader> reader = dataset->reader();
+    DT_CHECK(reader, "loader: the data set gave no reader: ", dataset->identity());
+    return reader;
+  }
+
   void start_workers() {
-    const int count = options.workers ? options.workers : available_cores();
-    for (int i = 0; i < count; ++i) readers.push_back(dataset->reader());
+    const int count = options.workers ? options.workers : usable_cores();
+    for (int i = 0; i < count; ++i) readers.push_back(new_reader());
     try {
       for (auto& reader : readers) workers.emplace_back([this, &reader] { work(*reader); });
     } catch (const std::system_error& e) {
@@ -238,7 +237,7 @@ struct Loader::State {
     DT_CHECK(
         delivered > 0 && row >= 0 && row < static_cast<int64_t>(slot.encoded.size()) && !slot.encoded[row].jpeg.empty(),
         "loader: row ", row, " of no batch, or was not left to a device");
-    if (!late_reader) late_reader = dataset->reader();
+    if (!late_reader) late_reader = new_reader();
     const Content content = fill(*late_reader, slot, {delivered - 1, row}, false);
     const int64_t before = slot.batch.valid;
     count_valid(slot.batch);

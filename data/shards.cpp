@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "data/example.h"
+#include "libdtrain/core/cores.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/io/atomic_file.h"
@@ -94,8 +95,7 @@ void write_shards(const ShardOptions& options, uint64_t count, const std::functi
       }
   };
   {
-    const auto wanted = options.threads > 0 ? static_cast<uint64_t>(options.threads)
-                                            : std::max<uint64_t>(std::thread::hardware_concurrency(), 1);
+    const auto wanted = static_cast<uint64_t>(options.threads > 0 ? options.threads : usable_cores());
     std::vector<std::jthread> threads;
     for (uint64_t i = 0; i < std::min(wanted, shards); ++i) threads.emplace_back(work);
   }

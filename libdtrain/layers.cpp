@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "libdtrain/ops/bn_relu_max_pool.h"
+#include "libdtrain/ops/group_norm.h"
 #include "libdtrain/ops/matmul.h"
 
 namespace dtrain {
@@ -37,28 +38,57 @@ BatchNorm::BatchNorm(ParameterStore& store, const std::string& path, int64_t cha
                      float initial_gamma)
     : gamma(&store.add(path + ".weight", {channels}, Init::constant(initial_gamma), {.decay = false})),
       beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
-      running_mean(&store.add_buffer(path + ".running_mean", {channels}, 0)),
-      running_var(&store.add_buffer(path + ".running_var", {channels}, 1)),
-      options(o) {}
+      running_mean(&store.add_buffer(path + ".running_mean", {channels}, 0, o.frozen)),
+      running_var(&store.add_buffer(path + ".running_var", {channels}, 1, o.frozen)),
+      options(o) {
+  options.frozen = false;  // the buffers say so, and may be unfrozen
+}
+
+BatchNormOptions BatchNorm::current_options() const {
+  DT_CHECK(running_mean->constant() == running_var->constant(), "batch norm: of ", running_mean->name, " and ",
+           running_var->name, " one is frozen, expected both or none");
+  BatchNormOptions current = options;
+  current.frozen |= running_mean->constant();
+  return current;
+}
 
 Var BatchNorm::operator()(Tape& tape, const Var& x, Activation activation, const Var* residual) const {
-  return batch_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), options, activation, residual);
+  return batch_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), current_options(), activation, residual);
 }
 
 Var BatchNorm::relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool) const {
-  return bn_relu_max_pool(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), options, pool);
+  return bn_relu_max_pool(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), current_options(), pool);
+}
+
+GroupNorm::GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int number, float e)
+    : gamma(&store.add(path + ".weight", {channels}, Init::constant(1), {.decay = false})),
+      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+      groups(number),
+      epsilon(e) {}
+
+Var GroupNorm::operator()(Tape& tape, const Var& x) const {
+  return group_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), groups, epsilon);
+}
+
+LayerNorm::LayerNorm(ParameterStore& store, const std::string& path, int64_t channels, float e)
+    : gamma(&store.add(path + ".weight", {channels}, Init::constant(1), {.decay = false})),
+      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+      epsilon(e) {}
+
+Var LayerNorm::operator()(Tape& tape, const Var& x) const {
+  return layer_norm(tape, x, tape.leaf(*gamma), tape.leaf(*beta), epsilon);
 }
 
 Var ConvBnAct::operator()(Tape& tape, const Var& x, const Var* residual) const {
   return conv_bn_act(tape, x, tape.leaf(*conv.weight), conv.options, tape.leaf(*bn.gamma), tape.leaf(*bn.beta),
-                     bn.state(), bn.options, activation, residual);
+                     bn.state(), bn.current_options(), activation, residual);
 }
 
 Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnAct> layers, const Var* residual) {
   std::vector<ConvBnActLayer> chain;
   for (const ConvBnAct& layer : layers)
     chain.push_back({tape.leaf(*layer.conv.weight), layer.conv.options, tape.leaf(*layer.bn.gamma),
-                     tape.leaf(*layer.bn.beta), layer.bn.state(), layer.bn.options, layer.activation});
+                     tape.leaf(*layer.bn.beta), layer.bn.state(), layer.bn.current_options(), layer.activation});
   return conv_bn_act(tape, x, std::span<const ConvBnActLayer>(chain), residual);
 }
 

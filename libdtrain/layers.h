@@ -25,7 +25,8 @@ struct Conv2d {
   Conv2dOptions options;
 };
 
-// `<path>.weight`, `<path>.bias`, `<path>.running_mean`, `<path>.running_var`, all [c].
+// `<path>.weight`, `<path>.bias`, `<path>.running_mean`, `<path>.running_var`, all [c]. Options that say `frozen` make
+// the running statistics constant, as ParameterStore::freeze does.
 struct BatchNorm {
   BatchNorm(ParameterStore& store, const std::string& path, int64_t channels, const BatchNormOptions& options = {},
             float initial_gamma = 1);
@@ -34,10 +35,29 @@ struct BatchNorm {
   // max_pool(relu(bn(x)))
   Var relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool = {}) const;
   BatchNormState state() const { return {running_mean->value, running_var->value}; }
+  // Frozen where the running statistics are constant.
+  BatchNormOptions current_options() const;
 
   Parameter *gamma, *beta;
   Buffer *running_mean, *running_var;
   BatchNormOptions options;
+};
+
+// `<path>.weight`, initially 1, and `<path>.bias`, both [c]: of group_norm and layer_norm.
+struct GroupNorm {
+  GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int groups, float epsilon = 1e-5f);
+  Var operator()(Tape& tape, const Var& x) const;
+
+  Parameter *gamma, *beta;
+  int groups;
+  float epsilon;
+};
+struct LayerNorm {
+  LayerNorm(ParameterStore& store, const std::string& path, int64_t channels, float epsilon = 1e-5f);
+  Var operator()(Tape& tape, const Var& x) const;
+
+  Parameter *gamma, *beta;
+  float epsilon;
 };
 
 // A bias-free convolution followed by batch norm and an activation, under two paths as torchvision names them.

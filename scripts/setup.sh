@@ -8,7 +8,7 @@ packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpe
   openmpi-bin libopenmpi-dev)
 case "${1:-}" in
   build) ;;
-  test) packages+=(ccache clang-format-14 git pkg-config libgtest-dev libbenchmark-dev libcli11-dev libprotobuf-dev
+  test) packages+=(ccache clang-format-14 doxygen git pkg-config libgtest-dev libbenchmark-dev libcli11-dev libprotobuf-dev
     protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil python3-torch python3-torchvision
     openssh-client openssh-server iproute2) ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;

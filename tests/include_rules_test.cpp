@@ -1,4 +1,5 @@
-// Who may include whom, what a public header may pull in, and how long files and functions may get.
+// Who may include whom, what a public header may pull in, who reads the environment and prints, which macros there are,
+// and how long files and functions may get.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -74,11 +75,22 @@ const std::vector<Level> kLevels = {
     {"libdtrain/ops/",
      {"libdtrain/core/", "libdtrain/autograd/"},
      {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/distributed/communicator.h"}},
-    {"libdtrain/train/", {"libdtrain/"}, {}},
+    {"libdtrain/train/",
+     {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/", "libdtrain/io/", "libdtrain/distributed/"},
+     {}},
+    {"libdtrain/run/",
+     {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/", "libdtrain/io/", "libdtrain/distributed/",
+      "libdtrain/train/"},
+     {}},
+    {"libdtrain/testing/", {"libdtrain/core/", "libdtrain/autograd/"}, {}},
+    {"libdtrain/dtrain.h", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/"}, {}},
     {"data/", {"libdtrain/core/", "libdtrain/io/"}, {}},
-    {"apps/", {"apps/cli/", "libdtrain/", "models/", "data/"}, {}},
+    {"apps/cli/options/", {"apps/cli/", "libdtrain/"}, {}},
+    {"apps/cli/", {"libdtrain/", "models/", "data/"}, {}},
+    {"apps/observers/", {"apps/cli/", "libdtrain/"}, {}},
+    {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 
 TEST(Includes, FollowTheLevels) {
@@ -113,6 +125,54 @@ TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {
     ++checked;
   }
   EXPECT_GT(checked, 20);
+}
+
+// Whoever adds an op adds its header to the one that has everything.
+TEST(Includes, DtrainHasEveryOp) {
+  const std::vector<SourceFile> files = read_sources({"libdtrain"});
+  const auto all = std::find_if(files.begin(), files.end(),
+                                [](const SourceFile& file) { return file.path == "libdtrain/dtrain.h"; });
+  ASSERT_NE(all, files.end());
+  const std::vector<std::string> names = all->includes('"', '"');
+  static const std::regex kOp(R"((Var|Classification) \w+\(Tape&.*)");
+  int ops = 0;
+  for (const SourceFile& file : files) {
+    if (!file.path.starts_with("libdtrain/ops/") || !file.is_header()) continue;
+    if (std::none_of(file.lines.begin(), file.lines.end(),
+                     [](const std::string& line) { return std::regex_match(line, kOp); }))
+      continue;
+    EXPECT_EQ(std::count(names.begin(), names.end(), file.path), 1) << "libdtrain/dtrain.h lacks " << file.path;
+    ++ops;
+  }
+  EXPECT_GT(ops, 5);
+}
+
+// Options and reports go through the caller: what a process is told by its environment, and what people read, is the
+// part of apps/.
+TEST(Library, NeitherReadsTheEnvironmentNorPrints) {
+  static const std::regex kForbidden(
+      R"(\b((secure_)?getenv|(un)?setenv|putenv|clearenv|environ|c(out|err|log)|v?f?printf|f?put(s|c|char)|perror)\b)"
+      R"(|\bfmt::print\b|\bstd(out|err)\b|\bSTD(OUT|ERR)_FILENO\b)");
+  // The only way to choose NCCL's algorithm.
+  const std::vector<std::string> excused = {"libdtrain/distributed/nccl_comm.cpp"};
+  int checked = 0;
+  for (const SourceFile& file : read_sources({"libdtrain", "data", "models"})) {
+    if (starts_with_any(file.path, excused)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      EXPECT_FALSE(std::regex_search(code, kForbidden)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+    }
+    ++checked;
+  }
+  EXPECT_GT(checked, 100);
+}
+
+// Other macros would be found by no namespace and checked by no compiler.
+TEST(Names, MacrosAreFew) {
+  static const std::regex kMacro(R"(\s*#\s*define\s+(?!(DT_CHECK|DT_DISPATCH|DT_HD|DT_CUDA)\b).*)");
+  for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps", "benchmarks"}))
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      EXPECT_FALSE(std::regex_match(file.lines[i], kMacro)) << file.path << ":" << i + 1 << ": " << file.lines[i];
 }
 
 // A file that is over a limit for a good reason says so in a comment that holds these words.

@@ -3,9 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/allreduce_benchmark/measure.h"
+#include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
-#include "apps/cli/flags.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/options/ranks.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
 #include "data/catalog.h"
@@ -28,12 +29,19 @@ struct Options {
   std::string min_bytes = "4K", max_bytes = "64M";
   int64_t factor = 4;
   std::vector<std::string> sizes;
-  std::string model, dataset = "imagenet", bucket_bytes = "25M";
-  std::string wire = "fp32", algorithm = "auto", device = "cpu", json;
-  int64_t segment = CommunicatorOptions{}.segment, expect_ranks = 0;
-  double collective_timeout = GroupOptions{}.step_limit;
+  std::string model, dataset = "imagenet";
+  cli::BucketFlags buckets;
+  std::string wire = "fp32", algorithm = "auto", device = "cpu", json_file;
+  int64_t segment = CommunicatorOptions{}.segment;
+  cli::JobFlags job;
   allreduce_benchmark::Repeats repeats;
 };
+
+// "500K" -> "0.48828125", exactly.
+std::optional<std::string> mebibytes_of(const std::string& bytes) {
+  if (bytes == "0") return bytes;
+  return fmt::format("{}", static_cast<double>(allreduce_benchmark::parse_bytes(bytes)) / cli::kMebibyte);
+}
 
 void declare(cli::FlagSet& flags, Options& options) {
   flags.group("Messages");
@@ -45,27 +53,27 @@ void declare(cli::FlagSet& flags, Options& options) {
             fmt::format("the gradients of a model instead: {}", fmt::join(models::classifier_names(), ", ")));
   flags.add("data_name", options.dataset,
             fmt::format("{}: which data set's form of the model", fmt::join(data::dataset_names(), " or ")));
-  flags.add("bucket_bytes", options.bucket_bytes,
-            "the model's gradients travel in buckets of that size, as in training; 0: each alone");
+  options.buckets.declare(flags, /*least=*/0).first.former_name("bucket_bytes", mebibytes_of);
   flags.group("Sums");
-  flags.add_choice("wire", options.wire, {"fp32", "bf16", "fp16"}, "of the numbers under way");
-  flags.add("algorithm", options.algorithm,
-            "auto, ring, direct, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL");
+  flags.add_choice("wire_precision", options.wire, {"fp32", "bf16", "fp16"}, "of the numbers between ranks")
+      .former_name("wire");
+  flags
+      .add("all_reduce_algorithm", options.algorithm,
+           "auto, ring, direct, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL")
+      .former_name("algorithm");
   flags.add("segment", options.segment, "elements that a rank passes on at a time", cli::kPositive);
   flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank of a host takes the one of its number");
   flags.group("Run");
   flags.add("iterations", options.repeats.iterations, "of which the median is taken", cli::kPositive);
   flags.add("warmup", options.repeats.warmup, "iterations before", cli::kNotNegative);
-  flags.add("json", options.json, "write the figures to this file as well: bytes, seconds, bytes per second");
-  flags.add("expect_ranks", options.expect_ranks, "end where the job has not so many ranks; 0: any", cli::kNotNegative);
-  flags.add("collective_timeout", options.collective_timeout, "seconds that a rank waits for the others", {0.001, 1e6});
+  flags.add("json_file", options.json_file, "write the figures to this file as well: bytes, seconds, bytes per second")
+      .former_name("json");
+  options.job.declare(flags);
 }
 
 std::vector<Message> messages_of(const Options& options) {
   if (!options.model.empty())
-    return allreduce_benchmark::gradients_of(
-        options.model, options.dataset,
-        options.bucket_bytes == "0" ? 0 : allreduce_benchmark::parse_bytes(options.bucket_bytes));
+    return allreduce_benchmark::gradients_of(options.model, options.dataset, options.buckets.options());
   if (!options.sizes.empty()) return allreduce_benchmark::list_of_sizes(options.sizes);
   return allreduce_benchmark::range_of_sizes(allreduce_benchmark::parse_bytes(options.min_bytes),
                                              allreduce_benchmark::parse_bytes(options.max_bytes), options.factor);
@@ -115,7 +123,7 @@ void write_json(const Options& options, const Communicator& communicator, const 
                             {"algorithm_bandwidth", row.algorithm_bandwidth()},
                             {"bus_bandwidth", row.bus_bandwidth(communicator.size())},
                             {"wrong", row.wrong}});
-  AtomicFile file(options.json);
+  AtomicFile file(options.json_file);
   file.write(json.dump(1) + "\n");
   file.commit();
 }
@@ -137,7 +145,7 @@ void measure_all(const Options& options, const std::vector<Message>& messages, G
   };
   for (const Message& message : messages) add(options.model.empty() ? "" : message.name, std::span(&message, 1));
   if (!options.model.empty()) add(options.model + ", all of them", messages);
-  if (speaks && !options.json.empty()) write_json(options, *communicator, rows);
+  if (speaks && !options.json_file.empty()) write_json(options, *communicator, rows);
   int64_t wrong = 0;
   for (const Row& row : rows) wrong += row.wrong;
   if (wrong > 0) throw Error(Fault::communication, fmt::format("{} elements of the sums are wrong", wrong));
@@ -147,16 +155,9 @@ int run(const std::vector<std::string>& argv) {
   Options options;
   cli::FlagSet flags("dtrain-allreduce-benchmark", "[flags]", kAbout);
   declare(flags, options);
-  const std::vector<std::string> positional = flags.parse(argv);
-  if (flags.wants_help() || flags.wants_version()) {
-    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-allreduce-benchmark " + cli::version() + "\n");
-    return 0;
-  }
-  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
+  if (!cli::read_flags(flags, argv)) return 0;
   const std::vector<Message> messages = messages_of(options);
-  GroupOptions limits;
-  limits.step_limit = options.collective_timeout;
-  const std::unique_ptr<Group> group = cli::open_group(limits, options.expect_ranks);
+  const std::unique_ptr<Group> group = cli::open_group(options.job.limits(), options.job.expect_ranks);
   measure_all(options, messages, *group);
   group->finish();
   return 0;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "libdtrain/train/metrics.h"
+
 namespace dtrain::allreduce_benchmark {
 namespace {
 
@@ -38,12 +40,6 @@ std::vector<float> downloaded(Context& context, const Tensor& x) {
   std::vector<float> values(static_cast<size_t>(x.count()));
   context.download(x, values.data(), "sums");
   return values;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // By iteration, of the rank that took longest.

@@ -10,7 +10,7 @@ namespace dtrain::allreduce_benchmark {
 
 struct Row {
   std::string name;
-  int64_t bytes = 0;   // of f32 that are summed, whatever is on the wire
+  int64_t bytes = 0;   // f32 bytes that are summed, whatever is on the wire
   double seconds = 0;  // median over the iterations of the rank that took longest
   int64_t wrong = 0;   // elements, over all ranks and iterations
 

@@ -8,7 +8,6 @@
 
 #include "apps/cli/vision.h"
 #include "libdtrain/core/context.h"
-#include "libdtrain/distributed/bucketer.h"
 #include "models/catalog.h"
 
 namespace dtrain::allreduce_benchmark {
@@ -52,20 +51,20 @@ std::vector<Message> list_of_sizes(const std::vector<std::string>& sizes) {
   return messages;
 }
 
-std::vector<Message> gradients_of(const std::string& model, const std::string& dataset, int64_t bucket_bytes) {
+std::vector<Message> gradients_of(const std::string& model, const std::string& dataset, const BucketOptions& options) {
   const std::unique_ptr<Context> context = make_cpu_context({.threads = 1});
   ParameterStore store(*context);
   models::make_classifier(store, cli::find_model(model, dataset));
   std::vector<GradientRange> gradients;
   for (const Parameter& parameter : store.parameters())
-    gradients.push_back({{parameter.offset, parameter.offset + parameter.shape.count()}, !parameter.options.frozen});
+    gradients.push_back({{parameter.offset, parameter.offset + parameter.shape.count()}, !parameter.options().frozen});
   std::vector<Message> messages;
-  if (bucket_bytes == 0) {
+  if (options.bytes == 0) {
     for (auto parameter = store.parameters().rbegin(); parameter != store.parameters().rend(); ++parameter)
       messages.push_back({parameter->name, parameter->shape.count()});
     return messages;
   }
-  const std::vector<Range> buckets = plan_buckets(gradients, gradients.back().range.end, {.bytes = bucket_bytes});
+  const std::vector<Range> buckets = plan_buckets(gradients, gradients.back().range.end, options);
   for (const Range& bucket : buckets)
     messages.push_back({fmt::format("bucket {} of {}", messages.size() + 1, buckets.size()), bucket.count()});
   return messages;

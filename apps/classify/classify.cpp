@@ -92,7 +92,9 @@ class Classifier {
     models::ClassifierOptions shape{.classes = options.num_classes, .image_size = options.image_size};
     if (shape.classes == 0) shape.classes = classes_in(file, *context_, info, shape);
     models::Classifier model = models::make_classifier(store_, info, shape);
-    store_.allocate(/*seed=*/0, machine_.compute());
+    ComputeOptions compute = machine_.compute();
+    compute.gradients = false;
+    store_.allocate(/*seed=*/0, compute);
     const WeightReport report = load_weights(store_, options.weights, Fault::checkpoint);
     if (!report.missing.empty() || !report.mismatched.empty())
       throw Error(Fault::checkpoint,

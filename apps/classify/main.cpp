@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "apps/classify/classify.h"
+#include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
-#include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
 #include "data/catalog.h"
 #include "libdtrain/core/error.h"
@@ -41,16 +41,16 @@ int run(const std::vector<std::string>& argv) {
       R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E})");
   flags.add("logits", options.logits, "print the logits of all classes too");
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"}, "auto: the GPU where there is one");
-  flags.add("threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kNotNegative);
-  const std::vector<std::string> images = flags.parse(argv);
-  if (flags.wants_help() || flags.wants_version()) {
-    std::cout << (flags.wants_help() ? flags.help() : "dtrain-classify " + cli::version() + "\n");
-    return 0;
-  }
-  DT_CHECK(!options.model.empty() && !options.weights.empty() && !images.empty(),
+  flags
+      .add("num_intra_threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core",
+           cli::kNotNegative)
+      .former_name("threads");
+  const auto images = cli::read_command_line(flags, argv);
+  if (!images) return 0;
+  DT_CHECK(!options.model.empty() && !options.weights.empty() && !images->empty(),
            "expected --model, --weights and at least one image; see --help");
   DT_CHECK(!options.ml_perf || options.preprocessing == "tf_cnn", "--ml_perf needs --preprocessing=tf_cnn");
-  return classify::classify(options, images, std::cout, std::cerr);
+  return classify::classify(options, *images, std::cout, std::cerr);
 }
 
 }  // namespace

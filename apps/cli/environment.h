@@ -3,7 +3,16 @@
 
 #include <string>
 
+#include "libdtrain/core/context.h"
+#include "libdtrain/distributed/group.h"
+
 namespace dtrain::cli {
+
+// Looks variables up in the environment of this process.
+Environment environment();
+
+// With what its variables ask for: DTRAIN_SYNC=1 sets sync_each_launch, DTRAIN_POOL=0 clears pool.
+CudaOptions with_environment(CudaOptions options = {});
 
 // Where indices and unpacked copies of read-only data are kept: $XDG_CACHE_HOME/dtrain, else ~/.cache/dtrain; empty
 // where neither is known.
@@ -11,8 +20,8 @@ std::string cache_directory();
 
 // Makes OpenMP's threads sleep instead of spin while they wait for one another, unless OMP_WAIT_POLICY or
 // GOMP_SPINCOUNT is set. OpenMP reads them before main begins, so this starts the program anew, in the same process:
-// call it first. On a busy machine spinning made training five times slower, because the thread that is waited for did
-// not get the processor.
+// call it first. Its name stays what it was. On a busy machine spinning made training five times slower, because the
+// thread that is waited for did not get the processor.
 void let_waiting_threads_sleep(char** argv);
 
 }  // namespace dtrain::cli

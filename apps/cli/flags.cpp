@@ -1,4 +1,4 @@
-// Declaration and parsing of flags.
+// Declaration of flags, and what is known of them once they have been parsed.
 #include "apps/cli/flags.h"
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
-#include "libdtrain/core/nearest.h"
 
 namespace dtrain::cli {
 namespace {
@@ -19,53 +18,94 @@ std::string show(const std::optional<T>& value) {
 
 }  // namespace
 
+Flag& Flag::may_differ_per_rank() {
+  differs_ = true;
+  return *this;
+}
+
+Flag& Flag::identity(std::string key, Text text) {
+  recorded_.push_back({.key = std::move(key), .text = std::move(text)});
+  return *this;
+}
+
+Flag& Flag::identity_once_resolved(std::string key) {
+  recorded_.push_back({.key = std::move(key), .text = {}, .identity = true, .resolved_later = true});
+  return *this;
+}
+
+Flag& Flag::setting(std::string key) {
+  recorded_.push_back({.key = std::move(key), .text = {}, .identity = false});
+  return *this;
+}
+
+Flag& Flag::former_name(std::string name, Translation translate) {
+  former_names_.push_back({std::move(name), std::move(translate)});
+  return *this;
+}
+
+Flag& Flag::set_by(std::string variable, Translation translate) {
+  variables_.push_back({std::move(variable), std::move(translate)});
+  return *this;
+}
+
+void refuse(std::initializer_list<Rule> rules) {
+  for (const Rule& rule : rules) DT_CHECK(!rule.broken, rule.message);
+}
+
 FlagSet::FlagSet(std::string program, std::string usage, std::string about)
     : program_(std::move(program)), usage_(std::move(usage)), about_(std::move(about)) {}
 
-void FlagSet::declare(const std::string& name, std::string type, std::string initial, std::string meaning,
-                      std::function<void(const std::string&)> set) {
-  DT_CHECK(find(name) == nullptr, "flag --", name, " is declared twice");
-  flags_.push_back({name, group_, std::move(type), initial, std::move(meaning), std::move(set), true, false, initial});
+Flag& FlagSet::declare(const std::string& name, std::string type, std::string initial, std::string meaning,
+                       std::function<void(const std::string&)> set) {
+  DT_CHECK(find(name).flag == nullptr, "flag --", name, " is declared twice");
+  Flag& flag = flags_.emplace_back();
+  flag.name_ = name;
+  flag.group_ = group_;
+  flag.type_ = std::move(type);
+  flag.initial_ = flag.text_ = std::move(initial);
+  flag.meaning_ = std::move(meaning);
+  flag.set_ = std::move(set);
+  return flag;
 }
 
-void FlagSet::add(const std::string& name, bool& value, std::string meaning) {
-  declare(name, "bool", value ? "true" : "false", std::move(meaning),
-          [&value](const std::string& text) { value = parse_bool(text); });
+Flag& FlagSet::add(const std::string& name, bool& value, std::string meaning) {
+  return declare(name, "bool", value ? "true" : "false", std::move(meaning),
+                 [&value](const std::string& text) { value = parse_bool(text); });
 }
 
-void FlagSet::add(const std::string& name, int64_t& value, std::string meaning, Range range) {
-  declare(name, "int", fmt::format("{}", value), std::move(meaning),
-          [&value, range](const std::string& text) { value = parse_number<int64_t>(text, range); });
+Flag& FlagSet::add(const std::string& name, int64_t& value, std::string meaning, Range range) {
+  return declare(name, "int", fmt::format("{}", value), std::move(meaning),
+                 [&value, range](const std::string& text) { value = parse_number<int64_t>(text, range); });
 }
 
-void FlagSet::add(const std::string& name, std::optional<int64_t>& value, std::string meaning, Range range) {
-  declare(name, "int", show(value), std::move(meaning),
-          [&value, range](const std::string& text) { value = parse_number<int64_t>(text, range); });
+Flag& FlagSet::add(const std::string& name, std::optional<int64_t>& value, std::string meaning, Range range) {
+  return declare(name, "int", show(value), std::move(meaning),
+                 [&value, range](const std::string& text) { value = parse_number<int64_t>(text, range); });
 }
 
-void FlagSet::add(const std::string& name, double& value, std::string meaning, Range range) {
-  declare(name, "float", fmt::format("{}", value), std::move(meaning),
-          [&value, range](const std::string& text) { value = parse_number<double>(text, range); });
+Flag& FlagSet::add(const std::string& name, double& value, std::string meaning, Range range) {
+  return declare(name, "float", fmt::format("{}", value), std::move(meaning),
+                 [&value, range](const std::string& text) { value = parse_number<double>(text, range); });
 }
 
-void FlagSet::add(const std::string& name, std::optional<double>& value, std::string meaning, Range range) {
-  declare(name, "float", show(value), std::move(meaning),
-          [&value, range](const std::string& text) { value = parse_number<double>(text, range); });
+Flag& FlagSet::add(const std::string& name, std::optional<double>& value, std::string meaning, Range range) {
+  return declare(name, "float", show(value), std::move(meaning),
+                 [&value, range](const std::string& text) { value = parse_number<double>(text, range); });
 }
 
-void FlagSet::add(const std::string& name, std::string& value, std::string meaning) {
-  declare(name, "string", value, std::move(meaning), [&value](const std::string& text) { value = text; });
+Flag& FlagSet::add(const std::string& name, std::string& value, std::string meaning) {
+  return declare(name, "string", value, std::move(meaning), [&value](const std::string& text) { value = text; });
 }
 
-void FlagSet::add(const std::string& name, std::vector<std::string>& value, std::string meaning) {
-  declare(name, "list", fmt::format("{}", fmt::join(value, ",")), std::move(meaning),
-          [&value](const std::string& text) { value = split_list(text); });
+Flag& FlagSet::add(const std::string& name, std::vector<std::string>& value, std::string meaning) {
+  return declare(name, "list", fmt::format("{}", fmt::join(value, ",")), std::move(meaning),
+                 [&value](const std::string& text) { value = split_list(text); });
 }
 
-void FlagSet::add_choice(const std::string& name, std::string& value, std::vector<std::string> choices,
-                         std::string meaning) {
+Flag& FlagSet::add_choice(const std::string& name, std::string& value, std::vector<std::string> choices,
+                          std::string meaning) {
   std::string type = fmt::format("{}", fmt::join(choices, "|"));
-  declare(name, type, value, std::move(meaning), [&value, type, choices](const std::string& text) {
+  return declare(name, type, value, std::move(meaning), [&value, type, choices](const std::string& text) {
     DT_CHECK(std::find(choices.begin(), choices.end(), text) != choices.end(), "expected one of ", type, ", found '",
              text, "'");
     value = text;
@@ -77,100 +117,62 @@ void FlagSet::add_unserved(const std::string& name, std::string type, std::strin
   if (type == "bool") check = [](const std::string& text) { parse_bool(text); };
   if (type == "int") check = [](const std::string& text) { parse_number<int64_t>(text, {}); };
   if (type == "float") check = [](const std::string& text) { parse_number<double>(text, {}); };
-  declare(name, std::move(type), std::move(initial), std::move(meaning), std::move(check));
-  flags_.back().served = false;
+  declare(name, std::move(type), std::move(initial), std::move(meaning), std::move(check)).served_ = false;
 }
 
-FlagSet::Flag* FlagSet::find(std::string_view name) {
-  const auto it = std::find_if(flags_.begin(), flags_.end(), [&](const Flag& flag) { return flag.name == name; });
-  return it == flags_.end() ? nullptr : &*it;
+FlagSet::Spelling FlagSet::find(std::string_view name) {
+  for (Flag& flag : flags_) {
+    if (flag.name_ == name) return {&flag, nullptr};
+    for (const Flag::Source& former : flag.former_names_)
+      if (former.name == name) return {&flag, &former};
+  }
+  return {};
 }
 
-const FlagSet::Flag& FlagSet::at(const std::string& name) const {
-  const Flag* flag = const_cast<FlagSet*>(this)->find(name);
-  DT_CHECK(flag != nullptr, "no flag --", name, " is declared");
+const Flag& FlagSet::at(const std::string& name) const {
+  const auto flag = std::ranges::find(flags_, name, &Flag::name_);
+  DT_CHECK(flag != flags_.end(), "no flag --", name, " is declared");
   return *flag;
-}
-
-const std::string& FlagSet::text(const std::string& name) const { return at(name).text; }
-bool FlagSet::given(const std::string& name) const { return at(name).given; }
-
-void FlagSet::set(Flag& flag, const std::string& text) {
-  try {
-    flag.set(text);
-  } catch (const Error& error) {
-    throw Error(fmt::format("--{}: {}", flag.name, error.what()));
-  }
-  flag.text = normalised(flag.type, text);
-  flag.given = true;
-}
-
-void FlagSet::preset(const std::string& name, const std::string& text) {
-  Flag* flag = find(name);
-  DT_CHECK(flag != nullptr, "no flag --", name, " is declared");
-  const bool given = flag->given;
-  set(*flag, text);
-  flag->given = given;
-}
-
-std::vector<std::pair<std::string, std::string>> FlagSet::texts() const {
-  std::vector<std::pair<std::string, std::string>> all;
-  for (const Flag& flag : flags_) all.emplace_back(flag.name, flag.text);
-  return all;
-}
-
-size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
-  const std::string& argument = argv[i];
-  const std::string body = argument.substr(argument.starts_with("--") ? 2 : 1);
-  const size_t equals = body.find('=');
-  const std::string name = body.substr(0, equals);
-  if (name == "help" || name == "helpfull" || name == "helpshort" || name == "h") return wants_help_ = true, 1;
-  if (name == "version") return wants_version_ = true, 1;
-
-  Flag* flag = find(name);
-  if (flag == nullptr && name.starts_with("no") && equals == std::string::npos) {
-    Flag* negated = find(std::string_view(name).substr(2));
-    if (negated != nullptr && negated->type == "bool") return set(*negated, "false"), 1;
-  }
-  if (flag == nullptr) {
-    std::vector<std::string> names;
-    for (const Flag& known : flags_) {
-      names.push_back(known.name);
-      if (known.type == "bool") names.push_back("no" + known.name);
-    }
-    const auto meant = nearest(name, names);
-    throw Error(fmt::format("unknown flag --{}{}; --help lists all flags", name,
-                            meant ? fmt::format(", did you mean --{}?", *meant) : ""));
-  }
-  if (equals != std::string::npos) return set(*flag, body.substr(equals + 1)), 1;
-  if (flag->type == "bool") return set(*flag, "true"), 1;
-  DT_CHECK(i + 1 < argv.size(), "--", name, ": expected a value of type ", flag->type, ", found the end of the line");
-  return set(*flag, argv[i + 1]), 2;
-}
-
-std::vector<std::string> FlagSet::parse(const std::vector<std::string>& argv) {
-  std::vector<std::string> positional;
-  for (size_t i = 1; i < argv.size();) {
-    if (argv[i] == "--") {
-      positional.insert(positional.end(), argv.begin() + static_cast<std::ptrdiff_t>(i) + 1, argv.end());
-      break;
-    }
-    if (argv[i].size() > 1 && argv[i][0] == '-') {
-      i += read(argv, i);
-    } else {
-      positional.push_back(argv[i++]);
-    }
-  }
-  return positional;
 }
 
 void FlagSet::refuse_unserved() const {
   for (const Flag& flag : flags_) {
-    if (flag.served || !flag.given || flag.text == flag.initial) continue;
-    throw Error(fmt::format("--{}={}: not served by this version of {} ({}); leave the flag out{}", flag.name,
-                            flag.text, program_, flag.meaning,
-                            flag.initial.empty() ? "" : fmt::format(" or set it to {}", flag.initial)));
+    if (flag.served_ || !flag.given_ || flag.text_ == flag.initial_) continue;
+    throw Error(fmt::format("--{}={}: not served by this version of {} ({}); leave the flag out{}", flag.name_,
+                            flag.text_, program_, flag.meaning_,
+                            flag.initial_.empty() ? "" : fmt::format(" or set it to {}", flag.initial_)));
   }
+}
+
+std::vector<std::pair<std::string, std::string>> FlagSet::settings_that_must_agree() const {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const Flag& flag : flags_)
+    if (!flag.differs_) settings.emplace_back("--" + flag.name_, flag.text_);
+  return settings;
+}
+
+std::map<std::string, std::string> FlagSet::recorded(bool identity) const {
+  std::map<std::string, std::string> texts;
+  for (const Flag& flag : flags_)
+    for (const Flag::Recorded& recorded : flag.recorded_)
+      if (recorded.identity == identity && !recorded.resolved_later)
+        texts.emplace(recorded.key, recorded.text ? recorded.text() : flag.text_);
+  return texts;
+}
+
+std::set<std::string> FlagSet::identity_keys() const {
+  std::set<std::string> keys;
+  for (const Flag& flag : flags_)
+    for (const Flag::Recorded& recorded : flag.recorded_)
+      if (recorded.identity) keys.insert(recorded.key);
+  return keys;
+}
+
+std::map<std::string, std::vector<std::string>> FlagSet::names() const {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const Flag& flag : flags_)
+    if (flag.served_) names[flag.group_].push_back(flag.name_);
+  return names;
 }
 
 }  // namespace dtrain::cli

@@ -45,15 +45,18 @@ std::string FlagSet::help() const {
       fmt::format("usage: {}{}{}\n\n{}", program_, usage_.empty() ? "" : " ", usage_, wrap_paragraphs(about_, 112));
   std::vector<std::string> groups;
   for (const Flag& flag : flags_)
-    if (std::find(groups.begin(), groups.end(), flag.group) == groups.end()) groups.push_back(flag.group);
+    if (std::find(groups.begin(), groups.end(), flag.group_) == groups.end()) groups.push_back(flag.group_);
   for (const std::string& group : groups) {
     out += group.empty() ? "\n" : fmt::format("\n{}\n", group);
     for (const Flag& flag : flags_) {
-      if (flag.group != group) continue;
-      const std::string head = fmt::format("--{} ({}{})", flag.name, flag.type,
-                                           flag.initial.empty() ? "" : fmt::format(", default {}", flag.initial));
-      out += flag.served ? fmt::format("  {}\n      {}\n", head, wrap(flag.meaning, 6, 106))
-                         : fmt::format("  {}\n", wrap(fmt::format("{}: not served: {}", head, flag.meaning), 6, 106));
+      if (flag.group_ != group) continue;
+      const std::string head = fmt::format("--{} ({}{})", flag.name_, flag.type_,
+                                           flag.initial_.empty() ? "" : fmt::format(", default {}", flag.initial_));
+      std::string meaning = flag.meaning_;
+      for (const Flag::Source& variable : flag.variables_) meaning += fmt::format("; {} sets it", variable.name);
+      for (const Flag::Source& former : flag.former_names_) meaning += fmt::format("; formerly --{}", former.name);
+      out += flag.served_ ? fmt::format("  {}\n      {}\n", head, wrap(meaning, 6, 106))
+                          : fmt::format("  {}\n", wrap(fmt::format("{}: not served: {}", head, meaning), 6, 106));
     }
   }
   return out + "\nAny\n  --help, --version\n";

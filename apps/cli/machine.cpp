@@ -4,18 +4,20 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "libdtrain/core/cores.h"
 #include "libdtrain/core/gpu_info.h"
 
 namespace dtrain::cli {
 
 std::unique_ptr<Context> Machine::make_context() const {
-  if (!gpu) return make_cpu_context({.threads = threads});
+  // OpenMP knows nothing of quotas.
+  const bool chosen = threads > 0 || environment()("OMP_NUM_THREADS") != nullptr;
+  if (!gpu) return make_cpu_context({.threads = chosen ? threads : usable_cores()});
   CudaOptions options;
   options.device = index;
   options.deterministic = deterministic;
@@ -26,11 +28,11 @@ std::unique_ptr<Context> Machine::make_context() const {
   options.autotune = !trial;
   const std::string cache = cache_directory();
   if (!trial && !cache.empty()) {
-    std::error_code ignored;  // a plan file that cannot be written is told of by the context
+    std::error_code ignored;  // the context reports a plan file that cannot be written
     std::filesystem::create_directories(cache, ignored);
     options.plan_file = cache + "/convolution_plans";
   }
-  return make_cuda_context(options);
+  return make_cuda_context(with_environment(options));
 }
 
 ComputeOptions Machine::compute() const {
@@ -46,13 +48,19 @@ std::string why_no_gpu(int index) {
 }
 
 Cores available_cores() {
-  cpu_set_t set;
   const auto online = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  return {sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : online, online};
+  const int quota = cpu_quota();
+  return {usable_cores(), quota > 0 ? std::min(online, quota) : online};
 }
+
+int Cores::share(int ranks) const { return std::max(1, usable / (usable == online ? ranks : 1)); }
 
 DType precision_of(const std::string& name) {
   return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;
+}
+
+const char* name_of_precision(DType precision) {
+  return precision == DType::bf16 ? "bf16" : precision == DType::f16 ? "fp16" : "fp32";
 }
 
 }  // namespace dtrain::cli

@@ -12,13 +12,14 @@ namespace dtrain::cli {
 struct Machine {
   bool gpu = false;
   int index = 0;                 // which GPU
-  DType precision = DType::f32;  // of activations and gradients; f32 on a CPU
+  DType precision = DType::f32;  // the type of activations and gradients; f32 on a CPU
   bool tf32 = false, deterministic = false;
-  double memory_share = 0;  // of the GPU's memory that may be used; 0: all that is free
+  double memory_share = 0;  // the share of the GPU's memory that may be used; 0: all that is free
   size_t memory_limit = 0;  // the same in bytes, if not 0
   bool trial = false;       // for a few calls only: a GPU's algorithms are neither measured nor kept
-  int threads = 0;          // of a CPU; 0: OMP_NUM_THREADS or one per core
+  int threads = 0;          // compute threads of a CPU; 0: OMP_NUM_THREADS or one per core
 
+  const char* device() const { return gpu ? "gpu" : "cpu"; }
   std::unique_ptr<Context> make_context() const;
   // What models read of their parameters there. A pixel of 16 bytes suits a GPU.
   ComputeOptions compute() const;
@@ -27,13 +28,17 @@ struct Machine {
 // Why GPU `index` cannot be used; empty where it can.
 std::string why_no_gpu(int index = 0);
 
-// Cores that this process may run on, of those of the machine.
+// Cores that this process may run on, of those of the machine; a container with a quota is a machine of so many.
 struct Cores {
   int usable = 1, online = 1;
+
+  // Those of one of `ranks` processes of this host: all that it may run on where it has been bound to some.
+  int share(int ranks) const;
 };
 Cores available_cores();
 
-// "fp32", "bf16" or "fp16".
+// "fp32", "bf16" or "fp16"; anything else is fp32.
 DType precision_of(const std::string& name);
+const char* name_of_precision(DType precision);
 
 }  // namespace dtrain::cli

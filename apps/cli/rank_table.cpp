@@ -1,4 +1,4 @@
-// Each rank tells of itself; all know the same afterwards.
+// Each rank describes itself; all know the same afterwards.
 #include "apps/cli/rank_table.h"
 
 #include <algorithm>
@@ -17,17 +17,8 @@ namespace {
 using Row = std::vector<std::string>;
 constexpr char kSeparator = '\t';
 
-std::vector<int> usable_cores() {
-  std::vector<int> cores;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
-
 std::string row_of_this(const Group& group, const Machine& machine) {
-  const std::vector<int> cores = usable_cores();
+  const std::vector<int> cores = cores_of(0);
   const std::string device =
       machine.gpu ? fmt::format("GPU {}, {}", machine.index, gpu_info(machine.index).name) : "CPU";
   return fmt::format(
@@ -46,6 +37,15 @@ Row split(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<int> cores_of(pid_t process) {
+  std::vector<int> cores;
+  cpu_set_t set;
+  if (sched_getaffinity(process, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
 
 std::string list_of(const std::vector<int>& numbers) {
   std::string text;

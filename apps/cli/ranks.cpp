@@ -2,13 +2,13 @@
 #include "apps/cli/ranks.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
@@ -42,7 +42,7 @@ void check_launcher(const Group& group, const LauncherRank& told) {
 
 std::string rank_name() {
   try {
-    const LauncherRank told = launcher_rank();
+    const LauncherRank told = launcher_rank(environment());
     if (told.size <= 1) return "";
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -54,7 +54,7 @@ std::string rank_name() {
 
 std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ranks,
                                   const std::optional<TcpOptions>& tcp) {
-  const LauncherRank told = launcher_rank();
+  const LauncherRank told = launcher_rank(environment());
   std::unique_ptr<Group> group;
   GroupOptions options = limits;
   options.warn = [name = rank_name()](const std::string& line) {
@@ -63,10 +63,10 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
   options.fail = end_process;
   if (told.size <= 1) {
     group = tcp ? make_tcp_group(options, *tcp) : make_single_group(options);
-  } else if (std::getenv("DTRAIN_MASTER_ADDR") != nullptr) {
-    group = make_tcp_group(options, tcp_options_from_environment());
+  } else if (environment()("DTRAIN_MASTER_ADDR") != nullptr) {
+    group = make_tcp_group(options, tcp_options_from(environment()));
   } else {
-    group = make_mpi_group(options);
+    group = make_mpi_group(options, told.size);
     check_launcher(*group, told);
   }
   DT_CHECK(expect_ranks == 0 || group->size() == expect_ranks, "expected ", expect_ranks, " ranks, found ",

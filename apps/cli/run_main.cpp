@@ -18,6 +18,7 @@
 
 #include "apps/cli/ranks.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/version.h"
 
 namespace dtrain::cli {
 namespace {

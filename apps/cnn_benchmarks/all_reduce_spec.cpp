@@ -20,7 +20,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// A whole number above 0; with `suffixes`, K or M (or k, m) behind it. 0: it is something else.
+// A whole number above 0; with `suffixes`, K or M (or k, m) after it. 0: it is something else.
 int64_t number_of(const std::string& text, bool suffixes) {
   int64_t value = 0;
   const char* end = text.data() + text.size();
@@ -39,7 +39,7 @@ AllReduceRange algorithm_of(const std::string& part, const std::string& spec) {
   const std::vector<std::string> pieces = split(part, '#');
   const int64_t shards = pieces.size() == 2 ? number_of(pieces[1], false) : 1;
   DT_CHECK(pieces.size() <= 2 && shards > 0, "--all_reduce_spec=", spec, ": '", part,
-           "': expected a number of shards behind one #, such as psgpu#4");
+           "': expected a number of shards after one #, such as psgpu#4");
   DT_CHECK(std::ranges::find(kKnown, pieces[0]) != std::end(kKnown), "--all_reduce_spec=", spec, ": '", pieces[0],
            "': expected one of ", fmt::format("{}", fmt::join(kKnown, ", ")));
   return {.algorithm = pieces[0], .shards = shards, .limit = -1};

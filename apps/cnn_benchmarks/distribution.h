@@ -1,4 +1,4 @@
-// How gradients travel between ranks: what tf_cnn_benchmarks' flags about it and our own come to.
+// tf_cnn_benchmarks' flags about how gradients travel between ranks, and what they and our own come to.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/cnn_benchmarks/flags.h"
-#include "libdtrain/distributed/bucketer.h"
+#include "apps/cli/machine.h"
+#include "apps/cli/options/ranks.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -19,18 +19,34 @@ struct Distribution {
   bool independent = false;
 };
 
-// Appends to `notices` what is done in another way than it was asked for. Throws Error(Fault::config) for what cannot
-// be given, with the reason.
-Distribution distribution_of(const Flags& flags, const cli::FlagSet& set, int ranks, bool gpu,
-                             std::vector<std::string>& notices);
+struct DistributionFlags {
+  std::string variable_update = "parameter_server", local_parameter_device = "gpu", horovod_device, all_reduce_spec;
+  int64_t gradient_repacking = 0, agg_small_grads_max_bytes = 0, agg_small_grads_max_group = 10;
+  int64_t allreduce_merge_scope = 1, task_index = 0;
+  bool compact_gradient_transfer = true, hierarchical_copy = false, staged_vars = false, cross_replica_sync = true;
+  std::string network_topology = "dgx1", variable_consistency = "strong", server_protocol = "grpc";
+  std::string job_name, controller_host;
+  std::vector<std::string> ps_hosts, worker_hosts;
 
-// Why a process of this --job_name ends at once, its work done: parameter servers and controllers are not needed. None
-// for a process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
-std::optional<std::string> reason_to_leave(const Flags& flags);
+  void declare(cli::FlagSet& flags);
+  void check(const cli::FlagSet&) const {}
 
-// How the workers of --worker_hosts that no launcher has started find each other: the first of them listens on its
-// port. None where one process runs alone, or on a CPU, whose sums go over MPI. Throws Error(Fault::config) where
-// --task_index or the address of the first worker makes no sense.
-std::optional<TcpOptions> tcp_of_workers(const Flags& flags);
+  // Appends to `notices` what is done in another way than it was asked for. Throws Error(Fault::config) for what cannot
+  // be given, with the reason.
+  Distribution resolve(const cli::FlagSet& flags, const cli::RankFlags& own, int ranks, const cli::Machine& machine,
+                       std::vector<std::string>& notices) const;
+
+  // Why a process of this --job_name ends at once, its work done: parameter servers and controllers are not needed.
+  // None for a process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
+  std::optional<std::string> reason_to_leave() const;
+
+  // How the workers of --worker_hosts that no launcher has started find each other: the first of them listens on its
+  // port. None where one process runs alone, or on a CPU (`device`), whose sums go over MPI. Throws
+  // Error(Fault::config) where --task_index or the address of the first worker makes no sense.
+  std::optional<TcpOptions> tcp_of_workers(const std::string& device) const;
+
+  // How many workers there are. Throws Error(Fault::config) where this process cannot be one of them.
+  int check_workers() const;
+};
 
 }  // namespace dtrain::cnn_benchmarks

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "apps/cli/environment.h"
+#include "data/catalog.h"
 #include "data/imagenet.h"
 #include "libdtrain/core/rng.h"
 
@@ -16,13 +17,13 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
     DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
     DT_CHECK(!pixels.distortions, "--distortions are made on the host: --jpeg_decoder=host");
   }
-  return data::open_split(pixels, {.directory = config.flags.data_dir,
+  return data::open_split(pixels, {.directory = config.flags.input.data_dir,
                                    .training = training,
                                    // Inference sees images as an evaluation does.
                                    .augments = training && config.mode != RunMode::forward_only,
                                    .defers = config.decodes_on_gpu(),
                                    .classes = config.options.classes,
-                                   .label_offset = config.flags.label_offset,
+                                   .label_offset = config.flags.model.label_offset,
                                    .cache_directory = cli::cache_directory()});
 }
 
@@ -34,14 +35,13 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   options.batch = training ? config.batch : config.eval_batch;
   options.rank = config.ranks.rank;
   options.ranks = config.ranks.size;
-  options.seed = static_cast<uint64_t>(f.tf_random_seed);
-  const int64_t threads = f.datasets_num_private_threads.value_or(0);
-  options.workers = static_cast<int>(threads > 0 ? threads : f.num_inter_threads);
+  options.seed = f.run.seed();
+  options.workers = config.input_workers;
   // One batch is being trained on and one is being filled while the rest wait.
-  options.slots = static_cast<int>(2 + f.datasets_prefetch_buffer_size);
+  options.slots = static_cast<int>(2 + f.input.datasets_prefetch_buffer_size);
   options.defer_decoding = config.decodes_on_gpu();
-  options.skip_bad_records = f.on_bad_record == "skip";
-  options.bad_record_budget = static_cast<uint64_t>(f.bad_record_budget);
+  options.skip_bad_records = f.input.on_bad_record == "skip";
+  options.bad_record_budget = static_cast<uint64_t>(f.input.bad_record_budget);
   return options;
 }
 
@@ -49,7 +49,7 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
 // is, and labels of [0, classes - 1).
 data::Batch synthetic_batch(Context& context, const Config& config, const PixelNormalization& format, int64_t rows) {
   const int64_t size = config.options.image_size;
-  RandomStream random(static_cast<uint64_t>(config.flags.tf_random_seed), /*stream=*/0x73796e7468);
+  RandomStream random(config.flags.run.seed(), /*stream=*/0x73796e7468);
   std::vector<float> pixels(static_cast<size_t>(rows * size * size * 3));
   for (float& pixel : pixels) {
     float deviate = random.normal();
@@ -110,7 +110,7 @@ Input::Input(Context& context, const Config& config, std::shared_ptr<data::Datas
              const data::LoaderOptions& options)
     : context_(&context), loader_(std::make_unique<data::Loader>(std::move(dataset), options)) {
   const bool training = options.training;
-  feed_ = std::make_unique<BatchFeed>(context, training ? static_cast<int>(config.flags.gradient_accumulation) : 1);
+  feed_ = std::make_unique<BatchFeed>(context, training ? static_cast<int>(config.micro_steps) : 1);
   if (!config.decodes_on_gpu()) return;
   const data::DecodeOptions decoding = config.pixels().decoding(training && config.trains());
   decoder_ =

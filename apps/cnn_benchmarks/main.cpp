@@ -1,17 +1,17 @@
 // dtrain-cnn-benchmarks: trains, evaluates and times image classifiers, in the manner of tf_cnn_benchmarks.
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
 
-#include "apps/cli/agreement.h"
+#include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
+#include "apps/cli/options/horovod.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
-#include "apps/cnn_benchmarks/elastic.h"
-#include "apps/cnn_benchmarks/evaluate.h"
-#include "apps/cnn_benchmarks/horovod_environment.h"
-#include "apps/cnn_benchmarks/train_loop.h"
+#include "apps/cnn_benchmarks/log_header.h"
+#include "apps/cnn_benchmarks/modes.h"
+#include "apps/cnn_benchmarks/run_options.h"
+#include "libdtrain/train/agreement.h"
 
 namespace {
 
@@ -27,14 +27,6 @@ constexpr char kAbout[] =
     "75 stopped on request "
     "(SIGTERM, SIGINT or SIGUSR1) after a checkpoint: the same command goes on.";
 
-GroupOptions limits_of(const Flags& flags) {
-  GroupOptions limits;
-  limits.step_limit = flags.collective_timeout;
-  for (double* limit : {&limits.setup_limit, &limits.evaluation_limit, &limits.checkpoint_limit})
-    *limit = std::max(*limit, flags.collective_timeout);
-  return limits;
-}
-
 // A launcher's pod may have no volumes: the chief is the first rank that is in none.
 Ranks ranks_of(Group& group) {
   const Place& place = group.places()[static_cast<size_t>(group.rank())];
@@ -48,61 +40,49 @@ Ranks ranks_of(Group& group) {
           .chief = chief < group.size() ? static_cast<int>(chief) : 0};
 }
 
-// What may differ between ranks: where they run, and on what.
-constexpr std::string_view kOfOneRank[] = {"data_dir",          "datasets_num_private_threads",
-                                           "gpu_indices",       "gpu_memory_frac_for_testing",
-                                           "metrics_file",      "num_inter_threads",
-                                           "num_intra_threads", "task_index"};
-
 void check_flags(Group& group, const cli::FlagSet& flags) {
-  cli::Settings settings = {{"the version of dtrain", cli::version()}};
-  for (const auto& [name, text] : flags.texts())
-    if (std::ranges::find(kOfOneRank, name) == std::end(kOfOneRank)) settings.emplace_back("--" + name, text);
-  cli::check_equal(group, settings, "flags");
+  Settings settings = flags.settings_that_must_agree();
+  settings.insert(settings.begin(), {"the version of dtrain", cli::version()});
+  check_equal(group, settings, "flags");
 }
 
 // What the flags have come to on this machine.
 void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
-  cli::Settings settings = {{"the device", config.flags.device}};
+  Settings settings = {{"the device", config.machine.device()}};
   if (datasets.training) settings.emplace_back("the training data set", datasets.training->identity());
   if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->identity());
-  cli::check_equal(group, settings, "device and data sets");
+  check_equal(group, settings, "device and data sets");
 }
 
 int run(const std::vector<std::string>& argv) {
   Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
-  declare(flags, values);
-  const std::vector<std::string> positional = flags.parse(argv);
-  if (flags.wants_help() || flags.wants_version()) {
-    std::cout << (flags.wants_help() ? flags.help() : "dtrain-cnn-benchmarks " + cli::version() + "\n");
-    return 0;
-  }
-  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "': all arguments are flags; see --help");
+  values.declare(flags);
+  if (!cli::read_flags(flags, argv)) return 0;
 
-  if (const auto reason = reason_to_leave(values)) {
+  if (const auto reason = values.distribution.reason_to_leave()) {
     std::cerr << "note: " << *reason << std::endl;
     return 0;
   }
-  const std::vector<std::string> taken_over = apply_horovod(horovod_variables(), flags);
+  const std::vector<std::string> taken_over = cli::apply_horovod(cli::horovod_variables(), flags);
   cli::catch_stop_signals();
-  const std::unique_ptr<Group> group = cli::open_group(limits_of(values), values.expect_ranks, tcp_of_workers(values));
+  const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks,
+                                                       values.distribution.tcp_of_workers(values.machine.device));
   check_flags(*group, flags);
   Config config = make_config(values, flags, ranks_of(*group));
   keep_checkpoint(config, flags, *group);
-  Log log(std::cout, std::cerr, config.ranks.is_chief());
+  cli::Log log(std::cout, std::cerr, config.ranks.is_chief());
   for (const std::string& notice : taken_over) log.notice(notice);
   for (const std::string& notice : config.notices) log.notice(notice);
   const Datasets datasets = open_datasets(config);
   check_machine_and_data(*group, config, datasets);
   const Plan plan = make_plan(config, datasets.sizes);
-  log.header(config, plan, cli::version());
+  print_header(log, config, plan, cli::version());
 
   log.line(config.mode == RunMode::evaluation ? "Generating evaluation model" : "Generating training model");
-  Session session(config, plan, datasets, *group);
-  const int code = config.mode == RunMode::evaluation     ? run_evaluation(session, log)
-                   : config.mode == RunMode::forward_only ? run_forward_only(session, log)
-                                                          : run_training(session, log);
+  const char* faults = std::getenv("DTRAIN_FAULT");
+  Session session(config, plan, datasets, *group, faults == nullptr ? "" : faults);
+  const int code = run_mode(session, log);
   // All is done and saved. mpirun sends one to all ranks, too, as soon as the first has ended with kStopped.
   cli::ignore_stop_signals();
   group->finish();

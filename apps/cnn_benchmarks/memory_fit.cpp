@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "libdtrain/train/loss.h"
+
 namespace dtrain::cnn_benchmarks {
 namespace {
 
@@ -26,8 +28,8 @@ std::optional<size_t> bytes_of_step(const Session& session, size_t limit, int64_
     Tape tape(*context);
     const Tensor images = context->zeros({rows, size, size, pixels.channels}, pixels.dtype);
     const Tensor labels = context->zeros({rows}, DType::i32);
-    const Classification result = softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), labels);
-    tape.backward(result.loss, &store);
+    const Loss loss = softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), labels);
+    tape.backward(loss.total, &store);
     context->synchronize("memory of a step");
     return context->memory_stats().reserved - before;
   } catch (const Error& error) {

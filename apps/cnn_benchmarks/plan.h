@@ -18,7 +18,7 @@ struct Plan {
   int64_t num_batches = 0;        // timed steps, or evaluation batches with --eval
   double num_epochs = 0;          // that they make
   uint64_t total_steps = 0;       // warm-up + timed
-  int64_t eval_batches = 0;       // of one evaluation
+  int64_t eval_batches = 0;       // in one evaluation
   std::set<uint64_t> eval_steps;  // after which training pauses for an evaluation
   Schedule schedule;
 };

@@ -3,25 +3,20 @@
 
 #include <memory>
 
-#include "apps/cnn_benchmarks/faults.h"
 #include "apps/cnn_benchmarks/input.h"
 #include "libdtrain/distributed/communicator.h"
-#include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/checkpoint.h"
+#include "libdtrain/run/faults.h"
 
 namespace dtrain::cnn_benchmarks {
 
 struct Session {
-  // Builds the model with its initial parameters, or those of --weights. Collective.
-  Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group);
+  // Builds the model with its initial parameters, or those of --weights. `fault_text`: faults on purpose, as of
+  // parse_faults(). Collective.
+  Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group, const std::string& fault_text);
 
   // What makes the model's images of those of a batch; of a synthetic one, when it is made.
   PixelNormalization pixels() const;
-  // The loss of the model on a batch; smoothed labels in training only.
-  Classification forward(Tape& tape, const data::Batch& batch) const;
-  // What a checkpoint must agree with, and what is recorded along with it.
-  TrainState description() const;
   bool is_chief() const { return config.ranks.is_chief(); }
 
   Config config;
@@ -30,7 +25,7 @@ struct Session {
   Group& group;
   Faults faults;
   std::unique_ptr<Context> context;
-  std::unique_ptr<Communicator> communicator, statistics;  // of gradients; of batch norm, with --sync_batch_norm
+  std::unique_ptr<Communicator> communicator, statistics;  // for gradients; for batch norm, with --sync_batch_norm
   ParameterStore store;
   models::Classifier model;
   std::string weights_summary;  // of --weights; empty without

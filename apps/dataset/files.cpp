@@ -10,8 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/command_line.h"
 #include "apps/cli/progress.h"
-#include "apps/cli/run_main.h"
+#include "libdtrain/core/cores.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -34,18 +35,11 @@ std::vector<std::string> record_files_of(const std::string& folder) try {
 
 }  // namespace
 
-std::optional<Arguments> parse(cli::FlagSet& flags, const Arguments& argv) {
-  Arguments positional = flags.parse(argv);
-  if (!flags.wants_help() && !flags.wants_version()) return positional;
-  fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-data " + cli::version() + "\n");
-  return std::nullopt;
-}
-
 std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about) {
   RecordFiles files;
   cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]", about);
   flags.add("threads", files.threads, "worker threads, a file each; 0: one per core", cli::kNotNegative);
-  const auto places = parse(flags, argv);
+  const auto places = cli::read_command_line(flags, argv);
   if (!places) return std::nullopt;
   DT_CHECK(!places->empty(), "no folder or file given; see --help");
   for (const std::string& place : *places) {
@@ -94,7 +88,7 @@ std::vector<std::optional<Error>> RecordFiles::for_each(const std::function<void
     }
   };
   {
-    const auto count = threads > 0 ? static_cast<size_t>(threads) : std::max(1u, std::thread::hardware_concurrency());
+    const auto count = static_cast<size_t>(threads > 0 ? threads : usable_cores());
     std::vector<std::jthread> pool;
     for (size_t i = 0; i < std::min(count, paths.size()); ++i) pool.emplace_back(run);
   }

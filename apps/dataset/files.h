@@ -13,9 +13,6 @@
 
 namespace dtrain::dataset {
 
-// The positional arguments; none where help or the version was asked for, and printed.
-std::optional<Arguments> parse(cli::FlagSet& flags, const Arguments& argv);
-
 // The TFRecord files that a command reads.
 struct RecordFiles {
   std::vector<std::string> paths;

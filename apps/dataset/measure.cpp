@@ -9,15 +9,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/dataset/files.h"
 #include "data/catalog.h"
+#include "libdtrain/core/cores.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {
 
-// x / 127.5 - 1, into floats, as a device does it behind the loader.
+// x / 127.5 - 1, into floats, as a device does it after the loader.
 template <class Pixel>
 void normalize(const Pixel* pixels, std::vector<float>& out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(pixels[i]) * (1 / 127.5f) - 1;
@@ -94,7 +96,7 @@ int throughput(const Arguments& argv) {
                    "the files read; the augmentation is that of training in both");
   flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(), "how a sample is made");
   flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
-  const auto places = parse(flags, argv);
+  const auto places = cli::read_command_line(flags, argv);
   if (!places) return 0;
   DT_CHECK(places->size() == 1, places->size(), " folders given, expected one; see --help");
 
@@ -108,7 +110,7 @@ int throughput(const Arguments& argv) {
   measure(*dataset, threads, seconds / 5);
   const Result result = measure(*dataset, threads, seconds);
   const double rate = static_cast<double>(result.images) / result.seconds;
-  const auto cores = static_cast<double>(std::min<int64_t>(threads, std::thread::hardware_concurrency()));
+  const auto cores = static_cast<double>(std::min<int64_t>(threads, usable_cores()));
   fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per core\n", result.images, result.seconds,
              threads, rate, rate / cores);
   if (json)

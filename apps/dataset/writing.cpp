@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/command_line.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/run_main.h"
 #include "apps/dataset/files.h"
@@ -19,7 +20,7 @@ void CommonFlags::declare(cli::FlagSet& flags, const char* input_meaning) {
 }
 
 bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {
-  const auto positional = dataset::parse(flags, argv);
+  const auto positional = cli::read_command_line(flags, argv);
   if (!positional) return false;
   DT_CHECK(positional->empty(), "argument ", positional->front(), " is not a flag; see --help");
   DT_CHECK(!has_input_ || !input.empty(), "--input is missing; see --help");

@@ -17,7 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/flags.h"
+#include "apps/cli/command_line.h"
+#include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
 #include "apps/info/ranks.h"
 #include "libdtrain/core/context.h"
@@ -109,18 +110,13 @@ int run(const std::vector<std::string>& argv) {
   info::RankOptions options;
   cli::FlagSet flags("dtrain-info", "[flags]", kAbout);
   flags.add("ranks", ranks, "under mpirun: what the ranks of the job run on, and how fast neighbours talk");
-  flags.add("expect_ranks", options.expect_ranks, "with --ranks: that many, else it is an error; 0: any",
-            cli::kNotNegative);
-  flags.add("expect_hosts", options.expect_hosts, "with --ranks: on that many hosts; 0: any", cli::kNotNegative);
+  flags.group("With --ranks");
+  options.job.declare(flags);
+  flags.add("expect_hosts", options.expect_hosts,
+            "exit 1 where the ranks run on another number of hosts; 0: any number", cli::kNotNegative);
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
-                   "with --ranks: what they would train on; auto: a GPU each where there are any");
-  flags.add("collective_timeout", options.limit, "with --ranks: seconds that one waits for the others", {0.001, 1e6});
-  const std::vector<std::string> positional = flags.parse(argv);
-  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
-  if (flags.wants_help() || flags.wants_version()) {
-    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-info " + cli::version() + "\n");
-    return 0;
-  }
+                   "what the ranks would train on; auto: a GPU each where there are any");
+  if (!cli::read_flags(flags, argv)) return 0;
   if (ranks) {
     info::show_ranks(options, {{"oneDNN", version_of_dnnl()}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});
     return 0;
@@ -130,7 +126,7 @@ int run(const std::vector<std::string>& argv) {
   print_libraries();
   row("CPU", cpu_features());
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
-  row("threads", fmt::format("{} for computing", make_cpu_context()->threads()));
+  row("threads", fmt::format("{} for computing", cli::Machine().make_context()->threads()));
   print_gpus();
   return 0;
 }

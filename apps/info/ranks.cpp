@@ -2,16 +2,15 @@
 #include "apps/info/ranks.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/machine.h"
+#include "apps/cli/rank_table.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
@@ -22,28 +21,6 @@ namespace dtrain::info {
 namespace {
 
 using nlohmann::json;
-
-std::vector<int> cores_of(pid_t process) {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(process, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
-
-std::string numa_nodes_of(const std::vector<int>& cores) {
-  namespace fs = std::filesystem;
-  std::set<int> nodes;
-  for (const int core : cores) {
-    std::error_code absent;
-    for (const auto& entry : fs::directory_iterator(fmt::format("/sys/devices/system/cpu/cpu{}", core), absent)) {
-      int node = 0;
-      if (std::sscanf(entry.path().filename().c_str(), "node%d", &node) == 1) nodes.insert(node);
-    }
-  }
-  return nodes.empty() ? "?" : list_of({nodes.begin(), nodes.end()});
-}
 
 // Each rank of a host takes the GPU of its number.
 void add_device(RankFacts& facts, const RankOptions& options, int local_rank) {
@@ -65,9 +42,10 @@ std::vector<RankFacts> gather(Group& group, const RankOptions& options, Versions
   const auto place_of = [&](int rank) { return group.places()[static_cast<size_t>(rank)]; };
   RankFacts mine;
   mine.versions = std::move(versions);
-  mine.cores = cores_of(0);
-  mine.bound = mine.cores.size() < cores_of(getppid()).size();
-  mine.numa_nodes = numa_nodes_of(mine.cores);
+  mine.cores = cli::cores_of(0);
+  mine.bound = mine.cores.size() < cli::cores_of(getppid()).size();
+  const std::vector<int> nodes = cli::numa_nodes_of(mine.cores);
+  mine.numa_nodes = nodes.empty() ? "?" : cli::list_of(nodes);
   add_device(mine, options, place_of(group.rank()).local_rank);
   const std::string text = json{{"cores", mine.cores},   {"bound", mine.bound}, {"nodes", mine.numa_nodes},
                                 {"device", mine.device}, {"gpu", mine.gpu},     {"versions", mine.versions}}
@@ -97,7 +75,7 @@ void print_table(const Group& group, const std::vector<RankFacts>& ranks) {
     const RankFacts& facts = ranks[static_cast<size_t>(rank)];
     fmt::print(kColumns, rank, place.host, place.pid, place.local_rank,
                facts.device + (facts.gpu.empty() ? "" : " " + facts.gpu), facts.numa_nodes,
-               list_of(facts.cores) + (facts.bound ? " (bound)" : ""),
+               cli::list_of(facts.cores) + (facts.bound ? " (bound)" : ""),
                group.size() == 1         ? "none"
                : place.node == next.node ? "MPI, shared memory"
                                          : "MPI, network");
@@ -111,20 +89,10 @@ void print_links(const std::vector<Link>& links) {
                link.latency / kMicro, link.bandwidth / kGiga);
 }
 
-// Of libraries that are built anew without a change of their interface, the last number may differ.
+// The last number may differ between libraries that are built anew without a change of their interface.
 std::string series_of(const std::string& version) { return version.substr(0, version.rfind('.')); }
 
 }  // namespace
-
-std::string list_of(const std::vector<int>& numbers) {
-  std::string text;
-  for (size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
-    while (end < numbers.size() && numbers[end] - numbers[begin] == static_cast<int>(end - begin)) ++end;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[begin]);
-    if (end - begin > 1) text += fmt::format("-{}", numbers[end - 1]);
-  }
-  return text;
-}
 
 std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const RankOptions& options) {
   std::vector<std::string> faults;
@@ -154,8 +122,8 @@ std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const 
     }
   }
   const auto ranks_found = static_cast<int64_t>(ranks.size()), hosts_found = static_cast<int64_t>(hosts.size());
-  if (options.expect_ranks != 0 && options.expect_ranks != ranks_found)
-    add(fmt::format("expected {} ranks, found {}", options.expect_ranks, ranks_found));
+  if (options.job.expect_ranks != 0 && options.job.expect_ranks != ranks_found)
+    add(fmt::format("expected {} ranks, found {}", options.job.expect_ranks, ranks_found));
   if (options.expect_hosts != 0 && options.expect_hosts != hosts_found)
     add(fmt::format("expected {} hosts, found {}", options.expect_hosts, hosts_found));
   return faults;
@@ -163,7 +131,7 @@ std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const 
 
 void show_ranks(const RankOptions& options, Versions versions) {
   GroupOptions limits;
-  limits.setup_limit = limits.step_limit = options.limit;
+  limits.setup_limit = limits.step_limit = options.job.collective_timeout;
   const std::unique_ptr<Group> group = cli::open_group(limits);
   const MpiVersions mpi = mpi_versions();
   versions["dtrain"] = cli::version();

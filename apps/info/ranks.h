@@ -6,14 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/options/ranks.h"
+
 namespace dtrain::info {
 
 using Versions = std::map<std::string, std::string>;  // by library
 
 struct RankOptions {
-  int64_t expect_ranks = 0, expect_hosts = 0;  // 0: any
-  std::string device = "auto";                 // what the ranks would train on: a GPU each, or the processor
-  double limit = 60;                           // seconds that a rank waits for the others
+  cli::JobFlags job;
+  int64_t expect_hosts = 0;     // 0: any
+  std::string device = "auto";  // what the ranks would train on: a GPU each, or the processor
 };
 
 // What a rank tells the others of itself.
@@ -22,7 +24,7 @@ struct RankFacts {
   std::string host;
   std::vector<int> cores;  // that it may run on
   bool bound = false;      // to fewer than whoever started it
-  std::string numa_nodes;  // of those cores
+  std::string numa_nodes;  // where those cores are
   std::string device;      // "CPU", or the GPU's name
   std::string gpu;         // its address; empty: none
   Versions versions;
@@ -30,9 +32,6 @@ struct RankFacts {
 
 // What keeps the job from being as it should be, a phrase for each.
 std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const RankOptions& options);
-
-// "0-3,8"
-std::string list_of(const std::vector<int>& numbers);
 
 // Prints on rank 0; there, throws Error naming what is off. `versions`: of what this process has loaded.
 void show_ranks(const RankOptions& options, Versions versions);

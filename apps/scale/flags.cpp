@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/cli/vision.h"
 #include "apps/scale/options.h"
-#include "models/catalog.h"
+#include "libdtrain/core/error.h"
 
 namespace dtrain::scale {
 namespace {
@@ -33,6 +34,12 @@ constexpr char kAbout[] =
     "threads as a rank had.\n"
     "Exit codes: 0 done, 1 usage or an input that is not as described, 6 disk or memory.";
 
+// The precision of gradients of so many bytes.
+std::optional<std::string> precision_of_bytes(const std::string& bytes) {
+  DT_CHECK(bytes == "4" || bytes == "2", "expected 4 or 2, found '", bytes, "'");
+  return bytes == "4" ? "fp32" : "bf16";
+}
+
 std::string describe(const std::vector<Preset>& presets) {
   std::string text;
   for (const Preset& preset : presets)
@@ -59,7 +66,8 @@ void declare_device(cli::FlagSet& flags, Options& o) {
   flags.add("layers_out", o.layers_out, "file to write; standard output if empty");
   flags.add_choice("device", o.device, {"cpu", "gpu"}, "what to measure");
   flags.add_choice("precision", o.precision, {"fp32", "bf16", "fp16"}, "of activations; other than fp32 on a GPU only");
-  flags.add("threads", o.threads, "of a CPU; 0: OMP_NUM_THREADS or one per core", {0, 1024});
+  flags.add("num_intra_threads", o.threads, "compute threads of a CPU; 0: OMP_NUM_THREADS or one per core", {0, 1024})
+      .former_name("threads");
   flags.add("steps", o.steps, "measured steps, of which the medians are taken", cli::kPositive);
 }
 
@@ -75,7 +83,8 @@ void declare_network(cli::FlagSet& flags, Options& o) {
   flags.add("between_gbs", o.between_gbs, "their bandwidth in GB/s per host and direction", {1e-6});
   flags.add("between_us", o.between_us, "their latency per message in microseconds", cli::kNotNegative);
   flags.add("collective_us", o.collective_us, "what a collective takes at least", cli::kNotNegative);
-  flags.add_choice("algorithm", o.algorithm, algorithm_names(), "auto: the fastest for each size");
+  flags.add_choice("all_reduce_algorithm", o.algorithm, algorithm_names(), "auto: the fastest for each size")
+      .former_name("algorithm");
 }
 
 }  // namespace
@@ -86,9 +95,11 @@ cli::FlagSet declare_flags(Options& o) {
   declare_device(flags, o);
   declare_network(flags, o);
   flags.group("The step");
-  flags.add("bucket_mib", o.bucket_mib, "a bucket is closed once it holds as many MiB of fp32 gradients", {1e-6});
-  flags.add("last_bucket_mib", o.last_bucket_mib, "the last bucket holds at most as many, or one layer", {1e-6});
-  flags.add_choice("wire_bytes", o.wire_bytes, {"4", "2"}, "bytes per gradient on the wire");
+  const auto [bucket, last_bucket] = o.buckets.declare(flags);
+  bucket.former_name("bucket_mib");
+  last_bucket.former_name("last_bucket_mib");
+  flags.add_choice("wire_precision", o.wire_precision, {"fp32", "bf16", "fp16"}, "of gradients between GPUs")
+      .former_name("wire_bytes", precision_of_bytes);
   flags.add("overlap", o.overlap, "reduce during backward");
   flags.add("jitter", o.jitter, "standard deviation of a rank's computing time, as a share of it; 0.01 is assumed",
             {0, 1});

@@ -51,6 +51,7 @@ DeviceStep read_layers(const std::string& path) {
     step.layers.push_back({layer.text("name"), layer.number("gradient_bytes"), layer.number("backward_seconds")});
   if (step.batch <= 0) throw Error(path + ": batch: expected a number above 0");
   if (step.seconds() <= 0) throw Error(path + ": all times are 0");
+  if (step.gradient_bytes() > 1e15) throw Error(path + ": layers: expected gradient_bytes of 1e15 together at most");
   return step;
 }
 

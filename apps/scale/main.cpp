@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/run_main.h"
 #include "apps/scale/options.h"
@@ -53,12 +54,7 @@ int predict(const scale::Options& options) {
 int run(const std::vector<std::string>& argv) {
   scale::Options options;
   cli::FlagSet flags = scale::declare_flags(options);
-  const std::vector<std::string> positional = flags.parse(argv);
-  if (flags.wants_help() || flags.wants_version()) {
-    fmt::print("{}", flags.wants_help() ? flags.help() : "dtrain-scale " + cli::version() + "\n");
-    return 0;
-  }
-  DT_CHECK(positional.empty(), "unexpected argument '", positional.front(), "'; see --help");
+  if (!cli::read_flags(flags, argv)) return 0;
   scale::check(options);
   if (options.validate) {
     fmt::print("{}", scale::validation_report());

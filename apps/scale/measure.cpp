@@ -1,25 +1,20 @@
 // When the gradients of each layer are complete, measured on this machine.
-#include <algorithm>
 #include <thread>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "apps/cli/drawn_batch.h"
 #include "apps/cli/vision.h"
 #include "apps/scale/layers.h"
 #include "libdtrain/core/gpu_info.h"
-#include "libdtrain/core/rng.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
+#include "libdtrain/train/metrics.h"
 #include "libdtrain/train/optimizer.h"
 
 namespace dtrain::scale {
 namespace {
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 struct StepMoments {
   Moment begin, backward, update, end;
@@ -35,15 +30,7 @@ class MeasuredModel {
                                        {.classes = o.classes, .image_size = o.image_size})),
         optimizer_((store_.allocate(1, o.machine.compute()), store_),
                    {.update = {.rule = UpdateRule::momentum, .momentum = 0.9f}, .weight_decay = 1e-4f}),
-        images_(context_->empty({o.batch, model_.image_size, model_.image_size, 3})),
-        labels_(context_->empty({o.batch}, DType::i32)) {
-    RandomStream random(1, 0);
-    std::vector<float> pixels(static_cast<size_t>(images_.count()));
-    for (float& pixel : pixels) pixel = random.uniform(-1, 1);
-    std::vector<int32_t> labels(static_cast<size_t>(o.batch));
-    for (int32_t& label : labels) label = static_cast<int32_t>(random.below(static_cast<uint32_t>(model_.classes)));
-    context_->upload(pixels.data(), images_);
-    context_->upload(labels.data(), labels_);
+        batch_(cli::draw_batch(*context_, o.batch, model_.image_size, model_.classes)) {
     normalization_.dtype = o.machine.precision;
     normalization_.channels = o.machine.compute().image_channels;
     context_->set_step_state({});
@@ -55,8 +42,9 @@ class MeasuredModel {
     moments.begin = context_->record();
     Tape tape(*context_);
     tape.on_ready([&](const Parameter& parameter) { moments.ready.emplace_back(&parameter, context_->record()); });
-    const Tensor images = context_->is_cpu() ? images_ : normalize_pixels(*context_, images_, normalization_);
-    const Var loss = softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), labels_).loss;
+    const Tensor images =
+        context_->is_cpu() ? batch_.images : normalize_pixels(*context_, batch_.images, normalization_);
+    const Var loss = softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), batch_.labels).loss;
     moments.backward = context_->record();
     tape.backward(loss, &store_);
     moments.update = context_->record();
@@ -74,12 +62,12 @@ class MeasuredModel {
   ParameterStore store_;
   models::Classifier model_;
   Optimizer optimizer_;
-  Tensor images_, labels_;
+  cli::DrawnBatch batch_;
   PixelNormalization normalization_;
   uint64_t steps_ = 0;
 };
 
-// The layers of one step. What backward does behind the last gradient counts to the last layer.
+// The layers of one step. What backward does after the last gradient counts to the last layer.
 std::vector<LayerTime> layers_of(Context& context, const StepMoments& moments) {
   std::unordered_map<std::string, size_t> last;  // a layer is complete with the last of its parameters
   std::unordered_map<std::string, double> bytes;

@@ -8,22 +8,25 @@
 namespace dtrain::scale {
 
 std::vector<Bucket> make_buckets(const std::vector<LayerTime>& layers, const BucketOptions& options) {
-  // The last bucket first, from the end: its size must not depend on what is left over from the others.
-  size_t last = layers.size();
-  double tail = 0;
-  while (last > 0 && (last == layers.size() || tail + layers[last - 1].gradient_bytes <= options.last_bytes))
-    tail += layers[--last].gradient_bytes;
-
+  // The arena has its layers in the order of forward.
+  std::vector<GradientRange> gradients;
+  int64_t end = 0;
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    const int64_t begin = end;
+    end += std::llround(layer->gradient_bytes / sizeof(float));
+    gradients.push_back({.range = {begin, end}});
+  }
   std::vector<Bucket> buckets;
-  Bucket open;
+  auto layer = layers.begin();
+  auto gradient = gradients.rbegin();
   double now = 0;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    open.bytes += layers[i].gradient_bytes;
-    open.ready = now += layers[i].backward_seconds;
-    if (i + 1 == layers.size() || i + 1 == last || (i < last && open.bytes >= options.bytes)) {
-      buckets.push_back(open);
-      open = {};
+  for (const Range& range : plan_buckets(gradients, end, options)) {
+    Bucket bucket;
+    for (; layer != layers.end() && gradient->range.begin >= range.begin; ++layer, ++gradient) {
+      bucket.bytes += layer->gradient_bytes;
+      bucket.ready = now += layer->backward_seconds;
     }
+    buckets.push_back(bucket);
   }
   return buckets;
 }

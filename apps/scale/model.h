@@ -5,6 +5,7 @@
 
 #include "apps/scale/layers.h"
 #include "apps/scale/network.h"
+#include "libdtrain/distributed/bucketer.h"
 
 namespace dtrain::scale {
 
@@ -14,11 +15,7 @@ struct Bucket {
   double ready = 0;  // seconds from the beginning of backward until all of them are complete
 };
 
-struct BucketOptions {
-  double bytes = 25 << 20;      // a bucket is closed once it holds as many
-  double last_bytes = 1 << 20;  // the last holds at most as many, or one layer: nothing hides it
-};
-// Whole layers, in the order of backward.
+// Those that plan_buckets() cuts a training's gradients into, here between whole layers, in the order of backward.
 std::vector<Bucket> make_buckets(const std::vector<LayerTime>& layers, const BucketOptions& options);
 
 // When the last bucket has been reduced, from the beginning of backward: buckets go one at a time, in order, each once

@@ -45,11 +45,11 @@ Network Options::network() const {
 }
 
 ScaleOptions Options::scale() const {
-  constexpr double kMiB = 1 << 20;
+  const auto bytes = [](double mebibytes) { return static_cast<int64_t>(cli::kMebibyte * mebibytes); };
   return {.network = network(),
-          .buckets = {.bytes = kMiB * bucket_mib, .last_bytes = kMiB * last_bucket_mib},
+          .buckets = {.bytes = bytes(buckets.bucket_mb), .last_bytes = bytes(buckets.last_bucket_mb)},
           .overlap = overlap,
-          .wire_bytes = wire_bytes == "2" ? 2.0 : 4.0,
+          .wire_bytes = wire_precision == "fp32" ? 4.0 : 2.0,
           .jitter = jitter,
           .half_batch = half_batch.value_or(0)};
 }

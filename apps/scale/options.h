@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/options/ranks.h"
 #include "apps/scale/checkpointing.h"
 #include "apps/scale/model.h"
 
@@ -26,9 +27,10 @@ struct Options {
   std::optional<double> inside_gbs, inside_us, between_gbs, between_us;
   double collective_us = 10;
   // The step
-  double bucket_mib = 25, last_bucket_mib = 1, jitter = 0.01;
+  cli::BucketFlags buckets;
+  double jitter = 0.01;
   std::optional<double> half_batch;
-  std::string wire_bytes = "4";
+  std::string wire_precision = "fp32";
   bool overlap = true;
   int64_t global_batch = 0;
   // Failures

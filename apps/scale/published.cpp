@@ -5,7 +5,7 @@ namespace dtrain::scale {
 namespace {
 
 ScaleOptions options_of(int64_t gpus_per_host, const char* inside, const char* between, double wire_bytes,
-                        double bucket_mib, bool overlap) {
+                        int64_t bucket_mib, bool overlap) {
   return {.network = {.gpus_per_host = gpus_per_host,
                       .inside = find_preset(presets_inside(), inside).level,
                       .between = find_preset(presets_between(), between).level,

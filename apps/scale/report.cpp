@@ -24,7 +24,7 @@ std::string describe(const Level& level) {
   return fmt::format("{:.4g} GB/s, {:.3g} us", level.bandwidth / 1e9, 1e6 * level.latency);
 }
 
-// Of an ideal fleet's training, what is left with stragglers, communication and failures.
+// The share of an ideal fleet's training that is left with stragglers, communication and failures.
 double with_failures(const Study& study, const Prediction& row) {
   return row.efficiency * (1 - lost_share(study.failures, row.gpus, best_interval(study.failures, row.gpus)));
 }

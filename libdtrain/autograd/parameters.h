@@ -2,54 +2,14 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "libdtrain/autograd/parameter.h"
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
-
-// How a new parameter is filled. Draws depend on (seed, name, element) only.
-struct Init {
-  enum class Kind { constant, normal, truncated_normal, uniform } kind = Kind::constant;
-  float value = 0;  // the constant, the standard deviation, or the bound of U(-value, value)
-
-  static Init constant(float value) { return {Kind::constant, value}; }
-  static Init normal(float stddev) { return {Kind::normal, stddev}; }
-  // Cut at two standard deviations, as TensorFlow's.
-  static Init truncated_normal(float stddev) { return {Kind::truncated_normal, stddev}; }
-  static Init uniform(float bound) { return {Kind::uniform, bound}; }
-};
-
-// What the numbers of a tensor mean to other programs.
-enum class Layout {
-  plain,
-  krsc,  // a convolution's filters, [k, r, s, c / groups]; OIHW in torchvision
-  flat,  // [out, h * w * c], a linear layer's weight over a flattened image; [out, c * h * w] in torchvision
-};
-
-struct ParameterOptions {
-  Layout layout = Layout::plain;
-  int64_t channels = 0;  // of the image that a `flat` weight reads
-  bool decay = true;     // false for biases and batch-norm parameters
-  bool frozen = false;   // constant: no gradient, no update
-};
-
-struct Parameter {
-  std::string name;
-  Shape shape;
-  Init init;
-  ParameterOptions options;
-  int index = 0;         // in order of registration
-  int64_t offset = 0;    // elements from the start of the arenas
-  Tensor value;          // view of the master arena (f32)
-  Tensor compute;        // what ops read: `value` itself, or a copy by ComputeOptions
-  Tensor grad;           // view of the gradient arena (f32)
-  bool written = false;  // a closure has written `grad` in this backward pass
-};
 
 // What ops read of the parameters. Weights of convolutions and linear layers (rank 2 and more) have type `dtype`;
 // biases and batch-norm parameters stay f32. A convolution over images of 3 channels reads `image_channels`, those
@@ -57,15 +17,7 @@ struct Parameter {
 struct ComputeOptions {
   DType dtype = DType::f32;  // f32, bf16 or f16; f32 on the CPU
   int image_channels = 3;
-};
-
-// State that training changes without a gradient: BN running statistics.
-struct Buffer {
-  std::string name;
-  Shape shape;
-  float initial = 0;
-  int64_t offset = 0;
-  Tensor value;  // view of the buffer arena (f32)
+  bool gradients = true;  // false, for inference alone: half the memory, and what needs a gradient throws
 };
 
 // Layers register in their constructors; `allocate` then lays the arenas out in that order, each entry
@@ -77,10 +29,22 @@ class ParameterStore {
   ParameterStore& operator=(const ParameterStore&) = delete;
 
   Parameter& add(const std::string& name, Shape shape, Init init, ParameterOptions options = {});
-  Buffer& add_buffer(const std::string& name, Shape shape, float initial);
+  Buffer& add_buffer(const std::string& name, Shape shape, float initial, bool constant = false);
   // Ends registration, makes the arenas and initialises them from `seed`.
   void allocate(uint64_t seed, const ComputeOptions& compute = {});
 
+  // Parameters of these names are trained no more, and batch norms whose running statistics are among them use and keep
+  // those in training too; `unfreeze` takes both back. `set_multipliers` is what parameter groups are elsewhere. All
+  // three count from the next forward pass and the next update on, whenever they are called. They throw where no name
+  // is accepted, so that a misspelt one does not pass unnoticed.
+  void freeze(const NameFilter& names) { set_frozen(names, true); }
+  void unfreeze(const NameFilter& names) { set_frozen(names, false); }
+  void set_multipliers(const NameFilter& names, const Multipliers& multipliers);
+  // Grows with each change that those have made: what was planned or recorded before is out of date.
+  uint64_t layout_version() const { return layout_version_; }
+
+  bool allocated() const { return values_.defined(); }
+  bool has_gradients() const { return grads_.defined(); }
   Context& context() const { return context_; }
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }
@@ -91,17 +55,22 @@ class ParameterStore {
   // Scalars of trainable and frozen parameters, without padding.
   int64_t parameter_count() const;
 
-  // The whole arenas, padding included (padding is zero and stays zero).
-  const Tensor& values() const { return values_; }
-  const Tensor& grads() const { return grads_; }
-  const Tensor& buffer_values() const { return buffer_values_; }
+  // The whole arenas, padding included (padding is zero and stays zero). Before allocate() there are none: all that
+  // needs one throws.
+  const Tensor& values() const { return laid_out(values_, "values()"); }
+  const Tensor& grads() const {
+    DT_CHECK(!allocated() || has_gradients(), "grads(): allocated without gradients, for inference alone");
+    return laid_out(grads_, "grads()");
+  }
+  const Tensor& buffer_values() const { return laid_out(buffer_values_, "buffer_values()"); }
   // Of ComputeOptions::dtype, laid out like values(); undefined in f32, where ops read the values themselves.
-  const Tensor& compute_values() const { return compute_values_; }
+  const Tensor& compute_values() const { return laid_out(compute_values_, "compute_values()"); }
   // Optimiser state arena `i`, laid out like values(), zero at first use.
   const Tensor& optimizer_state(int i);
   int optimizer_states() const { return static_cast<int>(optimizer_state_.size()); }
 
-  // Of the images that the model reads: ComputeOptions::image_channels where convolutions read them, else 3.
+  // The channels of the images that the model reads: ComputeOptions::image_channels where convolutions read them,
+  // else 3.
   int image_channels() const { return image_channels_; }
 
   // Counts changes of the values by an update or a load: what a packed copy of a weight was made from.
@@ -113,6 +82,12 @@ class ParameterStore {
   void refresh_padded();
 
  private:
+  const Tensor& laid_out(const Tensor& arena, const char* what) const {
+    DT_CHECK(allocated(), what, " before allocate()");
+    return arena;
+  }
+  void set_frozen(const NameFilter& names, bool frozen);
+
   Context& context_;
   std::deque<Parameter> parameters_;
   std::deque<Buffer> buffers_;
@@ -122,7 +97,7 @@ class ParameterStore {
   std::vector<Tensor> optimizer_state_;
   int image_channels_ = 3;
   int64_t arena_count_ = 0, buffer_count_ = 0;
-  uint64_t version_ = 0;
+  uint64_t version_ = 0, layout_version_ = 0;
 };
 
 }  // namespace dtrain

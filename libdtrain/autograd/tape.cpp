@@ -1,12 +1,53 @@
 #include "libdtrain/autograd/tape.h"
 
+#include <atomic>
+#include <utility>
+
 #include "libdtrain/ops/pointwise.h"
 
 namespace dtrain {
+namespace {
 
-int Tape::add_slot(const Tensor& value) {
-  slots_.push_back({value.shape(), value.dtype(), {}, nullptr, 0, false});
-  return static_cast<int>(slots_.size()) - 1;
+// Tells tapes apart, those of other contexts and those that are no more included; no result depends on it.
+int64_t next_tape() {
+  static std::atomic<uint32_t> tapes = 0;
+  return tapes++ & 0x7fffffff;
+}
+
+bool holds(const ParameterStore& store, const Parameter& parameter) {
+  const auto index = static_cast<size_t>(parameter.index);
+  return index < store.parameters().size() && &store.parameters()[index] == &parameter;
+}
+
+}  // namespace
+
+Tape::Tape(Context& context, Mode mode, int micro_step, int share)
+    : context_(context),
+      mode_(mode),
+      micro_step_(micro_step),
+      share_(share < 0 ? micro_step : share),
+      number_(next_tape()) {
+  if (training() || !context_.is_cpu()) context_.recording_thread().enter(context_.device());
+}
+
+Tape::~Tape() {
+  if (training() || !context_.is_cpu()) context_.recording_thread().leave();
+}
+
+size_t Tape::add_slot(const Tensor& value) {
+  DT_CHECK(!backward_, current_op_, ": recorded once backward() has begun");
+  slots_.push_back({value.shape(), value.dtype(), {}, nullptr, 0, -1, false});
+  return slots_.size() - 1;
+}
+
+size_t Tape::slot_of(const Var& x, const char* what) const {
+  DT_CHECK(x.slot >> 32 == number_, what, ": a Var of another tape; a tape takes what it has made itself, and tensors");
+  return static_cast<size_t>(x.slot & 0xffffffff);
+}
+
+Var Tape::constant(Tensor value) const {
+  if (value) context_.require(value, "constant");
+  return {std::move(value), -1};
 }
 
 Var Tape::variable(Tensor value) {
@@ -15,61 +56,81 @@ Var Tape::variable(Tensor value) {
 }
 
 Var Tape::variable(Tensor value, DType gradient) {
+  context_.require(value, "variable");
   if (!training()) return constant(std::move(value));
-  const int slot = add_slot(value);
-  slots_[static_cast<size_t>(slot)].keep = true;
-  slots_[static_cast<size_t>(slot)].dtype = gradient;
-  return {std::move(value), slot};
+  const size_t slot = add_slot(value);
+  slots_[slot].keep = true;
+  slots_[slot].dtype = gradient;
+  return var_of(std::move(value), slot);
 }
 
 Var Tape::leaf(Parameter& parameter) {
   DT_CHECK(parameter.compute.defined(), "parameter ", parameter.name, " used before ParameterStore::allocate()");
-  if (!training() || parameter.options.frozen) return constant(parameter.compute);
+  context_.require(parameter.compute, parameter.name.c_str());
+  if (!training() || parameter.options().frozen) return constant(parameter.compute);
+  DT_CHECK(parameter.grad.defined(), "parameter ", parameter.name,
+           " is to be trained, but was allocated without gradients, for inference alone: expected Mode::eval");
   // A weight that is used twice has one slot, so that its gradient is ready after the second use.
   const size_t index = static_cast<size_t>(parameter.index);
   if (index >= parameter_slots_.size()) parameter_slots_.resize(index + 1, -1);
   int& slot = parameter_slots_[index];
   if (slot < 0) {
-    slot = add_slot(parameter.grad);  // as the master's: neither of 16 bits nor padded
+    slot = static_cast<int>(add_slot(parameter.grad));  // as the master's: neither of 16 bits nor padded
     slots_[static_cast<size_t>(slot)].parameter = &parameter;
   }
   DT_CHECK(slots_[static_cast<size_t>(slot)].parameter == &parameter, "parameter ", parameter.name,
            ": a tape takes the parameters of one store only");
-  return {parameter.compute, slot};
+  return var_of(parameter.compute, static_cast<size_t>(slot));
 }
 
-bool Tape::wants_grad(std::initializer_list<const Var*> inputs) const {
+bool Tape::wants_grad(std::span<const Var* const> inputs) const {
   if (!training()) return false;
   for (const Var* input : inputs)
     if (input->needs_grad()) return true;
   return false;
 }
 
-Var Tape::record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward) {
+Var Tape::record(const char* op, Tensor value, std::span<const Var* const> inputs, Backward backward) {
   current_op_ = op;
+  for (const Var* input : inputs) {
+    DT_CHECK(input != nullptr, op, ": a null input; one that is left out is a Var{}");
+    if (input->value) context_.require(input->value, op);
+    if (input->needs_grad()) slot_of(*input, op);
+  }
   if (!wants_grad(inputs)) return constant(std::move(value));
+  DT_CHECK(backward, op, ": recorded without a closure, but an input wants a gradient");
   Node node{op, add_slot(value), {}, std::move(backward)};
   bytes_ += value.bytes();
   for (const Var* input : inputs) {
     if (input->value) bytes_ += input->value.bytes();
     if (!input->needs_grad()) continue;
-    node.inputs.push_back(input->slot);
-    ++slots_[static_cast<size_t>(input->slot)].uses;
+    const size_t slot = slot_of(*input, op);
+    node.inputs.push_back(slot);
+    ++slots_[slot].uses;
   }
-  Var output{std::move(value), node.output};
+  Var output = var_of(std::move(value), node.output);
   nodes_.push_back(std::move(node));
   return output;
 }
 
 const Tensor& Tape::grad(const Var& leaf) const {
   DT_CHECK(leaf.needs_grad(), "gradient of a constant asked for");
-  const Slot& slot = slots_[static_cast<size_t>(leaf.slot)];
+  const Slot& slot = slots_[slot_of(leaf, "grad")];
+  DT_CHECK(backward_, "grad: backward() has not run");
+  DT_CHECK(slot.parameter || slot.keep, "grad: of an op's output, which is not kept; of a variable() it is");
   return slot.parameter ? slot.parameter->grad : slot.grad;
+}
+
+Tape::Slot& Tape::slot_to_write(const Var& x, const char* what) {
+  DT_CHECK(running_ >= 0, what, ": called outside a closure of backward()");
+  Slot& slot = slots_[slot_of(x, what)];
+  slot.writer = running_;
+  return slot;
 }
 
 std::optional<GradTarget> Tape::grad_target(const Var& x) {
   if (!x.needs_grad()) return std::nullopt;
-  Slot& slot = slots_[static_cast<size_t>(x.slot)];
+  Slot& slot = slot_to_write(x, "grad_target");
   if (Parameter* parameter = slot.parameter) {
     const bool add = parameter->written || micro_step_ > 0;
     parameter->written = true;
@@ -90,7 +151,7 @@ std::optional<GradTarget> Tape::grad_target(const Var& x) {
 
 void Tape::pass_grad(const Var& x, const Tensor& dx) {
   if (!x.needs_grad()) return;
-  Slot& slot = slots_[static_cast<size_t>(x.slot)];
+  Slot& slot = slot_to_write(x, "pass_grad");
   if (!slot.parameter && !slot.grad) {
     slot.grad = dx.view(slot.shape);
     return;
@@ -102,39 +163,63 @@ void Tape::pass_grad(const Var& x, const Tensor& dx) {
     context_.copy(dx, target.dx);
 }
 
-void Tape::finish_use(int index) {
-  Slot& slot = slots_[static_cast<size_t>(index)];
-  if (--slot.uses == 0 && slot.parameter && slot.parameter->written && ready_) ready_(*slot.parameter);
-}
-
-std::vector<std::string> Tape::backward(const Var& loss, ParameterStore* store) {
-  DT_CHECK(loss.needs_grad(), "backward: the loss depends on no parameter");
-  DT_CHECK(loss.value.count() == 1, "backward: the loss has shape ", loss.shape(), ", expected one element");
+// Parameters are written anew.
+void Tape::begin_gradients(ParameterStore* store) {
   if (store)
     for (Parameter& parameter : store->parameters()) parameter.written = false;
-  Slot& seed = slots_[static_cast<size_t>(loss.slot)];
-  seed.grad = context_.empty(seed.shape, seed.dtype);
-  seed_loss_gradient(context_, seed.grad);
-  while (!nodes_.empty()) {
-    Node node = std::move(nodes_.back());
-    nodes_.pop_back();
-    current_op_ = node.op;
-    // No consumer wrote a gradient: this output does not lead to the loss.
-    Slot& output = slots_[static_cast<size_t>(node.output)];
-    if (output.grad) node.backward(*this, output.grad);
-    if (!output.keep) output.grad = {};
-    node.backward = nullptr;
-    for (int input : node.inputs) finish_use(input);
+  for (const int slot : parameter_slots_) {
+    if (slot < 0) continue;
+    Parameter& parameter = *slots_[static_cast<size_t>(slot)].parameter;
+    DT_CHECK(!store || holds(*store, parameter), "backward: parameter ", parameter.name, " is not of this store");
+    parameter.written = false;
   }
+}
+
+void Tape::run(Node& node) {
+  current_op_ = node.op;
+  // Where no consumer wrote a gradient this output does not lead to the loss.
+  if (const Tensor dy = std::exchange(slots_[node.output].grad, {})) {
+    running_ = static_cast<int64_t>(nodes_.size());
+    node.backward(*this, dy);
+    for (const size_t input : node.inputs)
+      DT_CHECK(slots_[input].writer == running_, node.op, ": its closure wrote no gradient of an input of shape ",
+               slots_[input].shape, " that wants one");
+    running_ = -1;
+  }
+  node.backward = nullptr;
+  for (const size_t input : node.inputs) {
+    Slot& slot = slots_[input];
+    if (--slot.uses == 0 && slot.parameter && slot.parameter->written && ready_) ready_(*slot.parameter);
+  }
+}
+
+std::vector<std::string> Tape::fill_unwritten(ParameterStore& store) {
   std::vector<std::string> unwritten;
-  if (!store) return unwritten;
-  for (Parameter& parameter : store->parameters()) {
-    if (parameter.written || parameter.options.frozen) continue;
+  for (Parameter& parameter : store.parameters()) {
+    if (parameter.written || parameter.options().frozen) continue;
     if (micro_step_ == 0) context_.fill_zero(parameter.grad);
     unwritten.push_back(parameter.name);
     if (ready_) ready_(parameter);
   }
   return unwritten;
+}
+
+std::vector<std::string> Tape::backward(const Var& loss, ParameterStore* store) {
+  DT_CHECK(loss.needs_grad(), "backward: the loss depends on no parameter");
+  const size_t slot = slot_of(loss, "backward");
+  DT_CHECK(loss.value.count() == 1, "backward: the loss has shape ", loss.shape(), ", expected one element");
+  DT_CHECK(!backward_, "backward: this tape has run it already; each step records on a tape of its own");
+  begin_gradients(store);
+  backward_ = true;
+  Slot& seed = slots_[slot];
+  seed.grad = context_.empty(seed.shape, seed.dtype);
+  seed_loss_gradient(context_, seed.grad);
+  while (!nodes_.empty()) {
+    Node node = std::move(nodes_.back());
+    nodes_.pop_back();
+    run(node);
+  }
+  return store ? fill_unwritten(*store) : std::vector<std::string>();
 }
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,10 @@
 
 namespace dtrain {
 
-// A tensor and, where its gradient is wanted, its slot on the tape.
+// A tensor and, where its gradient is wanted, its slot on the tape that made it, which alone takes it.
 struct Var {
   Tensor value;
-  int slot = -1;
+  int64_t slot = -1;  // the tape's number and the slot's, as 32 bits each
   bool needs_grad() const { return slot >= 0; }
   const Shape& shape() const { return value.shape(); }
   // What a closure captures of an input whose gradient it writes but whose value it does not need.
@@ -33,18 +34,20 @@ enum class Mode {
   eval,   // record nothing; running statistics; dropout off
 };
 
+// What does not go together (a Var of another tape, a tensor of another device, a closure that leaves a gradient out)
+// throws Error naming the op.
 class Tape {
  public:
-  // Writes the gradients of an op's inputs, given that of its output.
+  // Writes the gradient of each of an op's inputs that wants one, given that of its output.
   using Backward = std::function<void(Tape&, const Tensor& dy)>;
   // Called once per parameter, when its gradient of this backward pass is complete.
   using Ready = std::function<void(const Parameter&)>;
 
   // `micro_step`: parameter gradients are stored in micro-step 0 and added to in later ones. `share`: which part of the
   // global batch this is, over all ranks and micro-steps, by default the micro-step: what is random differs between
-  // them.
-  explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0, int share = -1)
-      : context_(context), mode_(mode), micro_step_(micro_step), share_(share < 0 ? micro_step : share) {}
+  // them. Throws Error where another thread records on the context at the time.
+  explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0, int share = -1);
+  ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
@@ -52,7 +55,7 @@ class Tape {
   bool training() const { return mode_ == Mode::train; }
 
   // A leaf without gradient: images, labels.
-  Var constant(Tensor value) const { return {std::move(value), -1}; }
+  Var constant(Tensor value) const;
   // A leaf whose gradient is kept for `grad` after backward: for tests and for gradients of inputs. The gradient has
   // the type of the value or, as a parameter's, f32.
   Var variable(Tensor value);
@@ -62,9 +65,15 @@ class Tape {
 
   // Registers `value` as an op's output and, if any input needs a gradient, `backward` to be run once the gradient of
   // the output is complete. The closure captures exactly the tensors that it needs: they live until it has run.
-  Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward);
+  Var record(const char* op, Tensor value, std::span<const Var* const> inputs, Backward backward);
+  Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward) {
+    return record(op, std::move(value), std::span(inputs.begin(), inputs.size()), std::move(backward));
+  }
   // True where `record` would keep the closure: an op that need not save anything can ask first.
-  bool wants_grad(std::initializer_list<const Var*> inputs) const;
+  bool wants_grad(std::span<const Var* const> inputs) const;
+  bool wants_grad(std::initializer_list<const Var*> inputs) const {
+    return wants_grad(std::span(inputs.begin(), inputs.size()));
+  }
   // A number, different for each call within a step (its other shares included) and equal from step to step: the RNG
   // stream of an op with randomness.
   uint64_t next_stream() { return static_cast<uint64_t>(share_) << 32 | streams_++; }
@@ -74,16 +83,16 @@ class Tape {
   // Inside a closure: the gradient of `x` is `dx` itself (an add, a view): no copy where `x` has none yet.
   void pass_grad(const Var& x, const Tensor& dx);
 
-  // Runs the closures in reverse, each destroyed as soon as it has run. `loss` holds one element; its gradient is the
-  // loss scale of the context's StepScalars. Parameters of `store` that no closure wrote are zero-filled in micro-step
-  // 0; returns their names.
+  // Runs the closures in reverse, each destroyed as soon as it has run, and so once in the life of a tape. `loss` holds
+  // one element; its gradient is the loss scale of the context's StepScalars. Parameters of `store` that no closure
+  // wrote are zero-filled in micro-step 0; returns their names.
   std::vector<std::string> backward(const Var& loss, ParameterStore* store = nullptr);
   void on_ready(Ready ready) { ready_ = std::move(ready); }
   // After backward: the gradient of a `variable` (undefined where nothing led to the loss) or of a parameter.
   const Tensor& grad(const Var& leaf) const;
 
   size_t recorded() const { return nodes_.size(); }
-  // Of the inputs and outputs of all ops recorded so far.
+  // The bytes of the inputs and outputs of all ops recorded so far.
   size_t bytes() const { return bytes_; }
   // The op being run backward or recorded last: names the culprit of an error.
   const char* current_op() const { return current_op_; }
@@ -94,22 +103,31 @@ class Tape {
     DType dtype;
     Tensor grad;
     Parameter* parameter = nullptr;
-    int uses = 0;  // closures that have still to write it
+    int uses = 0;         // closures that have still to write it
+    int64_t writer = -1;  // the node that wrote it last
     bool keep = false;
   };
   struct Node {
     const char* op;
-    int output;
-    std::vector<int> inputs;
+    size_t output;
+    std::vector<size_t> inputs;
     Backward backward;
   };
 
-  int add_slot(const Tensor& value);
-  void finish_use(int slot);
+  size_t add_slot(const Tensor& value);
+  Var var_of(Tensor value, size_t slot) const { return {std::move(value), number_ << 32 | static_cast<int64_t>(slot)}; }
+  size_t slot_of(const Var& x, const char* what) const;
+  Slot& slot_to_write(const Var& x, const char* what);
+  void begin_gradients(ParameterStore* store);
+  void run(Node& node);
+  std::vector<std::string> fill_unwritten(ParameterStore& store);
 
   Context& context_;
   Mode mode_;
   int micro_step_, share_;
+  int64_t number_;         // this tape's number in the process: its Vars carry it
+  int64_t running_ = -1;   // the node whose closure runs
+  bool backward_ = false;  // has run, or runs
   uint64_t streams_ = 0;
   std::vector<Slot> slots_;
   std::vector<Node> nodes_;

@@ -4,12 +4,23 @@
 
 #include <cstring>
 
+#include "libdtrain/core/thread_count.h"
 #include "libdtrain/cpu/onednn.h"
 
 namespace dtrain {
 
 Context::Context(Device device, std::shared_ptr<CachingAllocator> memory)
     : device_(device), memory_(std::move(memory)) {}
+
+void Context::refuse(const Tensor& x, const char* what) const {
+  DT_CHECK(x, what, ": an undefined tensor");
+  throw Error(concat(what, ": a tensor on ", x.device(), ", expected one on ", device_));
+}
+
+void Context::require(const Tensor& x, const void* host, const char* what) const {
+  require(x, what);
+  DT_CHECK(host != nullptr || x.bytes() == 0, what, ": ", x.bytes(), " bytes at a null address of the host");
+}
 
 Tensor Context::zeros(Shape shape, DType dtype) {
   Tensor result = empty(shape, dtype);
@@ -40,28 +51,51 @@ void copy_bytes(const void* from, void* to, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
+// OpenMP may give a parallel region fewer threads than it is asked for, as OMP_THREAD_LIMIT says. A barrier of oneDNN
+// waits for as many as omp_get_max_threads() says, and then it waits for ever.
+int granted_threads(int wanted) {
+  const ThreadCount asked(wanted);
+  int granted = 1;
+#pragma omp parallel num_threads(wanted)
+#pragma omp single
+  granted = omp_get_num_threads();
+  return granted;
+}
+
 class CpuContext final : public Context {
  public:
   explicit CpuContext(CpuOptions options)
       : Context({DeviceKind::cpu, 0},
                 std::make_shared<CachingAllocator>(std::make_unique<HostAllocator>(), options.memory_cap)) {
-    if (options.threads > 0) omp_set_num_threads(options.threads);
-    omp_set_dynamic(0);
-    threads_ = omp_get_max_threads();
+    constexpr int kMostThreads = 4096;  // OpenMP ends the process where the system refuses it a thread
+    DT_CHECK(options.threads >= 0 && options.threads <= kMostThreads, "a CPU context of ", options.threads,
+             " threads, expected 0 to ", kMostThreads);
+    const int wanted = options.threads > 0 ? options.threads : omp_get_max_threads();
+    threads_ = granted_threads(wanted);
+    if (threads_ < wanted)
+      notices_.push_back(concat("OpenMP grants ", threads_, " of ", wanted, " compute threads (OMP_THREAD_LIMIT is ",
+                                omp_get_thread_limit(), ")"));
     primitives_ = std::make_shared<cpu::PrimitiveCache>();
     scalars_ = &host_scalars_;
   }
 
   std::shared_ptr<Allocator> host_allocator() override { return memory_; }
   void fill_zero(const Tensor& x) override {
+    require(x, "fill_zero");
     if (x.bytes() > 0) std::memset(x.raw(), 0, x.bytes());
   }
   void copy(const Tensor& from, const Tensor& to) override {
+    require(from, "copy");
+    require(to, "copy");
     DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
     copy_bytes(from.raw(), to.raw(), from.bytes());
   }
-  void upload(const void* from, const Tensor& to, Queue) override { copy_bytes(from, to.raw(), to.bytes()); }
+  void upload(const void* from, const Tensor& to, Queue) override {
+    require(to, from, "upload");
+    copy_bytes(from, to.raw(), to.bytes());
+  }
   Moment download_later(const Tensor& from, void* to) override {
+    require(from, to, "download_later");
     copy_bytes(from.raw(), to, from.bytes());
     return record(Queue::compute);
   }
@@ -74,6 +108,7 @@ class CpuContext final : public Context {
   }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
+    require(from, to, what);
     copy_bytes(from.raw(), to, from.bytes());
   }
   void synchronize(const char* what) override { refuse_while_capturing(what); }
@@ -88,7 +123,7 @@ class CpuContext final : public Context {
 void require_instructions() {
 #if defined(__AVX2__) && defined(__FMA__)
   DT_CHECK(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
-           "this build needs a processor with AVX2 and FMA; rebuild with -DDTRAIN_CPU_ARCH=x86-64");
+           "this processor has no AVX2 or no FMA, which all builds need: one of 2013 or later has both");
 #endif
 }
 

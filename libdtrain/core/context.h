@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "libdtrain/core/moment.h"
+#include "libdtrain/core/recording_thread.h"
+#include "libdtrain/core/step_scalars.h"
 #include "libdtrain/core/tensor.h"
 
 namespace dtrain {
@@ -19,28 +21,12 @@ class Runtime;
 class StepGraph;
 }  // namespace cuda
 
-// What the host sets before a step.
-struct StepInputs {
-  float learning_rate = 0;
-  float gradient_scale = 1;  // multiplies the summed gradient, besides 1 / loss_scale: 1 / (ranks x micro-steps)
-  uint64_t step = 0;         // steps done before this one, those whose update was skipped included
-  uint64_t seed = 0;         // of dropout and the like
-  float request = 0;         // of this rank to all, e.g. to stop: summed over them with the step's metrics
-};
-
-// What the update carries from step to step. The host sets it before the first and reads it for a checkpoint.
-struct StepState {
-  float loss_scale = 1;      // where the gradient of the loss starts; the update takes it out again
-  int32_t double_after = 0;  // dynamic scale: it doubles after so many updates in a row; 0: it is static
-  int32_t good_steps = 0;    // updates since the loss scale last changed
-  int32_t finite = 1;        // sticky: once a gradient that halving the scale cannot mend clears it, nothing is updated
-  uint64_t skipped = 0;      // updates left out because, at its loss scale, a gradient was not finite
-  bool operator==(const StepState&) const = default;
-};
-
-// Both live in device memory, so that kernels read them there and a captured step can be replayed with new values.
-struct StepScalars : StepInputs, StepState {};
-
+// What was given a Context& (stores, tapes, optimisers, feeds ...) ends before it does. Tensors and moments may outlive
+// it: their memory goes back to the device with the last of them.
+//
+// Several threads may infer on a CPU context at once: by tapes in Mode::eval, over a ParameterStore that is allocated
+// and that nobody changes meanwhile, and by ops without a tape. All else, and all use of a GPU context, is for one
+// thread at a time; a Tape refuses what it can see of the contrary.
 class Context {
  public:
   virtual ~Context() = default;
@@ -49,6 +35,14 @@ class Context {
 
   Device device() const { return device_; }
   bool is_cpu() const { return device_.kind == DeviceKind::cpu; }
+
+  // Throws Error, naming what was being done, where `x` is undefined or on another device ...
+  void require(const Tensor& x, const char* what) const {
+    if (!x || x.device() != device_) [[unlikely]]
+      refuse(x, what);
+  }
+  // ... or `host`, where its elements are copied from or to, is null.
+  void require(const Tensor& x, const void* host, const char* what) const;
 
   // Contents undefined. The memory returns to this context's pool with the last reference.
   Tensor empty(Shape shape, DType dtype = DType::f32) const {
@@ -66,7 +60,8 @@ class Context {
   // Queued where the device queues work: on the compute queue if none is named.
   virtual void fill_zero(const Tensor& x) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
-  // `from` may be changed on return, but for memory of host_allocator(): only once a moment behind the copy is past.
+  // `from` may be changed on return, but for memory of host_allocator(): only once a moment recorded after the copy is
+  // past.
   virtual void upload(const void* from, const Tensor& to, Queue queue = Queue::compute) = 0;
   virtual Moment download_later(const Tensor& from, void* to) = 0;  // `to`: of host_allocator(), complete once past
 
@@ -76,32 +71,31 @@ class Context {
   virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
   virtual bool is_past(const Moment& moment) = 0;
   virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
-  virtual void name_work(const char*) {}  // of what is queued from now on, for a profiler; null: no name
+  virtual void name_work(const char*) {}  // names what is queued from now on, for a profiler; null: no name
 
   // Waits for the device; refused while a step is being captured. `what` names the caller in the message.
   virtual void download(const Tensor& from, void* to, const char* what) = 0;
   virtual void synchronize(const char* what) = 0;
 
-  // True while calls are recorded into a graph instead of run: nothing may wait for the device.
-  bool capturing() const { return capturing_; }
+  bool capturing() const { return capturing_; }  // calls are recorded instead of run: nothing may wait for the device
   // Records what `work` queues, instead of running it, with a pool of memory of its own, so that addresses stay valid.
   // What `work` throws ends the capture and is passed on. Throws on a CPU.
   virtual std::shared_ptr<cuda::StepGraph> capture(const std::function<void()>& work);
   // Queues the recorded work once more. Returns its stamps in the order they were made; each lasts while it is held.
   virtual std::vector<Moment> replay(cuda::StepGraph& graph);
 
-  // Compute threads of a CPU context; 1 elsewhere.
+  // Compute threads of a CPU context, whatever thread calls; 1 elsewhere.
   int threads() const { return threads_; }
+  RecordingThread& recording_thread() { return recording_thread_; }
   // What people should hear of though the work goes on, e.g. of a plan file that is of no use: programs print it.
   std::vector<std::string>& notices() { return notices_; }
 
-  // Where the StepScalars of this device live.
-  StepScalars* scalars() const { return scalars_; }
+  StepScalars* scalars() const { return scalars_; }  // where those of this device live
   virtual void set_scalars(const StepInputs& values) = 0;
   virtual void set_step_state(const StepState& values) = 0;
   virtual StepScalars get_scalars() = 0;  // waits for the device
 
-  // Of host memory that the device copies from and to at full speed: pinned for a GPU.
+  // Allocates host memory that the device copies from and to at full speed: pinned for a GPU.
   virtual std::shared_ptr<Allocator> host_allocator() = 0;
 
   // oneDNN's primitives, created once and kept; a CPU context only.
@@ -111,6 +105,7 @@ class Context {
 
  protected:
   Context(Device device, std::shared_ptr<CachingAllocator> memory);
+  [[noreturn]] void refuse(const Tensor& x, const char* what) const;
   void refuse_while_capturing(const char* what) const {
     DT_CHECK(!capturing_, what, ": waits for the device, which is not allowed while a step is captured");
   }
@@ -123,10 +118,12 @@ class Context {
   std::vector<std::string> notices_;
   bool capturing_ = false;
   int threads_ = 1;
+  RecordingThread recording_thread_;
 };
 
 struct CpuOptions {
-  int threads = 0;               // 0: OMP_NUM_THREADS where set, else one per available core
+  // Up to 4096; 0: OMP_NUM_THREADS where set, else one per core, whatever a quota says (cores.h).
+  int threads = 0;
   size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
 };
 
@@ -140,6 +137,8 @@ struct CudaOptions {
   bool tf32 = false;           // f32 convolutions and products may round their inputs to 10 bits of mantissa
   bool autotune = true;     // run every algorithm of a convolution once and keep the fastest; else trust cuDNN's guess
   std::string plan_file{};  // where the choice of convolution algorithms is kept; empty: nowhere
+  bool sync_each_launch = false;  // for debugging: wait after each launch, so that an error names the op that caused it
+  bool pool = true;  // false, for memory checkers: each tensor has memory of its own, whose bounds they see
 };
 
 // GPUs that this build and this machine's driver can use; 0 also where `reason`, if given, says why.

@@ -26,7 +26,7 @@ struct Filter {
   }
 };
 
-// Of a fixed-point weight, which makes samples of 8 bits: 8 bits are left for the sample, 2 for overshoot.
+// Bits of a fixed-point weight, which makes samples of 8 bits: 8 bits are left for the sample, 2 for overshoot.
 inline constexpr int kFilterBits = 22;
 
 // Across, then down. Samples of 8 bits are rounded to 8 bits after each.
@@ -42,7 +42,7 @@ struct EncodedImage {
   explicit EncodedImage(std::shared_ptr<Allocator> memory) : jpeg(ContainerMemory<std::byte>{std::move(memory)}) {}
 
   Bytes jpeg;                 // empty where there is nothing to decode
-  int width = 0, height = 0;  // of the whole image, which the filters read
+  int width = 0, height = 0;  // the size of the whole image, which the filters read
   Resampling<float> to_f32;   // the one of the two that is meant follows from the type of the samples asked for
   Resampling<int32_t> to_u8;
 };

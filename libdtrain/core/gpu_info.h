@@ -13,7 +13,7 @@ struct GpuInfo {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   size_t memory = 0, free_memory = 0;  // bytes
-  double bandwidth = 0;                // of its memory by clock and width, bytes per second; 0: not known
+  double bandwidth = 0;                // memory bandwidth by clock and width, bytes per second; 0: not known
   std::string address{};               // on the PCI bus of its host: "0000:17:00"
 };
 // Throws Error where cuda_device_count() is not above `device`.

@@ -16,11 +16,15 @@ constexpr size_t kHugePage = size_t{2} << 20;
 // Small requests share segments of this size, so that thousands of them cost few system calls.
 constexpr size_t kSegment = size_t{32} << 20;
 
-std::string mebibytes(size_t bytes) { return concat((bytes + (size_t{1} << 19)) >> 20, " MiB"); }
+// More than any machine has, and so far from what a size_t holds that it can be rounded up.
+constexpr size_t kMost = SIZE_MAX / 2;
+
+std::string mebibytes(size_t bytes) { return concat((bytes >> 20) + (bytes >> 19) % 2, " MiB"); }
 
 }  // namespace
 
 void* HostAllocator::allocate(size_t bytes) {
+  if (bytes > kMost) throw Error(Fault::resource, concat("out of host memory: ", mebibytes(bytes), " requested"));
   bytes = (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096;
   // Over-map, then cut to a huge-page boundary: the kernel only backs aligned 2 MiB ranges with huge pages.
   const bool huge = bytes >= kHugePage;
@@ -157,6 +161,7 @@ CachingAllocator::~CachingAllocator() {
 void* CachingAllocator::allocate(size_t bytes) {
   Pool& pool = *pool_;
   std::lock_guard lock(pool.mutex);
+  if (bytes > kMost) pool.fail(bytes, "");
   bytes = std::max<size_t>(bytes, 1);
   if (pool.spare != Spare::none) bytes = align_up(bytes);
   auto best = pool.free_blocks.lower_bound({bytes, nullptr});

@@ -11,10 +11,9 @@ namespace dtrain {
 
 class Tensor {
  public:
-  Tensor() = default;
-  // `offset` is in bytes from the start of `storage`.
-  Tensor(std::shared_ptr<Storage> storage, size_t offset, Shape shape, DType dtype, Device device)
-      : storage_(std::move(storage)), offset_(offset), shape_(shape), dtype_(dtype), device_(device) {}
+  Tensor() = default;  // undefined: it has no elements that could be asked for
+  // `offset` is in bytes from the start of `storage`. Throws Error where the elements are not all within it.
+  Tensor(std::shared_ptr<Storage> storage, size_t offset, Shape shape, DType dtype, Device device);
 
   bool defined() const { return storage_ != nullptr; }
   explicit operator bool() const { return defined(); }
@@ -26,15 +25,19 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
 
-  // The address on its device. Writing through a const Tensor is allowed: constness is of the reference.
-  void* raw() const { return static_cast<char*>(storage_->data()) + offset_; }
+  // The address on its device. Writing through a const Tensor is allowed: constness is of the reference. Throws Error
+  // where the tensor is undefined, as all do that follow.
+  void* raw() const {
+    DT_CHECK(defined(), "the memory of an undefined tensor asked for");
+    return static_cast<char*>(storage_->data()) + offset_;
+  }
 
   // The elements; throws where T is not the element type.
   template <class T>
   T* data() const {
-    DT_CHECK(defined(), "data() of an undefined tensor");
+    void* const address = raw();
     DT_CHECK(dtype_of<T>() == dtype_, "tensor holds ", dtype_, ", accessed as ", dtype_of<T>());
-    return static_cast<T*>(raw());
+    return static_cast<T*>(address);
   }
   template <class T>
   std::span<T> span() const {
@@ -49,7 +52,7 @@ class Tensor {
   bool unique() const { return storage_.use_count() == 1; }
 
  private:
-  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<Storage> storage_;  // with the memory's allocator: a tensor may outlive its context
   size_t offset_ = 0;
   Shape shape_;
   DType dtype_ = DType::f32;

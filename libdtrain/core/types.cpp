@@ -28,6 +28,16 @@ std::string Shape::to_string() const {
   return text + "]";
 }
 
+void Shape::refuse_dimension(int i) const {
+  throw Error(concat("dimension ", i, " of ", *this, ": it has ", rank_, ", numbered from 0"));
+}
+
+void Shape::refuse_count(int64_t dim) const {
+  Shape whole = *this;
+  whole.dims_[static_cast<size_t>(whole.rank_++)] = dim;
+  throw Error(concat("shape ", whole, ": more than ", kMaxCount, " elements"));
+}
+
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.to_string(); }
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name_of(dtype); }
 std::ostream& operator<<(std::ostream& out, Device device) {

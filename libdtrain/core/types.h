@@ -53,37 +53,45 @@ constexpr DType dtype_of<uint8_t>() {
   return DType::u8;
 }
 
-// Up to six extents, outermost first. Images are [n, h, w, c], filters [k, r, s, c / groups].
+// Up to six extents, outermost first. Images are [n, h, w, c], filters [k, r, s, c / groups]. Throws Error on a
+// negative extent, on extents whose product is above kMaxCount, and where a dimension is asked for that it does not
+// have.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
+  static constexpr int64_t kMaxCount = INT64_MAX / 8;  // elements: their bytes can be counted, whatever their type
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) {
     DT_CHECK(dims.size() <= kMaxRank, "shape of rank ", dims.size(), ": at most ", kMaxRank, " dimensions");
-    for (int64_t dim : dims) {
-      DT_CHECK(dim >= 0, "shape with a negative extent: ", dim);
-      dims_[rank_++] = dim;
-    }
+    for (int64_t dim : dims) append(dim);
   }
 
   int rank() const { return rank_; }
-  int64_t operator[](int i) const { return dims_[i]; }
+  int64_t operator[](int i) const {
+    if (i < 0 || i >= rank_) [[unlikely]]
+      refuse_dimension(i);
+    return dims_[static_cast<size_t>(i)];
+  }
   void append(int64_t dim) {
     DT_CHECK(rank_ < kMaxRank && dim >= 0, "cannot append extent ", dim, " to a shape of rank ", rank_);
-    dims_[rank_++] = dim;
+    int64_t count = 0;
+    if (__builtin_mul_overflow(count_, dim, &count) || count > kMaxCount) [[unlikely]]
+      refuse_count(dim);
+    dims_[static_cast<size_t>(rank_++)] = dim;
+    count_ = count;
   }
   // Number of elements; 1 for rank 0.
-  int64_t count() const {
-    int64_t product = 1;
-    for (int i = 0; i < rank_; ++i) product *= dims_[i];
-    return product;
-  }
+  int64_t count() const { return count_; }
   bool operator==(const Shape&) const = default;
   std::string to_string() const;  // "[16, 56, 56, 64]"
 
  private:
+  [[noreturn]] void refuse_dimension(int i) const;
+  [[noreturn]] void refuse_count(int64_t dim) const;
+
   std::array<int64_t, kMaxRank> dims_{};
+  int64_t count_ = 1;
   int rank_ = 0;
 };
 

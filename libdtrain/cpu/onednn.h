@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -13,7 +14,7 @@ namespace dtrain::cpu {
 
 // Creating a primitive compiles code: milliseconds. Each is created once per context and looked up by the bytes of a
 // key struct. A Key must be trivially copyable and value-initialised before its members are set, so that padding
-// compares equal.
+// compares equal. Threads may ask at the same time, and run what they get: a primitive does not change.
 class PrimitiveCache {
  public:
   // The cached Entry for `key`, made by `create()` at first use. Each Entry type has its own key space.
@@ -25,12 +26,18 @@ class PrimitiveCache {
     std::string bytes(sizeof space + sizeof key, '\0');
     std::memcpy(bytes.data(), &space, sizeof space);
     std::memcpy(bytes.data() + sizeof space, &key, sizeof key);
-    auto it = entries_.find(bytes);
-    if (it == entries_.end()) it = entries_.emplace(std::move(bytes), std::make_shared<Entry>(create())).first;
-    return *static_cast<Entry*>(it->second.get());
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto it = entries_.find(bytes); it != entries_.end()) return *static_cast<Entry*>(it->second.get());
+    }
+    // Without the lock, as it may ask for entries itself. Where two threads make the same one, the first stays.
+    auto made = std::make_shared<Entry>(create());
+    const std::lock_guard lock(mutex_);
+    return *static_cast<Entry*>(entries_.emplace(std::move(bytes), std::move(made)).first->second.get());
   }
 
  private:
+  std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<void>> entries_;
 };
 

@@ -24,6 +24,21 @@ void parallel_ranges(int64_t count, Body&& body, int64_t weight = 1) {
   for (int64_t t = 0; t < threads; ++t) body(count * t / threads, count * (t + 1) / threads);
 }
 
+// out[i] = f(i), or out[i] += f(i), of f32. `weight` as above.
+template <class F>
+void write(const Tensor& out, bool add, F&& f, int64_t weight = 1) {
+  float* const y = out.data<float>();
+  parallel_ranges(
+      out.count(),
+      [&](int64_t begin, int64_t end) {
+        if (add)
+          for (int64_t i = begin; i < end; ++i) y[i] += f(i);
+        else
+          for (int64_t i = begin; i < end; ++i) y[i] = f(i);
+      },
+      weight);
+}
+
 // For sums over elements: body(part, begin, end) for exactly context.threads() parts that tile [0, count), however many
 // threads run, so that partial sums merged in the order of the parts are bit-equal at an equal thread count.
 template <class Body>

@@ -41,8 +41,6 @@ struct Tiles {
     const int64_t in_image = t % (rows * columns);
     return {t / (rows * columns), in_image / columns * kOut, in_image % columns * kOut};
   }
-  // Floats between two points of a buffer with `channels` per tile. The odd line keeps 36 streams out of one cache set.
-  int64_t stride(int64_t channels) const { return group * channels + 16; }
 };
 
 // Addresses of a 6x6 window of an NHWC image, zeros outside it.
@@ -244,42 +242,58 @@ void transform_filter_gradient(const WinogradShape& s, const float* u, float* dw
     }
 }
 
+// The transformed tiles of a group as wgrad's products read them: [point][channel / 16][tile][16]. One panel, of a
+// point and sixteen channels, has all tiles of the group.
+struct TilePanels {
+  float* data;
+  int64_t group;   // tiles
+  int64_t stride;  // floats from one point to the next
+
+  // Floats from one point to the next for up to `group` tiles. The odd line keeps 36 streams out of one cache set.
+  static int64_t stride_of(int64_t group, int64_t channels) { return group * channels + 16; }
+
+  float* at(int64_t point, int64_t channel, int64_t tile) const {
+    return data + point * stride + (channel / kTileColumns * group + tile) * kTileColumns + channel % kTileColumns;
+  }
+  // Eight channels of a tile.
+  void put(int64_t channel, int64_t tile, const Block6& block) const {
+    float* const to = at(0, channel, tile);
+    for (int point = 0; point < kPoints; ++point) store8(to + point * stride, block[point / 6][point % 6]);
+  }
+};
+
 }  // namespace
 
+// For each point, u [k][c] = sum over all tiles of the transformed dy [tile][k] times the transformed x [tile][c].
 void winograd_wgrad(Context& context, const WinogradShape& s, const float* x, const float* dy, float* dw, bool add) {
   const Tiles tiles(s.n, s.p, s.q, s.c, s.k);
-  const int64_t x_stride = tiles.stride(s.c), dy_stride = tiles.stride(s.k), panels = s.c / kTileColumns;
+  const int64_t x_stride = TilePanels::stride_of(tiles.group, s.c), dy_stride = TilePanels::stride_of(tiles.group, s.k);
   const Tensor scratch = context.empty({kPoints * (x_stride + dy_stride)});
   const Tensor product = context.empty({kPoints * s.c * s.k});
   const Tensor zero_pixel = context.zeros({std::max(s.c, s.k)});
-  float* const inputs = scratch.data<float>();
-  float* const gradients = inputs + kPoints * x_stride;
-  float* const u = product.data<float>();
+  float* const u = product.data<float>();  // [point][k][c]
   const float* const zeros = zero_pixel.data<float>();
   const Source source{x, s.h, s.w, s.c, s.pad_top, s.pad_left};
 #pragma omp parallel num_threads(context.threads())
   for (int64_t first = 0; first < tiles.count; first += tiles.group) {
     const int64_t group = std::min(tiles.group, tiles.count - first);
+    const TilePanels inputs{scratch.data<float>(), group, x_stride};
+    const TilePanels gradients{inputs.data + kPoints * x_stride, group, dy_stride};
 #pragma omp for schedule(static)
     for (int64_t t = 0; t < group; ++t) {
-      transform_input(source, tiles, first + t, zeros, [&](int64_t c, const Block6& block) {
-        float* const to = inputs + (c / kTileColumns * group + t) * kTileColumns + c % kTileColumns;
-        for (int point = 0; point < kPoints; ++point) store8(to + point * x_stride, block[point / 6][point % 6]);
-      });
-      transform_gradient(s, dy, tiles, first + t, zeros, [&](int64_t k, const Block6& block) {
-        float* const to = gradients + (k / kTileColumns * group + t) * kTileColumns + k % kTileColumns;
-        for (int point = 0; point < kPoints; ++point) store8(to + point * dy_stride, block[point / 6][point % 6]);
-      });
+      transform_input(source, tiles, first + t, zeros,
+                      [&](int64_t c, const Block6& block) { inputs.put(c, t, block); });
+      transform_gradient(s, dy, tiles, first + t, zeros,
+                         [&](int64_t k, const Block6& block) { gradients.put(k, t, block); });
     }
+    const int64_t columns = s.c / kTileColumns;
 #pragma omp for schedule(static)
-    for (int64_t item = 0; item < kPoints * panels; ++item) {
-      const int64_t point = item / panels, panel = item % panels;
-      for (int64_t depth = 0; depth < group; depth += kDepth)
+    for (int64_t item = 0; item < kPoints * columns; ++item) {
+      const int64_t point = item / columns, c = item % columns * kTileColumns;
+      for (int64_t t = 0; t < group; t += kDepth)
         for (int64_t k = 0; k < s.k; k += kTileColumns)
-          gemm_panels(std::min(kDepth, group - depth),
-                      gradients + point * dy_stride + (k * group) + depth * kTileColumns,
-                      inputs + point * x_stride + (panel * group + depth) * kTileColumns,
-                      u + (point * s.k + k) * s.c + panel * kTileColumns, s.c, first > 0 || depth > 0);
+          gemm_panels(std::min(kDepth, group - t), gradients.at(point, k, t), inputs.at(point, c, t),
+                      u + (point * s.k + k) * s.c + c, s.c, first > 0 || t > 0);
     }
   }
   transform_filter_gradient(s, u, dw, add, context.threads());

@@ -22,7 +22,7 @@ enum class ConvKind : int64_t {
   dgrad,               // dx from dy and w
   dgrad_add,           // dx + another gradient, in the epilogue
   wgrad,               // dw from x and dy
-  // Of images that a batch norm with relu has still to be applied to.
+  // The images are those that a batch norm with relu has still to be applied to.
   normalized_forward,  // as forward_statistics, of relu(x * scale + shift) made as x is read
   normalized_wgrad,    // dw from the same and dy
   normalized_dgrad,    // dx behind relu, and what the batch norm's gradient starts from

@@ -1,6 +1,6 @@
 // A convolution with what is fused to it, as an operation graph of cuDNN.
 //
-// What cuDNN 9.19 has on sm_90 of statistics behind a convolution and of batch norms that are not applied (the
+// What cuDNN 9.19 has on sm_90 for statistics after a convolution and of batch norms that are not applied (the
 // normalized_ kinds): engines that come compiled, for f16 alone, with f16 scale, shift and dw, f32 statistics, and
 // channels in multiples of 8; any stride. A test asks for each. Engines that are compiled at run time make no such
 // sums and take no prologue of a weight gradient there, by its documentation.

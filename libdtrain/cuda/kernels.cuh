@@ -124,7 +124,7 @@ void launch(const Context& context, void (*kernel)(Parameters...), const LaunchS
   config.attrs = &cooperative;
   config.numAttrs = shape.cooperative ? 1 : 0;
   DT_CUDA(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
-  if (runtime.sync_each_launch() && !context.capturing()) DT_CUDA(cudaStreamSynchronize(stream));
+  if (runtime.options().sync_each_launch && !context.capturing()) DT_CUDA(cudaStreamSynchronize(stream));
 }
 
 // Blocks of `threads` for `count` threads of work, at most `waves` full loads of the device: kernels stride on.

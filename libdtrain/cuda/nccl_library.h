@@ -23,7 +23,7 @@ struct Nccl {
   decltype(::ncclAllReduce)* all_reduce = library.function("ncclAllReduce");
   decltype(::ncclBroadcast)* broadcast = library.function("ncclBroadcast");
 
-  // Of the library that is loaded: 22809 is 2.28.9.
+  // The version of the library that is loaded: 22809 is 2.28.9.
   int version() const {
     int number = 0;
     return get_version(&number) == ncclSuccess ? number : 0;

@@ -22,7 +22,7 @@ struct Nvjpeg {
   decltype(::nvjpegDecodeBatchedInitialize)* initialize = library.function("nvjpegDecodeBatchedInitialize");
   decltype(::nvjpegDecodeBatched)* decode = library.function("nvjpegDecodeBatched");
 
-  // Of the library that is loaded: 130302 is 13.3.2.
+  // The version of the library that is loaded: 130302 is 13.3.2.
   int version() const {
     int numbers[3] = {};
     for (int i = 0; i < 3; ++i)

@@ -2,8 +2,6 @@
 #include "libdtrain/cuda/runtime.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -39,8 +37,6 @@ Runtime::Runtime(const CudaOptions& options) : options_(options) {
   compute_ = make_stream();
   copy_ = make_stream();
   communication_ = make_stream();
-  const char* sync = std::getenv("DTRAIN_SYNC");
-  sync_each_launch_ = sync != nullptr && std::strcmp(sync, "1") == 0;
 }
 
 Runtime::~Runtime() = default;
@@ -55,22 +51,15 @@ size_t default_cap() {
   return free > 2 * kReserve ? free - kReserve : free / 2;
 }
 
-// DTRAIN_POOL=0: no pool, so that compute-sanitizer sees the bounds of each tensor.
-CachingAllocator::Spare spare_memory() {
-  const char* pool = std::getenv("DTRAIN_POOL");
-  return pool != nullptr && std::strcmp(pool, "0") == 0 ? CachingAllocator::Spare::none
-                                                        : CachingAllocator::Spare::give_back;
-}
-
 // Work of one device is queued in order on its compute stream, so that memory released by the host may be handed out
 // again at once: what reads it was queued before what overwrites it.
 class CudaContext final : public Context {
  public:
   CudaContext(const CudaOptions& options, std::shared_ptr<Runtime> runtime)
       : Context({DeviceKind::cuda, options.device},
-                std::make_shared<CachingAllocator>(make_device_memory(options.device),
-                                                   options.memory_cap ? options.memory_cap : default_cap(),
-                                                   spare_memory())),
+                std::make_shared<CachingAllocator>(
+                    make_device_memory(options.device), options.memory_cap ? options.memory_cap : default_cap(),
+                    options.pool ? CachingAllocator::Spare::give_back : CachingAllocator::Spare::none)),
         host_(std::make_shared<CachingAllocator>(make_pinned_memory(options.device))) {
     runtime_ = std::move(runtime);
     constexpr int64_t kInputs = sizeof(StepInputs), kAll = sizeof(StepScalars);
@@ -85,19 +74,24 @@ class CudaContext final : public Context {
 
   std::shared_ptr<Allocator> host_allocator() override { return host_; }
   void fill_zero(const Tensor& x) override {
+    require(x, "fill_zero");
     if (x.bytes() > 0) DT_CUDA(cudaMemsetAsync(x.raw(), 0, x.bytes(), runtime_->compute()));
   }
   void copy(const Tensor& from, const Tensor& to) override {
+    require(from, "copy");
+    require(to, "copy");
     DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
     if (to.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to.raw(), from.raw(), to.bytes(), cudaMemcpyDeviceToDevice, runtime_->compute()));
   }
   void upload(const void* from, const Tensor& to, Queue queue) override {
     refuse_while_capturing("upload");
+    require(to, from, "upload");
     if (to.bytes() > 0) DT_CUDA(cudaMemcpyAsync(to.raw(), from, to.bytes(), cudaMemcpyHostToDevice, stream(queue)));
   }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
+    require(from, to, what);
     if (from.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDeviceToHost, runtime_->compute()));
     DT_CUDA(cudaStreamSynchronize(runtime_->compute()));
@@ -108,6 +102,7 @@ class CudaContext final : public Context {
   }
   Moment download_later(const Tensor& from, void* to) override {
     refuse_while_capturing("download_later");
+    require(from, to, "download_later");
     if (from.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDeviceToHost, runtime_->compute()));
     return record(Queue::compute);

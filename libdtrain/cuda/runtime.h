@@ -1,14 +1,15 @@
 // Runtime: what a CUDA context holds beside its memory: streams, the properties of its device, library handles.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <typeindex>
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/cuda/cuda.h"
 
 namespace dtrain::cuda {
 
-class BatchNormPlans;
 class ConvPlans;
 class MatmulPlans;
 
@@ -25,23 +26,25 @@ class Runtime {
   const CudaOptions& options() const { return options_; }
   int multiprocessors() const { return properties_.multiProcessorCount; }
   const cudaDeviceProp& properties() const { return properties_; }
-  // DTRAIN_SYNC=1: wait after every launch, so that an error names the op that caused it.
-  bool sync_each_launch() const { return sync_each_launch_; }
 
   // cuDNN's and cuBLASLt's handles with the algorithms chosen so far, made at first use.
   ConvPlans& conv_plans();
   MatmulPlans& matmul_plans();
-  // Which schedule of batch norm is taken.
-  BatchNormPlans& batch_norm_plans();
+  // What an op keeps for the length of the context, e.g. what it has measured: one of each type, made at first use.
+  template <class State>
+  State& op_state() {
+    std::shared_ptr<void>& state = op_states_[typeid(State)];
+    if (!state) state = std::make_shared<State>();
+    return *static_cast<State*>(state.get());
+  }
 
  private:
   CudaOptions options_;
   cudaDeviceProp properties_{};
   Stream compute_, copy_, communication_;
-  bool sync_each_launch_ = false;
   std::shared_ptr<ConvPlans> conv_plans_;
   std::shared_ptr<MatmulPlans> matmul_plans_;
-  std::shared_ptr<BatchNormPlans> batch_norm_plans_;
+  std::map<std::type_index, std::shared_ptr<void>> op_states_;
 };
 
 }  // namespace dtrain::cuda

@@ -57,7 +57,7 @@ class Bucketer {
   std::vector<Range> buckets_;
   std::vector<size_t> bucket_of_;  // by parameter
   std::vector<int> counts_;        // trained parameters of each bucket
-  std::vector<int> missing_;       // of this backward pass
+  std::vector<int> missing_;       // in this backward pass
   size_t sent_ = 0;
 };
 

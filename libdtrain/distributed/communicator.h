@@ -11,7 +11,7 @@
 namespace dtrain {
 
 struct CommunicatorOptions {
-  DType wire = DType::f32;  // of the numbers under way: f32, bf16 or f16; sums are f32
+  DType wire = DType::f32;  // the type of numbers under way: f32, bf16 or f16; sums are f32
   // Gradients travel beside the compute queue; sums that the next op needs (SyncBN), in it.
   Queue queue = Queue::communication;
   // ring, direct, hierarchical, doubling; NCCL: ring, tree, ...; auto: by size, a fixed table
@@ -20,7 +20,7 @@ struct CommunicatorOptions {
   bool even_alone = false;    // one rank goes through the transport too: to measure it
 };
 
-// Seconds, of what was queued since the last report.
+// Seconds, for what was queued since the last report.
 struct CommunicatorTimes {
   double busy = 0;     // some collective was under way
   double exposed = 0;  // the compute queue waited for it
@@ -37,10 +37,11 @@ class Communicator {
   Group& group() const { return group_; }
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
-  // Of the numbers under way; bf16 and f16 round what is summed.
-  DType wire() const { return wire_; }
+  const CommunicatorOptions& options() const { return options_; }
+  // The type of numbers under way; bf16 and f16 round what is summed.
+  DType wire() const { return options_.wire; }
 
-  // Sums f32 tensors over the ranks, in place, as one message; the same bits come out on every rank. Queued behind what
+  // Sums f32 tensors over the ranks, in place, as one message; the same bits come out on every rank. Queued after what
   // the compute queue holds now; a CPU's caller does not wait. The tensors live until join(). `what` names it in
   // reports and must be equal on all ranks. `exact`: as f32, whatever wire() is.
   virtual void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact = false) = 0;
@@ -48,7 +49,7 @@ class Communicator {
   virtual void broadcast(const Tensor& x, int root, const std::string& what) = 0;
   // What the compute queue does from here on waits for all of the above. On a CPU the caller waits.
   virtual void join() = 0;
-  // Of a step that was queued: ends the job where `end` is not past within the limit of the section.
+  // Watches a step that was queued: ends the job where `end` is not past within the limit of the section.
   virtual void watch(const Moment&) {}
 
   // What fixes the order in which numbers are added, for the checkpoint: "ring over MPI, f32".
@@ -56,9 +57,9 @@ class Communicator {
   virtual CommunicatorTimes take_times() = 0;
 
  protected:
-  explicit Communicator(Group& group, DType wire = DType::f32) : group_(group), wire_(wire) {}
+  explicit Communicator(Group& group, CommunicatorOptions options = {}) : group_(group), options_(std::move(options)) {}
   Group& group_;
-  DType wire_;
+  const CommunicatorOptions options_;
 };
 
 // Over MPI for a CPU context, over NCCL for a CUDA one; of one rank, where nothing is to be done, either. Collective.

@@ -26,8 +26,8 @@ class SingleGroup : public Group {
   void finish() override {}
 };
 
-int number_in(const char* variable) {
-  const char* text = std::getenv(variable);
+int number_in(const Environment& environment, const char* variable) {
+  const char* text = environment(variable);
   if (text == nullptr) return -1;
   int value = -1;
   const char* end = text + std::strlen(text);
@@ -52,6 +52,18 @@ double GroupOptions::limit_of(Section section) const {
   return checkpoint_limit;
 }
 
+void GroupOptions::tell(const std::string& line) const {
+  if (warn) warn(line);
+}
+
+void GroupOptions::end(const std::string& report) const {
+  if (fail)
+    fail(report);
+  else
+    tell(report);
+  std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on
+}
+
 std::string Group::name(int rank) const {
   return concat("rank ", rank, " on ", places_[static_cast<size_t>(rank)].host);
 }
@@ -66,6 +78,7 @@ std::pair<int64_t, int64_t> Group::extremes(int64_t mine, const char* what) {
 }
 
 std::string Group::broadcast(const std::string& text, int root, const char* what) {
+  DT_CHECK(0 <= root && root < size(), what, ": from rank ", root, " of ", size());
   return all_gather(rank() == root ? text : std::string(), what)[static_cast<size_t>(root)];
 }
 
@@ -78,21 +91,20 @@ std::string Group::where() const { return name_of(section_, step_); }
 
 void Group::fail(const std::string& report) {
   tell_peers(report);
-  if (options_.fail) options_.fail(report);
-  std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on, and nobody has said how to stop
+  options_.end(report);
 }
 
 std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return std::make_unique<SingleGroup>(options); }
 
 #ifndef DTRAIN_WITH_MPI
-std::unique_ptr<Group> make_mpi_group(const GroupOptions&) {
+std::unique_ptr<Group> make_mpi_group(const GroupOptions&, int) {
   throw Error("several ranks: this build has no MPI; install libopenmpi-dev and build anew");
 }
 MpiVersions mpi_versions() { return {}; }
 std::vector<Link> measure_links(Group&) { return {}; }
 #endif
 
-LauncherRank launcher_rank() {
+LauncherRank launcher_rank(const Environment& environment) {
   struct Variables {
     const char *rank, *size, *local_rank;
   };
@@ -106,7 +118,8 @@ LauncherRank launcher_rank() {
       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
   };
   for (const Variables& names : kLaunchers) {
-    const LauncherRank found{number_in(names.rank), number_in(names.size), number_in(names.local_rank), names.rank};
+    const auto number = [&](const char* variable) { return number_in(environment, variable); };
+    const LauncherRank found{number(names.rank), number(names.size), number(names.local_rank), names.rank};
     if (found.rank >= 0 && found.size > 0) return found;
   }
   return {};

@@ -10,6 +10,10 @@
 
 namespace dtrain {
 
+// Looks up an environment variable: its value, or null where it is not set. The engine reads no environment of its own
+// accord; a program passes it that of the process.
+using Environment = std::function<const char*(const char* name)>;
+
 // Parts of a run: what may take long in one is a fault in another.
 enum class Section { setup, step, evaluation, checkpoint };
 
@@ -17,11 +21,15 @@ struct GroupOptions {
   // Seconds that a rank waits for the others in a collective of a section before the job ends.
   double setup_limit = 600, step_limit = 60, evaluation_limit = 600, checkpoint_limit = 600;
   double limit_of(Section section) const;
-  // A line for people: a rank is late, or back.
-  std::function<void(const std::string&)> warn;
+  // A line for people: a rank is late, or back. May be empty.
+  std::function<void(const std::string&)> warn{};
   // Ends the process (exit code of Fault::communication), on whatever thread finds that a peer is stopped, cut off, or
-  // does something else: the report names rank, host, step and collective. Does not return.
-  std::function<void(const std::string&)> fail;
+  // does something else: the report names rank, host, step and collective. Does not return; where it is empty, `warn`
+  // gets the report, and the process ends with that code all the same.
+  std::function<void(const std::string&)> fail{};
+  // Call the two.
+  void tell(const std::string& line) const;
+  [[noreturn]] void end(const std::string& report) const;
 };
 
 // Where a process of the job runs.
@@ -50,7 +58,7 @@ class Group {
   void barrier(const char* what) { all_gather({}, what); }
   // Smallest and largest of what the ranks gave.
   std::pair<int64_t, int64_t> extremes(int64_t mine, const char* what);
-  // `text` of rank `root`.
+  // `text` of rank `root`. Throws Error where there is no such rank.
   std::string broadcast(const std::string& text, int root, const char* what);
 
   // What the collectives from here on belong to: their limit, and where they are in reports.
@@ -63,7 +71,7 @@ class Group {
   // For a report, on any thread: which of the others do not answer, and a line each from those that do. Takes a second.
   // Empty where they cannot be asked.
   virtual std::string ask_peers() { return {}; }
-  // All ranks have done their work: collective.
+  // All ranks have done their work: collective, and the last one; those that come after it throw Error.
   virtual void finish() = 0;
 
  protected:
@@ -84,30 +92,31 @@ std::unique_ptr<Group> make_single_group(const GroupOptions& options = {});
 // How the ranks of a job without MPI find each other.
 struct TcpOptions {
   int rank = 0, size = 1;
-  std::string address{};       // of rank 0: a name or a number
+  std::string address{};       // the host of rank 0: a name or a number
   int port = 0;                // where rank 0 listens
   std::string bind_address{};  // on which of its addresses; empty: on all
   std::string job{};           // who says something else belongs to another job
 };
-// What launcher_rank() and the environment say: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and
+// What launcher_rank() and these variables say: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and
 // MASTER_PORT, else the first host of a SLURM step and a port that follows from its job; DTRAIN_BIND_ADDR;
 // DTRAIN_JOB_ID, else the launcher's own number of the job. Throws Error(Fault::config) naming what is missing.
-TcpOptions tcp_options_from_environment();
+TcpOptions tcp_options_from(const Environment& environment);
 
 // Ranks that talk over TCP, by way of rank 0; at most 16 MiB per text. Throws Error(Fault::communication) where they do
 // not all come within setup_limit.
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
-// The ranks that mpirun started, or srun with PMI. Throws Error(Fault::config) in a build without MPI,
-// Error(Fault::resource) where too few files may be open, Error(Fault::communication) where MPI does not start. At most
-// one in the life of a process.
-std::unique_ptr<Group> make_mpi_group(const GroupOptions& options);
+// The ranks that mpirun started, or srun with PMI; `ranks`: how many by the launcher's word, so that enough files may
+// be open before MPI starts. Throws Error(Fault::config) in a build without MPI and where MPI has been started before,
+// as a process can do once in its life; Error(Fault::resource) where too few files may be open,
+// Error(Fault::communication) where MPI does not start.
+std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks);
 
 // True where a launcher's variables (of mpirun, srun, or DTRAIN_RANK) say that this process is one of several ranks.
 struct LauncherRank {
   int rank = -1, size = 0, local_rank = -1;  // -1, 0: not said
   std::string source;                        // e.g. "OMPI_COMM_WORLD_RANK"; empty: no launcher
 };
-LauncherRank launcher_rank();
+LauncherRank launcher_rank(const Environment& environment);
 
 }  // namespace dtrain

@@ -18,9 +18,8 @@ constexpr int64_t kShort = 64 << 10;
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(MpiGroup& group, const CommunicatorOptions& options)
-      : Communicator(group, options.wire),
+      : Communicator(group, options),
         thread_(group.thread()),
-        options_(options),
         lane_(thread_.open_lane(options.queue == Queue::compute ? "statistics" : "gradients")) {
     for (const Place& place : group.places()) nodes_.push_back(place.node);
     for (int rank = 0; rank < size(); ++rank) order_.push_back(rank);
@@ -120,7 +119,6 @@ class MpiCommunicator : public Communicator {
   }
 
   MpiThread& thread_;
-  CommunicatorOptions options_;
   int lane_;
   std::vector<int> nodes_;
   std::vector<int> order_;  // of the ring: hosts one after the other, so that each link between two is crossed once

@@ -92,8 +92,8 @@ void MpiGroup::finish() {
 
 }  // namespace mpi
 
-std::unique_ptr<Group> make_mpi_group(const GroupOptions& options) {
-  mpi::allow_open_files(launcher_rank().size);
+std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks) {
+  mpi::allow_open_files(ranks);
   return std::make_unique<mpi::MpiGroup>(options);
 }
 

@@ -59,7 +59,9 @@ struct MpiThread::Lane {
 };
 
 MpiThread::MpiThread(const GroupOptions& options) : options_(options) {
-  DT_CHECK(options.fail && options.warn, "a group of ranks needs a way to warn and a way to end the process");
+  int started_before = 0;
+  check(MPI_Initialized(&started_before), "MPI_Initialized");
+  DT_CHECK(!started_before, "a group of MPI's ranks: MPI has been started in this process before; it starts once only");
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's, as are those of threads that MPI starts
@@ -88,7 +90,7 @@ MpiThread::MpiThread(const GroupOptions& options) : options_(options) {
   const double limit = std::min(options.setup_limit, kStartLimit), patience = std::min(limit / 4, 10.0);
   const char* const question = ": are all hosts of the hostfile up, and do they reach one another?";
   if (!starts_within(patience)) {
-    options.warn(concat("MPI has not started within ", patience, " s (limit ", limit, " s)", question));
+    options.tell(concat("MPI has not started within ", patience, " s (limit ", limit, " s)", question));
     if (!starts_within(limit - patience)) fail(concat("MPI did not start within ", limit, " s", question));
   }
   lock.unlock();
@@ -128,6 +130,7 @@ void MpiThread::call(const Task& task) {
   bool done = false;
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return !task_; });  // another thread's
+  require_running("MPI");
   task_ = [&] {
     try {
       task();
@@ -156,6 +159,7 @@ int MpiThread::open_lane(const std::string& name) {
 
 uint64_t MpiThread::submit(int lane, Collective collective) {
   const std::lock_guard lock(mutex_);
+  require_running(collective.what);
   Lane& one = *lanes_[static_cast<size_t>(lane)];
   one.queue.push_back(std::move(collective));
   wake();
@@ -166,6 +170,7 @@ void MpiThread::wait(int lane, uint64_t ticket) {
   std::unique_lock lock(mutex_);
   Lane& one = *lanes_[static_cast<size_t>(lane)];
   if (one.finished >= ticket) return;
+  require_running(one.name);
   ++waiting_;
   wake();
   done_.wait(lock, [&] { return one.finished >= ticket; });
@@ -316,7 +321,7 @@ void MpiThread::watch() {
     answer();
     const Watchdog::Verdict verdict = watchdog_->look(now);
     if (!verdict.failure.empty()) fail(verdict.failure);
-    if (!verdict.warning.empty()) options_.warn(verdict.warning);
+    if (!verdict.warning.empty()) options_.tell(verdict.warning);
     if (verdict.ask) ask_all();
   } catch (const Error& error) {
     fail(watchdog_->broken("", error.what()));
@@ -372,9 +377,10 @@ void MpiThread::pause(const Turn& turn) {
   }
 }
 
-void MpiThread::fail(const std::string& report) {
-  options_.fail(report);
-  std::abort();  // `fail` does not return
+void MpiThread::fail(const std::string& report) { options_.end(report); }
+
+void MpiThread::require_running(const std::string& what) const {
+  DT_CHECK(!stopping_, what, ": asked for after Group::finish()");
 }
 
 }  // namespace dtrain::mpi

@@ -29,7 +29,7 @@ struct Collective {
 
 class MpiThread {
  public:
-  // Starts MPI. Throws Error(Fault::communication) where that fails.
+  // Starts MPI. Throws Error(Fault::communication) where that fails, Error(Fault::config) where it was started before.
   explicit MpiThread(const GroupOptions& options);
   // Without finish() MPI is left as it is.
   ~MpiThread();
@@ -43,11 +43,11 @@ class MpiThread {
   uint64_t submit(int lane, Collective collective);
   void wait(int lane, uint64_t ticket);
   void enter(Section section, uint64_t step);
-  // Of a lane since the last call: seconds in which something was under way.
+  // What a lane has done since the last call: seconds in which something was under way.
   double take_busy_seconds(int lane);
   // As Group has it.
   std::string ask_peers();
-  // Ends MPI, with all other ranks.
+  // Ends MPI, with all other ranks. What is asked of it from then on throws Error.
   void finish();
 
  private:
@@ -77,6 +77,7 @@ class MpiThread {
   void send_state(int rank, bool question);
   void pause(const Turn& turn);
   [[noreturn]] void fail(const std::string& report);
+  void require_running(const std::string& what) const;  // under the mutex
 
   GroupOptions options_;
   int rank_ = 0, size_ = 1;

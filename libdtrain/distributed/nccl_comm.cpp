@@ -17,7 +17,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kGoodbye = 10;  // seconds that the end of an orderly run may take
 
-// A variable of the environment has another value for a while: NCCL takes some of its options from nowhere else.
+// An environment variable has another value for a while. The engine leaves the environment alone but for this:
+// ncclConfig_t (as of NCCL 2.28) has no field for the algorithm, which NCCL takes from NCCL_ALGO alone, anew for each
+// communicator.
 class EnvironmentValue {
  public:
   EnvironmentValue(const char* name, const std::string& value) : name_(name) {

@@ -76,9 +76,8 @@ class Stopwatch {
 class NcclCommunicator : public Communicator {
  public:
   NcclCommunicator(Group& group, Context& context, const CommunicatorOptions& options)
-      : Communicator(group, options.wire),
+      : Communicator(group, options),
         context_(context),
-        options_(options),
         beside_(options.queue != Queue::compute),
         compute_(context.runtime().compute()),
         stream_(beside_ ? context.runtime().communication() : compute_),
@@ -112,7 +111,6 @@ class NcclCommunicator : public Communicator {
   void make_room(int64_t elements, const std::string& what);
 
   Context& context_;
-  const CommunicatorOptions options_;
   const bool beside_;  // the compute stream, not in it
   const cudaStream_t compute_, stream_;
   cuda::Event forked_, joined_;

@@ -53,7 +53,8 @@ int power_of_two_within(int n) {
   return power;
 }
 
-// The number behind the last of `messages`, of which the first `count` are looked at, that overlaps `range`; 0: none.
+// One past the number of the last of `messages`, of which the first `count` are looked at, that overlaps `range`; 0:
+// none.
 size_t behind_last_overlap(const std::vector<Message>& messages, size_t count, const Range& range) {
   while (count > 0 && !messages[count - 1].range.overlaps(range)) --count;
   return count;

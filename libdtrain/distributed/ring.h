@@ -60,8 +60,8 @@ Transfers tree_broadcast(int rank, int ranks, int root, Range range);
 struct Message {
   int peer = 0;
   Range range{};
-  bool add = false;  // of one that is received
-  // Of one that is sent: so many receives must have been applied before. Of one that is received: so many sends must
+  bool add = false;  // for one that is received
+  // For one that is sent: so many receives must have been applied before. For one that is received: so many sends must
   // have left before it changes what is there.
   size_t after = 0;
 };

@@ -37,6 +37,7 @@ class TcpGroup : public Group {
   void finish() override {
     finishing_ = true;
     barrier("the end");
+    finished_ = true;
   }
 
  private:
@@ -63,20 +64,18 @@ class TcpGroup : public Group {
   }
   // Rank 0 is the first to give up, since it knows who is missing.
   double patience() const { return limit() + std::min(5.0, limit() / 2); }
-  void tell_user(const std::string& text) const {
-    if (options_.warn) options_.warn(text);
-  }
 
   // Held while sockets are used: recursive, as fail() is called in the midst of that.
   std::recursive_mutex mutex_;
   std::vector<Socket> peers_;  // as in Meeting
   bool busy_ = false;          // a collective is under way: it looks after its peers itself
   uint64_t sequence_ = 0;
-  std::atomic<bool> finishing_ = false, stopping_ = false;
+  std::atomic<bool> finishing_ = false, finished_ = false, stopping_ = false;
   std::thread watch_;
 };
 
 std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const char* what) {
+  DT_CHECK(!finished_, what, ": asked for after Group::finish()");
   DT_CHECK(mine.size() <= kMostBytes, what, ": ", mine.size(), " bytes of one rank, at most ", kMostBytes);
   {
     const std::lock_guard lock(mutex_);
@@ -93,7 +92,7 @@ std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const cha
   return std::move(gathering.texts);
 }
 
-// Of rank 0.
+// What rank 0 does.
 void TcpGroup::gather(Gathering& gathering) {
   gathering.texts.resize(peers_.size());
   gathering.texts[0] = gathering.mine;
@@ -113,7 +112,7 @@ void TcpGroup::gather(Gathering& gathering) {
   std::string why;
   for (size_t rank = 1; rank < peers_.size(); ++rank)
     if (!peers_[rank].send(result, in(limit()), why)) lost(rank, why, collective(gathering.what));
-  if (gathering.late) tell_user(concat("all ranks have come to ", collective(gathering.what)));
+  if (gathering.late) options_.tell(concat("all ranks have come to ", collective(gathering.what)));
 }
 
 void TcpGroup::take_share(Gathering& gathering, size_t rank) {
@@ -148,13 +147,13 @@ void TcpGroup::look_at_clock(Gathering& gathering) {
     fail(concat(missing, " did not come to ", collective(gathering.what), " within ", limit(),
                 " s: stopped, cut off, or busy with something else"));
   gathering.late = true;
-  tell_user(concat("waiting for ", missing, " in ", collective(gathering.what), ", limit ", limit(), " s"));
+  options_.tell(concat("waiting for ", missing, " in ", collective(gathering.what), ", limit ", limit(), " s"));
   std::string why;
   for (size_t rank = 1; rank < peers_.size(); ++rank)
     if (gathering.have[rank]) static_cast<void>(peers_[rank].send({Kind::late, sequence_, {}}, in(1), why));
 }
 
-// Of all others.
+// What all others do.
 void TcpGroup::share(Gathering& gathering) {
   Socket& first = peers_[0];
   const auto ranks = static_cast<size_t>(size());

@@ -1,7 +1,6 @@
 // Where rank 0 is, by what launchers say.
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/group.h"
@@ -9,21 +8,19 @@
 namespace dtrain {
 namespace {
 
-// The first of these variables that is set, with its name.
 struct Setting {
   std::string name, value;
-  explicit Setting(std::initializer_list<const char*> names) {
-    for (const char* candidate : names) {
-      const char* text = std::getenv(candidate);
-      if (text == nullptr || *text == '\0' || !name.empty()) continue;
-      name = candidate;
-      value = text;
-    }
-  }
   explicit operator bool() const { return !name.empty(); }
 };
 
-// Of a list such as "node[003-007,010]-ib,gpu1".
+// The first of these variables that is set and not empty.
+Setting first_set(const Environment& environment, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const char* text = environment(name); text != nullptr && *text != '\0') return {name, text};
+  return {};
+}
+
+// The first name of a list such as "node[003-007,010]-ib,gpu1".
 std::string first_host(const std::string& list) {
   std::string host;
   for (size_t at = 0; at < list.size() && list[at] != ',';) {
@@ -55,21 +52,23 @@ int port_of_job(const std::string& job) {
 
 }  // namespace
 
-TcpOptions tcp_options_from_environment() {
-  const LauncherRank launched = launcher_rank();
+TcpOptions tcp_options_from(const Environment& environment) {
+  const auto setting = [&](std::initializer_list<const char*> names) { return first_set(environment, names); };
+  const LauncherRank launched = launcher_rank(environment);
   DT_CHECK(launched.rank >= 0,
            "several ranks without MPI: no launcher says which one this is; set DTRAIN_RANK and "
            "DTRAIN_SIZE, or start it with mpirun or srun");
   TcpOptions tcp{.rank = launched.rank, .size = launched.size};
   DT_CHECK(tcp.rank < tcp.size, launched.source, "=", tcp.rank, " of ", tcp.size, " ranks");
-  const Setting address({"DTRAIN_MASTER_ADDR", "MASTER_ADDR"}), port({"DTRAIN_MASTER_PORT", "MASTER_PORT"});
-  const Setting hosts({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}), slurm_job({"SLURM_JOB_ID"});
+  const Setting address = setting({"DTRAIN_MASTER_ADDR", "MASTER_ADDR"});
+  const Setting port = setting({"DTRAIN_MASTER_PORT", "MASTER_PORT"});
+  const Setting hosts = setting({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}), slurm_job = setting({"SLURM_JOB_ID"});
   tcp.address = address ? address.value : first_host(hosts.value);
   DT_CHECK(!tcp.address.empty(), "several ranks without MPI: where is rank 0? Set DTRAIN_MASTER_ADDR to its host");
   DT_CHECK(port || slurm_job, "several ranks without MPI: set DTRAIN_MASTER_PORT to a free port of ", tcp.address);
   tcp.port = port ? port_in(port) : port_of_job(slurm_job.value);
-  tcp.bind_address = Setting({"DTRAIN_BIND_ADDR"}).value;
-  tcp.job = Setting({"DTRAIN_JOB_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}).value;
+  tcp.bind_address = setting({"DTRAIN_BIND_ADDR"}).value;
+  tcp.job = setting({"DTRAIN_JOB_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}).value;
   return tcp;
 }
 

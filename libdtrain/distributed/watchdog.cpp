@@ -21,9 +21,9 @@ std::string name_of(Section section, uint64_t step) {
     case Section::step:
       return fmt::format("step {}", step);
     case Section::evaluation:
-      return fmt::format("the evaluation behind step {}", step);
+      return fmt::format("the evaluation after step {}", step);
     case Section::checkpoint:
-      return fmt::format("the checkpoint behind step {}", step);
+      return fmt::format("the checkpoint after step {}", step);
   }
   return "";
 }

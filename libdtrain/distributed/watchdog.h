@@ -28,14 +28,14 @@ struct CollectiveId {
   std::string to_string() const;  // "gradients #58 'bucket 2', 26214400 bytes, of step 7"
 };
 
-std::string name_of(Section section, uint64_t step);  // "step 7", "the evaluation behind step 7", "set-up"
+std::string name_of(Section section, uint64_t step);  // "step 7", "the evaluation after step 7", "set-up"
 
 class Watchdog {
  public:
   // `ranks`: names for people.
   Watchdog(int rank, std::vector<std::string> ranks, const GroupOptions& limits);
 
-  // Of this rank, in a lane: a collective begins, or the one that began last is done.
+  // Reports of this rank, in a lane: a collective begins, or the one that began last is done.
   void begin(const CollectiveId& id, SteadyTime now);
   void end(const std::string& lane, SteadyTime now);
   // Where this rank's program is, for reports.

@@ -27,7 +27,7 @@ class RecordError : public Error {
  public:
   RecordError(const std::string& message, uint64_t offset, uint64_t index, bool rest_lost)
       : Error(Fault::data, message), offset_(offset), index_(index), rest_lost_(rest_lost) {}
-  uint64_t offset() const { return offset_; }  // of the record's header
+  uint64_t offset() const { return offset_; }  // where the record's header is
   uint64_t index() const { return index_; }    // records before it in the file
   // True where the length itself cannot be trusted, so that no later record of the file can be found.
   bool rest_lost() const { return rest_lost_; }
@@ -39,7 +39,7 @@ class RecordError : public Error {
 
 struct Record {
   std::span<const std::byte> bytes;
-  uint64_t offset = 0;  // of its header; in the unpacked stream where the file is gzip
+  uint64_t offset = 0;  // where its header is; in the unpacked stream where the file is gzip
   uint64_t index = 0;   // records before it
 };
 
@@ -97,7 +97,7 @@ class RecordWriter {
   void finish();
 
   uint64_t records() const;
-  uint64_t offset() const;  // of the next record's header, in the unpacked stream
+  uint64_t offset() const;  // where the next record's header is, in the unpacked stream
 
  private:
   struct State;

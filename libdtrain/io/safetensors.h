@@ -1,4 +1,4 @@
-// The safetensors format: named tensors behind a JSON header, read strictly.
+// The safetensors format: named tensors after a JSON header, read strictly.
 //   u64 header size (LE) | header: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...} |
 //   data
 // Offsets count from the end of the header; the tensors fill the data without gap or overlap.

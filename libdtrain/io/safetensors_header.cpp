@@ -121,7 +121,10 @@ class HeaderReader {
 
   bool append_extent(uint64_t extent) {
     if (tensor_.shape.rank() == Shape::kMaxRank) return fail(concat("more than ", Shape::kMaxRank, " dimensions"));
-    if (extent > INT64_MAX) return fail(concat("extent ", extent, " is too large"));
+    uint64_t count = 0;
+    if (__builtin_mul_overflow(extent, static_cast<uint64_t>(tensor_.shape.count()), &count) ||
+        extent > Shape::kMaxCount || count > Shape::kMaxCount)
+      return fail(concat("extent ", extent, " is too large: more than ", Shape::kMaxCount, " elements"));
     tensor_.shape.append(static_cast<int64_t>(extent));
     return true;
   }

@@ -7,7 +7,8 @@
 
 namespace dtrain {
 
-void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state) {
+void check_batch_norm(const Context& context, const Var& x, const Var& gamma, const Var& beta,
+                      const BatchNormState& state) {
   DT_CHECK(x.shape().rank() == 4 && x.value.count() > 0, "batch_norm: images ", x.shape(),
            ", expected [n, h, w, c] with elements");
   const Shape channels{x.shape()[3]};
@@ -16,6 +17,8 @@ void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const Bat
   DT_CHECK(state.running_mean.shape() == channels && state.running_var.shape() == channels,
            "batch_norm: running statistics ", state.running_mean.shape(), " and ", state.running_var.shape(),
            ", expected ", channels);
+  for (const Tensor* tensor : {&x.value, &gamma.value, &beta.value, &state.running_mean, &state.running_var})
+    context.require(*tensor, "batch_norm");
 }
 
 Communicator* synchronised_by(const BatchNormOptions& options) {
@@ -27,8 +30,7 @@ void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what) {
   ranks.join();
 }
 
-// Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less
-// alive.
+// Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less alive.
 void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
                          const Var& residual, const BatchNormSaved& saved) {
   Context& context = tape.context();
@@ -50,7 +52,7 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
     grads.dbeta = target->dx;
     grads.add_dbeta = target->add;
   }
-  DT_DISPATCH(context, batch_norm_grad, dy, saved, grads);
+  DT_DISPATCH(context, batch_norm_grad)(dy, saved, grads);
   if (in_place) tape.pass_grad(x, dy);
   tape.pass_grad(residual, gated ? grads.dresidual : dy);
 }
@@ -58,9 +60,7 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
 namespace {
 
 Var record_batch_norm(Tape& tape, const Tensor& y, const Var& x, const Var& gamma, const Var& beta, const Var& residual,
-                      BatchNormSaved left, std::shared_ptr<BatchNormSaved>* shared) {
-  const auto saved = std::make_shared<BatchNormSaved>(std::move(left));
-  if (shared) *shared = saved;
+                      const std::shared_ptr<BatchNormSaved>& saved) {
   return tape.record(
       "batch_norm", y, {&x, &gamma, &beta, &residual},
       [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(), r = residual.without_value()](
@@ -70,9 +70,14 @@ Var record_batch_norm(Tape& tape, const Tensor& y, const Var& x, const Var& gamm
 }  // namespace
 
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-               const BatchNormOptions& options, Activation activation, const Var* residual, const ChannelSums& sums,
-               std::shared_ptr<BatchNormSaved>* saved) {
-  check_batch_norm(x, gamma, beta, state);
+               const BatchNormOptions& options, Activation activation, const Var* residual) {
+  return batch_norm_with_sums(tape, x, gamma, beta, state, options, activation, residual, {}).y;
+}
+
+Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
+                                const BatchNormState& state, const BatchNormOptions& options, Activation activation,
+                                const Var* residual, const ChannelSums& sums) {
+  check_batch_norm(tape.context(), x, gamma, beta, state);
   DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
            x.shape());
   DT_CHECK(!residual || residual->value.dtype() == x.value.dtype(), "batch_norm: a residual of ",
@@ -91,40 +96,30 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
   if (needs_gate && !context.is_cpu() && tape.wants_grad({&x, &gamma, &beta, &r}))
     out.mask = context.empty({relu_mask_bytes(x.shape().count(), x.shape()[3], size_of(x.value.dtype()))}, DType::u8);
   if (constant)
-    DT_DISPATCH(context, batch_norm_infer, in, state, options, out);
+    DT_DISPATCH(context, batch_norm_infer)(in, state, options, out);
   else
-    DT_DISPATCH(context, batch_norm_train, in, state, options, out);
+    DT_DISPATCH(context, batch_norm_train)(in, state, options, out);
 
-  return record_batch_norm(
-      tape, out.y, x, gamma, beta, r,
-      {needs_x ? x.value : Tensor(), needs_gate && context.is_cpu() ? out.y : Tensor(), out.mask, out.mean, out.inv_std,
-       gamma.value, beta.value, activation, constant, constant ? nullptr : synchronised_by(options)},
-      saved);
+  Communicator* const ranks = constant ? nullptr : synchronised_by(options);
+  const auto saved = std::make_shared<BatchNormSaved>(
+      BatchNormSaved{needs_x ? x.value : Tensor(), needs_gate && context.is_cpu() ? out.y : Tensor(), out.mask,
+                     out.mean, out.inv_std, gamma.value, beta.value, activation, constant, ranks});
+  const bool may_begin = activation == Activation::relu && !residual && !constant && !ranks;
+  return {record_batch_norm(tape, out.y, x, gamma, beta, r, saved), {}, may_begin ? saved : nullptr};
 }
 
-Var batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-                       const BatchNormOptions& options, const ChannelSums& sums, OnLoad& load,
-                       std::shared_ptr<BatchNormSaved>* saved) {
-  check_batch_norm(x, gamma, beta, state);
+Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
+                              const BatchNormOptions& options, const ChannelSums& sums) {
+  check_batch_norm(tape.context(), x, gamma, beta, state);
   Context& context = tape.context();
   const auto channels = [&](DType dtype) { return context.empty(gamma.shape(), dtype); };
-  load = {channels(x.value.dtype()), channels(x.value.dtype())};
+  const OnLoad load{channels(x.value.dtype()), channels(x.value.dtype())};
   const BatchNormOutputs out{{}, channels(DType::f32), channels(DType::f32), {}, load};
   const BatchNormInputs in{x.value, gamma.value, beta.value, {}, Activation::relu, sums};
-  DT_DISPATCH(context, batch_norm_train, in, state, options, out);
-  return record_batch_norm(
-      tape, x.value, x, gamma, beta, {},
-      {x.value, {}, {}, out.mean, out.inv_std, gamma.value, beta.value, Activation::relu, false, nullptr}, saved);
-}
-
-void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {
-  DT_DISPATCH(context, set_batch_norm_schedule, schedule);
-}
-
-float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual) {
-  float worth = 0;
-  DT_DISPATCH(context, batch_norm_sums_worth, x, dtype, activation, residual, worth);
-  return worth;
+  DT_DISPATCH(context, batch_norm_train)(in, state, options, out);
+  const auto saved = std::make_shared<BatchNormSaved>(BatchNormSaved{
+      x.value, {}, {}, out.mean, out.inv_std, gamma.value, beta.value, Activation::relu, false, nullptr});
+  return {record_batch_norm(tape, x.value, x, gamma, beta, {}, saved), load, saved};
 }
 
 }  // namespace dtrain

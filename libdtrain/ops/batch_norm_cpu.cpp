@@ -87,7 +87,7 @@ struct GradOperands {
   const float *dy, *x, *y;
   const float *mean, *scale, *beta;
 
-  // The gradient behind the activation of the elements at `at`, in the channels at i.
+  // The gradient at the activation's input of the elements at `at`, in the channels at i.
   template <Mask kMask, class V>
   V gated(int64_t at, int64_t i) const {
     const V all = load<V>(dy + at);
@@ -97,19 +97,6 @@ struct GradOperands {
     return all;
   }
 };
-
-// Calls body with the mask as a constant.
-template <class Body>
-void with_mask(Mask mask, Body&& body) {
-  switch (mask) {
-    case Mask::none:
-      return body(std::integral_constant<Mask, Mask::none>());
-    case Mask::y:
-      return body(std::integral_constant<Mask, Mask::y>());
-    case Mask::x:
-      return body(std::integral_constant<Mask, Mask::x>());
-  }
-}
 
 // Calls body(V(), rows, row, i) until rows [begin, end) by c channels are done: V is eight channels or one, `rows` the
 // constant four or one. Short rows go four at a time, so that the constants of a channel are loaded once for four; long
@@ -151,26 +138,54 @@ void grad_sums(const GradOperands& o, int64_t begin, int64_t end, int64_t c, dou
   }
 }
 
-// dx of rows [begin, end), stored or added. `slope` is null where the statistics are constant.
-template <Mask kMask, bool kAdd>
-void dx_rows(const GradOperands& o, const float* mean_dz, const float* slope, int64_t begin, int64_t end, int64_t c,
-             float* dx) {
-  auto write = [&](auto&& gradient) {
-    in_tiles(begin, end, c, [&]<class V>(V, auto rows, int64_t row, int64_t i) {
-      for (int r = 0; r < rows; ++r) {
-        const int64_t at = (row + r) * c + i;
-        const V fresh = gradient(o.gated<kMask, V>(at, i), at, i);
-        store(dx + at, kAdd ? load<V>(dx + at) + fresh : fresh);
-      }
-    });
-  };
-  if (slope)
-    write([&]<class V>(V dz, int64_t at, int64_t i) {
-      return normalize_grad(dz, load<V>(o.x + at), load<V>(o.mean + i), load<V>(o.scale + i), load<V>(mean_dz + i),
-                            load<V>(slope + i));
-    });
-  else
-    write([&]<class V>(V dz, int64_t, int64_t i) { return dz * load<V>(o.scale + i); });
+// dz of the elements [begin, end), where nothing is summed up.
+template <Mask kMask>
+void gate_elements(const GradOperands& o, int64_t begin, int64_t end, int64_t c, float* dz) {
+  for (int64_t i = begin; i < end; ++i) dz[i] = o.gated<kMask, float>(i, i % c);
+}
+
+// dx of rows [begin, end), stored or added. `terms`: mean_dz[c] and slope[c], see normalize_grad; not read where the
+// statistics are constant.
+template <Mask kMask, bool kConstant, bool kAdd>
+void dx_rows(const GradOperands& o, const float* terms, int64_t begin, int64_t end, int64_t c, float* dx) {
+  const float *mean_dz = terms, *slope = terms + c;
+  in_tiles(begin, end, c, [&]<class V>(V, auto rows, int64_t row, int64_t i) {
+    for (int r = 0; r < rows; ++r) {
+      const int64_t at = (row + r) * c + i;
+      const V dz = o.gated<kMask, V>(at, i), scale = load<V>(o.scale + i);
+      V fresh;
+      if constexpr (kConstant)
+        fresh = dz * scale;
+      else
+        fresh =
+            normalize_grad(dz, load<V>(o.x + at), load<V>(o.mean + i), scale, load<V>(mean_dz + i), load<V>(slope + i));
+      store(dx + at, kAdd ? load<V>(dx + at) + fresh : fresh);
+    }
+  });
+}
+
+// The loops above for one mask.
+struct GradLoops {
+  decltype(&grad_sums<Mask::none, false>) sums[2];  // [1]: dz is kept
+  decltype(&gate_elements<Mask::none>) gate;
+  decltype(&dx_rows<Mask::none, false, false>) dx[2][2];  // [1][.]: constant statistics; [.][1]: added
+};
+template <Mask kMask>
+constexpr GradLoops kGradLoops{{grad_sums<kMask, false>, grad_sums<kMask, true>},
+                               gate_elements<kMask>,
+                               {{dx_rows<kMask, false, false>, dx_rows<kMask, false, true>},
+                                {dx_rows<kMask, true, false>, dx_rows<kMask, true, true>}}};
+
+const GradLoops& loops_of(Mask mask) {
+  switch (mask) {
+    case Mask::y:
+      return kGradLoops<Mask::y>;
+    case Mask::x:
+      return kGradLoops<Mask::x>;
+    case Mask::none:
+      break;
+  }
+  return kGradLoops<Mask::none>;
 }
 
 // The sums of all parts, in their order, into the first.
@@ -320,37 +335,30 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
                         saved.mean.data<float>(), scale.data(),     saved.beta.data<float>()};
   Mask mask = saved.activation == Activation::none ? Mask::none : saved.y ? Mask::y : Mask::x;
   float* const kept = pointer(grads.dresidual);
+  const bool constant = saved.constant_statistics;
 
-  if (!saved.constant_statistics || grads.dgamma || grads.dbeta) {
+  if (!constant || grads.dgamma || grads.dbeta) {
+    const auto add_up = loops_of(mask).sums[kept != nullptr];
     const Scratch<double> sums(context, context.threads() * 2 * c);
     const Scratch<float> buffers(context, context.threads() * 2 * c);
-    with_mask(mask, [&](auto m) {
-      const auto add_up = kept ? grad_sums<m, true> : grad_sums<m, false>;
-      parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
-        add_up(operands, begin, end, c, sums.data() + part * 2 * c, buffers.data() + part * 2 * c, kept);
-      });
+    parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
+      add_up(operands, begin, end, c, sums.data() + part * 2 * c, buffers.data() + part * 2 * c, kept);
     });
     merge_sums(sums.data(), 2 * c, context.threads());
     finish_sums(context, saved, grads, rows, sums.data(), terms.data());
   } else if (kept) {
-    with_mask(mask, [&](auto m) {
-      parallel_ranges(rows * c, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) kept[i] = operands.template gated<m, float>(i, i % c);
-      });
-    });
+    const auto gate = loops_of(mask).gate;
+    parallel_ranges(rows * c, [&](int64_t begin, int64_t end) { gate(operands, begin, end, c, kept); });
   }
   if (!grads.dx) return;
   if (kept) {  // what the first pass has kept, the second need not work out again
     operands.dy = kept;
     mask = Mask::none;
   }
+  const auto write = loops_of(mask).dx[constant][grads.add_dx];
   float* const dx = grads.dx.data<float>();
-  with_mask(mask, [&](auto m) {
-    const auto write = grads.add_dx ? dx_rows<m, true> : dx_rows<m, false>;
-    const float* const slope = saved.constant_statistics ? nullptr : terms.data() + c;
-    parallel_parts(context, rows,
-                   [&](int, int64_t begin, int64_t end) { write(operands, terms.data(), slope, begin, end, c, dx); });
-  });
+  parallel_parts(context, rows,
+                 [&](int, int64_t begin, int64_t end) { write(operands, terms.data(), begin, end, c, dx); });
 }
 
 }  // namespace dtrain::cpu

@@ -309,8 +309,7 @@ void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNo
     };
     const BatchNormCall call{tiling.rows,          tiling.c, in.x.dtype(), false, in.activation == Activation::relu,
                              in.residual.defined()};
-    const bool resident =
-        out.y && !in.sums.sum && context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
+    const bool resident = out.y && !in.sums.sum && batch_norm_plans(context).resident(context, call, tiling, dry_run);
     launch_train<T, lanes>(context, f, resident);
   });
 }
@@ -321,27 +320,6 @@ void batch_norm_infer(Context& context, const BatchNormInputs& in, const BatchNo
   tiling.kept = 0;
   dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
     launch_apply<T, lanes, true>(context, operands<T>(tiling, in, state, options, out));
-  });
-}
-
-void batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual,
-                           float& worth) {
-  worth = 0;
-  if (dtype != DType::f16) return;  // cuDNN makes them of no other type
-  const Shape channels{x[3]};
-  const BatchNormCall call{x.count() / x[3], x[3], dtype, false, activation == Activation::relu, residual};
-  worth = context.runtime().batch_norm_plans().sums_worth(context, call, [&](bool known) {
-    auto parameter = [&] { return context.empty(channels); };
-    ChannelSums sums;
-    if (known) sums = {parameter(), parameter()};  // as a choice within the braces below it crashes nvcc 13.0
-    const BatchNormInputs in{context.empty(x, dtype),
-                             parameter(),
-                             parameter(),
-                             residual ? context.empty(x, dtype) : Tensor(),
-                             activation,
-                             sums};
-    batch_norm_train(context, in, {parameter(), parameter()}, {},
-                     {context.empty(x, dtype), parameter(), parameter(), {}});
   });
 }
 

@@ -24,7 +24,7 @@ struct Backward {
   float *mean_dz, *slope;  // see normalize_grad
   Sums* partial;
   float* message;                           // of several ranks: their sums [2, c], and the count
-  const float *known_dbeta, *known_dgamma;  // of this call alone, where they are known; dy is then behind the gate
+  const float *known_dbeta, *known_dgamma;  // of this call alone, where they are known; dy has then passed the gate
 };
 
 // The constants of a thread's channels.
@@ -326,7 +326,7 @@ void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& s
     };
     const BatchNormCall call{tiling.rows, tiling.c, dy.dtype(), true, b.gate != Gate::open, b.dresidual != nullptr};
     const bool resident = !b.constant && !b.known_dbeta && (b.dx || b.dresidual) &&
-                          context.runtime().batch_norm_plans().resident(context, call, tiling, dry_run);
+                          batch_norm_plans(context).resident(context, call, tiling, dry_run);
     launch_grad<T, lanes>(context, b, resident);
   });
 }

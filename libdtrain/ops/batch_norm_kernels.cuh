@@ -170,7 +170,7 @@ __device__ void finish_channels(const Tiling& t, int64_t begin, int64_t end, int
   }
 }
 
-// Of the rows of a thread, [begin(count), end(count)).
+// The range of a thread's rows, [begin(count), end(count)).
 struct Part {
   enum Which { first, second, all } which;
   __device__ Part(Which w) : which(w) {}
@@ -215,7 +215,7 @@ __device__ void run_resident(const Tiling& t, const Pass& pass) {
 // `streams`: see batch_norm_tiling.
 inline Tiling tiling_of(Context& context, const Tensor& x, int streams) {
   const cudaDeviceProp& device = context.runtime().properties();
-  const BatchNormSchedule& schedule = context.runtime().batch_norm_plans().schedule();
+  const BatchNormSchedule& schedule = batch_norm_plans(context).schedule();
   const int64_t c = x.shape()[3];
   return batch_norm_tiling(x.count() / c, c, static_cast<int64_t>(size_of(x.dtype())), streams,
                            {std::max(device.multiProcessorCount - schedule.spare_multiprocessors, 1),

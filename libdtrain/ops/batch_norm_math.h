@@ -58,7 +58,7 @@ DT_HD inline T normalize(T x, T mean, T scale, T beta) {
   return (x - mean) * scale + beta;
 }
 
-// dx of one element from dz, the gradient behind the activation. With batch statistics
+// dx of one element from dz, the gradient at the activation's input. With batch statistics
 //   mean_dz = mean(dz),  slope = inv_std^2 * mean(dz * (x - mean));
 // with constant ones both are 0, and x does not matter.
 template <class T>

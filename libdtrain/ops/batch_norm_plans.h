@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/batch_norm_tiling.h"
 
 namespace dtrain::cuda {
@@ -39,5 +39,8 @@ class BatchNormPlans {
   std::map<BatchNormCall, bool> resident_;
   std::map<BatchNormCall, float> sums_worth_;
 };
+
+// Those of this context.
+BatchNormPlans& batch_norm_plans(const Context& context);
 
 }  // namespace dtrain::cuda

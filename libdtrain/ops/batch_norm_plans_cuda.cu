@@ -56,13 +56,10 @@ float BatchNormPlans::sums_worth(Context& context, const BatchNormCall& call, co
   return sums_worth_[call] = unknown - time_of(runtime, [&] { run(true); });
 }
 
-BatchNormPlans& Runtime::batch_norm_plans() {
-  if (!batch_norm_plans_) batch_norm_plans_ = std::make_shared<BatchNormPlans>();
-  return *batch_norm_plans_;
-}
+BatchNormPlans& batch_norm_plans(const Context& context) { return context.runtime().op_state<BatchNormPlans>(); }
 
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule) {
-  context.runtime().batch_norm_plans().set_schedule(schedule);
+  batch_norm_plans(context).set_schedule(schedule);
 }
 
 }  // namespace dtrain::cuda

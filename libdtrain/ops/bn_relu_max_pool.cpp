@@ -9,7 +9,7 @@ Var bn_relu_max_pool(Tape& tape, const Var& x, const Var& gamma, const Var& beta
   // Fused is the case that training a network of its own takes.
   if (!tape.training() || bn.frozen)
     return max_pool(tape, batch_norm(tape, x, gamma, beta, state, bn, Activation::relu), pool);
-  check_batch_norm(x, gamma, beta, state);
+  check_batch_norm(tape.context(), x, gamma, beta, state);
   Context& context = tape.context();
   const BatchNormInputs in{x.value, gamma.value, beta.value, {}, Activation::relu};
   const BatchNormOutputs out{context.empty(pool_shape(x.shape(), pool), x.value.dtype()),
@@ -17,14 +17,14 @@ Var bn_relu_max_pool(Tape& tape, const Var& x, const Var& gamma, const Var& beta
                              context.empty(gamma.shape()),
                              {}};
   const Tensor argmax = tape.wants_grad({&x, &gamma, &beta}) ? context.empty(out.y.shape(), DType::u8) : Tensor();
-  DT_DISPATCH(context, bn_relu_max_pool, in, state, bn, pool, out, argmax);
+  DT_DISPATCH(context, bn_relu_max_pool)(in, state, bn, pool, out, argmax);
   const BatchNormSaved saved{
       x.value, {}, {}, out.mean, out.inv_std, gamma.value, beta.value, Activation::relu, false, synchronised_by(bn)};
   return tape.record("bn_relu_max_pool", out.y, {&x, &gamma, &beta},
                      [saved, argmax, pool, x = x.without_value(), g = gamma.without_value(), b = beta.without_value()](
                          Tape& t, const Tensor& dy) {
                        const Tensor unpooled = t.context().empty(saved.x.shape(), dy.dtype());
-                       DT_DISPATCH(t.context(), max_pool_grad, dy, argmax, pool, unpooled, false);
+                       DT_DISPATCH(t.context(), max_pool_grad)(dy, argmax, pool, unpooled, false);
                        batch_norm_backward(t, unpooled, x, g, b, {}, saved);
                      });
 }

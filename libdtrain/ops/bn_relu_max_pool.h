@@ -20,8 +20,7 @@ void bn_relu_max_pool(Context&, const BatchNormInputs&, const BatchNormState&, c
 }  // namespace cpu
 
 namespace cuda {
-void bn_relu_max_pool(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
-                      const PoolOptions&, const BatchNormOutputs& out, const Tensor& argmax);
+decltype(cpu::bn_relu_max_pool) bn_relu_max_pool;
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -8,7 +8,7 @@ namespace dtrain {
 
 void round_values(Context& context, const Tensor& x, const Tensor& y) {
   DT_CHECK(x.shape() == y.shape(), "round_values: ", x.shape(), " into ", y.shape());
-  DT_DISPATCH(context, round_values, x, y);
+  DT_DISPATCH(context, round_values)(x, y);
 }
 
 void pad_channels(Context& context, const Tensor& x, const Tensor& y) {
@@ -16,7 +16,7 @@ void pad_channels(Context& context, const Tensor& x, const Tensor& y) {
   DT_CHECK(from.rank() == 4 && to.rank() == 4 && from[0] == to[0] && from[1] == to[1] && from[2] == to[2] &&
                from[3] <= to[3] && to[3] > 0,
            "pad_channels: filters ", from, " into ", to);
-  DT_DISPATCH(context, pad_channels, x, y);
+  DT_DISPATCH(context, pad_channels)(x, y);
 }
 
 namespace cpu {

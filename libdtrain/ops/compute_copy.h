@@ -16,8 +16,8 @@ void pad_channels(Context&, const Tensor& x, const Tensor& y);
 }  // namespace cpu
 
 namespace cuda {
-void round_values(Context&, const Tensor& x, const Tensor& y);
-void pad_channels(Context&, const Tensor& x, const Tensor& y);
+decltype(cpu::round_values) round_values;
+decltype(cpu::pad_channels) pad_channels;
 }  // namespace cuda
 
 }  // namespace dtrain

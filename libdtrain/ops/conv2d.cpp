@@ -46,52 +46,31 @@ Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options)
           output_extent("width", x[2], w[2], options.stride.w, options.dilation.w, pad.left, pad.right), w[0]};
 }
 
-namespace {
-
-Tensor output_of(Context& context, const Var& x, const Var& w, const Conv2dOptions& options) {
+Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dOptions& options) {
   DT_CHECK(w.value.dtype() == x.value.dtype(), "conv2d: images of ", x.value.dtype(), " and filters of ",
            w.value.dtype(), ": both must be of one type");
   return context.empty(conv2d_shape(x.shape(), w.shape(), options), x.value.dtype());
 }
 
-Var record_conv2d(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Var& b,
-                  const Conv2dOptions& options, const Tensor& y,
-                  const std::shared_ptr<BatchNormSaved>& before = nullptr) {
-  // The weight gradient alone needs the images, and the data gradient alone the filters.
-  const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot};
-  const Var kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
-  return tape.record("conv2d", y, {&x, &w, &b},
-                     [x = kept_x, load, w = kept_w, b, options, before](Tape& t, const Tensor& dy) mutable {
-                       Context& c = t.context();
-                       if (auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad, dy, target->dx, target->add);
-                       if (auto target = t.grad_target(w))
-                         DT_DISPATCH(c, conv2d_wgrad_on_load, x.value, load, dy, options, target->dx, target->add);
-                       x.value = {};  // where nobody else holds it, dx takes its place
-                       const auto target = t.grad_target(x);
-                       if (target && before)
-                         DT_DISPATCH(c, conv2d_dgrad_before, dy, w.value, options, *before, target->dx);
-                       else if (target)
-                         DT_DISPATCH(c, conv2d_dgrad, dy, w.value, options, target->dx, target->add);
-                     });
-}
-
-}  // namespace
-
 Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options) {
   Context& context = tape.context();
-  const Tensor y = output_of(context, x, w, options);
+  const Tensor y = conv2d_output(context, x, w, options);
   DT_CHECK(!bias || (bias->shape() == Shape{w.shape()[0]} && bias->value.dtype() == DType::f32), "conv2d: bias ",
            bias->shape(), " of ", bias->value.dtype(), ", expected [", w.shape()[0], "] of f32");
-  DT_DISPATCH(context, conv2d, x.value, w.value, bias ? bias->value : Tensor(), options, y);
-  return record_conv2d(tape, x, {}, w, bias ? bias->without_value() : Var{}, options, y);
-}
-
-Var conv2d_with_sums(Tape& tape, const Var& x, const OnLoad& load, const Var& w, const Conv2dOptions& options,
-                     float worth, ChannelSums& sums, const std::shared_ptr<BatchNormSaved>& before) {
-  Context& context = tape.context();
-  const Tensor y = output_of(context, x, w, options);
-  DT_DISPATCH(context, conv2d_with_sums, x.value, load, w.value, options, y, worth, sums);
-  return record_conv2d(tape, x, load, w, {}, options, y, before);
+  DT_DISPATCH(context, conv2d)(x.value, w.value, bias ? bias->value : Tensor(), options, y);
+  const Var b = bias ? bias->without_value() : Var{};
+  // The weight gradient alone needs the images, and the data gradient alone the filters.
+  const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
+  return tape.record("conv2d", y, {&x, &w, &b},
+                     [x = kept_x, w = kept_w, b, options](Tape& t, const Tensor& dy) mutable {
+                       Context& c = t.context();
+                       if (const auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad)(dy, target->dx, target->add);
+                       if (const auto target = t.grad_target(w))
+                         DT_DISPATCH(c, conv2d_wgrad)(x.value, dy, options, target->dx, target->add);
+                       x.value = {};  // where nobody else holds it, dx takes its place
+                       if (const auto target = t.grad_target(x))
+                         DT_DISPATCH(c, conv2d_dgrad)(dy, w.value, options, target->dx, target->add);
+                     });
 }
 
 namespace cpu {

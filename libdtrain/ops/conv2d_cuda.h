@@ -1,10 +1,17 @@
-// What the CUDA arm of convolution does beside the library's part: kernels that conv2d_cuda.cpp and matmul_cuda.cpp
-// call.
+// What the CUDA arm of convolution shares with those of other ops.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "libdtrain/ops/conv2d.h"
 
 namespace dtrain::cuda {
+
+struct ConvOperands;
+struct ConvProblem;
+enum class ConvKind : int64_t;
+
+// A call as a problem of cuDNN's: x and y, or the gradients in their places, and filters of shape `w`.
+ConvProblem problem_of(const Context& context, ConvKind kind, const Tensor& x, const Shape& w, const Tensor& y,
+                       const Conv2dOptions& options, const ConvOperands& operands);
 
 // y[.., k] += bias[k]; y of any floating type, bias f32.
 void add_bias(Context& context, const Tensor& bias, const Tensor& y);

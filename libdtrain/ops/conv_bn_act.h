@@ -31,23 +31,4 @@ struct ConvBnActLayer {
 // which it then differs by roundings; see batch_norm_on_load.
 Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnActLayer> layers, const Var* residual = nullptr);
 
-// Two layers of a chain, the first one reading images of shape x and type dtype.
-struct ConvBnActPair {
-  Shape x;
-  DType dtype;
-  Shape w, next_w;
-  Conv2dOptions conv, next_conv;
-  bool on_load = false;  // the first one applies a batch norm itself
-};
-
-namespace cpu {
-inline void takes_on_load(Context&, const ConvBnActPair&, bool& takes) { takes = false; }
-}  // namespace cpu
-namespace cuda {
-// Whether the second one is to apply the first one's batch norm. Measured at the first call for such a pair, on images
-// of its own, and kept in the plan file; false where nothing is measured, and where the results differ by more than the
-// roundings.
-void takes_on_load(Context&, const ConvBnActPair&, bool& takes);
-}  // namespace cuda
-
 }  // namespace dtrain

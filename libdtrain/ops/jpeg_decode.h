@@ -12,8 +12,8 @@
 namespace dtrain {
 
 struct JpegDecodeOptions {
-  bool fancy_upsampling = true;       // of chroma: interpolated, else replicated
-  size_t memory = size_t{256} << 20;  // of the device, in bytes, for decoded images, which are whole ones
+  bool fancy_upsampling = true;       // chroma is interpolated, else replicated
+  size_t memory = size_t{256} << 20;  // bytes of the device for decoded images, which are whole ones
 };
 
 class GpuJpegDecoder {
@@ -27,7 +27,8 @@ class GpuJpegDecoder {
 
   // Queues on Queue::copy what writes row i of `pixels`, [n, h, w, 3] on the device, f32 in [0, 255] or u8, for each
   // image i that has a JPEG. Returns the rows that are not written: of images that nvJPEG does not decode or finds
-  // damaged, or that take more than `memory`. What `images` holds may be changed once a moment behind that is past.
+  // damaged, or that take more than `memory`. What `images` holds may be changed once a moment recorded after that is
+  // past.
   //
   // A sample is the decoded image resampled across and then down. The transform and the colours are nvJPEG's, a few
   // levels off libjpeg's; the resampling is that of the host.

@@ -20,15 +20,16 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
   DT_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, "softmax_cross_entropy: label smoothing ",
            options.label_smoothing, " is not in [0, 1)");
   Context& context = tape.context();
-  Classification result{{context.empty({1})}, context.empty({n}), context.empty({n}), context.empty({n})};
+  const auto column = [&] { return context.empty({n}); };
+  Classification result{{context.empty({1})}, column(), column(), column(), column()};
   const Tensor probabilities = context.empty(logits.shape()), counted = context.empty({1});
-  DT_DISPATCH(context, softmax_cross_entropy, logits.value, labels, options, probabilities, counted, result);
+  DT_DISPATCH(context, softmax_cross_entropy)(logits.value, labels, options, probabilities, counted, result);
   result.loss =
       tape.record("softmax_cross_entropy", result.loss.value, {&logits},
                   [x = logits.without_value(), probabilities, counted, labels, options](Tape& t, const Tensor& dloss) {
+                    const auto grad = DT_DISPATCH(t.context(), softmax_cross_entropy_grad);
                     if (const auto target = t.grad_target(x))
-                      DT_DISPATCH(t.context(), softmax_cross_entropy_grad, dloss, probabilities, counted, labels,
-                                  options, target->dx, target->add);
+                      grad(dloss, probabilities, counted, labels, options, target->dx, target->add);
                   });
   return result;
 }
@@ -36,7 +37,7 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
 Tensor softmax(Context& context, const Tensor& logits) {
   DT_CHECK(logits.shape().rank() == 2 && logits.dim(1) > 0, "softmax: expected [n, classes], found ", logits.shape());
   const Tensor y = context.empty(logits.shape());
-  DT_DISPATCH(context, softmax, logits, y);
+  DT_DISPATCH(context, softmax)(logits, y);
   return y;
 }
 
@@ -95,11 +96,13 @@ void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels,
   require_labels(labels, classes);
   float* const rows = result.rows.data<float>();
   float *const in_top_1 = result.in_top_1.data<float>(), *const in_top_5 = result.in_top_5.data<float>();
+  float* const counts = result.counts.data<float>();
   for_each_row(logits, [&](int64_t row) {
     const float* z = logits.data<float>() + row * classes;
     const double log_sum = softmax_row(z, classes, probabilities.data<float>() + row * classes);
     const int64_t label = labels.data<int32_t>()[row];
     rows[row] = in_top_1[row] = in_top_5[row] = 0;
+    counts[row] = label < 0 ? 0.0f : 1.0f;
     if (label < 0) return;
     const int64_t rank = rank_of(z, classes, label);
     rows[row] = static_cast<float>(cross_entropy_row(z, classes, label, log_sum, options.label_smoothing));

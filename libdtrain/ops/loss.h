@@ -1,4 +1,4 @@
-// Softmax cross-entropy, and what it tells on the side.
+// Softmax cross-entropy, and the hits of a classification.
 #pragma once
 
 #include "libdtrain/autograd/tape.h"
@@ -14,6 +14,7 @@ struct Classification {
   Tensor rows;      // [n] f32: each row's loss
   Tensor in_top_1;  // [n] f32: 1 where the label's logit is the largest (ties: the lower class first)
   Tensor in_top_5;  // [n] f32
+  Tensor counts;    // [n] f32: 1 where the row counts, 0 where it is masked
 };
 
 // logits [n, classes] of any floating-point type, the type of their gradient; labels [n] i32. A row with a negative
@@ -38,12 +39,9 @@ void softmax(Context&, const Tensor& logits, const Tensor& y);
 }  // namespace cpu
 
 namespace cuda {
-void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels, const SoftmaxCrossEntropyOptions&,
-                           const Tensor& probabilities, const Tensor& counted, const Classification& result);
-void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& counted,
-                                const Tensor& labels, const SoftmaxCrossEntropyOptions&, const Tensor& dlogits,
-                                bool add);
-void softmax(Context&, const Tensor& logits, const Tensor& y);
+decltype(cpu::softmax_cross_entropy) softmax_cross_entropy;
+decltype(cpu::softmax_cross_entropy_grad) softmax_cross_entropy_grad;
+decltype(cpu::softmax) softmax;
 }  // namespace cuda
 
 }  // namespace dtrain

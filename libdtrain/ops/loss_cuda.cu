@@ -49,7 +49,7 @@ struct RowTeam {
   }
 };
 
-// Of a row's logits less the largest, so that nothing overflows.
+// Sums over a row's logits less the largest, so that nothing overflows.
 struct RowSums {
   float largest, log_sum, mean;
 };
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 template <int threads, class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     cross_entropy_kernel(int64_t n, int64_t classes, float smoothing, const T* logits, const int32_t* labels,
-                         float* probabilities, float* rows, float* in_top_1, float* in_top_5) {
+                         float* probabilities, float* rows, float* in_top_1, float* in_top_5, float* counted) {
   using Team = RowTeam<threads>;
   Team::for_each_row(n, [&](int64_t row) {
     const T* const z = logits + row * classes;
@@ -102,6 +102,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     rows[row] = counts ? cross_entropy(sums.log_sum, own - sums.largest, sums.mean, smoothing) : label < 0 ? 0.0f : NAN;
     in_top_1[row] = counts ? hit(rank, 1, own) : 0.0f;
     in_top_5[row] = counts ? hit(rank, 5, own) : 0.0f;
+    counted[row] = label < 0 ? 0.0f : 1.0f;
   });
 }
 
@@ -167,7 +168,7 @@ void softmax_cross_entropy(Context& context, const Tensor& logits, const Tensor&
                 [&]<class T, int threads>(T, const LaunchShape& shape, std::integral_constant<int, threads>) {
                   launch(context, cross_entropy_kernel<threads, T>, shape, n, classes, options.label_smoothing,
                          logits.data<T>(), label, probabilities.data<float>(), rows, result.in_top_1.data<float>(),
-                         result.in_top_5.data<float>());
+                         result.in_top_5.data<float>(), result.counts.data<float>());
                 });
   launch(context, mean_loss_kernel, {1, kThreads, kScratchBytes}, n, rows, label, counted.data<float>(),
          result.loss.value.data<float>());

@@ -19,15 +19,15 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
            ": both must be of one type");
   Context& context = tape.context();
   const Tensor y = context.empty({x.value.dim(0), out}, x.value.dtype());
-  DT_DISPATCH(context, linear, x.value, w.value, bias ? bias->value : Tensor(), y);
+  DT_DISPATCH(context, linear)(x.value, w.value, bias ? bias->value : Tensor(), y);
   const Var b = bias ? bias->without_value() : Var{};
   // A gradient is made from the other's value.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
   return tape.record("linear", y, {&x, &w, &b}, [x = kept_x, w = kept_w, b](Tape& t, const Tensor& dy) {
     Context& c = t.context();
-    if (const auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad, dy, target->dx, target->add);
-    if (const auto target = t.grad_target(w)) DT_DISPATCH(c, linear_wgrad, x.value, dy, target->dx, target->add);
-    if (const auto target = t.grad_target(x)) DT_DISPATCH(c, linear_dgrad, dy, w.value, target->dx, target->add);
+    if (const auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad)(dy, target->dx, target->add);
+    if (const auto target = t.grad_target(w)) DT_DISPATCH(c, linear_wgrad)(x.value, dy, target->dx, target->add);
+    if (const auto target = t.grad_target(x)) DT_DISPATCH(c, linear_dgrad)(dy, w.value, target->dx, target->add);
   });
 }
 

@@ -17,9 +17,9 @@ void linear_wgrad(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw,
 
 namespace cuda {
 // The same in f32, bf16 and f16; bias and dw are f32.
-void linear(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
-void linear_dgrad(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add);
-void linear_wgrad(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add);
+decltype(cpu::linear) linear;
+decltype(cpu::linear_dgrad) linear_dgrad;
+decltype(cpu::linear_wgrad) linear_wgrad;
 }  // namespace cuda
 
 }  // namespace dtrain

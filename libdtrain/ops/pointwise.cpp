@@ -21,9 +21,9 @@ void require_alike(const char* op, const Tensor& a, const Tensor& b) {
 Var relu(Tape& tape, const Var& x) {
   Context& context = tape.context();
   const Tensor y = context.empty(x.shape(), x.value.dtype());
-  DT_DISPATCH(context, relu, x.value, y);
+  DT_DISPATCH(context, relu)(x.value, y);
   return tape.record("relu", y, {&x}, [x = x.without_value(), y](Tape& t, const Tensor& dy) {
-    if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), relu_grad, dy, y, target->dx, target->add);
+    if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), relu_grad)(dy, y, target->dx, target->add);
   });
 }
 
@@ -31,7 +31,7 @@ Var add(Tape& tape, const Var& a, const Var& b) {
   require_alike("add", a.value, b.value);
   Context& context = tape.context();
   const Tensor y = context.empty(a.shape(), a.value.dtype());
-  DT_DISPATCH(context, add, a.value, b.value, y);
+  DT_DISPATCH(context, add)(a.value, b.value, y);
   return tape.record("add", y, {&a, &b}, [a = a.without_value(), b = b.without_value()](Tape& t, const Tensor& dy) {
     t.pass_grad(a, dy);
     t.pass_grad(b, dy);
@@ -42,11 +42,11 @@ Var add_relu(Tape& tape, const Var& a, const Var& b) {
   require_alike("add_relu", a.value, b.value);
   Context& context = tape.context();
   const Tensor y = context.empty(a.shape(), a.value.dtype());
-  DT_DISPATCH(context, add_relu, a.value, b.value, y);
+  DT_DISPATCH(context, add_relu)(a.value, b.value, y);
   return tape.record("add_relu", y, {&a, &b},
                      [a = a.without_value(), b = b.without_value(), y](Tape& t, const Tensor& dy) {
                        const Tensor masked = t.context().empty(y.shape(), y.dtype());
-                       DT_DISPATCH(t.context(), relu_grad, dy, y, masked, false);
+                       DT_DISPATCH(t.context(), relu_grad)(dy, y, masked, false);
                        t.pass_grad(a, masked);
                        t.pass_grad(b, masked);
                      });
@@ -58,10 +58,10 @@ Var dropout(Tape& tape, const Var& x, float rate) {
   Context& context = tape.context();
   const uint64_t stream = tape.next_stream();
   const Tensor y = context.empty(x.shape(), x.value.dtype());
-  DT_DISPATCH(context, dropout, x.value, rate, stream, y, false);
+  DT_DISPATCH(context, dropout)(x.value, rate, stream, y, false);
   return tape.record("dropout", y, {&x}, [x = x.without_value(), rate, stream](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
-      DT_DISPATCH(t.context(), dropout, dy, rate, stream, target->dx, target->add);
+      DT_DISPATCH(t.context(), dropout)(dy, rate, stream, target->dx, target->add);
   });
 }
 
@@ -80,40 +80,28 @@ Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalizat
            "; expected u8 or f32");
   DT_CHECK(options.channels >= 3, "normalize_pixels: ", options.channels, " output channels; expected 3 or more");
   const Tensor y = context.empty({x.dim(0), x.dim(1), x.dim(2), options.channels}, options.dtype);
-  DT_DISPATCH(context, normalize_pixels, x, options, y);
+  DT_DISPATCH(context, normalize_pixels)(x, options, y);
   return y;
 }
 
 void accumulate(Context& context, const Tensor& x, const Tensor& y) {
   require_equal_shapes("accumulate", x, y);
-  DT_DISPATCH(context, accumulate, x, y);
+  DT_DISPATCH(context, accumulate)(x, y);
 }
 
 void scale_by(Context& context, const Tensor& x, float factor) {
   DT_CHECK(x.dtype() == DType::f32, "scale_by: ", x.dtype(), ", expected f32");
-  DT_DISPATCH(context, scale_by, x, factor);
+  DT_DISPATCH(context, scale_by)(x, factor);
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) {
   DT_CHECK(dy.count() == 1 && dy.dtype() == DType::f32, "seed_loss_gradient: the loss is ", dy.shape(), " of ",
            dy.dtype(), ", expected one f32");
-  DT_DISPATCH(context, seed_loss_gradient, dy);
+  DT_DISPATCH(context, seed_loss_gradient)(dy);
 }
 
 namespace cpu {
 namespace {
-
-// y[i] = f(i), or y[i] += f(i)
-template <class F>
-void write(const Tensor& out, bool add, F&& f) {
-  float* y = out.data<float>();
-  parallel_ranges(out.count(), [&](int64_t begin, int64_t end) {
-    if (add)
-      for (int64_t i = begin; i < end; ++i) y[i] += f(i);
-    else
-      for (int64_t i = begin; i < end; ++i) y[i] = f(i);
-  });
-}
 
 template <class Pixel>
 void normalize(const Pixel* x, const PixelNormalization& options, const Tensor& out) {

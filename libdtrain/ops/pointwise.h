@@ -50,15 +50,15 @@ void seed_loss_gradient(Context&, const Tensor& dy);
 }  // namespace cpu
 
 namespace cuda {
-void relu(Context&, const Tensor& x, const Tensor& y);
-void relu_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add);
-void add(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
-void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
-void dropout(Context&, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add);
-void normalize_pixels(Context&, const Tensor& x, const PixelNormalization&, const Tensor& y);
-void accumulate(Context&, const Tensor& x, const Tensor& y);
-void scale_by(Context&, const Tensor& x, float factor);
-void seed_loss_gradient(Context&, const Tensor& dy);
+decltype(cpu::relu) relu;
+decltype(cpu::relu_grad) relu_grad;
+decltype(cpu::add) add;
+decltype(cpu::add_relu) add_relu;
+decltype(cpu::dropout) dropout;
+decltype(cpu::normalize_pixels) normalize_pixels;
+decltype(cpu::accumulate) accumulate;
+decltype(cpu::scale_by) scale_by;
+decltype(cpu::seed_loss_gradient) seed_loss_gradient;
 }  // namespace cuda
 
 }  // namespace dtrain

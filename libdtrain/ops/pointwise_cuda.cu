@@ -1,13 +1,12 @@
 // CUDA arm of the element-wise ops: one pass over the bytes, in 16-byte accesses with a guarded rest.
-#include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/pointwise.h"
+#include "libdtrain/ops/pointwise_kernels.cuh"
 #include "libdtrain/ops/pointwise_math.h"
 
 namespace dtrain::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kUnroll = 2;  // accesses in flight per thread and tensor
 
 struct Relu {
   __device__ float operator()(float x) const { return dtrain::relu(x); }
@@ -21,64 +20,6 @@ struct Sum {
 struct SumRelu {
   __device__ float operator()(float a, float b) const { return dtrain::relu(a + b); }
 };
-struct Scale {
-  float factor;
-  __device__ float operator()(float x) const { return x * factor; }
-};
-// old + f(x...)
-template <class F>
-struct Adding {
-  F f;
-  template <class... X>
-  __device__ float operator()(float old, X... x) const {
-    return old + f(x...);
-  }
-};
-
-template <int n, class Y, class F, class... X>
-__device__ Pack<Y, n> map_lanes(F f, const Pack<X, n>&... x) {
-  Pack<Y, n> y;
-#pragma unroll
-  for (int i = 0; i < n; ++i) y.lane[i] = from_float<Y>(f(to_float(x.lane[i])...));
-  return y;
-}
-
-// y[i] = f(x[i]...): `packs` times n elements by whole packs, the rest up to `count` one by one. y may be among the x.
-template <int n, class F, class Y, class... X>
-__global__ void __launch_bounds__(kThreads) map_kernel(F f, int64_t packs, int64_t count, Y* y, const X*... x) {
-  const int64_t thread = int64_t{blockIdx.x} * kThreads + threadIdx.x, threads = int64_t{gridDim.x} * kThreads;
-  for (int64_t first = thread; first < packs; first += kUnroll * threads) {
-    Pack<Y, n> result[kUnroll];
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
-      if (const int64_t pack = first + u * threads; pack < packs)
-        result[u] = map_lanes<n, Y>(f, load<X, n>(x + n * pack)...);
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u)
-      if (const int64_t pack = first + u * threads; pack < packs) store(y + n * pack, result[u]);
-  }
-#pragma unroll 1
-  for (int64_t i = n * packs + thread; i < count; i += threads) y[i] = from_float<Y>(f(to_float(x[i])...));
-}
-
-template <class F, class Y, class... X>
-void map(Context& context, F f, int64_t count, Y* y, const X*... x) {
-  constexpr int n = std::min({kLanes<Y>, kLanes<X>...});
-  const bool whole = aligned(y, n * sizeof(Y)) && (aligned(x, n * sizeof(X)) && ...);
-  const int64_t packs = whole ? count / n : 0;
-  const int64_t work = whole ? (packs + kUnroll - 1) / kUnroll : count;
-  launch(context, map_kernel<n, F, Y, X...>, {blocks_for(context, work, kThreads), kThreads}, f, packs, count, y, x...);
-}
-
-// y = f(x...) or y += f(x...)
-template <class F, class Y, class... X>
-void write(Context& context, F f, bool add, int64_t count, Y* y, const X*... x) {
-  if (add)
-    map(context, Adding<F>{f}, count, y, static_cast<const Y*>(y), x...);
-  else
-    map(context, f, count, y, x...);
-}
-
 // One block of four elements, one draw of random words, per thread and turn.
 template <bool add, class T>
 __global__ void __launch_bounds__(kThreads) dropout_kernel(const StepScalars* scalars, float rate, uint64_t stream,

@@ -32,20 +32,20 @@ Var max_pool(Tape& tape, const Var& x, const PoolOptions& options) {
   Context& context = tape.context();
   const Tensor y = context.empty(pool_shape(x.shape(), options), x.value.dtype());
   const Tensor argmax = tape.wants_grad({&x}) ? context.empty(y.shape(), DType::u8) : Tensor();
-  DT_DISPATCH(context, max_pool, x.value, options, y, argmax);
+  DT_DISPATCH(context, max_pool)(x.value, options, y, argmax);
   return tape.record("max_pool", y, {&x}, [x = x.without_value(), argmax, options](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
-      DT_DISPATCH(t.context(), max_pool_grad, dy, argmax, options, target->dx, target->add);
+      DT_DISPATCH(t.context(), max_pool_grad)(dy, argmax, options, target->dx, target->add);
   });
 }
 
 Var average_pool(Tape& tape, const Var& x, const PoolOptions& options) {
   Context& context = tape.context();
   const Tensor y = context.empty(pool_shape(x.shape(), options), x.value.dtype());
-  DT_DISPATCH(context, average_pool, x.value, options, y);
+  DT_DISPATCH(context, average_pool)(x.value, options, y);
   return tape.record("average_pool", y, {&x}, [x = x.without_value(), options](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
-      DT_DISPATCH(t.context(), average_pool_grad, dy, options, target->dx, target->add);
+      DT_DISPATCH(t.context(), average_pool_grad)(dy, options, target->dx, target->add);
   });
 }
 
@@ -54,10 +54,10 @@ Var global_average_pool(Tape& tape, const Var& x) {
            "global_average_pool: expected [n, h, w, c] with pixels, found ", x.shape());
   Context& context = tape.context();
   const Tensor y = context.empty({x.value.dim(0), x.value.dim(3)}, x.value.dtype());
-  DT_DISPATCH(context, global_average_pool, x.value, y);
+  DT_DISPATCH(context, global_average_pool)(x.value, y);
   return tape.record("global_average_pool", y, {&x}, [x = x.without_value()](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
-      DT_DISPATCH(t.context(), global_average_pool_grad, dy, target->dx, target->add);
+      DT_DISPATCH(t.context(), global_average_pool_grad)(dy, target->dx, target->add);
   });
 }
 

@@ -38,12 +38,12 @@ void global_average_pool_grad(Context&, const Tensor& dy, const Tensor& dx, bool
 }  // namespace cpu
 
 namespace cuda {
-void max_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y, const Tensor& argmax);
-void max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolOptions&, const Tensor& dx, bool add);
-void average_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y);
-void average_pool_grad(Context&, const Tensor& dy, const PoolOptions&, const Tensor& dx, bool add);
-void global_average_pool(Context&, const Tensor& x, const Tensor& y);
-void global_average_pool_grad(Context&, const Tensor& dy, const Tensor& dx, bool add);
+decltype(cpu::max_pool) max_pool;
+decltype(cpu::max_pool_grad) max_pool_grad;
+decltype(cpu::average_pool) average_pool;
+decltype(cpu::average_pool_grad) average_pool_grad;
+decltype(cpu::global_average_pool) global_average_pool;
+decltype(cpu::global_average_pool_grad) global_average_pool_grad;
 }  // namespace cuda
 
 }  // namespace dtrain

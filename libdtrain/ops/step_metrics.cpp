@@ -6,62 +6,50 @@
 #include "libdtrain/core/dispatch.h"
 
 namespace dtrain {
-namespace {
 
-void require_metrics(const Tensor& metrics) {
-  DT_CHECK(metrics.shape() == Shape{kStepMetrics}, "step metrics: expected [", int{kStepMetrics}, "], found ",
-           metrics.shape());
+void add_step_sums(Context& context, std::span<const Tensor> sums, bool add, const Tensor& row) {
+  DT_CHECK(sums.size() <= kMaxStepSums, "step metrics: ", sums.size(), " sums; there may be ", kMaxStepSums);
+  const Shape expected{static_cast<int64_t>(sums.size()) + kStepColumns};
+  DT_CHECK(row.shape() == expected, "step metrics: expected a row ", expected, ", found ", row.shape());
+  for (const Tensor& x : sums)
+    DT_CHECK(x.defined() && x.dtype() == DType::f32, "step metrics: expected sums of type f32");
+  DT_DISPATCH(context, add_step_sums)(sums, add, row);
 }
 
-}  // namespace
-
-void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& metrics) {
-  DT_CHECK(in_top_1.shape() == in_top_5.shape(), "step metrics: ", in_top_1.shape(), " and ", in_top_5.shape(),
-           " hits");
-  require_metrics(metrics);
-  DT_DISPATCH(context, add_step_metrics, loss, in_top_1, in_top_5, add, metrics);
-}
-
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& metrics, const Tensor& ring) {
-  require_metrics(metrics);
-  DT_CHECK(ring.shape().rank() == 2 && ring.dim(0) > 0 && ring.dim(1) == kStepMetrics,
-           "step metrics: expected a ring [rows, ", int{kStepMetrics}, "], found ", ring.shape());
-  DT_DISPATCH(context, finish_step_metrics, norm, metrics, ring);
+void finish_step_row(Context& context, const Tensor& norm, const Tensor& row, const Tensor& ring) {
+  DT_CHECK(row.shape().rank() == 1 && row.dim(0) >= kStepColumns && ring.shape().rank() == 2 && ring.dim(0) > 0 &&
+               ring.dim(1) == row.dim(0),
+           "step metrics: expected a ring [rows, columns] for a row [columns], found ", ring.shape(), " for ",
+           row.shape());
+  DT_DISPATCH(context, finish_step_row)(norm, row, ring);
 }
 
 namespace cpu {
-namespace {
 
-float sum(const Tensor& x) {
-  const auto values = x.span<float>();
-  return std::accumulate(values.begin(), values.end(), 0.0f);
-}
-
-}  // namespace
-
-void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& metrics) {
-  float* row = metrics.data<float>();
+void add_step_sums(Context& context, std::span<const Tensor> sums, bool add, const Tensor& row) {
+  float* const columns = row.data<float>();
+  float* const own = columns + sums.size();
   if (!add) {
-    std::fill_n(row, kStepMetrics, 0.0f);
-    row[kMetricRequests] = context.scalars()->request;
-    row[kMetricStep] = step_mark(context.scalars()->step);
+    std::fill_n(columns, row.count(), 0.0f);
+    own[kStepRequests] = context.scalars()->request;
+    own[kStepMark] = step_mark(context.scalars()->step);
   }
-  row[kMetricLoss] += *loss.data<float>();
-  row[kMetricInTop1] += sum(in_top_1);
-  row[kMetricInTop5] += sum(in_top_5);
-  row[kMetricRows] += static_cast<float>(in_top_1.count());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const auto values = sums[i].span<float>();
+    columns[i] += std::accumulate(values.begin(), values.end(), 0.0f);
+  }
 }
 
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& metrics, const Tensor& ring) {
+void finish_step_row(Context& context, const Tensor& norm, const Tensor& row, const Tensor& ring) {
   const StepScalars& state = *context.scalars();
-  float* row = ring.data<float>() + state.step % static_cast<uint64_t>(ring.dim(0)) * kStepMetrics;
-  std::copy_n(metrics.data<float>(), int{kSummedMetrics}, row);
-  row[kMetricNorm] = *norm.data<float>();
-  row[kMetricFinite] = static_cast<float>(state.finite);
-  row[kMetricLossScale] = state.loss_scale;
-  row[kMetricSkipped] = static_cast<float>(state.skipped);
+  float* const to =
+      ring.data<float>() + static_cast<int64_t>(state.step % static_cast<uint64_t>(ring.dim(0))) * ring.dim(1);
+  float* const own = to + row.dim(0) - kStepColumns;
+  std::copy(row.data<float>(), row.data<float>() + row.dim(0) - kStepColumns + kStepSummed, to);
+  own[kStepNorm] = *norm.data<float>();
+  own[kStepFinite] = static_cast<float>(state.finite);
+  own[kStepLossScale] = state.loss_scale;
+  own[kStepSkipped] = static_cast<float>(state.skipped);
 }
 
 }  // namespace cpu

@@ -1,4 +1,4 @@
-// CUDA arm of the step metrics: one block, since a micro-batch has few rows.
+// CUDA arm of the step metrics: a block for each sum, since a micro-batch has few rows.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/step_metrics.h"
 
@@ -7,48 +7,53 @@ namespace {
 
 constexpr int kThreads = 256;
 
+struct Sums {
+  const float* x[kMaxStepSums];
+  int64_t count[kMaxStepSums];
+};
+
+// One block more than there are sums: it writes the columns after them.
 __global__ void __launch_bounds__(kThreads)
-    add_step_metrics_kernel(const StepScalars* scalars, const float* loss, const float* in_top_1, const float* in_top_5,
-                            int64_t count, bool add, float* row) {
-  float top_1 = 0, top_5 = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) {
-    top_1 += in_top_1[i];
-    top_5 += in_top_5[i];
+    add_step_sums_kernel(const StepScalars* scalars, Sums sums, int count, bool add, float* row) {
+  const int column = static_cast<int>(blockIdx.x);
+  if (column == count) {
+    if (threadIdx.x != 0 || add) return;
+    row[count + kStepRequests] = scalars->request;
+    row[count + kStepMark] = step_mark(scalars->step);
+    return;
   }
-  top_1 = block_sum(top_1, shared_memory<float>());
-  top_5 = block_sum(top_5, shared_memory<float>());
-  if (threadIdx.x != 0) return;
-  if (!add) {
-    row[kMetricRequests] = scalars->request;
-    row[kMetricStep] = step_mark(scalars->step);
-  }
-  row[kMetricLoss] = (add ? row[kMetricLoss] : 0.0f) + *loss;
-  row[kMetricInTop1] = (add ? row[kMetricInTop1] : 0.0f) + top_1;
-  row[kMetricInTop5] = (add ? row[kMetricInTop5] : 0.0f) + top_5;
-  row[kMetricRows] = (add ? row[kMetricRows] : 0.0f) + static_cast<float>(count);
+  float sum = 0;
+  for (int64_t i = threadIdx.x; i < sums.count[column]; i += kThreads) sum += sums.x[column][i];
+  sum = block_sum(sum, shared_memory<float>());
+  if (threadIdx.x == 0) row[column] = (add ? row[column] : 0.0f) + sum;
 }
 
-__global__ void finish_step_metrics_kernel(const StepScalars* scalars, const float* norm, const float* metrics,
-                                           int64_t rows, float* ring) {
-  float* row = ring + scalars->step % static_cast<uint64_t>(rows) * kStepMetrics;
-  for (int i = 0; i < kSummedMetrics; ++i) row[i] = metrics[i];
-  row[kMetricNorm] = *norm;
-  row[kMetricFinite] = static_cast<float>(scalars->finite);
-  row[kMetricLossScale] = scalars->loss_scale;
-  row[kMetricSkipped] = static_cast<float>(scalars->skipped);
+__global__ void finish_step_row_kernel(const StepScalars* scalars, const float* norm, const float* row, int64_t columns,
+                                       int64_t rows, float* ring) {
+  float* const to = ring + static_cast<int64_t>(scalars->step % static_cast<uint64_t>(rows)) * columns;
+  const int64_t sums = columns - kStepColumns;
+  for (int64_t i = 0; i < sums + kStepSummed; ++i) to[i] = row[i];
+  to[sums + kStepNorm] = *norm;
+  to[sums + kStepFinite] = static_cast<float>(scalars->finite);
+  to[sums + kStepLossScale] = scalars->loss_scale;
+  to[sums + kStepSkipped] = static_cast<float>(scalars->skipped);
 }
 
 }  // namespace
 
-void add_step_metrics(Context& context, const Tensor& loss, const Tensor& in_top_1, const Tensor& in_top_5, bool add,
-                      const Tensor& metrics) {
-  launch(context, add_step_metrics_kernel, {1, kThreads, kThreads / kWarp * sizeof(float)}, context.scalars(),
-         loss.data<float>(), in_top_1.data<float>(), in_top_5.data<float>(), in_top_1.count(), add,
-         metrics.data<float>());
+void add_step_sums(Context& context, std::span<const Tensor> sums, bool add, const Tensor& row) {
+  Sums arguments{};
+  for (size_t i = 0; i < sums.size(); ++i) {
+    arguments.x[i] = sums[i].data<float>();
+    arguments.count[i] = sums[i].count();
+  }
+  const int count = static_cast<int>(sums.size());
+  launch(context, add_step_sums_kernel, {static_cast<unsigned>(count) + 1, kThreads, kThreads / kWarp * sizeof(float)},
+         context.scalars(), arguments, count, add, row.data<float>());
 }
 
-void finish_step_metrics(Context& context, const Tensor& norm, const Tensor& metrics, const Tensor& ring) {
-  launch(context, finish_step_metrics_kernel, {1, 1}, context.scalars(), norm.data<float>(), metrics.data<float>(),
+void finish_step_row(Context& context, const Tensor& norm, const Tensor& row, const Tensor& ring) {
+  launch(context, finish_step_row_kernel, {1, 1}, context.scalars(), norm.data<float>(), row.data<float>(), row.dim(0),
          ring.dim(0), ring.data<float>());
 }
 

@@ -31,7 +31,7 @@ UpdatePlan::UpdatePlan(Context& context, std::vector<UpdateSegment> segments) : 
     const size_t first = pieces_.size();
     for (int64_t begin = segment.begin; begin < segment.end; begin += kPiece)
       pieces_.push_back({begin, static_cast<int32_t>(std::min<int64_t>(kPiece, segment.end - begin)), parameter,
-                         segment.weight_decay});
+                         segment.weight_decay, segment.rate});
     if (parameter >= 0)
       runs_.push_back({static_cast<int32_t>(first), static_cast<int32_t>(pieces_.size() - first), parameter});
   }
@@ -56,12 +56,12 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
   for (const UpdateSegment& segment : plan.segments())
     DT_CHECK(1 + 2 * (segment.parameter + 1) <= norms.count(), "update: no room for the norms of parameter ",
              segment.parameter, " in ", norms.shape());
-  DT_DISPATCH(context, update, options, plan, arenas, norms);
+  DT_DISPATCH(context, update)(options, plan, arenas, norms);
 }
 
 void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, const Tensor& loss) {
   check_segments(plan, values);
-  DT_DISPATCH(context, l2_loss, plan, values, loss);
+  DT_DISPATCH(context, l2_loss)(plan, values, loss);
 }
 
 namespace cpu {

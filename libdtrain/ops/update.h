@@ -12,6 +12,7 @@ struct UpdateSegment {
   int64_t begin = 0, end = 0;  // elements
   float weight_decay = 0;
   int64_t parameter = -1;  // LARS: the parameter, all of it, whose norms scale the rate; -1: the rate itself
+  float rate = 1;          // multiplies the learning rate
 };
 
 enum class UpdateRule {
@@ -57,7 +58,7 @@ struct UpdatePiece {
   int64_t begin = 0;
   int32_t count = 0;
   int32_t parameter = -1;
-  float weight_decay = 0;
+  float weight_decay = 0, rate = 1;
 };
 
 // The pieces of one parameter under LARS.
@@ -86,7 +87,7 @@ class UpdatePlan {
   Tensor device_pieces_, device_runs_;
 };
 
-// Of equal shape. `copy`, where defined, is bf16 or f16: the updated values rounded to it.
+// The arenas have equal shapes. `copy`, where defined, is bf16 or f16: the updated values rounded to it.
 struct UpdateArenas {
   Tensor values, grads;
   std::vector<Tensor> state{};
@@ -111,8 +112,8 @@ void update(Context&, const UpdateOptions&, const UpdatePlan&, const UpdateArena
 }  // namespace cpu
 
 namespace cuda {
-void l2_loss(Context&, const UpdatePlan&, const Tensor& values, const Tensor& loss);
-void update(Context&, const UpdateOptions&, const UpdatePlan&, const UpdateArenas&, const Tensor& norms);
+decltype(cpu::l2_loss) l2_loss;
+decltype(cpu::update) update;
 }  // namespace cuda
 
 }  // namespace dtrain

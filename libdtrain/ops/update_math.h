@@ -16,7 +16,7 @@ DT_HD inline double square(float x) { return static_cast<double>(x) * static_cas
 struct UpdateFactors {
   float rate, decay;
   float gradient;  // multiplies the gradient: the scale, and the clipping by norm
-  float limit;     // of each element of it
+  float limit;     // for each element of it
   float momentum, beta1, beta2, rho, epsilon;
   float correction1, correction2;  // Adam: 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), t counted from 1
 };
@@ -48,7 +48,7 @@ DT_HD inline bool settle(StepState& s, float norm) {
 // What the gradient arena is multiplied by before all else.
 DT_HD inline float unscale(const StepScalars& s) { return s.gradient_scale / s.loss_scale; }
 
-// Of a tensor that is to be multiplied by `scale`.
+// For a tensor that is to be multiplied by `scale`.
 DT_HD inline float norm_of(double squares, float scale) {
   return static_cast<float>(std::abs(scale) * std::sqrt(squares));
 }
@@ -85,6 +85,7 @@ DT_HD inline UpdateFactors piece_factors(const UpdateOptions& o, const UpdateFac
                                          const float* norms) {
   UpdateFactors f = step;
   f.decay = piece.weight_decay;
+  f.rate *= piece.rate;  // by 1 in general, which is exact
   if (o.rule != UpdateRule::lars || piece.parameter < 0) return f;
   const float* norm = norms + 1 + 2 * piece.parameter;
   f.rate *= lars_ratio(o, f.decay, norm[0], norm_clip(o, norms[0]) * norm[1]);

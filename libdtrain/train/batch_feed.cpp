@@ -31,6 +31,10 @@ void BatchFeed::allocate(const std::vector<Tensor>& batch) {
 
 const std::vector<Tensor>& BatchFeed::put(const std::vector<Tensor>& batch, const Make& make) {
   DT_CHECK(!make || !context_.is_cpu(), "a batch on a CPU is read where it is, not made");
+  DT_CHECK(!make || !batch.empty(), "a batch of no tensors, of which the first is to be made");
+  for (const Tensor& x : batch)
+    DT_CHECK(x && x.device() == Device{}, "a batch with ",
+             x ? concat("a tensor on ", x.device()) : "an undefined tensor", ", expected host memory");
   std::vector<Tensor>& target = batches_[count_ % batches_.size()];
   if (context_.is_cpu() && batches_.size() == 1) return target = batch;
   if (count_ == 0) allocate(batch);

@@ -21,8 +21,8 @@ class BatchFeed {
   BatchFeed& operator=(const BatchFeed&) = delete;
 
   // Queues the copy of the next batch: of tensors in host memory, best of Context::host_allocator(), each time of the
-  // same shapes and types. Returns what the step reads: valid for what is queued before the call after the next
-  // `batches` - 1.
+  // same shapes and types, else throws Error. Returns what the step reads: valid for what is queued before the call
+  // after the next `batches` - 1.
   //
   // `make`, for a GPU: queues on Queue::copy what writes the first tensor, before the others are copied. That of the
   // batch then is of its shape and type only.
@@ -41,7 +41,7 @@ class BatchFeed {
   Context& context_;
   std::array<Staging, 2> staging_;
   std::vector<std::vector<Tensor>> batches_;
-  size_t count_ = 0;  // of calls of put
+  size_t count_ = 0;  // calls of put
   Moment copied_;
 };
 

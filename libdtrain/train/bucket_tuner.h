@@ -12,7 +12,7 @@ class BucketTuner {
   // Tries `first` and sizes around what is usual, as far as they differ for gradients of `bytes`.
   BucketTuner(const BucketOptions& first, int64_t bytes);
 
-  // Of the next step. Every kSteps steps another.
+  // The options of the next step; others after every kSteps steps.
   const BucketOptions& next() const { return candidates_[seconds_.size() / kSteps]; }
   // What that step took on this rank. At all ranks in the same steps.
   void add(double seconds) { seconds_.push_back(seconds); }

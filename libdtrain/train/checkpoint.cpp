@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/file_lock.h"
@@ -20,7 +23,7 @@ constexpr uint64_t kMargin = uint64_t{1} << 20;  // headers and JSON, generously
 
 using Settings = std::map<std::string, std::string>;
 
-// Of values of several lines (a data set's files), the first line in which they differ; "nothing" where one has ended.
+// The first line in which values of several lines (a data set's files) differ; "nothing" where one has ended.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
   std::istringstream lines_a(a), lines_b(b);
   for (;;) {
@@ -56,6 +59,7 @@ std::string join(const std::vector<std::string>& parts) {
 }
 
 std::string prepare_directory(FileSystem& files, const std::string& train_dir) {
+  DT_CHECK(!train_dir.empty(), "checkpoints: train_dir is empty, expected the name of a directory");
   std::string directory = train_dir + "/checkpoints";
   make_directories(files, directory);
   require_success(::access(directory.c_str(), R_OK | W_OK | X_OK), "write to", directory);
@@ -69,16 +73,40 @@ struct Checkpointer::Writer {
          std::function<void(const std::string&)> warn_people, FileSystem& file_system)
       : store(parameter_store),
         options(std::move(checkpoint_options)),
-        warn(std::move(warn_people)),
+        warn(warn_people ? std::move(warn_people) : [](const std::string&) {}),
         files(file_system),
         directory(prepare_directory(files, options.train_dir)),
         lock(options.train_dir + "/lock") {
+    DT_CHECK(options.max_failures >= 1, "checkpoints: max_failures is ", options.max_failures, ", expected 1 or more");
     if (const int removed = remove_leftovers(files, directory))
       warn(concat("removed ", removed, " unfinished checkpoint", removed > 1 ? "s" : "", " from ", directory));
   }
 
   void join_thread() {
     if (thread.joinable()) thread.join();
+  }
+
+  // Rethrows what only `warn` can have thrown: write() catches the rest.
+  void finish_thread() {
+    join_thread();
+    if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
+  }
+
+  void start_thread() {
+    writing = true;
+    thread = std::thread([this] {
+      try {
+        write();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      writing = false;
+    });
+  }
+
+  void require_allocated() const {
+    DT_CHECK(store.allocated(), "checkpoints in ", directory,
+             ": the store holds no values before ParameterStore::allocate()");
   }
 
   void refuse_after_failures() const {
@@ -176,12 +204,14 @@ struct Checkpointer::Writer {
   std::string directory;
   FileLock lock;
   std::thread thread;
+  std::atomic<bool> writing = false;
   // Written by the thread while it runs; everyone else joins it first.
   CheckpointSnapshot snapshot;
   std::chrono::steady_clock::time_point begin;
   std::optional<SaveReport> last;  // also the checkpoint restored from
   int failures = 0;
   std::string problem;
+  std::exception_ptr thrown;
 };
 
 Checkpointer::Checkpointer(ParameterStore& store, CheckpointOptions options,
@@ -191,14 +221,15 @@ Checkpointer::Checkpointer(ParameterStore& store, CheckpointOptions options,
 Checkpointer::~Checkpointer() { writer_->join_thread(); }
 
 void Checkpointer::save(const TrainState& state) {
-  writer_->join_thread();
+  writer_->finish_thread();
+  writer_->require_allocated();
   writer_->refuse_after_failures();
   if (writer_->last && writer_->last->step == state.step) return;
   writer_->begin = std::chrono::steady_clock::now();
   writer_->last.reset();
   writer_->take_snapshot(state);
   if (writer_->options.asynchronous) {
-    writer_->thread = std::thread([writer = writer_.get()] { writer->write(); });
+    writer_->start_thread();
     return;
   }
   writer_->write();
@@ -206,12 +237,15 @@ void Checkpointer::save(const TrainState& state) {
 }
 
 std::optional<SaveReport> Checkpointer::wait() {
-  writer_->join_thread();
+  writer_->finish_thread();
   return writer_->last;
 }
 
+std::optional<SaveReport> Checkpointer::finished() { return writer_->writing ? std::nullopt : wait(); }
+
 std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expected) {
-  writer_->join_thread();
+  writer_->finish_thread();
+  writer_->require_allocated();
   std::vector<std::string> notices, problems;
   const std::vector<uint64_t> steps = list_checkpoints(writer_->directory);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -233,7 +267,8 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
 }
 
 RestoreReport Checkpointer::restore(const std::string& path, const TrainState& expected) {
-  writer_->join_thread();
+  writer_->finish_thread();
+  writer_->require_allocated();
   if (!std::filesystem::exists(path + "/MANIFEST.json"))
     throw Error(
         Fault::checkpoint,
@@ -247,10 +282,7 @@ RestoreReport Checkpointer::restore(const std::string& path, const TrainState& e
 
 std::optional<std::string> Checkpointer::latest() const {
   writer_->join_thread();
-  std::vector<uint64_t> steps = list_checkpoints(writer_->directory);
-  for (; !steps.empty(); steps.pop_back())
-    if (const std::string path = checkpoint_path(writer_->directory, steps.back()); looks_complete(path)) return path;
-  return std::nullopt;
+  return newest_checkpoint(writer_->options.train_dir, looks_complete);
 }
 
 }  // namespace dtrain

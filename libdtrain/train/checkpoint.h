@@ -51,8 +51,8 @@ struct RestoreReport {
 class Checkpointer {
  public:
   // `warn` gets a line for people about what went wrong but does not stop training; it may be called from the writer's
-  // thread. Throws Error(Fault::config) where another process holds train_dir or it is no directory,
-  // Error(Fault::resource) where it cannot be written.
+  // thread, and may be empty. Throws Error(Fault::config) where another process holds train_dir or it is no directory
+  // or no name, Error(Fault::resource) where it cannot be written.
   Checkpointer(ParameterStore& store, CheckpointOptions options, std::function<void(const std::string&)> warn,
                FileSystem& files = system_files());
   // Waits for the save under way.
@@ -61,9 +61,13 @@ class Checkpointer {
   // Snapshots arenas and state, then writes in the background (or here, where not asynchronous). Waits for an earlier
   // save. A failed save is counted and warned of; training goes on. Does nothing for the step last saved or restored.
   // Later checkpoints, of a future that this run has abandoned, are set aside under another name when this one commits.
+  // Throws what `warn` threw in the background; Error before ParameterStore::allocate(), as do restore_latest() and
+  // restore().
   void save(const TrainState& state);
   // Waits for the save under way. What the last save() wrote, or this run was restored from; none where a save failed.
   std::optional<SaveReport> wait();
+  // The same without waiting: none while a save is under way.
+  std::optional<SaveReport> finished();
   // The newest complete checkpoint, verified by its checksums, loaded into the store; none in an empty directory.
   // Throws Error(Fault::checkpoint) where all are damaged, or where `expected.identity` differs (the difference is
   // shown). Settings of `expected` that differ are among the notices. After an error the store's values are undefined.

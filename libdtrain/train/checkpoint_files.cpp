@@ -173,6 +173,16 @@ std::string checkpoint_path(const std::string& directory, uint64_t step) {
   return concat(directory, "/", kPrefix, step);
 }
 
+std::optional<std::string> newest_checkpoint(const std::string& train_dir,
+                                             const std::function<bool(const std::string& path)>& usable) {
+  const std::string directory = train_dir + "/checkpoints";
+  if (!fs::is_directory(directory)) return std::nullopt;
+  std::vector<uint64_t> steps = list_checkpoints(directory);
+  for (; !steps.empty(); steps.pop_back())
+    if (std::string path = checkpoint_path(directory, steps.back()); usable(path)) return path;
+  return std::nullopt;
+}
+
 uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
                           const CheckpointSnapshot& snapshot) {
   require_success(files.make_directory(path), "mkdir", path);

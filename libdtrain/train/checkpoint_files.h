@@ -1,6 +1,8 @@
 // What a checkpoint is on the disk: its files, their manifest, and the directory that holds many of them.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,9 @@ struct CheckpointSnapshot {
 // Steps of the checkpoints step-<N> in `directory`, ascending; complete or not.
 std::vector<uint64_t> list_checkpoints(const std::string& directory);
 std::string checkpoint_path(const std::string& directory, uint64_t step);
+// The path of the newest checkpoint of `train_dir` for which usable(path) is true; none where there is no such folder.
+std::optional<std::string> newest_checkpoint(const std::string& train_dir,
+                                             const std::function<bool(const std::string& path)>& usable);
 
 // Writes the files of a checkpoint into the new directory `path`, each synced, the manifest last; returns their size.
 // Throws Error(Fault::resource).
@@ -31,7 +36,7 @@ std::vector<std::string> verify_checkpoint(const std::string& path);
 // The same by sizes alone, without reading the files.
 bool looks_complete(const std::string& path);
 
-// Of a verified checkpoint.
+// Reads the state of a verified checkpoint.
 TrainState read_train_state(const std::string& path);
 // The text of state.json, and back; `path` names it in errors.
 std::string train_state_text(const TrainState& state);

@@ -13,14 +13,6 @@
 namespace dtrain {
 namespace {
 
-// Of an even number of values the mean of the middle two, as numpy's.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 [[noreturn]] void fail(const std::string& what, const std::string& path) {
   throw Error(Fault::resource, concat("metrics file ", path, ": cannot ", what, ": ", std::strerror(errno)));
 }
@@ -43,6 +35,14 @@ uintmax_t length_to_keep(const std::string& path, uint64_t last_step) {
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  DT_CHECK(!values.empty(), "median: of no values");
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
 
 Throughput::Throughput(double batch, std::optional<double> ewma) : batch_(batch), ewma_(ewma) {
   DT_CHECK(!ewma || (*ewma > 0 && *ewma <= 1), "moving average of the speed: weight ", *ewma, " is not within (0, 1]");

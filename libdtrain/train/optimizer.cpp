@@ -5,19 +5,28 @@
 namespace dtrain {
 namespace {
 
+ParameterStore& trainable(ParameterStore& store) {
+  DT_CHECK(store.allocated(), "Optimizer: its ParameterStore has no arenas yet; expected allocate() before");
+  DT_CHECK(store.has_gradients(), "Optimizer: its ParameterStore was allocated without gradients, for inference alone");
+  return store;
+}
+
 // Runs of trainable parameters with equal factors, the padding between them included.
 std::vector<UpdateSegment> segments_of(const ParameterStore& store, const OptimizerOptions& options) {
   std::vector<UpdateSegment> segments;
   int64_t next = 0;  // where a parameter must start to continue the last segment
   for (const Parameter& parameter : store.parameters()) {
-    if (parameter.options.frozen) continue;
-    const bool decays = parameter.options.decay;
-    const UpdateSegment segment{parameter.offset, parameter.offset + parameter.shape.count(),
-                                decays ? options.weight_decay : 0,
-                                decays && options.update.rule == UpdateRule::lars ? parameter.index : -1};
+    const ParameterOptions& own = parameter.options();
+    if (own.frozen) continue;
+    const UpdateSegment segment{
+        .begin = parameter.offset,
+        .end = parameter.offset + parameter.shape.count(),
+        .weight_decay = own.decay ? own.multipliers.weight_decay * options.weight_decay : 0,
+        .parameter = own.decay && options.update.rule == UpdateRule::lars ? parameter.index : -1,
+        .rate = own.multipliers.rate};
     UpdateSegment* last = segments.empty() ? nullptr : &segments.back();
-    if (last && next == segment.begin && last->weight_decay == segment.weight_decay && last->parameter < 0 &&
-        segment.parameter < 0)
+    if (last && next == segment.begin && last->weight_decay == segment.weight_decay && last->rate == segment.rate &&
+        last->parameter < 0 && segment.parameter < 0)
       last->end = segment.end;
     else
       segments.push_back(segment);
@@ -49,7 +58,10 @@ std::string describe_rule(const UpdateOptions& o) {
 }  // namespace
 
 Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
-    : store_(store), options_(options), plan_(store.context(), segments_of(store, options)) {
+    : store_(trainable(store)),
+      options_(options),
+      plan_(store.context(), segments_of(store, options)),
+      planned_version_(store.layout_version()) {
   const bool fresh = store.optimizer_states() == 0;
   for (int i = 0; i < state_arenas(options.update.rule); ++i) state_.push_back(store.optimizer_state(i));
   Context& context = store.context();
@@ -62,9 +74,19 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
   l2_loss_ = context.zeros({1});
 }
 
+const UpdatePlan& Optimizer::plan() {
+  if (planned_version_ == store_.layout_version()) return plan_;
+  DT_CHECK(!store_.context().capturing(),
+           "Optimizer: what is frozen or multiplied has changed since the last step, and this one is being recorded; "
+           "expected a step that runs in between");
+  plan_ = UpdatePlan(store_.context(), segments_of(store_, options_));
+  planned_version_ = store_.layout_version();
+  return plan_;
+}
+
 void Optimizer::step() {
   const UpdateArenas arenas{store_.values(), store_.grads(), state_, store_.compute_values()};
-  update(store_.context(), options_.update, plan_, arenas, norms_);
+  update(store_.context(), options_.update, plan(), arenas, norms_);
   store_.refresh_padded();
   store_.touch();
 }
@@ -75,14 +97,14 @@ float Optimizer::gradient_norm() const {
   return norm;
 }
 
-float Optimizer::l2_loss() const {
+float Optimizer::l2_loss() {
   float loss = 0;
   store_.context().download(queue_l2_loss(), &loss, "l2_loss");
   return loss;
 }
 
-const Tensor& Optimizer::queue_l2_loss() const {
-  dtrain::l2_loss(store_.context(), plan_, store_.values(), l2_loss_);
+const Tensor& Optimizer::queue_l2_loss() {
+  dtrain::l2_loss(store_.context(), plan(), store_.values(), l2_loss_);
   return l2_loss_;
 }
 

@@ -14,11 +14,20 @@ struct OptimizerOptions {
   float weight_decay = 0;  // on parameters whose options say `decay`: not on biases, not on batch norm
 };
 
+// What the store says of a parameter counts from the next step() on: a frozen one keeps its value and its state, and of
+// the others
+// - `rate` multiplies the learning rate, and with it the decoupled decay of AdamW, as a group's rate does in PyTorch;
+// - `weight_decay` multiplies that of the options, in l2_loss() too. Biases and batch norm have none to be multiplied;
+// - LARS computes the ratio of norms with the multiplied decay, and multiplies the ratio by the multiplied rate. A
+//   parameter whose decay is multiplied by 0 still has its ratio; biases and batch norm take the rate itself;
+// - clipping by norm is by the one norm of all gradients, which no multiplier changes.
 class Optimizer {
  public:
-  // The store is allocated; the state arenas are made here.
+  // The state arenas are made here. Throws Error where the store is not allocated yet, or without gradients.
   Optimizer(ParameterStore& store, const OptimizerOptions& options);
-  // One update from the store's gradient arena; rate, scale and step come from the context's StepScalars.
+  // One update from the store's gradient arena; rate, scale and step come from the context's StepScalars. What is
+  // frozen and multiplied may change between two steps, but not while one is recorded: that throws, and what has been
+  // recorded before such a change must be recorded anew.
   void step();
   // Global norm of the scaled gradient in the last step, before clipping: [1], on the device.
   Tensor norm() const { return norms_.slice(0, 1); }
@@ -26,16 +35,20 @@ class Optimizer {
   float gradient_norm() const;
   // weight_decay / 2 * sum of squares of the decayed parameters: what tf_cnn_benchmarks adds to the loss it prints.
   // Waits for the device.
-  float l2_loss() const;
+  float l2_loss();
   // The same as [1], on the device.
-  const Tensor& queue_l2_loss() const;
+  const Tensor& queue_l2_loss();
   const OptimizerOptions& options() const { return options_; }
+  const ParameterStore& store() const { return store_; }
   std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm"
 
  private:
+  const UpdatePlan& plan();
+
   ParameterStore& store_;
   OptimizerOptions options_;
   UpdatePlan plan_;
+  uint64_t planned_version_;  // the store's layout_version() that plan_ was made for
   std::vector<Tensor> state_;
   Tensor norms_, l2_loss_;
 };

@@ -41,7 +41,7 @@ void check_replicas(ParameterStore& store, Group& group, uint64_t step) {
   for (int rank = 0; rank < group.size(); ++rank)
     if (all[static_cast<size_t>(rank)] != most->first) others += (others.empty() ? "" : ", ") + group.name(rank);
   const bool majority = 2 * most->second > group.size();
-  throw Error(Fault::numeric, concat("the parameters behind step ", step, " are not the same on all ranks: those of ",
+  throw Error(Fault::numeric, concat("the parameters after step ", step, " are not the same on all ranks: those of ",
                                      others, " differ from ", majority ? "the others'" : "the rest",
                                      "; suspect its memory or processor, and resume from the last checkpoint"));
 }

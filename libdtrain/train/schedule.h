@@ -25,7 +25,7 @@ struct Schedule {
   double factor = 1, decay_epochs = 1;
   double floor = 0;
   double power = 2;
-  uint64_t total_steps = 0;  // of the whole run: polynomial and cosine
+  uint64_t total_steps = 0;  // in the whole run: for polynomial and cosine
   double steps_per_epoch = 1;
 
   double at(uint64_t step) const;

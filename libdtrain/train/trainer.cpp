@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/io/crc32c.h"
 #include "libdtrain/ops/step_metrics.h"
+#include "libdtrain/train/agreement.h"
 
 namespace dtrain {
 namespace {
@@ -25,8 +26,21 @@ void keep_common(std::vector<std::string>& names, const std::vector<std::string>
 std::vector<GradientRange> gradient_ranges(const ParameterStore& store) {
   std::vector<GradientRange> ranges;
   for (const Parameter& parameter : store.parameters())
-    ranges.push_back({{parameter.offset, parameter.offset + parameter.value.count()}, !parameter.options.frozen});
+    ranges.push_back({{parameter.offset, parameter.offset + parameter.value.count()}, !parameter.options().frozen});
   return ranges;
+}
+
+// What several ranks must agree on: otherwise they would train, and each something else.
+Settings settings_of(const ParameterStore& store, const Optimizer& optimizer, const Schedule& schedule,
+                     const TrainerOptions& options) {
+  std::string parameters;
+  for (const Parameter& parameter : store.parameters())
+    parameters += concat(parameter.name, " ", parameter.shape, parameter.options().frozen ? " frozen\n" : "\n");
+  return {{"the seed", std::to_string(options.seed)},
+          {"the number of micro-steps", std::to_string(options.micro_steps)},
+          {"the schedule", schedule.describe()},
+          {"the update", optimizer.describe()},
+          {"the parameters' checksum", std::to_string(crc32c(parameters.data(), parameters.size()))}};
 }
 
 Tensor host_tensor(Context& context, Shape shape) {
@@ -37,17 +51,22 @@ Tensor host_tensor(Context& context, Shape shape) {
 }  // namespace
 
 Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options)
-    : store_(store), optimizer_(optimizer), schedule_(std::move(schedule)), options_(options) {
+    : store_(store),
+      optimizer_(optimizer),
+      schedule_(std::move(schedule)),
+      options_(options),
+      statistics_(store, options.micro_steps),
+      layout_version_(store.layout_version()) {
+  DT_CHECK(&optimizer.store() == &store, "trainer: the optimizer updates the parameters of another store");
   DT_CHECK(options.micro_steps >= 1, "a step of ", options.micro_steps, " micro-steps");
   DT_CHECK(options.loss_scale > 0, "loss scale ", options.loss_scale, ": expected a positive number");
   schedule_.validate();
   DT_CHECK(options.double_loss_scale_after >= 0, "loss scale doubled every ", options.double_loss_scale_after,
            " steps");
-  if (options.communicator)
+  if (options.communicator) {
+    check_equal(options.communicator->group(), settings_of(store, optimizer, schedule_, options), "training");
     bucketer_.emplace(*options.communicator, store.grads(), gradient_ranges(store), options.buckets);
-  metrics_ = store.context().zeros({kStepMetrics});
-  ring_ = store.context().zeros({static_cast<int64_t>(kRing), kStepMetrics});
-  host_ring_ = host_tensor(store.context(), ring_.shape());
+  }
   host_l2_ = host_tensor(store.context(), {static_cast<int64_t>(kRing)});
   resume(0);
 }
@@ -60,7 +79,16 @@ void Trainer::resume(uint64_t steps_done, const StepState& saved) {
   }
   state.skipped = saved.skipped;
   store_.context().set_step_state(state);
-  steps_done_ = collected_ = steps_done;
+  steps_done_ = collected_ = resumed_after_ = steps_done;
+  diverged_ = 0;
+}
+
+// A bucket is complete with its trained parameters, and a recorded step computes the gradients of those alone.
+void Trainer::follow_layout() {
+  if (layout_version_ == store_.layout_version()) return;
+  layout_version_ = store_.layout_version();
+  if (bucketer_) bucketer_.emplace(*options_.communicator, store_.grads(), gradient_ranges(store_), options_.buckets);
+  recordings_.clear();
 }
 
 void Trainer::set_buckets(const BucketOptions& options) {
@@ -70,6 +98,15 @@ void Trainer::set_buckets(const BucketOptions& options) {
 
 void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   Context& context = store_.context();
+  if (diverged_ > 0)
+    throw Error(Fault::numeric, concat("step ", diverged_,
+                                       " was not finite and no parameter has changed since: go on "
+                                       "from a checkpoint before it, with a lower learning rate"));
+  follow_layout();
+  if (options_.communicator) {
+    const uint64_t own = steps_done_ - resumed_after_, set_up = context.is_cpu() ? 1 : 1 + kEagerSteps;
+    options_.communicator->group().enter(own < set_up ? Section::setup : Section::step, steps_done_ + 1);
+  }
   const size_t slot = steps_done_ % kRing;
   Pending& pending = pending_[slot];
   context.wait(pending.end);  // of a step that nobody has collected
@@ -126,14 +163,14 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
 void Trainer::run(const Forward& forward, Parts& parts) {
   bytes_ = static_cast<double>(store_.values().bytes()) * (3 + 2 * store_.optimizer_states());
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
-    begin_statistics(micro_step);
+    statistics_.begin(micro_step);
     run_micro_step(forward, micro_step, parts);
   }
-  end_statistics();
+  statistics_.end();
   if (bucketer_) sum_over_ranks(parts);
   mark(parts, &StepTimes::update, "update");
   optimizer_.step();
-  finish_step_metrics(store_.context(), optimizer_.norm(), metrics_, ring_);
+  finish_step_row(store_.context(), optimizer_.norm(), row_, ring_);
   store_.context().name_work(nullptr);
 }
 
@@ -141,11 +178,11 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
   Context& context = store_.context();
   const int rank = options_.communicator ? options_.communicator->rank() : 0;
   Tape tape(context, Mode::train, micro_step, micro_step * ranks() + rank);
-  const char* pass = "the forward pass behind";
+  const char* pass = "the forward pass after";
   try {
     mark(parts, &StepTimes::forward, "forward");
-    const Classification result = forward(tape, micro_step);
-    add_step_metrics(context, result.loss.value, result.in_top_1, result.in_top_5, micro_step > 0, metrics_);
+    const Loss loss = forward(tape, micro_step);
+    add_metrics(loss, micro_step > 0);
     pass = "the gradient of";
     mark(parts, &StepTimes::backward, "backward");
     bytes_ += 3 * static_cast<double>(tape.bytes());
@@ -153,7 +190,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
       bucketer_->begin();
       tape.on_ready([this](const Parameter& parameter) { bucketer_->ready(parameter.index); });
     }
-    std::vector<std::string> unwritten = tape.backward(result.loss, &store_);
+    std::vector<std::string> unwritten = tape.backward(loss.total, &store_);
     if (micro_step == 0)
       unwritten_ = std::move(unwritten);
     else
@@ -165,44 +202,30 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
   }
 }
 
+void Trainer::add_metrics(const Loss& loss, bool add) {
+  Context& context = store_.context();
+  const std::vector<Tensor> sums = columns_.sums_of(loss);
+  if (!row_) {
+    const int64_t columns = columns_.count() + kStepColumns;
+    row_ = context.zeros({columns});
+    ring_ = context.zeros({static_cast<int64_t>(kRing), columns});
+    host_ring_ = host_tensor(context, ring_.shape());
+  }
+  add_step_sums(context, sums, add, row_);
+}
+
 // The metrics and the running statistics of batch norm go with the last gradients, so that all ranks hold the same.
 void Trainer::sum_over_ranks(Parts& parts) {
   mark(parts, &StepTimes::reduce, "reduce");
-  std::vector<Tensor> tail = {metrics_.slice(0, kSummedMetrics)};
+  std::vector<Tensor> tail = {row_.slice(0, columns_.count() + kStepSummed)};
   if (options_.independent) {
     options_.communicator->all_reduce(tail, "metrics", /*exact=*/true);
     return options_.communicator->join();
   }
-  const Tensor& buffers = store_.buffer_values();
-  const bool averaged = buffers.count() > 0 && !options_.equal_statistics;
-  if (averaged) tail.push_back(buffers);
+  const std::vector<Tensor> averaged = options_.equal_statistics ? std::vector<Tensor>() : statistics_.averaged();
+  tail.insert(tail.end(), averaged.begin(), averaged.end());
   bucketer_->finish(std::move(tail));
-  if (averaged) scale_by(store_.context(), buffers, 1 / static_cast<float>(ranks()));
-}
-
-// The micro-steps of a step stand for ranks that are not there: as those, each starts from the running statistics that
-// the step found, and what is kept is the mean of what they come to.
-void Trainer::begin_statistics(int micro_step) {
-  Context& context = store_.context();
-  const Tensor& buffers = store_.buffer_values();
-  if (options_.micro_steps == 1 || buffers.count() == 0) return;
-  if (!first_statistics_) {
-    first_statistics_ = context.empty(buffers.shape());
-    sum_of_statistics_ = context.empty(buffers.shape());
-  }
-  if (micro_step == 0) return context.copy(buffers, first_statistics_);
-  if (micro_step == 1)
-    context.copy(buffers, sum_of_statistics_);
-  else
-    accumulate(context, buffers, sum_of_statistics_);
-  context.copy(first_statistics_, buffers);
-}
-
-void Trainer::end_statistics() {
-  const Tensor& buffers = store_.buffer_values();
-  if (options_.micro_steps == 1 || buffers.count() == 0) return;
-  accumulate(store_.context(), sum_of_statistics_, buffers);
-  scale_by(store_.context(), buffers, 1 / static_cast<float>(options_.micro_steps));
+  if (!options_.equal_statistics) statistics_.divide(ranks());
 }
 
 // What is queued from here on belongs to `part`.
@@ -223,6 +246,7 @@ std::vector<StepReport> Trainer::collect(uint64_t leave) {
     else if (!context.is_past(pending.end))
       break;
     reports.push_back(report_of(collected_));
+    if (!reports.back().finite && diverged_ == 0) diverged_ = reports.back().step;
     pending.parts.clear();  // a replay may take their place
   }
   return reports;
@@ -230,24 +254,24 @@ std::vector<StepReport> Trainer::collect(uint64_t leave) {
 
 StepReport Trainer::report_of(uint64_t step) const {
   const Pending& pending = pending_[step % kRing];
-  const float* row = host_ring_.data<float>() + step % kRing * kStepMetrics;
-  if (row[kMetricStep] != step_mark(step) * static_cast<float>(ranks()))
+  const float* sums = host_ring_.data<float>() + static_cast<int64_t>(step % kRing) * host_ring_.dim(1);
+  const float* row = sums + columns_.count();
+  if (row[kStepMark] != step_mark(step) * static_cast<float>(ranks()))
     throw Error(Fault::communication,
                 concat("step ", step + 1,
                        ": what was summed here is not this step of all ranks: one of them has left "
                        "out a sum or made one too many, and parameters differ; go on from the last checkpoint"));
   StepReport report;
   report.step = step + 1;
-  report.loss = row[kMetricLoss] / static_cast<float>(options_.micro_steps * ranks());
-  report.requests = static_cast<int>(row[kMetricRequests]);
+  report.loss = MetricColumns::total(sums, options_.micro_steps * ranks());
+  report.metrics = columns_.values(sums, options_.micro_steps * ranks());
+  report.requests = static_cast<int>(row[kStepRequests]);
   report.learning_rate = rate_of(step);
   if (pending.l2_loss) report.l2_loss = host_l2_.data<float>()[step % kRing];
-  report.gradient_norm = row[kMetricNorm];
-  report.top_1 = row[kMetricInTop1] / row[kMetricRows];
-  report.top_5 = row[kMetricInTop5] / row[kMetricRows];
-  report.finite = row[kMetricFinite] != 0;
-  report.loss_scale = row[kMetricLossScale];
-  report.skipped = static_cast<uint64_t>(row[kMetricSkipped]);
+  report.gradient_norm = row[kStepNorm];
+  report.finite = row[kStepFinite] != 0;
+  report.loss_scale = row[kStepLossScale];
+  report.skipped = static_cast<uint64_t>(row[kStepSkipped]);
   report.times = times_of(pending);
   report.bytes = bytes_;
   return report;
@@ -275,7 +299,7 @@ std::string Trainer::worst_parameter() const {
   std::string worst;
   double largest = -1;
   for (const Parameter& parameter : store_.parameters()) {
-    if (parameter.options.frozen) continue;
+    if (parameter.options().frozen) continue;
     const double squares = sum_of_squares(store_.context(), parameter.grad);
     if (!std::isfinite(squares)) return parameter.name;
     if (squares > largest) {

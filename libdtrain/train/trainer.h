@@ -9,70 +9,47 @@
 #include <vector>
 
 #include "libdtrain/distributed/bucketer.h"
-#include "libdtrain/ops/loss.h"
+#include "libdtrain/train/loss.h"
 #include "libdtrain/train/optimizer.h"
+#include "libdtrain/train/running_statistics.h"
 #include "libdtrain/train/schedule.h"
+#include "libdtrain/train/step_report.h"
 
 namespace dtrain {
 
 struct TrainerOptions {
   int micro_steps = 1;              // gradient accumulation: the gradient is the mean over them
-  float loss_scale = 1;             // of a dynamic one, the first
+  float loss_scale = 1;             // the first one, where it is dynamic
   int double_loss_scale_after = 0;  // steps in a row after which a dynamic loss scale doubles; 0: it is static
-  uint64_t seed = 0;                // of dropout and the like
+  uint64_t seed = 0;                // for dropout and the like
   bool cuda_graph = true;  // on a GPU: record the step and replay it; where that fails the context has a notice
-  // Of the ranks that train together, each on its own batches: gradients, loss and running statistics are their means.
+  // Connects the ranks that train together, each on its own batches: gradients, loss and running statistics are means.
   Communicator* communicator = nullptr;  // outlives the trainer; none: one rank
   BucketOptions buckets{};
   bool equal_statistics = false;  // batch norm is synchronised: running statistics are the same on all ranks anyway
   bool independent = false;       // ranks train models of their own: only metrics are summed
 };
 
-// What one step is asked for.
-struct StepRequest {
-  std::string signature{};  // tells apart the steps of a run that differ in shapes: each is recorded on its own
-  bool l2_loss = false;     // the L2 term of the parameters before the update
-  bool asks = false;        // a request to all ranks, e.g. to stop: StepReport::requests counts them
-  bool record = true;       // false: it is run op by op where steps are replayed, too
-};
-
-// The device's time in seconds.
-struct StepTimes {
-  double step = 0;    // from the forward pass to the update
-  double before = 0;  // where steps queue up: since the end of the one before, for input
-  // Its parts. `reduce`: the wait for other ranks behind the backward pass.
-  double forward = 0, backward = 0, reduce = 0, update = 0;
-};
-
-struct StepReport {
-  uint64_t step = 0;  // updates done, this one included
-  float loss = 0;     // mean over the micro-steps and ranks, without the L2 term
-  float learning_rate = 0;
-  float l2_loss = 0;  // if asked for
-  float gradient_norm = 0;
-  float top_1 = 0, top_5 = 0;  // share of the rows
-  int requests = 0;            // ranks whose StepRequest::asks was set: the same number on all
-  bool finite = true;          // false: the update was not applied, nor is any later one
-  float loss_scale = 1;        // after this step
-  uint64_t skipped = 0;        // updates left out so far, each of which halved the loss scale
-  StepTimes times{};
-  double bytes =
-      0;  // that the device has moved at least: each op's inputs and outputs forward, and twice that backward
-};
-
 class Trainer {
  public:
   // Runs the model on micro-batch `micro_step` and returns its loss. Where steps are replayed it is only called for the
   // first kEagerSteps + 1 of a signature: it reads tensors that stay where they are, and does nothing but queue work.
-  using Forward = std::function<Classification(Tape&, int micro_step)>;
+  using Forward = std::function<Loss(Tape&, int micro_step)>;
 
+  // What is given outlives the trainer. Throws Error where the optimizer updates another store, where a group of
+  // several ranks has not the same seed, micro-steps, schedule, update and parameters on each, or where options make no
+  // sense. Collective.
   Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options = {});
 
   // One step, and what it came to.
   StepReport step(const Forward& forward, const StepRequest& request = {});
   // The same in two halves. `enqueue` does not wait for the device. `collect` reports the steps since the last call,
   // oldest first, at most the last kRing: those that are done, and it waits until all but `leave` are. A checkpoint may
-  // be committed once all its steps are known finite.
+  // be committed once all its steps are known finite. After a step that was not, no parameter changes any more:
+  // `enqueue` throws Error(Fault::numeric) once it has been reported, until resume() is called.
+  //
+  // Steps of several ranks belong to Section::step of their group, the first ones, in which libraries choose their
+  // algorithms, to Section::setup.
   void enqueue(const Forward& forward, const StepRequest& request = {});
   std::vector<StepReport> collect(uint64_t leave = 0);
   // Steps of a signature that are run before one is recorded: libraries choose their algorithms in the first, and the
@@ -81,12 +58,15 @@ class Trainer {
   static constexpr uint64_t kRing = 64;
 
   uint64_t steps_done() const { return steps_done_; }
-  // Of a checkpoint: the step it was made after and the state saved in it, whose loss scale is taken over where both
-  // that run's and this one's are dynamic.
+  // Continues from a checkpoint: the step it was made after and the state saved in it, whose loss scale is taken over
+  // where both that run's and this one's are dynamic.
   void resume(uint64_t steps_done, const StepState& saved = {});
   // What a checkpoint needs for it; waits for the device.
   StepState step_state() const { return store_.context().get_scalars(); }
   const Schedule& schedule() const { return schedule_; }
+  const TrainerOptions& options() const { return options_; }
+  ParameterStore& store() const { return store_; }
+  const Optimizer& optimizer() const { return optimizer_; }
   // Another size of the gradient buckets, from the next step on: before any step is recorded.
   void set_buckets(const BucketOptions& options);
   // Names of the trainable parameters that the last step's loss did not depend on.
@@ -101,7 +81,7 @@ class Trainer {
   struct Recording {
     int eager_steps = 0;
     std::shared_ptr<cuda::StepGraph> graph;
-    Parts parts;  // of the graph
+    Parts parts;  // those of the graph
   };
   // A step on its way, by its number modulo kRing.
   struct Pending {
@@ -110,14 +90,15 @@ class Trainer {
     bool l2_loss = false;
   };
 
+  // Takes up what has been frozen or unfrozen since the last step.
+  void follow_layout();
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }
   int ranks() const { return options_.communicator ? options_.communicator->size() : 1; }
   bool replays() const { return options_.cuda_graph && !store_.context().is_cpu(); }
   void run(const Forward& forward, Parts& parts);
   void run_micro_step(const Forward& forward, int micro_step, Parts& parts);
+  void add_metrics(const Loss& loss, bool add);
   void sum_over_ranks(Parts& parts);
-  void begin_statistics(int micro_step);
-  void end_statistics();
   void replay(const Forward& forward, const std::string& signature, Pending& pending);
   void mark(Parts& parts, double StepTimes::*part, const char* name);
   StepReport report_of(uint64_t step) const;
@@ -128,14 +109,18 @@ class Trainer {
   Schedule schedule_;
   TrainerOptions options_;
   std::optional<Bucketer> bucketer_;
-  Tensor first_statistics_, sum_of_statistics_;  // of the buffers: before the step, and over its micro-steps so far
-  Tensor metrics_, ring_;                        // [kStepMetrics] and [kRing, kStepMetrics], on the device
-  Tensor host_ring_, host_l2_;                   // its rows, and [kRing] L2 terms, in memory of host_allocator()
+  RunningStatistics statistics_;
+  MetricColumns columns_;
+  Tensor row_, ring_;           // sums of a step [columns] and [kRing, columns], on the device, from the first step on
+  Tensor host_ring_, host_l2_;  // its rows, and [kRing] L2 terms, in memory of host_allocator()
   std::array<Pending, kRing> pending_;
   std::map<std::string, Recording> recordings_;
   uint64_t steps_done_ = 0, collected_ = 0;
+  uint64_t resumed_after_ = 0;  // steps that were done before this trainer
+  uint64_t layout_version_;     // the store's, for which buckets and recordings were made
+  uint64_t diverged_ = 0;       // the first step that was not finite; 0: none
   std::vector<std::string> unwritten_;
-  double bytes_ = 0;  // of a step
+  double bytes_ = 0;  // that a step moves
 };
 
 }  // namespace dtrain

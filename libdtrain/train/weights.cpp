@@ -22,8 +22,8 @@ void for_each_filter_element(const Shape& krsc, const Copy& copy) {
 // A parameter as [k, r, s, c] filters: a `flat` weight reads an image of h * w by 1 pixels.
 Shape filters_of(const Parameter& parameter) {
   const Shape& shape = parameter.shape;
-  if (parameter.options.layout == Layout::krsc) return shape;
-  return {shape[0], shape[1] / parameter.options.channels, 1, parameter.options.channels};
+  if (parameter.options().layout == Layout::krsc) return shape;
+  return {shape[0], shape[1] / parameter.options().channels, 1, parameter.options().channels};
 }
 
 std::string batches_name(const Buffer& buffer) {
@@ -39,6 +39,10 @@ std::vector<TensorSpec> plan_of(const ParameterStore& store) {
     plan.push_back({parameter.name, DType::f32, torch_shape(parameter)});
   for (const Buffer& buffer : store.buffers()) plan.push_back({buffer.name, DType::f32, buffer.shape});
   return plan;
+}
+
+void require_allocated(const ParameterStore& store, const char* what) {
+  DT_CHECK(store.allocated(), what, ": the store holds no values before ParameterStore::allocate()");
 }
 
 std::vector<float> download_arena(const ParameterStore& store, const Tensor& arena) {
@@ -85,7 +89,7 @@ std::string WeightReport::summary() const {
 
 Shape torch_shape(const Parameter& parameter) {
   const Shape& shape = parameter.shape;
-  if (parameter.options.layout != Layout::krsc) return shape;
+  if (parameter.options().layout != Layout::krsc) return shape;
   return {shape[0], shape[3], shape[1], shape[2]};
 }
 
@@ -98,7 +102,7 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
   for (const Parameter& parameter : store.parameters()) {
     const float* value = values + parameter.offset;
     const auto count = static_cast<size_t>(parameter.shape.count());
-    if (parameter.options.layout != Layout::plain) {
+    if (parameter.options().layout != Layout::plain) {
       oihw.resize(count);
       for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { oihw[torch] = value[ours]; });
       value = oihw.data();
@@ -110,6 +114,7 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
 }
 
 void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked) {
+  require_allocated(store, "save_weights");
   const auto values = download_arena(store, store.values());
   const auto buffers = download_arena(store, store.buffer_values());
   AtomicFile file(path);
@@ -118,13 +123,14 @@ void save_weights(const ParameterStore& store, const std::string& path, uint64_t
 }
 
 WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault) {
+  require_allocated(store, "load_weights");
   const SafetensorsFile file(path, fault);
   Context& context = store.context();
   WeightReport report;
   std::vector<float> value, krsc;
   for (const Parameter& parameter : store.parameters()) {
     if (!read_tensor(file, parameter.name, torch_shape(parameter), value, report)) continue;
-    if (parameter.options.layout != Layout::plain) {
+    if (parameter.options().layout != Layout::plain) {
       krsc.resize(value.size());
       for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { krsc[ours] = value[torch]; });
       value.swap(krsc);
@@ -136,6 +142,9 @@ WeightReport load_weights(ParameterStore& store, const std::string& path, Fault 
   for (const SafetensorsEntry& entry : file.entries())
     if (!store.find(entry.name) && !store.find_buffer(entry.name) && !entry.name.ends_with(kBatches))
       report.unexpected.push_back(entry.name);
+  const bool nothing_expected = store.parameters().empty() && store.buffers().empty();
+  if (report.loaded.empty() && !nothing_expected)
+    throw Error(fault, concat(path, ": does not fit the model: ", report.summary()));
   store.refresh_compute();
   return report;
 }

@@ -20,7 +20,7 @@ struct WeightReport {
 Shape torch_shape(const Parameter& parameter);
 
 // Writes parameters and buffers, f32, convolution weights as OIHW, and for each batch norm the i64 scalar
-// `num_batches_tracked` that torchvision has. The file appears whole or not at all.
+// `num_batches_tracked` that torchvision has. The file appears whole or not at all. Throws Error before allocate().
 void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked = 0);
 
 // The same from host copies of the store's value and buffer arenas, into a file of the caller's.
@@ -28,7 +28,7 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
                    uint64_t batches_tracked);
 
 // Loads what fits by name, type and shape. `num_batches_tracked` entries are expected and ignored. Throws Error(fault)
-// on a malformed file.
+// on a malformed file and where nothing fits, naming what was expected and what was found; Error before allocate().
 WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault = Fault::data);
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "apps/cli/command_line.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
@@ -159,6 +160,104 @@ TEST_F(CliFlags, HelpBreaksTheLineOfAnUnservedFlag) {
   const std::string help = long_flags.help();
   EXPECT_EQ(help.find("usage: program\n"), 0u) << help;
   EXPECT_NE(help.find("word20\n      word21"), std::string::npos) << help;
+}
+
+TEST(Flags, FormerNamesGoOnWorkingWithANotice) {
+  double bucket_mb = 25;
+  bool quick = false;
+  FlagSet flags("program", "", "");
+  const auto of_kilobytes = [](const std::string& text) { return std::to_string(std::stoi(text) / 1024); };
+  flags.add("bucket_mb", bucket_mb, "size", {1}).former_name("bucket_mib").former_name("bucket_kb", of_kilobytes);
+  flags.add("quick", quick, "do not wait").former_name("fast");
+  EXPECT_TRUE(flags.parse({"program", "--bucket_mib", "3"}).empty());
+  EXPECT_EQ(bucket_mb, 3);
+  EXPECT_TRUE(flags.given("bucket_mb"));
+  flags.parse({"program", "-bucket_kb=4096", "--fast"});
+  EXPECT_EQ(bucket_mb, 4);
+  EXPECT_TRUE(quick);
+  flags.parse({"program", "--nofast", "--bucket_mb=5"});
+  EXPECT_FALSE(quick);
+  EXPECT_EQ(flags.notices(), (std::vector<std::string>{"--bucket_mib has been renamed: taken as --bucket_mb=3",
+                                                       "--bucket_kb has been renamed: taken as --bucket_mb=4",
+                                                       "--fast has been renamed: taken as --quick=true",
+                                                       "--fast has been renamed: taken as --quick=false"}));
+  EXPECT_EQ(flags.settings_that_must_agree(),
+            (std::vector<std::pair<std::string, std::string>>{{"--bucket_mb", "5"}, {"--quick", "false"}}));
+  try {
+    flags.parse({"program", "--bucket_kb=512"});
+    FAIL() << "half a kilobyte";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "--bucket_kb=512: --bucket_mb: expected a number of at least 1, found 0");
+  }
+  EXPECT_NE(flags.help().find("size; formerly --bucket_mib; formerly --bucket_kb\n"), std::string::npos)
+      << flags.help();
+  EXPECT_THROW(flags.add("fast", quick, "taken"), Error);
+}
+
+TEST(Flags, VariablesSetWhatTheCommandLineDoesNot) {
+  int64_t count = 7, other = 1;
+  FlagSet flags("program", "", "");
+  flags.add("count", count, "how many", kPositive).set_by("COUNT", [](const std::string& text) {
+    return text == "-" ? std::nullopt : std::optional(text);
+  });
+  flags.add("other", other, "how many others").set_by("OTHER", [](const std::string& text) { return text; });
+  flags.parse({"program", "--other=5"});
+  EXPECT_EQ(flags.take_variable("SIZE", "3"), std::nullopt);
+  EXPECT_EQ(flags.take_variable("COUNT", "-"), "");
+  EXPECT_EQ(count, 7);
+  EXPECT_EQ(flags.take_variable("COUNT", "3"), "COUNT: taken as --count=3");
+  EXPECT_EQ(count, 3);
+  EXPECT_FALSE(flags.given("count"));
+  EXPECT_EQ(flags.take_variable("OTHER", "3"), "OTHER: --other=5 is given and counts");
+  EXPECT_EQ(other, 5);
+  EXPECT_THROW(flags.take_variable("COUNT", "0"), Error);
+  EXPECT_NE(flags.help().find("how many; COUNT sets it\n"), std::string::npos) << flags.help();
+}
+
+TEST(Flags, SayWhatRanksMustShareAndCheckpointsRecord) {
+  std::string folder = "here";
+  double rate = 0.5;
+  int64_t size = 0;
+  bool colour = false, inverted = false;
+  FlagSet flags("program", "", "");
+  flags.add("folder", folder, "of data").may_differ_per_rank().identity_once_resolved("data");
+  flags.add("rate", rate, "how fast").setting("speed");
+  flags.add("size", size, "pixels").identity("side");
+  flags.add("colour", colour, "in colour").identity("look", [&] {
+    return std::string(colour ? "colour" : "grey") + (inverted ? ", inverted" : "");
+  });
+  flags.add("inverted", inverted, "of it");
+  flags.parse({"program", "--folder=there", "--rate=.250", "--inverted"});
+  using Texts = std::map<std::string, std::string>;
+  EXPECT_EQ(flags.recorded_identity(), (Texts{{"look", "grey, inverted"}, {"side", "0"}}));
+  EXPECT_EQ(flags.recorded_settings(), (Texts{{"speed", "0.25"}}));
+  EXPECT_EQ(flags.identity_keys(), (std::set<std::string>{"data", "look", "side"}));
+  EXPECT_EQ(flags.settings_that_must_agree(),
+            (std::vector<std::pair<std::string, std::string>>{
+                {"--rate", "0.25"}, {"--size", "0"}, {"--colour", "false"}, {"--inverted", "true"}}));
+}
+
+TEST(CommandLine, HelpAndVersionEndTheProgram) {
+  bool quick = false;
+  const auto print = [&](const std::string& argument) {
+    FlagSet flags("program command", "", "For the test.");
+    flags.add("quick", quick, "do not wait").former_name("fast");
+    testing::internal::CaptureStdout();
+    EXPECT_FALSE(read_flags(flags, {"program command", argument}));
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(print("--version"), "program " + version() + "\n");
+  EXPECT_TRUE(print("--help").starts_with("usage: program command\n"));
+}
+
+TEST(CommandLine, TakesFlagsAloneAndAnnouncesFormerNames) {
+  bool quick = false;
+  FlagSet flags("program", "", "");
+  flags.add("quick", quick, "do not wait").former_name("fast");
+  EXPECT_THROW(read_flags(flags, {"program", "other"}), Error);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(read_command_line(flags, {"program", "--fast", "other"}), std::vector<std::string>{"other"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "note: --fast has been renamed: taken as --quick=true\n");
 }
 
 TEST(RunMain, ReturnsTheCodeOfTheFault) {

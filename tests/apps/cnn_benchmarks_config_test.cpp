@@ -17,7 +17,7 @@ struct Parsed {
 Config config_of(std::vector<std::string> arguments) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   Parsed parsed;
-  declare(parsed.flags, parsed.values);
+  parsed.values.declare(parsed.flags);
   arguments.insert(arguments.begin(), "program");
   parsed.flags.parse(arguments);
   return make_config(parsed.values, parsed.flags);
@@ -44,12 +44,12 @@ TEST(Config, DefaultsAreThoseOfTfCnnBenchmarks) {
   EXPECT_EQ(config.options.classes, 1001);
   EXPECT_EQ(config.batch, 32);
   EXPECT_EQ(config.warmup_steps, 10);
-  EXPECT_EQ(config.flags.device, "cpu");
+  EXPECT_FALSE(config.machine.gpu);
   EXPECT_EQ(config.notices.size(), 2u);  // no GPU code, NHWC
   EXPECT_EQ(config_of({"--autotune_threshold=2"}).warmup_steps, 20);
   EXPECT_EQ(config_of({"--num_warmup_batches=0"}).warmup_steps, 0);
-  EXPECT_EQ(optimizer_options(config.flags).update.rule, UpdateRule::sgd);
-  EXPECT_EQ(optimizer_options(config_of({"--optimizer=momentum"}).flags).update.rule, UpdateRule::nesterov);
+  EXPECT_EQ(config.flags.optimizer.options().update.rule, UpdateRule::sgd);
+  EXPECT_EQ(config_of({"--optimizer=momentum"}).flags.optimizer.options().update.rule, UpdateRule::nesterov);
 }
 
 TEST(Config, AnyModelTrainsOnAnyDataSet) {

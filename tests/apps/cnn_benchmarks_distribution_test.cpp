@@ -1,9 +1,9 @@
 // Flags and variables about several ranks to what is done.
 #include <cstdlib>
 
+#include "apps/cli/options/horovod.h"
 #include "apps/cnn_benchmarks/all_reduce_spec.h"
 #include "apps/cnn_benchmarks/config.h"
-#include "apps/cnn_benchmarks/horovod_environment.h"
 #include "tests/testing.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -21,12 +21,11 @@ Resolved resolve(std::vector<std::string> arguments, int ranks = 1, const Variab
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   Flags values;
   cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
-  declare(flags, values);
+  values.declare(flags);
   arguments.insert(arguments.begin(), {"program", "--device=cpu"});
   flags.parse(arguments);
-  Resolved result;
-  result.taken_over = apply_horovod(variables, flags);
-  result.config = make_config(values, flags, {.size = ranks});
+  std::vector<std::string> taken_over = cli::apply_horovod(variables, flags);
+  Resolved result{make_config(values, flags, {.size = ranks}), std::move(taken_over), ""};
   for (const auto* notices : {&result.taken_over, &result.config.notices})
     for (const std::string& notice : *notices) result.notices += notice + "\n";
   return result;
@@ -134,10 +133,10 @@ TEST(AllReduceSpec, OfNcclHasASingleGpuPassItToo) {
   const auto even_alone = [](const std::string& spec, bool gpu) {
     Flags values;
     cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
-    declare(flags, values);
+    values.declare(flags);
     flags.parse({"program", "--all_reduce_spec=" + spec});
     std::vector<std::string> notices;
-    return distribution_of(values, flags, 1, gpu, notices).gradients.even_alone;
+    return values.distribution.resolve(flags, values.ranks, 1, {.gpu = gpu}, notices).gradients.even_alone;
   };
   EXPECT_TRUE(even_alone("nccl", true));
   EXPECT_TRUE(even_alone("pscpu:32k:nccl/xring", true));
@@ -177,18 +176,18 @@ TEST(Jobs, WorkersAreStartedByALauncher) {
 
 // Those on GPUs do without; here are none.
 TEST(Jobs, WorkersOnCpusDoNotMeetOverTcp) {
-  Flags flags;
+  DistributionFlags flags;
   flags.worker_hosts = {"a:2222", "b:2222"};
-  EXPECT_FALSE(tcp_of_workers(flags));
+  EXPECT_FALSE(flags.tcp_of_workers("gpu"));
   flags.task_index = 2;
-  EXPECT_THROW(tcp_of_workers(flags), Error);
+  EXPECT_THROW(flags.tcp_of_workers("gpu"), Error);
 }
 
 TEST(Jobs, ServersAndControllersAreNotNeeded) {
   const auto reason = [](const char* job) {
-    Flags flags;
+    DistributionFlags flags;
     flags.job_name = job;
-    return reason_to_leave(flags);
+    return flags.reason_to_leave();
   };
   EXPECT_TRUE(mentions(reason("ps").value_or(""), "--job_name=ps: workers sum"));
   EXPECT_TRUE(reason("controller"));
@@ -208,7 +207,7 @@ TEST(HorovodVariables, AreTakenOver) {
                                    {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "90"}});
   EXPECT_EQ(result.config.distribution.buckets.bytes, 16 << 20);
   EXPECT_TRUE(result.config.distribution.autotune);
-  EXPECT_EQ(result.config.flags.collective_timeout, 90);
+  EXPECT_EQ(result.config.flags.ranks.job.collective_timeout, 90);
   EXPECT_EQ(result.taken_over.size(), 3u);
   EXPECT_TRUE(mentions(result.notices, "HOROVOD_FUSION_THRESHOLD: taken as --bucket_mb=16\n")) << result.notices;
   // Without fusion, a bucket for each parameter.
@@ -243,9 +242,9 @@ TEST(HorovodVariables, WhatMakesNoSenseIsRefused) {
 
 TEST(HorovodVariables, AreThoseOfTheProcess) {
   setenv("HOROVOD_CYCLE_TIME", "0.5", 1);
-  EXPECT_EQ(horovod_variables().at("HOROVOD_CYCLE_TIME"), "0.5");
+  EXPECT_EQ(cli::horovod_variables().at("HOROVOD_CYCLE_TIME"), "0.5");
   unsetenv("HOROVOD_CYCLE_TIME");
-  EXPECT_TRUE(horovod_variables().empty());
+  EXPECT_TRUE(cli::horovod_variables().empty());
 }
 
 }  // namespace

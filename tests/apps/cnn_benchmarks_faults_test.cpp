@@ -43,7 +43,7 @@ TEST_F(CnnBenchmarks, AChangedRunIsRefusedWithTheDifference) {
        {std::tuple{"--model=resnet32", 5, "model: checkpoint resnet20, this run resnet32"},
         std::tuple{"--num_classes=5", 5, "classes: checkpoint 4, this run 5"},
         std::tuple{"--batch_size=5", 1,
-                   "trained with a global batch of 4; 1 rank with --batch_size=5 cannot share it"}}) {
+                   "trained with a global batch of 4; 1 rank with a batch size of 5 cannot share it"}}) {
     const ProgramResult changed = train(real("run") + Arguments{flag});
     EXPECT_EQ(changed.code, code) << flag;
     EXPECT_TRUE(contains(changed.err, difference)) << changed.err;

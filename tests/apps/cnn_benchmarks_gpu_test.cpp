@@ -113,7 +113,7 @@ std::string mixed_images(const std::filesystem::path& folder) {
   return folder.string();
 }
 
-// Of torchvision's preset, for which the host's transform is the exact one: what a GPU rounds elsewhere is little.
+// With torchvision's preset, for which the host's transform is the exact one: what a GPU rounds elsewhere is little.
 TEST_F(CnnBenchmarksOnGpu, DecodesJpegsToTheSamples) {
   const TempDirectory folder;
   const Arguments more{"--data_dir=" + mixed_images(folder / "data"),

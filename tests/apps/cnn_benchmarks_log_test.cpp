@@ -1,5 +1,6 @@
 // The printed log, to the letter.
-#include "apps/cnn_benchmarks/log.h"
+#include "apps/cnn_benchmarks/log_header.h"
+#include "apps/observers/tf_cnn_log.h"
 
 #include <sstream>
 
@@ -8,11 +9,15 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-Config horovod_config() {
-  Config config;
-  config.flags.variable_update = "horovod";
-  config.flags.horovod_device = "cpu";
-  config.flags.device = "cpu";
+Flags horovod_flags() {
+  Flags flags;
+  flags.distribution.variable_update = "horovod";
+  flags.distribution.horovod_device = "cpu";
+  return flags;
+}
+
+Config config_of(const Flags& flags) {
+  Config config{.flags = flags};
   config.dataset = "imagenet";
   config.info.name = "resnet50";
   config.batch = 64;
@@ -24,7 +29,8 @@ TEST(Log, HeaderOfTfCnnBenchmarks) {
   Plan plan;
   plan.num_batches = 100;
   plan.num_epochs = 0.16;
-  Log(out, notices).header(horovod_config(), plan, "1.2.3");
+  cli::Log log(out, notices);
+  print_header(log, config_of(horovod_flags()), plan, "1.2.3");
   EXPECT_EQ(out.str(),
             "dtrain:      1.2.3\n"
             "Model:       resnet50\n"
@@ -46,15 +52,16 @@ TEST(Log, HeaderOfTfCnnBenchmarks) {
 }
 
 TEST(Log, HeaderOfOtherModes) {
-  Config config = horovod_config();
-  config.flags.variable_update = "replicated";
-  config.flags.data_dir = "/data";
-  config.flags.gradient_accumulation = 4;
+  Flags flags = horovod_flags();
+  flags.distribution.variable_update = "replicated";
+  flags.input.data_dir = "/data";
+  Config config = config_of(flags);
+  config.micro_steps = 4;
   config.info.name = "lenet";
   config.eval_batch = 50;
   std::ostringstream out;
-  Log log(out, out);
-  log.header(config, Plan(), "1.2.3");
+  cli::Log log(out, out);
+  print_header(log, config, Plan(), "1.2.3");
   EXPECT_NE(out.str().find("Model:       lenet5\nDataset:     imagenet\nMode:        training\n"), std::string::npos);
   EXPECT_NE(out.str().find("Batch size:  256 global\n             64 per device\n"), std::string::npos);
   EXPECT_NE(out.str().find("Devices:     ['/cpu:0']\n"), std::string::npos);
@@ -62,36 +69,109 @@ TEST(Log, HeaderOfOtherModes) {
 
   out.str("");
   config.mode = RunMode::evaluation;
-  log.header(config, Plan(), "1.2.3");
+  print_header(log, config, Plan(), "1.2.3");
   EXPECT_NE(out.str().find("Mode:        evaluation\nSingleSess:  False\nBatch size:  50 global\n"), std::string::npos);
 }
 
-TEST(Log, StepLinesAndFooter) {
+// A communicator of one rank, for the log of a program that runs alone.
+struct Alone {
+  std::unique_ptr<Context> context = make_cpu_context({.threads = 1});
+  std::unique_ptr<Group> group = make_single_group();
+  std::unique_ptr<Communicator> communicator = make_communicator(*group, *context);
+};
+
+Stepped step_of(uint64_t step, double seconds, double loss) {
+  Stepped event{.step = step, .shown = true, .loss = loss, .l2_loss = 0.25, .seconds = seconds};
+  event.metrics = {{"top_1_accuracy", 0.5}, {"top_5_accuracy", 0.9994}};
+  return event;
+}
+
+TEST(Log, StepLines) {
+  Alone alone;
   std::ostringstream out, notices;
-  Log log(out, notices);
-  Throughput speed(32);
-  speed.add(0.5);
-  speed.add(0.25);
-  log.columns("total_loss", false);
-  log.step(1, speed, 8.27951, std::nullopt);
-  log.columns("base_loss", true);
-  log.step(40, speed, 0, Accuracy{0.5, 0.9994, 32});
-  log.evaluation_step(10, 154.449);
-  log.accuracy({0.75, 1, 128});
-  log.total(6410.834);
-  log.notice("slow disk");
+  cli::Log lines(out, notices);
+  observers::TfCnnLog log(lines, {.speed = {.samples_per_step = 32, .warmup_steps = 2}}, *alone.context,
+                          *alone.communicator);
+  log.begun({.step = 1, .restored_from = "run/checkpoints/step-1", .schedule = "0.1", .update = "SGD"});
+  for (const auto& [step, seconds] : {std::pair{2, 9.0}, {3, 0.5}, {4, 0.25}}) {
+    log.stepping(step);
+    log.stepped(step_of(step, seconds, 8.02951));
+  }
+  log.noticed({"slow disk"});
   // Speeds 64 and 128: their mean time gives 85.3, their deviation is 32, the median of |s - 96| is 32.
   EXPECT_EQ(out.str(),
+            "Restored step 1 from run/checkpoints/step-1\n"
+            "Schedule:    0.1\n"
+            "Update:      SGD\n"
+            "Running warm up\n"
+            "Done warm up\n"
             "Step\tImg/sec\ttotal_loss\n"
-            "1\timages/sec: 85.3 +/- 22.6 (jitter = 47.4)\t8.280\n"
+            "1\timages/sec: 64.0 +/- 0.0 (jitter = 0.0)\t8.280\n"
+            "2\timages/sec: 85.3 +/- 22.6 (jitter = 47.4)\t8.280\n");
+  EXPECT_EQ(notices.str(), "note: slow disk\n");
+}
+
+TEST(Log, AccuraciesAndTheLossWithoutItsL2Term) {
+  Alone alone;
+  std::ostringstream out;
+  cli::Log lines(out, out);
+  observers::TfCnnLog log(lines, {.base_loss = true, .accuracies = true}, *alone.context, *alone.communicator);
+  log.begun({});
+  log.stepping(1);
+  log.stepped(step_of(1, 0.5, 0));
+  EXPECT_EQ(out.str(),
+            "Running warm up\n"
+            "Done warm up\n"
             "Step\tImg/sec\tbase_loss\ttop_1_accuracy\ttop_5_accuracy\n"
-            "40\timages/sec: 85.3 +/- 22.6 (jitter = 47.4)\t0.000\t0.500\t0.999\n"
-            "10\t154.4 examples/sec\n"
+            "1\timages/sec: 2.0 +/- 0.0 (jitter = 0.0)\t0.000\t0.500\t0.999\n");
+}
+
+TEST(Log, EvaluationsOfATraining) {
+  Alone alone;
+  std::ostringstream out;
+  cli::Log lines(out, out);
+  observers::TfCnnLog log(lines, {.ends_with_evaluation = true, .stop_at_top_1 = 0.8}, *alone.context,
+                          *alone.communicator);
+  const auto evaluated = [&](double top_1, bool resumes) {
+    Evaluated event{.step = 40, .resumes = resumes};
+    event.result = {.values = {{"top_1_accuracy", top_1}, {"top_5_accuracy", 1}}, .examples = 128, .seconds = 0.5};
+    log.evaluating({.step = 40});
+    log.evaluated(event);
+  };
+  evaluated(0.75, true);
+  evaluated(0.8, false);
+  log.ended({Outcome::enough, 40});
+  evaluated(0.5, false);
+  const std::string text = out.str();
+  EXPECT_EQ(text.substr(0, text.find("Data wait:")),
+            "Running evaluation at global_step 40\n"
+            "Accuracy @ 1 = 0.7500 Accuracy @ 5 = 1.0000 [128 examples]\n"
+            "Resuming training\n"
+            "Running evaluation at global_step 40\n"
+            "Accuracy @ 1 = 0.8000 Accuracy @ 5 = 1.0000 [128 examples]\n"
+            "Stopping, as eval accuracy at least 0.8 was reached\n"
+            "Done with training\n");
+  EXPECT_NE(text.find("MiB of it tensors\n"
+                      "Running final evaluation at global_step 40\n"
+                      "Accuracy @ 1 = 0.5000 Accuracy @ 5 = 1.0000 [128 examples]\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Log, AnEvaluationAlone) {
+  Alone alone;
+  std::ostringstream out;
+  cli::Log lines(out, out);
+  observers::TfCnnLog log(lines, {.trains = false}, *alone.context, *alone.communicator);
+  log.evaluating({});
+  Evaluated event;
+  event.result = {.values = {{"top_1_accuracy", 0.75}, {"top_5_accuracy", 1}}, .examples = 128, .seconds = 0.02};
+  log.evaluated(event);
+  EXPECT_EQ(out.str(),
             "Accuracy @ 1 = 0.7500 Accuracy @ 5 = 1.0000 [128 examples]\n"
             "----------------------------------------------------------------\n"
-            "total images/sec: 6410.83\n"
+            "total images/sec: 6400.00\n"
             "----------------------------------------------------------------\n");
-  EXPECT_EQ(notices.str(), "note: slow disk\n");
 }
 
 }  // namespace

@@ -64,6 +64,31 @@ TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   EXPECT_TRUE(contains(train(real("killed") + Arguments{weights}).err, "--weights has no effect"));
 }
 
+// Checkpoints that exist are continued by these keys and texts.
+TEST_F(CnnBenchmarks, RecordsItsIdentityInCheckpoints) {
+  ASSERT_EQ(train(synthetic() + Arguments{"--num_batches=1", "--num_warmup_batches=0", "--gradient_accumulation=2",
+                                          "--train_dir=" + path("run")})
+                .code,
+            0);
+  const auto state = nlohmann::json::parse(read_file(checkpoint("run", 1) + "/state.json"));
+  EXPECT_EQ(state["identity"], (nlohmann::json{{"batch norm", "per rank"},
+                                               {"classes", "11"},
+                                               {"data set", "synthetic cifar10"},
+                                               {"distortions", "none"},
+                                               {"global batch", "8"},
+                                               {"image size", "16"},
+                                               {"label offset", "0"},
+                                               {"model", "resnet20"},
+                                               {"optimizer", "sgd"},
+                                               {"preprocessing", "tf_cnn"},
+                                               {"seed", "1234"}}));
+  std::vector<std::string> settings;
+  for (const auto& [key, text] : state["settings"].items()) settings.push_back(key);
+  EXPECT_EQ(settings, (std::vector<std::string>{"JPEG decoder", "batch size of a rank", "compute threads", "device",
+                                                "label smoothing", "learning rate", "precision", "ranks",
+                                                "resize method", "sums over ranks", "version", "weight decay"}));
+}
+
 TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
   const Arguments arguments = real("stopped") + Arguments{"--metrics_file=" + path("metrics")};
@@ -80,6 +105,7 @@ TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
   uint64_t step = 2;
   for (std::string line; std::getline(lines, line);) {
     const nlohmann::json row = nlohmann::json::parse(line);
+    if (!row.contains("loss")) continue;  // a checkpoint
     EXPECT_EQ(row["step"], ++step);
     for (const char* key : {"loss", "learning_rate", "images_per_sec", "data_wait_ms"})
       EXPECT_TRUE(row[key].is_number()) << key;

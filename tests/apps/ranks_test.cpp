@@ -1,6 +1,6 @@
 // What ranks tell each other when they start.
-#include "apps/cli/agreement.h"
 #include "apps/cli/rank_table.h"
+#include "libdtrain/train/agreement.h"
 #include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 

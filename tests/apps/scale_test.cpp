@@ -29,7 +29,7 @@ TEST(Network, RingByHand) {
   EXPECT_DOUBLE_EQ(all_reduce_seconds(free, 4, 1e8), 0.15);  // 2 * 3/4 * 0.1 s
   EXPECT_DOUBLE_EQ(all_reduce_seconds(free, 8, 1e8), 1.75);  // 2 * 7/8 * 1 s: the slow link sets the pace
   EXPECT_DOUBLE_EQ(all_reduce_seconds(small_network(Algorithm::ring, 1e-3), 4, 1e8), 0.156);  // 6 messages
-  // Of the eight links of the ring two leave a host: a mean latency of (6 * 1 + 2 * 9) / 8 = 3 ms, 14 times.
+  // Two of the eight links of the ring leave a host: a mean latency of (6 * 1 + 2 * 9) / 8 = 3 ms, 14 times.
   EXPECT_DOUBLE_EQ(all_reduce_seconds(small_network(Algorithm::ring, 1e-3, 9e-3), 8, 1e8), 1.75 + 14 * 3e-3);
   Network launched = free;
   launched.collective = 0.5;
@@ -74,14 +74,15 @@ TEST(Model, BucketsByHand) {
   EXPECT_DOUBLE_EQ(one_each[1].ready, 0.3);
   EXPECT_DOUBLE_EQ(one_each[2].ready, 0.6);
   EXPECT_EQ(one_each[2].bytes, 1e6);
-  const auto two = make_buckets(layers, {.bytes = 5e7, .last_bytes = 1e6});
+  EXPECT_EQ(make_buckets(layers, {.bytes = 79'999'999, .last_bytes = 1'000'000}).size(), 3u);
+  const auto two = make_buckets(layers, {.bytes = 80'000'000, .last_bytes = 1'000'000});
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[0].bytes, 8e7);
   EXPECT_DOUBLE_EQ(two[0].ready, 0.3);
   // The last bucket takes in all that fits, and one layer where none does.
-  EXPECT_EQ(make_buckets(layers, {.bytes = 1, .last_bytes = 4.1e7}).back().bytes, 4.1e7);
-  EXPECT_EQ(make_buckets(layers, {.bytes = 1e9, .last_bytes = 1}).back().bytes, 1e6);
-  EXPECT_EQ(make_buckets(layers, {.bytes = 1e9, .last_bytes = 1e9}).size(), 1u);
+  EXPECT_EQ(make_buckets(layers, {.bytes = 1, .last_bytes = 41'000'000}).back().bytes, 4.1e7);
+  EXPECT_EQ(make_buckets(layers, {.bytes = 1'000'000'000, .last_bytes = 1}).back().bytes, 1e6);
+  EXPECT_EQ(make_buckets(layers, {.bytes = 1'000'000'000, .last_bytes = 1'000'000'000}).size(), 1u);
 }
 
 ScaleOptions small_options() {
@@ -265,6 +266,28 @@ TEST_F(ScaleProgram, MeasuresPredictsAndCompares) {
   EXPECT_TRUE(read_file(plot).starts_with("<svg "));
   EXPECT_EQ(run_program("dtrain-scale", {"--validate"}).code, 0);
   EXPECT_EQ(run_program("dtrain-scale", {"--help"}).code, 0);
+}
+
+TEST_F(ScaleProgram, HasTheNamesOfTraining) {
+  const std::vector<std::string> rate = {"--images_per_sec=100", "--batch_size=8", "--gpus=8,16"};
+  const auto predict = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), rate.begin(), rate.end());
+    return run_program("dtrain-scale", arguments);
+  };
+  const ProgramResult now =
+      predict({"--bucket_mb=5", "--last_bucket_mb=0.5", "--wire_precision=bf16", "--all_reduce_algorithm=ring"});
+  const ProgramResult formerly =
+      predict({"--bucket_mib=5", "--last_bucket_mib=0.5", "--wire_bytes=2", "--algorithm=ring"});
+  ASSERT_EQ(now.code, 0) << now.err;
+  EXPECT_EQ(now.err, "");
+  EXPECT_EQ(formerly.out, now.out);
+  EXPECT_EQ(formerly.err,
+            "note: --bucket_mib has been renamed: taken as --bucket_mb=5\n"
+            "note: --last_bucket_mib has been renamed: taken as --last_bucket_mb=0.5\n"
+            "note: --wire_bytes has been renamed: taken as --wire_precision=bf16\n"
+            "note: --algorithm has been renamed: taken as --all_reduce_algorithm=ring\n");
+  EXPECT_NE(predict({}).out, now.out);
+  expect_error({"--wire_bytes=3"}, "--wire_bytes=3: expected 4 or 2, found '3'");
 }
 
 TEST_F(ScaleProgram, BadInputsAreNamed) {

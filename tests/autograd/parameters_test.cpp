@@ -145,5 +145,158 @@ TEST(ParameterStore, Names) {
   expect_error([&] { store.allocate(0); }, Fault::config, "twice");
 }
 
+TEST(ParameterStore, HasNoArenasBeforeAllocate) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  store.add("w", {1}, Init::constant(0));
+  EXPECT_FALSE(store.allocated());
+  expect_error([&] { store.values(); }, Fault::config, "values() before allocate()");
+  expect_error([&] { store.grads(); }, Fault::config, "grads() before allocate()");
+  expect_error([&] { store.buffer_values(); }, Fault::config, "buffer_values() before allocate()");
+  expect_error([&] { store.compute_values(); }, Fault::config, "compute_values() before allocate()");
+  expect_error([&] { store.refresh_compute(); }, Fault::config, "before allocate()");
+  store.allocate(0);
+  EXPECT_TRUE(store.allocated());
+  expect_error([&] { store.optimizer_state(-1); }, Fault::config, "optimizer_state(-1)");
+}
+
+TEST(ParameterStore, MayBeAllocatedOnceMoreWhereMemoryRanOut) {
+  const auto context = make_cpu_context({.memory_cap = size_t{24} << 20});
+  ParameterStore store(*context);
+  const Parameter& w = store.add("w", {2 << 20}, Init::normal(1));
+  {
+    const Tensor others = context->empty({3 << 20});
+    expect_error([&] { store.allocate(1); }, Fault::resource, "");
+    EXPECT_FALSE(store.allocated());
+  }
+  store.allocate(1);
+  EXPECT_NE(values_of<float>(*context, w.value)[0], 0);
+}
+
+TEST(ParameterStore, RefusesOptionsThatDoNotFit) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const auto add = [&](Shape shape, const ParameterOptions& options) {
+    return [&store, shape, options] { store.add("w", shape, Init::constant(0), options); };
+  };
+  expect_error(add({4, 3, 3}, {.layout = Layout::krsc}), Fault::config, "w: filters of shape [4, 3, 3]");
+  expect_error(add({4, 12}, {.layout = Layout::flat}), Fault::config, "over an image of 0 channels");
+  expect_error(add({4, 12}, {.layout = Layout::flat, .channels = 5}), Fault::config, "over an image of 5 channels");
+  expect_error(add({4}, {.multipliers = {.rate = -1}}), Fault::config, "learning rate multiplied by -1");
+  EXPECT_TRUE(store.parameters().empty());
+  add({4, 12}, {.layout = Layout::flat, .channels = 4})();
+}
+
+TEST(ParameterStore, ForInferenceTakesTheMemoryOfTheValuesAlone) {
+  constexpr int64_t kCount = 1 << 20;
+  const auto memory_of = [](Context& context, const ComputeOptions& options) {
+    const size_t before = context.memory_stats().in_use;
+    ParameterStore store(context);
+    Parameter& w = store.add("w", {kCount}, Init::constant(1));
+    store.add_buffer("mean", {kStep}, 0);
+    store.allocate(0, options);
+    EXPECT_EQ(store.has_gradients(), options.gradients);
+    EXPECT_EQ(w.grad.defined(), options.gradients);
+    return context.memory_stats().in_use - before;
+  };
+  for (const auto& context : devices()) {
+    constexpr size_t kArena = kCount * sizeof(float);
+    EXPECT_EQ(memory_of(*context, {.gradients = false}), kArena + kAlignment);
+    EXPECT_EQ(memory_of(*context, {}), 2 * kArena + kAlignment);
+  }
+}
+
+TEST(ParameterStore, ForInferenceRefusesWhatNeedsGradients) {
+  for (const auto& context : devices()) {
+    ParameterStore store(*context);
+    Parameter& w = store.add("w", {3}, Init::constant(1));
+    store.allocate(0, {.gradients = false});
+    expect_error([&] { store.grads(); }, Fault::config, "grads(): allocated without gradients");
+    Tape tape(*context);
+    expect_error([&] { tape.leaf(w); }, Fault::config, "parameter w is to be trained, but was allocated without");
+    Tape inference(*context, Mode::eval);
+    EXPECT_EQ(to_host(*context, inference.leaf(w).value).values, std::vector<double>(3, 1));
+    store.freeze("w");
+    EXPECT_FALSE(tape.leaf(w).needs_grad());
+  }
+}
+
+// Two stages, each with a weight and a buffer.
+struct Stages {
+  explicit Stages(Context& context) : store(context) {}
+  ParameterStore store;
+  Parameter &first = store.add("layer1.weight", {3}, Init::constant(1)),
+            &tenth = store.add("layer10.weight", {3}, Init::constant(1));
+  Buffer &first_mean = store.add_buffer("layer1.running_mean", {3}, 0),
+         &tenth_mean = store.add_buffer("layer10.running_mean", {3}, 0, /*constant=*/true);
+};
+
+TEST(ParameterStore, FreezesByPrefixOrPredicate) {
+  for (const bool allocated : {false, true}) {
+    const auto context = make_cpu_context();
+    Stages stages(*context);
+    ParameterStore& store = stages.store;
+    if (allocated) store.allocate(0);
+    EXPECT_FALSE(stages.first_mean.constant());
+    EXPECT_TRUE(stages.tenth_mean.constant());
+    const uint64_t version = store.layout_version();
+    store.freeze("layer1.");
+    EXPECT_TRUE(stages.first.options().frozen && stages.first_mean.constant());
+    EXPECT_FALSE(stages.tenth.options().frozen);
+    EXPECT_GT(store.layout_version(), version);
+    const uint64_t frozen = store.layout_version();
+    store.freeze("layer1.");
+    EXPECT_EQ(store.layout_version(), frozen) << "nothing has changed";
+    store.freeze([](const std::string& name) { return name.ends_with("weight"); });
+    EXPECT_TRUE(stages.tenth.options().frozen);
+    store.unfreeze("");
+    EXPECT_FALSE(stages.first.options().frozen || stages.tenth.options().frozen);
+    EXPECT_FALSE(stages.first_mean.constant() || stages.tenth_mean.constant());
+    EXPECT_GT(store.layout_version(), frozen + 1);
+  }
+}
+
+TEST(ParameterStore, RefusesNamesThatNobodyHas) {
+  const auto context = make_cpu_context();
+  Stages stages(*context);
+  ParameterStore& store = stages.store;
+  expect_error([&] { store.freeze("layer2."); }, Fault::config, "freeze: there is no parameter and no buffer whose");
+  expect_error([&] { store.unfreeze(std::string("fc")); }, Fault::config, "whose name begins with 'fc'");
+  expect_error([&] { store.freeze([](const std::string&) { return false; }); }, Fault::config, "the predicate accepts");
+  expect_error([&] { store.set_multipliers("layer1.running_mean", {}); }, Fault::config, "there is no parameter whose");
+  expect_error([&] { store.set_multipliers("", {.rate = NAN}); }, Fault::config, "rate multiplied by nan");
+  expect_error([&] { store.set_multipliers("", {.weight_decay = INFINITY}); }, Fault::config, "weight decay by inf");
+  EXPECT_EQ(store.layout_version(), 0u);
+}
+
+TEST(ParameterStore, SetsMultipliers) {
+  const auto context = make_cpu_context();
+  Stages stages(*context);
+  ParameterStore& store = stages.store;
+  store.set_multipliers("layer1.", {.rate = 0.1f});
+  EXPECT_EQ(stages.first.options().multipliers, (Multipliers{0.1f, 1}));
+  EXPECT_EQ(stages.tenth.options().multipliers, Multipliers{});
+  const uint64_t version = store.layout_version();
+  store.set_multipliers("layer1.", {.rate = 0.1f});
+  EXPECT_EQ(store.layout_version(), version);
+  store.allocate(0);
+  store.set_multipliers("layer", {.weight_decay = 0});
+  EXPECT_EQ(stages.first.options().multipliers, (Multipliers{1, 0}));
+  EXPECT_GT(store.layout_version(), version);
+}
+
+// What a step before the freezing has left there must not be summed or measured for ever.
+TEST(ParameterStore, AFrozenParametersGradientIsZero) {
+  for (const auto& context : devices()) {
+    Stages stages(*context);
+    stages.store.allocate(0);
+    context->upload(std::vector<float>(3, 7).data(), stages.first.grad);
+    context->upload(std::vector<float>(3, 7).data(), stages.tenth.grad);
+    stages.store.freeze("layer1.");
+    EXPECT_EQ(to_host(*context, stages.first.grad).values, std::vector<double>(3, 0));
+    EXPECT_EQ(to_host(*context, stages.tenth.grad).values, std::vector<double>(3, 7));
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

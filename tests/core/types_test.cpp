@@ -30,6 +30,20 @@ TEST(Types, ShapeRefuses) {
         full.append(1);
       },
       Fault::config, "rank 6");
+  // A size that the product of the extents, or that in bytes, cannot hold.
+  constexpr int64_t k2To30 = int64_t{1} << 30;
+  expect_error([] { Shape({k2To30, k2To30}); }, Fault::config, "shape [1073741824, 1073741824]: more than");
+  expect_error([] { Shape({int64_t{1} << 32, int64_t{1} << 32}); }, Fault::config, "elements");
+  expect_error([] { Shape({k2To30, k2To30, 0}); }, Fault::config, "elements");
+  expect_error([] { Shape{k2To30}.append(k2To30); }, Fault::config, "elements");
+}
+
+TEST(Types, ShapeRefusesADimensionThatItDoesNotHave) {
+  const Shape shape{3, 4};
+  EXPECT_EQ(shape[1], 4);
+  for (const int i : {-1, 2, 9})
+    expect_error([&] { static_cast<void>(shape[i]); }, Fault::config, concat("dimension ", i, " of [3, 4]"));
+  expect_error([] { static_cast<void>(Shape{}[0]); }, Fault::config, "dimension 0 of []");
 }
 
 TEST(Types, ElementTypes) {

@@ -105,7 +105,7 @@ TEST_F(CudnnGraph, ExactArithmeticIsKeptWhereItIsAskedFor) {
   problem.tf32 = 1;
   EXPECT_GT(configs(problem).size(), exact);
   EXPECT_GT(exact, 0u);
-  // Of the f32 weight gradients of cuDNN some add in an order that changes.
+  // Some of cuDNN's f32 weight gradients add in an order that changes.
   problem = make_problem(ConvKind::wgrad, DType::f32, {32, 28, 28, 128}, {128, 3, 3, 128}, {.padding = 1});
   const size_t any = configs(problem).size();
   problem.deterministic = 1;

@@ -12,7 +12,7 @@ class OneRank : public testing::Test {
   void SetUp() override {
     std::string reason;
     if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
-    context_ = make_cuda_context();
+    context_ = make_gpu_context();
   }
   std::unique_ptr<Communicator> communicator(CommunicatorOptions options = {}) {
     options.even_alone = true;

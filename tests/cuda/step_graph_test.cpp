@@ -15,7 +15,7 @@ class StepGraph : public testing::Test {
   void SetUp() override {
     std::string reason;
     if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
-    context_ = make_cuda_context();
+    context_ = make_gpu_context();
   }
   Tensor filled(float value) { return to_device(*context_, Array({kCount}, value)); }
   std::vector<float> values(const Tensor& x) { return values_of<float>(*context_, x); }
@@ -140,7 +140,7 @@ TEST(CpuContext, RecordsNothing) {
 }
 
 TEST_F(StepGraph, RunsOutOfMemoryByName) {
-  const auto small = make_cuda_context({.memory_cap = size_t{96} << 20});
+  const auto small = make_gpu_context({.memory_cap = size_t{96} << 20});
   const Tensor held = small->empty({60 << 20}, DType::u8);
   expect_error([&] { small->capture([&] { small->empty({40 << 20}, DType::u8); }); }, Fault::resource,
                "out of memory: 40 MiB requested, 0 MiB in use of a limit of 4 MiB");

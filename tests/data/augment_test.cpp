@@ -194,6 +194,11 @@ TEST(Preprocess, TfTrainingIsCropFlipResize) {
   EXPECT_TRUE(flips > 2 && flips < 18);
 }
 
+TEST(Preprocess, SaysWhatItWrites) {
+  EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).layout, (SampleLayout{{32, 40, 3}, DType::f32}));
+  EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).layout, (SampleLayout{{224, 224, 3}, DType::u8}));
+}
+
 TEST(Preprocess, EvaluationTakesTheCentre) {
   // A white picture with a black frame: the central crop of 1 / 1.145 must not see it.
   Image image(400, 300);

@@ -13,12 +13,13 @@ constexpr int64_t kMostBoxes = 3;
 enum DetectionField : size_t { kImages, kBoxes, kClasses, kBoxCount, kScale };
 
 BatchLayout detection(int64_t height, int64_t width, const std::string& variant) {
-  return {.variant = variant,
-          .fields = {{.name = "images", .shape = {height, width, 3}, .dtype = DType::u8},
-                     {.name = "boxes", .shape = {kMostBoxes, 4}, .count = "box_count"},
-                     {.name = "classes", .shape = {kMostBoxes}, .dtype = DType::i64, .padding = -1, .count = "box_count"},
-                     {.name = "box_count", .dtype = DType::i32},
-                     {.name = "scale", .padding = 1}}};
+  return {
+      .variant = variant,
+      .fields = {{.name = "images", .shape = {height, width, 3}, .dtype = DType::u8},
+                 {.name = "boxes", .shape = {kMostBoxes, 4}, .count = "box_count"},
+                 {.name = "classes", .shape = {kMostBoxes}, .dtype = DType::i64, .padding = -1, .count = "box_count"},
+                 {.name = "box_count", .dtype = DType::i32},
+                 {.name = "scale", .padding = 1}}};
 }
 
 template <class T>
@@ -51,7 +52,8 @@ TEST(Batch, RowsAreWrittenApart) {
   row.write<float>(kBoxes, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
   row.write<int64_t>(kClasses, std::vector<int64_t>{30, 40});
   *static_cast<float*>(row.raw(kScale)) = 0.5f;
-  EXPECT_EQ(values<uint8_t>(batch, "images"), (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(values<uint8_t>(batch, "images"),
+            (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0}));
   std::vector<float> boxes(36);
   for (size_t i = 0; i < 8; ++i) boxes[12 + i] = static_cast<float>(i + 1);
   EXPECT_EQ(values<float>(batch, "boxes"), boxes);

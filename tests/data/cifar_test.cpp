@@ -65,6 +65,11 @@ TEST(CifarPreprocess, ResizesToTheSizeAskedFor) {
   EXPECT_EQ(run({true, 24, 20}, key), resized);
 }
 
+TEST(CifarPreprocess, SaysWhatItWrites) {
+  EXPECT_EQ(make_cifar_preprocess({true, 20, 24}).layout, (SampleLayout{{20, 24, 3}, DType::f32}));
+  expect_error([] { make_cifar_preprocess({true, 0, 24}); }, Fault::config, "24x0 pixels");
+}
+
 TEST(CifarPreprocess, RefusesWhatIsNoImage) {
   std::vector<float> pixels(3 * 32 * 32);
   const std::vector<std::byte> junk(10);

@@ -9,7 +9,7 @@ namespace {
 // Notes what it is asked to sum.
 class Recorder : public Communicator {
  public:
-  explicit Recorder(Group& group, DType wire = DType::f32) : Communicator(group, wire) {}
+  explicit Recorder(Group& group, DType wire = DType::f32) : Communicator(group, {.wire = wire}) {}
   void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override {
     messages.push_back(exact ? what + ", exact" : what);
     for (const Tensor& range : ranges) sizes.push_back(range.count());
@@ -21,7 +21,7 @@ class Recorder : public Communicator {
   CommunicatorTimes take_times() override { return {}; }
 
   std::vector<std::string> messages;
-  std::vector<int64_t> sizes;  // of the ranges of each message, and 0 behind it
+  std::vector<int64_t> sizes;  // of the ranges of each message, and 0 after it
 };
 
 constexpr int64_t kFloat = sizeof(float);

@@ -47,7 +47,7 @@ class Job:
         self.cluster.wait_for_output(f"\n{step}\timages/sec", timeout=60)
 
     def expect_collective(self, before):
-        """What a report says of the collective, gradients or what ranks compare, behind the words `before`."""
+        """What a report says of the collective, gradients or what ranks compare, after the words `before`."""
         collective = before + r" ?(gradients|control) #\d+ '[^']+', \d+ bytes, of step \d+"
         if not re.search(collective, self.cluster.launcher.errors()):
             raise AssertionError(f"no collective behind '{before}'; {self.cluster.launcher.written()}")

@@ -106,7 +106,7 @@ def test_synchronised_batch_norm_computes_what_one_rank_does(folder):
 
 
 def test_micro_steps_stand_for_ranks(folder):
-    # Of batch norm one step: in a later one an activation may round to the other side of zero, which moves parameters
+    # With batch norm one step: in a later one an activation may round to the other side of zero, which moves parameters
     # by 1e-4.
     for flags in ((*RESNET, "--num_batches=1"), LENET):
         runs = Runs(folder, *flags)

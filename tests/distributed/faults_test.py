@@ -284,7 +284,7 @@ def test_flipped_bit(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5", "--verify_weights_every=3")
     training.begin(3)
     training.start(3, fault="rank=2,step=7,kind=bitflip").ends(
-        3, f"the parameters behind step 9 are not the same on all ranks: those of rank 2 on {HOST} differ from the")
+        3, f"the parameters after step 9 are not the same on all ranks: those of rank 2 on {HOST} differ from the")
     training.start(3).ends(0, "Restored step 5")
 
 

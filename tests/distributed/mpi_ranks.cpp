@@ -13,6 +13,10 @@
 namespace dtrain {
 namespace {
 
+LauncherRank launched() {
+  return launcher_rank([](const char* name) { return std::getenv(name); });
+}
+
 // MPI starts once in the life of a process.
 Group& group() {
   static const std::unique_ptr<Group> ranks = [] {
@@ -23,7 +27,7 @@ Group& group() {
       std::fprintf(stderr, "%s\n", report.c_str());
       std::_Exit(static_cast<int>(Fault::communication));
     };
-    return make_mpi_group(options);
+    return make_mpi_group(options, launched().size);
   }();
   return *ranks;
 }
@@ -87,10 +91,10 @@ TEST(Group, KnowsItsPlaces) {
   const Place& mine = group().places()[static_cast<size_t>(group().rank())];
   EXPECT_EQ(mine.host, host);
   EXPECT_EQ(mine.pid, getpid());
-  EXPECT_EQ(mine.local_rank, launcher_rank().local_rank);
+  EXPECT_EQ(mine.local_rank, launched().local_rank);
   EXPECT_EQ(std::to_string(mine.local_size), std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE"));
-  EXPECT_EQ(launcher_rank().rank, group().rank());
-  EXPECT_EQ(launcher_rank().size, group().size());
+  EXPECT_EQ(launched().rank, group().rank());
+  EXPECT_EQ(launched().size, group().size());
 
   std::map<std::string, int> nodes;  // by host, in order of first ranks
   std::map<std::string, int> ranks;
@@ -193,6 +197,37 @@ TEST(Communicator, BroadcastsBytes) {
 TEST(Communicator, RefusesWhatItDoesNotKnow) {
   EXPECT_THROW(make_communicator(group(), context(), {.algorithm = "star", .even_alone = true}), Error);
   EXPECT_THROW(make_communicator(group(), context(), {.wire = DType::i32}), Error);
+  EXPECT_THROW(group().broadcast("text", group().size(), "text"), Error);
+  EXPECT_THROW(group().broadcast("text", -1, "text"), Error);
+}
+
+void expect_refusal(const std::function<void()>& action, const std::string& part) {
+  try {
+    action();
+    ADD_FAILURE() << "no Error was thrown; expected one with '" << part << "'";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST(Group, IsTheOnlyOneOfMpi) {
+  group();
+  expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
+}
+
+// The last test of the last suite: it ends MPI.
+TEST(TheEnd, IsFollowedByNothing) {
+  const auto communicator = make_communicator(group(), context(), {.even_alone = true});
+  const Tensor x = filled(10, group().rank(), 1);
+  group().finish();
+  const std::string part = "asked for after Group::finish()";
+  expect_refusal([] { group().barrier("texts"); }, part);
+  expect_refusal([&] { communicator->all_reduce(std::span(&x, 1), "sum"); }, part);
+  expect_refusal([&] { communicator->broadcast(x, 0, "values"); }, part);
+  expect_refusal([] { make_communicator(group(), context(), {.even_alone = true}); }, part);
+  expect_refusal([] { group().finish(); }, part);
+  expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
+  communicator->join();  // nothing is under way
 }
 
 }  // namespace
@@ -200,7 +235,5 @@ TEST(Communicator, RefusesWhatItDoesNotKnow) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const int result = RUN_ALL_TESTS();
-  if (result == 0) dtrain::group().finish();
-  return result;
+  return RUN_ALL_TESTS();
 }

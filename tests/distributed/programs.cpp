@@ -64,6 +64,33 @@ TEST(AllReduceBenchmark, SumsTheGradientsOfAModel) {
   EXPECT_NE(alone.out.find("1 rank, cpu: "), std::string::npos) << alone.out;
 }
 
+// The names of the other programs, and its own of before.
+TEST(AllReduceBenchmark, HasTheNamesOfTraining) {
+  const TempDirectory directory;
+  const std::string old_file = (directory / "old.json").string(), new_file = (directory / "new.json").string();
+  const std::vector<std::string> model = {"--model=resnet20", "--data_name=cifar10", "--iterations=1", "--warmup=0"};
+  const auto names_of_rows = [&](std::vector<std::string> arguments, const std::string& file) {
+    arguments.insert(arguments.end(), model.begin(), model.end());
+    const ProgramResult run = run_program("dtrain-allreduce-benchmark", arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    const auto json = nlohmann::json::parse(read_file(file));
+    std::vector<std::pair<std::string, int64_t>> names;
+    for (const auto& row : json["rows"]) names.emplace_back(row["name"], row["bytes"]);
+    return std::pair(names, run.err);
+  };
+  for (const auto& [former, now] :
+       {std::pair("--bucket_bytes=100K", "--bucket_mb=0.09765625"), std::pair("--bucket_bytes=0", "--bucket_mb=0")}) {
+    const auto [old_rows, notes] = names_of_rows({former, "--json=" + old_file, "--wire=bf16"}, old_file);
+    const auto [new_rows, nothing] = names_of_rows({now, "--json_file=" + new_file, "--wire_precision=bf16"}, new_file);
+    EXPECT_EQ(old_rows, new_rows);
+    EXPECT_GT(old_rows.size(), 2u);
+    EXPECT_EQ(notes, concat("note: --bucket_bytes has been renamed: taken as ", now,
+                            "\nnote: --json has been renamed: ", "taken as --json_file=", old_file,
+                            "\nnote: --wire has been renamed: taken as --wire_precision=bf16\n"));
+    EXPECT_EQ(nothing, "");
+  }
+}
+
 TEST(AllReduceBenchmark, RefusesWhatIsNotASize) {
   for (const char* size : {"0", "3", "4X", "K", "99999999G", "-4"}) {
     const ProgramResult run = run_program("dtrain-allreduce-benchmark", {std::string("--sizes=") + size});

@@ -41,7 +41,12 @@ inline int free_port() {
 
 inline bool is_rank() { return std::getenv("DTRAIN_RANK") != nullptr; }
 
-// For tcp_options_from_environment(), and whose fail() prints the report and ends the process with exit code 4.
+// How a process that start_rank() started meets the others.
+inline TcpOptions launched_tcp() {
+  return tcp_options_from([](const char* name) { return std::getenv(name); });
+}
+
+// For ranks of a test: fail() prints the report and ends the process with exit code 4.
 inline GroupOptions quick_options(double step_limit = 60) {
   GroupOptions options;
   options.setup_limit = 60;

@@ -129,7 +129,7 @@ class Soak:
         self.without_progress = self.without_progress + 1 if self.saved_step() == before else 0
 
     def train(self, deadline):
-        """A training from its first step to its last; behind the deadline nothing disturbs it any more."""
+        """A training from its first step to its last; after the deadline nothing disturbs it any more."""
         shutil.rmtree(self.train_dir, ignore_errors=True)
         self.without_progress = 0
         code = None

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 
 #include <csignal>
+#include <map>
 #include <thread>
 
 #include "tests/distributed/ranks.h"
@@ -66,6 +67,32 @@ TEST(TcpGroup, RefusesTextsBeyondItsLimit) {
     expect_error([&] { group.all_gather(std::string((16 << 20) + 1, 'x'), "too much"); }, Fault::config,
                  "too much: 16777217 bytes of one rank");
   });
+}
+
+TEST(TcpGroup, RefusesWhatComesAfterTheEnd) {
+  const auto group = make_tcp_group({}, rank_of(0, 1, free_port()));
+  expect_error([&] { group->broadcast("text", 1, "word"); }, Fault::config, "word: from rank 1 of 1");
+  group->finish();
+  expect_error([&] { group->barrier("texts"); }, Fault::config, "texts: asked for after Group::finish()");
+}
+
+TEST(TcpGroup, EndsWithItsCodeWhereNobodySaysHow) {
+  const auto results = in_ranks(2, [] {
+    GroupOptions options = quick_options();
+    options.fail = {};
+    options.warn = [](const std::string& line) {
+      std::printf("WARNING: %s\n", line.c_str());
+      std::fflush(stdout);
+    };
+    const TcpOptions tcp = tcp_options_from([](const char* name) { return std::getenv(name); });
+    if (tcp.rank == 1) options.warn = {};
+    const auto group = make_tcp_group(options, tcp);
+    group->barrier(tcp.rank == 0 ? "this" : "that");
+    FAIL() << "all went well";
+  });
+  if (is_rank()) return;
+  for (const RankResult& result : results) EXPECT_EQ(result.code, 4) << result.out;
+  EXPECT_NE(results[0].out.find("WARNING: ranks do different things"), std::string::npos) << results[0].out;
 }
 
 TEST(TcpGroup, NamesWhoDoesNotCome) {
@@ -148,7 +175,7 @@ TEST(TcpGroup, SendsAwayWhoIsNoRank) {
 
 TEST(TcpGroup, WaitsForARankThatIsLateAndSaysSo) {
   const auto results = in_ranks(3, [] {
-    const auto group = make_tcp_group(quick_options(/*step_limit=*/6), tcp_options_from_environment());
+    const auto group = make_tcp_group(quick_options(/*step_limit=*/6), launched_tcp());
     group->enter(Section::step, 5);
     if (group->rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(2));
     group->barrier("metrics");
@@ -164,7 +191,7 @@ TEST(TcpGroup, WaitsForARankThatIsLateAndSaysSo) {
 // Each of the others ends with exit code 4 and a report that holds `part`.
 void expect_end(int count, int culprit, const std::string& part, const std::function<void(Group&)>& fault) {
   const auto results = in_ranks(count, [&] {
-    const auto group = make_tcp_group(quick_options(/*step_limit=*/1.5), tcp_options_from_environment());
+    const auto group = make_tcp_group(quick_options(/*step_limit=*/1.5), launched_tcp());
     group->enter(Section::step, 7);
     group->barrier("first");
     if (group->rank() == culprit) fault(*group);
@@ -204,7 +231,7 @@ TEST(TcpGroup, PassesOnTheLastWordsOfARank) {
 // Nobody is in a collective when it dies.
 TEST(TcpGroup, NoticesADeathBetweenCollectives) {
   const auto results = in_ranks(3, [] {
-    const auto group = make_tcp_group(quick_options(), tcp_options_from_environment());
+    const auto group = make_tcp_group(quick_options(), launched_tcp());
     group->enter(Section::step, 3);
     group->barrier("first");
     if (group->rank() == 1) raise(SIGKILL);
@@ -219,60 +246,54 @@ TEST(TcpGroup, NoticesADeathBetweenCollectives) {
   }
 }
 
-// Environment variables, for a while.
-class Environment {
- public:
-  using Values = std::vector<std::pair<const char*, const char*>>;
-  explicit Environment(Values values) : values_(std::move(values)) {
-    for (const auto& [name, value] : values_) setenv(name, value, 1);
-  }
-  ~Environment() {
-    for (const auto& [name, value] : values_) unsetenv(name);
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  Values values_;
-};
+// An environment of these variables alone.
+Environment environment_of(const std::map<std::string, const char*>& values) {
+  return [values](const char* name) {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second;
+  };
+}
 
 TEST(TcpOptions, FollowTheLaunchersVariables) {
-  if (is_rank()) return;
-  {
-    const Environment environment(Environment::Values{{"SLURM_PROCID", "3"},
-                                                      {"SLURM_STEP_NUM_TASKS", "8"},
-                                                      {"SLURM_JOB_ID", "123456"},
-                                                      {"SLURM_STEP_NODELIST", "gpu[003-007,010]-ib,other9"}});
-    const TcpOptions tcp = tcp_options_from_environment();
-    EXPECT_EQ(tcp.rank, 3);
-    EXPECT_EQ(tcp.size, 8);
-    EXPECT_EQ(tcp.address, "gpu003-ib");
-    EXPECT_EQ(tcp.port, 23456);
-    EXPECT_EQ(tcp.job, "123456");
-    const Environment more(Environment::Values{{"MASTER_ADDR", "head"}, {"MASTER_PORT", "777"}});
-    EXPECT_EQ(tcp_options_from_environment().address, "head");
-    EXPECT_EQ(tcp_options_from_environment().port, 777);
-    const Environment ours(Environment::Values{{"DTRAIN_MASTER_ADDR", "10.0.0.1"}, {"DTRAIN_MASTER_PORT", "999"}});
-    EXPECT_EQ(tcp_options_from_environment().address, "10.0.0.1");
-    EXPECT_EQ(tcp_options_from_environment().port, 999);
-  }
-  expect_error([] { tcp_options_from_environment(); }, Fault::config, "set DTRAIN_RANK and DTRAIN_SIZE");
-  const Environment rank(Environment::Values{{"DTRAIN_RANK", "1"}, {"DTRAIN_SIZE", "2"}});
-  expect_error([] { tcp_options_from_environment(); }, Fault::config, "Set DTRAIN_MASTER_ADDR");
-  const Environment address(Environment::Values{{"MASTER_ADDR", "head"}});
-  expect_error([] { tcp_options_from_environment(); }, Fault::config, "set DTRAIN_MASTER_PORT");
-  const Environment port(Environment::Values{{"MASTER_PORT", "70000"}});
-  expect_error([] { tcp_options_from_environment(); }, Fault::config, "MASTER_PORT=70000: expected a port");
+  std::map<std::string, const char*> values = {{"SLURM_PROCID", "3"},
+                                               {"SLURM_STEP_NUM_TASKS", "8"},
+                                               {"SLURM_JOB_ID", "123456"},
+                                               {"SLURM_STEP_NODELIST", "gpu[003-007,010]-ib,other9"}};
+  const auto options = [&] { return tcp_options_from(environment_of(values)); };
+  EXPECT_EQ(options().rank, 3);
+  EXPECT_EQ(options().size, 8);
+  EXPECT_EQ(options().address, "gpu003-ib");
+  EXPECT_EQ(options().port, 23456);
+  EXPECT_EQ(options().job, "123456");
+  values.insert({{"MASTER_ADDR", "head"}, {"MASTER_PORT", "777"}});
+  EXPECT_EQ(options().address, "head");
+  EXPECT_EQ(options().port, 777);
+  values.insert({{"DTRAIN_MASTER_ADDR", "10.0.0.1"}, {"DTRAIN_MASTER_PORT", "999"}});
+  EXPECT_EQ(options().address, "10.0.0.1");
+  EXPECT_EQ(options().port, 999);
+}
+
+TEST(TcpOptions, NameWhatIsMissing) {
+  std::map<std::string, const char*> values;
+  const auto expect_refusal = [&](const char* part) {
+    expect_error([&] { tcp_options_from(environment_of(values)); }, Fault::config, part);
+  };
+  expect_refusal("set DTRAIN_RANK and DTRAIN_SIZE");
+  values = {{"DTRAIN_RANK", "1"}, {"DTRAIN_SIZE", "2"}};
+  expect_refusal("Set DTRAIN_MASTER_ADDR");
+  values["MASTER_ADDR"] = "head";
+  expect_refusal("set DTRAIN_MASTER_PORT");
+  values["MASTER_PORT"] = "70000";
+  expect_refusal("MASTER_PORT=70000: expected a port");
 }
 
 TEST(TcpOptions, TakeTheFirstHostOfAList) {
-  if (is_rank()) return;
   const std::vector<std::pair<const char*, const char*>> lists = {
       {"n1", "n1"}, {"n1,n2", "n1"}, {"n[1,3]", "n1"}, {"n[08-11]", "n08"}, {"r[1-2]n[5-6]x,y", "r1n5x"}};
   for (const auto& [list, host] : lists) {
-    const Environment environment(
+    const Environment environment = environment_of(
         {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_JOB_ID", "1"}, {"SLURM_STEP_NODELIST", list}});
-    EXPECT_EQ(tcp_options_from_environment().address, host);
+    EXPECT_EQ(tcp_options_from(environment).address, host);
   }
 }
 

@@ -29,7 +29,7 @@ def command(data, train_dir, steps, *flags, batch=4):
 
 
 def state_of(train_dir, step):
-    """The bytes of all that was trained, as the checkpoint behind a step has it."""
+    """The bytes of all that was trained, as the checkpoint after a step has it."""
     return [(pathlib.Path(train_dir) / "checkpoints" / f"step-{step}" / name).read_bytes() for name in STATE]
 
 

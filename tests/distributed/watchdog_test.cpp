@@ -116,7 +116,7 @@ TEST_F(WatchdogTest, GivesEachSectionItsTime) {
   save.section = Section::checkpoint;
   watchdog_.begin(save, at(0));
   EXPECT_TRUE(watchdog_.look(at(999)).failure.empty());
-  EXPECT_TRUE(has(watchdog_.look(at(1001)).failure, "of the checkpoint behind step 7: "));
+  EXPECT_TRUE(has(watchdog_.look(at(1001)).failure, "of the checkpoint after step 7: "));
 }
 
 TEST_F(WatchdogTest, WatchesLanesSideBySide) {

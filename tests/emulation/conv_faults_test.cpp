@@ -1,5 +1,6 @@
 // A fused convolution whose results are wrong.
-#include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
+#include "libdtrain/ops/conv_bn_fusion.h"
 #include "tests/emulation/libraries.h"
 #include "tests/testing.h"
 
@@ -14,8 +15,7 @@ TEST(ConvFaults, AWrongWayForwardIsNotTakenAndIsToldOf) {
     cuda::spoil_fused_convolutions(wrong);
     const auto context = make_cuda_context();
     set_batch_norm_schedule(*context, kMeasureAll);
-    bool takes = true;
-    cuda::takes_on_load(*context, pair, takes);
+    const bool takes = cuda::takes_on_load(*context, pair);
     ASSERT_EQ(context->notices().size(), wrong ? 1u : 0u);
     if (!wrong) continue;  // then it is a matter of speed
     EXPECT_FALSE(takes);

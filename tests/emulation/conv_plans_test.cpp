@@ -6,7 +6,7 @@
 #include <set>
 
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/conv_bn_fusion_cuda.h"
 #include "tests/emulation/noted_cudnn.h"
 #include "tests/testing.h"
 

@@ -66,7 +66,7 @@ uint3 index_in(dim3 extents, size_t linear) {
           static_cast<unsigned>(row / extents.y)};
 }
 
-// The shared memory is that of one block for a while, what lies behind it out of bounds.
+// The shared memory is that of one block for a while, what lies past it is out of bounds.
 class SharedMemory {
  public:
   explicit SharedMemory(size_t bytes) {

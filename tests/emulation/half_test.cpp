@@ -73,7 +73,7 @@ TEST(BFloat16, RoundsToTheNearestAndToEven) {
   for (const float value : hard_cases()) {
     if (!std::isfinite(value)) continue;
     const uint32_t below = std::bit_cast<uint32_t>(value) >> 16, above = below + 1;  // by magnitude
-    const auto value_of = [](uint32_t bits) {  // the one behind the largest is where Inf begins
+    const auto value_of = [](uint32_t bits) {  // the one after the largest is where Inf begins
       return (bits & 0x7fff) == 0x7f80 ? std::copysign(0x1p128, (bits & 0x8000) != 0 ? -1 : 1)
                                        : double{std::bit_cast<float>(bits << 16)};
     };

@@ -11,7 +11,7 @@ namespace {
 // One rank of a job.
 struct Rank {
   explicit Rank(const CommunicatorOptions& options = {}, double step_limit = 60)
-      : group(make_tcp_group(quick_options(step_limit), tcp_options_from_environment())),
+      : group(make_tcp_group(quick_options(step_limit), launched_tcp())),
         context(make_cuda_context()),
         communicator(make_communicator(*group, *context, options)) {}
   int number() const { return group->rank(); }

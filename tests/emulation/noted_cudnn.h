@@ -1,5 +1,5 @@
-// The real cuDNN on no GPU: the library is told of an H200 instead of being given a handle, its executions are noted
-// instead of done. What a run takes is what the test says. For one source file of a program.
+// The real cuDNN on no GPU: an H200 is described to the library instead of being given a handle, its executions are
+// noted instead of done. What a run takes is what the test says. For one source file of a program.
 #pragma once
 
 #include <functional>

@@ -47,7 +47,7 @@ struct Source {
   bool interpolates;
 };
 
-// Calls work(codec) behind the header; false where that fails or libjpeg has warned. Nothing in here has a destructor.
+// Calls work(codec) after the header; false where that fails or libjpeg has warned. Nothing in here has a destructor.
 template <class Work>
 bool read_jpeg(const Source& source, Work work) {
   jpeg_decompress_struct codec{};

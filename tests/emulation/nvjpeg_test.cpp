@@ -59,7 +59,7 @@ TEST(EmulatedNvjpeg, AGpuWithoutAnEngineDecodesAndSaysSo) {
   EXPECT_NE(context->notices()[0].find("no engine for JPEGs"), std::string::npos) << context->notices()[0];
 }
 
-// nvJPEG tells of a batch that something in it is bad.
+// nvJPEG reports that something in a batch is bad.
 TEST(EmulatedNvjpeg, ADamagedImageIsFoundAmongSoundOnes) {
   const auto context = make_cuda_context();
   const data::PreprocessOptions options{.preset = data::Preset::torchvision, .height = 8, .width = 8};

@@ -196,7 +196,7 @@ cudaError_t enqueue_operation(cudaStream_t handle, Operation work, bool waits) {
     return cudaSuccess;
   }
   if (waits) {
-    static const Progress progress;  // behind the streams: it is gone before they are
+    static const Progress progress;  // after the streams: it is gone before they are
     stream->due = true;
   }
   stream->queue.push_back(std::move(work));

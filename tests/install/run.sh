@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh BUILD_DIR COMPILER: installs the built tree to a prefix of its own, then builds and runs the project in
 # consumer/ against it from outside the tree, by find_package and by pkg-config. What is installed must not need what
-# was built: the prefix is moved before it is used.
+# was built: the prefix is moved before it is used. Nor must a consumer know of OpenMP, whose runtime the library brings.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
@@ -15,13 +15,17 @@ cp -r "$here/consumer" "$place/consumer"
 cd "$place/consumer"
 
 echo "By find_package:"
-cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$place/prefix" >/dev/null
+cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$place/prefix" \
+  -DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON >/dev/null
 cmake --build build -- --quiet
 build/consumer
 
 echo "By pkg-config:"
 PKG_CONFIG_PATH=$(dirname "$(find "$place/prefix" -name dtrain.pc)")
 export PKG_CONFIG_PATH
+case $(pkg-config --cflags --libs dtrain) in
+  *-fopenmp*) echo "pkg-config asks for -fopenmp, which not every compiler has" && exit 1 ;;
+esac
 for linking in "" --static; do
   "$CXX" -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror main.cpp $(pkg-config $linking --cflags --libs dtrain) -o "with$linking"
   "./with$linking"

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kImages = 6, kSize = 16, kClasses = 4;
 
-// Of one forward and backward pass.
+// What one forward and backward pass gives.
 struct Pass {
   double loss = 0;
   std::vector<Array> gradients;  // by parameter

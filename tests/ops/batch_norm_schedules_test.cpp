@@ -1,6 +1,7 @@
 // The schedules of batch norm on a GPU: the same bits from each, in each compute type, at awkward sizes, and what the
 // CPU gives up to rounding.
 #include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/batch_norm_tiling.h"
 #include "tests/testing.h"
 
@@ -123,7 +124,7 @@ TEST(BatchNormSchedules, MeasuringLeavesNoTrace) {
   const ScheduleCase test{{1, 128, 128, 64}, DType::f32, Activation::relu, true};
   for (const auto& device : devices()) {
     if (device->is_cpu()) continue;
-    const auto context = make_cuda_context({.device = device->device().index});
+    const auto context = make_gpu_context({.device = device->device().index});
     set_batch_norm_schedule(*context, {.kind = BatchNormSchedule::Kind::two_pass});
     const Outcome expected = outcome_of(*context, test, test.dtype);
     set_batch_norm_schedule(*context, {});

@@ -1,5 +1,6 @@
 #include "libdtrain/ops/conv_bn_act.h"
 
+#include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
 

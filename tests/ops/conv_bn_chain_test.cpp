@@ -3,7 +3,9 @@
 #include <optional>
 #include <set>
 
+#include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/conv_bn_fusion.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -116,7 +118,7 @@ void expect_equal(const std::vector<Array>& actual, const std::vector<Array>& ex
     EXPECT_EQ(actual[i].values, expected[i].values) << what << ", tensor " << i;
 }
 // By the sizes of the differences: a gate of relu whose input is 0 but for a rounding may be open in one and closed in
-// the other, and the gradient behind it be there or not. One gate in some thousand is like that, and the gradients are
+// the other, and the gradient above it be there or not. One gate in some thousand is like that, and the gradients are
 // off by the root of it; y and the statistics are continuous.
 void expect_near(const std::vector<Array>& actual, const std::vector<Array>& expected, const std::string& what) {
   constexpr double kValues = 0x1p-8, kGradients = 0.1;
@@ -136,9 +138,8 @@ bool fuses(Context& context) {
   Tape tape(context);
   const auto zeros = [&](Shape shape) { return tape.constant(context.zeros(shape, DType::f16)); };
   const OnLoad load{context.zeros({8}, DType::f16), context.zeros({8}, DType::f16)};
-  ChannelSums sums;
   try {
-    conv2d_with_sums(tape, zeros({1, 4, 4, 8}), load, zeros({8, 1, 1, 8}), {}, 0, sums);
+    conv2d_with_sums(tape, {zeros({1, 4, 4, 8}), load}, zeros({8, 1, 1, 8}), {}, 0);
     return true;
   } catch (const Error& error) {
     if (std::string(error.what()).find("no engine") == std::string::npos) throw;
@@ -169,14 +170,15 @@ TEST(ConvBnChain, AConvolutionNormalisesWhatItReads) {
         const Var images = tape.constant(put(on_load ? x : rounded(z, DType::f16)));
         const Var filter = tape.variable(put(w), DType::f32);
         const auto convolve = [&] {
-          return conv2d_with_sums(tape, images, on_load ? load : OnLoad{}, filter, options, 0, sums);
+          return conv2d_with_sums(tape, {images, on_load ? load : OnLoad{}}, filter, options, 0);
         };
-        const Var once = convolve(), again = convolve();  // the second gradient is added to the first
+        const ConvWithSums once = convolve(), again = convolve();  // the second gradient is added to the first
+        sums = again.sums;
         const Tensor gradient = put(dy);
-        tape.backward(tape.record("gradient", context->zeros({1}), {&once, &again}, [&](Tape& t, const Tensor&) {
-          for (const Var* of : {&once, &again}) t.pass_grad(*of, gradient);
+        tape.backward(tape.record("gradient", context->zeros({1}), {&once.y, &again.y}, [&](Tape& t, const Tensor&) {
+          for (const Var* of : {&once.y, &again.y}) t.pass_grad(*of, gradient);
         }));
-        y[on_load] = to_host(*context, once.value), dw[on_load] = to_host(*context, tape.grad(filter));
+        y[on_load] = to_host(*context, once.y.value), dw[on_load] = to_host(*context, tape.grad(filter));
       }
       expect_close(y[1], y[0], bounds_of(DType::f16).value, "y");
       expect_close(dw[1], dw[0], bounds_of(DType::f16).gradient, "dw");
@@ -200,11 +202,11 @@ TEST(ConvBnChain, EqualsOneAfterTheOther) {
 std::vector<std::unique_ptr<Context>> measuring_devices() {
   std::vector<std::unique_ptr<Context>> found;
   for (const auto& context : devices())
-    if (!context->is_cpu()) found.push_back(make_cuda_context({.device = context->device().index}));
+    if (!context->is_cpu()) found.push_back(make_gpu_context({.device = context->device().index}));
   return found;
 }
 
-// Of images of a few bytes nothing is measured, nor is it by a context that is deterministic.
+// With images of a few bytes nothing is measured, nor is it by a context that is deterministic.
 TEST(ConvBnChain, IsOneAfterTheOtherUnlessMeasured) {
   auto all = devices();
   for (const auto& context : all) set_batch_norm_schedule(*context, {.least_measured = 0});

@@ -134,7 +134,7 @@ TEST_F(JpegDecode, ChecksWhatItIsGiven) {
   expect_error([&] { into({rows - 1, kHeight, kWidth, 3}, DType::u8); }, Fault::config, "JPEG decode of 7 images");
   expect_error([&] { into({rows, kHeight, kWidth, 3}, DType::i32); }, Fault::config, "into i32");
   expect_error([&] { into({rows, kHeight, kWidth + 1, 3}, DType::u8); }, Fault::config, "filters that make 19x22");
-  // Of u8 samples, asked for as f32.
+  // The samples are u8, asked for as f32.
   expect_error([&] { into({rows, kHeight, kWidth, 3}, DType::f32); }, Fault::config, "filters that make 0x0");
   images[1].to_u8.x.first[3] = images[1].width;
   expect_error([&] { into({rows, kHeight, kWidth, 3}, DType::u8); }, Fault::config, "of another image");

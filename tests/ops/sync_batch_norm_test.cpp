@@ -103,7 +103,7 @@ Outcome outcome_of(Context& context, const SyncCase& test, DType dtype, int64_t 
 std::function<std::unique_ptr<Context>()> like(const Context& context) {
   if (context.is_cpu()) return [] { return make_cpu_context({.threads = 2}); };
   return [device = context.device().index] {
-    return make_cuda_context({.device = device, .memory_cap = 256 << 20, .deterministic = true, .autotune = false});
+    return make_gpu_context({.device = device, .memory_cap = 256 << 20, .deterministic = true, .autotune = false});
   };
 }
 

@@ -18,7 +18,7 @@ struct RuleCase {
   UpdateOptions options;
 };
 
-// Arenas with padding behind the segments, as a ParameterStore lays them out.
+// Arenas with padding after the segments, as a ParameterStore lays them out.
 struct Arenas {
   Arenas(Context& c, const UpdateOptions& o, std::vector<UpdateSegment> segments, const Array& initial)
       : context(c), options(o), plan(c, std::move(segments)), values(to_device(c, initial)), norms(c.zeros({7})) {
@@ -51,7 +51,7 @@ struct Reference {
     const double norm = std::sqrt(squares);
     const double clip = o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1;
     for (const UpdateSegment& segment : segments) {
-      double rate = lr;
+      double rate = lr * segment.rate;
       if (segment.parameter >= 0) rate *= lars_ratio(segment, grads, scale * clip);
       for (int64_t i = segment.begin; i < segment.end; ++i) {
         double g = scale * clip * grads[i];
@@ -157,7 +157,7 @@ const std::vector<RuleCase>& rules() {
 }
 
 TEST(Update, EveryRuleOverSeveralSteps) {
-  const std::vector<UpdateSegment> small{{0, 70, 0.1f}, {128, 131, 0}, {192, 300, 0.01f}};
+  const std::vector<UpdateSegment> small{{0, 70, 0.1f}, {128, 131, 0, -1, 0.3f}, {192, 300, 0.01f, -1, 2}};
   const std::vector<UpdateSegment> large{{0, 50000, 0.1f}, {50048, 70001, 0}};
   // Neither where a segment begins nor where it ends does a group of elements.
   const std::vector<UpdateSegment> odd{{1, 2, 0.1f}, {3, 4100, 0.1f}, {4102, 4107, 0}, {4108, 12301, 0.1f}};
@@ -174,7 +174,7 @@ TEST(Update, Lars) {
   const RuleCase clipped{"lars, clipped by norm", {.rule = UpdateRule::lars, .trust = 0.02f, .clip_norm = 0.5f}};
   for (const auto& context : devices())
     for (const RuleCase& rule : {plain, clipped}) {
-      compare_over_steps(*context, rule, {{0, 70, 0.1f, 0}, {128, 131, 0, -1}, {192, 300, 0.01f, 2}}, 320);
+      compare_over_steps(*context, rule, {{0, 70, 0.1f, 0}, {128, 131, 0, -1}, {192, 300, 0.01f, 2, 0.3f}}, 320);
       compare_over_steps(*context, rule, {{0, 50000, 0.1f, 0}, {50048, 70001, 0.1f, 1}}, 70016);
     }
 }

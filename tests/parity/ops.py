@@ -26,7 +26,7 @@ def case(name, op, tensors, reference, bound, options="", gradients=True):
     doubles = {}
     for key, tensor in tensors.items():
         inputs[f"{name}.{key}"] = nhwc(tensor)
-        wanted = gradients and tensor.is_floating_point() and not key.startswith("running")
+        wanted = gradients and tensor.is_floating_point() and not key.startswith(("running", "target"))
         doubles[key] = tensor.double().requires_grad_(wanted) if tensor.is_floating_point() else tensor.long()
     outputs = reference(**doubles)
     y = next(iter(outputs.values()))
@@ -103,8 +103,23 @@ def pointwise():
     case("relu", "relu", {"x": a}, lambda x: {"y": torch.relu(x)}, EXACT)
     case("add", "add", {"a": a, "b": b}, lambda a, b: {"y": a + b}, EXACT)
     case("add_relu", "add_relu", {"a": a, "b": b}, lambda a, b: {"y": torch.relu(a + b)}, EXACT)
+    case("mul", "mul", {"a": a, "b": b}, lambda a, b: {"y": a * b}, EXACT)
+    case("scale", "scale", {"x": a}, lambda x: {"y": x * -0.375}, EXACT, "factor=-0.375")
+    case("sigmoid", "sigmoid", {"x": 3 * a}, lambda x: {"y": torch.sigmoid(x)}, SUM)
+    case("silu", "silu", {"x": 3 * a}, lambda x: {"y": F.silu(x)}, SUM)
+    case("concat_channels", "concat_channels", {"a": a, "b": random(2, 3, 6, 7)},
+         lambda a, b: {"y": torch.cat((a, b), 1)}, EXACT)
     case("linear", "linear", {"x": random(6, 300), "w": random(40, 300), "b": random(40)},
          lambda x, w, b: {"y": F.linear(x, w, b)}, SUM)
+
+
+def group_norms():
+    for groups in (1, 4, 16):
+        tensors = {"x": 3 * random(4, 16, 5, 7) + 1, "gamma": random(16), "beta": random(16)}
+        case(f"group_norm {groups}", "group_norm", tensors,
+             lambda x, gamma, beta: {"y": F.group_norm(x, groups, gamma, beta)}, SUM, f"groups={groups}")
+    case("layer_norm", "layer_norm", {"x": 3 * random(9, 70) + 1, "gamma": random(70), "beta": random(70)},
+         lambda x, gamma, beta: {"y": F.layer_norm(x, (70,), gamma, beta)}, SUM)
 
 
 def losses():
@@ -115,6 +130,10 @@ def losses():
              {"logits": 4 * random(9, 50), "labels": labels},
              lambda logits, labels: {"y": F.cross_entropy(logits, labels, ignore_index=-1, label_smoothing=smoothing)},
              SUM, f"smoothing={smoothing}")
+    target = random(9, 50)
+    case("mean_squared_error", "mean_squared_error", {"x": random(9, 50), "target": target},
+         lambda x, target: {"y": F.mse_loss(x, target)}, SUM)
+    case("weighted_sum", "weighted_sum", {"a": random(1), "b": random(1)}, lambda a, b: {"y": a - 0.375 * b}, EXACT)
 
 
 def optimizer(name, options, make):
@@ -162,6 +181,7 @@ conv_bn_act("conv_bn_act 3x3 residual", 3, 1, True)
 conv_bn_act("conv_bn_act 1x1/2", 1, 2, False)
 pools()
 pointwise()
+group_norms()
 losses()
 optimizers()
 

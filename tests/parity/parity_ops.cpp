@@ -8,11 +8,15 @@
 #include <map>
 #include <sstream>
 
+#include "libdtrain/ops/concat_channels.h"
 #include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/gating.h"
+#include "libdtrain/ops/group_norm.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
+#include "libdtrain/ops/scalar_loss.h"
 #include "libdtrain/train/optimizer.h"
 #include "tests/parity/tensors.h"
 
@@ -142,6 +146,25 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
     {"relu", [](Case& t) { t.finish(relu(*t.tape, t.var("x"))); }},
     {"add", [](Case& t) { t.finish(add(*t.tape, t.var("a"), t.var("b"))); }},
     {"add_relu", [](Case& t) { t.finish(add_relu(*t.tape, t.var("a"), t.var("b"))); }},
+    {"mul", [](Case& t) { t.finish(mul(*t.tape, t.var("a"), t.var("b"))); }},
+    {"scale", [](Case& t) { t.finish(scale(*t.tape, t.var("x"), t.number("factor", 1))); }},
+    {"sigmoid", [](Case& t) { t.finish(sigmoid(*t.tape, t.var("x"))); }},
+    {"silu", [](Case& t) { t.finish(silu(*t.tape, t.var("x"))); }},
+    {"concat_channels",
+     [](Case& t) {
+       t.finish(concat_channels(*t.tape, {t.var("a"), t.var("b")}));
+     }},
+    {"group_norm",
+     [](Case& t) {
+       const int groups = static_cast<int>(t.number("groups", 1));
+       t.finish(group_norm(*t.tape, t.var("x"), t.var("gamma"), t.var("beta"), groups));
+     }},
+    {"layer_norm", [](Case& t) { t.finish(layer_norm(*t.tape, t.var("x"), t.var("gamma"), t.var("beta"))); }},
+    {"mean_squared_error", [](Case& t) { t.finish(mean_squared_error(*t.tape, t.var("x"), t.tensor("target"))); }},
+    {"weighted_sum",
+     [](Case& t) {
+       t.finish(weighted_sum(*t.tape, {t.var("a"), t.var("b")}, {1, -0.375f}));
+     }},
     {"linear", [](Case& t) { t.finish(linear(*t.tape, t.var("x"), t.var("w"), &t.var("b"))); }},
     {"cross_entropy",
      [](Case& t) {

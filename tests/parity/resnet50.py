@@ -22,7 +22,7 @@ report = Report()
 
 
 def offsets(name):
-    if name == "bn1":  # behind one convolution nothing has lost precision yet, and max-pooling hides what is below 0
+    if name == "bn1":  # after one convolution nothing has lost precision yet, and max-pooling hides what is below 0
         return -0.1, 0.1
     return (0.2, 0.6) if name.endswith("bn3") else (1.5, 2)  # a shortcut that a bn3 is added to lies above 0 already
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/context.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/safetensors.h"
@@ -13,7 +14,7 @@ namespace dtrain {
 
 // `device`: cpu or gpu.
 inline std::unique_ptr<Context> parity_context(const std::string& device) {
-  if (device == "gpu") return make_cuda_context();
+  if (device == "gpu") return make_cuda_context(cli::with_environment());
   DT_CHECK(device == "cpu", "device ", device, ": expected cpu or gpu");
   return make_cpu_context({.threads = 2});
 }

@@ -99,5 +99,16 @@ TEST(BatchFeed, BatchesHaveOneShape) {
   expect_error([&] { feed.put({}); }, Fault::config, "a batch of 0 tensors, expected 1");
 }
 
+TEST(BatchFeed, RefusesWhatIsNotInHostMemory) {
+  for (const auto& context : devices()) {
+    BatchFeed feed(*context);
+    expect_error([&] { feed.put({Tensor()}); }, Fault::config,
+                 "a batch with an undefined tensor, expected host memory");
+    const Tensor elsewhere(std::make_shared<Storage>(context->host_allocator(), 4), 0, {1}, DType::f32,
+                           {DeviceKind::cuda, 5});
+    expect_error([&] { feed.put({elsewhere}); }, Fault::config, "a batch with a tensor on cuda:5");
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

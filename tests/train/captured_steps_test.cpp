@@ -125,7 +125,7 @@ class CapturedSteps : public testing::Test {
     if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
   }
   // On a device of its own, deterministic.
-  static std::unique_ptr<Context> gpu() { return make_cuda_context({.deterministic = true}); }
+  static std::unique_ptr<Context> gpu() { return make_gpu_context({.deterministic = true}); }
 };
 
 void expect_equal_reports(const std::vector<StepReport>& a, const std::vector<StepReport>& b) {
@@ -137,7 +137,7 @@ void expect_equal_reports(const std::vector<StepReport>& a, const std::vector<St
     EXPECT_EQ(a[i].gradient_norm, b[i].gradient_norm);
     EXPECT_EQ(a[i].learning_rate, b[i].learning_rate);
     EXPECT_EQ(a[i].loss_scale, b[i].loss_scale);
-    EXPECT_EQ(a[i].top_5, b[i].top_5);
+    EXPECT_EQ(a[i].metrics, b[i].metrics);
   }
 }
 
@@ -190,7 +190,7 @@ TEST_F(CapturedSteps, RunsAheadAndReportsEveryStepOnce) {
   expect_equal_reports(reports, expected);
 }
 
-// Whether a step was run or replayed, and however many were queued behind it before it was told of.
+// Whether a step was run or replayed, and however many were queued after it before it was reported.
 TEST_F(CapturedSteps, TellTheTimesOfTheirParts) {
   const auto context = gpu();
   Training training(*context, {.micro_steps = 2});
@@ -215,7 +215,7 @@ TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
   };
   for (int step = 0; step < Trainer::kEagerSteps; ++step) training.enqueue(look);
   expect_error([&] { training.enqueue(look); }, Fault::config,
-               "recording step 4, in the forward pass behind the first op: clip_boxes: waits for the device");
+               "recording step 4, in the forward pass after the first op: clip_boxes: waits for the device");
   // What is left is in order: the next attempt records.
   training.trainer->collect();
   training.enqueue();
@@ -224,7 +224,7 @@ TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
 
 // The recorded step has memory of its own, beside what is reserved already.
 TEST_F(CapturedSteps, RunsOnAndSaysSoWhereMemoryDoesNotSuffice) {
-  const auto context = make_cuda_context({.memory_cap = size_t{32} << 20, .deterministic = true}), other = gpu();
+  const auto context = make_gpu_context({.memory_cap = size_t{32} << 20, .deterministic = true}), other = gpu();
   Training short_of_memory(*context, {}), eager(*other, {.cuda_graph = false});
   expect_equal_reports(short_of_memory.train(5), eager.train(5));
   ASSERT_EQ(context->notices().size(), 1u);

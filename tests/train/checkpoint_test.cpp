@@ -126,7 +126,7 @@ TEST_F(CheckpointTest, AnotherRunIsRefusedWithTheDifference) {
   EXPECT_TRUE(contains(message, "model: checkpoint small, this run large")) << message;
   EXPECT_TRUE(contains(message, "optimizer: checkpoint (not set), this run lars")) << message;
   EXPECT_FALSE(contains(message, "classes")) << message;
-  // Of a value of many lines, such as a data set's files, the first one that differs.
+  // The first line that differs of a value of many lines, such as a data set's files.
   expected.identity["classes"] = "3\n4";
   const std::string lines = checkpoint_error([&] { checkpointer.restore_latest(expected); });
   EXPECT_TRUE(contains(lines, "classes: checkpoint nothing, this run 4")) << lines;
@@ -192,6 +192,52 @@ TEST_F(CheckpointTest, SecondWriterIsRefused) {
     EXPECT_EQ(error.fault(), Fault::config);
     EXPECT_TRUE(contains(error.what(), "locked by process " + std::to_string(::getpid()))) << error.what();
   }
+}
+
+TEST_F(CheckpointTest, AStoreWithoutValuesIsRefused) {
+  save_two();
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  store.add("w", {2}, Init::constant(1));
+  Checkpointer checkpointer(store, {.train_dir = directory.path(), .asynchronous = false}, {});
+  for (const std::function<void()>& action : std::vector<std::function<void()>>{
+           [&] { checkpointer.save(state_at(3)); }, [&] { checkpointer.restore_latest(state_at(0)); },
+           [&] { checkpointer.restore(step_dir(1), state_at(0)); }})
+    expect_error(action, Fault::config, "the store holds no values before ParameterStore::allocate()");
+  EXPECT_EQ(entries(), (std::vector<std::string>{"step-1", "step-2"}));
+}
+
+TEST_F(CheckpointTest, OptionsWithoutSenseAreRefused) {
+  SmallModel model;
+  expect_error([&] { Checkpointer(model.store, {}, ignore); }, Fault::config, "train_dir is empty");
+  EXPECT_FALSE(fs::exists("/checkpoints") || fs::exists("/lock"));
+  expect_error([&] { Checkpointer(model.store, {.train_dir = directory.path(), .max_failures = 0}, ignore); },
+               Fault::config, "max_failures is 0");
+}
+
+TEST_F(CheckpointTest, WithoutAnyoneToWarnAFailedSaveIsSilent) {
+  for (const bool asynchronous : {false, true}) {
+    SmallModel model;
+    Checkpointer checkpointer(model.store, {.train_dir = directory.path(), .asynchronous = asynchronous}, {});
+    fs::remove_all(directory / "checkpoints");
+    checkpointer.save(state_at(1));
+    EXPECT_FALSE(checkpointer.wait());
+    fs::create_directory(directory / "checkpoints");
+    checkpointer.save(state_at(2));
+    EXPECT_TRUE(checkpointer.wait());
+    fs::remove_all(directory / "checkpoints");
+  }
+}
+
+TEST_F(CheckpointTest, WhatAWarningThrowsInTheBackgroundReachesTheCaller) {
+  SmallModel model;
+  Checkpointer checkpointer(model.store, {.train_dir = directory.path()}, [](const std::string& warning) {
+    throw Error(Fault::resource, "cannot print: " + warning);
+  });
+  fs::remove_all(directory / "checkpoints");
+  checkpointer.save(state_at(1));
+  expect_error([&] { checkpointer.wait(); }, Fault::resource, "cannot print: checkpoint of step 1 failed");
+  EXPECT_FALSE(checkpointer.wait());
 }
 
 // One bit in each byte position that a test can afford, of each file: never a wrong load, always the one before.

@@ -44,6 +44,13 @@ TEST(Throughput, NothingTimed) {
   EXPECT_EQ(throughput.jitter(), 0);
 }
 
+TEST(Median, IsTheMiddleOrTheMeanOfTheMiddleTwo) {
+  EXPECT_EQ(median({3}), 3);
+  EXPECT_EQ(median({5, 1, 3}), 3);
+  EXPECT_EQ(median({8, 1, 2, 4}), 3);
+  expect_error([] { median({}); }, Fault::config, "median: of no values");
+}
+
 class MetricsFileTest : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove(path_); }

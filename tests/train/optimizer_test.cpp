@@ -11,6 +11,9 @@ namespace {
 
 using Values = std::vector<double>;
 
+const UpdateRule kRules[] = {UpdateRule::sgd,  UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,
+                             UpdateRule::adam, UpdateRule::rmsprop,  UpdateRule::lars};
+
 // weight, bias, frozen weight, weight; every gradient is `gradient`.
 struct Model {
   Model(Context& context, const OptimizerOptions& options, float gradient) : store(context) {
@@ -61,8 +64,7 @@ TEST(Optimizer, L2LossIsOfTheDecayedWeights) {
 
 TEST(Optimizer, PaddingStaysZeroUnderEveryRule) {
   for (const auto& context : devices())
-    for (const UpdateRule rule : {UpdateRule::sgd, UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,
-                                  UpdateRule::adam, UpdateRule::rmsprop, UpdateRule::lars}) {
+    for (const UpdateRule rule : kRules) {
       Model model(*context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 1);
       for (uint64_t step = 0; step < 3; ++step) {
         context->set_scalars({.learning_rate = 0.1f, .step = step});
@@ -208,6 +210,129 @@ TEST(Optimizer, ARecordedStepIsTheSame) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     EXPECT_EQ(run(*context, false), run(*context, true));
+  }
+}
+
+TEST(Optimizer, FreezesAndUnfreezesBetweenSteps) {
+  for (const auto& context : devices()) {
+    Model model(*context, {.update = {.rule = UpdateRule::sgd}}, 1);
+    const auto step = [&] {
+      context->set_scalars({.learning_rate = 0.5f});
+      model.optimizer->step();
+      return Values{model.value(model.first), model.value(model.bias), model.value(model.frozen),
+                    model.value(model.last)};
+    };
+    EXPECT_EQ(step(), (Values{0.5, 0.5, 1, 0.5}));
+    model.store.freeze("first");
+    EXPECT_EQ(step(), (Values{0.5, 0, 1, 0}));
+    EXPECT_NEAR(model.optimizer->gradient_norm(), 10, 1e-5);  // 30 + 70 trained elements
+    context->upload(std::vector<float>(90, 2).data(), model.first->grad);
+    context->upload(std::vector<float>(5, 1).data(), model.frozen->grad);
+    model.store.unfreeze("f");
+    EXPECT_EQ(step(), (Values{-0.5, -0.5, 0.5, -0.5}));
+  }
+}
+
+// As PyTorch has it, whose parameters of frozen layers simply have no gradient.
+TEST(Optimizer, AFrozenParameterKeepsItsState) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 1});
+    Model model(*context, {.update = {.rule = UpdateRule::momentum, .momentum = 0.5f}}, 1);
+    model.optimizer->step();
+    model.store.freeze("first");
+    model.optimizer->step();
+    EXPECT_EQ(model.value(model.first), 0);
+    model.store.unfreeze("first");
+    model.optimizer->step();  // its gradient is zero, its momentum 1
+    EXPECT_EQ(model.value(model.first), -0.5);
+  }
+}
+
+// Halves are exact: half the rate by multiplier or by schedule is the same bits, under every rule.
+TEST(Optimizer, AMultipliedRateIsARate) {
+  const auto run = [](Context& context, UpdateRule rule, float rate, const Multipliers& multipliers) {
+    Model model(context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 0.3f);
+    if (multipliers != Multipliers{}) model.store.set_multipliers("", multipliers);
+    for (uint64_t step = 0; step < 3; ++step) {
+      context.set_scalars({.learning_rate = rate, .step = step});
+      model.optimizer->step();
+    }
+    return to_host(context, model.store.values()).values;
+  };
+  for (const auto& context : devices())
+    for (const UpdateRule rule : kRules) {
+      EXPECT_EQ(run(*context, rule, 0.3f, {.rate = 0.5f}), run(*context, rule, 0.15f, {}));
+      EXPECT_NE(run(*context, rule, 0.3f, {.rate = 0.5f}), run(*context, rule, 0.3f, {}));
+    }
+}
+
+TEST(Optimizer, MultipliesRateAndDecayPerParameter) {
+  for (const auto& context : devices())
+    for (const bool before : {true, false}) {
+      context->set_scalars({.learning_rate = 0.5f});
+      const OptimizerOptions options{.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f};
+      Model model(*context, options, 0.125f);
+      model.store.set_multipliers("first", {.rate = 4});
+      model.store.set_multipliers("last", {.weight_decay = 2});
+      model.store.set_multipliers("bias", {.rate = 0.5f, .weight_decay = 3});
+      if (before) model.optimizer.emplace(model.store, options);
+      model.optimizer->step();
+      EXPECT_EQ(model.value(model.first), 1 - 4 * 0.5 * (0.125 + 0.25));
+      EXPECT_EQ(model.value(model.last), 1 - 0.5 * (0.125 + 2 * 0.25));
+      EXPECT_EQ(model.value(model.bias), 1 - 0.5 * 0.5 * 0.125) << "biases have no decay to be multiplied";
+      EXPECT_EQ(model.value(model.frozen), 1);
+    }
+}
+
+TEST(Optimizer, L2LossFollowsTheMultipliersAndWhatIsFrozen) {
+  for (const auto& context : devices()) {
+    Model model(*context, {.weight_decay = 0.25f}, 1);
+    model.store.set_multipliers("last", {.weight_decay = 2});
+    EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (3 * 30 + 2 * 70));
+    model.store.freeze("first");
+    EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (2 * 70));
+  }
+}
+
+TEST(Optimizer, LarsTakesTheMultipliedDecayIntoItsRatio) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 1});
+    Model model(*context, {.update = {.rule = UpdateRule::lars, .momentum = 0, .trust = 0.01f}, .weight_decay = 0.5f},
+                0.25f);
+    model.store.set_multipliers("first", {.rate = 3, .weight_decay = 0.5f});
+    model.store.set_multipliers("last", {.weight_decay = 0});
+    model.optimizer->step();
+    EXPECT_NEAR(model.value(model.first), 1 - 3 * 0.01 / (0.25 + 0.25) * (0.25 + 0.25), 1e-6);
+    EXPECT_NEAR(model.value(model.last), 1 - 0.01 / 0.25 * 0.25, 1e-6);
+    EXPECT_EQ(model.value(model.bias), 1 - 0.25);
+  }
+}
+
+TEST(Optimizer, RefusesAStoreWithoutArenas) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  store.add("w", {1}, Init::constant(1));
+  for (const UpdateRule rule : kRules)
+    expect_error([&] { Optimizer(store, {.update = {.rule = rule}}); }, Fault::config, "expected allocate() before");
+  store.allocate(0);
+  EXPECT_EQ(&Optimizer(store, {}).store(), &store);
+  ParameterStore inference(*context);
+  inference.add("w", {1}, Init::constant(1));
+  inference.allocate(0, {.gradients = false});
+  expect_error([&] { Optimizer(inference, {}); }, Fault::config, "allocated without gradients");
+}
+
+// The new plan has to be brought to the device, which a recording cannot do.
+TEST(Optimizer, AChangeOfWhatIsFrozenIsNotRecorded) {
+  for (const auto& context : devices()) {
+    if (context->is_cpu()) continue;
+    Model model(*context, {}, 1);
+    model.optimizer->step();
+    model.store.freeze("first");
+    expect_error([&] { context->capture([&] { model.optimizer->step(); }); }, Fault::config,
+                 "expected a step that runs");
+    model.optimizer->step();
+    EXPECT_TRUE(context->capture([&] { model.optimizer->step(); }));
   }
 }
 

@@ -81,6 +81,39 @@ TEST(Weights, ReportNamesWhatDoesNotFit) {
   expect_error([&] { load_weights(store, directory / "w.safetensors"); }, Fault::data, "not a safetensors file");
 }
 
+TEST(Weights, RefusesAStoreWithoutValues) {
+  const TempDirectory directory;
+  const std::string path = (directory / "w.safetensors").string();
+  SmallModel saved;
+  save_weights(saved.store, path);
+  ParameterStore store(*saved.context);
+  store.add("bn.bias", {5}, Init::constant(0));
+  expect_error([&] { load_weights(store, path); }, Fault::config, "load_weights: the store holds no values before");
+  expect_error([&] { save_weights(store, directory / "new.safetensors"); }, Fault::config,
+               "save_weights: the store holds no values before");
+  EXPECT_FALSE(std::filesystem::exists(directory / "new.safetensors"));
+}
+
+TEST(Weights, RefusesAFileOfWhichNothingFits) {
+  const TempDirectory directory;
+  const std::string path = (directory / "w.safetensors").string();
+  SmallModel saved;
+  save_weights(saved.store, path);
+  ParameterStore other(*saved.context), none(*saved.context);
+  other.add("head.weight", {5}, Init::constant(7));
+  other.add("bn.bias", {4}, Init::constant(7));
+  other.allocate(1);
+  const std::string expected =
+      path +
+      ": does not fit the model: 0 tensors loaded, 1 missing, 5 unexpected, 1 of another type or shape; missing: "
+      "head.weight; unexpected: conv.weight, ";
+  expect_error([&] { load_weights(other, path, Fault::checkpoint); }, Fault::checkpoint, expected);
+  expect_error([&] { load_weights(other, path); }, Fault::data, "mismatched: bn.bias: file F32 [5], model F32 [4]");
+  EXPECT_EQ(other.find("bn.bias")->value.span<float>()[0], 7);
+  none.allocate(1);  // expects nothing
+  EXPECT_TRUE(load_weights(none, path).loaded.empty());
+}
+
 std::vector<float> read(const std::filesystem::path& path, const std::string& name) {
   const SafetensorsFile file(path.string());
   const SafetensorsEntry* entry = file.find(name);

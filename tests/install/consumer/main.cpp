@@ -2,11 +2,13 @@
 #include <cstdio>
 
 #include "data/png.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/pool.h"
-#include "libdtrain/train/trainer.h"
+#include "libdtrain/dtrain.h"
+#include "libdtrain/testing/check_op.h"
 #include "models/catalog.h"
+
+#if DTRAIN_VERSION_MAJOR == 0 && DTRAIN_VERSION_MINOR < 1
+#error "a library of this version was not asked for"
+#endif
 
 struct SmallNet {
   dtrain::ConvBnAct stem;
@@ -31,8 +33,36 @@ void draw(uint64_t step, const dtrain::Tensor& images, const dtrain::Tensor& lab
   }
 }
 
+// An op of the program's own: y = x^3, on a CPU.
+dtrain::Var cube(dtrain::Tape& tape, const dtrain::Var& x) {
+  const dtrain::Tensor y = tape.context().empty(x.shape());
+  const float* from = x.value.data<float>();
+  for (int64_t i = 0; i < y.count(); ++i) y.data<float>()[i] = from[i] * from[i] * from[i];
+  return tape.record("cube", y, {&x}, [x](dtrain::Tape& t, const dtrain::Tensor& dy) {
+    const auto target = t.grad_target(x);
+    if (!target) return;
+    const float *values = x.value.data<float>(), *upstream = dy.data<float>();
+    float* dx = target->dx.data<float>();
+    for (int64_t i = 0; i < dy.count(); ++i)
+      dx[i] = (target->add ? dx[i] : 0) + 3 * values[i] * values[i] * upstream[i];
+  });
+}
+
+void check_cube(dtrain::Context& context) {
+  dtrain::check_op(context, {.name = "cube",
+                             .inputs = {dtrain::random_array({3, 7}, 1)},
+                             .op = [](dtrain::Tape& t, const std::vector<dtrain::Var>& v) { return cube(t, v[0]); },
+                             .reference =
+                                 [](const std::vector<dtrain::Array>& a) {
+                                   dtrain::Array y = a[0];
+                                   for (double& value : y.values) value *= value * value;
+                                   return y;
+                                 }});
+}
+
 int main() {
   const auto context = dtrain::make_cpu_context();
+  check_cube(*context);
   dtrain::ParameterStore store(*context);
   const SmallNet model(store);
   store.allocate(/*seed=*/1);

@@ -1,0 +1,46 @@
+// Help, version, and notices about the command line.
+#include "apps/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/environment.h"
+#include "apps/cli/run_main.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/distributed/group.h"
+
+namespace dtrain::cli {
+namespace {
+
+// Variables of a launcher that make no sense are reported when the ranks meet.
+bool speaks() {
+  try {
+    return launcher_rank(environment()).rank <= 0;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const std::vector<std::string>& argv) {
+  std::vector<std::string> positional = flags.parse(argv);
+  if (flags.wants_help() || flags.wants_version()) {
+    // "dtrain-data 0.1.0", of its commands too.
+    const std::string& program = flags.program();
+    fmt::print("{}", flags.wants_help() ? flags.help()
+                                        : fmt::format("{} {}\n", program.substr(0, program.find(' ')), version()));
+    return std::nullopt;
+  }
+  if (speaks())
+    for (const std::string& notice : flags.notices()) fmt::print(stderr, "note: {}\n", notice);
+  return positional;
+}
+
+bool read_flags(FlagSet& flags, const std::vector<std::string>& argv) {
+  const auto positional = read_command_line(flags, argv);
+  if (!positional) return false;
+  DT_CHECK(positional->empty(), "unexpected argument '", positional->front(), "': all arguments are flags; see --help");
+  return true;
+}
+
+}  // namespace dtrain::cli

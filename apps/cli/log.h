@@ -1,0 +1,26 @@
+// The lines that a program prints for people.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+namespace dtrain::cli {
+
+// Every line is flushed: what a job has printed is in its log even if it is killed. Where the log cannot be written (a
+// full disk) one notice says so, and the run goes on.
+class Log {
+ public:
+  // `notices` takes what people should know beside the log. `speaks` false, for all ranks but one: it keeps silent.
+  Log(std::ostream& out, std::ostream& notices, bool speaks = true) : out_(out), notices_(notices), speaks_(speaks) {}
+
+  void line(const std::string& text);
+  void notice(const std::string& text);
+
+ private:
+  std::ostream& out_;
+  std::ostream& notices_;
+  bool speaks_;
+  bool lost_ = false;  // a line that could not be written
+};
+
+}  // namespace dtrain::cli

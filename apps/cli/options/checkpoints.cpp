@@ -1,0 +1,37 @@
+// Checkpoints and weights.
+#include "apps/cli/options/checkpoints.h"
+
+namespace dtrain::cli {
+
+void CheckpointFlags::declare(FlagSet& flags) {
+  flags.group("Checkpoints");
+  flags.add("train_dir", train_dir, "folder of the checkpoints; a run that is started again continues from the newest");
+  flags.add("save_model_secs", save_model_secs, "seconds between checkpoints; 0: only at the end", kNotNegative);
+  flags.add("save_model_steps", save_model_steps, "instead of save_model_secs: steps between checkpoints", kPositive);
+  flags.add("max_ckpts_to_keep", max_ckpts_to_keep, "the newest ones; at least 2 are kept", kPositive);
+  flags.add("resume", resume,
+            "auto: from the newest checkpoint of train_dir if there is one; never: refuse to start where there is one; "
+            "or the path of a checkpoint");
+  flags.add("weights", weights, "safetensors file, by torchvision's names, to start from, or to evaluate with --eval");
+}
+
+void CheckpointFlags::check(const FlagSet& flags) const {
+  const bool path = flags.given("resume") && resume != "never" && resume != "auto";
+  refuse({
+      {save_model_secs > 0 && save_model_steps, "--save_model_secs and --save_model_steps: at most one may be given"},
+      {save_model_steps && train_dir.empty(), "--save_model_steps needs --train_dir"},
+      {save_model_secs > 0 && train_dir.empty(), "--save_model_secs needs --train_dir"},
+      {path && train_dir.empty(), "--resume=PATH needs --train_dir, where the run goes on"},
+  });
+}
+
+void CheckpointFlags::apply(RunOptions& run) const {
+  run.train_dir = train_dir;
+  run.keep = static_cast<int>(max_ckpts_to_keep);
+  run.resume = resume == "never" ? Resume::never : Resume::newest;
+  run.resume_from = resume == "never" || resume == "auto" ? "" : resume;
+  run.cadence.save_every_steps = static_cast<uint64_t>(save_model_steps.value_or(0));
+  run.cadence.save_every_seconds = static_cast<double>(save_model_secs);
+}
+
+}  // namespace dtrain::cli

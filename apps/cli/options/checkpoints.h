@@ -1,0 +1,24 @@
+// Flags about what a run continues from, and when it saves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/cli/flags.h"
+#include "libdtrain/run/run.h"
+
+namespace dtrain::cli {
+
+struct CheckpointFlags {
+  std::string train_dir, resume = "auto", weights;
+  int64_t save_model_secs = 0, max_ckpts_to_keep = 5;
+  std::optional<int64_t> save_model_steps;
+
+  void declare(FlagSet& flags);
+  void check(const FlagSet& flags) const;
+  // What the run continues from, what it keeps, and when it saves.
+  void apply(RunOptions& run) const;
+};
+
+}  // namespace dtrain::cli

@@ -1,0 +1,76 @@
+// Records, loader threads, pixels.
+#include "apps/cli/options/input.h"
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cli {
+
+void InputFlags::declare(FlagSet& flags) {
+  flags.group("Input");
+  flags.add("data_dir", data_dir, "folder of TFRecord files train-* and validation-*; synthetic data without it")
+      .may_differ_per_rank()
+      .identity_once_resolved("data set");
+  flags.add_choice("on_bad_record", on_bad_record, {"fail", "skip"}, "skip takes the shard's next good record");
+  flags.add("bad_record_budget", bad_record_budget, "bad records that may be skipped", kNotNegative);
+  flags
+      .add_choice("jpeg_decoder", jpeg_decoder, {"host", "gpu"},
+                  "gpu: by nvJPEG, whose pixels are a few levels off; the host takes what it cannot decode")
+      .setting("JPEG decoder");
+  flags.add("datasets_prefetch_buffer_size", datasets_prefetch_buffer_size, "batches decoded ahead", kPositive);
+  flags
+      .add("datasets_num_private_threads", datasets_num_private_threads,
+           "threads of the input pipeline; by default and with 0: num_inter_threads, else one per core", kNotNegative)
+      .may_differ_per_rank();
+  flags
+      .add("num_inter_threads", num_inter_threads,
+           "threads of the input pipeline where datasets_num_private_threads is not given; 0: one per core",
+           kNotNegative)
+      .may_differ_per_rank();
+}
+
+void InputFlags::check_machine(const Machine& machine) const {
+  DT_CHECK(machine.gpu || !decodes_on_gpu(), "--jpeg_decoder=gpu needs --device=gpu");
+}
+
+int InputFlags::workers(const Ranks& ranks) const {
+  const int64_t own = datasets_num_private_threads.value_or(0), asked = own > 0 ? own : num_inter_threads;
+  return asked > 0 || ranks.size == 1 ? static_cast<int>(asked) : available_cores().share(ranks.local_size);
+}
+
+void PixelFlags::declare(FlagSet& flags) {
+  flags.group("Preprocessing");
+  flags
+      .add_choice("preprocessing", preprocessing, data::preprocessing_names(),
+                  "crops, resizing and normalisation as tf_cnn_benchmarks or as torchvision has them")
+      .identity("preprocessing", [this] { return preprocessing + (ml_perf ? ", ml_perf" : ""); });
+  flags.add("ml_perf", ml_perf, "subtract the mean colour instead of scaling to [-1, 1]; ignore bounding boxes");
+  flags
+      .add_choice("resize_method", resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
+                  "of ImageNet's images; crop takes the central part as it is, without random boxes, and pads it with "
+                  "black")
+      .setting("resize method");
+  flags.add("distortions", distortions, "distort brightness, saturation, hue and contrast of ImageNet's images")
+      .identity("distortions", [this] { return !distortions           ? "none"
+                                               : distort_color_in_yiq ? "in YIQ"
+                                                                      : "in HSV"; });
+  flags.add("distort_color_in_yiq", distort_color_in_yiq, "saturation and hue in YIQ instead of HSV");
+}
+
+void PixelFlags::check(const FlagSet&) const {
+  refuse({{preprocessing == "torchvision" && (distortions || ml_perf || resize_method != "bilinear"),
+           "--distortions, --ml_perf and --resize_method need --preprocessing=tf_cnn"}});
+}
+
+data::Pixels PixelFlags::pixels(const std::string& dataset, int64_t image_size) const {
+  data::Pixels pixels;
+  pixels.preprocessing = preprocessing;
+  pixels.dataset = dataset;
+  pixels.resize_method = resize_method;
+  pixels.distortions = distortions;
+  pixels.distort_in_yiq = distort_color_in_yiq;
+  pixels.ml_perf = ml_perf;
+  pixels.size = static_cast<int>(image_size);
+  return pixels;
+}
+
+}  // namespace dtrain::cli

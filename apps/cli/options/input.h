@@ -1,0 +1,41 @@
+// Flags about the data set, and how its records become pixels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/cli/flags.h"
+#include "apps/cli/machine.h"
+#include "apps/cli/options/ranks.h"
+#include "data/catalog.h"
+
+namespace dtrain::cli {
+
+struct InputFlags {
+  std::string data_dir, on_bad_record = "fail", jpeg_decoder = "host";
+  int64_t bad_record_budget = 1000, datasets_prefetch_buffer_size = 1, num_inter_threads = 0;
+  std::optional<int64_t> datasets_num_private_threads;
+
+  void declare(FlagSet& flags);
+  void check(const FlagSet&) const {}
+  // Throws Error(Fault::config) where `machine` cannot do what they ask for.
+  void check_machine(const Machine& machine) const;
+
+  bool synthetic() const { return data_dir.empty(); }
+  bool decodes_on_gpu() const { return jpeg_decoder == "gpu"; }
+  // Threads of this rank's loader; 0: one per core.
+  int workers(const Ranks& ranks) const;
+};
+
+// Preprocessing as tf_cnn_benchmarks or as torchvision has it.
+struct PixelFlags {
+  std::string preprocessing = "tf_cnn", resize_method = "bilinear";
+  bool distortions = false, distort_color_in_yiq = true, ml_perf = false;
+
+  void declare(FlagSet& flags);
+  void check(const FlagSet& flags) const;
+  data::Pixels pixels(const std::string& dataset, int64_t image_size) const;
+};
+
+}  // namespace dtrain::cli

@@ -1,0 +1,117 @@
+// From flags to a device, with the checks that need to look at the machine.
+#include "apps/cli/options/machine.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cli {
+namespace {
+
+// The GPU of this rank: by its number among the ranks of its host, from the list where there is one. A launcher may
+// have left each rank one GPU to see, which is number 0 then.
+int gpu_index(const std::string& list, const Ranks& ranks) {
+  if (list.empty()) return ranks.local_rank < cuda_device_count() ? ranks.local_rank : 0;
+  std::vector<int> indices;
+  for (const char *at = list.data(), *end = at + list.size();; ++at) {
+    int& index = indices.emplace_back(-1);
+    const auto [stop, error] = std::from_chars(at, end, index);
+    DT_CHECK(error == std::errc() && index >= 0 && (stop == end || *stop == ','), "--gpu_indices=", list,
+             ": expected numbers of GPUs with commas between them");
+    if (stop == end) break;
+    at = stop;
+  }
+  DT_CHECK(static_cast<int>(indices.size()) >= ranks.local_size, "--gpu_indices=", list, ": ", ranks.local_size,
+           " ranks run on this host, one GPU is needed for each");
+  return indices[static_cast<size_t>(ranks.local_rank)];
+}
+
+// Ranks of a host share its cores, whether mpirun has bound each to some or left them all to all.
+int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::string>& notices) {
+  const Cores cores = available_cores();
+  const int fair = std::max(1, cores.online / ranks.local_size);
+  if (asked > cores.usable || (ranks.size > 1 && cores.usable < fair))
+    notices.push_back(concat("this process may use ", cores.usable, " of ", cores.online, " cores",
+                             asked > cores.usable ? concat(", ", asked, " threads were asked for") : "",
+                             ": mpirun binds ranks to cores unless it is given --bind-to none"));
+  return chosen || ranks.size == 1 ? asked : cores.share(ranks.local_size);
+}
+
+}  // namespace
+
+void MachineFlags::declare(FlagSet& flags) {
+  flags.group("Device, precision, threads");
+  flags.add_choice("device", device, {"cpu", "gpu"},
+                   "if it is not given: the GPU where there is one, else the CPU with a notice");
+  flags
+      .add("gpu_indices", gpu_indices,
+           "numbers of the GPUs that the ranks of a host take, in order; by default from the first on")
+      .may_differ_per_rank();
+  flags
+      .add("gpu_memory_frac_for_testing", gpu_memory_frac_for_testing,
+           "share of the GPU's memory that may be used; 0: all that is free", kShare)
+      .may_differ_per_rank();
+  flags.add_choice("precision", precision, {"fp32", "bf16", "fp16"},
+                   "type of activations and gradients; a CPU has fp32 only");
+  flags.add("use_fp16", use_fp16, "the same as --precision=fp16");
+  flags.add("fp16_loss_scale", fp16_loss_scale,
+            "the loss of fp16 is multiplied by it and its gradients are divided by it; 128 by default", kPositive);
+  flags.add("fp16_enable_auto_loss_scale", fp16_enable_auto_loss_scale,
+            "halve the loss scale and skip the update where a gradient is not finite, and double it after "
+            "fp16_inc_loss_scale_every_n good steps");
+  flags.add("fp16_inc_loss_scale_every_n", fp16_inc_loss_scale_every_n, "see fp16_enable_auto_loss_scale", kPositive);
+  flags.add("tf32", tf32, "fp32 on a GPU: products may round their inputs to 10 bits of mantissa, which is faster");
+  flags.add("deterministic", deterministic,
+            "use only algorithms that give the same bits in every run; a CPU's always do, at an equal number of "
+            "threads");
+  flags.add("cuda_graph", cuda_graph,
+            "on a GPU: run the first steps, then record one and replay it; the results are the same");
+  flags
+      .add("num_intra_threads", num_intra_threads,
+           "compute threads; by default and with 0: OMP_NUM_THREADS or one per core", kNotNegative)
+      .may_differ_per_rank();
+}
+
+void MachineFlags::check(const FlagSet& flags) const {
+  refuse({{use_fp16 && flags.given("precision") && precision != "fp16",
+           "--use_fp16 and --precision: they ask for different precisions"}});
+}
+
+Machine MachineFlags::resolve(const FlagSet& flags, const Ranks& ranks, std::vector<std::string>& notices) const {
+  const std::string name = wants_fp16() ? "fp16" : precision;
+  Machine machine;
+  machine.index = gpu_index(gpu_indices, ranks);
+  if (device == "gpu") {
+    const std::string reason = why_no_gpu(machine.index);
+    DT_CHECK(reason.empty() || !flags.given("device"), "--device=gpu: no GPU ", machine.index, ": ", reason,
+             "; use --device=cpu");
+    machine.gpu = reason.empty();
+    if (!machine.gpu) notices.push_back("no --device given and no GPU: " + reason + ": running on the CPU");
+  }
+  machine.precision = precision_of(name);
+  machine.tf32 = tf32;
+  machine.deterministic = deterministic;
+  machine.memory_share = gpu_memory_frac_for_testing;
+  machine.threads = threads_of(static_cast<int>(num_intra_threads.value_or(0)), asks_for_threads(), ranks, notices);
+  DT_CHECK(machine.gpu || name == "fp32", "--precision=", name, ": not served on a CPU; use --precision=fp32");
+  DT_CHECK(!tf32 || (machine.gpu && name == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
+  return machine;
+}
+
+bool MachineFlags::asks_for_threads() const {
+  return num_intra_threads.value_or(0) > 0 || std::getenv("OMP_NUM_THREADS") != nullptr;
+}
+
+void MachineFlags::apply(TrainerOptions& trainer) const {
+  trainer.cuda_graph = cuda_graph;
+  if (!wants_fp16()) return;
+  constexpr double kLossScale = 128;  // tf_cnn_benchmarks' for all its models
+  trainer.loss_scale = static_cast<float>(fp16_loss_scale.value_or(kLossScale));
+  if (fp16_enable_auto_loss_scale) trainer.double_loss_scale_after = static_cast<int>(fp16_inc_loss_scale_every_n);
+}
+
+}  // namespace dtrain::cli

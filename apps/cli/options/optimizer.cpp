@@ -1,0 +1,58 @@
+// Update rules.
+#include "apps/cli/options/optimizer.h"
+
+namespace dtrain::cli {
+
+void OptimizerFlags::declare(FlagSet& flags) {
+  flags.group("Optimiser");
+  flags
+      .add_choice("optimizer", optimizer, {"sgd", "momentum", "rmsprop", "adam", "adamw", "lars"},
+                  "sgd is plain, momentum is Nesterov's")
+      .identity("optimizer");
+  flags.add("momentum", momentum, "of momentum and lars", kShare);
+  flags.add("rmsprop_decay", rmsprop_decay, "of rmsprop", kShare);
+  flags.add("rmsprop_momentum", rmsprop_momentum, "of rmsprop", kShare);
+  flags.add("rmsprop_epsilon", rmsprop_epsilon, "of rmsprop", kNotNegative);
+  flags.add("adam_beta1", adam_beta1, "of adam and adamw", kBelowOne);
+  flags.add("adam_beta2", adam_beta2, "of adam and adamw", kBelowOne);
+  flags.add("adam_epsilon", adam_epsilon, "of adam and adamw", kNotNegative);
+  flags.add("lars_trust", lars_trust, "trust coefficient of lars", kNotNegative);
+  flags.add("gradient_clip", gradient_clip, "limit each element of the gradient to +-x", kNotNegative);
+  flags.add("gradient_clip_norm", gradient_clip_norm, "limit the norm of the whole gradient; 0: no limit",
+            kNotNegative);
+  flags
+      .add("weight_decay", weight_decay, "L2 penalty on all parameters but biases and those of batch norm",
+           kNotNegative)
+      .setting("weight decay");
+}
+
+void OptimizerFlags::check(const FlagSet&) const {
+  const bool clips_values = gradient_clip.value_or(0) > 0;
+  refuse({
+      {clips_values && gradient_clip_norm > 0, "--gradient_clip and --gradient_clip_norm: at most one may be given"},
+      {clips_values && optimizer == "lars", "--gradient_clip and --optimizer=lars: at most one may be given"},
+  });
+}
+
+OptimizerOptions OptimizerFlags::options() const {
+  OptimizerOptions options;
+  UpdateOptions& update = options.update;
+  options.weight_decay = static_cast<float>(weight_decay);
+  update.momentum = static_cast<float>(optimizer == "rmsprop" ? rmsprop_momentum : momentum);
+  update.epsilon = static_cast<float>(optimizer == "rmsprop" ? rmsprop_epsilon : adam_epsilon);
+  update.rho = static_cast<float>(rmsprop_decay);
+  update.beta1 = static_cast<float>(adam_beta1);
+  update.beta2 = static_cast<float>(adam_beta2);
+  update.trust = static_cast<float>(lars_trust);
+  update.clip_value = static_cast<float>(gradient_clip.value_or(0));
+  update.clip_norm = static_cast<float>(gradient_clip_norm);
+  update.rule = optimizer == "sgd"        ? UpdateRule::sgd
+                : optimizer == "momentum" ? UpdateRule::nesterov
+                : optimizer == "rmsprop"  ? UpdateRule::rmsprop
+                : optimizer == "adam"     ? UpdateRule::adam
+                : optimizer == "adamw"    ? UpdateRule::adamw
+                                          : UpdateRule::lars;
+  return options;
+}
+
+}  // namespace dtrain::cli

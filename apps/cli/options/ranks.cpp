@@ -1,0 +1,111 @@
+// Limits, buckets, wire and algorithm.
+#include "apps/cli/options/ranks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apps/cli/machine.h"
+#include "apps/cli/values.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr double kMostMebibytes = 1 << 20;
+
+// As Horovod reads a switch.
+bool is_off(const std::string& text) { return text.empty() || text == "0"; }
+
+}  // namespace
+
+Flag& JobFlags::declare(FlagSet& flags) {
+  flags.add("expect_ranks", expect_ranks, "exit 1 where another number of ranks has been started; 0: any number",
+            kNotNegative);
+  return flags.add("collective_timeout", collective_timeout,
+                   "seconds that a rank waits for the others in a step before the job ends with exit code 4", {0.001});
+}
+
+GroupOptions JobFlags::limits() const {
+  GroupOptions limits;
+  limits.step_limit = collective_timeout;
+  for (double* limit : {&limits.setup_limit, &limits.evaluation_limit, &limits.checkpoint_limit})
+    *limit = std::max(*limit, collective_timeout);
+  return limits;
+}
+
+std::pair<Flag&, Flag&> BucketFlags::declare(FlagSet& flags, double least) {
+  constexpr char kMeaning[] =
+      "gradients are summed in pieces of about so many MiB of fp32, each as soon as the backward pass has it";
+  Flag& size = flags.add("bucket_mb", bucket_mb, concat(kMeaning, least > 0 ? "" : "; 0: each on its own"),
+                         {least, kMostMebibytes});
+  Flag& last =
+      flags.add("last_bucket_mb", last_bucket_mb,
+                "size of the piece that is ready last, which no computation is left to hide", {1e-6, kMostMebibytes});
+  return {size, last};
+}
+
+BucketOptions BucketFlags::options() const {
+  return {.bytes = static_cast<int64_t>(bucket_mb * kMebibyte),
+          .last_bytes = static_cast<int64_t>(last_bucket_mb * kMebibyte)};
+}
+
+void RankFlags::declare(FlagSet& flags) {
+  flags.group("Several ranks");
+  job.declare(flags).set_by("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+                            [](const std::string& text) -> std::optional<std::string> {
+                              if (parse_number<double>(text, kNotNegative) > 0) return text;
+                              return std::nullopt;
+                            });
+  buckets.declare(flags).first.set_by("HOROVOD_FUSION_THRESHOLD",
+                                      [](const std::string& text) -> std::optional<std::string> {
+                                        if (is_off(text))
+                                          return "0.000001";  // without fusion each parameter is sent on its own
+                                        return fmt::format("{}", parse_number<double>(text, kNotNegative) / kMebibyte);
+                                      });
+  flags
+      .add("autotune_buckets", autotune_buckets,
+           "try sizes of buckets in the first steps and keep the one with which the slowest rank is fastest. This "
+           "makes the order of sums depend on timing, so that two runs may differ in their last bits")
+      .set_by("HOROVOD_AUTOTUNE", [](const std::string& text) -> std::optional<std::string> {
+        if (is_off(text)) return std::nullopt;
+        return "true";
+      });
+  flags.add_choice("wire_precision", wire_precision, {"auto", "fp32", "bf16", "fp16"},
+                   "of gradients between ranks; 16 bits halve the bytes and round each sum. auto: fp32, unless "
+                   "another flag asks for fewer bits");
+  flags.add_choice("all_reduce_algorithm", all_reduce_algorithm,
+                   {"auto", "ring", "direct", "hierarchical", "doubling", "tree", "collnetdirect", "collnetchain",
+                    "nvls", "nvlstree"},
+                   "auto: on CPUs doubling for short messages, else hierarchical where hosts have equally many ranks, "
+                   "several each, else direct on one host and ring on several; on GPUs NCCL's choice. tree and those "
+                   "listed after it are NCCL's");
+  flags.add("verify_weights_every", verify_weights_every,
+            "steps after which several ranks compare checksums of their parameters; 0: at checkpoints only",
+            kNotNegative);
+  flags
+      .add("sync_batch_norm", sync_batch_norm,
+           "batch norm's mean and variance are those of the batches of all ranks together, not of each alone")
+      .identity("batch norm", [this] { return sync_batch_norm ? "over all ranks" : "per rank"; });
+}
+
+CommunicatorOptions RankFlags::communicator() const {
+  return {.wire = precision_of(wire_precision), .algorithm = all_reduce_algorithm};
+}
+
+AskedFor RankFlags::asked_for(const FlagSet& flags) const {
+  return {.wire = flags.given("wire_precision"),
+          .algorithm = flags.given("all_reduce_algorithm"),
+          .bucket_bytes = flags.given("bucket_mb"),
+          .last_bucket_bytes = flags.given("last_bucket_mb")};
+}
+
+void check_algorithm(const std::string& algorithm, bool gpu) {
+  const bool ours = algorithm == "direct" || algorithm == "hierarchical" || algorithm == "doubling";
+  DT_CHECK(!gpu || !ours, "--all_reduce_algorithm=", algorithm,
+           ": of CPUs; NCCL has auto, ring, tree, collnetdirect, collnetchain, nvls and nvlstree");
+  DT_CHECK(gpu || ours || algorithm == "auto" || algorithm == "ring", "--all_reduce_algorithm=", algorithm,
+           ": of NCCL; CPUs have auto, ring, direct, hierarchical and doubling");
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,62 @@
+// Batches, epochs, steps.
+#include "apps/cli/options/run.h"
+
+#include <algorithm>
+
+namespace dtrain::cli {
+namespace {
+
+constexpr int64_t kDefaultBatches = 100;
+
+int64_t length(std::optional<int64_t> batches, std::optional<double> epochs, uint64_t samples, int64_t batch) {
+  if (epochs && *epochs > 0) return batches_of(*epochs, samples, batch);
+  return batches.value_or(kDefaultBatches);
+}
+
+}  // namespace
+
+void RunFlags::declare(FlagSet& flags) {
+  flags.group("Batches and length");
+  flags.add("batch_size", batch_size, "images per device and step; 0: the model's default", kNotNegative)
+      .identity_once_resolved("global batch");
+  flags.add("eval_batch_size", eval_batch_size, "the same for evaluation; 0: batch_size", kNotNegative);
+  flags.add("gradient_accumulation", gradient_accumulation, "batches per update; the gradient is their mean", kPositive)
+      .identity_once_resolved("global batch");
+  flags.add("num_batches", num_batches, "timed steps; 100 if neither this nor num_epochs is given", kPositive);
+  flags.add("num_epochs", num_epochs, "instead of num_batches: passes over the data, rounded up to whole batches",
+            kNotNegative);
+  flags.add("num_eval_batches", num_eval_batches,
+            "length of an evaluation; by default that of num_batches or num_epochs. It is one pass at most: each image "
+            "counts once",
+            kPositive);
+  flags.add("num_eval_epochs", num_eval_epochs, "instead of num_eval_batches", kNotNegative);
+  flags.add("num_warmup_batches", num_warmup_batches,
+            "untimed steps at the start, 10 by default. They train, and count in the step number of checkpoints; a "
+            "resumed run does not repeat them",
+            kNotNegative);
+  flags.add("tf_random_seed", tf_random_seed, "seed of initial values, order of samples, augmentation and dropout")
+      .identity("seed");
+}
+
+void RunFlags::check(const FlagSet&) const {
+  refuse({
+      {num_batches && num_epochs, "--num_batches and --num_epochs: at most one may be given"},
+      {num_eval_batches && num_eval_epochs, "--num_eval_batches and --num_eval_epochs: at most one may be given"},
+  });
+}
+
+int64_t batches_of(double epochs, uint64_t samples, int64_t batch) {
+  return (static_cast<int64_t>(epochs * static_cast<double>(samples)) + batch - 1) / batch;
+}
+
+int64_t RunFlags::training_batches(uint64_t samples, int64_t batch) const {
+  return length(num_batches, num_epochs, samples, batch);
+}
+
+int64_t RunFlags::evaluation_batches(uint64_t samples, int64_t batch) const {
+  const bool own = num_eval_batches || num_eval_epochs;
+  return std::min(length(own ? num_eval_batches : num_batches, own ? num_eval_epochs : num_epochs, samples, batch),
+                  batches_of(1, samples, batch));
+}
+
+}  // namespace dtrain::cli

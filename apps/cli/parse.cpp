@@ -1,0 +1,100 @@
+// From the command line and from variables to the values of flags.
+#include <fmt/format.h>
+
+#include "apps/cli/flags.h"
+#include "apps/cli/values.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/core/nearest.h"
+
+namespace dtrain::cli {
+
+void FlagSet::set(Flag& flag, const std::string& text) {
+  try {
+    flag.set_(text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--{}: {}", flag.name_, error.what()));
+  }
+  flag.text_ = normalised(flag.type_, text);
+}
+
+void FlagSet::set(const Spelling& spelling, const std::string& text) {
+  Flag& flag = *spelling.flag;
+  flag.given_ = true;
+  if (spelling.former == nullptr) return set(flag, text);
+  const std::string& former = spelling.former->name;
+  try {
+    const auto& translate = spelling.former->translate;
+    set(flag, translate ? translate(text).value_or(flag.initial_) : text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--{}={}: {}", former, text, error.what()));
+  }
+  notices_.push_back(fmt::format("--{} has been renamed: taken as --{}={}", former, flag.name_, flag.text_));
+}
+
+std::optional<std::string> FlagSet::take_variable(const std::string& variable, const std::string& text) {
+  for (Flag& flag : flags_) {
+    for (const Flag::Source& source : flag.variables_) {
+      if (source.name != variable) continue;
+      try {
+        const std::optional<std::string> value = source.translate(text);
+        if (!value) return "";
+        if (flag.given_) return fmt::format("{}: --{}={} is given and counts", variable, flag.name_, flag.text_);
+        set(flag, *value);
+      } catch (const Error& error) {
+        throw Error(fmt::format("{}={}: {}", variable, text, error.what()));
+      }
+      return fmt::format("{}: taken as --{}={}", variable, flag.name_, flag.text_);
+    }
+  }
+  return std::nullopt;
+}
+
+void FlagSet::refuse_unknown(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const Flag& known : flags_) {
+    names.push_back(known.name_);
+    if (known.type_ == "bool") names.push_back("no" + known.name_);
+  }
+  const auto meant = nearest(name, names);
+  throw Error(fmt::format("unknown flag --{}{}; --help lists all flags", name,
+                          meant ? fmt::format(", did you mean --{}?", *meant) : ""));
+}
+
+size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
+  const std::string& argument = argv[i];
+  const std::string body = argument.substr(argument.starts_with("--") ? 2 : 1);
+  const size_t equals = body.find('=');
+  const std::string name = body.substr(0, equals);
+  if (name == "help" || name == "helpfull" || name == "helpshort" || name == "h") return wants_help_ = true, 1;
+  if (name == "version") return wants_version_ = true, 1;
+
+  const Spelling spelling = find(name);
+  if (spelling.flag == nullptr && name.starts_with("no") && equals == std::string::npos) {
+    const Spelling negated = find(std::string_view(name).substr(2));
+    if (negated.flag != nullptr && negated.flag->type_ == "bool") return set(negated, "false"), 1;
+  }
+  if (spelling.flag == nullptr) refuse_unknown(name);
+  if (equals != std::string::npos) return set(spelling, body.substr(equals + 1)), 1;
+  if (spelling.flag->type_ == "bool") return set(spelling, "true"), 1;
+  DT_CHECK(i + 1 < argv.size(), "--", name, ": expected a value of type ", spelling.flag->type_,
+           ", found the end of the line");
+  return set(spelling, argv[i + 1]), 2;
+}
+
+std::vector<std::string> FlagSet::parse(const std::vector<std::string>& argv) {
+  std::vector<std::string> positional;
+  for (size_t i = 1; i < argv.size();) {
+    if (argv[i] == "--") {
+      positional.insert(positional.end(), argv.begin() + static_cast<std::ptrdiff_t>(i) + 1, argv.end());
+      break;
+    }
+    if (argv[i].size() > 1 && argv[i][0] == '-') {
+      i += read(argv, i);
+    } else {
+      positional.push_back(argv[i++]);
+    }
+  }
+  return positional;
+}
+
+}  // namespace dtrain::cli

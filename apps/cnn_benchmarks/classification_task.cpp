@@ -1,0 +1,70 @@
+#include "apps/cnn_benchmarks/classification_task.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/run_main.h"
+#include "libdtrain/ops/loss.h"
+#include "libdtrain/run/evaluation.h"
+
+namespace dtrain::cnn_benchmarks {
+
+void ClassificationTask::open(uint64_t cursor) {
+  const Config& config = session_.config;
+  batches_.resize(static_cast<size_t>(config.micro_steps));
+  input_ = Input::training(*session_.context, config, session_.datasets, session_.pixels(), cursor);
+}
+
+BatchInfo ClassificationTask::load(int micro_step) {
+  const data::Batch& batch = batches_[static_cast<size_t>(micro_step)] = *input_->next();
+  return {.samples = batch.samples, .cursor = batch.cursor};
+}
+
+Loss ClassificationTask::forward(Tape& tape, int micro_step) {
+  return loss_of(tape, batches_[static_cast<size_t>(micro_step)]);
+}
+
+Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
+  SoftmaxCrossEntropyOptions options;
+  if (tape.training()) options.label_smoothing = static_cast<float>(session_.config.flags.model.label_smoothing);
+  const Tensor images = session_.config.synthetic()
+                            ? batch["images"]
+                            : normalize_pixels(*session_.context, batch["images"], session_.pixels());
+  return softmax_cross_entropy(tape, session_.model.forward(tape, tape.constant(images)), batch["labels"], options);
+}
+
+std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& request) {
+  Input input = Input::validation(*session_.context, session_.config, session_.datasets, session_.pixels());
+  const data::Batch* batch = nullptr;
+  EvaluationLoop loop;
+  loop.batches = session_.plan.eval_batches;
+  loop.batch = session_.config.global_eval_batch();
+  loop.load = [&]() -> std::optional<int64_t> {
+    batch = input.next();
+    return batch ? std::optional(batch->valid) : std::nullopt;
+  };
+  loop.forward = [&](Tape& tape) { return loss_of(tape, *batch); };
+  return evaluate_batches(*session_.context, session_.group, request, loop);
+}
+
+std::vector<MetricValue> ClassificationTask::infer() const {
+  Tape tape(*session_.context, dtrain::Mode::eval);
+  return metrics_of(*session_.context, loss_of(tape, batches_.front()));
+}
+
+void ClassificationTask::describe(TrainState& state) const {
+  const Config& config = session_.config;
+  state.identity = config.recorded_identity;
+  state.identity.insert({
+      {"classes", fmt::format("{}", session_.model.classes)},
+      {"image size", fmt::format("{}", session_.model.image_size)},
+      {"data set", session_.datasets.training ? session_.datasets.training->identity() : "synthetic " + config.dataset},
+  });
+  state.settings = config.recorded_settings;
+  state.settings.insert({
+      {"version", cli::version()},
+      {"precision", cli::name_of_precision(config.machine.precision)},
+      {"sums over ranks", session_.communicator->describe()},
+  });
+}
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,85 @@
+// Declaration, and how processes find each other that no launcher has started.
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "apps/cli/environment.h"
+#include "apps/cnn_benchmarks/distribution.h"
+
+namespace dtrain::cnn_benchmarks {
+
+void DistributionFlags::declare(cli::FlagSet& flags) {
+  flags.group("Distribution in tf_cnn_benchmarks' terms");
+  flags.add_choice(
+      "variable_update", variable_update,
+      {"parameter_server", "replicated", "distributed_replicated", "independent", "distributed_all_reduce",
+       "collective_all_reduce", "horovod"},
+      "all but independent are one thing: each rank keeps the parameters, and gradients are averaged by an "
+      "all-reduce. With horovod the lines of steps are about one rank, else about all");
+  flags.add_choice("local_parameter_device", local_parameter_device, {"cpu", "gpu"},
+                   "parameters live on the compute device");
+  flags.add_choice("horovod_device", horovod_device, {"", "cpu", "gpu"},
+                   "shown in the header; gradients are summed where they are computed");
+  flags.add("all_reduce_spec", all_reduce_spec,
+            "nccl, xring, pscpu#2:32k:nccl/xring and the like, taken as an --all_reduce_algorithm with a notice; with "
+            "nccl in it the gradients of a single GPU pass NCCL as well, so that its cost can be measured");
+  flags.add("gradient_repacking", gradient_repacking, "number of buckets; 0: by --bucket_mb", cli::kNotNegative);
+  flags.add("compact_gradient_transfer", compact_gradient_transfer,
+            "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=auto is "
+            "fp16");
+  flags.add("agg_small_grads_max_bytes", agg_small_grads_max_bytes, "see --bucket_mb", cli::kNotNegative);
+  flags.add("agg_small_grads_max_group", agg_small_grads_max_group, "see --bucket_mb", cli::kNotNegative);
+  flags.add("allreduce_merge_scope", allreduce_merge_scope, "see --bucket_mb", cli::kPositive);
+  flags.add("hierarchical_copy", hierarchical_copy, "NCCL finds the links between GPUs by itself");
+  flags.add_choice("network_topology", network_topology, {"dgx1", "gcp_v100"}, "of hierarchical_copy");
+  flags.add_choice("variable_consistency", variable_consistency, {"strong", "relaxed"},
+                   "relaxed, parameters of one step before, is refused");
+  flags.add("staged_vars", staged_vars, "parameters of one step before: refused");
+  flags.add("cross_replica_sync", cross_replica_sync, "false, asynchronous updates, is refused");
+  flags.add_choice("job_name", job_name, {"", "ps", "worker", "controller"},
+                   "ps and controller end at once with code 0: no such process is needed");
+  flags.add("ps_hosts", ps_hosts, "no parameter server is spoken to");
+  flags.add("worker_hosts", worker_hosts, "several workers are started by mpirun, whose hosts count");
+  flags.add("controller_host", controller_host, "no controller is spoken to");
+  flags.add("task_index", task_index, "number of this worker; that of mpirun counts", cli::kNotNegative)
+      .may_differ_per_rank();
+  flags.add("server_protocol", server_protocol, "MPI or NCCL chooses the transport");
+}
+
+int DistributionFlags::check_workers() const {
+  const auto workers = static_cast<int>(worker_hosts.size());
+  DT_CHECK(job_name != "worker" || workers > 0, "--job_name=worker needs --worker_hosts");
+  DT_CHECK(workers == 0 || task_index < workers, "--task_index=", task_index, ": --worker_hosts names ", workers,
+           workers == 1 ? " worker" : " workers", ", counted from 0");
+  return workers;
+}
+
+std::optional<TcpOptions> DistributionFlags::tcp_of_workers(const std::string& device) const {
+  const int workers = check_workers();
+  if (workers <= 1 || device == "cpu" || cuda_device_count() == 0 || launcher_rank(cli::environment()).size > 1)
+    return std::nullopt;
+  const std::string& first = worker_hosts[0];
+  const size_t colon = first.rfind(':');
+  int port = 0;
+  const char* end = first.data() + first.size();
+  if (colon == std::string::npos || std::from_chars(first.data() + colon + 1, end, port).ptr != end) port = 0;
+  DT_CHECK(port > 0 && port < 65536, "--worker_hosts: '", first,
+           "': expected HOST:PORT with a port that is free there");
+  return TcpOptions{.rank = static_cast<int>(task_index),
+                    .size = workers,
+                    .address = first.substr(0, colon),
+                    .port = port,
+                    .bind_address = "",
+                    .job = fmt::format("{}", fmt::join(worker_hosts, ","))};
+}
+
+std::optional<std::string> DistributionFlags::reason_to_leave() const {
+  if (job_name != "ps" && job_name != "controller") return std::nullopt;
+  const LauncherRank told = launcher_rank(cli::environment());
+  DT_CHECK(told.size <= 1, "--job_name=", job_name, " for rank ", told.rank, " of ", told.size,
+           ": all ranks train; start as many as there are workers, without --job_name");
+  return fmt::format("--job_name={}: workers sum gradients among themselves; this process is not needed and ends",
+                     job_name);
+}
+
+}  // namespace dtrain::cnn_benchmarks

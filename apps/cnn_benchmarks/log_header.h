@@ -1,0 +1,14 @@
+// The first lines of the log, which say what is run.
+#pragma once
+
+#include <string>
+
+#include "apps/cli/log.h"
+#include "apps/cnn_benchmarks/plan.h"
+
+namespace dtrain::cnn_benchmarks {
+
+// As tf_cnn_benchmarks' print_info, but for the first line, which names dtrain.
+void print_header(cli::Log& log, const Config& config, const Plan& plan, const std::string& version);
+
+}  // namespace dtrain::cnn_benchmarks

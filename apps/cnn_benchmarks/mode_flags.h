@@ -1,0 +1,53 @@
+// Flags about what a run does: train, evaluate, or both; and those that only tf_cnn_benchmarks has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "apps/cli/flags.h"
+
+namespace dtrain::cnn_benchmarks {
+
+enum class RunMode { training, training_and_evaluation, evaluation, forward_only };
+const char* name_of(RunMode mode);  // as printed: "training + evaluation"
+
+struct ModeFlags {
+  bool eval = false, forward_only = false, freeze_when_forward_only = false;
+  int64_t eval_interval_secs = 0;
+  std::optional<int64_t> eval_during_training_every_n_steps;
+  std::optional<double> eval_during_training_every_n_epochs;
+  std::vector<std::string> eval_during_training_at_specified_steps, eval_during_training_at_specified_epochs;
+  std::optional<double> stop_at_top_1_accuracy;
+
+  void declare(cli::FlagSet& flags);
+  void check(const cli::FlagSet& flags) const;
+
+  bool evaluates_during_training() const { return forms() > 0; }
+  RunMode mode() const;
+  // Steps of a run of `total_steps` after which training pauses for an evaluation: batches of `batch` images of a data
+  // set of `samples`. Throws Error for a flag whose value does not fit them.
+  std::set<uint64_t> evaluation_steps(uint64_t total_steps, uint64_t samples, int64_t batch) const;
+
+ private:
+  int forms() const;  // of --eval_during_training_* that are given
+};
+
+// What has a meaning in tf_cnn_benchmarks alone; its log shows some of it.
+struct TfFlags {
+  int64_t num_gpus = 1;
+  std::optional<int64_t> autotune_threshold;
+  std::string data_format = "NCHW", loss_type_to_report = "total_loss";
+  bool print_training_accuracy = false;
+
+  void declare(cli::FlagSet& flags);
+  void check(const cli::FlagSet&) const {}
+  int64_t warmup_batches() const;
+
+ private:
+  bool fuse_decode_and_crop_ = true, single_l2_loss_op_ = false, mkl_ = false, sync_on_finish_ = false;
+};
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,62 @@
+#include "apps/cnn_benchmarks/model_flags.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/vision.h"
+#include "data/catalog.h"
+
+namespace dtrain::cnn_benchmarks {
+
+void ModelFlags::declare(cli::FlagSet& flags) {
+  flags.group("Model");
+  flags.add("model", model, fmt::format("{}", fmt::join(models::classifier_names(), ", "))).identity("model");
+  flags
+      .add("data_name", data_name,
+           fmt::format("{}; by default guessed from data_dir, else {}", fmt::join(data::dataset_names(), " or "),
+                       data::datasets().front().name))
+      .identity_once_resolved("data set");
+  flags.add("image_size", image_size, "side of the images in pixels; 0: the model's default", cli::kNotNegative)
+      .identity_once_resolved("image size");
+  flags
+      .add("num_classes", num_classes, "outputs of the model; 0: the data set's default, where class 0 is background",
+           cli::kNotNegative)
+      .identity_once_resolved("classes");
+  flags.add("label_offset", label_offset, "added to the labels of the files, e.g. -1 with --num_classes=1000")
+      .identity("label offset");
+  flags.add("label_smoothing", label_smoothing, "share of the target that is spread over all classes", cli::kBelowOne)
+      .setting("label smoothing");
+  flags.add("resnet_base_lr", resnet_base_lr,
+            "of ResNets for ImageNet: learning rate at a global batch of 256, 0.128 by default", cli::kNotNegative);
+}
+
+void ModelFlags::check(const cli::FlagSet&) const {
+  cli::refuse({{num_classes == 1, "--num_classes=1: a classifier needs two classes at least"}});
+}
+
+std::string ModelFlags::dataset(const std::string& data_dir) const {
+  if (data_name.empty()) return data::dataset_at(data_dir).name;
+  DT_CHECK(data::find_dataset(data_name) != nullptr, "--data_name=", data_name,
+           ": not served by this version; expected ", fmt::format("{}", fmt::join(data::dataset_names(), " or ")));
+  return data_name;
+}
+
+models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
+  models::ClassifierInfo info = cli::find_model(model, dataset);
+  DT_CHECK(!resnet_base_lr || info.rate_grows_with_batch, "--resnet_base_lr: of the ResNets for ImageNet only; ", model,
+           " takes --init_learning_rate");
+  return info;
+}
+
+models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info, const std::string& dataset) const {
+  models::ClassifierOptions options;
+  options.image_size = image_size > 0 ? image_size : info.image_size;
+  options.classes = num_classes > 0 ? num_classes : data::dataset_info(dataset).classes;
+  return options;
+}
+
+Schedule ModelFlags::default_schedule(const models::ClassifierInfo& info, int64_t global_batch,
+                                      double steps_per_epoch) const {
+  return models::default_schedule(info, global_batch, steps_per_epoch, resnet_base_lr);
+}
+
+}  // namespace dtrain::cnn_benchmarks

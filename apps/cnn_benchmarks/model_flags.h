@@ -1,0 +1,35 @@
+// Flags about the classifier, by tf_cnn_benchmarks' names, and our own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/cli/flags.h"
+#include "libdtrain/train/schedule.h"
+#include "models/catalog.h"
+
+namespace dtrain::cnn_benchmarks {
+
+struct ModelFlags {
+  std::string model = "trivial", data_name;
+  int64_t image_size = 0, num_classes = 0, label_offset = 0;
+  double label_smoothing = 0;
+  std::optional<double> resnet_base_lr;
+
+  void declare(cli::FlagSet& flags);
+  void check(const cli::FlagSet& flags) const;
+
+  // A name in data's catalogue: the one given, or the one that the path of the data contains. Throws Error for a name
+  // that is not there.
+  std::string dataset(const std::string& data_dir) const;
+  // The model as that data set knows it. Throws Error naming the nearest known model, and where --resnet_base_lr is
+  // given to a model that has no use for it.
+  models::ClassifierInfo info(const std::string& dataset) const;
+  // Classes and image size.
+  models::ClassifierOptions options(const models::ClassifierInfo& info, const std::string& dataset) const;
+  // The model's own learning rates.
+  Schedule default_schedule(const models::ClassifierInfo& info, int64_t global_batch, double steps_per_epoch) const;
+};
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,166 @@
+#include "apps/cnn_benchmarks/modes.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "apps/cli/rank_table.h"
+#include "apps/cli/run_main.h"
+#include "apps/cnn_benchmarks/classification_task.h"
+#include "apps/cnn_benchmarks/memory_fit.h"
+#include "apps/cnn_benchmarks/run_options.h"
+#include "libdtrain/run/evaluation.h"
+#include "libdtrain/run/load_checkpoint.h"
+#include "libdtrain/run/run.h"
+
+namespace dtrain::cnn_benchmarks {
+namespace {
+
+// The log and, where it is asked for, the metrics file.
+class RunObservers {
+ public:
+  RunObservers(Session& session, cli::Log& log)
+      : log_(log, log_options(session), *session.context, *session.communicator) {
+    if (!session.config.flags.display.metrics_file.empty() && session.is_chief())
+      metrics_.emplace(json_options(session), [&log](const std::string& text) { log.notice(text); });
+  }
+  std::vector<Observer*> all() {
+    if (!metrics_) return {&log_};
+    return {&log_, &*metrics_};
+  }
+
+ private:
+  observers::TfCnnLog log_;
+  std::optional<observers::JsonLines> metrics_;
+};
+
+void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {
+  const auto stats = task.stats();
+  if (stats && session.config.decodes_on_gpu())
+    log.notice(fmt::format("--jpeg_decoder=gpu: {} of {} images were decoded by the host",
+                           stats->records - stats->deferred, stats->records));
+  if (!stats || (stats->bad_records == 0 && stats->damaged_images == 0)) return;
+  log.notice(fmt::format("{} bad records skipped, {} damaged images used", stats->bad_records, stats->damaged_images));
+  for (const std::string& fault : stats->faults) log.notice(fault);
+}
+
+int train(Session& session, cli::Log& log) {
+  const Config& config = session.config;
+  log.line("Initializing graph");
+  if (session.group.size() > 1)
+    for (const std::string& line : cli::rank_table(session.group, config.machine)) log.line(line);
+  Optimizer optimizer(session.store, config.flags.optimizer.options());
+  Trainer trainer(session.store, optimizer, session.plan.schedule, trainer_options(session));
+  ClassificationTask task(session);
+  RunObservers observers(session, log);
+  RunOptions options = run_options(session);
+  options.advice_on_memory = [&] { return advice_on_memory(session); };
+  Run run(task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);
+  const Outcome outcome = run.train();
+  if (outcome == Outcome::stopped) {
+    log.notice(config.flags.checkpoints.train_dir.empty()
+                   ? "stopped on request; without --train_dir nothing is saved"
+                   : fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
+    return cli::kStopped;
+  }
+  report_input(session, task, log);
+  if (config.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
+  return stop_agreed(session.group, cli::stop_requested) ? cli::kStopped : 0;
+}
+
+std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const ClassificationTask& task, Observer& observer) {
+  TrainState expected;
+  task.describe(expected);
+  std::map<std::string, std::string> must_match;
+  for (const char* key : {"model", "classes"}) must_match[key] = expected.identity.at(key);
+  // Pixels on another scale than in training cost accuracy without a word.
+  if (!session.config.synthetic()) must_match["preprocessing"] = expected.identity.at("preprocessing");
+  return load_newest_checkpoint(session.config.flags.checkpoints.train_dir, must_match, session.store,
+                                *session.communicator, session.config.ranks.chief, observer);
+}
+
+// Waits until the next evaluation is due on one rank, or all stop: then true.
+bool stopped_before_next(Session& session) {
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::seconds interval(session.config.flags.mode.eval_interval_secs);
+  const Clock::time_point began = Clock::now();
+  bool stopped = stop_agreed(session.group, cli::stop_requested);
+  const auto over = [&] { return Clock::now() - began >= interval ? 1 : 0; };
+  while (!stopped && session.group.extremes(over(), "time to evaluate").second == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stopped = stop_agreed(session.group, cli::stop_requested);
+  }
+  return stopped;
+}
+
+// --eval: evaluates --weights once, or the newest checkpoint of train_dir once or every eval_interval_secs.
+int evaluate(Session& session, cli::Log& log) {
+  const Flags& f = session.config.flags;
+  ClassificationTask task(session);
+  RunObservers observers(session, log);
+  Observers all(observers.all());
+  const auto evaluate_step = [&](uint64_t step) {
+    return dtrain::evaluate(task, session.group, step, f.display.display_every, all, cli::stop_requested).has_value();
+  };
+  if (!f.checkpoints.weights.empty()) return evaluate_step(0) ? 0 : cli::kStopped;
+  while (true) {
+    if (const auto loaded = load_checkpoint(session, task, all)) {
+      log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
+      if (!evaluate_step(loaded->step)) break;
+    } else if (f.mode.eval_interval_secs > 0) {
+      log.line(fmt::format("Checkpoint not found in {}", f.checkpoints.train_dir));
+    } else {
+      throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", f.checkpoints.train_dir));
+    }
+    if (f.mode.eval_interval_secs <= 0) return 0;
+    if (stopped_before_next(session)) break;
+  }
+  return cli::kStopped;
+}
+
+// --forward_only: the model, from the newest checkpoint of train_dir where there is one, in inference mode on training
+// images; nothing is updated or saved.
+int run_forward_only(Session& session, cli::Log& log) {
+  log.line("Initializing graph");
+  ClassificationTask task(session);
+  RunObservers observers(session, log);
+  Observers all(observers.all());
+  if (!session.config.flags.checkpoints.train_dir.empty())
+    if (const auto loaded = load_checkpoint(session, task, all))
+      log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
+  const Cadence cadence = run_options(session).cadence;
+  task.open(0);
+  all.begun({});
+  for (uint64_t step = 1; step <= session.plan.total_steps; ++step) {
+    if ((session.group.size() == 1 || step % cadence.show_every == 0) &&
+        stop_agreed(session.group, cli::stop_requested))
+      return cli::kStopped;
+    all.stepping(step);
+    const auto began = std::chrono::steady_clock::now();
+    task.load(0);
+    Stepped event{.step = step, .shown = cadence.shows(step, 1)};
+    event.metrics = task.infer();
+    event.wait_seconds = task.wait_seconds();
+    event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    all.stepped(event);
+  }
+  all.ended({Outcome::finished, session.plan.total_steps});
+  return 0;
+}
+
+}  // namespace
+
+int run_mode(Session& session, cli::Log& log) {
+  switch (session.config.mode) {
+    case RunMode::evaluation:
+      return evaluate(session, log);
+    case RunMode::forward_only:
+      return run_forward_only(session, log);
+    default:
+      return train(session, log);
+  }
+}
+
+}  // namespace dtrain::cnn_benchmarks

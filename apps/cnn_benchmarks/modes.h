@@ -1,0 +1,13 @@
+// The modes of the program: training, evaluation of checkpoints or weights, inference at full speed.
+#pragma once
+
+#include "apps/cli/log.h"
+#include "apps/cnn_benchmarks/session.h"
+
+namespace dtrain::cnn_benchmarks {
+
+// Runs the mode of the configuration and returns the exit code: 0, or cli::kStopped where a request to stop ended it.
+// Throws Error(Fault::numeric) on a loss or a gradient that is not finite.
+int run_mode(Session& session, cli::Log& log);
+
+}  // namespace dtrain::cnn_benchmarks

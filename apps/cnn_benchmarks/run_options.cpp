@@ -1,0 +1,119 @@
+#include "apps/cnn_benchmarks/run_options.h"
+
+#include <fmt/format.h>
+
+#include "libdtrain/run/elastic.h"
+
+namespace dtrain::cnn_benchmarks {
+namespace {
+
+observers::SpeedOptions speed_options(const Config& config) {
+  const Flags& f = config.flags;
+  // With Horovod tf_cnn_benchmarks' lines are about a process, its total about all; else all is about all.
+  const int64_t ranks = f.distribution.variable_update == "horovod" ? config.ranks.size : 1;
+  observers::SpeedOptions options;
+  options.samples_per_step = static_cast<double>(config.global_batch() / ranks);
+  options.ewma = f.display.moving_average();
+  options.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
+  return options;
+}
+
+}  // namespace
+
+TrainerOptions trainer_options(const Session& session) {
+  const Config& config = session.config;
+  const Flags& f = config.flags;
+  TrainerOptions options;
+  if (config.sums()) options.communicator = session.communicator.get();
+  options.buckets = config.distribution.buckets;
+  options.independent = config.distribution.independent;
+  options.equal_statistics = f.ranks.sync_batch_norm;
+  options.micro_steps = static_cast<int>(config.micro_steps);
+  options.seed = f.run.seed();
+  f.machine.apply(options);
+  return options;
+}
+
+RunOptions resume_options(const Config& config) {
+  RunOptions options;
+  options.chief = config.ranks.chief;
+  config.flags.checkpoints.apply(options);
+  return options;
+}
+
+RunOptions run_options(Session& session) {
+  const Config& config = session.config;
+  const Flags& f = config.flags;
+  RunOptions options = resume_options(config);
+  Cadence& cadence = options.cadence;
+  cadence.total_steps = session.plan.total_steps;
+  cadence.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
+  cadence.show_every = static_cast<uint64_t>(f.display.display_every);
+  cadence.verify_every = static_cast<uint64_t>(f.ranks.verify_weights_every);
+  cadence.evaluate_after = session.plan.eval_steps;
+  options.batch = config.batch;
+  options.tune_buckets = config.distribution.autotune;
+  if (f.mode.stop_at_top_1_accuracy)
+    options.enough = [least = *f.mode.stop_at_top_1_accuracy](const Evaluation& evaluation) {
+      return evaluation.value("top_1_accuracy") >= least;
+    };
+  options.faults = &session.faults;
+  return options;
+}
+
+observers::TfCnnLogOptions log_options(const Session& session) {
+  const Config& config = session.config;
+  const Flags& f = config.flags;
+  observers::TfCnnLogOptions options;
+  options.speed = speed_options(config);
+  options.global_batch = static_cast<double>(config.global_batch());
+  options.base_loss = f.tf.loss_type_to_report == "base_loss";
+  options.accuracies = f.tf.print_training_accuracy || f.mode.forward_only;
+  options.trains = config.trains();
+  options.ends_with_evaluation = config.mode == RunMode::training_and_evaluation;
+  options.stop_at_top_1 = f.mode.stop_at_top_1_accuracy;
+  if (!session.weights_summary.empty())
+    options.weights_line = fmt::format("Weights:     {} ({})", f.checkpoints.weights, session.weights_summary);
+  options.machine = config.machine;
+  options.sums = config.sums();
+  options.replays = config.machine.gpu && f.machine.cuda_graph;
+  // Forward, and twice as much backward; a multiply-add is two.
+  options.flops =
+      3 * 2 * static_cast<double>(session.model.multiply_adds) * static_cast<double>(config.batch * config.micro_steps);
+  return options;
+}
+
+observers::JsonLinesOptions json_options(const Session& session) {
+  const Config& config = session.config;
+  return {.path = config.flags.display.metrics_file,
+          .speed = speed_options(config),
+          .sums = config.sums(),
+          .gpu = config.machine.gpu,
+          .loss_scale = config.machine.precision == DType::f16};
+}
+
+void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group) {
+  if (!config.trains()) return;
+  Distribution& distribution = config.distribution;
+  RunShape shape{.batch = config.batch,
+                 .micro_steps = static_cast<int>(config.micro_steps),
+                 .gradients = distribution.gradients,
+                 .buckets = distribution.buckets,
+                 .tune_buckets = distribution.autotune,
+                 .threads = config.machine.threads,
+                 .cores = cli::available_cores().usable,
+                 .device = config.machine.device()};
+  AskedFor asked = config.flags.ranks.asked_for(set);
+  asked.algorithm |= set.given("all_reduce_spec");
+  asked.bucket_count = distribution.packs > 0;
+  asked.threads = config.flags.machine.asks_for_threads();
+  for (const std::string& notice : continue_as_trained(shape, asked, resume_options(config), group))
+    config.notices.push_back(notice);
+  config.micro_steps = shape.micro_steps;
+  config.machine.threads = shape.threads;
+  distribution.gradients = shape.gradients;
+  distribution.buckets = shape.buckets;
+  distribution.autotune = shape.tune_buckets;
+}
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,63 @@
+#include "apps/observers/step_statistics.h"
+
+namespace dtrain::observers {
+namespace {
+
+void add(const StepTimes& times, StepTimes& sum) {
+  sum.step += times.step;
+  sum.before += times.before;
+  sum.forward += times.forward;
+  sum.backward += times.backward;
+  sum.reduce += times.reduce;
+  sum.update += times.update;
+}
+
+}  // namespace
+
+void StepStatistics::begun(uint64_t step) {
+  step_ = step;
+  first_ = step + 1;
+}
+
+bool StepStatistics::begin_timing() {
+  timing_ = true;
+  timing_began_ = Clock::now();
+  timed_wait_ = wait_;
+  return true;
+}
+
+bool StepStatistics::stepping() { return under_way_++ == 0 && !timing_ && step_ >= warmup_ && begin_timing(); }
+
+bool StepStatistics::stepped(const Stepped& event) {
+  step_ = event.step;
+  wait_ = event.wait_seconds;
+  --under_way_;
+  add_sums(event);
+  if (!timing_) return step_ >= warmup_ && under_way_ > 0 && begin_timing();
+  speed_.add(event.seconds);
+  add(event.times, times_);
+  bytes_ = event.bytes;
+  return false;
+}
+
+// The time of the first step says nothing about the others: memory and connections are made in it.
+void StepStatistics::add_sums(const Stepped& event) {
+  if (step_ == first_ || event.sums.bytes == 0) return;
+  sums_.times.busy += event.sums.busy;
+  sums_.times.exposed += event.sums.exposed;
+  sums_.times.bytes += event.sums.bytes;
+  sums_.step_seconds += event.times.step;
+  ++sums_.steps;
+}
+
+double StepStatistics::elapsed() const {
+  return timing_ ? std::chrono::duration<double>(Clock::now() - timing_began_).count() : 0;
+}
+
+double value_of(const std::vector<MetricValue>& metrics, const std::string& name) {
+  for (const MetricValue& metric : metrics)
+    if (metric.name == name) return metric.value;
+  return 0;
+}
+
+}  // namespace dtrain::observers

@@ -1,0 +1,56 @@
+// CUDA arm of the concatenation: each part is copied to or from its channels in 16-byte accesses where they start and
+// end on one.
+#include "libdtrain/core/divisor.h"
+#include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/concat_channels.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+// `accesses` of n elements per row
+template <int n, bool add, class T>
+__global__ void __launch_bounds__(kThreads)
+    copy_channels_kernel(int64_t count, int64_t accesses, const T* x, int64_t x_stride, T* y, int64_t y_stride) {
+  const int64_t threads = int64_t{gridDim.x} * kThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += threads) {
+    const int64_t row = i / accesses, at = (i - row * accesses) * n;
+    auto pack = load<T, n>(x + row * x_stride + at);
+    if constexpr (add) {
+      const auto old = load<T, n>(y + row * y_stride + at);
+      for (int lane = 0; lane < n; ++lane)
+        pack.lane[lane] = from_float<T>(to_float(old.lane[lane]) + to_float(pack.lane[lane]));
+    }
+    store(y + row * y_stride + at, pack);
+  }
+}
+
+int64_t stride_of(const Channels& channels) { return channels.tensor.dim(channels.tensor.shape().rank() - 1); }
+
+}  // namespace
+
+void copy_channels(Context& context, const Channels& from, const Channels& to, bool add) {
+  const int64_t x_stride = stride_of(from), y_stride = stride_of(to);
+  if (to.tensor.count() == 0 || to.count == 0) return;
+  const int64_t rows = to.tensor.count() / y_stride;
+  dispatch_floating(to.tensor.dtype(), "concat_channels", [&]<class T>(T) {
+    const T* const x = from.tensor.data<T>() + from.begin;
+    T* const y = to.tensor.data<T>() + to.begin;
+    const auto copy = [&](auto lanes) {
+      constexpr int n = lanes;
+      const int64_t accesses = to.count / n, count = rows * accesses;
+      launch(context, add ? copy_channels_kernel<n, true, T> : copy_channels_kernel<n, false, T>,
+             {blocks_for(context, count, kThreads), kThreads}, count, accesses, x, x_stride, y, y_stride);
+    };
+    const int64_t n = kLanes<T>;
+    const bool whole = to.count % n == 0 && x_stride % n == 0 && y_stride % n == 0 && aligned(x, sizeof(Pack<T>)) &&
+                       aligned(y, sizeof(Pack<T>));
+    if (whole)
+      copy(std::integral_constant<int, kLanes<T>>());
+    else
+      copy(std::integral_constant<int, 1>());
+  });
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,54 @@
+#include "libdtrain/ops/conv_bn_fusion.h"
+
+#include "libdtrain/core/dispatch.h"
+
+namespace dtrain {
+
+ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, const Conv2dOptions& options,
+                              float worth) {
+  Context& context = tape.context();
+  const Var& x = in.y;
+  const Tensor y = conv2d_output(context, x, w, options);
+  const ChannelSums sums = DT_DISPATCH(context, conv2d_with_sums)(x.value, in.load, w.value, options, y, worth);
+  // As conv2d does, backward keeps the images for dw alone and the filters for dx alone.
+  const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
+  const Var out = tape.record(
+      "conv2d", y, {&x, &w},
+      [x = kept_x, load = in.load, before = in.saved, w = kept_w, options](Tape& t, const Tensor& dy) mutable {
+        Context& c = t.context();
+        if (const auto target = t.grad_target(w))
+          DT_DISPATCH(c, conv2d_wgrad_on_load)(x.value, load, dy, options, target->dx, target->add);
+        x.value = {};  // where nobody else holds it, dx takes its place
+        const auto target = t.grad_target(x);
+        if (target && before)
+          DT_DISPATCH(c, conv2d_dgrad_before)(dy, w.value, options, *before, target->dx);
+        else if (target)
+          DT_DISPATCH(c, conv2d_dgrad)(dy, w.value, options, target->dx, target->add);
+      });
+  return {out, sums};
+}
+
+namespace cpu {
+
+ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, const Tensor& w,
+                             const Conv2dOptions& options, const Tensor& y, float) {
+  conv2d(context, x, w, {}, options, y);
+  return {};
+}
+
+void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad&, const Tensor& dy,
+                          const Conv2dOptions& options, const Tensor& dw, bool add) {
+  conv2d_wgrad(context, x, dy, options, dw, add);
+}
+
+void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options,
+                         BatchNormSaved&, const Tensor& dx) {
+  conv2d_dgrad(context, dy, w, options, dx, false);
+}
+
+bool takes_on_load(Context&, const ConvBnActPair&) { return false; }
+
+float batch_norm_sums_worth(Context&, const Shape&, DType, Activation, bool) { return 0; }
+
+}  // namespace cpu
+}  // namespace dtrain

@@ -1,0 +1,39 @@
+// Element-wise ops that multiply: products, scaling, the logistic sigmoid, and SiLU, which the sigmoid gates.
+#pragma once
+
+#include "libdtrain/autograd/tape.h"
+
+namespace dtrain {
+
+// Outputs have the type of their inputs, of any shape; those of one op have the same.
+
+// a * b, of equal shapes; throws where they differ.
+Var mul(Tape& tape, const Var& a, const Var& b);
+// factor * x
+Var scale(Tape& tape, const Var& x, float factor);
+// 1 / (1 + exp(-x))
+Var sigmoid(Tape& tape, const Var& x);
+// x * sigmoid(x) (Hendrycks and Gimpel 2016; also known as swish)
+Var silu(Tape& tape, const Var& x);
+
+namespace cpu {
+// y = a * b, added where asked. Backwards it is called with dy and the other factor.
+void mul(Context&, const Tensor& a, const Tensor& b, const Tensor& y, bool add);
+// y = factor * x, added where asked: the same function forwards and backwards.
+void scale(Context&, const Tensor& x, float factor, const Tensor& y, bool add);
+void sigmoid(Context&, const Tensor& x, const Tensor& y);
+void sigmoid_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add);
+void silu(Context&, const Tensor& x, const Tensor& y);
+void silu_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add);
+}  // namespace cpu
+
+namespace cuda {
+decltype(cpu::mul) mul;
+decltype(cpu::scale) scale;
+decltype(cpu::sigmoid) sigmoid;
+decltype(cpu::sigmoid_grad) sigmoid_grad;
+decltype(cpu::silu) silu;
+decltype(cpu::silu_grad) silu_grad;
+}  // namespace cuda
+
+}  // namespace dtrain

@@ -1,0 +1,95 @@
+#include "libdtrain/ops/scalar_loss.h"
+
+#include <algorithm>
+
+#include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/gating.h"
+
+namespace dtrain {
+
+Var mean_squared_error(Tape& tape, const Var& x, const Tensor& target) {
+  DT_CHECK(x.shape() == target.shape() && target.dtype() == DType::f32 && target.count() > 0,
+           "mean_squared_error: ", x.shape(), " and a target ", target.shape(), " of ", target.dtype(),
+           ", expected equal shapes with elements, and f32");
+  Context& context = tape.context();
+  const Tensor loss = context.empty({1});
+  DT_DISPATCH(context, mean_squared_error)(x.value, target, loss);
+  return tape.record("mean_squared_error", loss, {&x}, [x, target](Tape& t, const Tensor& dloss) {
+    if (const auto gradient = t.grad_target(x))
+      DT_DISPATCH(t.context(), mean_squared_error_grad)(dloss, x.value, target, gradient->dx, gradient->add);
+  });
+}
+
+Var weighted_sum(Tape& tape, const std::vector<Var>& losses, const std::vector<float>& weights) {
+  DT_CHECK(!losses.empty() && losses.size() == weights.size(), "weighted_sum: ", losses.size(), " losses and ",
+           weights.size(), " weights, expected one each");
+  Context& context = tape.context();
+  const Tensor sum = context.empty({1});
+  std::vector<const Var*> inputs;
+  std::vector<Var> slots;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    const Tensor& loss = losses[i].value;
+    DT_CHECK(loss.defined() && loss.count() == 1 && loss.dtype() == DType::f32, "weighted_sum: loss ", i, " is ",
+             loss.shape(), " of ", loss.dtype(), ", expected one f32");
+    DT_DISPATCH(context, scale)(loss, weights[i], sum, i > 0);
+    inputs.push_back(&losses[i]);
+    slots.push_back(losses[i].without_value());
+  }
+  return tape.record("weighted_sum", sum, inputs, [slots, weights](Tape& t, const Tensor& dsum) {
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (const auto target = t.grad_target(slots[i]))
+        DT_DISPATCH(t.context(), scale)(dsum, weights[i], target->dx, target->add);
+  });
+}
+
+namespace cpu {
+namespace {
+
+// Sums are taken piece by piece, so that they do not depend on the number of threads.
+constexpr int64_t kPiece = 4096;
+
+double sum_of_squares(const float* x, const float* y, int64_t count) {
+  constexpr int64_t kLanes = 8;
+  double lanes[kLanes] = {};
+  const auto square = [&](int64_t i) {
+    const double difference = static_cast<double>(x[i]) - static_cast<double>(y[i]);
+    return difference * difference;
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += square(i + lane);
+  for (; i < count; ++i) lanes[0] += square(i);
+  double sum = 0;
+  for (double lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace
+
+void mean_squared_error(Context&, const Tensor& x, const Tensor& target, const Tensor& loss) {
+  const float *const from = x.data<float>(), *const to = target.data<float>();
+  const int64_t count = x.count(), pieces = (count + kPiece - 1) / kPiece;
+  std::vector<double> sums(static_cast<size_t>(pieces));
+  parallel_ranges(
+      pieces,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t piece = begin; piece < end; ++piece) {
+          const int64_t first = piece * kPiece;
+          sums[static_cast<size_t>(piece)] = sum_of_squares(from + first, to + first, std::min(kPiece, count - first));
+        }
+      },
+      kPiece);
+  double sum = 0;
+  for (double piece : sums) sum += piece;
+  *loss.data<float>() = static_cast<float>(sum / static_cast<double>(count));
+}
+
+void mean_squared_error_grad(Context&, const Tensor& dloss, const Tensor& x, const Tensor& target, const Tensor& dx,
+                             bool add) {
+  const float factor = *dloss.data<float>() * 2 / static_cast<float>(x.count());
+  write(dx, add, [factor, x = x.data<float>(), y = target.data<float>()](int64_t i) { return factor * (x[i] - y[i]); });
+}
+
+}  // namespace cpu
+}  // namespace dtrain

@@ -1,0 +1,30 @@
+// Scalar losses: the mean squared error, and weighted sums of losses.
+#pragma once
+
+#include <vector>
+
+#include "libdtrain/autograd/tape.h"
+
+namespace dtrain {
+
+// [1] f32: the mean over all elements of (x - target)^2. x of any shape and floating-point type, target of x's shape,
+// f32. Throws where they differ.
+Var mean_squared_error(Tape& tape, const Var& x, const Tensor& target);
+
+// [1] f32: weights[0] * losses[0] + weights[1] * losses[1] + ..., of losses [1] in f32, added in this order. Throws
+// where there is no loss, or not one weight for each.
+Var weighted_sum(Tape& tape, const std::vector<Var>& losses, const std::vector<float>& weights);
+
+namespace cpu {
+void mean_squared_error(Context&, const Tensor& x, const Tensor& target, const Tensor& loss);
+// dx = dloss * 2 / count * (x - target)
+void mean_squared_error_grad(Context&, const Tensor& dloss, const Tensor& x, const Tensor& target, const Tensor& dx,
+                             bool add);
+}  // namespace cpu
+
+namespace cuda {
+decltype(cpu::mean_squared_error) mean_squared_error;
+decltype(cpu::mean_squared_error_grad) mean_squared_error_grad;
+}  // namespace cuda
+
+}  // namespace dtrain

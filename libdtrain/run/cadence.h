@@ -1,0 +1,29 @@
+// Cadence: after which steps a run shows, saves, evaluates and compares its ranks.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+namespace dtrain {
+
+// Steps count from 1, warm-up included. 0 stands for never, but where it says otherwise.
+struct Cadence {
+  uint64_t total_steps = 0;       // the end of the run
+  uint64_t warmup_steps = 0;      // the first steps, which are not shown
+  uint64_t show_every = 10;       // at least 1; the first step after the warm-up is shown, too
+  uint64_t save_every_steps = 0;  // the end of a run is saved in any case
+  double save_every_seconds = 0;  // by the chief's clock, where save_every_steps is 0
+  uint64_t verify_every = 0;      // several ranks compare checksums of their parameters; they do so at each save
+  std::set<uint64_t> evaluate_after{};
+
+  // `first`: the first step of this run, after what was restored.
+  bool shows(uint64_t step, uint64_t first) const {
+    if (step <= warmup_steps) return false;
+    const uint64_t first_shown = first > warmup_steps ? first : warmup_steps + 1;
+    return (step - warmup_steps) % show_every == 0 || step == first_shown;
+  }
+  bool verifies(uint64_t step) const { return verify_every > 0 && step % verify_every == 0; }
+  bool evaluates(uint64_t step) const { return evaluate_after.contains(step); }
+};
+
+}  // namespace dtrain

@@ -1,0 +1,122 @@
+// Restoring, sharing, agreeing, saving.
+#include "libdtrain/run/checkpoints.h"
+
+#include <utility>
+
+#include "libdtrain/train/checkpoint_files.h"
+#include "libdtrain/train/replicas.h"
+
+namespace dtrain {
+
+RunCheckpoints::RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer)
+    : options_(options),
+      trainer_(trainer),
+      group_(group),
+      observer_(observer),
+      crash_loop_(options.train_dir, group.rank() == options.chief) {}
+
+void RunCheckpoints::warn(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  warnings_.push_back(text);
+}
+
+void RunCheckpoints::report() {
+  std::vector<std::string> warnings;
+  {
+    const std::lock_guard lock(mutex_);
+    warnings.swap(warnings_);
+  }
+  for (std::string& text : warnings) observer_.noticed({std::move(text)});
+  if (!files_) return;
+  const std::optional<SaveReport> last = files_->finished();
+  if (!last || reported_ == last->step) return;
+  reported_ = last->step;
+  observer_.saved({*last});
+}
+
+std::string RunCheckpoints::open(TrainState& state) {
+  CheckpointOptions options;
+  options.train_dir = options_.train_dir;
+  options.keep = options_.keep;
+  files_.emplace(trainer_.store(), options, [this](const std::string& text) { warn(text); });
+  report();
+
+  std::optional<RestoreReport> restored;
+  if (!options_.resume_from.empty()) {
+    restored = files_->restore(options_.resume_from, state);
+  } else if (options_.resume == Resume::newest) {
+    restored = files_->restore_latest(state);
+  } else {
+    const auto latest = files_->latest();
+    DT_CHECK(!latest, "the run is to start afresh, and ", *latest,
+             " is there; choose another train_dir, or resume from it");
+  }
+  if (restored) reported_ = restored->state.step;
+  report();
+  if (!restored) return {};
+  for (const std::string& notice : restored->notices) observer_.noticed({notice});
+  state.step = restored->state.step;
+  state.cursor = restored->state.cursor;
+  state.device = restored->state.device;
+  trainer_.resume(state.step, state.device);
+  return restored->path;
+}
+
+std::string RunCheckpoints::restore(TrainState& state) {
+  std::string path;
+  if (has_directory() && is_chief()) {
+    path = open(state);
+    crash_loop_.begin(state.step);
+  }
+  if (group_.size() == 1) return path;
+  const std::string text = group_.broadcast(train_state_text(state), options_.chief, "state of the chief");
+  if (!is_chief()) {
+    const TrainState shared = train_state_from(text, "the state of the chief");
+    state.step = shared.step;
+    state.cursor = shared.cursor;
+    crash_loop_.begin(state.step);
+    trainer_.resume(shared.step, shared.device);
+  }
+  broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief);
+  return path;
+}
+
+bool RunCheckpoints::save_is_due(uint64_t step) {
+  const Cadence& cadence = options_.cadence;
+  if (!has_directory() || step >= cadence.total_steps) return false;
+  if (cadence.save_every_steps > 0) return step % cadence.save_every_steps == 0;
+  if (cadence.save_every_seconds <= 0) return false;
+  // The chief's clock counts. Asking it in each step would cost many ranks more than it is worth.
+  constexpr uint64_t kAskEvery = 10;
+  if (group_.size() > 1 && step % kAskEvery != 0) return false;
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - saved_at_;
+  const bool due = is_chief() && age.count() >= cadence.save_every_seconds;
+  return group_.extremes(due ? 1 : 0, "time to save").second > 0;
+}
+
+void RunCheckpoints::verify(uint64_t step) {
+  const bool replicas = group_.size() > 1 && !trainer_.options().independent;
+  if (replicas) check_replicas(trainer_.store(), group_, step);
+}
+
+void RunCheckpoints::save(const TrainState& state) {
+  verify(state.step);  // as long as a step may last, and no longer: it waits for no disk
+  group_.enter(Section::checkpoint, state.step);
+  if (files_) {
+    files_->wait();
+    report();
+    files_->save(state);
+  }
+  saved_at_ = std::chrono::steady_clock::now();
+}
+
+void RunCheckpoints::save_last(const TrainState& state) {
+  save(state);
+  const bool complete = !files_ || files_->wait().has_value();
+  report();
+  if (!complete) throw Error(Fault::resource, "the last checkpoint could not be written; see above");
+  crash_loop_.clear();
+  group_.barrier("the last checkpoint");
+}
+
+}  // namespace dtrain

@@ -1,0 +1,61 @@
+// The checkpoints of a run: what it goes on from, when it saves, and what its ranks agree on before it does.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libdtrain/run/crash_loop.h"
+#include "libdtrain/run/observer.h"
+#include "libdtrain/run/run.h"
+
+namespace dtrain {
+
+// The chief reads and writes; all ranks call the same, after the same steps.
+class RunCheckpoints {
+ public:
+  RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer);
+
+  // Opens train_dir, if there is one, and brings parameters, optimizer state and `state` of all ranks to where its
+  // checkpoint was made, or to the initial parameters of the chief. Returns the checkpoint's path on the chief, nothing
+  // for a fresh start. `state` has the identity and the settings of this run.
+  std::string restore(TrainState& state);
+  bool has_directory() const { return !options_.train_dir.empty(); }
+
+  // A step has been done, and what ended the run in disorder: a run that fails again and again after one checkpoint
+  // ends for good.
+  void step_done() { crash_loop_.count(); }
+  void failed(const Error& error) { crash_loop_.record(error); }
+
+  // After step `step`.
+  bool save_is_due(uint64_t step);
+  bool verification_is_due(uint64_t step) const { return group_.size() > 1 && options_.cadence.verifies(step); }
+  // Compares the ranks' parameters.
+  void verify(uint64_t step);
+  // Verifies, then saves. Collective.
+  void save(const TrainState& state);
+  // The last save of a run: complete on the disk on return.
+  void save_last(const TrainState& state);
+  // Passes on what the writer has finished or warned about since the last call.
+  void report();
+
+ private:
+  bool is_chief() const { return group_.rank() == options_.chief; }
+  std::string open(TrainState& state);
+  void warn(const std::string& text);
+
+  const RunOptions& options_;
+  Trainer& trainer_;
+  Group& group_;
+  Observer& observer_;
+  CrashLoop crash_loop_;
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;  // from the writer's thread
+  std::optional<uint64_t> reported_;   // the step of the last save that the observers heard of
+  std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();
+  std::optional<Checkpointer> files_;  // the chief's; its writer uses what is above
+};
+
+}  // namespace dtrain

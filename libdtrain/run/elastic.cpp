@@ -1,0 +1,152 @@
+// The global batch of a checkpoint, divided among ranks and micro-steps; and the order of its sums.
+#include "libdtrain/run/elastic.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "libdtrain/train/checkpoint_files.h"
+
+namespace dtrain {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+// The newest complete checkpoint of train_dir, or the one to resume from; empty where the run starts afresh.
+std::string checkpoint_to_resume(const RunOptions& run) {
+  if (run.train_dir.empty()) return {};
+  if (!run.resume_from.empty()) return run.resume_from;
+  return run.resume == Resume::never ? std::string() : newest_checkpoint(run.train_dir, looks_complete).value_or("");
+}
+
+// The state of the chief's checkpoint; nothing where there is none or it cannot be read: whoever restores it says why.
+std::optional<TrainState> state_to_resume(const RunOptions& run, Group& group) {
+  std::string text;
+  if (const std::string path = group.rank() == run.chief ? checkpoint_to_resume(run) : ""; !path.empty()) {
+    try {
+      text = train_state_text(read_train_state(path));
+    } catch (const Error&) {
+      text.clear();
+    }
+  }
+  text = group.broadcast(text, run.chief, "state of the checkpoint");
+  if (text.empty()) return std::nullopt;
+  return train_state_from(text, "the state of the checkpoint");
+}
+
+std::string setting(const Settings& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  return found == settings.end() ? "" : found->second;
+}
+
+// 0 where it is missing or is no number.
+int64_t number(const Settings& settings, const std::string& key) {
+  const std::string text = setting(settings, key);
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+std::string numbers_of_ranks(int64_t global, int64_t batch) {
+  std::string text;
+  for (int64_t ranks = 1; ranks * batch <= global; ++ranks)
+    if (global % (ranks * batch) == 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks);
+  return text.empty() ? "none" : text;
+}
+
+void keep_global_batch(RunShape& shape, int ranks, int64_t saved, std::vector<std::string>& notices) {
+  const int64_t together = shape.batch * ranks;
+  if (saved == 0 || saved == together * shape.micro_steps) return;
+  DT_CHECK(saved % together == 0, "the checkpoint was trained with a global batch of ", saved, "; ", ranks,
+           ranks == 1 ? " rank" : " ranks", " with a batch size of ", shape.batch,
+           " cannot share it: with that batch size, numbers of ranks that can are ",
+           numbers_of_ranks(saved, shape.batch));
+  shape.micro_steps = static_cast<int>(saved / together);
+  notices.push_back(
+      fmt::format("the global batch of the checkpoint, {}, is kept: {} ranks x batch size {} x {} "
+                  "micro-steps",
+                  saved, ranks, shape.batch, shape.micro_steps));
+}
+
+constexpr char kWire[] = "wire of gradients", kAlgorithm[] = "all-reduce algorithm", kSegment[] = "all-reduce segment";
+constexpr char kBucket[] = "bucket bytes", kLastBucket[] = "last bucket bytes";
+
+const char* wire_name(DType wire) { return wire == DType::bf16 ? "bf16" : wire == DType::f16 ? "fp16" : "fp32"; }
+
+DType wire_type(const std::string& name) {
+  return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;
+}
+
+// Takes over from `saved` what differs and was not asked for.
+class SumOrder {
+ public:
+  SumOrder(const RunShape& shape, const Settings& saved, std::vector<std::string>& notices)
+      : asked_(summation_settings(shape.gradients, shape.buckets)), saved_(saved), notices_(notices) {}
+
+  // The checkpoint's value where it is to be taken.
+  std::optional<std::string> kept(const char* key, bool asked_for) const {
+    const std::string before = setting(saved_, key);
+    if (before.empty() || before == setting(asked_, key)) return std::nullopt;
+    if (!asked_for) return before;
+    notices_.push_back(
+        fmt::format("{}: {} is asked for, and the checkpoint was trained with {}: numbers are added in another order, "
+                    "so that bits will differ from those of a run that was not interrupted",
+                    key, setting(asked_, key), before));
+    return std::nullopt;
+  }
+  // A positive number likewise; 0 where nothing is to be taken.
+  int64_t kept_number(const char* key, bool asked_for) const { return kept(key, asked_for) ? number(saved_, key) : 0; }
+
+ private:
+  const Settings asked_;
+  const Settings& saved_;
+  std::vector<std::string>& notices_;
+};
+
+void keep_sums(RunShape& shape, const AskedFor& asked, const Settings& saved, std::vector<std::string>& notices) {
+  const SumOrder order(shape, saved, notices);
+  if (const auto wire = order.kept(kWire, asked.wire)) shape.gradients.wire = wire_type(*wire);
+  if (const auto algorithm = order.kept(kAlgorithm, asked.algorithm)) shape.gradients.algorithm = *algorithm;
+  if (const int64_t segment = order.kept_number(kSegment, false); segment > 0) shape.gradients.segment = segment;
+  if (asked.bucket_count) return;
+  // Sizes that were found by trying are kept rather than tried again.
+  const bool tuned = shape.tune_buckets && number(saved, kBucket) > 0;
+  if (const int64_t bytes = order.kept_number(kBucket, asked.bucket_bytes && !tuned); bytes > 0)
+    shape.buckets.bytes = bytes;
+  if (const int64_t bytes = order.kept_number(kLastBucket, asked.last_bucket_bytes && !tuned); bytes > 0)
+    shape.buckets.last_bytes = bytes;
+  if (!tuned) return;
+  shape.tune_buckets = false;
+  notices.push_back(
+      fmt::format("gradient buckets of {} bytes are kept, with which the checkpoint was trained", shape.buckets.bytes));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> summation_settings(const CommunicatorOptions& gradients,
+                                                      const BucketOptions& buckets) {
+  return {{kWire, wire_name(gradients.wire)},
+          {kAlgorithm, gradients.algorithm},
+          {kSegment, fmt::format("{}", gradients.segment)},
+          {kBucket, fmt::format("{}", buckets.bytes)},
+          {kLastBucket, fmt::format("{}", buckets.last_bytes)}};
+}
+
+std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& asked, const RunOptions& run,
+                                             Group& group) {
+  std::vector<std::string> notices;
+  const std::optional<TrainState> state = state_to_resume(run, group);
+  if (!state) return notices;
+  keep_global_batch(shape, group.size(), number(state->identity, "global batch"), notices);
+  if (setting(state->settings, "device") != shape.device) return notices;
+  if (group.size() > 1) keep_sums(shape, asked, state->settings, notices);
+  // On another number of ranks each has other batches, and its share of the cores is another.
+  const auto threads = static_cast<int>(number(state->settings, "compute threads"));
+  const bool kept = shape.device == "cpu" && !asked.threads && number(state->settings, "ranks") == group.size();
+  if (kept && threads > 0 && threads <= shape.cores) shape.threads = threads;
+  return notices;
+}
+
+}  // namespace dtrain

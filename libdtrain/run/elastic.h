@@ -1,0 +1,46 @@
+// Continuing a checkpoint as it was trained, on as many ranks or on others.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "libdtrain/distributed/bucketer.h"
+#include "libdtrain/distributed/group.h"
+#include "libdtrain/run/run.h"
+
+namespace dtrain {
+
+// What fixes which samples a step takes and in which order numbers are added. To be settled before the context, the
+// communicator and the trainer are made.
+struct RunShape {
+  int64_t batch = 1;  // samples of a rank and micro-step
+  int micro_steps = 1;
+  CommunicatorOptions gradients{};
+  BucketOptions buckets{};
+  bool tune_buckets = false;
+  int threads = 0;             // compute threads, as CpuOptions::threads
+  int cores = 1;               // that this process may use: no more threads than that are taken over
+  std::string device = "cpu";  // or "gpu"
+};
+
+// What the user asked for and the checkpoint must not change; a notice says that bits will differ.
+struct AskedFor {
+  bool wire = false, algorithm = false, bucket_bytes = false, last_bucket_bytes = false;
+  bool bucket_count = false;  // a number of buckets, whose bytes follow from the model: their sizes are left alone
+  bool threads = false;       // no notice for these
+};
+
+// Where train_dir holds a checkpoint that this run will continue, adapts `shape` to it and returns notices: the number
+// of micro-steps is set so that the global batch stays that of the checkpoint, so samples, order and learning rate
+// continue as they would have on the ranks of before; what fixes the order of sums is taken over from there. Throws
+// Error(Fault::config) where the ranks cannot share that batch, with those numbers of ranks that can. Collective.
+std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& asked, const RunOptions& run,
+                                             Group& group);
+
+// What fixes the order of sums over ranks, for TrainState::settings.
+std::map<std::string, std::string> summation_settings(const CommunicatorOptions& gradients,
+                                                      const BucketOptions& buckets);
+
+}  // namespace dtrain

@@ -1,0 +1,116 @@
+#include "libdtrain/run/evaluation.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "libdtrain/ops/step_metrics.h"
+#include "libdtrain/run/run.h"
+
+namespace dtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Sums over the ranks, in double precision.
+std::vector<double> over_ranks(Group& group, const std::vector<double>& mine) {
+  const std::vector<std::string> all = group.all_gather(fmt::format("{}", fmt::join(mine, " ")), "evaluation");
+  std::vector<double> sums(mine.size());
+  for (const std::string& text : all) {
+    const char* at = text.c_str();
+    for (double& sum : sums) {
+      char* end = nullptr;
+      sum += std::strtod(at, &end);
+      at = end;
+    }
+  }
+  return sums;
+}
+
+// The last two sums are those of the batches and of the samples that count.
+Evaluation evaluation_of(const MetricColumns& columns, const std::vector<double>& sums, double seconds) {
+  const auto batches = static_cast<int64_t>(sums[sums.size() - 2]);
+  Evaluation result;
+  result.examples = static_cast<uint64_t>(sums.back());
+  result.seconds = seconds;
+  if (result.examples == 0) throw Error(Fault::data, "evaluation: no example could be read");
+  result.values = columns.values(sums.data(), batches);
+  result.values.push_back({"loss", sums[0] / static_cast<double>(batches)});
+  return result;
+}
+
+}  // namespace
+
+std::future<Evaluation> evaluate_batches(Context& context, Group& group, const EvaluationRequest& request,
+                                         const EvaluationLoop& loop) {
+  const Clock::time_point began = Clock::now();
+  MetricColumns columns;
+  Tensor row;
+  int64_t batches = 0, valid = 0;
+  while (batches < loop.batches) {
+    if (request.stop && request.stop(batches + 1)) return {};
+    const std::optional<int64_t> counted = loop.load();
+    if (!counted) break;
+    valid += *counted;
+    Tape tape(context, Mode::eval);
+    const std::vector<Tensor> sums = columns.sums_of(loop.forward(tape));
+    if (!row) row = context.zeros({columns.count() + kStepColumns});
+    add_step_sums(context, sums, batches++ > 0, row);
+    if (!request.progress || batches % request.progress_every != 0) continue;
+    context.synchronize("evaluation");
+    request.progress(batches, loop.batch * request.progress_every);
+  }
+  std::vector<float> own(static_cast<size_t>(columns.count()));
+  if (row) context.download(row.slice(0, columns.count()), own.data(), "evaluation");
+  std::vector<double> sums(own.begin(), own.end());
+  sums.push_back(static_cast<double>(batches));
+  sums.push_back(static_cast<double>(valid));
+  std::promise<Evaluation> result;
+  result.set_value(
+      evaluation_of(columns, over_ranks(group, sums), std::chrono::duration<double>(Clock::now() - began).count()));
+  return result.get_future();
+}
+
+std::vector<MetricValue> metrics_of(Context& context, const Loss& loss) {
+  MetricColumns columns;
+  const std::vector<Tensor> sums = columns.sums_of(loss);
+  const Tensor row = context.zeros({columns.count() + kStepColumns});
+  add_step_sums(context, sums, false, row);
+  std::vector<float> values(static_cast<size_t>(columns.count()));
+  context.download(row.slice(0, columns.count()), values.data(), "metrics of a batch");
+  const std::vector<double> wide(values.begin(), values.end());
+  return columns.values(wide.data(), 1);
+}
+
+std::future<Evaluation> begin_evaluation(Task& task, Group& group, uint64_t step, int64_t show_every,
+                                         Observer& observer, const std::function<bool()>& stop) {
+  observer.evaluating({.step = step});
+  EvaluationRequest request;
+  request.step = step;
+  request.stop = [&](int64_t batch) {
+    return (group.size() == 1 || batch % show_every == 0) && stop_agreed(group, stop);
+  };
+  request.progress_every = show_every;
+  request.progress = [&](int64_t batches, int64_t examples) { observer.evaluating({step, batches, examples}); };
+  return task.evaluate(request);
+}
+
+bool is_ready(const std::future<Evaluation>& evaluation) {
+  return evaluation.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+bool stop_agreed(Group& group, const std::function<bool()>& stop) {
+  return group.extremes(stop && stop() ? 1 : 0, "stop").second > 0;
+}
+
+std::optional<Evaluation> evaluate(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
+                                   const std::function<bool()>& stop) {
+  std::future<Evaluation> result = begin_evaluation(task, group, step, show_every, observer, stop);
+  if (!result.valid()) return std::nullopt;
+  Evaluation evaluation = result.get();
+  observer.evaluated({.step = step, .result = evaluation});
+  return evaluation;
+}
+
+}  // namespace dtrain

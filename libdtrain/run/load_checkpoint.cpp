@@ -1,0 +1,55 @@
+// Parameters only: the optimizer's state is not needed to look at what a model has learnt.
+#include "libdtrain/run/load_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "libdtrain/train/checkpoint_files.h"
+#include "libdtrain/train/replicas.h"
+#include "libdtrain/train/weights.h"
+
+namespace dtrain {
+namespace {
+
+// Returns the step.
+uint64_t load(const std::string& path, const std::map<std::string, std::string>& must_match, ParameterStore& store) {
+  const TrainState state = read_train_state(path);
+  for (const auto& [key, expected] : must_match) {
+    const auto found = state.identity.find(key);
+    if (found != state.identity.end() && found->second != expected)
+      throw Error(Fault::checkpoint, fmt::format("{}: {} is {}, asked for is {}", path, key, found->second, expected));
+  }
+  const std::string file = path + "/model.safetensors";
+  const WeightReport report = load_weights(store, file, Fault::checkpoint);
+  if (!report.complete())
+    throw Error(Fault::checkpoint, fmt::format("{}: does not fit the model: {}", file, report.summary()));
+  return state.step;
+}
+
+}  // namespace
+
+std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_dir,
+                                                       const std::map<std::string, std::string>& must_match,
+                                                       ParameterStore& store, Communicator& communicator, int chief,
+                                                       Observer& observer) {
+  Group& group = communicator.group();
+  std::string found;  // "step path"
+  if (group.rank() == chief) {
+    const auto usable = [&](const std::string& candidate) {
+      try {
+        verify_checkpoint(candidate);
+        return true;
+      } catch (const Error& error) {
+        observer.noticed({error.what()});
+        return false;
+      }
+    };
+    if (const auto path = newest_checkpoint(train_dir, usable))
+      found = fmt::format("{} {}", load(*path, must_match, store), *path);
+  }
+  found = group.broadcast(found, chief, "checkpoint");
+  if (found.empty()) return std::nullopt;
+  broadcast_replica(store, communicator, chief);
+  return LoadedCheckpoint{found.substr(found.find(' ') + 1), std::stoull(found)};
+}
+
+}  // namespace dtrain

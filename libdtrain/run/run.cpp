@@ -1,0 +1,278 @@
+// The loop of a run: restore, step, show, save, evaluate, stop.
+#include "libdtrain/run/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+
+#include <fmt/format.h>
+
+#include "libdtrain/run/checkpoints.h"
+#include "libdtrain/run/evaluation.h"
+#include "libdtrain/run/speeds.h"
+#include "libdtrain/run/steps.h"
+
+namespace dtrain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Steps that the device has before it when the host waits for one: its queue never runs empty.
+constexpr uint64_t kAhead = 2;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+class Run::Training {
+ public:
+  Training(Task& task, Trainer& trainer, Group& group, RunOptions options, std::vector<Observer*> observers,
+           std::function<bool()> stop);
+
+  Outcome train();
+  std::optional<Evaluation> evaluate();
+  uint64_t step() const { return state_.step; }
+
+ private:
+  void describe();
+  int64_t show_every() const { return static_cast<int64_t>(options_.cadence.show_every); }
+  bool ended() const { return state_.step >= options_.cadence.total_steps; }
+  // This rank wants all to stop.
+  bool asks() const { return enough_later_ || (stop_ && stop_()); }
+  bool stopping() const {
+    if (group_.size() == 1) return asks();
+    return stop_after_ && state_.step >= *stop_after_;
+  }
+  Outcome make_steps();
+  void loop();
+  // Queues a step and reports those that are done: all, where something is to be done after it.
+  void make_step();
+  void report(uint64_t leave);
+  Stepped event_of(const Steps::Done& done);
+  void pass_on_notices();
+  void evaluate_now();
+  // Reports the result of the evaluation under way, once it is there or `wait`; true where it suffices.
+  bool take_evaluation(bool wait);
+
+  Task& task_;
+  Trainer& trainer_;
+  Group& group_;
+  const RunOptions options_;
+  Observers observers_;
+  const std::function<bool()> stop_;
+  RunCheckpoints checkpoints_;
+  Steps steps_;
+  RankSpeeds speeds_;
+  TrainState state_;  // of the last step reported
+  bool started_ = false;
+  bool enough_ = false;                 // an evaluation suffices; known to all ranks
+  bool enough_later_ = false;           // one whose result came later does: known to this rank
+  bool came_later_ = false;             // some result did; known to all ranks
+  bool save_due_ = false;               // after the last queued step
+  std::optional<uint64_t> stop_after_;  // a step that all ranks know of
+  uint64_t first_step_ = 1;             // of this run
+  uint64_t under_way_ = 0;              // steps queued and not reported
+  Clock::time_point step_began_;
+  uint64_t skipped_ = 0;
+  float loss_scale_ = 1;
+  std::future<Evaluation> evaluation_;  // one whose result is still to come
+  uint64_t evaluated_step_ = 0;
+};
+
+Run::Training::Training(Task& task, Trainer& trainer, Group& group, RunOptions options,
+                        std::vector<Observer*> observers, std::function<bool()> stop)
+    : task_(task),
+      trainer_(trainer),
+      group_(group),
+      options_(std::move(options)),
+      observers_(std::move(observers)),
+      stop_(std::move(stop)),
+      checkpoints_(options_, trainer, group, observers_),
+      steps_(task, trainer, group, options_),
+      speeds_(group) {
+  DT_CHECK(options_.cadence.show_every >= 1, "run: steps are shown every ", options_.cadence.show_every,
+           " steps; expected 1 or more");
+  DT_CHECK(options_.batch >= 1, "run: a batch of ", options_.batch, " samples");
+  DT_CHECK(options_.chief >= 0 && options_.chief < group.size(), "run: the chief is rank ", options_.chief, " of ",
+           group.size());
+  DT_CHECK(
+      group.size() == 1 || (trainer.options().communicator && trainer.options().communicator->size() == group.size()),
+      "run: a job of ", group.size(), " ranks needs a trainer with a communicator of as many");
+  describe();
+}
+
+// What the task has not said itself.
+void Run::Training::describe() {
+  const Context& context = trainer_.store().context();
+  const TrainerOptions& trainer = trainer_.options();
+  task_.describe(state_);
+  state_.identity.emplace("global batch", fmt::format("{}", options_.batch * trainer.micro_steps * group_.size()));
+  state_.identity.emplace("seed", fmt::format("{}", trainer.seed));
+  auto& settings = state_.settings;
+  settings.emplace("learning rate", trainer_.schedule().describe());
+  settings.emplace("ranks", fmt::format("{}", group_.size()));
+  settings.emplace("batch size of a rank", fmt::format("{}", options_.batch));
+  settings.emplace("device", context.is_cpu() ? "cpu" : "gpu");
+  settings.emplace("compute threads", fmt::format("{}", context.threads()));
+  if (trainer.communicator) settings.emplace("sums over ranks", trainer.communicator->describe());
+  if (group_.size() > 1) steps_.describe_sums(state_);
+}
+
+Outcome Run::Training::train() {
+  DT_CHECK(!started_, "run: train() called twice; a further run needs another Run");
+  started_ = true;
+  const std::string restored = checkpoints_.restore(state_);
+  steps_.resume(state_);
+  observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe()});
+  pass_on_notices();
+  if (ended()) {
+    observers_.noticed({fmt::format("step {} is the end of the run already; a larger number of steps would continue it",
+                                    state_.step)});
+    return Outcome::finished;
+  }
+  Outcome outcome;
+  try {
+    outcome = make_steps();
+  } catch (const Error& error) {
+    checkpoints_.report();
+    checkpoints_.failed(error);
+    throw;
+  }
+  if (skipped_ > 0)
+    observers_.noticed(
+        {fmt::format("{} updates were skipped to lower the loss scale, which ended at {}", skipped_, loss_scale_)});
+  observers_.ended({outcome, state_.step});
+  return outcome;
+}
+
+Outcome Run::Training::make_steps() {
+  first_step_ = state_.step + 1;
+  loop();
+  take_evaluation(/*wait=*/true);
+  if (came_later_) enough_ = group_.extremes(enough_later_ ? 1 : 0, "result of the evaluation").second > 0;
+  if (checkpoints_.has_directory() && state_.step > 0) {
+    steps_.describe(state_);
+    checkpoints_.save_last(state_);
+  }
+  return enough_ ? Outcome::enough : ended() ? Outcome::finished : Outcome::stopped;
+}
+
+void Run::Training::loop() {
+  while (!ended() && !stopping() && !enough_) {
+    make_step();
+    if (steps_.queued() != state_.step) continue;
+    if (checkpoints_.verification_is_due(state_.step)) checkpoints_.verify(state_.step);
+    if (save_due_) {
+      steps_.describe(state_);
+      checkpoints_.save(state_);
+    }
+    if (options_.cadence.evaluates(state_.step) && !ended()) evaluate_now();
+  }
+  report(0);
+}
+
+void Run::Training::make_step() {
+  const uint64_t step = steps_.queued() + 1;
+  const bool shown = options_.cadence.shows(step, first_step_);
+  observers_.stepping(step);
+  if (under_way_++ == 0) step_began_ = Clock::now();
+  steps_.queue(shown, asks());
+  if (group_.size() > 1 && shown)
+    for (std::string& slow : speeds_.compare()) observers_.noticed({std::move(slow)});
+  save_due_ = checkpoints_.save_is_due(step);
+  const bool pauses = save_due_ || step >= options_.cadence.total_steps || options_.cadence.evaluates(step) ||
+                      checkpoints_.verification_is_due(step) || stop_after_ == step;
+  report(pauses ? 0 : kAhead);
+}
+
+void Run::Training::report(uint64_t leave) {
+  for (const Steps::Done& done : steps_.finished(leave)) {
+    checkpoints_.step_done();
+    speeds_.add(done.own_seconds, done.report.times.before);
+    state_.step = done.report.step;
+    skipped_ = done.report.skipped;
+    loss_scale_ = done.report.loss_scale;
+    observers_.stepped(event_of(done));
+    pass_on_notices();
+    // Ranks hear of this step's requests when they have queued kAhead more at the latest.
+    if (done.report.requests > 0 && !stop_after_)
+      stop_after_ = done.report.step + (trainer_.store().context().is_cpu() ? 0 : kAhead);
+  }
+  checkpoints_.report();
+  take_evaluation(/*wait=*/false);
+}
+
+Stepped Run::Training::event_of(const Steps::Done& done) {
+  const StepReport& report = done.report;
+  const Clock::time_point now = Clock::now();
+  Stepped event{.step = report.step,
+                .shown = options_.cadence.shows(report.step, first_step_),
+                .loss = report.loss,
+                .l2_loss = report.l2_loss,
+                .metrics = report.metrics,
+                .learning_rate = report.learning_rate,
+                .gradient_norm = report.gradient_norm,
+                .seconds = seconds_between(step_began_, now),
+                .more_under_way = --under_way_ > 0,
+                .wait_seconds = done.wait_seconds,
+                .times = report.times,
+                .slowest = speeds_.slowest(),
+                .bytes = report.bytes,
+                .loss_scale = report.loss_scale,
+                .skipped = report.skipped};
+  if (trainer_.options().communicator) event.sums = trainer_.options().communicator->take_times();
+  step_began_ = now;
+  return event;
+}
+
+void Run::Training::pass_on_notices() {
+  std::vector<std::string>& notices = trainer_.store().context().notices();
+  for (const std::string& text : notices) observers_.noticed({text});
+  notices.clear();
+}
+
+// A result that is there at once is the same on all ranks. One that comes later may be the chief's alone: then it asks
+// for a stop as a signal would.
+void Run::Training::evaluate_now() {
+  take_evaluation(/*wait=*/true);
+  group_.enter(Section::evaluation, state_.step);
+  evaluated_step_ = state_.step;
+  evaluation_ = begin_evaluation(task_, group_, state_.step, show_every(), observers_, stop_);
+  pass_on_notices();
+  if (!evaluation_.valid()) return;
+  const bool later = group_.extremes(is_ready(evaluation_) ? 0 : 1, "state of the evaluation").second > 0;
+  if (!later)
+    enough_ = take_evaluation(/*wait=*/true);
+  else
+    came_later_ = true;
+}
+
+bool Run::Training::take_evaluation(bool wait) {
+  if (!evaluation_.valid() || (!wait && !is_ready(evaluation_))) return false;
+  Evaluated event{.step = evaluated_step_, .result = evaluation_.get()};
+  event.suffices = options_.enough && options_.enough(event.result);
+  event.resumes = !event.suffices && !ended();
+  if (came_later_) enough_later_ = enough_later_ || event.suffices;
+  observers_.evaluated(event);
+  return event.suffices;
+}
+
+std::optional<Evaluation> Run::Training::evaluate() {
+  group_.enter(Section::evaluation, state_.step);
+  return dtrain::evaluate(task_, group_, state_.step, show_every(), observers_, stop_);
+}
+
+Run::Run(Task& task, Trainer& trainer, Group& group, RunOptions options, std::vector<Observer*> observers,
+         std::function<bool()> stop)
+    : training_(std::make_unique<Training>(task, trainer, group, std::move(options), std::move(observers),
+                                           std::move(stop))) {}
+
+Run::~Run() = default;
+
+Outcome Run::train() { return training_->train(); }
+std::optional<Evaluation> Run::evaluate() { return training_->evaluate(); }
+uint64_t Run::step() const { return training_->step(); }
+
+}  // namespace dtrain

@@ -1,0 +1,30 @@
+// Stragglers: which rank makes the others wait, by the time that each takes for its own part of a step.
+#pragma once
+
+#include <vector>
+
+namespace dtrain {
+
+struct Straggler {
+  int rank = 0;
+  double factor = 0;  // as a multiple of the ranks' median; 0: nothing is known
+};
+
+class Stragglers {
+ public:
+  // Seconds per step of each rank, without its wait for others; none of a rank (0) that has none to tell. Returns the
+  // ranks to warn of: each once, when it has been above kFactor times the median kPatience times in a row.
+  std::vector<Straggler> add(const std::vector<double>& seconds);
+  // By what was added last.
+  const Straggler& slowest() const { return slowest_; }
+
+  static constexpr double kFactor = 1.5;
+  static constexpr int kPatience = 3;
+
+ private:
+  std::vector<int> slow_;  // by rank: times in a row
+  std::vector<bool> warned_;
+  Straggler slowest_;
+};
+
+}  // namespace dtrain

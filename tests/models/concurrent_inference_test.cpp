@@ -1,0 +1,56 @@
+// Several threads classify with one set of weights.
+#include <atomic>
+#include <thread>
+
+#include "libdtrain/ops/loss.h"
+#include "models/classifier.h"
+#include "tests/testing.h"
+
+namespace dtrain::models {
+namespace {
+
+constexpr int kThreads = 4, kImages = 3;
+
+// One network and some images for it.
+struct Network {
+  explicit Network(Context& on)
+      : context(on), store(on), model(make_classifier(store, classifier_info("resnet20", "cifar10"), {.classes = 10})) {
+    store.allocate(/*seed=*/1);
+    for (uint64_t i = 0; i < kImages; ++i) images.push_back(to_device(on, random_array({2, 32, 32, 3}, i)));
+  }
+
+  std::vector<float> classify(size_t image) const {
+    Tape tape(context, Mode::eval);
+    const Var logits = model.forward(tape, tape.constant(images[image]));
+    return values_of<float>(context, softmax(context, logits.value));
+  }
+
+  Context& context;
+  ParameterStore store;
+  Classifier model;
+  std::vector<Tensor> images;
+};
+
+TEST(ConcurrentInference, GivesTheBitsOfOneThread) {
+  for (const int threads : {1, 2}) {
+    const auto context = make_cpu_context({.threads = threads}), another = make_cpu_context({.threads = threads});
+    const Network alone(*another);
+    std::vector<std::vector<float>> expected;
+    for (size_t i = 0; i < kImages; ++i) expected.push_back(alone.classify(i));
+    // The context has no primitive yet: the threads make them beside each other.
+    const Network network(*context);
+    std::atomic<int> ready = 0, different = 0;
+    std::vector<std::thread> users;
+    for (int user = 0; user < kThreads; ++user)
+      users.emplace_back([&] {
+        ++ready;
+        while (ready < kThreads) std::this_thread::yield();
+        for (size_t i = 0; i < kImages; ++i) different += network.classify(i) != expected[i];
+      });
+    for (std::thread& user : users) user.join();
+    EXPECT_EQ(different, 0) << "of contexts with " << threads << " threads";
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::models

@@ -195,8 +195,10 @@ TEST(Preprocess, TfTrainingIsCropFlipResize) {
 }
 
 TEST(Preprocess, SaysWhatItWrites) {
-  EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).layout, (SampleLayout{{32, 40, 3}, DType::f32}));
-  EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).layout, (SampleLayout{{224, 224, 3}, DType::u8}));
+  EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).shape, (Shape{32, 40, 3}));
+  EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).dtype, DType::f32);
+  EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).shape, (Shape{224, 224, 3}));
+  EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).dtype, DType::u8);
 }
 
 TEST(Preprocess, EvaluationTakesTheCentre) {

@@ -66,7 +66,8 @@ TEST(CifarPreprocess, ResizesToTheSizeAskedFor) {
 }
 
 TEST(CifarPreprocess, SaysWhatItWrites) {
-  EXPECT_EQ(make_cifar_preprocess({true, 20, 24}).layout, (SampleLayout{{20, 24, 3}, DType::f32}));
+  EXPECT_EQ(make_cifar_preprocess({true, 20, 24}).shape, (Shape{20, 24, 3}));
+  EXPECT_EQ(make_cifar_preprocess({true, 20, 24}).dtype, DType::f32);
   expect_error([] { make_cifar_preprocess({true, 0, 24}); }, Fault::config, "24x0 pixels");
 }
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "libdtrain/ops/loss.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

@@ -72,6 +72,8 @@ void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out) {
 }
 
 MakePreprocess make_cifar_preprocess(const CifarOptions& options) {
+  DT_CHECK(options.width > 0 && options.height > 0, "preprocessing to an image of ", options.width, "x", options.height,
+           " pixels");
   const auto make = [options]() -> Preprocess {
     return [cifar = std::make_shared<Cifar>(options)](std::span<const std::byte> encoded, std::span<const Box>,
                                                       const SampleKey& key, void* pixels) {

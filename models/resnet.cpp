@@ -66,25 +66,41 @@ Var ResNet::Block::operator()(Tape& tape, const Var& x) const {
 }
 
 ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes)
-    : max_pooled_(!options.cifar),
-      stem_(make_stem(store, trace, options)),
-      blocks_([&] {
-        std::vector<Block> blocks;
+    : max_pooled_(!options.cifar), stem_(make_stem(store, trace, options)), stages_([&] {
+        std::vector<std::vector<Block>> stages;
         int64_t width = options.cifar ? 16 : 64;
         for (size_t stage = 0; stage < options.blocks.size(); ++stage, width *= 2) {
+          stages.emplace_back();
           for (int i = 0; i < options.blocks[stage]; ++i) {
             const std::string path = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-            blocks.push_back(make_block(store, trace, path, options, width, stage > 0 && i == 0 ? 2 : 1));
+            stages.back().push_back(make_block(store, trace, path, options, width, stage > 0 && i == 0 ? 2 : 1));
           }
         }
-        return blocks;
-      }()),
-      fc_(make_classifier_layer(store, trace, classes)) {}
+        return stages;
+      }()) {
+  if (classes > 0) fc_ = make_classifier_layer(store, trace, classes);
+}
+
+Var ResNet::stem(Tape& tape, const Var& x) const {
+  return max_pooled_ ? stem_.bn.relu_max_pool(tape, stem_.conv(tape, x)) : stem_(tape, x);
+}
 
 Var ResNet::operator()(Tape& tape, const Var& x) const {
-  Var y = max_pooled_ ? stem_.bn.relu_max_pool(tape, stem_.conv(tape, x)) : stem_(tape, x);
-  for (const Block& block : blocks_) y = block(tape, y);
-  return fc_(tape, global_average_pool(tape, y));
+  DT_CHECK(fc_, "ResNet: built without classes, it gives features() alone");
+  Var y = stem(tape, x);
+  for (const std::vector<Block>& stage : stages_)
+    for (const Block& block : stage) y = block(tape, y);
+  return (*fc_)(tape, global_average_pool(tape, y));
+}
+
+std::vector<Var> ResNet::features(Tape& tape, const Var& x) const {
+  std::vector<Var> result;
+  Var y = stem(tape, x);
+  for (const std::vector<Block>& stage : stages_) {
+    for (const Block& block : stage) y = block(tape, y);
+    result.push_back(y);
+  }
+  return result;
 }
 
 namespace {

@@ -20,9 +20,14 @@ struct ResNetOptions {
 
 class ResNet {
  public:
+  // `classes` 0: features() alone, without the layer `fc`.
   ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes);
-  // [n, h, w, 3] -> [n, classes]
+  // [n, h, w, 3] -> [n, classes]. Throws Error where there are no classes.
   Var operator()(Tape& tape, const Var& x) const;
+  // [n, h, w, 3] -> what each stage gives, [n, h / s, w / s, c], rounded up. In the ImageNet form s is 4, 8, 16 and 32,
+  // and c 64 times 1, 2, 4 and 8, and four times that with bottlenecks; in that for CIFAR s is 1, 2 and 4, and c 16, 32
+  // and 64.
+  std::vector<Var> features(Tape& tape, const Var& x) const;
 
  private:
   struct Block {
@@ -32,11 +37,12 @@ class ResNet {
   };
   static Block make_block(ParameterStore& store, Trace& trace, const std::string& path, const ResNetOptions& options,
                           int64_t width, int stride);
+  Var stem(Tape& tape, const Var& x) const;
 
   bool max_pooled_;
   ConvBnAct stem_;
-  std::vector<Block> blocks_;
-  Linear fc_;
+  std::vector<std::vector<Block>> stages_;
+  std::optional<Linear> fc_;
 };
 
 // v1 and v1.5 of 18, 34, 50, 101 and 152 layers for ImageNet; 20, 32, 44, 56 and 110 layers for CIFAR-10.

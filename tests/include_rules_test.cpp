@@ -87,7 +87,7 @@ const std::vector<Level> kLevels = {
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/"}, {}},
     {"data/", {"libdtrain/core/", "libdtrain/io/"}, {}},
-    {"apps/cli/options/", {"apps/cli/", "libdtrain/"}, {}},
+    {"apps/cli/options/", {"apps/cli/", "libdtrain/", "data/"}, {}},
     {"apps/cli/", {"libdtrain/", "models/", "data/"}, {}},
     {"apps/observers/", {"apps/cli/", "libdtrain/"}, {}},
     {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},

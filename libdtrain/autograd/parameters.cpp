@@ -76,7 +76,8 @@ size_t lookup(const std::map<std::string, size_t>& names, const std::string& nam
 
 }  // namespace
 
-Parameter& ParameterStore::add(const std::string& name, Shape shape, Init init, ParameterOptions options) {
+Parameter& ParameterStore::add(const std::string& own_name, Shape shape, Init init, ParameterOptions options) {
+  const std::string name = prefix_ + own_name;
   DT_CHECK(!allocated(), "parameter ", name, ": registered after allocate()");
   DT_CHECK(!by_name_.contains(name) && !buffer_by_name_.contains(name), "parameter ", name, ": registered twice");
   check_options(name, shape, options);
@@ -92,7 +93,8 @@ Parameter& ParameterStore::add(const std::string& name, Shape shape, Init init, 
   return parameter;
 }
 
-Buffer& ParameterStore::add_buffer(const std::string& name, Shape shape, float initial, bool constant) {
+Buffer& ParameterStore::add_buffer(const std::string& own_name, Shape shape, float initial, bool constant) {
+  const std::string name = prefix_ + own_name;
   DT_CHECK(!allocated(), "buffer ", name, ": registered after allocate()");
   DT_CHECK(!by_name_.contains(name) && !buffer_by_name_.contains(name), "buffer ", name, ": registered twice");
   buffer_by_name_[name] = buffers_.size();

@@ -82,6 +82,7 @@ class ParameterStore {
   void refresh_padded();
 
  private:
+  friend class ParameterScope;
   const Tensor& laid_out(const Tensor& arena, const char* what) const {
     DT_CHECK(allocated(), what, " before allocate()");
     return arena;
@@ -92,12 +93,30 @@ class ParameterStore {
   std::deque<Parameter> parameters_;
   std::deque<Buffer> buffers_;
   std::map<std::string, size_t> by_name_, buffer_by_name_;
+  std::string prefix_;  // of the names to be registered
   Tensor values_, grads_, compute_values_, buffer_values_;
   std::vector<Parameter*> padded_;  // whose compute copy has more channels than the value
   std::vector<Tensor> optimizer_state_;
   int image_channels_ = 3;
   int64_t arena_count_ = 0, buffer_count_ = 0;
   uint64_t version_ = 0, layout_version_ = 0;
+};
+
+// Puts `prefix` before the names of what is registered while it lives, so that a store can hold several models:
+// ParameterScope scope(store, "teacher."). Scopes nest: the outer prefix comes first.
+class ParameterScope {
+ public:
+  ParameterScope(ParameterStore& store, const std::string& prefix)
+      : store_(store), outer_length_(store.prefix_.size()) {
+    store.prefix_ += prefix;
+  }
+  ~ParameterScope() { store_.prefix_.resize(outer_length_); }
+  ParameterScope(const ParameterScope&) = delete;
+  ParameterScope& operator=(const ParameterScope&) = delete;
+
+ private:
+  ParameterStore& store_;
+  size_t outer_length_;
 };
 
 }  // namespace dtrain

@@ -256,6 +256,24 @@ TEST(ParameterStore, FreezesByPrefixOrPredicate) {
   }
 }
 
+TEST(ParameterStore, ScopesPutPrefixesBeforeNames) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  {
+    const ParameterScope outer(store, "detector.");
+    EXPECT_EQ(store.add("a", {1}, {}).name, "detector.a");
+    {
+      const ParameterScope inner(store, "backbone.");
+      EXPECT_EQ(store.add("a", {1}, {}).name, "detector.backbone.a");
+      EXPECT_EQ(store.add_buffer("mean", {1}, 0).name, "detector.backbone.mean");
+      expect_error([&] { store.add("a", {1}, {}); }, Fault::config, "detector.backbone.a: registered twice");
+    }
+    EXPECT_EQ(store.add("b", {1}, {}).name, "detector.b");
+  }
+  EXPECT_EQ(store.add("a", {1}, {}).name, "a");
+  EXPECT_NE(store.find("detector.backbone.a"), nullptr);
+}
+
 TEST(ParameterStore, RefusesNamesThatNobodyHas) {
   const auto context = make_cpu_context();
   Stages stages(*context);

@@ -9,7 +9,7 @@ namespace {
 TEST(CudaStream, IsAGpusAlone) {
   for (const auto& context : devices()) {
     if (context->is_cpu())
-      expect_error([&] { cuda_stream(*context); }, Fault::config, "asked of cpu, expected the context of a GPU");
+      expect_error([&] { cuda_stream(*context); }, Fault::config, "asked of cpu:0, expected the context of a GPU");
     else
       EXPECT_NE(cuda_stream(*context), nullptr);
   }

@@ -65,8 +65,8 @@ TEST(CheckOp, PassesWhatIsRight) {
 
 TEST(CheckOp, SaysWhatIsWrong) {
   const std::pair<Spoilt, const char*> cases[] = {
-      {{.value = 0.01}, "square, on cpu in f32: 15 of 15 elements of [3, 5] are off, the worst at"},
-      {{.gradient = 0.01}, "square, on cpu in f32: gradient of input 0, at element"},
+      {{.value = 0.01}, "square, on cpu:0 in f32: 15 of 15 elements of [3, 5] are off, the worst at"},
+      {{.gradient = 0.01}, "square, on cpu:0 in f32: gradient of input 0, at element"},
       {{.forgets_last = true}, ": 5 of 15 elements of [3, 5] are off, the worst at 14: "},
       {{.never_adds = true}, "gradient of input 0 added to another: 15 of 15 elements"},
       {{.other_shape = true}, "shape [15], expected [3, 5]"},

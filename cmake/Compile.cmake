@@ -6,6 +6,9 @@ target_compile_options(dtrain_compile INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-march=${DTRAIN_CPU_ARCH} -ffp-contract=fast -Wall -Wextra -Wpedantic -Wshadow
     -Wno-error=restrict>
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
+if(CMAKE_UNITY_BUILD)  # a unit has the types of all its files, and is no header
+  target_compile_options(dtrain_compile INTERFACE -Wno-subobject-linkage)
+endif()
 if(DTRAIN_WERROR)
   target_compile_options(dtrain_compile INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
     $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Werror>)
@@ -26,7 +29,8 @@ endif()
 function(dtrain_add_library name)
   add_library(dtrain_${name} STATIC ${ARGN})
   add_library(dtrain::${name} ALIAS dtrain_${name})
-  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name})
+  # Not even a unity build compiles its files together: all builds have the same calls inlined and bits computed.
+  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD OFF)
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
   target_include_directories(dtrain_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dtrain>)

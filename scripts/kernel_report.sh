@@ -47,11 +47,11 @@ nvcc=$(find_tool nvcc)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The flags of cmake/Compile.cmake that matter for the machine code.
-compile=($(command -v ccache || true) "$nvcc" -std=c++20 -O3 "-arch=$architecture" --expt-relaxed-constexpr -lineinfo -Xptxas -v -I. -c)
+# The flags of cmake/Compile.cmake that matter for the machine code. The host's part is not compiled.
+compile=($(command -v ccache || true) "$nvcc" -std=c++20 -O3 "-arch=$architecture" --expt-relaxed-constexpr -lineinfo -Xptxas -v -I. -c -cubin)
 for source in "$@"; do
   name=$(basename "$source" .cu)
-  "${compile[@]}" "$source" -o "$work/$name.o" 2> "$work/$name.log" || { cat "$work/$name.log" >&2; exit 1; }
+  "${compile[@]}" "$source" -o "$work/$name.cubin" 2> "$work/$name.log" || { cat "$work/$name.log" >&2; exit 1; }
 done
 
 # One line per kernel: registers, shared bytes, stack bytes, bytes of spill stores and loads, file, name.
@@ -87,7 +87,7 @@ if [ -z "$cuobjdump" ] || [ -z "$(find_tool nvdisasm)" ]; then
 fi
 PATH=$(dirname "$cuobjdump"):$PATH  # it calls nvdisasm
 for source in "$@"; do
-  "$cuobjdump" -sass "$work/$(basename "$source" .cu).o"
+  "$cuobjdump" -sass "$work/$(basename "$source" .cu).cubin"
 done | c++filt | awk '
   function flush() { if (kernel) print loads + 0 "\t" stores + 0 "\t" kernel }
   /Function : / { flush(); sub(/.*Function : /, ""); kernel = $0; loads = stores = 0 }

@@ -15,8 +15,8 @@ limit_mib=60
 echo "== Build for $architectures in $build/ =="
 cmake --preset release-cuda -B "$build" -DDTRAIN_CUDA_ARCHITECTURES="$architectures" -DDTRAIN_TESTS=ON -DDTRAIN_BENCHMARKS=ON
 programs=(dtrain-{cnn-benchmarks,allreduce-benchmark,info,data})
-# Those that have an entry of the label gpu, and the engine's sides of the comparisons with PyTorch.
-mapfile -t tests < <(ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\./test_/p' | tr . _)
+# Those that have entries of the label gpu, and the engine's sides of the comparisons with PyTorch.
+mapfile -t tests < <(ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\.\([^.]*\)\..*/test_\1/p' | sort -u)
 tests+=(parity_model parity_ops)
 benchmarks=()
 for program in conv_bench chain_bench batch_norm_bench op_bench update_bench step_bench jpeg_decode_bench; do

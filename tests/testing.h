@@ -28,6 +28,7 @@ void check_op(const std::vector<OpCase>& tests);
 
 // Expects `action` to throw an Error of this kind whose message contains `part`.
 void expect_error(const std::function<void()>& action, Fault fault, const std::string& part);
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // The checkout, the built programs and the sample data: DTRAIN_SOURCE_DIR, DTRAIN_BIN_DIR and DTRAIN_TEST_DATA, by
 // default the current directory, its build/bin and ../shared/data next to the checkout.

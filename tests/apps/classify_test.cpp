@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-constexpr char kProgram[] = "dtrain-classify";
+constexpr char kClassify[] = "dtrain-classify";
 
 std::vector<std::byte> picture(int seed) {
   data::Image image(40, 32);
@@ -59,8 +59,8 @@ class Classify : public testing::Test {
 TEST_F(Classify, PrintsWhatTheModelComputes) {
   for (const char* preprocessing : {"tf_cnn", "torchvision"}) {
     const ProgramResult run =
-        run_program(kProgram, {"--model", "resnet20", "--weights", weights(), "--preprocessing", preprocessing,
-                               "--top=3", "--json", "--logits", image(1), image(2)});
+        run_program(kClassify, {"--model", "resnet20", "--weights", weights(), "--preprocessing", preprocessing,
+                                "--top=3", "--json", "--logits", image(1), image(2)});
     ASSERT_EQ(run.code, 0) << run.err;
     data::Pixels pixels;
     pixels.preprocessing = preprocessing;
@@ -93,14 +93,14 @@ TEST_F(Classify, ABadImageIsReportedAndTheOthersAreDone) {
   const std::vector<std::string> flags = {"--model=resnet20", "--weights=" + weights()};
   std::vector<std::string> arguments = flags;
   for (const std::string& file : {image(3), image(1), image(9)}) arguments.push_back(file);
-  const ProgramResult text = run_program(kProgram, arguments);
+  const ProgramResult text = run_program(kClassify, arguments);
   EXPECT_EQ(text.code, 2);
   EXPECT_EQ(text.out.find(image(1) + "\n  "), 0u) << text.out;
   EXPECT_NE(text.err.find("error: " + image(3)), std::string::npos) << text.err;
   EXPECT_NE(text.err.find(image(9)), std::string::npos) << text.err;
 
   arguments.push_back("--json");
-  const ProgramResult json = run_program(kProgram, arguments);
+  const ProgramResult json = run_program(kClassify, arguments);
   EXPECT_EQ(json.code, 2);
   std::istringstream lines(json.out);
   std::vector<nlohmann::json> rows;
@@ -112,13 +112,14 @@ TEST_F(Classify, ABadImageIsReportedAndTheOthersAreDone) {
 }
 
 TEST_F(Classify, UsageAndWeightsThatDoNotFit) {
-  EXPECT_EQ(run_program(kProgram, {image(1)}).code, 1);
-  EXPECT_EQ(run_program(kProgram, {"--model=resnet21", "--weights=" + weights(), image(1)}).code, 1);
-  const ProgramResult other = run_program(kProgram, {"--model=resnet50", "--weights=" + weights(), image(1)});
+  EXPECT_EQ(run_program(kClassify, {image(1)}).code, 1);
+  EXPECT_EQ(run_program(kClassify, {"--model=resnet21", "--weights=" + weights(), image(1)}).code, 1);
+  const ProgramResult other = run_program(kClassify, {"--model=resnet50", "--weights=" + weights(), image(1)});
   EXPECT_EQ(other.code, 5);
   EXPECT_NE(other.err.find("does not fit resnet50"), std::string::npos) << other.err;
-  EXPECT_EQ(run_program(kProgram, {"--model=resnet20", "--weights=" + image(3), image(1)}).code, 5);
-  EXPECT_EQ(run_program(kProgram, {"--model=resnet20", "--num_classes=9", "--weights=" + weights(), image(1)}).code, 5);
+  EXPECT_EQ(run_program(kClassify, {"--model=resnet20", "--weights=" + image(3), image(1)}).code, 5);
+  EXPECT_EQ(run_program(kClassify, {"--model=resnet20", "--num_classes=9", "--weights=" + weights(), image(1)}).code,
+            5);
 }
 
 TEST(Info, NamesTheLoadedLibraries) {

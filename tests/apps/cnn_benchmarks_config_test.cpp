@@ -33,8 +33,6 @@ std::string failure(const std::vector<std::string>& arguments) {
   return "";
 }
 
-bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(Config, DefaultsAreThoseOfTfCnnBenchmarks) {
   const Config config = config_of({});
   EXPECT_EQ(config.mode, RunMode::training);
@@ -62,7 +60,7 @@ TEST(Config, AnyModelTrainsOnAnyDataSet) {
 }
 
 TEST(Config, UnknownModelsNameTheNearest) {
-  EXPECT_TRUE(mentions(failure({"--model=resnet5O"}), "--model=resnet5O: unknown, did you mean resnet50?"))
+  EXPECT_TRUE(contains(failure({"--model=resnet5O"}), "--model=resnet5O: unknown, did you mean resnet50?"))
       << failure({"--model=resnet5O"});
 }
 
@@ -106,27 +104,27 @@ TEST(Config, RefusedCombinations) {
       {{"--use_fp16", "--precision=bf16"}, "different precisions"},
   };
   for (auto [arguments, part] : cases) {
-    EXPECT_TRUE(mentions(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
+    EXPECT_TRUE(contains(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
     // The other form of fp16.
     if (arguments[0] != "--use_fp16" || arguments[1].starts_with("--precision")) continue;
     arguments[0] = "--precision=fp16";
-    EXPECT_TRUE(mentions(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
+    EXPECT_TRUE(contains(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
   }
 }
 
 TEST(Config, WhatIsNotServedSaysSo) {
   for (const char* flag : {"--xla", "--trace_file=x", "--summary_verbosity=1", "--datasets_use_caching"})
-    EXPECT_TRUE(mentions(failure({flag}), "not served by this version")) << flag << ": " << failure({flag});
+    EXPECT_TRUE(contains(failure({flag}), "not served by this version")) << flag << ": " << failure({flag});
   for (const char* flag : {"--data_name=coco", "--precision=bf16", "--precision=fp16", "--use_fp16"})
-    EXPECT_TRUE(mentions(failure({flag}), "not served")) << flag << ": " << failure({flag});
-  EXPECT_TRUE(mentions(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
-  EXPECT_TRUE(mentions(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));
-  EXPECT_TRUE(mentions(failure({"--device=gpu", "--gpu_indices=2,1"}), "no GPU 2: "));
-  EXPECT_TRUE(mentions(failure({"--gpu_indices=0,x"}), "expected numbers of GPUs"));
-  EXPECT_TRUE(mentions(failure({"--tf32"}), "on a GPU"));
-  EXPECT_TRUE(mentions(failure({"--jpeg_decoder=gpu"}), "--jpeg_decoder=gpu needs --device=gpu"));
-  EXPECT_TRUE(mentions(failure({"--num_gpus=8"}), "one device"));
-  EXPECT_TRUE(mentions(failure({"--modle=resnet50"}), "did you mean --model?"));
+    EXPECT_TRUE(contains(failure({flag}), "not served")) << flag << ": " << failure({flag});
+  EXPECT_TRUE(contains(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
+  EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));
+  EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=2,1"}), "no GPU 2: "));
+  EXPECT_TRUE(contains(failure({"--gpu_indices=0,x"}), "expected numbers of GPUs"));
+  EXPECT_TRUE(contains(failure({"--tf32"}), "on a GPU"));
+  EXPECT_TRUE(contains(failure({"--jpeg_decoder=gpu"}), "--jpeg_decoder=gpu needs --device=gpu"));
+  EXPECT_TRUE(contains(failure({"--num_gpus=8"}), "one device"));
+  EXPECT_TRUE(contains(failure({"--modle=resnet50"}), "did you mean --model?"));
 }
 
 TEST(Config, ValuesOfNoEffectAreAccepted) {

@@ -23,8 +23,6 @@ inline Arguments operator+(Arguments a, const Arguments& b) {
   return a;
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // Drawn images, made once: 40 for training in two shards, 10 for validation, 3 classes.
 class CnnBenchmarks : public testing::Test {
  protected:

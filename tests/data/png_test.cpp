@@ -5,18 +5,11 @@
 #include <fstream>
 
 #include "libdtrain/core/error.h"
-#include "libdtrain/core/rng.h"
+#include "tests/data/noise.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
 namespace {
-
-Image noise(int width, int height) {
-  Image image(width, height);
-  RandomStream random(3, 0);
-  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.below(256));
-  return image;
-}
 
 void expect_equal(const ImageView& a, const ImageView& b) {
   ASSERT_EQ(a.width, b.width);
@@ -34,7 +27,7 @@ std::vector<std::byte> from_hex(std::string_view hex) {
 }
 
 TEST(Png, RoundTripIsExact) {
-  const Image image = noise(37, 21);
+  const Image image = noise(37, 21, 3);
   const std::vector<std::byte> bytes = encode_png(image.view());
   ImageDecoder decoder;
   const ImageInfo info = decoder.open(bytes);
@@ -45,7 +38,7 @@ TEST(Png, RoundTripIsExact) {
 }
 
 TEST(Png, WindowsEqualTheWholeImage) {
-  const Image image = noise(37, 21);
+  const Image image = noise(37, 21, 3);
   const std::vector<std::byte> bytes = encode_png(image.view());
   ImageDecoder decoder;
   for (const Window& window : {Window{0, 0, 1, 1}, {36, 20, 1, 1}, {5, 7, 20, 10}, {0, 20, 37, 1}}) {
@@ -113,7 +106,7 @@ TEST(Png, EveryColourTypeBecomesRgb) {
 }
 
 TEST(Png, DamageAndLimitsAreRefused) {
-  const std::vector<std::byte> bytes = encode_png(noise(40, 40).view());
+  const std::vector<std::byte> bytes = encode_png(noise(40, 40, 3).view());
   ImageDecoder decoder;
   std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(bytes.size() / 2));
   decoder.open(cut);

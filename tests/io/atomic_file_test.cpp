@@ -29,8 +29,6 @@ std::string resource_error(const std::function<void()>& action) {
   return {};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // Notes the calls; a disk of `capacity` bytes that takes at most `chunk` bytes a call and is interrupted now and then.
 class SmallDisk : public FileSystem {
  public:

@@ -70,8 +70,6 @@ std::string message_of(const std::function<void()>& action) {
   return {};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::vector<std::string> sample_records() {
   std::mt19937 random(7);
   std::vector<std::string> records = {"", "abc", std::string(3'000'000, 'x')};

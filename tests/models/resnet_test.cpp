@@ -3,7 +3,7 @@
 
 #include "libdtrain/ops/scalar_loss.h"
 #include "libdtrain/train/optimizer.h"
-#include "models/classifier.h"
+#include "models/catalog.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

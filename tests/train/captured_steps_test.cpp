@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-constexpr int64_t kBatch = 2, kSize = 6, kClasses = 5;
+constexpr int64_t kBatch = 2, kSize = 6, kLabels = 5;
 
 struct Setting {
   DType dtype = DType::f32;
@@ -24,12 +24,12 @@ struct Setting {
 };
 
 // A residual block between a stem and a classifier.
-struct Net {
-  explicit Net(ParameterStore& store)
+struct CapturedNet {
+  explicit CapturedNet(ParameterStore& store)
       : stem{Conv2d(store, "stem.conv", 3, 8, 3, {.conv = {.padding = 1}}), BatchNorm(store, "stem.bn", 8)},
         first{Conv2d(store, "first.conv", 8, 8, 3, {.conv = {.padding = 1}}), BatchNorm(store, "first.bn", 8)},
         second{Conv2d(store, "second.conv", 8, 8, 1, {}), BatchNorm(store, "second.bn", 8)},
-        fc(store, "fc", 8, kClasses, Init::normal(0.5f)) {}
+        fc(store, "fc", 8, kLabels, Init::normal(0.5f)) {}
   Var operator()(Tape& tape, const Var& images) const {
     const Var x = stem(tape, images);
     return fc(tape, dropout(tape, global_average_pool(tape, second(tape, first(tape, x), &x)), 0.1f));
@@ -98,7 +98,7 @@ class Training {
     const Array noise = random_array({kBatch * kSize * kSize * 3}, number, 0, 255);
     for (int64_t i = 0; i < noise.count(); ++i) host_.data<uint8_t>()[i] = static_cast<uint8_t>(noise[i]);
     for (int64_t i = 0; i < kBatch; ++i)
-      labels_.data<int32_t>()[i] = static_cast<int32_t>((number + static_cast<uint64_t>(i)) % kClasses);
+      labels_.data<int32_t>()[i] = static_cast<int32_t>((number + static_cast<uint64_t>(i)) % kLabels);
   }
 
   Context& context_;
@@ -107,7 +107,7 @@ class Training {
   ParameterStore store;
 
  private:
-  Net net_;
+  CapturedNet net_;
   Setting setting_;
   BatchFeed feed_;
   PixelNormalization pixels_;

@@ -10,8 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 class CheckpointTest : public testing::Test {
  protected:
   Checkpointer open(SmallModel& model, bool asynchronous = false, int keep = 5, FileSystem& files = system_files()) {

@@ -1,6 +1,7 @@
 // Batch: samples side by side, a tensor for each field of their layout; Row: where one of them is written.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,41 +27,44 @@ struct Batch {
 
   int64_t rows() const { return static_cast<int64_t>(row_valid.size()); }
   // The field of that name. Throws Error naming those that there are.
-  const Tensor& operator[](std::string_view name) const { return fields[layout.index(name)]; }
+  const Tensor& operator[](std::string_view name) const;
 };
 
 // Of `rows` rows in host memory, their contents undefined and none of them valid. `allocator` null: plain pages. Throws
 // Error where the layout makes no batch.
 Batch make_batch(const BatchLayout& layout, int64_t rows, std::shared_ptr<Allocator> allocator = nullptr);
 
-// One row of a batch, which must outlive it. Rows of one batch may be written by different threads.
+// One row of a batch, which must outlive it. Rows of one batch may be written by different threads. Fields go by their
+// numbers in the layout; all functions throw Error where there is no such field.
 class Row {
  public:
-  Row(const Batch& batch, int64_t row) : batch_(batch), row_(row) {}
+  // Throws Error where the batch has no such row.
+  Row(const Batch& batch, int64_t row);
 
-  // Where the row begins in field `number` of the layout.
+  // Where the row begins in the field.
   void* raw(size_t number) const;
   // Its elements. Throws Error where T is not their type.
   template <class T>
   std::span<T> span(size_t number) const {
-    const auto count = static_cast<size_t>(batch_.layout.fields[number].shape.count());
+    const auto count = static_cast<size_t>(field(number).shape.count());
     return {batch_.fields[number].data<T>() + static_cast<size_t>(row_) * count, count};
   }
-  // Writes a ragged field: `values`, whole entries, padding behind them, and their number into the field of the count.
+  // Writes a ragged field: `values`, whole entries, padding after them, and their number into the field of the count.
   // Throws Error(Fault::data) where there are more than the field has room for.
   template <class T>
   void write(size_t number, std::span<const T> values) const {
     std::ranges::copy(values, span<T>(number).first(room_for(number, values.size())).begin());
-    pad(number, static_cast<int64_t>(values.size()));
+    pad(number, values.size());
   }
   // Makes all fields padding.
   void pad() const;
 
  private:
+  const Field& field(size_t number) const;
   // `values` elements, once it is certain that they fit; sets the count of their entries.
   size_t room_for(size_t number, size_t values) const;
   // From element `begin` on.
-  void pad(size_t number, int64_t begin) const;
+  void pad(size_t number, size_t begin) const;
 
   const Batch& batch_;
   int64_t row_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "data/cifar.h"
+#include "data/cifar10.h"
 #include "data/imagenet.h"
 #include "libdtrain/core/error.h"
 

@@ -13,7 +13,7 @@ struct Field {
   std::string name{};
   Shape shape{};  // of one row
   DType dtype = DType::f32;
-  int32_t padding = 0;  // what the elements are where a row holds no sample, and behind the last entry of a ragged one
+  int32_t padding = 0;  // what the elements are where a row holds no sample, and after the last entry of a ragged one
   // Of a ragged field, whose rows have up to shape[0] entries: the i32 field of shape [] that says how many. Fields
   // with the same count have equally many. Empty: all entries are there.
   std::string count{};

@@ -21,7 +21,7 @@ class Vgg {
   std::vector<Linear> linears_;
 };
 
-// vgg11, vgg16 and vgg19.
+// Of columns A, D and E.
 std::vector<Entry> vgg_entries();
 
 }  // namespace dtrain::models

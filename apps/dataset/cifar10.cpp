@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "apps/dataset/writing.h"
-#include "data/cifar.h"
+#include "data/cifar10.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::dataset {

@@ -1,7 +1,7 @@
 // dtrain-data's writing commands, what they print and what their output is read as.
 #include <nlohmann/json.hpp>
 
-#include "data/cifar.h"
+#include "data/cifar10.h"
 #include "data/example.h"
 #include "data/image.h"
 #include "data/image_tree.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "data/cifar.h"
+#include "data/cifar10.h"
 #include "data/color.h"
 #include "data/jpeg.h"
 #include "data/png.h"

@@ -60,7 +60,7 @@ TEST(Batch, RowsAreWrittenApart) {
   EXPECT_EQ(values<int64_t>(batch, "classes"), (std::vector<int64_t>{-1, -1, -1, 30, 40, -1, -1, -1, -1}));
   EXPECT_EQ(values<int32_t>(batch, "box_count"), (std::vector<int32_t>{0, 2, 0}));
   EXPECT_EQ(values<float>(batch, "scale"), (std::vector<float>{1, 0.5f, 1}));
-  // What an earlier sample has left behind the last entry goes.
+  // What an earlier sample has left after the last entry is overwritten.
   row.write<int64_t>(kClasses, {});
   EXPECT_EQ(values<int64_t>(batch, "classes"), std::vector<int64_t>(9, -1));
   EXPECT_EQ(values<int32_t>(batch, "box_count"), (std::vector<int32_t>{0, 0, 0}));
@@ -74,6 +74,9 @@ TEST(Batch, RefusesWhatDoesNotFitAField) {
   expect_error([&] { row.write<float>(kScale, std::vector<float>(1)); }, Fault::config, "'scale' is not ragged");
   expect_error([&] { row.write<float>(kClasses, std::vector<float>(1)); }, Fault::config, "accessed as f32");
   expect_error([&] { row.span<float>(kImages); }, Fault::config, "tensor holds u8, accessed as f32");
+  expect_error([&] { row.raw(5); }, Fault::config, "field 5 of a batch of 5 fields");
+  expect_error([&] { Row(batch, 1); }, Fault::config, "row 1 of a batch of 1");
+  expect_error([&] { Batch{.layout = batch.layout}["boxes"]; }, Fault::config, "without the tensor of its field");
 }
 
 TEST(BatchLayout, RefusesWhatMakesNoBatch) {
@@ -138,22 +141,6 @@ TEST(Loader, DeliversAnyLayoutAndMasksItsRows) {
   EXPECT_EQ(loader.stats().bad_records, 2u);
   EXPECT_EQ(loader.stats().records, 4u);
   EXPECT_EQ(loader.next(), nullptr);
-}
-
-TEST(Loader, RefusesALayoutThatMakesNoBatch) {
-  struct Empty final : Dataset {
-    const BatchLayout& layout() const override { return none; }
-    uint64_t size() const override { return 1; }
-    const std::vector<uint64_t>& shard_begins() const override { return begins; }
-    RecordLocation locate(uint64_t) const override { return {}; }
-    const std::vector<std::string>& faults() const override { return no_faults; }
-    std::unique_ptr<SampleReader> reader() const override { return nullptr; }
-    std::string identity() const override { return ""; }
-    BatchLayout none;
-    std::vector<uint64_t> begins{0, 1};
-    std::vector<std::string> no_faults;
-  };
-  expect_error([] { Loader(std::make_shared<Empty>(), {}); }, Fault::config, "batch layout: no fields");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The data sets by name, and what the names of users stand for.
 #include "data/catalog.h"
 
-#include "data/cifar.h"
+#include "data/cifar10.h"
 #include "data/shards.h"
 #include "tests/jpegs.h"
 #include "tests/testing.h"

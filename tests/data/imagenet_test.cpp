@@ -177,6 +177,9 @@ TEST(Imagenet, NumbersRecordsThroughItsShards) {
   const TempDirectory directory;
   write_six(directory.path());
   const auto dataset = open(directory.path());
+  EXPECT_EQ(dataset->layout(), labelled_images({1, 1, 3}, DType::u8));
+  const ImagenetOptions again{.directory = directory.path().string()};
+  expect_error([&] { ImagenetDataset(again, {}); }, Fault::config, "images without preprocessing");
   EXPECT_EQ(dataset->size(), 6u);
   EXPECT_EQ(dataset->shard_begins(), (std::vector<uint64_t>{0, 3, 6}));
   const RecordLocation at = dataset->locate(4);

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
+#include <cstring>
 #include <set>
 #include <thread>
 
-#include "data/permutation.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
 namespace {
 
 // Four shards of made-up records: the pixels tell the record and the key, and chosen records are bad.
-class FakeDataset final : public Dataset {
+class FakeDataset : public Dataset {
  public:
   explicit FakeDataset(uint64_t records, std::set<uint64_t> bad_records = {})
       : bad(std::move(bad_records)), begins_{0, records / 4, records / 3, records - 1, records} {}
@@ -43,7 +42,9 @@ class FakeDataset final : public Dataset {
       if (record % 3 == 0) std::this_thread::yield();
       ++dataset.reads;
       if (dataset.bad.count(record)) throw Error(dataset.fault, concat("record ", record, " is rotten"));
-      const auto out = row.span<uint8_t>(0);
+      const Field& pixels = dataset.rows.fields[0];
+      auto* out = static_cast<uint8_t*>(row.raw(0));
+      std::memset(out, 0, static_cast<size_t>(pixels.shape.count()) * size_of(pixels.dtype));
       out[0] = static_cast<uint8_t>(record);
       out[1] = static_cast<uint8_t>(key.epoch);
       out[2] = static_cast<uint8_t>(key.position);
@@ -96,40 +97,6 @@ std::string error_of(Body body, Fault fault) {
   }
   ADD_FAILURE() << "no error";
   return "";
-}
-
-TEST(Permutation, VisitsEachSampleOnceAndDiffersBetweenEpochsAndSeeds) {
-  for (uint64_t size : {1, 2, 3, 4, 5, 16, 17, 100, 1000, 4097}) {
-    std::vector<int> visits(size);
-    uint64_t same = 0;
-    for (uint64_t i = 0; i < size; ++i) {
-      const uint64_t sample = Permutation(size, 1, 0)(i);
-      ASSERT_LT(sample, size);
-      ++visits[sample];
-      same += sample == Permutation(size, 1, 1)(i);
-      same += sample == Permutation(size, 2, 0)(i);
-    }
-    EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), static_cast<int64_t>(size));
-    if (size >= 100) {
-      EXPECT_LT(same, size / 10);
-    }
-  }
-}
-
-// Every ordered pair of distinct samples should follow one another equally often: a chi-squared test whose limit is
-// beyond the 1 - 1e-9 quantile.
-TEST(Permutation, NeighboursAreUniformOverEpochs) {
-  constexpr uint64_t kSize = 10, kEpochs = 20000;
-  std::map<std::pair<uint64_t, uint64_t>, double> pairs;
-  for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
-    const Permutation order(kSize, 3, epoch);
-    for (uint64_t i = 0; i + 1 < kSize; i += 2) pairs[{order(i), order(i + 1)}] += 1;
-  }
-  const double expected = kEpochs * (kSize / 2) / 90.0;
-  double chi2 = 0;
-  for (const auto& [pair, count] : pairs) chi2 += (count - expected) * (count - expected) / expected;
-  EXPECT_EQ(pairs.size(), 90u);
-  EXPECT_LT(chi2, 190);  // 89 degrees of freedom
 }
 
 TEST(Loader, StreamIsEqualForAnyNumberOfWorkersAndSlots) {
@@ -351,6 +318,50 @@ TEST(Loader, RefusesBadOptions) {
     change(options);
     error_of([&] { Loader(dataset, options); }, Fault::config);
   }
+}
+
+// A slot has room for what the readers write, of any size and type, and a row begins where the last one ends.
+TEST(Loader, TakesTheLayoutFromTheDataSet) {
+  const Field fields[] = {{.name = "pixels", .shape = {5, 7, 3}, .dtype = DType::u8},
+                          {.name = "pixels", .shape = {5, 7, 3}},
+                          {.name = "pixels", .shape = {2, 300}, .dtype = DType::i64}};
+  for (const Field& field : fields) {
+    auto dataset = std::make_shared<FakeDataset>(50);
+    dataset->rows.fields[0] = field;
+    LoaderOptions options = small(8);
+    options.training = false;
+    Loader loader(dataset, options);
+    const Batch& batch = *loader.next();
+    const Tensor& pixels = batch["pixels"];
+    EXPECT_EQ(pixels.dtype(), field.dtype);
+    EXPECT_EQ(pixels.dim(0), 8);
+    for (int i = 0; i < field.shape.rank(); ++i) EXPECT_EQ(pixels.dim(1 + i), field.shape[i]);
+    for (int64_t row = 0; row < 8; ++row) {
+      EXPECT_EQ(batch["labels"].span<int32_t>()[row], row);
+      EXPECT_EQ(*static_cast<const uint8_t*>(pixels.slice(row, row + 1).raw()), row);
+    }
+  }
+}
+
+TEST(Loader, RefusesADataSetThatContradictsItself) {
+  class Contradiction final : public FakeDataset {
+   public:
+    using FakeDataset::FakeDataset;
+    const std::vector<uint64_t>& shard_begins() const override { return begins; }
+    std::unique_ptr<SampleReader> reader() const override { return nullptr; }
+    std::vector<uint64_t> begins{0, 50};
+  };
+  auto dataset = std::make_shared<Contradiction>(50);
+  expect_error([&] { Loader(dataset, small(8)); }, Fault::config, "gave no reader");
+  for (const std::vector<uint64_t>& begins : std::vector<std::vector<uint64_t>>{{}, {0, 49}, {1, 50}, {0, 51, 50}}) {
+    dataset->begins = begins;
+    expect_error([&] { Loader(dataset, small(8)); }, Fault::config, "do not tile");
+  }
+  auto empty = std::make_shared<FakeDataset>(50);
+  empty->rows.fields[0].shape = {0, 1, 3};
+  expect_error([&] { Loader(empty, small(8)); }, Fault::config, "field 'pixels' is [0, 1, 3]");
+  empty->rows = {};
+  expect_error([&] { Loader(empty, small(8)); }, Fault::config, "batch layout: no fields");
 }
 
 TEST(Loader, StopsInTheMiddleOfAnything) {

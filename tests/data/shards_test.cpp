@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "data/cifar.h"
+#include "data/cifar10.h"
 #include "data/example.h"
 #include "data/image_tree.h"
 #include "data/jpeg.h"

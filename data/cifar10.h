@@ -1,4 +1,4 @@
-// CIFAR-10: its binary batches, and the preprocessing of its images, stored in the ImageNet schema.
+// cifar10, CIFAR-10: its binary batches, and the preprocessing of its images, stored in the ImageNet schema.
 #pragma once
 
 #include <cstdint>

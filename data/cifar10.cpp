@@ -1,4 +1,4 @@
-#include "data/cifar.h"
+#include "data/cifar10.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // CIFAR's preprocessing: the image as it is, its training crops, and other sizes.
-#include "data/cifar.h"
+#include "data/cifar10.h"
 
 #include "data/augment.h"
 #include "data/image.h"

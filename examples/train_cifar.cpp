@@ -88,22 +88,22 @@ struct ProgressLine : Observer {
 
 int main(int argc, char** argv) try {
   if (argc < 3) return std::fprintf(stderr, "usage: %s DATA_DIR TRAIN_DIR [EPOCHS [BATCH]]\n", argv[0]), 1;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line is there once it is printed
   for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, [](int) { stop_requested = 1; });
   const LauncherRank launched = launcher_rank(std::getenv);
   const auto group = launched.size > 1 ? make_mpi_group({}, launched.size) : make_single_group();
   const auto context = make_cpu_context();
   const auto communicator = make_communicator(*group, *context);
-
   const int64_t batch = argc > 4 ? std::atoll(argv[4]) : 128;
-  const double epochs = argc > 3 ? std::atof(argv[3]) : 10;
   Cifar task(*context, *group, argv[1], batch);
   const uint64_t epoch = task.training->size() / static_cast<uint64_t>(batch * group->size());
-  const auto steps = static_cast<uint64_t>(epochs * static_cast<double>(epoch));
-
+  const auto steps = static_cast<uint64_t>((argc > 3 ? std::atof(argv[3]) : 10) * static_cast<double>(epoch));
   Optimizer optimizer(task.store, {.update = {.rule = UpdateRule::nesterov}, .weight_decay = 1e-4f});
   const Schedule schedule{.decay = Schedule::Decay::cosine, .base = 0.1, .floor = 0, .total_steps = steps};
   Trainer trainer(task.store, optimizer, schedule, {.seed = 1, .communicator = communicator.get()});
-  RunOptions options{.cadence = {.total_steps = steps, .save_every_steps = 50}, .batch = batch, .train_dir = argv[2]};
+  RunOptions options;
+  options.cadence.total_steps = steps, options.cadence.save_every_steps = 50;
+  options.batch = batch, options.train_dir = argv[2];
   for (uint64_t step = epoch; step > 0 && step <= steps; step += epoch) options.cadence.evaluate_after.insert(step);
 
   ProgressLine line;

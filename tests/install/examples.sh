@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# examples.sh BUILD_DIR COMPILER: builds examples/ against the installed library by find_package alone, and runs each as
+# the tutorial does: a training that is killed and continued with the same bits, stopped, and run by two ranks; an op
+# checked by its gradient; weights adapted to other classes; several threads that classify alike.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$1
+export CXX=$2 OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cmake --install "$build" --prefix "$place/prefix" >/dev/null
+cmake -S "$root/examples" -B "$place/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$place/prefix" \
+  -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wshadow -Werror -O1" >/dev/null
+cmake --build "$place/build" -- --quiet
+cd "$place"
+export PATH=$place/build:$place/prefix/bin:$PATH
+same() { cmp "$1/model.safetensors" "$2/model.safetensors"; }
+
+custom_op
+
+# 240 drawn images of classes 1 to 9, in batches of 4: four epochs are 240 steps, with checkpoints after every 50.
+dtrain-data synthesize --output records --classes 9 --image_size 32 --train 240 --validation 36 --shards 2 --seed 1 >/dev/null
+train_cifar records whole 4 4 > whole.log
+grep -q 'step 60: top-1' whole.log
+train_cifar records killed 4 4 >/dev/null &
+training=$!
+until [ -e killed/checkpoints/step-50/MANIFEST.json ]; do kill -0 $training; sleep 0.02; done
+kill -KILL $training
+wait $training 2>/dev/null || true
+[ ! -e killed/checkpoints/step-240 ]
+train_cifar records killed 4 4 >/dev/null
+same whole/checkpoints/step-240 killed/checkpoints/step-240
+
+train_cifar records stopped 4 4 > stopped.log &
+training=$!
+until grep -q '^step' stopped.log; do kill -0 $training; sleep 0.02; done
+kill -TERM $training
+code=0
+wait $training || code=$?
+[ $code = 75 ]
+train_cifar records stopped 4 4 >/dev/null
+same whole/checkpoints/step-240 stopped/checkpoints/step-240
+
+if command -v mpirun >/dev/null; then
+  mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2 train_cifar records ranks 1 4 > ranks.log
+  [ "$(grep -c 'top-1' ranks.log)" = 1 ]  # at the end, by one rank
+fi
+
+dtrain-cnn-benchmarks --device=cpu --model=resnet18_v1.5 --image_size=32 --num_classes=7 --batch_size=4 --num_batches=1 \
+  --num_warmup_batches=0 --train_dir=trained >/dev/null 2>&1
+weights=$(echo trained/checkpoints/step-*/model.safetensors)
+finetune "$weights" records 9 tuned.safetensors 2
+python3 - "$weights" tuned.safetensors <<'END'
+import json, struct, sys
+def tensors(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    return {name: data[slice(*entry["data_offsets"])] for name, entry in header.items() if name != "__metadata__"}
+before, after = map(tensors, sys.argv[1:])
+assert all(before[name] == after[name] for name in before if name.startswith(("conv1", "bn1.running", "layer1.0.conv")))
+assert before["layer4.0.conv1.weight"] != after["layer4.0.conv1.weight"]
+END
+
+if [ -d "${DTRAIN_TEST_DATA:-}/imagenet_sample" ]; then
+  find "$DTRAIN_TEST_DATA/imagenet_sample" -name '*.JPEG' | sort | head -n 12 > pictures
+  echo /nonexistent.jpg >> pictures
+  classify_server resnet18_v1.5 tuned.safetensors 9 1 < pictures | sort > one
+  classify_server resnet18_v1.5 tuned.safetensors 9 4 < pictures | sort > four
+  cmp one four
+  [ "$(grep -c 'class [0-8], probability 0' one)" = 12 ]
+  grep -q 'nonexistent.jpg: cannot be opened' one
+else
+  echo "SKIPPED: classify_server: there are no pictures in ${DTRAIN_TEST_DATA:-DTRAIN_TEST_DATA}/imagenet_sample"
+fi

@@ -46,8 +46,7 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
   const WeightReport report = load_weights(store, config.flags.checkpoints.weights, Fault::checkpoint);
   weights_summary = report.summary();
   // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
-  const bool fits = config.trains() ? !report.loaded.empty() : report.missing.empty() && report.mismatched.empty();
-  if (!fits)
+  if (!config.trains() && !(report.missing.empty() && report.mismatched.empty()))
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", config.flags.checkpoints.weights,
                                                config.info.name, weights_summary));
 }

@@ -11,6 +11,7 @@
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/speeds.h"
 #include "libdtrain/run/steps.h"
+#include "libdtrain/train/agreement.h"
 
 namespace dtrain {
 namespace {
@@ -100,6 +101,12 @@ Run::Training::Training(Task& task, Trainer& trainer, Group& group, RunOptions o
   DT_CHECK(
       group.size() == 1 || (trainer.options().communicator && trainer.options().communicator->size() == group.size()),
       "run: a job of ", group.size(), " ranks needs a trainer with a communicator of as many");
+  if (group.size() > 1)
+    check_equal(group,
+                {{"the batch size of a rank", fmt::format("{}", options_.batch)},
+                 {"the number of steps", fmt::format("{}", options_.cadence.total_steps)},
+                 {"the chief", fmt::format("{}", options_.chief)}},
+                "run");
   describe();
 }
 

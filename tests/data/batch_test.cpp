@@ -96,7 +96,7 @@ TEST(BatchLayout, RefusesWhatMakesNoBatch) {
 }
 
 // Record i has i boxes; one of too many is a bad record.
-class Boxes final : public Dataset {
+class BoxSets final : public Dataset {
  public:
   const BatchLayout& layout() const override { return layout_; }
   uint64_t size() const override { return begins_.back(); }
@@ -124,7 +124,7 @@ class Boxes final : public Dataset {
 };
 
 TEST(Loader, DeliversAnyLayoutAndMasksItsRows) {
-  Loader loader(std::make_shared<Boxes>(), {.batch = 4, .training = false, .workers = 2, .skip_bad_records = true});
+  Loader loader(std::make_shared<BoxSets>(), {.batch = 4, .training = false, .workers = 2, .skip_bad_records = true});
   const Batch* batch = loader.next();
   ASSERT_NE(batch, nullptr);
   EXPECT_EQ(batch->layout.variant, "square");

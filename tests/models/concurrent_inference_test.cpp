@@ -9,14 +9,14 @@
 namespace dtrain::models {
 namespace {
 
-constexpr int kThreads = 4, kImages = 3;
+constexpr int kThreads = 4, kPictures = 3;
 
 // One network and some images for it.
 struct Network {
   explicit Network(Context& on)
       : context(on), store(on), model(make_classifier(store, classifier_info("resnet20", "cifar10"), {.classes = 10})) {
     store.allocate(/*seed=*/1);
-    for (uint64_t i = 0; i < kImages; ++i) images.push_back(to_device(on, random_array({2, 32, 32, 3}, i)));
+    for (uint64_t i = 0; i < kPictures; ++i) images.push_back(to_device(on, random_array({2, 32, 32, 3}, i)));
   }
 
   std::vector<float> classify(size_t image) const {
@@ -36,7 +36,7 @@ TEST(ConcurrentInference, GivesTheBitsOfOneThread) {
     const auto context = make_cpu_context({.threads = threads}), another = make_cpu_context({.threads = threads});
     const Network alone(*another);
     std::vector<std::vector<float>> expected;
-    for (size_t i = 0; i < kImages; ++i) expected.push_back(alone.classify(i));
+    for (size_t i = 0; i < kPictures; ++i) expected.push_back(alone.classify(i));
     // The context has no primitive yet: the threads make them beside each other.
     const Network network(*context);
     std::atomic<int> ready = 0, different = 0;
@@ -45,7 +45,7 @@ TEST(ConcurrentInference, GivesTheBitsOfOneThread) {
       users.emplace_back([&] {
         ++ready;
         while (ready < kThreads) std::this_thread::yield();
-        for (size_t i = 0; i < kImages; ++i) different += network.classify(i) != expected[i];
+        for (size_t i = 0; i < kPictures; ++i) different += network.classify(i) != expected[i];
       });
     for (std::thread& user : users) user.join();
     EXPECT_EQ(different, 0) << "of contexts with " << threads << " threads";

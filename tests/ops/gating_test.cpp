@@ -12,7 +12,7 @@ namespace {
 using Vars = std::vector<Var>;
 using Arrays = std::vector<Array>;
 
-Array map(const Array& x, const std::function<double(int64_t)>& f) {
+Array each(const Array& x, const std::function<double(int64_t)>& f) {
   Array y(x.shape);
   for (int64_t i = 0; i < y.count(); ++i) y[i] = f(i);
   return y;
@@ -27,7 +27,7 @@ TEST(Gating, Mul) {
     check_op({.name = concat("mul ", shape),
               .inputs = {random_array(shape, 3), random_array(shape, 4)},
               .op = [](Tape& t, const Vars& v) { return mul(t, v[0], v[1]); },
-              .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return a[0][i] * a[1][i]; }); }});
+              .reference = [](const Arrays& a) { return each(a[0], [&](int64_t i) { return a[0][i] * a[1][i]; }); }});
 }
 
 TEST(Gating, MulOfATensorWithItselfOrWithAConstant) {
@@ -35,7 +35,7 @@ TEST(Gating, MulOfATensorWithItselfOrWithAConstant) {
   check_op({{.name = "x * x",
              .inputs = {random_array({13}, 5)},
              .op = [](Tape& t, const Vars& v) { return mul(t, v[0], v[0]); },
-             .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return a[0][i] * a[0][i]; }); }},
+             .reference = [](const Arrays& a) { return each(a[0], [&](int64_t i) { return a[0][i] * a[0][i]; }); }},
             {.name = "constant * x",
              .inputs = {random_array({13}, 5)},
              .op =
@@ -43,7 +43,7 @@ TEST(Gating, MulOfATensorWithItselfOrWithAConstant) {
                    const Tensor factor = to_device(t.context(), constant, v[0].value.dtype());
                    return mul(t, t.constant(factor), v[0]);
                  },
-             .reference = [=](const Arrays& a) { return map(a[0], [&](int64_t i) { return constant[i] * a[0][i]; }); },
+             .reference = [=](const Arrays& a) { return each(a[0], [&](int64_t i) { return constant[i] * a[0][i]; }); },
              .f32_only = true}});
 }
 
@@ -64,7 +64,7 @@ TEST(Gating, Scale) {
     check_op({.name = concat("scale ", shape),
               .inputs = {random_array(shape, 3)},
               .op = [](Tape& t, const Vars& v) { return scale(t, v[0], -0.375f); },
-              .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return -0.375 * a[0][i]; }); }});
+              .reference = [](const Arrays& a) { return each(a[0], [&](int64_t i) { return -0.375 * a[0][i]; }); }});
 }
 
 TEST(Gating, Sigmoid) {
@@ -72,7 +72,7 @@ TEST(Gating, Sigmoid) {
     check_op({.name = concat("sigmoid ", shape),
               .inputs = {random_array(shape, 3, -6, 6)},
               .op = [](Tape& t, const Vars& v) { return sigmoid(t, v[0]); },
-              .reference = [](const Arrays& a) { return map(a[0], [&](int64_t i) { return logistic(a[0][i]); }); }});
+              .reference = [](const Arrays& a) { return each(a[0], [&](int64_t i) { return logistic(a[0][i]); }); }});
 }
 
 TEST(Gating, Silu) {
@@ -81,7 +81,7 @@ TEST(Gating, Silu) {
               .inputs = {random_array(shape, 3, -6, 6)},
               .op = [](Tape& t, const Vars& v) { return silu(t, v[0]); },
               .reference =
-                  [](const Arrays& a) { return map(a[0], [&](int64_t i) { return a[0][i] * logistic(a[0][i]); }); }});
+                  [](const Arrays& a) { return each(a[0], [&](int64_t i) { return a[0][i] * logistic(a[0][i]); }); }});
 }
 
 TEST(Gating, SigmoidAtItsEnds) {

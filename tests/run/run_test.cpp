@@ -260,6 +260,26 @@ TEST_F(RunTest, SeveralRanksShareTheChiefsCheckpointAndStopTogether) {
   }
 }
 
+// Ranks that were given different batches or seeds would train, and each something else.
+TEST_F(RunTest, RanksThatDifferAreRefused) {
+  const auto make_context = [] { return make_cpu_context({.threads = 1}); };
+  const auto with = [&](int64_t batch_of_rank_1, uint64_t seed_of_rank_1) {
+    on_ranks(2, make_context, [&](Context& own, ThreadCommunicator& communicator) {
+      const bool other = communicator.rank() == 1;
+      DrawnTask task(own, communicator.group());
+      Optimizer optimizer(task.store, {});
+      Trainer trainer(task.store, optimizer, {.base = 0.1},
+                      {.seed = other ? seed_of_rank_1 : 5, .communicator = &communicator});
+      RunOptions run = options(2);
+      run.batch = other ? batch_of_rank_1 : kBatch;
+      dtrain::Run(task, trainer, communicator.group(), run).train();
+    });
+  };
+  with(kBatch, 5);
+  expect_error([&] { with(kBatch + 1, 5); }, Fault::config, "the batch size of a rank is '4'");
+  expect_error([&] { with(kBatch, 6); }, Fault::config, "the seed is '5'");
+}
+
 TEST_F(RunTest, RefusesWhatDoesNotFit) {
   Rig rig(*context, *group);
   const auto make = [&](const std::function<void(RunOptions&)>& change) {

@@ -36,8 +36,9 @@ Var sigmoid(Tape& tape, const Var& x) {
   Context& context = tape.context();
   const Tensor y = context.empty(x.shape(), x.value.dtype());
   DT_DISPATCH(context, sigmoid)(x.value, y);
-  return tape.record("sigmoid", y, {&x}, [x = x.without_value(), y](Tape& t, const Tensor& dy) {
-    if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), sigmoid_grad)(dy, y, target->dx, target->add);
+  return tape.record("sigmoid", y, {&x}, [x](Tape& t, const Tensor& dy) {
+    if (const auto target = t.grad_target(x))
+      DT_DISPATCH(t.context(), sigmoid_grad)(dy, x.value, target->dx, target->add);
   });
 }
 
@@ -70,8 +71,10 @@ void sigmoid(Context&, const Tensor& x, const Tensor& y) {
       y, false, [x = x.data<float>()](int64_t i) { return dtrain::sigmoid(x[i]); }, kExpWeight);
 }
 
-void sigmoid_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add) {
-  write(dx, add, [dy = dy.data<float>(), y = y.data<float>()](int64_t i) { return dtrain::sigmoid_grad(dy[i], y[i]); });
+void sigmoid_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add) {
+  write(
+      dx, add, [dy = dy.data<float>(), x = x.data<float>()](int64_t i) { return dtrain::sigmoid_grad(dy[i], x[i]); },
+      kExpWeight);
 }
 
 void silu(Context&, const Tensor& x, const Tensor& y) {

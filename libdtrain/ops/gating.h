@@ -22,7 +22,7 @@ void mul(Context&, const Tensor& a, const Tensor& b, const Tensor& y, bool add);
 // y = factor * x, added where asked: the same function forwards and backwards.
 void scale(Context&, const Tensor& x, float factor, const Tensor& y, bool add);
 void sigmoid(Context&, const Tensor& x, const Tensor& y);
-void sigmoid_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add);
+void sigmoid_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add);
 void silu(Context&, const Tensor& x, const Tensor& y);
 void silu_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add);
 }  // namespace cpu

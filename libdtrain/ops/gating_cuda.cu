@@ -13,7 +13,7 @@ struct Sigmoid {
   __device__ float operator()(float x) const { return dtrain::sigmoid(x); }
 };
 struct SigmoidGrad {
-  __device__ float operator()(float dy, float y) const { return dtrain::sigmoid_grad(dy, y); }
+  __device__ float operator()(float dy, float x) const { return dtrain::sigmoid_grad(dy, x); }
 };
 struct Silu {
   __device__ float operator()(float x) const { return dtrain::silu(x); }
@@ -40,9 +40,9 @@ void sigmoid(Context& context, const Tensor& x, const Tensor& y) {
                     [&]<class T>(T) { map(context, Sigmoid{}, y.count(), y.data<T>(), x.data<T>()); });
 }
 
-void sigmoid_grad(Context& context, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add) {
+void sigmoid_grad(Context& context, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add) {
   dispatch_floating(dx.dtype(), "sigmoid_grad", [&]<class T>(T) {
-    write(context, SigmoidGrad{}, add, dx.count(), dx.data<T>(), dy.data<T>(), y.data<T>());
+    write(context, SigmoidGrad{}, add, dx.count(), dx.data<T>(), dy.data<T>(), x.data<T>());
   });
 }
 

@@ -39,8 +39,11 @@ DT_HD inline float sigmoid(float x) {
 #endif
 }
 
-// The gradient by the input of y = sigmoid(x), from that by the output.
-DT_HD inline float sigmoid_grad(float dy, float y) { return dy * y * (1.0f - y); }
+// From the input, because 1 - y has lost its digits where y was rounded to 16 bits near 1.
+DT_HD inline float sigmoid_grad(float dy, float x) {
+  const float s = sigmoid(x);
+  return dy * s * (1.0f - s);
+}
 
 DT_HD inline float silu(float x) { return x * sigmoid(x); }
 DT_HD inline float silu_grad(float dy, float x) {

@@ -183,6 +183,7 @@ void Run::Training::loop() {
 void Run::Training::make_step() {
   const uint64_t step = steps_.queued() + 1;
   const bool shown = options_.cadence.shows(step, first_step_);
+  trainer_.enter_step();
   observers_.stepping(step);
   if (under_way_++ == 0) step_began_ = Clock::now();
   steps_.queue(shown, asks());

@@ -83,6 +83,12 @@ void Trainer::resume(uint64_t steps_done, const StepState& saved) {
   diverged_ = 0;
 }
 
+void Trainer::enter_step() {
+  if (!options_.communicator) return;
+  const uint64_t own = steps_done_ - resumed_after_, set_up = store_.context().is_cpu() ? 1 : 1 + kEagerSteps;
+  options_.communicator->group().enter(own < set_up ? Section::setup : Section::step, steps_done_ + 1);
+}
+
 // A bucket is complete with its trained parameters, and a recorded step computes the gradients of those alone.
 void Trainer::follow_layout() {
   if (layout_version_ == store_.layout_version()) return;
@@ -103,10 +109,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
                                        " was not finite and no parameter has changed since: go on "
                                        "from a checkpoint before it, with a lower learning rate"));
   follow_layout();
-  if (options_.communicator) {
-    const uint64_t own = steps_done_ - resumed_after_, set_up = context.is_cpu() ? 1 : 1 + kEagerSteps;
-    options_.communicator->group().enter(own < set_up ? Section::setup : Section::step, steps_done_ + 1);
-  }
+  enter_step();
   const size_t slot = steps_done_ % kRing;
   Pending& pending = pending_[slot];
   context.wait(pending.end);  // of a step that nobody has collected

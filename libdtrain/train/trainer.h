@@ -48,9 +48,11 @@ class Trainer {
   // be committed once all its steps are known finite. After a step that was not, no parameter changes any more:
   // `enqueue` throws Error(Fault::numeric) once it has been reported, until resume() is called.
   //
-  // Steps of several ranks belong to Section::step of their group, the first ones, in which libraries choose their
-  // algorithms, to Section::setup.
   void enqueue(const Forward& forward, const StepRequest& request = {});
+  // The next step of several ranks begins: it belongs to Section::step of their group, or to Section::setup while
+  // libraries choose their algorithms in the first ones. `enqueue` calls this; whoever loads batches before may do so
+  // too, so that a rank which waits for them is reported in the right step.
+  void enter_step();
   std::vector<StepReport> collect(uint64_t leave = 0);
   // Steps of a signature that are run before one is recorded: libraries choose their algorithms in the first, and the
   // time of the parts is that of the others.

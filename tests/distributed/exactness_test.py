@@ -40,7 +40,8 @@ class Runs:
                   "--display_every=1", "--variable_update=horovod", "--optimizer=momentum",
                   f"--batch_size={GLOBAL_BATCH // ranks // micro_steps}", f"--gradient_accumulation={micro_steps}",
                   f"--metrics_file={run}.json", f"--train_dir={run}", *self.flags, *extra)
-        losses = [json.loads(line)["loss"] for line in pathlib.Path(f"{run}.json").read_text().splitlines()]
+        rows = map(json.loads, pathlib.Path(f"{run}.json").read_text().splitlines())
+        losses = [row["loss"] for row in rows if "loss" in row]  # others are about checkpoints
         newest = max((run / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
         return losses, tensors_of(newest / "model.safetensors")
 

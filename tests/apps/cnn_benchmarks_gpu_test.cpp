@@ -30,7 +30,8 @@ class CnnBenchmarksOnGpu : public CnnBenchmarks {
   std::vector<double> column(const std::string& name, const std::string& key) const {
     std::vector<double> values;
     std::istringstream lines(read_file(path(name + ".json")));
-    for (std::string line; std::getline(lines, line);) values.push_back(nlohmann::json::parse(line).at(key));
+    for (std::string line; std::getline(lines, line);)
+      if (const auto row = nlohmann::json::parse(line); row.contains(key)) values.push_back(row.at(key));
     return values;
   }
 };

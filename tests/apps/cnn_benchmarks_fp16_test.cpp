@@ -67,7 +67,8 @@ TEST_F(Fp16, LossScaleMovesAndContinuesFromACheckpoint) {
   EXPECT_EQ(lines, kSteps);
   EXPECT_GE(skipped, 1);
   EXPECT_LT(skipped, kSteps);
-  EXPECT_TRUE(contains(whole.err, std::to_string(skipped) + " updates were skipped to lower the loss scale")) << whole.err;
+  EXPECT_TRUE(contains(whole.err, std::to_string(skipped) + " updates were skipped to lower the loss scale"))
+      << whole.err;
   const nlohmann::json state = nlohmann::json::parse(read_file(checkpoint("parts", kSteps) + "/state.json"));
   EXPECT_EQ(state["loss_scale"]["value"], scale);
   EXPECT_EQ(state["loss_scale"]["skipped"], skipped);

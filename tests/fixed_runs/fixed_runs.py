@@ -140,6 +140,8 @@ class Run:
             errors.seek(0)
             notices = errors.read()
         self.errors += notices
+        if process.returncode < 0:  # by somebody else: no run here does that
+            raise RuntimeError(f"{command[0]} was ended by {signal.Signals(-process.returncode).name}:\n{log}{notices}")
         self.lines += ["", *self.masked(f"== {ranks} x DTRAIN_FAULT='{fault}' {' '.join(flags)}"), *self.masked(log),
                        "", f"exit code {process.returncode}, {kinds_of(notices, ranks)}"]
         if self.metrics.exists():

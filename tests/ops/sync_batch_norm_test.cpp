@@ -31,7 +31,7 @@ struct SyncCase {
 };
 
 // What one rank computes, or all ranks together.
-struct Outcome {
+struct RanksOutcome {
   std::vector<Array> by_image;    // y, dx and the residual's gradient: those that there are
   std::vector<Array> parts;       // dgamma, dbeta and dw: parts of sums
   std::vector<Array> statistics;  // the running mean and variance
@@ -68,8 +68,8 @@ Var apply(Tape& tape, const SyncCase& test, const std::vector<Var>& in, const Ba
 }
 
 // With the images [first, first + count) of the test.
-Outcome outcome_of(Context& context, const SyncCase& test, DType dtype, int64_t first, int64_t count,
-                   const BatchNormOptions& bn) {
+RanksOutcome outcome_of(Context& context, const SyncCase& test, DType dtype, int64_t first, int64_t count,
+                        const BatchNormOptions& bn) {
   poison(context);
   const Shape channels{test.c}, all{test.all_images(), test.h, test.w, test.c};
   auto images = [&](const Array& x) { return to_device(context, images_of(x, first, count), dtype); };
@@ -88,7 +88,7 @@ Outcome outcome_of(Context& context, const SyncCase& test, DType dtype, int64_t 
                              to_device(context, random_array(channels, 17, 0.5f, 2))};
   const Var y = apply(tape, test, in, state, bn);
   const Tensor dy = random_images({all[0], y.shape()[1], y.shape()[2], test.c}, 18);
-  Outcome outcome{
+  RanksOutcome outcome{
       {to_host(context, y.value)}, {}, {to_host(context, state.running_mean), to_host(context, state.running_var)}};
   tape.backward(tape.record("gradient", context.zeros({1}), {&y},
                             [y = y.without_value(), dy](Tape& t, const Tensor&) { t.pass_grad(y, dy); }));
@@ -107,17 +107,17 @@ std::function<std::unique_ptr<Context>()> like(const Context& context) {
   };
 }
 
-Outcome outcome_of_ranks(const Context& device, const SyncCase& test, DType dtype) {
-  std::vector<Outcome> each(test.images.size());
+RanksOutcome outcome_of_ranks(const Context& device, const SyncCase& test, DType dtype) {
+  std::vector<RanksOutcome> each(test.images.size());
   on_ranks(test.ranks(), like(device), [&](Context& context, ThreadCommunicator& communicator) {
     const auto rank = static_cast<size_t>(communicator.rank());
     each[rank] = outcome_of(context, test, dtype, test.first_image(communicator.rank()), test.images[rank],
                             {.communicator = &communicator});
     EXPECT_EQ(communicator.calls(), test.ranks() == 1 ? 0 : test.constant_x && test.op == Op::batch_norm ? 2 : 3);
   });
-  Outcome all = each[0];
+  RanksOutcome all = each[0];
   for (size_t rank = 1; rank < each.size(); ++rank) {
-    const Outcome& next = each[rank];
+    const RanksOutcome& next = each[rank];
     for (size_t i = 0; i < all.statistics.size(); ++i)
       EXPECT_EQ(next.statistics[i].values, all.statistics[i].values) << "running statistics of rank " << rank;
     for (size_t i = 0; i < all.parts.size(); ++i)
@@ -158,11 +158,11 @@ void expect_one_rank_with_all_images(const SyncCase& test) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       if (device->is_cpu() && dtype != DType::f32) continue;
       SCOPED_TRACE(concat(test.name, ", ", test.ranks(), " ranks, ", device->device(), ", ", dtype));
-      Outcome expected;
+      RanksOutcome expected;
       on_ranks(1, like(*device), [&](Context& context, ThreadCommunicator&) {
         expected = outcome_of(context, test, dtype, 0, test.all_images(), {});
       });
-      const Outcome actual = outcome_of_ranks(*device, test, dtype);
+      const RanksOutcome actual = outcome_of_ranks(*device, test, dtype);
       expect_same(actual.by_image, expected.by_image, test.ranks(), bound_of(dtype), "of the images");
       expect_same(actual.parts, expected.parts, test.ranks(), bound_of(dtype), "of the parameters");
       expect_same(actual.statistics, expected.statistics, test.ranks(), bound_of(DType::f32), "running");
@@ -214,7 +214,7 @@ TEST(SyncBatchNorm, KeepsItsDigitsFarFromZero) {
   for (const auto& device : devices())
     on_ranks(test.ranks(), like(*device), [&](Context& context, ThreadCommunicator& communicator) {
       const int rank = communicator.rank();
-      const Outcome outcome =
+      const RanksOutcome outcome =
           outcome_of(context, test, DType::f32, test.first_image(rank), test.images[static_cast<size_t>(rank)],
                      {.momentum = 0, .communicator = &communicator});
       expect_close(outcome.statistics[0], mean, 2e-7, "mean");
@@ -229,7 +229,7 @@ TEST(SyncBatchNorm, TellsNobodyOfConstantStatistics) {
       const auto frozen = [&](Communicator* by) {
         return outcome_of(context, test, DType::f32, 0, 1, {.frozen = true, .communicator = by});
       };
-      const Outcome alone = frozen(nullptr), synchronised = frozen(&communicator);
+      const RanksOutcome alone = frozen(nullptr), synchronised = frozen(&communicator);
       for (size_t i = 0; i < alone.by_image.size(); ++i)
         EXPECT_EQ(synchronised.by_image[i].values, alone.by_image[i].values) << "tensor " << i;
       EXPECT_EQ(communicator.calls(), 0);

@@ -47,9 +47,12 @@ Var concat_channels(Tape& tape, const std::vector<Var>& parts) {
   std::vector<Var> slots;
   for (const Var& part : parts) slots.push_back(part.without_value());
   return tape.record("concat_channels", y, inputs, [slots, places](Tape& t, const Tensor& dy) {
-    for (size_t i = 0; i < slots.size(); ++i)
-      if (const auto target = t.grad_target(slots[i])) DT_DISPATCH(t.context(), copy_channels)
-    (Channels{dy, places[i].begin, places[i].count}, Channels{target->dx, 0, places[i].count}, target->add);
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const auto target = t.grad_target(slots[i]);
+      if (!target) continue;
+      const Channels from{dy, places[i].begin, places[i].count}, to{target->dx, 0, places[i].count};
+      DT_DISPATCH(t.context(), copy_channels)(from, to, target->add);
+    }
   });
 }
 

@@ -12,10 +12,11 @@ constexpr int kThreads = 256;
 // `accesses` of n elements per row
 template <int n, bool add, class T>
 __global__ void __launch_bounds__(kThreads)
-    copy_channels_kernel(int64_t count, int64_t accesses, const T* x, int64_t x_stride, T* y, int64_t y_stride) {
-  const int64_t threads = int64_t{gridDim.x} * kThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += threads) {
-    const int64_t row = i / accesses, at = (i - row * accesses) * n;
+    copy_channels_kernel(uint32_t count, Divisor accesses, const T* x, int64_t x_stride, T* y, int64_t y_stride) {
+  const uint32_t threads = gridDim.x * kThreads;
+  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < count; i += threads) {
+    uint32_t row = i;
+    const int64_t at = int64_t{accesses.split(row)} * n;
     auto pack = load<T, n>(x + row * x_stride + at);
     if constexpr (add) {
       const auto old = load<T, n>(y + row * y_stride + at);
@@ -38,10 +39,13 @@ void copy_channels(Context& context, const Channels& from, const Channels& to, b
     const T* const x = from.tensor.data<T>() + from.begin;
     T* const y = to.tensor.data<T>() + to.begin;
     const auto copy = [&](auto lanes) {
-      constexpr int n = lanes;
+      constexpr int n = decltype(lanes)::value;
       const int64_t accesses = to.count / n, count = rows * accesses;
+      DT_CHECK(count < int64_t{1} << 31, "concat_channels: a part of ", rows * to.count,
+               " elements; expected fewer than 2^31 accesses");
       launch(context, add ? copy_channels_kernel<n, true, T> : copy_channels_kernel<n, false, T>,
-             {blocks_for(context, count, kThreads), kThreads}, count, accesses, x, x_stride, y, y_stride);
+             {blocks_for(context, count, kThreads), kThreads}, static_cast<uint32_t>(count), Divisor(accesses), x,
+             x_stride, y, y_stride);
     };
     const int64_t n = kLanes<T>;
     const bool whole = to.count % n == 0 && x_stride % n == 0 && y_stride % n == 0 && aligned(x, sizeof(Pack<T>)) &&

@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-// e^x within two units in the last place, for loops that are to be vectorised, which calls of the library are not. What
-// leaves the range of normal numbers ends at its limits; NaN stays NaN.
-inline float vector_exp(float x) {
+// e^x within two units in the last place, for loops that are to be vectorised, which calls of the library are not. x is
+// limited to [-87, 88], so that the result is a normal number; NaN stays NaN.
+DT_HD inline float vector_exp(float x) {
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
   // x = n log(2) + r: the addition rounds to an integer, which is then in the low bits of the sum.
@@ -31,13 +31,7 @@ inline float vector_exp(float x) {
   return p * std::bit_cast<float>(exponent + std::bit_cast<uint32_t>(1.0f));
 }
 
-DT_HD inline float sigmoid(float x) {
-#ifdef __CUDA_ARCH__
-  return 1.0f / (1.0f + expf(-x));
-#else
-  return 1.0f / (1.0f + vector_exp(-x));
-#endif
-}
+DT_HD inline float sigmoid(float x) { return 1.0f / (1.0f + vector_exp(-x)); }
 
 // From the input, because 1 - y has lost its digits where y was rounded to 16 bits near 1.
 DT_HD inline float sigmoid_grad(float dy, float x) {

@@ -47,7 +47,7 @@ OpCase group_case(Shape shape, int groups, float epsilon = 1e-5f, float mean = 0
 OpCase layer_case(Shape shape) {
   const int64_t c = shape[shape.rank() - 1];
   return {.name = concat("layer_norm ", shape),
-          .inputs = {random_array(shape, 1), random_array({c}, 2, 0.5f, 1.5f), random_array({c}, 3)},
+          .inputs = {random_array(shape, 4), random_array({c}, 2, 0.5f, 1.5f), random_array({c}, 3)},
           .op = [=](Tape& t, const Vars& v) { return layer_norm(t, v[0], v[1], v[2]); },
           .reference = [=](const Arrays& a) { return reference(a, 1, 1, 1e-5f); },
           .roles = {Role::activation, Role::parameter, Role::parameter}};

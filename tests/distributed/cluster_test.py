@@ -160,6 +160,19 @@ def test_ranks_are_not_bound_unless_asked():
         expect(cluster.launcher.output().split()[1].isdigit(), True, cluster)
 
 
+# What is left of a job on a host that was cut off clears up when it hears that its launcher is gone. By then the job
+# may run anew, started by a launcher of the same name and process number, which is all that tells two jobs apart.
+def test_a_job_started_again_has_directories_of_its_own():
+    with Cluster(slots=1) as cluster:
+        directories = []
+        for _ in range(2):
+            show = "echo $OMPI_MCA_orte_jobfam_session_dir"
+            expect(cluster.run(MPIRUN, "-np", "2", "bash", "-c", show), 0, cluster)
+            directories += set(cluster.launcher.output().split())
+        expect(all(directory.startswith("/run/pod/") for directory in directories), True, cluster)
+        expect(len(directories), len(set(directories)), cluster)
+
+
 def test_what_cannot_be_meant_is_refused():
     with Cluster(workers=1) as cluster:
         for arguments, environment, message in (

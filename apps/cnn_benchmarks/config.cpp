@@ -19,7 +19,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.options = flags.model.options(config.info, config.dataset);
   config.batch = flags.run.batch_size > 0 ? flags.run.batch_size : config.info.batch_size;
   config.eval_batch = flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : config.batch;
-  config.micro_steps = flags.run.gradient_accumulation;
+  config.micro_steps = config.mode == RunMode::forward_only ? 1 : flags.run.gradient_accumulation;
   config.warmup_steps = flags.run.warmup_batches(flags.tf.warmup_batches());
   config.recorded_identity = set.recorded_identity();
   config.recorded_settings = set.recorded_settings();

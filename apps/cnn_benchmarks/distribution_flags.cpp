@@ -22,7 +22,7 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
                    "shown in the header; gradients are summed where they are computed");
   flags.add("all_reduce_spec", all_reduce_spec,
             "nccl, xring, pscpu#2:32k:nccl/xring and the like, taken as an --all_reduce_algorithm with a notice; with "
-            "nccl in it the gradients of a single GPU pass NCCL as well, so that its cost can be measured");
+            "nccl in it, the gradients of a single GPU pass NCCL as well, so that its cost can be measured");
   flags.add("gradient_repacking", gradient_repacking, "number of buckets; 0: by --bucket_mb", cli::kNotNegative);
   flags.add("compact_gradient_transfer", compact_gradient_transfer,
             "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=auto is "
@@ -31,17 +31,21 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
   flags.add("agg_small_grads_max_group", agg_small_grads_max_group, "see --bucket_mb", cli::kNotNegative);
   flags.add("allreduce_merge_scope", allreduce_merge_scope, "see --bucket_mb", cli::kPositive);
   flags.add("hierarchical_copy", hierarchical_copy, "NCCL finds the links between GPUs by itself");
-  flags.add_choice("network_topology", network_topology, {"dgx1", "gcp_v100"}, "of hierarchical_copy");
+  flags.add_choice("network_topology", network_topology, {"dgx1", "gcp_v100"},
+                   "topology for hierarchical_copy; NCCL finds the links between GPUs by itself");
   flags.add_choice("variable_consistency", variable_consistency, {"strong", "relaxed"},
                    "relaxed, parameters of one step before, is refused");
-  flags.add("staged_vars", staged_vars, "parameters of one step before: refused");
+  flags.add("staged_vars", staged_vars, "use the parameters of one step before; refused");
   flags.add("cross_replica_sync", cross_replica_sync, "false, asynchronous updates, is refused");
   flags.add_choice("job_name", job_name, {"", "ps", "worker", "controller"},
                    "ps and controller end at once with code 0: no such process is needed");
-  flags.add("ps_hosts", ps_hosts, "no parameter server is spoken to");
-  flags.add("worker_hosts", worker_hosts, "several workers are started by mpirun, whose hosts count");
-  flags.add("controller_host", controller_host, "no controller is spoken to");
-  flags.add("task_index", task_index, "number of this worker; that of mpirun counts", cli::kNotNegative)
+  flags.add("ps_hosts", ps_hosts, "not used: there is no parameter server");
+  flags.add("worker_hosts", worker_hosts,
+            "host:port of each worker, on GPUs without mpirun; else mpirun starts the workers, and its hosts are used");
+  flags.add("controller_host", controller_host, "not used: there is no controller");
+  flags
+      .add("task_index", task_index, "number of this worker in worker_hosts; under mpirun, mpirun's is used",
+           cli::kNotNegative)
       .may_differ_per_rank();
   flags.add("server_protocol", server_protocol, "MPI or NCCL chooses the transport");
 }

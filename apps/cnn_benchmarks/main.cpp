@@ -1,5 +1,4 @@
 // dtrain-cnn-benchmarks: trains, evaluates and times image classifiers, in the manner of tf_cnn_benchmarks.
-#include <cstdlib>
 #include <iostream>
 #include <string_view>
 
@@ -24,13 +23,12 @@ constexpr char kAbout[] =
     "lines of our own between `Initializing graph` and `Running warm up` and after the footer; notices go to stderr.\n"
     "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
-    "75 stopped on request "
-    "(SIGTERM, SIGINT or SIGUSR1) after a checkpoint: the same command goes on.";
+    "75 stopped on request (SIGTERM, SIGINT or SIGUSR1) after a checkpoint: the same command goes on.";
 
 // A launcher's pod may have no volumes: the chief is the first rank that is in none.
 Ranks ranks_of(Group& group) {
   const Place& place = group.places()[static_cast<size_t>(group.rank())];
-  const char* role = std::getenv("K_MPI_JOB_ROLE");
+  const char* role = cli::environment()("K_MPI_JOB_ROLE");
   const bool in_launcher = role != nullptr && std::string_view(role) == "launcher";
   const int64_t chief = group.extremes(in_launcher ? group.size() : group.rank(), "the chief").first;
   return {.rank = group.rank(),
@@ -41,14 +39,14 @@ Ranks ranks_of(Group& group) {
 }
 
 void check_flags(Group& group, const cli::FlagSet& flags) {
-  Settings settings = flags.settings_that_must_agree();
+  RankSettings settings = flags.settings_that_must_agree();
   settings.insert(settings.begin(), {"the version of dtrain", cli::version()});
   check_equal(group, settings, "flags");
 }
 
 // What the flags have come to on this machine.
 void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
-  Settings settings = {{"the device", config.machine.device()}};
+  RankSettings settings = {{"the device", config.machine.device()}};
   if (datasets.training) settings.emplace_back("the training data set", datasets.training->identity());
   if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->identity());
   check_equal(group, settings, "device and data sets");
@@ -80,7 +78,7 @@ int run(const std::vector<std::string>& argv) {
   print_header(log, config, plan, cli::version());
 
   log.line(config.mode == RunMode::evaluation ? "Generating evaluation model" : "Generating training model");
-  const char* faults = std::getenv("DTRAIN_FAULT");
+  const char* faults = cli::environment()("DTRAIN_FAULT");
   Session session(config, plan, datasets, *group, faults == nullptr ? "" : faults);
   const int code = run_mode(session, log);
   // All is done and saved. mpirun sends one to all ranks, too, as soon as the first has ended with kStopped.

@@ -100,7 +100,7 @@ std::set<uint64_t> ModeFlags::evaluation_steps(uint64_t total_steps, uint64_t sa
 }
 
 void TfFlags::declare(cli::FlagSet& flags) {
-  flags.group("Of tf_cnn_benchmarks alone");
+  flags.group("Only in tf_cnn_benchmarks");
   flags.add("num_gpus", num_gpus, "devices of this process: 1", cli::kPositive);
   flags.add("autotune_threshold", autotune_threshold,
             "only sets the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", cli::kPositive);

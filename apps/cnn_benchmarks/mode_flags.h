@@ -32,7 +32,7 @@ struct ModeFlags {
   std::set<uint64_t> evaluation_steps(uint64_t total_steps, uint64_t samples, int64_t batch) const;
 
  private:
-  int forms() const;  // of --eval_during_training_* that are given
+  int forms() const;  // how many of --eval_during_training_* are given
 };
 
 // What has a meaning in tf_cnn_benchmarks alone; its log shows some of it.

@@ -26,7 +26,7 @@ void ModelFlags::declare(cli::FlagSet& flags) {
   flags.add("label_smoothing", label_smoothing, "share of the target that is spread over all classes", cli::kBelowOne)
       .setting("label smoothing");
   flags.add("resnet_base_lr", resnet_base_lr,
-            "of ResNets for ImageNet: learning rate at a global batch of 256, 0.128 by default", cli::kNotNegative);
+            "for ResNets on ImageNet: learning rate at a global batch of 256, 0.128 by default", cli::kNotNegative);
 }
 
 void ModelFlags::check(const cli::FlagSet&) const {
@@ -42,7 +42,7 @@ std::string ModelFlags::dataset(const std::string& data_dir) const {
 
 models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
   models::ClassifierInfo info = cli::find_model(model, dataset);
-  DT_CHECK(!resnet_base_lr || info.rate_grows_with_batch, "--resnet_base_lr: of the ResNets for ImageNet only; ", model,
+  DT_CHECK(!resnet_base_lr || info.rate_grows_with_batch, "--resnet_base_lr: for ResNets on ImageNet only; ", model,
            " takes --init_learning_rate");
   return info;
 }

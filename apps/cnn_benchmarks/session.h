@@ -11,11 +11,11 @@
 namespace dtrain::cnn_benchmarks {
 
 struct Session {
-  // Builds the model with its initial parameters, or those of --weights. `fault_text`: faults on purpose, as of
-  // parse_faults(). Collective.
+  // Builds the model with its initial parameters, or those of --weights. `fault_text`: faults on purpose, as Faults
+  // reads them. Collective.
   Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group, const std::string& fault_text);
 
-  // What makes the model's images of those of a batch; of a synthetic one, when it is made.
+  // What turns the images of a batch into the model's; a synthetic batch is made that way.
   PixelNormalization pixels() const;
   bool is_chief() const { return config.ranks.is_chief(); }
 
@@ -28,7 +28,7 @@ struct Session {
   std::unique_ptr<Communicator> communicator, statistics;  // for gradients; for batch norm, with --sync_batch_norm
   ParameterStore store;
   models::Classifier model;
-  std::string weights_summary;  // of --weights; empty without
+  std::string weights_summary;  // what --weights loaded; empty without it
 };
 
 }  // namespace dtrain::cnn_benchmarks

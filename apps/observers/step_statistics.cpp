@@ -1,5 +1,7 @@
 #include "apps/observers/step_statistics.h"
 
+#include <utility>
+
 namespace dtrain::observers {
 namespace {
 
@@ -26,14 +28,17 @@ bool StepStatistics::begin_timing() {
   return true;
 }
 
-bool StepStatistics::stepping() { return under_way_++ == 0 && !timing_ && step_ >= warmup_ && begin_timing(); }
+bool StepStatistics::stepping() {
+  const bool was_idle = std::exchange(idle_, false);
+  return was_idle && !timing_ && step_ >= warmup_ && begin_timing();
+}
 
 bool StepStatistics::stepped(const Stepped& event) {
   step_ = event.step;
   wait_ = event.wait_seconds;
-  --under_way_;
+  idle_ = !event.more_under_way;
   add_sums(event);
-  if (!timing_) return step_ >= warmup_ && under_way_ > 0 && begin_timing();
+  if (!timing_) return step_ >= warmup_ && !idle_ && begin_timing();
   speed_.add(event.seconds);
   add(event.times, times_);
   bytes_ = event.bytes;
@@ -52,12 +57,6 @@ void StepStatistics::add_sums(const Stepped& event) {
 
 double StepStatistics::elapsed() const {
   return timing_ ? std::chrono::duration<double>(Clock::now() - timing_began_).count() : 0;
-}
-
-double value_of(const std::vector<MetricValue>& metrics, const std::string& name) {
-  for (const MetricValue& metric : metrics)
-    if (metric.name == name) return metric.value;
-  return 0;
 }
 
 }  // namespace dtrain::observers

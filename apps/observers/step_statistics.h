@@ -51,15 +51,12 @@ class StepStatistics {
 
   uint64_t warmup_;
   Throughput speed_;
-  uint64_t first_ = 1, step_ = 0, under_way_ = 0;
-  bool timing_ = false;
+  uint64_t first_ = 1, step_ = 0;
+  bool timing_ = false, idle_ = true;  // idle: no step is under way
   Clock::time_point timing_began_;
   StepTimes times_{};
   Sums sums_;
   double bytes_ = 0, wait_ = 0, timed_wait_ = 0;
 };
-
-// The metric of this name; 0 where there is none.
-double value_of(const std::vector<MetricValue>& metrics, const std::string& name);
 
 }  // namespace dtrain::observers

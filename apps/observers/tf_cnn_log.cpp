@@ -10,6 +10,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The columns of a classification are there whatever the metrics are.
+double value_of(const std::vector<MetricValue>& metrics, const std::string& name) {
+  return find_metric(metrics, name).value_or(0);
+}
+
 }  // namespace
 
 void TfCnnLog::begun(const Begun& event) {

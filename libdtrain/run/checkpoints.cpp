@@ -58,26 +58,22 @@ std::string RunCheckpoints::open(TrainState& state) {
   state.step = restored->state.step;
   state.cursor = restored->state.cursor;
   state.device = restored->state.device;
-  trainer_.resume(state.step, state.device);
   return restored->path;
 }
 
 std::string RunCheckpoints::restore(TrainState& state) {
   std::string path;
-  if (has_directory() && is_chief()) {
-    path = open(state);
-    crash_loop_.begin(state.step);
-  }
-  if (group_.size() == 1) return path;
-  const std::string text = group_.broadcast(train_state_text(state), options_.chief, "state of the chief");
-  if (!is_chief()) {
+  if (has_directory() && is_chief()) path = open(state);
+  if (group_.size() > 1) {
+    const std::string text = group_.broadcast(train_state_text(state), options_.chief, "state of the chief");
     const TrainState shared = train_state_from(text, "the state of the chief");
     state.step = shared.step;
     state.cursor = shared.cursor;
-    crash_loop_.begin(state.step);
-    trainer_.resume(shared.step, shared.device);
+    state.device = shared.device;
   }
-  broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief);
+  crash_loop_.begin(state.step);
+  trainer_.resume(state.step, state.device);
+  if (group_.size() > 1) broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief);
   return path;
 }
 

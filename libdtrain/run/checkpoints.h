@@ -53,7 +53,7 @@ class RunCheckpoints {
   CrashLoop crash_loop_;
   std::mutex mutex_;
   std::vector<std::string> warnings_;  // from the writer's thread
-  std::optional<uint64_t> reported_;   // the step of the last save that the observers heard of
+  std::optional<uint64_t> reported_;   // the step of the last save that was reported to the observers
   std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();
   std::optional<Checkpointer> files_;  // the chief's; its writer uses what is above
 };

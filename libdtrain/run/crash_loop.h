@@ -16,12 +16,12 @@ class CrashLoop {
  public:
   CrashLoop(const std::string& train_dir, bool is_chief);
 
-  // The run goes on from `step`. Throws Error where kStarts in a row have trained from there in vain: of the fault of
-  // the last one where that was of the data or of the numbers, else of Fault::numeric.
+  // The run goes on from `step`. Throws Error where kStarts in a row have trained from there in vain. Its fault is that
+  // of the last start if this was Fault::data or Fault::numeric, and Fault::numeric otherwise.
   void begin(uint64_t step);
   // A step is done; the first of a start counts, where this is the chief.
   void count();
-  // Remembers what ended this start, once it counts: any rank that sees train_dir.
+  // Writes down the error that ended this start, if the start counts. Any rank that sees train_dir may do so.
   void record(const Error& error);
   // There is a checkpoint of all that was done.
   void clear();

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "libdtrain/ops/step_metrics.h"
-#include "libdtrain/run/run.h"
 
 namespace dtrain {
 namespace {

@@ -27,7 +27,7 @@ struct EvaluationLoop {
 std::future<Evaluation> evaluate_batches(Context& context, Group& group, const EvaluationRequest& request,
                                          const EvaluationLoop& loop);
 
-// The metrics of one batch, without any other; waits for the device.
+// The metrics of this batch alone. Waits for the device.
 std::vector<MetricValue> metrics_of(Context& context, const Loss& loss);
 
 // Asks the task for an evaluation: its progress goes to the observer, every `show_every` batches, which is also when
@@ -36,5 +36,13 @@ std::future<Evaluation> begin_evaluation(Task& task, Group& group, uint64_t step
                                          Observer& observer, const std::function<bool()>& stop);
 
 bool is_ready(const std::future<Evaluation>& evaluation);
+
+// True on all ranks where `stop` is true on one. Collective.
+bool stop_agreed(Group& group, const std::function<bool()>& stop);
+
+// Evaluates as Run::evaluate does, for a program that does not train. The parameters are those of step `step`; every
+// `show_every` batches are an Evaluating event, and several ranks agree on a stop then. Collective.
+std::optional<Evaluation> evaluate(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
+                                   const std::function<bool()>& stop);
 
 }  // namespace dtrain

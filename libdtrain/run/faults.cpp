@@ -78,6 +78,12 @@ PlannedFault parse_fault(const std::string& text) {
   return fault;
 }
 
+std::vector<PlannedFault> parse_faults(const std::string& text) {
+  std::vector<PlannedFault> faults;
+  for (const std::string& one : split(text, ';')) faults.push_back(parse_fault(one));
+  return faults;
+}
+
 bool is_of_sums(FaultKind kind) { return kind == FaultKind::nan || kind == FaultKind::skip_collective; }
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -123,12 +129,6 @@ class FaultyCommunicator : public Communicator {
 };
 
 }  // namespace
-
-std::vector<PlannedFault> parse_faults(const std::string& text) {
-  std::vector<PlannedFault> faults;
-  for (const std::string& one : split(text, ';')) faults.push_back(parse_fault(one));
-  return faults;
-}
 
 Faults::Faults(const std::string& text, int rank, int size) {
   if (text.empty()) return;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,22 +12,18 @@ namespace dtrain {
 
 enum class FaultKind { kill, hang, exception, nan, bitflip, slow, skip_collective };
 
-// "rank=1,step=7,kind=kill"
 struct PlannedFault {
   int rank = 0;
   uint64_t step = 0;  // counted as by checkpoints
   FaultKind kind = FaultKind::kill;
-  double seconds = 1, factor = 0;  // of `slow`
+  double seconds = 1, factor = 0;  // for `slow`
 };
-
-// Several faults have ';' between them. Throws Error(Fault::config) that says what is expected. In builds with
-// DTRAIN_FAULTS only.
-std::vector<PlannedFault> parse_faults(const std::string& text);
 
 class Faults {
  public:
-  // Those of `text`, as parse_faults() reads it, that are meant for this rank. Throws Error(Fault::config) where there
-  // are some and this build makes none, or where one names no rank of the job.
+  // `text`: faults such as "rank=1,step=7,kind=kill", with ';' between them; those for this rank are made. Throws
+  // Error(Fault::config) where it is not of that form, where it names no rank of the job, or where it is not empty and
+  // this build makes no faults.
   Faults(const std::string& text, int rank, int size);
 
   // The communicator of the gradients, through which `nan` and `skip_collective` come.

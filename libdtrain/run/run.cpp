@@ -1,9 +1,7 @@
 // The loop of a run: restore, step, show, save, evaluate, stop.
 #include "libdtrain/run/run.h"
 
-#include <algorithm>
 #include <chrono>
-#include <deque>
 
 #include <fmt/format.h>
 
@@ -44,7 +42,7 @@ class Run::Training {
   bool asks() const { return enough_later_ || (stop_ && stop_()); }
   bool stopping() const {
     if (group_.size() == 1) return asks();
-    return stop_after_ && state_.step >= *stop_after_;
+    return stop_after_ && steps_.queued() >= *stop_after_;
   }
   Outcome make_steps();
   void loop();
@@ -66,15 +64,14 @@ class Run::Training {
   RunCheckpoints checkpoints_;
   Steps steps_;
   RankSpeeds speeds_;
-  TrainState state_;  // of the last step reported
+  TrainState state_;  // after the last step reported
   bool started_ = false;
   bool enough_ = false;                 // an evaluation suffices; known to all ranks
   bool enough_later_ = false;           // one whose result came later does: known to this rank
   bool came_later_ = false;             // some result did; known to all ranks
   bool save_due_ = false;               // after the last queued step
   std::optional<uint64_t> stop_after_;  // a step that all ranks know of
-  uint64_t first_step_ = 1;             // of this run
-  uint64_t under_way_ = 0;              // steps queued and not reported
+  uint64_t first_step_ = 1;             // the first one of this run
   Clock::time_point step_began_;
   uint64_t skipped_ = 0;
   float loss_scale_ = 1;
@@ -157,11 +154,14 @@ Outcome Run::Training::train() {
 Outcome Run::Training::make_steps() {
   first_step_ = state_.step + 1;
   loop();
-  take_evaluation(/*wait=*/true);
-  if (came_later_) enough_ = group_.extremes(enough_later_ ? 1 : 0, "result of the evaluation").second > 0;
   if (checkpoints_.has_directory() && state_.step > 0) {
     steps_.describe(state_);
     checkpoints_.save_last(state_);
+  }
+  if (came_later_) {  // the other ranks wait for the chief's result as long as an evaluation may take
+    group_.enter(Section::evaluation, state_.step);
+    take_evaluation(/*wait=*/true);
+    enough_ = group_.extremes(enough_later_ ? 1 : 0, "result of the evaluation").second > 0;
   }
   return enough_ ? Outcome::enough : ended() ? Outcome::finished : Outcome::stopped;
 }
@@ -185,13 +185,13 @@ void Run::Training::make_step() {
   const bool shown = options_.cadence.shows(step, first_step_);
   trainer_.enter_step();
   observers_.stepping(step);
-  if (under_way_++ == 0) step_began_ = Clock::now();
+  if (steps_.queued() == state_.step) step_began_ = Clock::now();
   steps_.queue(shown, asks());
   if (group_.size() > 1 && shown)
     for (std::string& slow : speeds_.compare()) observers_.noticed({std::move(slow)});
   save_due_ = checkpoints_.save_is_due(step);
   const bool pauses = save_due_ || step >= options_.cadence.total_steps || options_.cadence.evaluates(step) ||
-                      checkpoints_.verification_is_due(step) || stop_after_ == step;
+                      checkpoints_.verification_is_due(step);
   report(pauses ? 0 : kAhead);
 }
 
@@ -204,7 +204,7 @@ void Run::Training::report(uint64_t leave) {
     loss_scale_ = done.report.loss_scale;
     observers_.stepped(event_of(done));
     pass_on_notices();
-    // Ranks hear of this step's requests when they have queued kAhead more at the latest.
+    // Ranks learn this step's requests when they have queued kAhead more at the latest.
     if (done.report.requests > 0 && !stop_after_)
       stop_after_ = done.report.step + (trainer_.store().context().is_cpu() ? 0 : kAhead);
   }
@@ -223,7 +223,7 @@ Stepped Run::Training::event_of(const Steps::Done& done) {
                 .learning_rate = report.learning_rate,
                 .gradient_norm = report.gradient_norm,
                 .seconds = seconds_between(step_began_, now),
-                .more_under_way = --under_way_ > 0,
+                .more_under_way = steps_.queued() > report.step,
                 .wait_seconds = done.wait_seconds,
                 .times = report.times,
                 .slowest = speeds_.slowest(),

@@ -40,7 +40,8 @@ struct RunOptions {
 
 // Restores the newest checkpoint or shares the chief's initial parameters, queues steps ahead of the device, shows,
 // saves, evaluates, compares the ranks' parameters and speeds, stops all ranks after the same step on request, and ends
-// jobs that fail again and again after one checkpoint. It reads no environment, prints nothing and does not exit.
+// jobs that fail again and again after one checkpoint. It reads no environment and prints nothing; the process is ended
+// only where a peer rank fails, by GroupOptions::fail.
 class Run {
  public:
   // All arguments outlive the run; all ranks construct it alike. The trainer has a communicator where the group has
@@ -66,13 +67,5 @@ class Run {
   class Training;
   std::unique_ptr<Training> training_;
 };
-
-// True on all ranks where `stop` is true on one. Collective.
-bool stop_agreed(Group& group, const std::function<bool()>& stop);
-
-// Evaluates as Run::evaluate does, for a program that does not train. The parameters are those of step `step`; every
-// `show_every` batches are an Evaluating event, and several ranks agree on a stop then. Collective.
-std::optional<Evaluation> evaluate(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
-                                   const std::function<bool()>& stop);
 
 }  // namespace dtrain

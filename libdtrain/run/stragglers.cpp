@@ -11,7 +11,7 @@ std::vector<Straggler> Stragglers::add(const std::vector<double>& seconds) {
   slowest_ = {};
   std::vector<double> sorted = seconds;
   std::sort(sorted.begin(), sorted.end());
-  // The lower one of an even number: of two ranks the slow one is held against the other.
+  // The lower middle one of an even number, so that with two ranks the slow one is held against the other.
   const double median = sorted.empty() || sorted.front() <= 0 ? 0 : sorted[(sorted.size() - 1) / 2];
   std::vector<Straggler> found;
   if (median <= 0) return found;

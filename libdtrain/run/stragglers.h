@@ -12,8 +12,8 @@ struct Straggler {
 
 class Stragglers {
  public:
-  // Seconds per step of each rank, without its wait for others; none of a rank (0) that has none to tell. Returns the
-  // ranks to warn of: each once, when it has been above kFactor times the median kPatience times in a row.
+  // Takes the seconds per step of each rank, without its wait for others; 0 for a rank that has made no step. Returns
+  // the ranks to warn about: each once, when it has been above kFactor times the median kPatience times in a row.
   std::vector<Straggler> add(const std::vector<double>& seconds);
   // By what was added last.
   const Straggler& slowest() const { return slowest_; }

@@ -3,8 +3,7 @@
 namespace dtrain {
 
 double Evaluation::value(const std::string& name) const {
-  for (const MetricValue& value : values)
-    if (value.name == name) return value.value;
+  if (const auto found = find_metric(values, name)) return *found;
   throw Error(concat("the evaluation has no value '", name, "'"));
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string value_of(const Settings& settings, const std::string& key) {
+std::string value_of(const RankSettings& settings, const std::string& key) {
   const auto found = std::ranges::find(settings, key, [](const auto& entry) { return entry.first; });
   return found == settings.end() ? "(not known)" : "'" + found->second + "'";
 }
@@ -29,16 +29,16 @@ std::string names_of(const Group& group, const std::vector<int>& ranks) {
 
 }  // namespace
 
-void check_equal(Group& group, const Settings& mine, const char* what) {
+void check_equal(Group& group, const RankSettings& mine, const char* what) {
   const std::string text = json(mine).dump(-1, ' ', false, json::error_handler_t::replace);
   const std::vector<std::string> sums =
       group.all_gather(fmt::format("{:08x} {}", crc32c(text.data(), text.size()), text.size()), what);
   if (std::ranges::count(sums, sums[0]) == group.size()) return;
 
-  std::vector<Settings> all;
-  for (const std::string& one : group.all_gather(text, what)) all.push_back(json::parse(one).get<Settings>());
+  std::vector<RankSettings> all;
+  for (const std::string& one : group.all_gather(text, what)) all.push_back(json::parse(one).get<RankSettings>());
   std::vector<std::string> keys;
-  for (const Settings& settings : all)
+  for (const RankSettings& settings : all)
     for (const auto& [key, value] : settings)
       if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
   for (const std::string& key : keys) {

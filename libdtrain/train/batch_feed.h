@@ -14,18 +14,18 @@ namespace dtrain {
 // the step reads it. On a CPU a batch is read where it is.
 class BatchFeed {
  public:
-  // `batches`: of one step, one per micro-step.
+  // `batches`: those of one step, one per micro-step.
   explicit BatchFeed(Context& context, int batches = 1);
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
 
-  // Queues the copy of the next batch: of tensors in host memory, best of Context::host_allocator(), each time of the
-  // same shapes and types, else throws Error. Returns what the step reads: valid for what is queued before the call
-  // after the next `batches` - 1.
+  // Queues the copy of the next batch, whose tensors are in host memory, best that of Context::host_allocator(). Throws
+  // Error where shapes or types are not those of the first call. Returns what the step reads: valid for what is queued
+  // before the call after the next `batches` - 1.
   //
-  // `make`, for a GPU: queues on Queue::copy what writes the first tensor, before the others are copied. That of the
-  // batch then is of its shape and type only.
+  // `make`, for a GPU, queues on Queue::copy what writes the first tensor, before the others are copied. The first one
+  // of the batch then gives no more than shape and type.
   using Make = std::function<void(const Tensor& to)>;
   const std::vector<Tensor>& put(const std::vector<Tensor>& batch, const Make& make = {});
   // Waits until the tensors last put may be changed: before a loader is asked for its next batch.

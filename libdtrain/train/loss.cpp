@@ -1,5 +1,7 @@
 #include "libdtrain/train/loss.h"
 
+#include <algorithm>
+
 #include "libdtrain/ops/step_metrics.h"
 
 namespace dtrain {
@@ -32,6 +34,11 @@ std::vector<Tensor> MetricColumns::sums_of(const Loss& loss) {
   DT_CHECK(metrics == metrics_ && sums.size() == static_cast<size_t>(count_),
            "loss: its metrics are others than in the steps before");
   return sums;
+}
+
+std::optional<double> find_metric(const std::vector<MetricValue>& values, const std::string& name) {
+  const auto found = std::ranges::find(values, name, &MetricValue::name);
+  return found == values.end() ? std::nullopt : std::optional(found->value);
 }
 
 template <class Real>

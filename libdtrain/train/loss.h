@@ -1,6 +1,7 @@
 // Loss: what a step minimises, and the named metrics that it reports beside it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct MetricValue {
   double value = 0;
   bool operator==(const MetricValue&) const = default;
 };
+// The value of this name, if it is there.
+std::optional<double> find_metric(const std::vector<MetricValue>& values, const std::string& name);
 
 // Which column of a row of sums holds what: the total first, then each metric's sum, then each distinct weight.
 class MetricColumns {

@@ -37,7 +37,7 @@ uintmax_t length_to_keep(const std::string& path, uint64_t last_step) {
 }  // namespace
 
 double median(std::vector<double> values) {
-  DT_CHECK(!values.empty(), "median: of no values");
+  DT_CHECK(!values.empty(), "median: there are no values");
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-// The middle one of `values`; of an even number the mean of the middle two, as numpy has it. Throws Error where there
-// is none.
+// The middle one of `values`; where their number is even, the mean of the middle two, as in numpy. Throws Error where
+// there is none.
 double median(std::vector<double> values);
 
 // Speed of timed steps in samples per second, by tf_cnn_benchmarks' definitions.

@@ -3,8 +3,7 @@
 namespace dtrain {
 
 double StepReport::metric(const std::string& name) const {
-  for (const MetricValue& metric : metrics)
-    if (metric.name == name) return metric.value;
+  if (const auto found = find_metric(metrics, name)) return *found;
   throw Error(concat("step ", step, " has no metric '", name, "'"));
 }
 

@@ -37,7 +37,7 @@ struct StepReport {
   float loss_scale = 1;                // after this step
   uint64_t skipped = 0;                // updates left out so far, each of which halved the loss scale
   StepTimes times{};
-  // That the device has moved at least: each op's inputs and outputs forward, and twice that backward.
+  // The bytes that the device has moved at least: each op's inputs and outputs forward, and twice that backward.
   double bytes = 0;
 
   // The metric of this name; throws Error where the loss has none.

@@ -31,16 +31,23 @@ std::vector<GradientRange> gradient_ranges(const ParameterStore& store) {
 }
 
 // What several ranks must agree on: otherwise they would train, and each something else.
-Settings settings_of(const ParameterStore& store, const Optimizer& optimizer, const Schedule& schedule,
-                     const TrainerOptions& options) {
+RankSettings settings_of(const ParameterStore& store, const Optimizer& optimizer, const Schedule& schedule,
+                         const TrainerOptions& options) {
   std::string parameters;
-  for (const Parameter& parameter : store.parameters())
-    parameters += concat(parameter.name, " ", parameter.shape, parameter.options().frozen ? " frozen\n" : "\n");
-  return {{"the seed", std::to_string(options.seed)},
-          {"the number of micro-steps", std::to_string(options.micro_steps)},
-          {"the schedule", schedule.describe()},
-          {"the update", optimizer.describe()},
-          {"the parameters' checksum", std::to_string(crc32c(parameters.data(), parameters.size()))}};
+  for (const Parameter& parameter : store.parameters()) {
+    const ParameterOptions& of = parameter.options();
+    parameters += concat(parameter.name, " ", parameter.shape, of.frozen ? " frozen " : " ", of.decay ? "decayed " : "",
+                         of.multipliers.rate, " ", of.multipliers.weight_decay, "\n");
+  }
+  return {
+      {"the seed", std::to_string(options.seed)},
+      {"the number of micro-steps", std::to_string(options.micro_steps)},
+      {"the schedule", schedule.describe()},
+      {"the update", optimizer.describe()},
+      {"the checksum of the parameters' names, shapes, freezing, decay and multipliers",
+       std::to_string(crc32c(parameters.data(), parameters.size()))},
+      {"the order of sums", options.communicator->describe()},
+      {"the size of gradient buckets", concat(options.buckets.bytes, " bytes, the last ", options.buckets.last_bytes)}};
 }
 
 Tensor host_tensor(Context& context, Shape shape) {
@@ -112,7 +119,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   enter_step();
   const size_t slot = steps_done_ % kRing;
   Pending& pending = pending_[slot];
-  context.wait(pending.end);  // of a step that nobody has collected
+  context.wait(pending.end);  // that of a step that nobody has collected
   // Without a step on its way the device has stood still for other reasons than its input.
   const Moment before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Moment{};
   pending = {.before = before, .begin = {}, .end = {}, .l2_loss = request.l2_loss};

@@ -37,8 +37,8 @@ class Trainer {
   using Forward = std::function<Loss(Tape&, int micro_step)>;
 
   // What is given outlives the trainer. Throws Error where the optimizer updates another store, where a group of
-  // several ranks has not the same seed, micro-steps, schedule, update and parameters on each, or where options make no
-  // sense. Collective.
+  // several ranks has not the same seed, micro-steps, schedule, update, parameters (with their options), order of sums
+  // and buckets on each, or where options make no sense. Collective.
   Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options = {});
 
   // One step, and what it came to.
@@ -47,7 +47,6 @@ class Trainer {
   // oldest first, at most the last kRing: those that are done, and it waits until all but `leave` are. A checkpoint may
   // be committed once all its steps are known finite. After a step that was not, no parameter changes any more:
   // `enqueue` throws Error(Fault::numeric) once it has been reported, until resume() is called.
-  //
   void enqueue(const Forward& forward, const StepRequest& request = {});
   // The next step of several ranks begins: it belongs to Section::step of their group, or to Section::setup while
   // libraries choose their algorithms in the first ones. `enqueue` calls this; whoever loads batches before may do so
@@ -122,7 +121,7 @@ class Trainer {
   uint64_t layout_version_;     // the store's, for which buckets and recordings were made
   uint64_t diverged_ = 0;       // the first step that was not finite; 0: none
   std::vector<std::string> unwritten_;
-  double bytes_ = 0;  // that a step moves
+  double bytes_ = 0;  // those that a step moves
 };
 
 }  // namespace dtrain

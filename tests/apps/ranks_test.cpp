@@ -8,7 +8,7 @@ namespace dtrain::cli {
 namespace {
 
 // What check_equal says on each rank where rank i starts with settings[i]; empty where all is well.
-std::vector<std::string> verdicts(const std::vector<Settings>& settings) {
+std::vector<std::string> verdicts(const std::vector<RankSettings>& settings) {
   std::vector<std::string> said(settings.size());
   on_ranks(
       static_cast<int>(settings.size()), [] { return make_cpu_context({.threads = 1}); },
@@ -25,14 +25,14 @@ std::vector<std::string> verdicts(const std::vector<Settings>& settings) {
 }
 
 TEST(Agreement, EqualRanksAgree) {
-  const Settings settings = {{"--model", "resnet50"}, {"--weights", "strange \n\t\xff text"}};
+  const RankSettings settings = {{"--model", "resnet50"}, {"--weights", "strange \n\t\xff text"}};
   EXPECT_EQ(verdicts({settings, settings, settings}), std::vector<std::string>(3));
   EXPECT_EQ(verdicts({settings}), std::vector<std::string>(1));
 }
 
 TEST(Agreement, NamesTheFirstDifferenceOnAllRanks) {
-  const Settings a = {{"version", "1"}, {"--batch_size", "12"}, {"--model", "a"}};
-  const Settings b = {{"version", "1"}, {"--batch_size", "16"}, {"--model", "b"}};
+  const RankSettings a = {{"version", "1"}, {"--batch_size", "12"}, {"--model", "a"}};
+  const RankSettings b = {{"version", "1"}, {"--batch_size", "16"}, {"--model", "b"}};
   const std::string expected =
       "the ranks were not started alike: --batch_size is '12' on rank 0 on here, rank 2 on here, and '16' on rank 1 on "
       "here";
@@ -46,7 +46,7 @@ TEST(Agreement, ASettingThatOneRankDoesNotKnowIsADifference) {
 }
 
 TEST(Agreement, NamesSomeOfMany) {
-  std::vector<Settings> settings(7, {{"--a", "1"}});
+  std::vector<RankSettings> settings(7, {{"--a", "1"}});
   settings[0][0].second = "2";
   EXPECT_NE(
       verdicts(settings)[6].find("'1' on rank 1 on here, rank 2 on here, rank 3 on here, rank 4 on here and 2 more"),

@@ -1,4 +1,4 @@
-// Checkpoints on a disk that loses power: what was synced is there, of the rest any part may be.
+// Checkpoints on a disk that loses power: what was synced is there, and any part of the rest may be.
 #include <functional>
 #include <map>
 #include <random>
@@ -44,7 +44,7 @@ class ForgetfulDisk : public FileSystem {
     bool directory = false;
     std::string data;
     size_t synced = 0;                 // bytes of a file
-    std::vector<Entries> history{{}};  // of a directory since its last sync, the present last
+    std::vector<Entries> history{{}};  // a directory's since its last sync, the present one last
   };
   using Call = std::function<void(Node& root)>;
 

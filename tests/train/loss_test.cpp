@@ -59,6 +59,27 @@ TEST(Loss, AStepReportsRatiosOfSums) {
   }
 }
 
+// Three of three on one rank and none of one on the other are 75 %, on both: not the mean of 100 % and 0 %.
+TEST(Loss, RatiosAreOfTheSumsOverRanks) {
+  on_ranks(
+      2, [] { return make_cpu_context({.threads = 1}); },
+      [](Context& context, ThreadCommunicator& communicator) {
+        ParameterStore store(context);
+        const Linear linear(store, "linear", 4, 1, Init::normal(0.5f));
+        store.allocate(3);
+        Optimizer optimizer(store, {});
+        Trainer trainer(store, optimizer, {.base = 0.1}, {.communicator = &communicator});
+        const bool first = communicator.rank() == 0;
+        const Tensor x = to_device(context, random_array({1, 4}, 5));
+        const Tensor hits = to_device(context, first ? Array({3}, 1) : Array({1}, 0));
+        const Tensor weights = to_device(context, first ? Array({3}, 1) : Array({1}, 1));
+        const StepReport report = trainer.step([&](Tape& tape, int) {
+          return Loss(linear(tape, tape.constant(x)), {{"share", hits, weights}});
+        });
+        EXPECT_EQ(report.metric("share"), 0.75) << "rank " << communicator.rank();
+      });
+}
+
 // Three micro-steps on three ranks: what multiplies by N and by 1 / N in f32 moves values that are no sums of powers of
 // two. A constant buffer keeps its bits; one that is not is averaged.
 TEST(Loss, ConstantBuffersKeepTheirBits) {

@@ -48,7 +48,7 @@ TEST(Median, IsTheMiddleOrTheMeanOfTheMiddleTwo) {
   EXPECT_EQ(median({3}), 3);
   EXPECT_EQ(median({5, 1, 3}), 3);
   EXPECT_EQ(median({8, 1, 2, 4}), 3);
-  expect_error([] { median({}); }, Fault::config, "median: of no values");
+  expect_error([] { median({}); }, Fault::config, "median: there are no values");
 }
 
 class MetricsFileTest : public testing::Test {

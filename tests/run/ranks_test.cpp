@@ -1,0 +1,137 @@
+// Runs of several ranks: threads that share one checkpoint.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "libdtrain/run/elastic.h"
+#include "tests/distributed/thread_communicator.h"
+#include "tests/run/drawn_task.h"
+
+namespace dtrain {
+namespace {
+
+class RunOfRanks : public RunTest {
+ protected:
+  static void on_two(const std::function<void(Context&, ThreadCommunicator&)>& body) {
+    on_ranks(
+        2, [] { return make_cpu_context({.threads = 1}); }, body);
+  }
+};
+
+TEST_F(RunOfRanks, SeveralRanksShareTheChiefsCheckpointAndStopTogether) {
+  std::vector<float> values[2];
+  for (const uint64_t stop_after : {3u, 1000u}) {
+    on_two([&](Context& own, ThreadCommunicator& communicator) {
+      Rig rig(own, communicator.group(), &communicator);
+      const int rank = communicator.rank();
+      Diary diary;
+      RunOptions with = saving(8);
+      with.cadence.verify_every = 2;
+      with.cadence.evaluate_after = {6};
+      // Rank 1 alone is asked; it has no files of its own.
+      dtrain::Run run(rig.task, rig.trainer, communicator.group(), with, {&diary},
+                      [&] { return rank == 1 && diary.losses.contains(stop_after - 1); });
+      const Outcome outcome = run.train();
+      EXPECT_EQ(outcome, stop_after == 3 ? Outcome::stopped : Outcome::finished);
+      EXPECT_EQ(run.step(), stop_after == 3 ? 3u : 8u);
+      EXPECT_EQ(diary.entries.front(), stop_after == 3 ? "begun 0" : "begun 3");
+      EXPECT_EQ(diary.saves.empty(), rank != 0);
+      EXPECT_EQ(diary.last.result.examples, stop_after == 3 ? 0u : 40u);
+      values[rank] = rig.values();
+    });
+    EXPECT_EQ(values[0], values[1]);
+  }
+}
+
+// Ranks that were given different batches or seeds would train, and each something else.
+TEST_F(RunOfRanks, RanksThatDifferAreRefused) {
+  const auto with = [&](int64_t batch_of_rank_1, uint64_t seed_of_rank_1) {
+    on_two([&](Context& own, ThreadCommunicator& communicator) {
+      const bool other = communicator.rank() == 1;
+      DrawnTask task(own, communicator.group());
+      Optimizer optimizer(task.store, {});
+      Trainer trainer(task.store, optimizer, {.base = 0.1},
+                      {.seed = other ? seed_of_rank_1 : 5, .communicator = &communicator});
+      RunOptions run = options(2);
+      run.batch = other ? batch_of_rank_1 : kBatch;
+      dtrain::Run(task, trainer, communicator.group(), run).train();
+    });
+  };
+  with(kBatch, 5);
+  expect_error([&] { with(kBatch + 1, 5); }, Fault::config, "the batch size of a rank is '4'");
+  expect_error([&] { with(kBatch, 6); }, Fault::config, "the seed is '5'");
+}
+
+// A global batch of two ranks is shared by two micro-steps of one: the samples are the same, and the sums but for their
+// order.
+TEST_F(RunOfRanks, OneRankContinuesTheCheckpointOfTwo) {
+  std::vector<float> whole;
+  for (const bool interrupted : {false, true})
+    on_two([&](Context& own, ThreadCommunicator& communicator) {
+      Rig rig(own, communicator.group(), &communicator);
+      dtrain::Run(rig.task, rig.trainer, communicator.group(), interrupted ? saving(4) : options(8)).train();
+      if (!interrupted && communicator.rank() == 0) whole = rig.values();
+    });
+  RunShape shape;
+  shape.batch = kBatch;
+  const std::vector<std::string> notices = continue_as_trained(shape, {}, saving(8), *group);
+  ASSERT_EQ(shape.micro_steps, 2);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find("1 ranks x batch size 4 x 2 micro-steps"), std::string::npos) << notices[0];
+  Rig rig(*context, *group, nullptr, shape.micro_steps);
+  Diary diary;
+  EXPECT_EQ(dtrain::Run(rig.task, rig.trainer, *group, saving(8), {&diary}).train(), Outcome::finished);
+  EXPECT_EQ(diary.entries.front(), "begun 4");
+  const std::vector<float> continued = rig.values();
+  ASSERT_EQ(continued.size(), whole.size());
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(continued[i], whole[i], 1e-5) << "value " << i;
+
+  RunShape third;
+  third.batch = 3;
+  expect_error([&] { continue_as_trained(third, {}, saving(8), *group); }, Fault::config, "cannot share it");
+}
+
+// The chief scores on a thread until its last checkpoint has been saved: another rank waits as long as an evaluation
+// may take, and what was trained is safe by then.
+TEST_F(RunOfRanks, TheLastCheckpointDoesNotWaitForALateResult) {
+  std::atomic<bool> saved = false;
+  class LateOnTheChief : public DrawnTask {
+   public:
+    LateOnTheChief(Context& context, Group& group, std::atomic<bool>& saved)
+        : DrawnTask(context, group), saved_(saved) {}
+    std::future<Evaluation> evaluate(const EvaluationRequest&) override {
+      if (group_.rank() == 0) return std::async(std::launch::async, [this] { return score(); });
+      std::promise<Evaluation> none;
+      none.set_value({.values = {{"score", 0}}, .examples = 1});
+      return none.get_future();
+    }
+
+   private:
+    Evaluation score() const {
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!saved_ && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+      return {.values = {{"score", saved_ ? 1.0 : 0.0}}, .examples = 1};
+    }
+    std::atomic<bool>& saved_;
+  };
+  struct AwaitsTheLast : Observer {
+    explicit AwaitsTheLast(std::atomic<bool>& saved) : saved_(saved) {}
+    void saved(const Saved& event) override { saved_ = saved_ || event.report.step == 5; }
+    std::atomic<bool>& saved_;
+  };
+  on_two([&](Context& own, ThreadCommunicator& communicator) {
+    LateOnTheChief task(own, communicator.group(), saved);
+    Optimizer optimizer(task.store, {});
+    Trainer trainer(task.store, optimizer, {.base = 0.1}, {.communicator = &communicator});
+    RunOptions with = saving(5);
+    with.cadence.evaluate_after = {3};
+    with.enough = [](const Evaluation& evaluation) { return evaluation.value("score") > 0.5; };
+    AwaitsTheLast observer(saved);
+    dtrain::Run run(task, trainer, communicator.group(), with, {&observer});
+    EXPECT_EQ(run.train(), Outcome::enough) << "known to all ranks";
+    EXPECT_EQ(run.step(), 5u);
+  });
+}
+
+}  // namespace
+}  // namespace dtrain

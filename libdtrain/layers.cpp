@@ -14,6 +14,12 @@ Init he_fan_out(int64_t out, Size2 kernel) {
   return Init::normal(std::sqrt(2.0f / static_cast<float>(out * kernel.h * kernel.w)));
 }
 
+// One number for each channel, all `value` at first, exempt from weight decay: biases, and what norms scale and shift
+// by.
+Parameter* per_channel(ParameterStore& store, const std::string& name, int64_t channels, float value) {
+  return &store.add(name, {channels}, Init::constant(value), {.decay = false});
+}
+
 bool unset(const Init& init) { return init.kind == Init::Kind::constant && init.value == 0; }
 
 }  // namespace
@@ -24,7 +30,7 @@ Conv2d::Conv2d(ParameterStore& store, const std::string& path, int64_t in, int64
            " channels do not divide into ", o.conv.groups, " groups");
   weight = &store.add(path + ".weight", {out, kernel.h, kernel.w, in / o.conv.groups},
                       unset(o.init) ? he_fan_out(out, kernel) : o.init, {.layout = Layout::krsc});
-  if (o.bias) bias = &store.add(path + ".bias", {out}, Init::constant(0), {.decay = false});
+  if (o.bias) bias = per_channel(store, path + ".bias", out, 0);
 }
 
 Var Conv2d::operator()(Tape& tape, const Var& x) const {
@@ -36,8 +42,8 @@ Var Conv2d::operator()(Tape& tape, const Var& x) const {
 
 BatchNorm::BatchNorm(ParameterStore& store, const std::string& path, int64_t channels, const BatchNormOptions& o,
                      float initial_gamma)
-    : gamma(&store.add(path + ".weight", {channels}, Init::constant(initial_gamma), {.decay = false})),
-      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+    : gamma(per_channel(store, path + ".weight", channels, initial_gamma)),
+      beta(per_channel(store, path + ".bias", channels, 0)),
       running_mean(&store.add_buffer(path + ".running_mean", {channels}, 0, o.frozen)),
       running_var(&store.add_buffer(path + ".running_var", {channels}, 1, o.frozen)),
       options(o) {
@@ -61,8 +67,8 @@ Var BatchNorm::relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool) 
 }
 
 GroupNorm::GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int number, float e)
-    : gamma(&store.add(path + ".weight", {channels}, Init::constant(1), {.decay = false})),
-      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+    : gamma(per_channel(store, path + ".weight", channels, 1)),
+      beta(per_channel(store, path + ".bias", channels, 0)),
       groups(number),
       epsilon(e) {}
 
@@ -71,8 +77,8 @@ Var GroupNorm::operator()(Tape& tape, const Var& x) const {
 }
 
 LayerNorm::LayerNorm(ParameterStore& store, const std::string& path, int64_t channels, float e)
-    : gamma(&store.add(path + ".weight", {channels}, Init::constant(1), {.decay = false})),
-      beta(&store.add(path + ".bias", {channels}, Init::constant(0), {.decay = false})),
+    : gamma(per_channel(store, path + ".weight", channels, 1)),
+      beta(per_channel(store, path + ".bias", channels, 0)),
       epsilon(e) {}
 
 Var LayerNorm::operator()(Tape& tape, const Var& x) const {
@@ -96,7 +102,7 @@ Linear::Linear(ParameterStore& store, const std::string& path, int64_t in, int64
                int64_t image_channels)
     : weight(&store.add(path + ".weight", {out, in}, weight_init,
                         {.layout = image_channels > 0 ? Layout::flat : Layout::plain, .channels = image_channels})),
-      bias(&store.add(path + ".bias", {out}, Init::constant(0), {.decay = false})) {}
+      bias(per_channel(store, path + ".bias", out, 0)) {}
 
 Var Linear::operator()(Tape& tape, const Var& x) const {
   const Var b = tape.leaf(*bias);

@@ -43,7 +43,7 @@ struct BatchNorm {
   BatchNormOptions options;
 };
 
-// `<path>.weight`, initially 1, and `<path>.bias`, both [c]: of group_norm and layer_norm.
+// group_norm and layer_norm with `<path>.weight`, initially 1, and `<path>.bias`, initially 0, both [c].
 struct GroupNorm {
   GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int groups, float epsilon = 1e-5f);
   Var operator()(Tape& tape, const Var& x) const;

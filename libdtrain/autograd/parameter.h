@@ -32,14 +32,14 @@ enum class Layout {
 
 // What the optimiser's numbers are multiplied by for one parameter: not negative, and finite.
 struct Multipliers {
-  float rate = 1;          // of the learning rate
-  float weight_decay = 1;  // of the weight decay, where ParameterOptions::decay is set
+  float rate = 1;          // multiplies the learning rate
+  float weight_decay = 1;  // multiplies the weight decay, where ParameterOptions::decay is set
   bool operator==(const Multipliers&) const = default;
 };
 
 struct ParameterOptions {
   Layout layout = Layout::plain;
-  int64_t channels = 0;  // of the image that a `flat` weight reads
+  int64_t channels = 0;  // those of the image that a `flat` weight reads
   bool decay = true;     // false for biases and batch-norm parameters
   bool frozen = false;   // constant: no gradient, no update
   Multipliers multipliers{};

@@ -63,7 +63,7 @@ class ParameterStore {
     return laid_out(grads_, "grads()");
   }
   const Tensor& buffer_values() const { return laid_out(buffer_values_, "buffer_values()"); }
-  // Of ComputeOptions::dtype, laid out like values(); undefined in f32, where ops read the values themselves.
+  // The values in ComputeOptions::dtype, laid out like values(); undefined for f32, where ops read those themselves.
   const Tensor& compute_values() const { return laid_out(compute_values_, "compute_values()"); }
   // Optimiser state arena `i`, laid out like values(), zero at first use.
   const Tensor& optimizer_state(int i);
@@ -93,7 +93,7 @@ class ParameterStore {
   std::deque<Parameter> parameters_;
   std::deque<Buffer> buffers_;
   std::map<std::string, size_t> by_name_, buffer_by_name_;
-  std::string prefix_;  // of the names to be registered
+  std::string prefix_;  // put before the names to be registered
   Tensor values_, grads_, compute_values_, buffer_values_;
   std::vector<Parameter*> padded_;  // whose compute copy has more channels than the value
   std::vector<Tensor> optimizer_state_;

@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// Tells tapes apart, those of other contexts and those that are no more included; no result depends on it.
+// A number that tells a tape from all others of the process, ended ones included. No result depends on it.
 int64_t next_tape() {
   static std::atomic<uint32_t> tapes = 0;
   return tapes++ & 0x7fffffff;
@@ -117,7 +117,7 @@ const Tensor& Tape::grad(const Var& leaf) const {
   DT_CHECK(leaf.needs_grad(), "gradient of a constant asked for");
   const Slot& slot = slots_[slot_of(leaf, "grad")];
   DT_CHECK(backward_, "grad: backward() has not run");
-  DT_CHECK(slot.parameter || slot.keep, "grad: of an op's output, which is not kept; of a variable() it is");
+  DT_CHECK(slot.parameter || slot.keep, "grad: the gradient of an op's output is not kept; that of a variable() is");
   return slot.parameter ? slot.parameter->grad : slot.grad;
 }
 

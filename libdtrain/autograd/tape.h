@@ -13,10 +13,10 @@
 
 namespace dtrain {
 
-// A tensor and, where its gradient is wanted, its slot on the tape that made it, which alone takes it.
+// A tensor and, where its gradient is wanted, its slot on the tape that made it. No other tape takes it then.
 struct Var {
   Tensor value;
-  int64_t slot = -1;  // the tape's number and the slot's, as 32 bits each
+  int64_t slot = -1;  // the tape's number in the upper 32 bits, the slot's in the lower; -1: no gradient is wanted
   bool needs_grad() const { return slot >= 0; }
   const Shape& shape() const { return value.shape(); }
   // What a closure captures of an input whose gradient it writes but whose value it does not need.
@@ -103,7 +103,7 @@ class Tape {
     DType dtype;
     Tensor grad;
     Parameter* parameter = nullptr;
-    int uses = 0;         // closures that have still to write it
+    int uses = 0;         // closures that are still to write it
     int64_t writer = -1;  // the node that wrote it last
     bool keep = false;
   };
@@ -126,8 +126,8 @@ class Tape {
   Mode mode_;
   int micro_step_, share_;
   int64_t number_;         // this tape's number in the process: its Vars carry it
-  int64_t running_ = -1;   // the node whose closure runs
-  bool backward_ = false;  // has run, or runs
+  int64_t running_ = -1;   // the node whose closure is running; -1: none
+  bool backward_ = false;  // backward() has begun
   uint64_t streams_ = 0;
   std::vector<Slot> slots_;
   std::vector<Node> nodes_;

@@ -36,12 +36,12 @@ class Context {
   Device device() const { return device_; }
   bool is_cpu() const { return device_.kind == DeviceKind::cpu; }
 
-  // Throws Error, naming what was being done, where `x` is undefined or on another device ...
+  // Throws Error where `x` is undefined or on another device; `what` names the operation in the message.
   void require(const Tensor& x, const char* what) const {
     if (!x || x.device() != device_) [[unlikely]]
       refuse(x, what);
   }
-  // ... or `host`, where its elements are copied from or to, is null.
+  // As above, and throws where `host`, which the elements of `x` are copied from or to, is null.
   void require(const Tensor& x, const void* host, const char* what) const;
 
   // Contents undefined. The memory returns to this context's pool with the last reference.
@@ -60,14 +60,15 @@ class Context {
   // Queued where the device queues work: on the compute queue if none is named.
   virtual void fill_zero(const Tensor& x) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
-  // `from` may be changed on return, but for memory of host_allocator(): only once a moment recorded after the copy is
-  // past.
+  // `from` may be changed on return, but memory of host_allocator() only once a moment after the copy is past.
   virtual void upload(const void* from, const Tensor& to, Queue queue = Queue::compute) = 0;
-  virtual Moment download_later(const Tensor& from, void* to) = 0;  // `to`: of host_allocator(), complete once past
+  // `to` is memory of host_allocator(); it is complete once the moment is past.
+  virtual Moment download_later(const Tensor& from, void* to) = 0;
 
   virtual Moment record(Queue queue = Queue::compute) = 0;
-  virtual Moment stamp() { return record(); }   // the same; of what is captured, each replay has moments of its own
-  virtual void wait(const Moment& moment) = 0;  // the caller waits
+  // The same, but where it is captured each replay has a moment of its own.
+  virtual Moment stamp() { return record(); }
+  virtual void wait(const Moment& moment) = 0;               // the caller waits
   virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
   virtual bool is_past(const Moment& moment) = 0;
   virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
@@ -87,7 +88,7 @@ class Context {
   // Compute threads of a CPU context, whatever thread calls; 1 elsewhere.
   int threads() const { return threads_; }
   RecordingThread& recording_thread() { return recording_thread_; }
-  // What people should hear of though the work goes on, e.g. of a plan file that is of no use: programs print it.
+  // What people should know though the work goes on, e.g. that a plan file is of no use: programs print it.
   std::vector<std::string>& notices() { return notices_; }
 
   StepScalars* scalars() const { return scalars_; }  // where those of this device live

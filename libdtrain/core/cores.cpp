@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Microseconds of each period of as many; no limit where the quota is no positive number.
+// Processor time that a group may use in each period, both in microseconds; no limit where the quota is not positive.
 struct Quota {
   double quota = 0, period = 0;
 };
@@ -33,8 +33,8 @@ Quota quota_1(const fs::path& group) {
   return limit;
 }
 
-// The least of the groups from the process's own up to the mount. A container that does not see the groups of its host
-// has its own where they are mounted.
+// The least quota, in cores, of the groups from the process's own up to the mount. A container that does not see the
+// groups of its host has its own where they are mounted.
 int least_quota(const fs::path& mount, const fs::path& group, Quota (*quota_of)(const fs::path&)) {
   int least = 0;
   for (fs::path at = group.relative_path();; at = at.parent_path()) {

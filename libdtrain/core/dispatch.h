@@ -1,6 +1,8 @@
 // DT_DISPATCH: the one switch between the cpu:: and the cuda:: arm of an op.
 #pragma once
 
+#include <ranges>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -9,15 +11,26 @@
 
 namespace dtrain {
 
-// Requires that a kernel's argument, if it is a tensor and not left out, is on the context's device.
+// Throws Error, naming the kernel, where one of its arguments is or holds a tensor on another device than the
+// context's. An undefined tensor is one that is left out, and passes. A struct that holds tensors, or other such
+// structs, lists them:
+//   auto tensors() const { return std::tie(x, gamma); }
+// A range is searched element by element; what can be copied byte by byte holds no tensor.
 template <class Argument>
-void require_argument(const Context&, const Argument&, const char*) {}
-inline void require_argument(const Context& context, const Tensor& x, const char* kernel) {
-  if (x) context.require(x, kernel);
+void require_argument(const Context& context, const Argument& argument, const char* kernel) {
+  if constexpr (std::is_same_v<Argument, Tensor>) {
+    if (argument) context.require(argument, kernel);
+  } else if constexpr (requires { argument.tensors(); }) {
+    std::apply([&](const auto&... held) { (require_argument(context, held, kernel), ...); }, argument.tensors());
+  } else if constexpr (std::ranges::range<const Argument>) {
+    for (const auto& element : argument) require_argument(context, element, kernel);
+  } else {
+    static_assert(std::is_trivially_copyable_v<Argument>, "it may hold tensors: then its tensors() lists them");
+  }
 }
 
 // A kernel and the context that it runs on: called with the rest of the kernel's arguments. Throws Error where a tensor
-// among them is on another device. On a CPU it has the context's threads, whatever thread calls.
+// in one of them is on another device. On a CPU it has the context's threads, whatever thread calls.
 template <class Result, class... Arguments>
 struct BoundKernel {
   Context& context;

@@ -37,7 +37,7 @@ struct GpuVersions {
 GpuVersions gpu_versions();
 
 // The most operations per second, a multiply-add being two, that a GPU of this name is sold with, in products of dense
-// matrices of `dtype` (`tf32`: of f32 rounded to it); 0: not known.
+// matrices of `dtype` (`tf32`: f32 rounded to it); 0: not known.
 double peak_flops(const std::string& gpu, DType dtype, bool tf32);
 
 }  // namespace dtrain

@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-// A device does the work of one queue in order; its queues wait for each other where they are told to. On a CPU all are
-// one, and work is done when the call returns.
+// A device does the work of one queue in order; its queues wait for each other where they are asked to. On a CPU all
+// are one, and work is done when the call returns.
 enum class Queue { compute, copy, communication };
 
 // The moment when all that was in a queue when Context::record was called is done. One that was never recorded is past.

@@ -10,7 +10,8 @@ namespace dtrain {
 
 class RecordingThread {
  public:
-  // A tape that records on `device` lives from the one to the other. Throws Error while another thread's does.
+  // A tape that records on `device` calls these when it begins and when it ends. enter() throws Error while a tape of
+  // another thread records.
   void enter(Device device);
   void leave() noexcept;
 

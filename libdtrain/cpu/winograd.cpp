@@ -9,7 +9,7 @@
 namespace dtrain::cpu {
 namespace {
 
-constexpr int kPoints = 36;  // of a transformed tile
+constexpr int kPoints = 36;  // in a transformed tile
 constexpr int64_t kOut = 4;  // rows and columns of the output that one tile makes
 constexpr int64_t kIn = 6;   // ... and of the input that it reads
 // Transformed tiles pass from phase to phase, and between cores, through the shared cache: a group of them takes about
@@ -29,7 +29,7 @@ struct Tiles {
       : rows((height + kOut - 1) / kOut), columns((width + kOut - 1) / kOut), count(n * rows * columns) {
     constexpr int64_t kFloats = kGroupBytes / static_cast<int64_t>(sizeof(float));
     const int64_t most = std::max<int64_t>(std::max(kFloats, kPoints * c * k) / (kPoints * (c + k)), 1);
-    const int64_t groups = (count + most - 1) / most;  // of equal size: a small last one would cost as many filters
+    const int64_t groups = (count + most - 1) / most;  // equal in size: a small last one would cost as many filters
     group = (count + groups - 1) / groups;
     group = std::min((group + kTileRows - 1) / kTileRows * kTileRows, count);
   }

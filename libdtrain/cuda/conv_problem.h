@@ -22,18 +22,18 @@ enum class ConvKind : int64_t {
   dgrad,               // dx from dy and w
   dgrad_add,           // dx + another gradient, in the epilogue
   wgrad,               // dw from x and dy
-  // The images are those that a batch norm with relu has still to be applied to.
+  // The images are those that a batch norm with relu is still to be applied to.
   normalized_forward,  // as forward_statistics, of relu(x * scale + shift) made as x is read
   normalized_wgrad,    // dw from the same and dy
-  normalized_dgrad,    // dx behind relu, and what the batch norm's gradient starts from
+  normalized_dgrad,    // dx after relu's gate, and what the batch norm's gradient starts from
 };
 inline constexpr int kConvKinds = 9;
 
 // Members of 64 bits only, so that there is no padding and equal problems have equal bytes.
 struct ConvProblem {
   ConvKind kind;
-  int64_t dtype;         // of images and filters, a DType
-  int64_t output_dtype;  // of what the convolution writes: of dw where the library can write f32, else dtype
+  int64_t dtype;         // the DType of images and filters
+  int64_t output_dtype;  // that of what the convolution writes: f32 for dw where the library can, else dtype
   int64_t n, h, w, c;
   int64_t k, r, s;
   int64_t p, q;

@@ -19,7 +19,7 @@ namespace dtrain::cuda {
 struct MatmulProblem {
   int64_t m, n, k;
   int64_t transpose_a, transpose_b;
-  int64_t dtype, output_dtype;  // of a and b, and of d: a DType
+  int64_t dtype, output_dtype;  // the DType of a and b, and that of d
   int64_t bias;                 // 1: f32 bias[m] is added to each column of d
   int64_t alignment;            // bytes that every address is a multiple of, 256 at most
   int64_t tf32;

@@ -128,7 +128,7 @@ enum class TensorId : int64_t {
   first_within,  // what stays within the graph has this number and later ones
 };
 
-// The operation graph of a problem; of what shapes and types its tensors are stands with ConvOperands.
+// The operation graph of a problem. ConvOperands has the shapes and types of its tensors.
 Descriptor conv_graph(const ConvProblem& problem, const Target& target);
 
 // The configurations that a heuristic proposes, the best first; none where the graph is not supported.

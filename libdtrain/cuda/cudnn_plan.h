@@ -21,9 +21,9 @@ struct ConvOperands {
   // forward_bias: f32 [k]; dgrad_add: what is added; normalized_dgrad: the images that batch norm is applied to.
   void* extra = nullptr;
   void *sum = nullptr, *sum_of_squares = nullptr;  // forward_statistics, normalized_forward: f32 [k]
-  void *scale = nullptr, *shift = nullptr;         // normalized_forward and _wgrad: of x's type, [c]
-  // normalized_dgrad, f32 [c]: what the batch norm is made of again, and the sums over dx and over dx * (x - mean) *
-  // inv_std.
+  void *scale = nullptr, *shift = nullptr;         // normalized_forward and _wgrad: [c], in x's type
+  // normalized_dgrad, f32 [c]: what the batch norm is computed from once more, and the sums over dx and over
+  // dx * (x - mean) * inv_std.
   void *mean = nullptr, *inv_std = nullptr, *gamma = nullptr, *beta = nullptr;
   void *dgamma = nullptr, *dbeta = nullptr;
   std::array<void*, 3> terms{};  // f32 [c] each, written too: coefficients that follow from those sums
@@ -54,7 +54,7 @@ class ConvPlans {
     std::optional<Descriptor> executable;  // none: no engine takes the problem
     EngineChoice choice;
     float milliseconds = kUnsupported;
-    std::string failure;  // of the candidate that failed last
+    std::string failure;  // why the last candidate that failed did so
   };
 
   // What is faster may differ from run to run, and the last bits with it.
@@ -74,8 +74,8 @@ class ConvPlans {
   std::string identity_;
   float bytes_per_millisecond_;
   std::unordered_map<ConvProblem, Plan> plans_;
-  PlanBook book_;    // what the plan file has
-  PlanBook chosen_;  // here
+  PlanBook book_;    // from the plan file
+  PlanBook chosen_;  // by this process
   std::map<std::string, bool> compositions_;
   bool loaded_ = false;
   bool save_ = true;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 #include "libdtrain/core/tensor.h"
@@ -148,6 +149,21 @@ void dispatch_floating(DType dtype, const char* what, Body&& body) {
     default:
       throw Error(concat(what, ": a tensor of ", dtype, ", expected f32, bf16 or f16"));
   }
+}
+
+// body(T(), lanes), `lanes` a constant: how many channels one access moves. That is kLanes<T> where rows of `channels`
+// divide into 16-byte accesses and all `addresses` are aligned for them, else 1. Throws as dispatch_floating does.
+template <class Body>
+void dispatch_lanes(const char* what, DType dtype, int64_t channels, std::initializer_list<const void*> addresses,
+                    Body&& body) {
+  dispatch_floating(dtype, what, [&]<class T>(T type) {
+    const bool whole = channels % kLanes<T> == 0 &&
+                       std::ranges::all_of(addresses, [](const void* p) { return aligned(p, sizeof(Pack<T>)); });
+    if (whole)
+      body(type, std::integral_constant<int, kLanes<T>>());
+    else
+      body(type, std::integral_constant<int, 1>());
+  });
 }
 
 }  // namespace cuda

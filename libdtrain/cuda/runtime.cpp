@@ -173,8 +173,8 @@ class CudaContext final : public Context {
   }
 
   std::shared_ptr<Allocator> host_;
-  std::vector<std::weak_ptr<CachingAllocator>> graph_memory_;  // of the captured steps that are still there
-  std::vector<Event> stamps_;                                  // of the step that is being captured
+  std::vector<std::weak_ptr<CachingAllocator>> graph_memory_;  // for the captured steps that are still there
+  std::vector<Event> stamps_;                                  // in the step that is being captured
   ProfilerRange ranges_;
   Tensor scalars_tensor_, state_tensor_;
 };

@@ -13,15 +13,15 @@ namespace dtrain::cuda {
 
 class StepGraph {
  public:
-  // `stamps`: events that `recorded` records for others than itself. `memory`: of the temporaries whose addresses the
-  // graph holds; nothing else may take from it.
+  // `stamps`: events that `recorded` records for others than itself. `memory` holds the temporaries whose addresses are
+  // in the graph; nothing else may take from it.
   StepGraph(Graph recorded, const std::vector<Event>& stamps, std::shared_ptr<CachingAllocator> memory);
   // Returns the stamps, as of this launch.
   std::vector<Moment> launch(cudaStream_t stream);
 
  private:
-  // What can be launched. A launch records the events of the last one anew: it takes an instance whose events nobody
-  // is still to read.
+  // What can be launched. A launch records the events of the instance's last one anew, so it takes an instance whose
+  // events have all been read.
   struct Instance {
     std::vector<std::shared_ptr<CUevent_st>> stamps;
     GraphExec exec;

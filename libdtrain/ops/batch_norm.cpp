@@ -7,8 +7,7 @@
 
 namespace dtrain {
 
-void check_batch_norm(const Context& context, const Var& x, const Var& gamma, const Var& beta,
-                      const BatchNormState& state) {
+void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state) {
   DT_CHECK(x.shape().rank() == 4 && x.value.count() > 0, "batch_norm: images ", x.shape(),
            ", expected [n, h, w, c] with elements");
   const Shape channels{x.shape()[3]};
@@ -17,8 +16,6 @@ void check_batch_norm(const Context& context, const Var& x, const Var& gamma, co
   DT_CHECK(state.running_mean.shape() == channels && state.running_var.shape() == channels,
            "batch_norm: running statistics ", state.running_mean.shape(), " and ", state.running_var.shape(),
            ", expected ", channels);
-  for (const Tensor* tensor : {&x.value, &gamma.value, &beta.value, &state.running_mean, &state.running_var})
-    context.require(*tensor, "batch_norm");
 }
 
 Communicator* synchronised_by(const BatchNormOptions& options) {
@@ -77,7 +74,7 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
 Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
                                 const BatchNormState& state, const BatchNormOptions& options, Activation activation,
                                 const Var* residual, const ChannelSums& sums) {
-  check_batch_norm(tape.context(), x, gamma, beta, state);
+  check_batch_norm(x, gamma, beta, state);
   DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
            x.shape());
   DT_CHECK(!residual || residual->value.dtype() == x.value.dtype(), "batch_norm: a residual of ",
@@ -110,7 +107,7 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
 
 Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                               const BatchNormOptions& options, const ChannelSums& sums) {
-  check_batch_norm(tape.context(), x, gamma, beta, state);
+  check_batch_norm(x, gamma, beta, state);
   Context& context = tape.context();
   const auto channels = [&](DType dtype) { return context.empty(gamma.shape(), dtype); };
   const OnLoad load{channels(x.value.dtype()), channels(x.value.dtype())};

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <tuple>
 
 #include "libdtrain/autograd/tape.h"
 
@@ -30,6 +31,8 @@ struct BatchNormOptions {
 
 struct BatchNormState {
   Tensor running_mean{}, running_var{};  // [c], updated in place by training
+
+  auto tensors() const { return std::tie(running_mean, running_var); }
 };
 
 // What follows the normalisation.
@@ -49,11 +52,15 @@ void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what);
 // Sums over n,h,w of x and of x * x, f32 [c]: the statistics of a batch follow from them.
 struct ChannelSums {
   Tensor sum, square;
+
+  auto tensors() const { return std::tie(sum, square); }
 };
 // A batch norm with relu that is left to whoever reads its images: relu(x * scale + shift), [c] and of x's type.
 struct OnLoad {
   Tensor scale{}, shift{};
+
   bool defined() const { return scale.defined(); }
+  auto tensors() const { return std::tie(scale, shift); }
 };
 
 // The inputs of one call. `residual` and `sums` may be undefined; where sums of x are given, its statistics are not
@@ -62,6 +69,8 @@ struct BatchNormInputs {
   Tensor x, gamma, beta, residual;
   Activation activation = Activation::none;
   ChannelSums sums{};
+
+  auto tensors() const { return std::tie(x, gamma, beta, residual, sums); }
 };
 // What it writes. mean and inv_std, [c], are those that y was normalised with. `mask` is undefined where it is not
 // wanted; its layout is that of relu_mask_bytes, and the CPU arm, which reads y instead, writes none. On a GPU in
@@ -70,6 +79,8 @@ struct BatchNormInputs {
 struct BatchNormOutputs {
   Tensor y, mean, inv_std, mask;
   OnLoad load{};
+
+  auto tensors() const { return std::tie(y, mean, inv_std, mask, load); }
 };
 
 // What the forward pass leaves for the backward pass. x is undefined where the statistics are constant and neither
@@ -81,17 +92,21 @@ struct BatchNormSaved {
   Communicator* communicator = nullptr;  // connects the ranks whose statistics these are
   // f32 [c], gradients of beta and gamma: defined where the op that made dy has closed relu's gate in it and added up.
   Tensor dbeta{}, dgamma{};
+
+  auto tensors() const { return std::tie(x, y, mask, mean, inv_std, gamma, beta, dbeta, dgamma); }
 };
 // Each may be undefined where it is not wanted. dx, dgamma and dbeta are stored or added; dresidual, the gradient of
 // what enters the activation, is stored. Either dx or dresidual may be dy itself; dx is then stored.
 struct BatchNormGrads {
   Tensor dx, dgamma, dbeta, dresidual;
   bool add_dx = false, add_dgamma = false, add_dbeta = false;
+
+  auto tensors() const { return std::tie(dx, dgamma, dbeta, dresidual); }
 };
 
-// For ops that batch norm is a part of: its checks, and its gradients from dy, that of its output.
-void check_batch_norm(const Context& context, const Var& x, const Var& gamma, const Var& beta,
-                      const BatchNormState& state);
+// For ops that batch norm is a part of. The first throws where shapes do not fit; the second gives the gradients that
+// follow from dy, the gradient of the batch norm's output.
+void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state);
 void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
                          const Var& residual, const BatchNormSaved& saved);
 

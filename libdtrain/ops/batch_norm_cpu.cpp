@@ -233,7 +233,7 @@ double share_moments(Context& context, Communicator& ranks, double count, int64_
   return total;
 }
 
-// The means of all channels of x, [c], and behind them the sums of squared deviations, [c].
+// The means of all channels of x, [c], followed by the sums of squared deviations, [c].
 Scratch<double> moments_of_all(Context& context, const Tensor& x, int64_t c) {
   const int64_t rows = x.count() / c;
   const int parts = context.threads();

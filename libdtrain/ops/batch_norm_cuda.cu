@@ -20,10 +20,10 @@ struct Forward {
   float *mean, *inv_std;
   float *running_mean, *running_var;
   Sums* partial;
-  const float *sum, *square;  // of x, where they are known
+  const float *sum, *square;  // those over x, where they are known
   int ranks;                  // whose statistics are taken
-  float* message;             // of several ranks: PivotSums [2, c], and the count; the pivots are in `mean`
-  float floor;                // of y: 0 for relu, else minus infinity
+  float* message;             // with several ranks: PivotSums [2, c], and the count; the pivots are in `mean`
+  float floor;                // the least y: 0 for relu, else minus infinity
   float epsilon, momentum;
   bool unbiased;  // the variance that goes into the running one
 };
@@ -295,7 +295,7 @@ void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNo
                       const BatchNormOptions& options, const BatchNormOutputs& out) {
   const Tiling tiling = tiling_of(context, in.x, 1);
   const Tensor partial = partial_sums(context, tiling);
-  dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
+  dispatch_lanes("batch_norm", in.x, [&]<class T>(T, auto lanes) {
     Forward<T> f = operands<T>(tiling, in, state, options, out);
     f.partial = reinterpret_cast<Sums*>(partial.raw());
     if (Communicator* const ranks = synchronised_by(options))
@@ -318,7 +318,7 @@ void batch_norm_infer(Context& context, const BatchNormInputs& in, const BatchNo
                       const BatchNormOptions& options, const BatchNormOutputs& out) {
   Tiling tiling = tiling_of(context, in.x, 1);
   tiling.kept = 0;
-  dispatch_lanes(in.x, "batch_norm", [&]<class T>(T, auto lanes) {
+  dispatch_lanes("batch_norm", in.x, [&]<class T>(T, auto lanes) {
     launch_apply<T, lanes, true>(context, operands<T>(tiling, in, state, options, out));
   });
 }

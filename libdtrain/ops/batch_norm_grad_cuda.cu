@@ -23,8 +23,8 @@ struct Backward {
   float *dgamma, *dbeta;
   float *mean_dz, *slope;  // see normalize_grad
   Sums* partial;
-  float* message;                           // of several ranks: their sums [2, c], and the count
-  const float *known_dbeta, *known_dgamma;  // of this call alone, where they are known; dy has then passed the gate
+  float* message;                           // with several ranks: their sums [2, c], and the count
+  const float *known_dbeta, *known_dgamma;  // this call's alone, where they are known; dy has then passed the gate
 };
 
 // The constants of a thread's channels.
@@ -308,7 +308,7 @@ void launch_synchronised_grad(Context& context, Backward<T> b, Communicator& ran
 void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
   const Tiling tiling = tiling_of(context, dy, 2);
   const Tensor partial = partial_sums(context, tiling), terms = context.empty({2, tiling.c});
-  dispatch_lanes(dy, "batch_norm_grad", [&]<class T>(T, auto lanes) {
+  dispatch_lanes("batch_norm_grad", dy, [&]<class T>(T, auto lanes) {
     Backward<T> b = operands<T>(tiling, dy, saved, grads);
     b.partial = reinterpret_cast<Sums*>(partial.raw());
     b.mean_dz = terms.data<float>();

@@ -101,7 +101,7 @@ template <class T, int n>
 struct Tile {
   int first = 0, kept = 0;  // items, from the start of all tiles
 
-  // `index`: of the tile, from 0, where a block has several.
+  // `index`: the tile's number, from 0, where a block has several.
   __device__ Tile(const Tiling& t, int index)
       : first(index * t.kept * Tiling::kThreads + static_cast<int>(threadIdx.x)), kept(t.kept) {}
   __device__ bool has(int i) const { return i < kept; }
@@ -238,7 +238,7 @@ inline Tensor partial_sums(Context& context, const Tiling& t) {
   return context.empty({t.c * t.row_blocks * static_cast<int64_t>(sizeof(Sums))}, DType::u8);
 }
 
-// `element_bytes`: of shared memory for each element that a tile keeps.
+// `element_bytes`: bytes of shared memory for each element that a tile keeps.
 template <class Operands>
 void launch_resident(Context& context, void (*kernel)(Operands), const Operands& operands, size_t element_bytes) {
   const Tiling& t = operands.tiling;
@@ -251,15 +251,10 @@ void launch_resident(Context& context, void (*kernel)(Operands), const Operands&
          operands);
 }
 
-// body(T(), lanes): lanes a constant, those of the tiling.
+// body(T(), lanes), `lanes` a constant: that of the tiling. Images are aligned for it.
 template <class Body>
-void dispatch_lanes(const Tensor& x, const char* what, Body&& body) {
-  dispatch_floating(x.dtype(), what, [&]<class T>(T) {
-    if (channels_per_access(x.shape()[3], sizeof(T)) == 1)
-      body(T(), std::integral_constant<int, 1>());
-    else
-      body(T(), std::integral_constant<int, kLanes<T>>());
-  });
+void dispatch_lanes(const char* what, const Tensor& x, Body&& body) {
+  dispatch_lanes(what, x.dtype(), x.dim(3), {}, body);
 }
 
 }  // namespace dtrain::cuda

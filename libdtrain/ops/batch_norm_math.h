@@ -23,17 +23,17 @@ DT_HD inline Moments merge(const Moments& a, const Moments& b) {
 
 // The moments of `count` numbers from their sum and the sum of their squares. The difference cancels where the mean is
 // large beside the deviation: the variance has then a relative error of (1 + mean^2 / variance) times that of the sums.
-// That is harmless for sums in double. Those that a convolution makes of its f16 output are in float: of the 24 bits
-// of the variance, log2(1 + mean^2 / variance) are lost beside what the summation itself rounds off, seven where the
-// mean is eleven deviations. A convolution's output, of weights with both signs, has a mean of a deviation or so.
+// That is harmless for sums in double. Those that a convolution makes of its f16 output are in float: the variance
+// loses log2(1 + mean^2 / variance) of its 24 bits beside what the summation itself rounds off, seven where the mean
+// is eleven deviations. A convolution's output, from weights with both signs, has a mean of a deviation or so.
 DT_HD inline Moments moments_of(double sum, double square, double count) {
   const double mean = sum / count, deviation = square - sum * mean;
   return {count, mean, deviation > 0 ? deviation : 0};
 }
 
-// What ranks tell each other of a channel: the sums of x - pivot and of its square, for a pivot that all of them know.
-// They and the count are added up in f32. The pivot is the mean of their means: squares of no more than the spread of
-// those, which the variance contains, cancel then.
+// What ranks tell each other about a channel: the sums of x - pivot and of its square, for a pivot that all of them
+// know. They and the count are added up in f32. The pivot is the mean of their means: squares of no more than the
+// spread of those, which the variance contains, cancel then.
 struct PivotSums {
   double sum = 0, square = 0;
 };

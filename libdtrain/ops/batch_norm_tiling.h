@@ -18,7 +18,7 @@ struct BatchNormTiling {
 
   int64_t rows = 0, c = 0;
   int lanes = 1;       // channels that a thread moves at a time
-  int slices = 1;      // of kColumns * lanes channels, the last perhaps narrower
+  int slices = 1;      // each has kColumns * lanes channels, the last perhaps fewer
   int parallel = 1;    // slices that blocks work on at a time, where all blocks are resident
   int row_blocks = 1;  // blocks that share the rows of a slice
   int kept = 0;        // sweeps that a block keeps in shared memory until it needs them again
@@ -48,7 +48,7 @@ inline BatchNormTiling batch_norm_tiling(int64_t rows, int64_t c, int64_t elemen
   const int64_t sweeps = (rows + Tiling::kSweepRows - 1) / Tiling::kSweepRows;
   t.slices = static_cast<int>((c + t.slice_channels() - 1) / t.slice_channels());
   const int64_t sweep_bytes = streams * t.sweep_bytes(element_bytes);
-  const int64_t room = std::max<int64_t>((device.shared_bytes - t.sums_bytes()) / sweep_bytes, 0);  // of a block
+  const int64_t room = std::max<int64_t>((device.shared_bytes - t.sums_bytes()) / sweep_bytes, 0);  // a block's
   const int64_t all = room * device.multiprocessors;
   const bool whole = t.slices == 1 || (t.slices * sweeps <= all && t.slices <= device.multiprocessors);
   const int64_t at_a_time = whole ? t.slices : std::clamp<int64_t>(all / 2 / sweeps, 1, t.slices);

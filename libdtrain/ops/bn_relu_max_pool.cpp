@@ -9,7 +9,7 @@ Var bn_relu_max_pool(Tape& tape, const Var& x, const Var& gamma, const Var& beta
   // Fused is the case that training a network of its own takes.
   if (!tape.training() || bn.frozen)
     return max_pool(tape, batch_norm(tape, x, gamma, beta, state, bn, Activation::relu), pool);
-  check_batch_norm(tape.context(), x, gamma, beta, state);
+  check_batch_norm(x, gamma, beta, state);
   Context& context = tape.context();
   const BatchNormInputs in{x.value, gamma.value, beta.value, {}, Activation::relu};
   const BatchNormOutputs out{context.empty(pool_shape(x.shape(), pool), x.value.dtype()),

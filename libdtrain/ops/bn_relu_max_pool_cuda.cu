@@ -12,8 +12,8 @@ constexpr int kThreads = 256, kColumns = Tiling::kColumns, kPixels = kThreads / 
 template <class T>
 struct Operands {
   PoolGeometry geometry;
-  Divisor columns, rows;  // of the pooled image
-  int64_t pixels;         // of all pooled images
+  Divisor columns, rows;  // divide by those of the pooled image
+  int64_t pixels;         // in all pooled images
   const T* x;
   T* y;
   uint8_t* argmax;
@@ -95,7 +95,7 @@ void bn_relu_max_pool(Context& context, const BatchNormInputs& in, const BatchNo
   batch_norm_train(context, in, state, bn, {{}, out.mean, out.inv_std, {}});
   const int64_t pixels = out.y.count() / out.y.dim(3);
   DT_CHECK(pixels < int64_t{1} << 31, "bn_relu_max_pool: ", out.y.shape(), " has too many pixels for the GPU");
-  dispatch_lanes(in.x, "bn_relu_max_pool", [&]<class T>(T, auto lanes) {
+  dispatch_lanes("bn_relu_max_pool", in.x, [&]<class T>(T, auto lanes) {
     const Operands<T> operands{.geometry = PoolGeometry(in.x, out.y, pool),
                                .columns = Divisor(out.y.dim(2)),
                                .rows = Divisor(out.y.dim(1)),

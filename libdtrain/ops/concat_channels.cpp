@@ -37,22 +37,23 @@ Var concat_channels(Tape& tape, const std::vector<Var>& parts) {
   }
   Context& context = tape.context();
   const Tensor y = context.empty(with_channels(first.shape(), channels), first.dtype());
-  std::vector<Channels> places;
+  struct Slot {
+    Var part;
+    int64_t begin;  // its first channel in y
+  };
+  std::vector<Slot> slots;
   for (int64_t begin = 0; const Var& part : parts) {
     const int64_t count = channels_of(part.value);
-    DT_DISPATCH(context, copy_channels)(Channels{part.value, 0, count}, Channels{y, begin, count}, false);
-    places.push_back({{}, begin, count});
+    DT_DISPATCH(context, copy_channels)({part.value, 0, count}, {y, begin, count}, false);
+    slots.push_back({part.without_value(), begin});
     begin += count;
   }
-  std::vector<Var> slots;
-  for (const Var& part : parts) slots.push_back(part.without_value());
-  return tape.record("concat_channels", y, inputs, [slots, places](Tape& t, const Tensor& dy) {
-    for (size_t i = 0; i < slots.size(); ++i) {
-      const auto target = t.grad_target(slots[i]);
-      if (!target) continue;
-      const Channels from{dy, places[i].begin, places[i].count}, to{target->dx, 0, places[i].count};
-      DT_DISPATCH(t.context(), copy_channels)(from, to, target->add);
-    }
+  return tape.record("concat_channels", y, inputs, [slots](Tape& t, const Tensor& dy) {
+    for (const auto& [part, begin] : slots)
+      if (const auto target = t.grad_target(part)) {
+        const int64_t count = channels_of(target->dx);
+        DT_DISPATCH(t.context(), copy_channels)({dy, begin, count}, {target->dx, 0, count}, target->add);
+      }
   });
 }
 

@@ -1,24 +1,28 @@
 // Concatenation of images, or of any tensors, along their channels, the innermost dimension.
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "libdtrain/autograd/tape.h"
 
 namespace dtrain {
 
-// Parts [..., c_i] of one type, equal in all dimensions but the last, to [..., c_0 + c_1 + ...]. Throws where they
-// differ or there is none.
+// Parts [..., c_i] of one type, equal in all dimensions but the last, to [..., c_0 + c_1 + ...]. Throws Error where
+// they differ, have no dimension, or there is none.
 Var concat_channels(Tape& tape, const std::vector<Var>& parts);
 
 // Channels [begin, begin + count) of a tensor.
 struct Channels {
   Tensor tensor;
   int64_t begin, count;
+
+  auto tensors() const { return std::tie(tensor); }
 };
 
 namespace cpu {
-// The tensors have equal count and type; dx is stored or added to.
+// Copies the channels `from` to the channels `to`, or adds them there. Both are as many, in tensors of one type whose
+// other dimensions are equal.
 void copy_channels(Context&, const Channels& from, const Channels& to, bool add);
 }  // namespace cpu
 

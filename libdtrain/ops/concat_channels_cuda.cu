@@ -1,5 +1,7 @@
 // CUDA arm of the concatenation: each part is copied to or from its channels in 16-byte accesses where they start and
 // end on one.
+#include <numeric>
+
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/concat_channels.h"
@@ -35,26 +37,19 @@ void copy_channels(Context& context, const Channels& from, const Channels& to, b
   const int64_t x_stride = stride_of(from), y_stride = stride_of(to);
   if (to.tensor.count() == 0 || to.count == 0) return;
   const int64_t rows = to.tensor.count() / y_stride;
-  dispatch_floating(to.tensor.dtype(), "concat_channels", [&]<class T>(T) {
-    const T* const x = from.tensor.data<T>() + from.begin;
-    T* const y = to.tensor.data<T>() + to.begin;
-    const auto copy = [&](auto lanes) {
-      constexpr int n = decltype(lanes)::value;
-      const int64_t accesses = to.count / n, count = rows * accesses;
-      DT_CHECK(count < int64_t{1} << 31, "concat_channels: a part of ", rows * to.count,
-               " elements; expected fewer than 2^31 accesses");
-      launch(context, add ? copy_channels_kernel<n, true, T> : copy_channels_kernel<n, false, T>,
-             {blocks_for(context, count, kThreads), kThreads}, static_cast<uint32_t>(count), Divisor(accesses), x,
-             x_stride, y, y_stride);
-    };
-    const int64_t n = kLanes<T>;
-    const bool whole = to.count % n == 0 && x_stride % n == 0 && y_stride % n == 0 && aligned(x, sizeof(Pack<T>)) &&
-                       aligned(y, sizeof(Pack<T>));
-    if (whole)
-      copy(std::integral_constant<int, kLanes<T>>());
-    else
-      copy(std::integral_constant<int, 1>());
-  });
+  // What divides all of these divides the place of each row, and its length.
+  int64_t step = to.count;
+  for (const int64_t channels : {x_stride, y_stride, from.begin, to.begin}) step = std::gcd(step, channels);
+  dispatch_lanes("concat_channels", to.tensor.dtype(), step, {from.tensor.raw(), to.tensor.raw()},
+                 [&]<class T, int n>(T, std::integral_constant<int, n>) {
+                   const int64_t accesses = to.count / n, count = rows * accesses;
+                   DT_CHECK(count < int64_t{1} << 31, "concat_channels: a part of ", rows * to.count,
+                            " elements; expected fewer than 2^31 accesses");
+                   launch(context, add ? copy_channels_kernel<n, true, T> : copy_channels_kernel<n, false, T>,
+                          {blocks_for(context, count, kThreads), kThreads}, static_cast<uint32_t>(count),
+                          Divisor(accesses), from.tensor.data<T>() + from.begin, x_stride,
+                          to.tensor.data<T>() + to.begin, y_stride);
+                 });
 }
 
 }  // namespace dtrain::cuda

@@ -20,7 +20,7 @@ bool takes_on_load(const Tape& tape, const Normalized& in, const ConvBnActLayer&
   return DT_DISPATCH(tape.context(), takes_on_load)(pair);
 }
 
-// Two records for each layer, of which each keeps only what its own backward reads: the convolution's output is freed
+// Two records for each layer, each of which keeps only what its own backward reads: the convolution's output is freed
 // before its gradients are computed, and the mask of relu follows from it, so that y need not be kept where there is no
 // residual.
 Normalized one_layer(Tape& tape, const Normalized& in, const ConvBnActLayer& layer, const Var* residual) {

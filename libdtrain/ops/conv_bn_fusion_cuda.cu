@@ -138,7 +138,7 @@ class ForwardTrial {
   OnLoad before_, load_;
   Norm first_, second_;
   ChannelSums made_;
-  Result results_[2];  // of the plain composition, and on load
+  Result results_[2];  // the plain composition's, and those made on load
 };
 
 // Both ways back through a convolution and the batch norm in front of it, alike.
@@ -182,7 +182,7 @@ class BackwardTrial {
   const Conv2dOptions& options_;
   BatchNormSaved saved_;
   Tensor dy_, w_;
-  Result results_[2];  // of the plain composition, and at once
+  Result results_[2];  // the plain composition's, and those made at once
 };
 
 // True where the other way gives the same results and is faster.

@@ -1,13 +1,13 @@
-// Element-wise ops that multiply: products, scaling, the logistic sigmoid, and SiLU, which the sigmoid gates.
+// Element-wise products and scaling; the logistic sigmoid, and SiLU, which it gates.
 #pragma once
 
 #include "libdtrain/autograd/tape.h"
 
 namespace dtrain {
 
-// Outputs have the type of their inputs, of any shape; those of one op have the same.
+// Inputs have any shape and any floating-point type; an output has those of its inputs.
 
-// a * b, of equal shapes; throws where they differ.
+// a * b. Throws where their shapes or types differ.
 Var mul(Tape& tape, const Var& a, const Var& b);
 // factor * x
 Var scale(Tape& tape, const Var& x, float factor);
@@ -19,7 +19,7 @@ Var silu(Tape& tape, const Var& x);
 namespace cpu {
 // y = a * b, added where asked. Backwards it is called with dy and the other factor.
 void mul(Context&, const Tensor& a, const Tensor& b, const Tensor& y, bool add);
-// y = factor * x, added where asked: the same function forwards and backwards.
+// y = factor * x, added where asked: the same function forwards and backwards. y may be x.
 void scale(Context&, const Tensor& x, float factor, const Tensor& y, bool add);
 void sigmoid(Context&, const Tensor& x, const Tensor& y);
 void sigmoid_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add);

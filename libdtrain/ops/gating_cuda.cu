@@ -9,6 +9,10 @@ namespace {
 struct Product {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
+struct Scale {
+  float factor;
+  __device__ float operator()(float x) const { return x * factor; }
+};
 struct Sigmoid {
   __device__ float operator()(float x) const { return dtrain::sigmoid(x); }
 };

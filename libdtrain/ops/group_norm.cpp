@@ -1,7 +1,6 @@
 #include "libdtrain/ops/group_norm.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/parallel.h"
@@ -71,29 +70,16 @@ struct Geometry {
   double size() const { return static_cast<double>(pixels * width); }  // elements of a group
 };
 
-// In eight lanes, so that an addition need not wait for the one before it.
-double sum_of(const float* x, int64_t count) {
-  constexpr int64_t kLanes = 8;
-  double lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
-  for (; i < count; ++i) lanes[0] += x[i];
-  double sum = 0;
-  for (double lane : lanes) sum += lane;
-  return sum;
-}
-
 // Some neighbouring groups of one image, whose rows one thread goes over together: channels [begin, end).
 struct Share {
   const Geometry& g;
   int64_t image, first_group, last_group;
-  std::vector<float>& scratch;  // rows of c floats
+  float* scratch;  // rows of c floats
 
   int64_t begin() const { return first_group * g.width; }
   int64_t end() const { return last_group * g.width; }
   int64_t row(int64_t pixel) const { return (image * g.pixels + pixel) * g.c; }
-  float* per_channel(int i) const { return scratch.data() + i * g.c; }
+  float* per_channel(int i) const { return scratch + i * g.c; }
 
   // Fills per_channel(i) with value(group).
   template <class Value>
@@ -114,7 +100,8 @@ struct Share {
         for (int64_t channel = begin(); channel < stop; ++channel) block[channel] += term(at + channel, channel);
       }
       for (int64_t group = first_group; group < last_group; ++group)
-        sums[image * g.groups + group] += sum_of(block + group * g.width, g.width);
+        sums[image * g.groups + group] +=
+            sum_in_lanes(g.width, [own = block + group * g.width](int64_t channel) { return own[channel]; });
     }
   }
   // body(element, channel) for each
@@ -131,14 +118,15 @@ struct Share {
 // body(share) until all groups of all images are done, with `rows` rows of scratch. What is computed of a group does
 // not depend on how they are shared among threads.
 template <class Body>
-void for_each_share(const Geometry& g, int rows, Body&& body) {
+void for_each_share(const Context& context, const Geometry& g, int64_t rows, Body&& body) {
+  const Scratch<float> scratch(context, context.threads() * rows * g.c);
   parallel_ranges(
       g.n * g.groups,
-      [&](int64_t begin, int64_t end) {
-        std::vector<float> scratch(static_cast<size_t>(rows * g.c));
+      [&](int64_t thread, int64_t begin, int64_t end) {
+        float* const own = scratch.data() + thread * rows * g.c;
         while (begin < end) {
           const int64_t image = begin / g.groups, first = image * g.groups, stop = std::min(end, first + g.groups);
-          body(Share{g, image, begin - first, stop - first, scratch});
+          body(Share{g, image, begin - first, stop - first, own});
           begin = stop;
         }
       },
@@ -147,16 +135,17 @@ void for_each_share(const Geometry& g, int rows, Body&& body) {
 
 }  // namespace
 
-void group_norm(Context&, const GroupNormSaved& saved, const Tensor& beta, float epsilon, const Tensor& y) {
+void group_norm(Context& context, const GroupNormSaved& saved, const Tensor& beta, float epsilon, const Tensor& y) {
   const Geometry g(saved);
   const float *const x = saved.x.data<float>(), *const gamma = saved.gamma.data<float>(), *b = beta.data<float>();
   float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>(), *to = y.data<float>();
-  std::vector<double> sums(static_cast<size_t>(g.n * g.groups));
-  for_each_share(g, 3, [&](const Share& share) {
-    share.sum(0, sums.data(), [=](int64_t i, int64_t) { return x[i]; });
+  const Scratch<double> scratch(context, g.n * g.groups);
+  double* const sums = scratch.data();
+  for_each_share(context, g, 3, [=](const Share& share) {
+    share.sum(0, sums, [=](int64_t i, int64_t) { return x[i]; });
     const float* const m = share.per_channel(1);
     share.spread(1, [&](int64_t group) { return mean[group] = static_cast<float>(sums[group] / g.size()); });
-    share.sum(0, sums.data(), [=](int64_t i, int64_t c) { return (x[i] - m[c]) * (x[i] - m[c]); });
+    share.sum(0, sums, [=](int64_t i, int64_t c) { return (x[i] - m[c]) * (x[i] - m[c]); });
     float* const scale = share.per_channel(2);
     share.spread(2, [&](int64_t group) { return inv_std[group] = inverse_deviation(sums[group] / g.size(), epsilon); });
     for (int64_t c = share.begin(); c < share.end(); ++c) scale[c] *= gamma[c];
@@ -164,19 +153,20 @@ void group_norm(Context&, const GroupNormSaved& saved, const Tensor& beta, float
   });
 }
 
-void group_norm_grad(Context&, const Tensor& dy, const GroupNormSaved& saved, const Tensor& dx, bool add) {
+void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved, const Tensor& dx, bool add) {
   const Geometry g(saved);
   const float *const x = saved.x.data<float>(), *const gamma = saved.gamma.data<float>(), *const d = dy.data<float>();
   const float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
   float* const to = dx.data<float>();
-  std::vector<double> sums(static_cast<size_t>(g.n * g.groups)), products(sums.size());
-  for_each_share(g, 5, [&](const Share& share) {
+  const Scratch<double> scratch(context, 2 * g.n * g.groups);
+  double *const sums = scratch.data(), *const products = sums + g.n * g.groups;
+  for_each_share(context, g, 5, [=](const Share& share) {
     const float *const m = share.per_channel(1), *const scale = share.per_channel(2);
     const float *const mean_dz = share.per_channel(3), *const slope = share.per_channel(4);
     share.spread(1, [&](int64_t group) { return mean[group]; });
     share.spread(2, [&](int64_t group) { return inv_std[group]; });
-    share.sum(0, sums.data(), [=](int64_t i, int64_t c) { return gamma[c] * d[i]; });
-    share.sum(0, products.data(), [=](int64_t i, int64_t c) { return gamma[c] * d[i] * (x[i] - m[c]); });
+    share.sum(0, sums, [=](int64_t i, int64_t c) { return gamma[c] * d[i]; });
+    share.sum(0, products, [=](int64_t i, int64_t c) { return gamma[c] * d[i] * (x[i] - m[c]); });
     share.spread(3, [&](int64_t group) { return sums[group] / g.size(); });
     share.spread(4,
                  [&](int64_t group) { return double{inv_std[group]} * inv_std[group] * products[group] / g.size(); });
@@ -193,31 +183,33 @@ void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNo
   const float *const x = saved.x.data<float>(), *const d = dy.data<float>();
   const float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
   // For each part of the rows: sums of dy * (x - m) * inv_std, then of dy.
-  std::vector<double> sums(static_cast<size_t>(context.threads() * 2 * g.c));
+  const Scratch<double> sums(context, context.threads() * 2 * g.c);
+  const Scratch<float> blocks(context, context.threads() * 2 * g.c);
   parallel_parts(context, g.n * g.pixels, [&](int part, int64_t begin, int64_t end) {
-    std::vector<float> block(static_cast<size_t>(2 * g.c));
+    double* const own = sums.data() + part * 2 * g.c;
+    float* const block = blocks.data() + part * 2 * g.c;
+    std::fill_n(own, 2 * g.c, 0.0);
     for (int64_t first = begin; first < end; first += kBlock) {
-      std::fill(block.begin(), block.end(), 0.0f);
+      std::fill_n(block, 2 * g.c, 0.0f);
       for (int64_t row = first; row < std::min(end, first + kBlock); ++row)
         for (int64_t group = 0; group < g.groups; ++group) {
           const int64_t which = row / g.pixels * g.groups + group, at = group * g.width;
           const float m = mean[which], s = inv_std[which];
           const float *const from = x + row * g.c + at, *const upstream = d + row * g.c + at;
-          float *const product = block.data() + at, *const sum = product + g.c;
+          float *const product = block + at, *const sum = product + g.c;
 #pragma omp simd
           for (int64_t j = 0; j < g.width; ++j) {
             product[j] += upstream[j] * ((from[j] - m) * s);
             sum[j] += upstream[j];
           }
         }
-      for (int64_t i = 0; i < 2 * g.c; ++i)
-        sums[static_cast<size_t>(part * 2 * g.c + i)] += block[static_cast<size_t>(i)];
+      for (int64_t i = 0; i < 2 * g.c; ++i) own[i] += block[i];
     }
   });
   const auto finish = [&](const Tensor& gradient, bool add, int64_t from) {
     for (int64_t c = 0; gradient && c < g.c; ++c) {
       double sum = 0;
-      for (int part = 0; part < context.threads(); ++part) sum += sums[static_cast<size_t>(part * 2 * g.c + from + c)];
+      for (int part = 0; part < context.threads(); ++part) sum += sums.data()[part * 2 * g.c + from + c];
       float& to = gradient.data<float>()[c];
       to = (add ? to : 0.0f) + static_cast<float>(sum);
     }

@@ -8,12 +8,12 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 512;  // of a block, at most
+constexpr int kThreads = 512;  // in a block, at most
 
 // A group's elements in accesses of n channels each, numbered pixel by pixel.
 struct Geometry {
   int64_t pixels, c, groups, width;  // `width`: channels of a group
-  Divisor accesses;                  // of a pixel
+  Divisor accesses;                  // by the accesses of a pixel
   uint32_t count;                    // accesses of a group
 
   Geometry(const GroupNormSaved& saved, int n)
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr int kRows = 8;      // that a block of the column sums reads at once, a warp each
 constexpr int kPerRow = 16;   // rows that each of them adds up at least
-constexpr int kChunks = 128;  // of the rows, at most
+constexpr int kChunks = 128;  // that the rows are cut into, at most
 
 // A warp's lanes have neighbouring channels; sums of dy * (x - m) * inv_std and of dy into [chunks, 2, c].
 template <class T>
@@ -152,47 +152,36 @@ __global__ void __launch_bounds__(kThreads)
   element = (i < c ? add_dgamma : add_dbeta) ? element + sum : sum;
 }
 
-// body(T(), channels per access, launch shape): a block per group, of no more threads than a group has accesses. Other
-// tensors of x's shape: `others`.
-template <class Body>
-void dispatch_groups(const GroupNormSaved& saved, std::initializer_list<const void*> others, const char* what,
-                     Body&& body) {
-  const int64_t width = saved.x.dim(2) / saved.mean.dim(1);
-  dispatch_floating(saved.x.dtype(), what, [&]<class T>(T type) {
-    const auto with = [&](auto lanes) {
-      const int64_t count = saved.x.dim(1) * (width / lanes);
-      unsigned threads = kWarp;
-      while (threads < kThreads && threads < count) threads *= 2;
-      body(type, lanes,
-           LaunchShape{static_cast<unsigned>(saved.mean.count()), threads, threads / kWarp * sizeof(double)});
-    };
-    bool whole = width % kLanes<T> == 0 && aligned(saved.x.raw(), sizeof(Pack<T>));
-    for (const void* other : others) whole = whole && aligned(other, sizeof(Pack<T>));
-    if (whole)
-      with(std::integral_constant<int, kLanes<T>>());
-    else
-      with(std::integral_constant<int, 1>());
-  });
+// Channels of a group.
+int64_t width_of(const GroupNormSaved& saved) { return saved.x.dim(2) / saved.mean.dim(1); }
+
+// A block for each group, of no more threads than it has accesses, but whole warps.
+LaunchShape shape_of(const GroupNormSaved& saved, uint32_t accesses) {
+  unsigned threads = kWarp;
+  while (threads < kThreads && threads < accesses) threads *= 2;
+  return {static_cast<unsigned>(saved.mean.count()), threads, threads / kWarp * sizeof(double)};
 }
 
 }  // namespace
 
 void group_norm(Context& context, const GroupNormSaved& saved, const Tensor& beta, float epsilon, const Tensor& y) {
-  dispatch_groups(saved, {y.raw()}, "group_norm",
-                  [&]<class T, int n>(T, std::integral_constant<int, n>, const LaunchShape& shape) {
-                    launch(context, group_norm_kernel<n, T>, shape, Geometry(saved, n), epsilon, saved.x.data<T>(),
-                           saved.gamma.data<float>(), beta.data<float>(), y.data<T>(), saved.mean.data<float>(),
-                           saved.inv_std.data<float>());
-                  });
+  dispatch_lanes("group_norm", saved.x.dtype(), width_of(saved), {saved.x.raw(), y.raw()},
+                 [&]<class T, int n>(T, std::integral_constant<int, n>) {
+                   const Geometry g(saved, n);
+                   launch(context, group_norm_kernel<n, T>, shape_of(saved, g.count), g, epsilon, saved.x.data<T>(),
+                          saved.gamma.data<float>(), beta.data<float>(), y.data<T>(), saved.mean.data<float>(),
+                          saved.inv_std.data<float>());
+                 });
 }
 
 void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved, const Tensor& dx, bool add) {
-  dispatch_groups(saved, {dy.raw(), dx.raw()}, "group_norm_grad",
-                  [&]<class T, int n>(T, std::integral_constant<int, n>, const LaunchShape& shape) {
-                    launch(context, group_norm_grad_kernel<n, T>, shape, Geometry(saved, n), dy.data<T>(),
-                           saved.x.data<T>(), saved.gamma.data<float>(), saved.mean.data<float>(),
-                           saved.inv_std.data<float>(), add, dx.data<T>());
-                  });
+  dispatch_lanes("group_norm_grad", saved.x.dtype(), width_of(saved), {saved.x.raw(), dy.raw(), dx.raw()},
+                 [&]<class T, int n>(T, std::integral_constant<int, n>) {
+                   const Geometry g(saved, n);
+                   launch(context, group_norm_grad_kernel<n, T>, shape_of(saved, g.count), g, dy.data<T>(),
+                          saved.x.data<T>(), saved.gamma.data<float>(), saved.mean.data<float>(),
+                          saved.inv_std.data<float>(), add, dx.data<T>());
+                 });
 }
 
 void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved,

@@ -26,9 +26,9 @@ class GpuJpegDecoder {
   GpuJpegDecoder& operator=(const GpuJpegDecoder&) = delete;
 
   // Queues on Queue::copy what writes row i of `pixels`, [n, h, w, 3] on the device, f32 in [0, 255] or u8, for each
-  // image i that has a JPEG. Returns the rows that are not written: of images that nvJPEG does not decode or finds
-  // damaged, or that take more than `memory`. What `images` holds may be changed once a moment recorded after that is
-  // past.
+  // image i that has a JPEG. Returns the rows that are not written: nvJPEG does not decode their image or finds
+  // it damaged, or the image takes more than `memory`. What `images` holds may be changed once a moment recorded after
+  // that is past.
   //
   // A sample is the decoded image resampled across and then down. The transform and the colours are nvJPEG's, a few
   // levels off libjpeg's; the resampling is that of the host.

@@ -208,6 +208,7 @@ std::vector<int64_t> GpuJpegDecoder::decode(std::span<const EncodedImage> images
   DT_CHECK(pixels.shape().rank() == 4 && pixels.dim(0) == static_cast<int64_t>(images.size()) && pixels.dim(3) == 3 &&
                (pixels.dtype() == DType::u8 || pixels.dtype() == DType::f32),
            "JPEG decode of ", images.size(), " images into ", pixels.dtype(), " ", pixels.shape());
+  s.context.require(pixels, "JPEG decode");
   std::vector<Job> part;
   std::vector<int64_t> refused;
   size_t bytes = 0;

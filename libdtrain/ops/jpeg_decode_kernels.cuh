@@ -10,7 +10,7 @@ namespace dtrain::cuda {
 struct ResamplePlan {
   const uint8_t* image = nullptr;  // RGB, row after row
   int64_t pitch = 0;               // bytes of a row
-  int64_t row = 0;                 // of `pixels`
+  int64_t row = 0;                 // the one of `pixels` to write
   int64_t x = 0, y = 0;            // where the tables of the axes begin
   int32_t taps_x = 0, taps_y = 0;
 };

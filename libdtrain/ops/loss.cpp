@@ -22,14 +22,14 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
   Context& context = tape.context();
   const auto column = [&] { return context.empty({n}); };
   Classification result{{context.empty({1})}, column(), column(), column(), column()};
-  const Tensor probabilities = context.empty(logits.shape()), counted = context.empty({1});
-  DT_DISPATCH(context, softmax_cross_entropy)(logits.value, labels, options, probabilities, counted, result);
+  const Tensor probabilities = context.empty(logits.shape()), divisor = context.empty({1});
+  DT_DISPATCH(context, softmax_cross_entropy)(logits.value, labels, options, probabilities, divisor, result);
   result.loss =
       tape.record("softmax_cross_entropy", result.loss.value, {&logits},
-                  [x = logits.without_value(), probabilities, counted, labels, options](Tape& t, const Tensor& dloss) {
+                  [x = logits.without_value(), probabilities, divisor, labels, options](Tape& t, const Tensor& dloss) {
                     const auto grad = DT_DISPATCH(t.context(), softmax_cross_entropy_grad);
                     if (const auto target = t.grad_target(x))
-                      grad(dloss, probabilities, counted, labels, options, target->dx, target->add);
+                      grad(dloss, probabilities, divisor, labels, options, target->dx, target->add);
                   });
   return result;
 }
@@ -91,7 +91,7 @@ void require_labels(const Tensor& labels, int64_t classes) {
 
 void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels,
                            const SoftmaxCrossEntropyOptions& options, const Tensor& probabilities,
-                           const Tensor& counted, const Classification& result) {
+                           const Tensor& divisor, const Classification& result) {
   const int64_t classes = logits.dim(1);
   require_labels(labels, classes);
   float* const rows = result.rows.data<float>();
@@ -114,15 +114,15 @@ void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels,
   const auto all = labels.span<int32_t>();
   const auto masked = std::count_if(all.begin(), all.end(), [](int32_t label) { return label < 0; });
   const auto count = std::max<int64_t>(labels.count() - masked, 1);
-  *counted.data<float>() = static_cast<float>(count);
+  *divisor.data<float>() = static_cast<float>(count);
   *result.loss.value.data<float>() = static_cast<float>(sum / static_cast<double>(count));
 }
 
-void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& counted,
+void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& divisor,
                                 const Tensor& labels, const SoftmaxCrossEntropyOptions& options, const Tensor& dlogits,
                                 bool add) {
   const int64_t classes = probabilities.dim(1);
-  const float factor = *dloss.data<float>() / *counted.data<float>();
+  const float factor = *dloss.data<float>() / *divisor.data<float>();
   for_each_row(probabilities, [&](int64_t row) {
     const float* p = probabilities.data<float>() + row * classes;
     float* dz = dlogits.data<float>() + row * classes;

@@ -1,6 +1,8 @@
 // Softmax cross-entropy, and the hits of a classification.
 #pragma once
 
+#include <tuple>
+
 #include "libdtrain/autograd/tape.h"
 
 namespace dtrain {
@@ -15,24 +17,28 @@ struct Classification {
   Tensor in_top_1;  // [n] f32: 1 where the label's logit is the largest (ties: the lower class first)
   Tensor in_top_5;  // [n] f32
   Tensor counts;    // [n] f32: 1 where the row counts, 0 where it is masked
+
+  auto tensors() const { return std::tie(loss.value, rows, in_top_1, in_top_5, counts); }
 };
 
 // logits [n, classes] of any floating-point type, the type of their gradient; labels [n] i32. A row with a negative
 // label is masked: it adds nothing to the loss, to its divisor or to the gradient. Labels must be below `classes`: the
 // caller checks what it reads from files. One that is not throws on a CPU; on a GPU the loss and the gradient are NaN.
+// Throws Error where shapes or types are others, or label_smoothing is not in [0, 1).
 Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels,
                                      const SoftmaxCrossEntropyOptions& options = {});
 
-// [n, classes] -> probabilities in f32, for inference.
+// [n, classes] of any floating-point type -> probabilities [n, classes] in f32, for inference. Throws Error on another
+// rank or no class.
 Tensor softmax(Context& context, const Tensor& logits);
 
 namespace cpu {
-// `probabilities` [n, classes] and the number `counted` [1] of rows that count, at least 1, are kept for the gradient;
-// all outputs are f32.
+// `probabilities` [n, classes] and `divisor` [1], the number of rows that count, but at least 1, are kept for the
+// gradient; all outputs are f32.
 void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels, const SoftmaxCrossEntropyOptions&,
-                           const Tensor& probabilities, const Tensor& counted, const Classification& result);
-// dlogits = dloss * (probabilities - target) / counted
-void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& counted,
+                           const Tensor& probabilities, const Tensor& divisor, const Classification& result);
+// dlogits = dloss * (probabilities - target) / divisor
+void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& probabilities, const Tensor& divisor,
                                 const Tensor& labels, const SoftmaxCrossEntropyOptions&, const Tensor& dlogits,
                                 bool add);
 void softmax(Context&, const Tensor& logits, const Tensor& y);

@@ -86,29 +86,31 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 template <int threads, class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     cross_entropy_kernel(int64_t n, int64_t classes, float smoothing, const T* logits, const int32_t* labels,
-                         float* probabilities, float* rows, float* in_top_1, float* in_top_5, float* counted) {
+                         float* probabilities, float* rows, float* in_top_1, float* in_top_5, float* counts) {
   using Team = RowTeam<threads>;
   Team::for_each_row(n, [&](int64_t row) {
     const T* const z = logits + row * classes;
     const RowSums sums = softmax_row<threads>(z, classes, probabilities + row * classes);
     const int64_t label = labels[row];
-    const bool counts = 0 <= label && label < classes;
-    const float own = counts ? to_float(z[label]) : 0.0f;
+    const bool is_class = 0 <= label && label < classes;
+    const float own = is_class ? to_float(z[label]) : 0.0f;
     int rank = 0;
-    if (counts)
+    if (is_class)
       Team::for_each_class(classes, [&](int64_t c) { rank += c != label && outranks(to_float(z[c]), c, own, label); });
     rank = Team::sum(rank);
     if (Team::rank() != 0) return;
-    rows[row] = counts ? cross_entropy(sums.log_sum, own - sums.largest, sums.mean, smoothing) : label < 0 ? 0.0f : NAN;
-    in_top_1[row] = counts ? hit(rank, 1, own) : 0.0f;
-    in_top_5[row] = counts ? hit(rank, 5, own) : 0.0f;
-    counted[row] = label < 0 ? 0.0f : 1.0f;
+    rows[row] = is_class    ? cross_entropy(sums.log_sum, own - sums.largest, sums.mean, smoothing)
+                : label < 0 ? 0.0f
+                            : NAN;
+    in_top_1[row] = is_class ? hit(rank, 1, own) : 0.0f;
+    in_top_5[row] = is_class ? hit(rank, 5, own) : 0.0f;
+    counts[row] = label < 0 ? 0.0f : 1.0f;
   });
 }
 
-// One block: the mean over the rows that count, and their number, at least 1.
+// One block: the mean over the rows that count, and its divisor, their number or 1.
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    mean_loss_kernel(int64_t n, const float* rows, const int32_t* labels, float* counted, float* loss) {
+    mean_loss_kernel(int64_t n, const float* rows, const int32_t* labels, float* divisor, float* loss) {
   float sum = 0;
   int count = 0;
   for (int64_t row = threadIdx.x; row < n; row += kThreads) {
@@ -118,16 +120,16 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   sum = block_sum(sum, shared_memory<float>());
   count = block_sum(count, shared_memory<int>());
   if (threadIdx.x != 0) return;
-  *counted = static_cast<float>(count > 0 ? count : 1);
-  *loss = sum / *counted;
+  *divisor = static_cast<float>(count > 0 ? count : 1);
+  *loss = sum / *divisor;
 }
 
 template <int threads, class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     cross_entropy_grad_kernel(int64_t n, int64_t classes, float smoothing, const float* dloss,
-                              const float* probabilities, const float* counted, const int32_t* labels, bool add,
+                              const float* probabilities, const float* divisor, const int32_t* labels, bool add,
                               T* dlogits) {
-  const float factor = *dloss / *counted;
+  const float factor = *dloss / *divisor;
   RowTeam<threads>::for_each_row(n, [&](int64_t row) {
     const float* const p = probabilities + row * classes;
     T* const dz = dlogits + row * classes;
@@ -160,7 +162,7 @@ void dispatch_rows(Context& context, const char* what, const Tensor& logits, Bod
 
 void softmax_cross_entropy(Context& context, const Tensor& logits, const Tensor& labels,
                            const SoftmaxCrossEntropyOptions& options, const Tensor& probabilities,
-                           const Tensor& counted, const Classification& result) {
+                           const Tensor& divisor, const Classification& result) {
   const int64_t n = logits.dim(0), classes = logits.dim(1);
   const int32_t* const label = labels.data<int32_t>();
   float* const rows = result.rows.data<float>();
@@ -170,18 +172,18 @@ void softmax_cross_entropy(Context& context, const Tensor& logits, const Tensor&
                          logits.data<T>(), label, probabilities.data<float>(), rows, result.in_top_1.data<float>(),
                          result.in_top_5.data<float>(), result.counts.data<float>());
                 });
-  launch(context, mean_loss_kernel, {1, kThreads, kScratchBytes}, n, rows, label, counted.data<float>(),
+  launch(context, mean_loss_kernel, {1, kThreads, kScratchBytes}, n, rows, label, divisor.data<float>(),
          result.loss.value.data<float>());
 }
 
 void softmax_cross_entropy_grad(Context& context, const Tensor& dloss, const Tensor& probabilities,
-                                const Tensor& counted, const Tensor& labels, const SoftmaxCrossEntropyOptions& options,
+                                const Tensor& divisor, const Tensor& labels, const SoftmaxCrossEntropyOptions& options,
                                 const Tensor& dlogits, bool add) {
   dispatch_rows(context, "softmax_cross_entropy_grad", dlogits,
                 [&]<class T, int threads>(T, const LaunchShape& shape, std::integral_constant<int, threads>) {
                   launch(context, cross_entropy_grad_kernel<threads, T>, shape, dlogits.dim(0), dlogits.dim(1),
                          options.label_smoothing, dloss.data<float>(), probabilities.data<float>(),
-                         counted.data<float>(), labels.data<int32_t>(), add, dlogits.data<T>());
+                         divisor.data<float>(), labels.data<int32_t>(), add, dlogits.data<T>());
                 });
 }
 

@@ -2,6 +2,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/pointwise_math.h"
 
 namespace dtrain {
@@ -91,7 +92,7 @@ void accumulate(Context& context, const Tensor& x, const Tensor& y) {
 
 void scale_by(Context& context, const Tensor& x, float factor) {
   DT_CHECK(x.dtype() == DType::f32, "scale_by: ", x.dtype(), ", expected f32");
-  DT_DISPATCH(context, scale_by)(x, factor);
+  DT_DISPATCH(context, scale)(x, factor, x, false);
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) {
@@ -169,10 +170,6 @@ void normalize_pixels(Context&, const Tensor& x, const PixelNormalization& optio
 
 void accumulate(Context&, const Tensor& x, const Tensor& y) {
   write(y, true, [x = x.data<float>()](int64_t i) { return x[i]; });
-}
-
-void scale_by(Context&, const Tensor& x, float factor) {
-  write(x, false, [factor, x = x.data<float>()](int64_t i) { return x[i] * factor; });
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) { *dy.data<float>() = context.scalars()->loss_scale; }

@@ -31,7 +31,7 @@ Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalizat
 
 // y += x; y may be f32 where x is of 16 bits.
 void accumulate(Context& context, const Tensor& x, const Tensor& y);
-// x *= factor, f32
+// x *= factor, for x of any shape in f32; throws Error on another type.
 void scale_by(Context& context, const Tensor& x, float factor);
 // dy, f32 of one element, = the loss scale of the context's StepScalars
 void seed_loss_gradient(Context& context, const Tensor& dy);
@@ -45,7 +45,6 @@ void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y);
 void dropout(Context&, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add);
 void normalize_pixels(Context&, const Tensor& x, const PixelNormalization&, const Tensor& y);
 void accumulate(Context&, const Tensor& x, const Tensor& y);
-void scale_by(Context&, const Tensor& x, float factor);
 void seed_loss_gradient(Context&, const Tensor& dy);
 }  // namespace cpu
 
@@ -57,7 +56,6 @@ decltype(cpu::add_relu) add_relu;
 decltype(cpu::dropout) dropout;
 decltype(cpu::normalize_pixels) normalize_pixels;
 decltype(cpu::accumulate) accumulate;
-decltype(cpu::scale_by) scale_by;
 decltype(cpu::seed_loss_gradient) seed_loss_gradient;
 }  // namespace cuda
 

@@ -133,10 +133,6 @@ void accumulate(Context& context, const Tensor& x, const Tensor& y) {
   });
 }
 
-void scale_by(Context& context, const Tensor& x, float factor) {
-  map(context, Scale{factor}, x.count(), x.data<float>(), static_cast<const float*>(x.data<float>()));
-}
-
 void seed_loss_gradient(Context& context, const Tensor& dy) {
   launch(context, seed_loss_gradient_kernel, {1, 1}, context.scalars(), dy.data<float>());
 }

@@ -8,10 +8,6 @@ namespace dtrain::cuda {
 inline constexpr int kMapThreads = 256;
 inline constexpr int kMapUnroll = 2;  // accesses in flight per thread and tensor
 
-struct Scale {
-  float factor;
-  __device__ float operator()(float x) const { return x * factor; }
-};
 // old + f(x...)
 template <class F>
 struct Adding {

@@ -63,7 +63,7 @@ __device__ int clamped(int64_t i, int64_t end) { return static_cast<int>(i < 0 ?
 
 // take(cell, inside, values) for the cells of window (h, w) of `at`, in row order. Square windows of k cells a side
 // have all cells loaded at once; in place of one in the padding, whose `inside` is false, comes the nearest one of the
-// window that is in the image. k = 0: of any size, one load after the other.
+// window that is in the image. k = 0: windows of any size, one load after the other.
 template <int k, int n, class T, class Take>
 __device__ void for_each_cell(const PoolGeometry& g, const T* x, const Packs::Place& at, Take&& take) {
   if constexpr (k > 0) {
@@ -281,20 +281,6 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < n; ++i) sum[i] += factor * to_float(mean.lane[i]);
     store(to, packed<T>(sum));
-  });
-}
-
-// body(T(), lanes): all of a 16-byte access, or one where the channels or an address do not allow it.
-template <class Body>
-void dispatch_lanes(const char* what, DType dtype, int64_t channels, std::initializer_list<const void*> addresses,
-                    Body&& body) {
-  dispatch_floating(dtype, what, [&]<class T>(T type) {
-    const bool whole = channels % kLanes<T> == 0 &&
-                       std::ranges::all_of(addresses, [](const void* p) { return aligned(p, sizeof(Pack<T>)); });
-    if (whole)
-      body(type, std::integral_constant<int, kLanes<T>>());
-    else
-      body(type, std::integral_constant<int, 1>());
   });
 }
 

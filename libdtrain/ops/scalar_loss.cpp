@@ -50,38 +50,29 @@ namespace {
 constexpr int64_t kPiece = 4096;
 
 double sum_of_squares(const float* x, const float* y, int64_t count) {
-  constexpr int64_t kLanes = 8;
-  double lanes[kLanes] = {};
-  const auto square = [&](int64_t i) {
+  return sum_in_lanes(count, [=](int64_t i) {
     const double difference = static_cast<double>(x[i]) - static_cast<double>(y[i]);
     return difference * difference;
-  };
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += square(i + lane);
-  for (; i < count; ++i) lanes[0] += square(i);
-  double sum = 0;
-  for (double lane : lanes) sum += lane;
-  return sum;
+  });
 }
 
 }  // namespace
 
-void mean_squared_error(Context&, const Tensor& x, const Tensor& target, const Tensor& loss) {
+void mean_squared_error(Context& context, const Tensor& x, const Tensor& target, const Tensor& loss) {
   const float *const from = x.data<float>(), *const to = target.data<float>();
   const int64_t count = x.count(), pieces = (count + kPiece - 1) / kPiece;
-  std::vector<double> sums(static_cast<size_t>(pieces));
+  const Scratch<double> sums(context, pieces);
   parallel_ranges(
       pieces,
       [&](int64_t begin, int64_t end) {
         for (int64_t piece = begin; piece < end; ++piece) {
           const int64_t first = piece * kPiece;
-          sums[static_cast<size_t>(piece)] = sum_of_squares(from + first, to + first, std::min(kPiece, count - first));
+          sums.data()[piece] = sum_of_squares(from + first, to + first, std::min(kPiece, count - first));
         }
       },
       kPiece);
   double sum = 0;
-  for (double piece : sums) sum += piece;
+  for (int64_t piece = 0; piece < pieces; ++piece) sum += sums.data()[piece];
   *loss.data<float>() = static_cast<float>(sum / static_cast<double>(count));
 }
 

@@ -79,15 +79,7 @@ void for_each_piece(const UpdatePlan& plan, const Body& body) {
 }
 
 double sum_of_squares(const float* x, int64_t count) {
-  constexpr int64_t kLanes = 8;
-  double lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += square(x[i + lane]);
-  for (; i < count; ++i) lanes[0] += square(x[i]);
-  double sum = 0;
-  for (double lane : lanes) sum += lane;
-  return sum;
+  return sum_in_lanes(count, [x](int64_t i) { return square(x[i]); });
 }
 
 // Fills `norms`; those of single parameters are LARS's.

@@ -1,6 +1,7 @@
 // The optimiser's arithmetic over flat arenas: one pass over values, gradients and state. No gradients of its own.
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "libdtrain/core/context.h"
@@ -79,6 +80,7 @@ class UpdatePlan {
   // Where the arrays above are on a GPU; undefined on the CPU.
   const Tensor& device_pieces() const { return device_pieces_; }
   const Tensor& device_runs() const { return device_runs_; }
+  auto tensors() const { return std::tie(device_pieces_, device_runs_); }
 
  private:
   std::vector<UpdateSegment> segments_;
@@ -87,23 +89,26 @@ class UpdatePlan {
   Tensor device_pieces_, device_runs_;
 };
 
-// The arenas have equal shapes. `copy`, where defined, is bf16 or f16: the updated values rounded to it.
+// The arenas have equal shapes, and all but `copy` are f32; `state` has as many as state_arenas(rule). `copy`, where
+// defined, is bf16 or f16: the updated values rounded to it.
 struct UpdateArenas {
   Tensor values, grads;
   std::vector<Tensor> state{};
   Tensor copy{};
+
+  auto tensors() const { return std::tie(values, grads, state, copy); }
 };
 
 // g is gradient_scale / loss_scale * grads, clipped, plus weight_decay * v except for adamw; rate, scales and step are
 // those of the context's StepScalars. If any gradient of a segment is not finite, values, copy and state are left as
 // they are, and the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated
 // from then on. `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then, for LARS, |v|
-// and |g| of each parameter.
+// and |g| of each parameter. Throws Error where shapes do not fit, or options do not go together.
 void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
             const Tensor& norms);
 
 // What weight decay adds to the loss, for reports: loss [1] f32 = sum over segments of weight_decay / 2 * sum of v^2,
-// added up in double in an order that depends on the plan alone.
+// added up in double in an order that depends on the plan alone. Throws Error where `values` do not hold all segments.
 void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, const Tensor& loss);
 
 namespace cpu {

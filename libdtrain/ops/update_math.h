@@ -58,7 +58,7 @@ DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
   return o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1.0f;
 }
 
-// `norm`: of all scaled gradients, before clipping.
+// `norm` is that of all scaled gradients, before clipping.
 DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScalars& s, float norm) {
   const auto t = static_cast<double>(s.step + 1 - s.skipped);  // updates, this one included
   return {s.learning_rate,

@@ -118,7 +118,7 @@ TEST(ParameterStore, InitialDistributions) {
   EXPECT_NEAR(normal_deviation, 0.1, 0.002);
   const auto truncated = initial(Init::truncated_normal(0.1f), 3, "w", false);
   EXPECT_LE(std::abs(*std::max_element(truncated.begin(), truncated.end())), 0.2f);
-  EXPECT_NEAR(moments(truncated).second, 0.088, 0.002);  // of a normal cut at two deviations: 0.8796
+  EXPECT_NEAR(moments(truncated).second, 0.088, 0.002);  // for a normal cut at two deviations: 0.8796
   const auto uniform = initial(Init::uniform(0.3f), 3, "w", false);
   EXPECT_LE(std::abs(*std::min_element(uniform.begin(), uniform.end())), 0.3f);
   EXPECT_NEAR(moments(uniform).second, 0.3 / std::sqrt(3.0), 0.003);

@@ -54,7 +54,7 @@ TEST(CachingAllocator, BestFit) {
 }
 
 TEST(CachingAllocator, MergesNeighboursInAnyOrderOfRelease) {
-  const size_t third = 10 * kMiB;  // of a segment of 32 MiB
+  const size_t third = 10 * kMiB;  // nearly a third of a segment of 32 MiB
   const std::vector<std::vector<size_t>> orders{{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
   for (const auto& order : orders) {
     CachingAllocator pool(std::make_unique<HostAllocator>());

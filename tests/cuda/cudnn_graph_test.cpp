@@ -121,7 +121,7 @@ TEST_F(CudnnGraph, StatisticsComeWithTheConvolutionInF16) {
 }
 
 // The convolutions inside ResNet-50's blocks. What they are fused to comes compiled, and in one type only.
-TEST_F(CudnnGraph, ABatchNormIsLeftToTheConvolutionBehindItInF16) {
+TEST_F(CudnnGraph, ABatchNormIsLeftToTheConvolutionAfterItInF16) {
   for (const auto& [x, w, options] : std::vector<std::tuple<Shape, Shape, Conv2dOptions>>{
            {{256, 56, 56, 64}, {64, 3, 3, 64}, {.padding = 1}},
            {{256, 56, 56, 64}, {256, 1, 1, 64}, {}},

@@ -24,7 +24,7 @@ std::ostream& operator<<(std::ostream& out, const ScheduleCase& test) {
 // y, the running statistics and the gradients of x, gamma, beta and the residual: those that there are.
 using Outcome = std::vector<Array>;
 
-// The gradient dy behind y, a copy that the op may overwrite.
+// Gives y the gradient dy, as a copy that the op may overwrite.
 Var with_gradient(Tape& tape, const Var& y, const Tensor& dy) {
   return tape.record("gradient", tape.context().zeros({1}), {&y},
                      [handle = y.without_value(), dy](Tape& t, const Tensor&) {

@@ -218,7 +218,7 @@ TEST(BatchNorm, KeepsItsDigitsFarFromZero) {
 }
 
 // A first row, a first block unlike all others: what the sums are shifted by must not matter.
-TEST(BatchNorm, KeepsItsDigitsBehindAnOutlier) {
+TEST(BatchNorm, KeepsItsDigitsAfterAnOutlier) {
   Array x = random_array({2, 20, 20, 5}, 1);
   for (int64_t i = 0; i < 64 * 5; ++i) x[i] = static_cast<float>(x[i] + 300);
   expect_statistics(x);

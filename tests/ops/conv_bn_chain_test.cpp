@@ -236,7 +236,7 @@ TEST(ConvBnChain, LeavesBatchNormsToTheNextConvolution) {
 }
 
 // With the same gates, so that every element is compared.
-TEST(ConvBnChain, MakesABatchNormsGradientInTheDataGradientBehindIt) {
+TEST(ConvBnChain, MakesABatchNormsGradientInTheDataGradientAfterIt) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     if (!fuses(*context)) GTEST_SKIP() << kNoEngines;

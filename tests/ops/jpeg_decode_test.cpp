@@ -86,7 +86,7 @@ TEST_F(JpegDecode, GivesTheSameBitsInPartsAndAgain) {
   EXPECT_EQ(decode<uint8_t>(images, &refused, {.memory = size_t{3} * 200 * 31 + 256}), whole);
   EXPECT_EQ(refused, std::vector<int64_t>{});
 
-  // The same decoder, batch after batch: of other images in between.
+  // The same decoder, batch after batch, with other images in between.
   GpuJpegDecoder decoder(*context_);
   const Tensor pixels = context_->empty({static_cast<int64_t>(images.size()), kHeight, kWidth, 3}, DType::u8);
   const std::vector<EncodedImage> reversed(images.rbegin(), images.rend());
@@ -134,6 +134,8 @@ TEST_F(JpegDecode, ChecksWhatItIsGiven) {
   expect_error([&] { into({rows - 1, kHeight, kWidth, 3}, DType::u8); }, Fault::config, "JPEG decode of 7 images");
   expect_error([&] { into({rows, kHeight, kWidth, 3}, DType::i32); }, Fault::config, "into i32");
   expect_error([&] { into({rows, kHeight, kWidth + 1, 3}, DType::u8); }, Fault::config, "filters that make 19x22");
+  const Tensor elsewhere = make_cpu_context()->empty({rows, kHeight, kWidth, 3}, DType::u8);
+  expect_error([&] { decoder.decode(images, elsewhere); }, Fault::config, "JPEG decode: a tensor on cpu");
   // The samples are u8, asked for as f32.
   expect_error([&] { into({rows, kHeight, kWidth, 3}, DType::f32); }, Fault::config, "filters that make 0x0");
   images[1].to_u8.x.first[3] = images[1].width;

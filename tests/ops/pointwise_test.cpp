@@ -170,7 +170,7 @@ TEST(Pointwise, NormalizePixelsInSixteenBits) {
       }
 }
 
-// Rows that start between two 16-byte units, and what lies before and behind them.
+// Rows that start between two 16-byte units, and what lies before and after them.
 TEST(Pointwise, RowsThatStartAnywhere) {
   const int64_t width = 37;
   for (const auto& context : devices())

@@ -132,7 +132,7 @@ RanksOutcome outcome_of_ranks(const Context& device, const SyncCase& test, DType
   return all;
 }
 
-// A few units in the last place of an f32; of 16 bits one, where a value lies between two of them.
+// A few units in the last place of an f32; one unit of 16 bits, where a value lies between two numbers.
 double bound_of(DType dtype) {
   switch (dtype) {
     case DType::bf16:

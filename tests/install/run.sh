@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh BUILD_DIR COMPILER: installs the built tree to a prefix of its own, then builds and runs the project in
 # consumer/ against it from outside the tree, by find_package and by pkg-config. What is installed must not need what
-# was built: the prefix is moved before it is used. Nor must a consumer know of OpenMP, whose runtime the library brings.
+# was built: the prefix is moved before it is used. Nor must a consumer know OpenMP, whose runtime the library brings.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1

@@ -189,7 +189,8 @@ TEST(Flags, FormerNamesGoOnWorkingWithANotice) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "--bucket_kb=512: --bucket_mb: expected a number of at least 1, found 0");
   }
-  EXPECT_NE(flags.help().find("size; formerly --bucket_mib; formerly --bucket_kb\n"), std::string::npos)
+  EXPECT_NE(flags.help().find("size; formerly --bucket_mib; formerly --bucket_kb, whose values are converted\n"),
+            std::string::npos)
       << flags.help();
   EXPECT_THROW(flags.add("fast", quick, "taken"), Error);
 }
@@ -208,7 +209,7 @@ TEST(Flags, VariablesSetWhatTheCommandLineDoesNot) {
   EXPECT_EQ(flags.take_variable("COUNT", "3"), "COUNT: taken as --count=3");
   EXPECT_EQ(count, 3);
   EXPECT_FALSE(flags.given("count"));
-  EXPECT_EQ(flags.take_variable("OTHER", "3"), "OTHER: --other=5 is given and counts");
+  EXPECT_EQ(flags.take_variable("OTHER", "3"), "OTHER: ignored, because --other=5 is given");
   EXPECT_EQ(other, 5);
   EXPECT_THROW(flags.take_variable("COUNT", "0"), Error);
   EXPECT_NE(flags.help().find("how many; COUNT sets it\n"), std::string::npos) << flags.help();

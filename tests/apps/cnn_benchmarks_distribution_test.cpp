@@ -67,7 +67,7 @@ TEST(Distribution, OurOwnFlags) {
   EXPECT_EQ(distribution({"--wire_precision=fp16"}).gradients.wire, DType::f16);
   EXPECT_TRUE(contains(refusal({"--bucket_mb=0"}), "--bucket_mb"));
   EXPECT_TRUE(
-      contains(refusal({"--all_reduce_algorithm=tree"}), "of NCCL; CPUs have auto, ring, direct, hierarchical"));
+      contains(refusal({"--all_reduce_algorithm=tree"}), "for NCCL only; CPUs have auto, ring, direct, hierarchical"));
 }
 
 TEST(Distribution, AllFormsOfUpdatingAreOne) {
@@ -217,7 +217,7 @@ TEST(HorovodVariables, TheCommandLineWins) {
                                   {{"HOROVOD_FUSION_THRESHOLD", "16777216"}, {"HOROVOD_AUTOTUNE", "1"}});
   EXPECT_EQ(result.config.distribution.buckets.bytes, 4 << 20);
   EXPECT_FALSE(result.config.distribution.autotune);
-  EXPECT_TRUE(contains(result.notices, "HOROVOD_FUSION_THRESHOLD: --bucket_mb=4 is given and counts"));
+  EXPECT_TRUE(contains(result.notices, "HOROVOD_FUSION_THRESHOLD: ignored, because --bucket_mb=4 is given"));
 }
 
 TEST(HorovodVariables, AllAreAnswered) {

@@ -91,5 +91,12 @@ TEST_F(DeclaredFlags, WhatTheyComeToLeavesThemAsTheyWere) {
   static_assert(std::is_const_v<decltype(Config::flags)>);
 }
 
+// Nothing is updated, and each batch is a step of its own: speeds count its images once.
+TEST_F(DeclaredFlags, ForwardOnlyAccumulatesNothing) {
+  const Config config = config_of({"--forward_only", "--gradient_accumulation=4", "--batch_size=8"});
+  EXPECT_EQ(config.micro_steps, 1);
+  EXPECT_EQ(config.global_batch(), 8);
+}
+
 }  // namespace
 }  // namespace dtrain::cnn_benchmarks

@@ -1,7 +1,9 @@
 // The program itself: modes, log, checkpoints, being stopped and being killed.
 #include <csignal>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
@@ -115,7 +117,8 @@ TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
 
 TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   const ProgramResult trained =
-      train(real("run") + Arguments{"--eval_during_training_every_n_steps=13", "--eval_batch_size=4"});
+      train(real("run") + Arguments{"--eval_during_training_every_n_steps=13", "--eval_batch_size=4",
+                                    "--metrics_file=" + path("metrics")});
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_TRUE(contains(trained.out, "Mode:        training + evaluation\n"));
   const std::regex during(
@@ -127,6 +130,18 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   const std::regex final_line(R"(\nRunning final evaluation at global_step 24\n[^]*(Accuracy @ 1 = .*)\n)");
   std::smatch final_accuracy;
   ASSERT_TRUE(std::regex_search(trained.out, final_accuracy, final_line)) << trained.out;
+
+  std::map<std::string, std::vector<uint64_t>> steps;  // those of the lines that have a key
+  std::istringstream metrics(read_file(path("metrics")));
+  for (std::string line; std::getline(metrics, line);) {
+    const auto row = nlohmann::json::parse(line);
+    for (const char* key : {"eval_top_1_accuracy", "checkpoint_bytes"})
+      if (row.contains(key)) steps[key].push_back(row.at("step"));
+    EXPECT_EQ(row.value("eval_examples", 10), 10) << line;
+    EXPECT_GT(row.value("checkpoint_bytes", 1001), 1000) << line;
+  }
+  EXPECT_EQ(steps["eval_top_1_accuracy"], (std::vector<uint64_t>{13, 24}));
+  EXPECT_EQ(steps["checkpoint_bytes"].back(), 24u);
 
   const Arguments model = {"--model=resnet20", "--data_name=imagenet", "--image_size=16",
                            "--num_classes=4",  "--batch_size=4",       "--data_dir=" + data()};

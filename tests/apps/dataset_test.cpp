@@ -50,7 +50,7 @@ TEST_F(DatasetMaking, UsageErrorsNameTheWayOut) {
   expect("synthesize --threads=-1 --output x", 1, "at least 0");
   expect("synthesize", 1, "--output is missing");
   expect("imagenet --output x", 1, "--input is missing");
-  expect("synthesize x --output y", 1, "argument x is not a flag");
+  expect("synthesize x --output y", 1, "unexpected argument 'x': all arguments are flags");
   expect("synthesize --output x --shards 100000", 1, "at most 99999");
   expect("throughput", 1, "0 folders given");
   expect("throughput x --split test", 1, "--split: expected one of train|validation, found 'test'");

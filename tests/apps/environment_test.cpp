@@ -40,6 +40,7 @@ TEST(Environment, IsThatOfTheProcess) {
 }
 
 TEST(Environment, AsksAGpuToBeSlowAndPlain) {
+  const Variable no_sync("DTRAIN_SYNC", nullptr), no_pool("DTRAIN_POOL", nullptr);
   EXPECT_FALSE(with_environment().sync_each_launch);
   EXPECT_TRUE(with_environment().pool);
   {

@@ -106,7 +106,7 @@ TEST(Model, WhatBackwardHides) {
   options = small_options();
   options.wire_bytes = 2;
   EXPECT_NEAR(predict(three_layers(), options, 4, 10).exposed, 0.00075, 1e-12);
-  // On eight GPUs 0.7 s each: the first begins at 0.1, and what follows queues up behind it until 1.5175.
+  // On eight GPUs 0.7 s each: the first begins at 0.1, and what follows queues up after it until 1.5175.
   EXPECT_NEAR(predict(three_layers(), small_options(), 8, 10).exposed, 1.5175 - 0.6, 1e-12);
   // All gradients in the last layer: nothing can be hidden.
   DeviceStep late = three_layers();

@@ -176,7 +176,7 @@ TEST(RecordFile, EveryFlippedBit) {
   const std::string path = directory / "a";
   write_records(path, {"first", "second one", "third"});
   const std::string whole = read_file(path);
-  const size_t begin = 21, end = begin + 12 + 10 + 4;  // of the second record
+  const size_t begin = 21, end = begin + 12 + 10 + 4;  // the second record's
   for (size_t bit = 8 * begin; bit < 8 * end; ++bit) {
     std::string damaged = whole;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));

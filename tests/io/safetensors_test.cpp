@@ -74,6 +74,7 @@ std::vector<Attack> attacks() {
       {"same bytes twice", file_of("{" + a + "," + tensor("b", "F32", "[2]", "[0,8]") + "}", 8), "(overlap)"},
       {"truncated data", one("F32", "[2]", "[0,8]", 7), "(truncated)"},
       {"trailing data", one("F32", "[2]", "[0,8]", 9), "(trailing bytes)"},
+      {"claim of 2^62 bytes", one("U8", "[4611686018427387904]", "[0,4611686018427387904]", 8), "is too large"},
       {"claim of 2^59 bytes", one("U8", "[576460752303423488]", "[0,576460752303423488]", 8), "(truncated)"},
       {"metadata with a number", file_of(R"({"__metadata__":{"x":1}})", 0), "unexpected the number 1"},
       {"deep nesting", file_of("{\"a\":" + std::string(100000, '['), 0), "unexpected an array"},

@@ -42,7 +42,7 @@ struct Options {
   DType type() const { return dtype == "bf16" ? DType::bf16 : dtype == "f16" ? DType::f16 : DType::f32; }
 };
 
-// Numbers of magnitude 1 to 2 with random signs and mantissas, over and over the same few: to draw each would take the
+// Numbers of magnitude 1 to 2 with random signs and mantissas, the same few over and over: to draw each would take the
 // host longer than all that is measured.
 Tensor random_images(Context& context, Shape shape, DType dtype, uint64_t seed) {
   const Tensor images = context.empty(shape, dtype), flat = images.view({shape.count()});
@@ -119,7 +119,7 @@ class Bench {
     return batch_norm(tape, x, tape.variable(gamma_), tape.variable(beta_), state_, {}, layer_.activation,
                       layer_.residual ? &residual : nullptr);
   }
-  // A scalar behind y and `before`, by which the gradient of y is dy.
+  // A scalar that depends on y and `before`, by which the gradient of y is dy.
   Var with_gradient(Tape& tape, const Var& y, const Var& before) {
     return tape.record("dy", before.value, {&y, &before},
                        [y = y.without_value(), before = before.without_value(), dy = dy_](Tape& t, const Tensor& d) {
@@ -179,11 +179,11 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "where it runs")
       ->check(CLI::IsMember({"cpu", "gpu"}))
       ->capture_default_str();
-  app.add_option("--dtype", options.dtype, "of the images; a CPU has f32 only")
+  app.add_option("--dtype", options.dtype, "type of the images; a CPU has f32 only")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
   app.add_option("--batch", options.batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--threads", options.threads, "of a CPU; 0: as OMP_NUM_THREADS says")->capture_default_str();
+  app.add_option("--threads", options.threads, "threads of a CPU; 0: as OMP_NUM_THREADS says")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
     const auto context = options.device == "cpu" ? dtrain::make_cpu_context({.threads = options.threads})

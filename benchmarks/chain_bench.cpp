@@ -1,9 +1,9 @@
 // The chains of convolutions in ResNet-50's bottlenecks on a GPU, forward and backward, in f16: with batch norms
 // applied on their own, left to the next convolution (on_load), with their gradient begun in its data gradient
-// (in_dgrad), both, and as the engine chooses by measuring. In the end all of a step.
+// (in_dgrad), both, and as the engine chooses by measuring. The last row is all of a step.
 //   chain_bench --batch 256 --benchmark_format json
-// `saved` is what on_load does not move forward: of each batch norm between two convolutions its result, written once
-// and read once. Backward either way reads as much; in_dgrad reads the images once more, in the data gradient, and
+// `saved` is what on_load does not move forward: the result of each batch norm between two convolutions, written once
+// and read once. Backward reads as much either way; in_dgrad reads the images once more, in the data gradient, and
 // spares the batch norm's own second reading as far as that does not find them on chip.
 #include <fmt/format.h>
 
@@ -140,7 +140,9 @@ int main(int argc, char** argv) {
   std::string device = "gpu", format = "console", plan_file;
   CLI::App app("Times the chains of convolutions in ResNet-50's bottlenecks.");
   app.add_option("--batch", batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--repeats", repeats, "the median counts")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--repeats", repeats, "runs, of which the median is taken")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--device", device)->check(CLI::IsMember({"gpu"}))->capture_default_str();
   app.add_option("--plan_file", plan_file, "where choices are kept");
   app.add_option("--benchmark_format", format)->check(CLI::IsMember({"console", "json"}))->capture_default_str();

@@ -2,8 +2,8 @@
 """Sums over the ranks of one host by dtrain, by Open MPI's own MPI_Allreduce and by gloo, turn by turn.
 
 Needs a build with MPI and benchmarks, and a Python with torch. Each turn starts the ranks anew and sums all sizes; a
-figure is the median over the rounds, a ratio the median of the ratios within each round, so that what slows a whole round
-down does not count.
+figure is the median over the rounds, a ratio the median of the ratios within each round, so that what slows a whole
+round down does not count.
 """
 import argparse
 import json
@@ -80,14 +80,14 @@ class Comparison:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-allreduce-NAME.json and .txt")
-    parser.add_argument("--ranks", default="4,2", help="by comma")
-    parser.add_argument("--sizes", default="1000000,25000000,100000000", help="in bytes, by comma")
+    parser.add_argument("--ranks", default="4,2", help="numbers of ranks, separated by commas")
+    parser.add_argument("--sizes", default="1000000,25000000,100000000", help="in bytes, separated by commas")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--iterations", type=int, default=7)
     parser.add_argument("--warmup", type=int, default=2)
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3", help="has torch")
-    parser.add_argument("flags", nargs="*", help="behind --: flags of dtrain-allreduce-benchmark")
+    parser.add_argument("flags", nargs="*", help="after --: flags of dtrain-allreduce-benchmark")
     options = parser.parse_args()
 
     c = Comparison(options)

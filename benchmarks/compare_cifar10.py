@@ -8,8 +8,8 @@
 The recipe "short" is ten epochs of ResNet-20; "94" is for 94 % and a GPU, 200 epochs of ResNet-56 in bf16.
 
 The images are cifar10_jpg.tar.gz, with train/<class>/*.jpg and test/<class>/*.jpg, in $DTRAIN_TEST_DATA, by default
-../shared/data. With --save, benchmarks/results/<date>-cifar10-NAME.json is written after every run, so that an end before
-the last one loses only the run under way; --resume FILE keeps the runs of such a file and does what is missing.
+../shared/data. With --save, benchmarks/results/<date>-cifar10-NAME.json is written after every run, so that an end
+before the last one loses only the run under way; --resume FILE keeps the runs of such a file and does what is missing.
 """
 import argparse
 import collections
@@ -26,8 +26,8 @@ import time
 
 from compare_cpu import Row, data, last_json, machine, root, table
 
-# Ten epochs are short. With Nesterov's momentum of 0.9, weights forget by decay over 0.1 / (rate * decay) steps: 2,000 of the
-# 3,907 here, so that decay takes part; the 1e-4 of the long schedule would take 10,000.
+# Ten epochs are short. With Nesterov's momentum of 0.9, weights forget by decay over 0.1 / (rate * decay) steps: 2,000
+# of the 3,907 here, so that decay takes part; the 1e-4 of the long schedule would take 10,000.
 SHORT = {"batch_size": 128, "learning_rate": 0.1, "warmup_epochs": 1, "weight_decay": 5e-4}
 RECIPES = {"short": (SHORT, {"depth": 20, "epochs": 10, "precision": "fp32"}),
            "94": ({**SHORT, "batch_size": 256}, {"depth": 56, "epochs": 200, "precision": "bf16"})}
@@ -71,7 +71,7 @@ def found_by_ours(text):
 
 
 def echoed(command):
-    """The output of a command, every line of it shown as it comes."""
+    """The output of a command, each line of which is shown as it comes."""
     lines = []
     with subprocess.Popen([str(part) for part in command], cwd=root, text=True, stdout=subprocess.PIPE) as process:
         for line in process.stdout:
@@ -93,7 +93,7 @@ def measured(command, folder, parse):
 
 
 def rows_of(runs):
-    """A row per seed that both have done, then the means; these are judged where there are seeds to tell a spread."""
+    """A row per seed that both have done, then the means; these are judged where the seeds are enough for a spread."""
     rows = [Row(f"top-1, seed {a['seed']}", f"{a['top_1']:.4f}", f"{b['top_1']:.4f}", f"{a['top_1'] / b['top_1']:.3f}", "", "")
             for a, b in zip(runs["ours"], runs["peer"])]
     if not rows:
@@ -122,7 +122,7 @@ def save(path, options, about, runs):
 
 
 def runs_of(path, options):
-    """The runs of an earlier file, which must have been made by the same recipe; each says the commit it was made at."""
+    """The runs of an earlier file, which must have been made by the same recipe; each names the commit it ran at."""
     earlier = json.loads(pathlib.Path(path).read_text())
     for key, value in settings_of(options).items():
         if earlier[key] != value:

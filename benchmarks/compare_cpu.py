@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the CPU benchmarks and the same work in other programs, turn by turn, and prints a table of ratios.
 
-scripts/bench_cpu.sh builds what this needs and calls it. Every figure is the median over the rounds. Real data is looked for in
-$DTRAIN_TEST_DATA, by default ../shared/data; what is absent is skipped with a line.
+scripts/bench_cpu.sh builds what this needs and calls it. Every figure is the median over the rounds. Real data is
+looked for in $DTRAIN_TEST_DATA, by default ../shared/data; what is absent is skipped with a line.
 """
 import argparse
 import collections
@@ -188,7 +188,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round of each")
     parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cpu-NAME.json and .txt")
-    parser.add_argument("--only", default="train_step,decode,records,data_wait,tape", help="parts, by comma")
+    parser.add_argument("--only", default="train_step,decode,records,data_wait,tape", help="parts, separated by commas")
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3", help="has torch and torchvision")
     parser.add_argument("--rounds", type=int)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The parts of scripts/gpu_check.sh that compare and measure: what each says is in its function below.
+"""The parts of scripts/gpu_check.sh that compare and measure; the function of each below says what it does.
 
-compare_gpu.py kernels|steps|jpegs|curves|same_bits|one_rank|ranks --programs FOLDER --out FOLDER [--records FOLDER] [--depth quick|full]
+compare_gpu.py kernels|steps|jpegs|curves|same_bits|one_rank|ranks --programs FOLDER --out FOLDER
+    [--records FOLDER] [--depth quick|full]
 compare_gpu.py summary --out FOLDER --gpu NAME
 Each writes FOLDER/<part>.json and prints a line that starts with RESULT. Without a GPU it says what it would run.
 """
@@ -99,7 +100,7 @@ def from_records(options, batch, precision, decoder):
 
 
 def jpegs(options):
-    """Images per second from records to samples on the GPU, decoded by the host and by the GPU: what `steps` trains on."""
+    """Images per second from records to samples on the GPU, decoded by host and by GPU: what `steps` trains on."""
     bench, found = pathlib.Path(options.programs) / "benchmarks/jpeg_decode_bench", {}
     if not options.records:
         return result("no records to decode")
@@ -171,7 +172,7 @@ def program(options, name):
 
 
 def one_rank(options):
-    """ResNet-50 v1.5, recorded, with NCCL's communicator of one rank and without, in turn: wanted is less than 1 % more."""
+    """ResNet-50 v1.5, recorded, with NCCL's communicator of one rank and without, in turn: under 1 % more is wanted."""
     found = {"alone": [], "nccl": []}
     for _ in range(5 if options.depth == "full" else 3):
         for name, flags in (("alone", ()), ("nccl", ("--all_reduce_spec=nccl",))):
@@ -190,7 +191,7 @@ def one_rank(options):
 
 
 def ranks(options):
-    """What serves several ranks, with one: sums over NCCL and their check, the table of ranks, and training under mpirun."""
+    """What serves several ranks, with one: sums over NCCL and their check, the table of ranks, and mpirun."""
     for part, messages in (("sizes", ["--min_bytes=1M", "--max_bytes=256M"]), ("gradients", ["--model=resnet50_v1.5"])):
         output_of([program(options, "dtrain-allreduce-benchmark"), "--device=gpu", *messages, f"--json_file={options.out}/allreduce_{part}.json"])
     table = output_of([program(options, "dtrain-info"), "--ranks", "--expect_ranks=1"])

@@ -5,7 +5,8 @@ turn, and the ratio of their speeds.
     cmake --preset release && cmake --build --preset release --target programs
     benchmarks/compare_ranks.py --rounds 3 --save NAME
 
-With --save, benchmarks/results/<date>-ranks-NAME.json holds every run; its "runs" are what dtrain-scale --measured reads.
+With --save, benchmarks/results/<date>-ranks-NAME.json holds every run; its "runs" are what dtrain-scale --measured
+reads.
 """
 import argparse
 import json
@@ -48,8 +49,8 @@ def rows_of(runs, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet50")
-    parser.add_argument("--batch", type=int, default=32, help="of all ranks together")
-    parser.add_argument("--threads", type=int, default=2, help="of all ranks together")
+    parser.add_argument("--batch", type=int, default=32, help="images, over all ranks together")
+    parser.add_argument("--threads", type=int, default=2, help="threads, over all ranks together")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)

@@ -75,7 +75,7 @@ def table(runs, counts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet50")
-    parser.add_argument("--batch", type=int, default=8, help="of a rank, which has one thread")
+    parser.add_argument("--batch", type=int, default=8, help="images of a rank, which has one thread")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)

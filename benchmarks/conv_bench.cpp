@@ -41,7 +41,7 @@ constexpr Layer kLayers[] = {
     {14, 1024, 2048, 1, 2, 1}, {7, 2048, 512, 1, 1, 2},  {7, 512, 512, 3, 1, 2},
 };
 
-// Processor time of one thread is untouched by what else the machine does; of several only wall time says anything.
+// One thread's processor time is untouched by what else the machine does; for several, only wall time says anything.
 double now(int threads) {
   timespec time{};
   clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
@@ -143,7 +143,7 @@ void measure(int64_t batch, int threads, int repeats) {
              static_cast<double>(batch) / all[0], static_cast<double>(batch) / all[1], all[1] / all[0]);
 }
 
-// One layer on a GPU in one type; `channels` of the images, of which the layer's are filled.
+// One layer on a GPU in one type. Its images have `channels`, of which the layer's are filled.
 class GpuCase {
  public:
   GpuCase(Context& context, const Layer& layer, int64_t batch, DType dtype, int64_t channels) : context_(context) {
@@ -251,12 +251,12 @@ int main(int argc, char** argv) {
   CLI::App app("Times the convolutions of ResNet-50.");
   app.add_option("--batch", batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--threads", threads, "0: OpenMP's choice")->capture_default_str();
-  app.add_option("--repeats", repeats, "runs of each: the best counts, on a GPU the median")
+  app.add_option("--repeats", repeats, "runs of each, of which the best is taken, on a GPU the median")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--device", device)->check(CLI::IsMember({"cpu", "gpu"}))->capture_default_str();
   app.add_option("--plan_file", plan_file, "where a GPU's choices are kept");
-  app.add_option("--benchmark_format", format, "of a GPU's results")
+  app.add_option("--benchmark_format", format, "form of a GPU's results")
       ->check(CLI::IsMember({"console", "json"}))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);

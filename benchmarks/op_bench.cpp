@@ -1,5 +1,5 @@
-// The ops whose time is that of their bytes, at the shapes of ResNet-50 and VGG: GB/s of the bytes that they cannot but
-// move, beside those of a plain copy within the device's memory, on the CPU and on a GPU.
+// The ops whose time is that of their bytes, at the shapes of ResNet-50 and VGG: GB/s of the bytes that they must move,
+// beside those of a plain copy within the device's memory, on the CPU and on a GPU.
 //   op_bench --device gpu --batch 256 --benchmark_filter=max_pool
 #include <iostream>
 
@@ -43,7 +43,7 @@ Work step(Context& context, const Tensor& x, Op op, size_t bytes) {
 
 struct Case {
   const char* name;
-  Shape x;  // of one sample
+  Shape x;  // one sample's
   std::function<Work(Context&, const Tensor& x)> make;
 };
 

@@ -1,7 +1,8 @@
 """What ResNet-50 v1.5 asks of a GPU per step, kernel by kernel, and the least time that its ceilings allow.
 
-Bytes: each kernel reads its inputs and writes its outputs once. FLOPs: two per multiply-add. A prediction is the larger of
-bytes over bandwidth and FLOPs over rate; by default the rates of an H200: 4.3 TB/s read and written, 790 TFLOP/s in 16 bits.
+Bytes: each kernel reads its inputs and writes its outputs once. FLOPs: two per multiply-add. A prediction is the larger
+of bytes over bandwidth and FLOPs over rate; by default the rates are those of an H200: 4.3 TB/s read and written, 790
+TFLOP/s in 16 bits.
 """
 import collections
 
@@ -12,7 +13,7 @@ IMAGE_CHANNELS = 8  # three, padded to 16 bytes in 16-bit types
 
 
 def convolutions(size=224):
-    """In order of execution, each with whether a residual joins its batch norm; `side` is that of the input."""
+    """All in order of execution, each with whether a residual joins its batch norm; `side` is that of the input."""
     yield Conv(3, 64, size, 7, 2), False
     side = size // 4
     channels = 64
@@ -47,7 +48,8 @@ def norm_kernels(batch, size=224, width=2):
     shapes = collections.Counter((conv.k, conv.side // conv.stride, residual) for conv, residual in convolutions(size))
     for (c, side, residual), count in shapes.items():
         x = batch * side**2 * c
-        extra = width * x + x // 8 if residual else 0  # the residual read and the mask written, or its gradient and the mask
+        # The residual read and the mask written, or its gradient and the mask.
+        extra = width * x + x // 8 if residual else 0
         name = f"{c}x{side}x{side}{' + residual' if residual else ''}"
         yield Kernel(f"bn forward {name}", count, 2 * width * x + extra, 0)
         yield Kernel(f"bn backward {name}", count, 3 * width * x + extra, 0)

@@ -84,7 +84,7 @@ class Bench {
     normalization_.channels = static_cast<int>(compute_of(o).image_channels);
   }
 
-  // Steps that queue up behind each other, as in training.
+  // Steps that queue up one after another, as in training.
   std::vector<StepReport> run(int steps) {
     constexpr uint64_t kAhead = 2;
     std::vector<StepReport> reports;
@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "where it runs")
       ->check(CLI::IsMember({"cpu", "gpu"}))
       ->capture_default_str();
-  app.add_option("--precision", options.precision, "of the arithmetic; other than fp32 on a GPU only")
+  app.add_option("--precision", options.precision, "type of the arithmetic; bf16 and fp16 need a GPU")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}))
       ->capture_default_str();
   app.add_option("--cuda_graph", options.cuda_graph, "record the step once and replay it")->capture_default_str();

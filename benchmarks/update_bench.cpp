@@ -1,4 +1,4 @@
-// The update of a model's parameters by each rule: GB/s of the bytes that it cannot but move.
+// The update of a model's parameters by each rule: GB/s of the bytes that it must move.
 //   update_bench --device gpu --model resnet50
 #include <iostream>
 
@@ -17,8 +17,8 @@ constexpr Rule kRules[] = {{"sgd", UpdateRule::sgd},           {"momentum", Upda
                            {"nesterov", UpdateRule::nesterov}, {"adamw", UpdateRule::adamw},
                            {"rmsprop", UpdateRule::rmsprop},   {"lars", UpdateRule::lars}};
 
-// Of each parameter the gradient twice, once for its norm; value and state in both directions; the copy; for LARS the
-// value once more.
+// Each parameter's gradient is read twice, once for its norm; value and state are read and written, and the copy is
+// written; LARS reads the value once more.
 size_t bytes_of(const ParameterStore& store, UpdateRule rule, DType dtype) {
   const size_t copy = dtype == DType::f32 ? 0 : size_of(dtype);
   const size_t reread = rule == UpdateRule::lars ? 4 : 0;
@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
   std::string device = "all", model = "resnet50_v1.5";
   CLI::App app("GB/s of the update of a model's parameters; Google Benchmark's flags besides");
   add_device_flag(app, device);
-  app.add_option("--model", model, "of those for ImageNet");
+  app.add_option("--model", model, "a model for ImageNet");
   CLI11_PARSE(app, argc, argv);
   const auto contexts = make_contexts(device);
   for (const auto& context : contexts) register_all(*context, model);

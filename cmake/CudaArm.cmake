@@ -1,6 +1,7 @@
-# Adds the CUDA arms to dtrain_engine. Kernels of ours are in .cu files; what calls cuDNN or cuBLASLt is in
-# cuda/{cudnn,cublas,nccl,nvjpeg,library}*.cpp, what calls NCCL in distributed/nccl*.cpp. Emulated, all but the former is compiled for
-# the processor against the headers of tests/emulation, which stands in for them, headers and sources.
+# Adds the CUDA arms to dtrain_engine. Kernels of ours are in .cu files; what calls NVIDIA's libraries is in
+# cuda/{cudnn,cublas,nccl,nvjpeg,library}*.cpp, and what sums with NCCL in distributed/nccl*.cpp. For the emulation, all
+# but cuda/{cudnn,...}*.cpp, for which tests/emulation has sources of its own, is compiled for the processor against
+# the headers of tests/emulation.
 file(GLOB kernel_sources CONFIGURE_DEPENDS cuda/*.cu ops/*_cuda.cu)
 file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp cuda/nccl*.cpp
   cuda/nvjpeg*.cpp cuda/library*.cpp)

@@ -1,5 +1,6 @@
 # Headers, libraries, programs (dtrain_add_program), the CMake package and the pkg-config file. libdtrain/cpu,
-# libdtrain/cuda, the transports of libdtrain/distributed and the parts of the JPEG decoder are no part of the interface.
+# libdtrain/cuda, the transports of libdtrain/distributed and the parts of the JPEG decoder do not belong to the
+# interface.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets)

@@ -8,10 +8,10 @@ set(DTRAIN_MPI AUTO CACHE STRING "training on several processes (Open MPI): AUTO
 set(DTRAIN_NCCL AUTO CACHE STRING "training on several GPUs (NCCL): AUTO, ON or OFF")
 set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest, protobuf): AUTO, ON or OFF")
 set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark, CLI11): AUTO, ON or OFF")
-set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of the CPU code; the default, the least there is, needs AVX2 and FMA (2013 and later)")
+set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of the CPU code; the default, the minimum, needs AVX2 and FMA")
 set(DTRAIN_CPU_ARCH_RESULT "-march=${DTRAIN_CPU_ARCH}")
 set(DTRAIN_SANITIZE OFF CACHE STRING "sanitizers: OFF, or e.g. address,undefined or thread")
-option(DTRAIN_FAULTS "for tests: dtrain-cnn-benchmarks hears DTRAIN_FAULT and fails where it says" OFF)
+option(DTRAIN_FAULTS "for tests: dtrain-cnn-benchmarks reads DTRAIN_FAULT and fails where it says" OFF)
 option(DTRAIN_WERROR "warnings are errors" OFF)
 
 # dtrain_resolve(NAME found detail reason): sets DTRAIN_HAVE_<NAME> from DTRAIN_<NAME> (AUTO, ON, OFF) and `found`, and

@@ -1,5 +1,5 @@
-# dtrain_try_nvcc(fault): sets `fault` to why DTRAIN_NVCC cannot compile C++20 for the GPUs asked for, or to nothing where
-# it can. CMake's own check ends the configuration, where the option AUTO is to go on without CUDA.
+# dtrain_try_nvcc(fault): sets `fault` to why DTRAIN_NVCC cannot compile C++20 for the GPUs asked for, or to nothing
+# where it can. CMake's own check would end the configuration, but with the option AUTO it is to go on without CUDA.
 function(dtrain_try_nvcc fault)
   set(${fault} "" PARENT_SCOPE)
   set(asked "${DTRAIN_NVCC} ${DTRAIN_CUDA_ARCHITECTURES}")

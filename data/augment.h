@@ -49,7 +49,7 @@ struct PreprocessOptions {
   ImageLimits limits = {};
 };
 
-// Of the pixels: f32 for tf_cnn, u8 for torchvision.
+// The type of the pixels: f32 for tf_cnn, u8 for torchvision.
 DType pixel_type(Preset preset);
 
 // How a preset has JPEGs decoded.

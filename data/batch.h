@@ -17,10 +17,10 @@ namespace dtrain::data {
 struct Batch {
   BatchLayout layout{};
   std::vector<Tensor> fields{};  // [rows, shape of the field...] each, in the order of the layout
-  // Of a loader that defers decoding, one for each row: where it has a JPEG, the row of the field "images" is yet to be
-  // made of it.
+  // From a loader that defers decoding, one for each row: where it has a JPEG, the row of the field "images" is yet to
+  // be made of it.
   std::span<const EncodedImage> encoded{};
-  std::vector<uint8_t> row_valid{};  // of each row: 1 where it holds a sample, 0 where all of it is padding
+  std::vector<uint8_t> row_valid{};  // by row: 1 where it holds a sample, 0 where all of it is padding
   int64_t valid = 0;                 // number of rows that hold a sample
   std::vector<uint64_t> samples{};   // record numbers in the data set
   uint64_t cursor = 0;               // samples consumed, over all ranks, once this batch is trained on
@@ -30,8 +30,8 @@ struct Batch {
   const Tensor& operator[](std::string_view name) const;
 };
 
-// Of `rows` rows in host memory, their contents undefined and none of them valid. `allocator` null: plain pages. Throws
-// Error where the layout makes no batch.
+// A batch of `rows` rows in host memory, their contents undefined and none of them valid. `allocator` null: plain
+// pages. Throws Error where the layout makes no batch.
 Batch make_batch(const BatchLayout& layout, int64_t rows, std::shared_ptr<Allocator> allocator = nullptr);
 
 // One row of a batch, which must outlive it. Rows of one batch may be written by different threads. Fields go by their

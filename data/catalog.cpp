@@ -10,7 +10,7 @@
 namespace dtrain::data {
 namespace {
 
-// Of each value from 0 to 255.
+// Takes values from 0 to 255 to [-1, 1].
 constexpr PixelScale kToPlusMinusOne{{127.5f, 127.5f, 127.5f}, {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
 // ImageNet's mean colour.
 constexpr PixelScale kLessMean{{123.68f, 116.78f, 103.94f}, {1, 1, 1}};

@@ -27,7 +27,7 @@ struct Preprocessing {
 // Which of them a user wants, by the names that programs know, and with what.
 struct Pixels {
   std::string dataset = "imagenet", preprocessing = "tf_cnn";
-  // Of tf_cnn:
+  // For tf_cnn only:
   std::string resize_method = "bilinear";  // or another name of TfResize
   bool distortions = false, distort_in_yiq = true;
   bool ml_perf = false;  // the mean colour is subtracted and nothing scaled; bounding boxes are ignored

@@ -13,7 +13,7 @@ namespace dtrain::data {
 // Where a record is: what an error about it names.
 struct RecordLocation {
   std::string file;
-  uint64_t offset = 0;  // of the record's header, in bytes
+  uint64_t offset = 0;  // where the record's header begins, in bytes
   uint64_t record = 0;  // within the file
 };
 
@@ -41,7 +41,7 @@ class SampleReader {
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  // Of the rows that its readers write.
+  // The layout of the rows that its readers write.
   virtual const BatchLayout& layout() const = 0;
   virtual uint64_t size() const = 0;
   // First record of each shard, and size() at the end: where the replacement of a bad record is looked for.

@@ -52,7 +52,7 @@ class Fields {
   }
 
   uint32_t tag() const { return tag_; }
-  std::string_view bytes() const { return bytes_; }  // of a field that is not a varint
+  std::string_view bytes() const { return bytes_; }  // valid for a field that is not a varint
   uint64_t varint() const { return varint_; }
 
   bool at_end() const { return at_ == end_; }

@@ -21,7 +21,7 @@ const char* name_of(FeatureKind kind);
 // A list of values that lies in a record, checked to be well-formed.
 struct Feature {
   FeatureKind kind = FeatureKind::unset;
-  uint64_t count = 0;     // of its values
+  uint64_t count = 0;     // values in it
   std::string_view list;  // body of its BytesList, FloatList or Int64List
 
   // All values; throws Error(Fault::data) where the feature holds another kind.

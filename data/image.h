@@ -31,7 +31,7 @@ struct Window {
 struct ImageLimits {
   int64_t max_side = 65500;
   int64_t max_pixels = 100'000'000;
-  int max_scans = 256;  // of a progressive JPEG: each costs a pass over the whole image
+  int max_scans = 256;  // in a progressive JPEG: each costs a pass over the whole image
 };
 
 // How a JPEG is decoded; other formats have no choice.

@@ -25,7 +25,8 @@ class BoxReader {
   std::vector<Box> boxes_;
 };
 
-// Of labelled images: "images", [height, width, channels] each, then "labels", i32, -1 where a row holds no sample.
+// The layout of labelled images: "images", [height, width, channels] each, then "labels", i32, -1 where a row holds no
+// sample.
 BatchLayout labelled_images(const Shape& image, DType dtype);
 
 struct ImagenetOptions {

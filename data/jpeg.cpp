@@ -184,7 +184,7 @@ struct JpegDecoder::State {
 
   ImageView decode_by_libjpeg(const Window& window);
 
-  // Of an image whose header has been read: what follows it.
+  // What follows the header of the image, once that has been read.
   std::span<const std::byte> scan() const {
     return {reinterpret_cast<const std::byte*>(codec.src->next_input_byte), codec.src->bytes_in_buffer};
   }

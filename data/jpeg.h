@@ -13,13 +13,13 @@ class JpegDecoder {
   ~JpegDecoder();
 
   ImageInfo open(std::span<const std::byte> encoded);
-  // Of a sequential JPEG nothing beside or below the window is transformed, and nothing below it is read. So damage
+  // In a sequential JPEG nothing beside or below the window is transformed, and nothing below it is read. So damage
   // there goes unseen; decode the whole image to verify it.
   ImageView decode(const Window& window);
   const std::string& warning() const;
   bool suits_hardware() const;
-  // Whether libjpeg-turbo decoded the last image, not our own decoder. That takes what is baseline, of a usual sampling
-  // and, as far as it is read, sound; the pixels are the same.
+  // Whether libjpeg-turbo decoded the last image, and not our own decoder, which takes images that are baseline, have a
+  // usual sampling and are sound as far as they are read. The pixels are the same.
   bool used_libjpeg() const;
 
  private:

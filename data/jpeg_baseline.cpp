@@ -44,7 +44,7 @@ struct BaselineDecoder::State {
   int components = 0;
   Dct dct = Dct::accurate;
   Grid grid{};
-  std::vector<uint8_t> data;        // of the current segment
+  std::vector<uint8_t> data;        // the current segment's
   std::span<const std::byte> rest;  // the bytes of the file after it
   Segment segment;
   BitReader reader;
@@ -62,7 +62,7 @@ struct BaselineDecoder::State {
   void write_rows(const Window& window, int begin, int end, uint8_t* rgb);
 };
 
-// Tables and sizes; false where a Huffman table is none.
+// Takes over tables and sizes; false where a Huffman table is not one.
 bool BaselineDecoder::State::prepare(const BaselineFrame& frame, const DecodeOptions& options) {
   dct = options.fast_dct ? Dct::fast : Dct::accurate;
   components = frame.components;
@@ -214,7 +214,7 @@ bool BaselineDecoder::supports(const BaselineFrame& frame) {
     blocks += h * v;
     if (h < 1 || h > first.h || v < 1 || v > first.v) return false;
   }
-  constexpr int kMostBlocks = 10;  // of an MCU: T.81, B.2.3
+  constexpr int kMostBlocks = 10;  // in an MCU: T.81, B.2.3
   return first.h <= 2 && first.v <= 2 && blocks <= kMostBlocks;
 }
 

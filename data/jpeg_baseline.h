@@ -27,8 +27,8 @@ struct BaselineFrame {
   std::array<Component, 3> component;
 };
 
-// Whether decoders in hardware are made for such an image: of a usual sampling, and with no markers in its scan but the
-// restarts that belong there, down to the end marker. `scan` as below.
+// Whether decoders in hardware are made for such an image: its sampling is a usual one, and its scan has no markers but
+// the restarts that belong there, down to the end marker. `scan` as below.
 bool suits_hardware(const BaselineFrame& frame, std::span<const std::byte> scan);
 
 class BaselineDecoder {
@@ -39,9 +39,9 @@ class BaselineDecoder {
   // Sampling factors are 1 or 2, and those of the first component the largest.
   static bool supports(const BaselineFrame& frame);
 
-  // Writes the pixels of `window` to `rgb`, in rows of 3 * window.width bytes; kRowSlack bytes behind them may be
-  // written too. `scan` is the file from the first entropy-coded byte on. False where a table is not sound, or the data
-  // is not down to the last row that is needed: of the last row of the image, down to its end marker.
+  // Writes the pixels of `window` to `rgb`, in rows of 3 * window.width bytes; kRowSlack bytes after them may be
+  // written too. `scan` is the file from the first entropy-coded byte on. Returns false where a table is not sound, or
+  // the data is not, down to the last row that is needed; where that is the image's last row, down to the end marker.
   bool decode(const BaselineFrame& frame, std::span<const std::byte> scan, const Window& window,
               const DecodeOptions& options, uint8_t* rgb);
 

@@ -10,7 +10,7 @@ namespace dtrain::data {
 
 // Entropy-coded bytes up to the next marker, stuffing removed.
 struct Segment {
-  size_t taken = 0;    // of the input, with the marker
+  size_t taken = 0;    // bytes of the input, with the marker
   uint8_t marker = 0;  // 0 where the input ends without one
   size_t size = 0;     // bytes of data
 };
@@ -24,7 +24,7 @@ Segment read_segment(std::span<const std::byte> encoded, uint8_t* data);
 // The bits of a segment, the next one on top. Between symbols at least 25 of `bits` are valid: a code word and more.
 struct BitReader {
   const uint8_t* next = nullptr;
-  const uint8_t* end = nullptr;  // of the data
+  const uint8_t* end = nullptr;  // where the data ends
   uint64_t bits = 0;
   int count = 0;
 

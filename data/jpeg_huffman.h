@@ -23,14 +23,14 @@ struct HuffmanCode {
 struct HuffmanSymbol {
   uint32_t packed = 0;
 
-  // go() of an end of block, and of what is no code word. From wherever it is in a block, the former leads beyond
-  // kEndOfBlock; the latter leads, as a run that is too long does, to between 65 and there.
+  // What go() is for an end of block, and for bits that are no code word. From anywhere in a block, the former leads
+  // beyond kEndOfBlock; the latter leads, as a run that is too long does, to between 65 and there.
   static constexpr uint32_t kEndOfBlock = 129, kInvalid = 65;
 
   int bits() const { return static_cast<int>(packed & 63); }
   int begin() const { return static_cast<int>(packed >> 8 & 63); }
   uint32_t go() const { return packed >> 24; }
-  // Of n bits, those that start with 1 stand for themselves, the others for themselves less 2^n - 1.
+  // A value of n bits that starts with 1 stands for itself, any other for itself less 2^n - 1.
   int value(uint64_t stream) const {
     const int shift = static_cast<int>(packed >> 16 & 63);
     const uint64_t rest = stream << begin();
@@ -44,8 +44,8 @@ struct HuffmanSymbols {
   HuffmanSymbol first, second;
 };
 
-// Finds the symbols that a stream begins with. Of a DC code symbols are numbers of bits, one at a time; of an AC code
-// runs and numbers of bits, two at a time where both code words are among the bits looked up.
+// Finds the symbols that a stream begins with. Symbols of a DC code are numbers of bits, found one at a time; those of
+// an AC code are runs and numbers of bits, found two at a time where both code words are among the bits looked up.
 template <bool kAc>
 class HuffmanTable {
  public:
@@ -68,7 +68,7 @@ class HuffmanTable {
   std::array<uint8_t, 256> symbols_{};
   std::array<Entry, 1 << kFastBits> fast_{};
   std::array<int, 17> end_{};    // one past the last code word of each length
-  std::array<int, 17> index_{};  // of a code word's symbol, less the code word
+  std::array<int, 17> index_{};  // the index of a code word's symbol, less the code word, for each length
 };
 
 // The tables of one component and its last DC value.

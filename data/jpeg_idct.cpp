@@ -1,7 +1,7 @@
 // In AVX2. The accurate transform is Loeffler, Ligtenberg and Moschytz's with 13-bit constants. A register holds two of
 // the eight lines of a block as pairs, which is what multiply-and-add takes, in an order of columns that makes the
 // second pass find its pairs in whole 32-bit lanes: nothing smaller needs to be transposed. The fast one is Arai, Agui
-// and Nakajima's, of which part of the scaling is in the factors, in 16 bits.
+// and Nakajima's in 16 bits, with part of its scaling in the factors.
 #include "data/jpeg_idct.h"
 
 #include <immintrin.h>
@@ -12,7 +12,7 @@
 namespace dtrain::data {
 namespace {
 
-constexpr int kBits = 13, kExtraBits = 2;  // of the constants, and of what is kept between the passes
+constexpr int kBits = 13, kExtraBits = 2;  // fraction bits: those of the constants, those kept between the passes
 
 // The lines that make a pair, and the order of lanes.
 constexpr int kPairs[4][2] = {{0, 4}, {2, 6}, {7, 1}, {3, 5}};
@@ -154,7 +154,7 @@ struct WordLines {
   __m128i line[8];
 };
 
-// x * value, of which the product has 8 bits after the point and x loses its upper two.
+// x * value, where value is rounded to 8 bits after the point and x loses its upper two bits.
 __m128i scale(__m128i x, double value) {
   const int fixed = static_cast<int>(value * 256 + (value < 0 ? -0.5 : 0.5));
   return _mm_mulhi_epi16(_mm_slli_epi16(x, 2), _mm_set1_epi16(static_cast<int16_t>(fixed * 64)));

@@ -38,8 +38,8 @@ void blend_rows(const uint8_t* own, const uint8_t* other, int bias, int count, u
   }
 }
 
-// Every sum to two pixels: blended with the sum before it, and with the one behind. kShift takes the weights out, of
-// the rows' blend too; the biases make the halves go up and down in turn.
+// Makes two pixels of every sum: its blends with the sum before it and with the one after it. kShift takes the weights
+// out, those of the rows' blend too; the biases make the halves go up and down in turn.
 template <int kShift>
 void blend_columns(const int16_t* sums, int count, uint8_t* out) {
   constexpr int16_t kLeft = kShift == 4 ? 8 : 1, kRight = kShift == 4 ? 7 : 2;
@@ -77,7 +77,7 @@ const uint8_t* Upsampler::row(const uint8_t* own, const uint8_t* other, bool oth
     blend_rows(own + (low - first), other + (low - first), other_below ? 2 : 1, count, out);
   } else {
     sums_.resize(std::max(sums_.size(), static_cast<size_t>(count + 2 + kRowSlack)));
-    int16_t* const sums = sums_.data() + 1;  // of sample `low`
+    int16_t* const sums = sums_.data() + 1;  // begins with the sum for sample `low`
     const int left = std::max(low - 1, 0), right = std::min(high + 1, width_);
     for (int i = left; i < right; i += 16) {
       __m256i sum = load_words(own + (i - first));

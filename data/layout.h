@@ -11,11 +11,11 @@ namespace dtrain::data {
 
 struct Field {
   std::string name{};
-  Shape shape{};  // of one row
+  Shape shape{};  // one row's
   DType dtype = DType::f32;
   int32_t padding = 0;  // what the elements are where a row holds no sample, and after the last entry of a ragged one
-  // Of a ragged field, whose rows have up to shape[0] entries: the i32 field of shape [] that says how many. Fields
-  // with the same count have equally many. Empty: all entries are there.
+  // Names the i32 field of shape [] that says how many entries a row of this field has, where it is ragged: up to
+  // shape[0]. Fields with the same count have equally many. Empty: all entries are there.
   std::string count{};
   bool operator==(const Field&) const = default;
 };

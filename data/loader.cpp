@@ -39,7 +39,7 @@ struct Loader::State {
   struct Slot {
     Batch batch;
     std::vector<EncodedImage> encoded;
-    uint64_t number = UINT64_MAX;  // of its batch, counted from 0 in this loader
+    uint64_t number = UINT64_MAX;  // its batch's, counted from 0 in this loader
     int64_t unfilled = 0, damaged = 0;
     std::exception_ptr error;
     int64_t error_row = 0;
@@ -48,7 +48,7 @@ struct Loader::State {
     uint64_t batch;
     int64_t row;
   };
-  enum class Content { sound, damaged, none };  // of a row
+  enum class Content { sound, damaged, none };  // what a row holds
 
   State(std::shared_ptr<Dataset> source, const LoaderOptions& given)
       : dataset(std::move(source)), options(given), size(dataset->size()) {
@@ -203,7 +203,7 @@ struct Loader::State {
     {
       std::lock_guard lock(mutex);
       slot.damaged += content == Content::damaged;
-      // Of several errors the first row's is told, whichever worker was faster.
+      // Where several rows fail, the error of the first is kept, whichever worker was faster.
       if (error && (!slot.error || row < slot.error_row)) {
         slot.error = error;
         slot.error_row = row;

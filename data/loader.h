@@ -21,13 +21,13 @@ struct LoaderOptions {
   bool skip_bad_records = false;           // else the first bad record throws from next()
   uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all
   bool defer_decoding = false;             // to a device, where the data set's reader can
-  std::shared_ptr<Allocator> allocator{};  // of the slots: host memory, pinned for a GPU; null: plain pages
+  std::shared_ptr<Allocator> allocator{};  // for the slots: host memory, pinned for a GPU; null: plain pages
 };
 
 struct LoaderStats {
   uint64_t records = 0;  // delivered by next()
   uint64_t bad_records = 0, damaged_images = 0;
-  uint64_t deferred = 0;            // of the records: left to a device to decode
+  uint64_t deferred = 0;            // records among them that were left to a device to decode
   double wait_seconds = 0;          // time next() spent waiting
   std::vector<std::string> faults;  // the first few bad records: file, offset, record, reason
 };

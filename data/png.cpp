@@ -13,7 +13,7 @@
 namespace dtrain::data {
 namespace {
 
-constexpr png_alloc_size_t kMaxChunkBytes = 8 << 20;  // of an ancillary chunk, unpacked
+constexpr png_alloc_size_t kMaxChunkBytes = 8 << 20;  // in an ancillary chunk, unpacked
 constexpr png_uint_32 kMaxChunks = 128;               // kept in memory
 
 struct Errors {
@@ -118,7 +118,7 @@ ImageView PngDecoder::decode(const Window& window) {
     const int passes = png_set_interlace_handling(s.png);
     png_read_update_info(s.png, s.info);
     if (png_get_rowbytes(s.png, s.info) != stride) png_error(s.png, "unexpected row size");
-    // An interlaced image needs all its rows; of another, those below the window are not read.
+    // An interlaced image needs all its rows; in any other, those below the window are not read.
     const int rows = passes > 1 ? s.height : window.y + window.height;
     for (int pass = 0; pass < passes; ++pass)
       for (int y = 0; y < rows; ++y) png_read_row(s.png, s.buffer.data() + static_cast<size_t>(y) * stride, nullptr);

@@ -20,7 +20,7 @@ using Preprocess = std::function<bool(std::span<const std::byte> encoded, std::s
                                       const SampleKey& key, void* pixels)>;
 // Makes the Preprocess of one worker, with decoder and buffers of its own, and says what all of them write.
 struct MakePreprocess {
-  Shape shape;  // of the pixels: [height, width, 3]
+  Shape shape;  // the pixels': [height, width, 3]
   DType dtype;
   std::function<Preprocess()> make;
   Preprocess operator()() const { return make(); }

@@ -20,7 +20,7 @@ class RecordIndex {
   static RecordIndex scan(const RecordFile& file);
 
   uint64_t size() const { return offsets_.size() - 1; }
-  // Of the header of record `i`.
+  // Where the header of record `i` begins.
   uint64_t offset(uint64_t i) const { return offsets_[i]; }
   // Bytes of record `i` without its frame.
   uint64_t length(uint64_t i) const { return offsets_[i + 1] - offsets_[i] - kRecordHeader - kRecordFooter; }
@@ -31,7 +31,7 @@ class RecordIndex {
   bool load(const std::string& path, uint64_t file_bytes, int64_t modified);
   void save(const std::string& path, int64_t modified) const;
 
-  std::vector<uint64_t> offsets_{0};  // of each record, and of the end of the last
+  std::vector<uint64_t> offsets_{0};  // where each record begins, and where the last ends
   std::string fault_;
 };
 

@@ -27,7 +27,7 @@ void make_filter(const Axis& axis, ResizeMethod method, Filter<float>& filter);
 // As PIL.Image.resize(BILINEAR): a triangle as wide as the scale, 22-bit weights.
 void make_filter(const Axis& axis, Filter<int32_t>& filter);
 
-// Puts `before` samples of 0 in front of those that `filter` makes, and as many behind them as make `count` in all.
+// Puts `before` samples of 0 in front of those that `filter` makes, and as many after them as make `count` in all.
 void pad_with_zeros(Filter<float>& filter, int before, int count);
 
 // out [y.count(), x.count(), 3]. `rows` is scratch, kept from call to call. The fixed-point form rounds to 8 bits after

@@ -1,7 +1,8 @@
 // Adapts trained weights to classes of one's own: finetune WEIGHTS DATA_DIR CLASSES OUTPUT [STEPS]
 // WEIGHTS is a ResNet-18 by torchvision's names (safetensors.torch.save_file(model.state_dict(), ...)); DATA_DIR holds
 // TFRecords that `dtrain-data imagenet` made of folders of images, whose labels count from 1. The stem and the first
-// stage stay as they are, the classifier starts anew and learns ten times as fast as the rest.
+// stage are frozen, the second stage learns at a tenth of the rate and without weight decay, and the classifier, which
+// starts anew, at ten times the rate.
 #include <cstdio>
 #include <cstdlib>
 

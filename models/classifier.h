@@ -34,7 +34,7 @@ struct LayerWork {
 struct Classifier {
   std::string name;
   int64_t classes = 0, image_size = 0;
-  int64_t multiply_adds = 0;        // of one forward pass of one image: convolutions and linear layers
+  int64_t multiply_adds = 0;        // for one forward pass of one image, in convolutions and linear layers
   std::vector<LayerWork> layers{};  // the convolutions and the linear layers, in order of registration
   Forward forward{};
 };

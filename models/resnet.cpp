@@ -113,7 +113,7 @@ Schedule imagenet_schedule(double base, double steps_per_epoch) {
   return schedule;
 }
 
-// x0.1 at epochs 82 and 123, 0.0002 from 300 on.
+// `base` up to epoch 82 only; then 0.01, from 123 on 0.001 and from 300 on 0.0002, whatever `base` is.
 Schedule cifar_schedule(double base, double steps_per_epoch) {
   return Schedule::piecewise(base, {82, 123, 300}, {0.01, 0.001, 0.0002}, steps_per_epoch);
 }

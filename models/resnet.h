@@ -45,7 +45,8 @@ class ResNet {
   std::optional<Linear> fc_;
 };
 
-// v1 and v1.5 of 18, 34, 50, 101 and 152 layers for ImageNet; 20, 32, 44, 56 and 110 layers for CIFAR-10.
+// v1 and v1.5 of 18, 34, 50, 101 and 152 layers for ImageNet; 20, 32, 44, 56 and 110 layers for CIFAR-10. In the
+// schedule for CIFAR-10 only the first rate follows `base`; after epochs 82, 123 and 300 come fixed ones.
 std::vector<Entry> resnet_entries();
 
 }  // namespace dtrain::models

@@ -21,7 +21,7 @@ class Vgg {
   std::vector<Linear> linears_;
 };
 
-// Of columns A, D and E.
+// The models of columns A, D and E.
 std::vector<Entry> vgg_entries();
 
 }  // namespace dtrain::models

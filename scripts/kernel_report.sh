@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Compiles the kernels for one architecture and prints what each takes: registers, shared memory, stack and spills.
 #   scripts/kernel_report.sh [-a sm_90] [file.cu ...]      default: all kernels of the engine
-# Fails where a hot kernel (the list below) spills or uses local memory and, where cuobjdump and nvdisasm are found, where
-# one that memory bounds has no 128-bit loads or stores. Shared memory is that known at compile time: ours is dynamic.
+# Fails where a hot kernel (the list below) spills or uses local memory and, where cuobjdump and nvdisasm are found,
+# where one that memory bounds has no 128-bit loads or stores. The shared memory is that known at compile time; ours is
+# dynamic.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

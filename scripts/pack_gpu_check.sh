@@ -31,14 +31,14 @@ install -s "${programs[@]/#/$build/bin/}" "$out/bin"
 install -s "${tests[@]/#/$build/tests/}" "$out/tests"
 install -s "${benchmarks[@]/#/$build/benchmarks/}" "$out/benchmarks"
 
-# Not what every Linux has. cuDNN and cuBLAS come with CUDA or PyTorch: gpu_check.sh looks for them there.
+# What every Linux has is left out. cuDNN and cuBLAS come with CUDA or PyTorch: gpu_check.sh looks for them there.
 everywhere='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'
 ldd "$out"/{bin,tests,benchmarks}/* | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u | while read -r library; do
   [[ $(basename "$library") =~ $everywhere ]] || install -s "$(realpath "$library")" "$out/lib/$(basename "$library")"
 done
 
-# nvJPEG does not come with PyTorch: it is taken along from the toolkit or, where that has none, from $NVJPEG_LIBRARY, e.g.
-# the file in PyPI's nvidia-nvjpeg.
+# nvJPEG does not come with PyTorch: it is taken along from $NVJPEG_LIBRARY, e.g. the file in PyPI's nvidia-nvjpeg, or
+# else from the toolkit.
 nvjpeg=${NVJPEG_LIBRARY:-$(ls /usr/local/cuda/lib64/libnvjpeg.so.[0-9][0-9] 2>/dev/null | head -1 || true)}
 [ -z "$nvjpeg" ] || cp -L "$nvjpeg" "$out/lib/"
 

@@ -13,7 +13,7 @@ Values rounded(const Values& values, DType dtype) {
 }
 
 TEST(Rounding, Bf16IsToNearestTiesToEven) {
-  const double unit = 0x1p-7;  // of [1, 2)
+  const double unit = 0x1p-7;  // for [1, 2)
   EXPECT_EQ(
       rounded({1, 1 + unit, 1 + 0.49 * unit, 1 + 0.5 * unit, 1 + 1.5 * unit, -1 - 1.5 * unit, 0x1p-130}, DType::bf16),
       (Values{1, 1 + unit, 1, 1, 1 + 2 * unit, -1 - 2 * unit, 0x1p-130}));

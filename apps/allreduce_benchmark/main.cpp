@@ -46,8 +46,8 @@ std::optional<std::string> mebibytes_of(const std::string& bytes) {
 void declare(cli::FlagSet& flags, Options& options) {
   flags.group("Messages");
   flags.add("min_bytes", options.min_bytes, "the smallest message; K, M and G are powers of 1024");
-  flags.add("max_bytes", options.max_bytes, "the largest");
-  flags.add("factor", options.factor, "from one size to the next", {2, 1 << 20});
+  flags.add("max_bytes", options.max_bytes, "the largest message");
+  flags.add("factor", options.factor, "factor from one size to the next", {2, 1 << 20});
   flags.add("sizes", options.sizes, "these sizes instead");
   flags.add("model", options.model,
             fmt::format("the gradients of a model instead: {}", fmt::join(models::classifier_names(), ", ")));
@@ -55,17 +55,20 @@ void declare(cli::FlagSet& flags, Options& options) {
             fmt::format("{}: which data set's form of the model", fmt::join(data::dataset_names(), " or ")));
   options.buckets.declare(flags, /*least=*/0).first.former_name("bucket_bytes", mebibytes_of);
   flags.group("Sums");
-  flags.add_choice("wire_precision", options.wire, {"fp32", "bf16", "fp16"}, "of the numbers between ranks")
+  flags
+      .add_choice("wire_precision", options.wire, {"fp32", "bf16", "fp16"},
+                  "type in which the numbers are sent between ranks")
       .former_name("wire");
   flags
       .add("all_reduce_algorithm", options.algorithm,
            "auto, ring, direct, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL")
       .former_name("algorithm");
   flags.add("segment", options.segment, "elements that a rank passes on at a time", cli::kPositive);
-  flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank of a host takes the one of its number");
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank of a host takes the GPU of its number");
   flags.group("Run");
-  flags.add("iterations", options.repeats.iterations, "of which the median is taken", cli::kPositive);
-  flags.add("warmup", options.repeats.warmup, "iterations before", cli::kNotNegative);
+  flags.add("iterations", options.repeats.iterations, "timed repetitions, of which the median is shown",
+            cli::kPositive);
+  flags.add("warmup", options.repeats.warmup, "untimed iterations before those", cli::kNotNegative);
   flags.add("json_file", options.json_file, "write the figures to this file as well: bytes, seconds, bytes per second")
       .former_name("json");
   options.job.declare(flags);

@@ -42,7 +42,7 @@ std::vector<float> downloaded(Context& context, const Tensor& x) {
   return values;
 }
 
-// By iteration, of the rank that took longest.
+// By iteration, the time of the rank that took longest.
 std::vector<double> slowest(Group& group, const std::vector<double>& times) {
   std::vector<double> longest(times.size(), 0);
   const std::string mine(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));

@@ -20,8 +20,8 @@ int64_t parse_bytes(const std::string& text);
 // From `min` bytes by `factor` up to `max`.
 std::vector<Message> range_of_sizes(int64_t min, int64_t max, int64_t factor);
 std::vector<Message> list_of_sizes(const std::vector<std::string>& sizes);
-// The gradients of a model in the order in which a backward pass makes them: in the buckets in which training sends
-// them; of 0 bytes: each alone.
+// The gradients of a model in the order in which a backward pass makes them, in the buckets in which training sends
+// them; each alone where buckets have 0 bytes.
 std::vector<Message> gradients_of(const std::string& model, const std::string& dataset, const BucketOptions& buckets);
 
 }  // namespace dtrain::allreduce_benchmark

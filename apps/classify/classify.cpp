@@ -21,7 +21,7 @@ namespace {
 // Far above any image; a larger file is not one.
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 30;
 
-// Rows of the classifier in the file: of the last matrix that the model registers.
+// Rows that the classifier, the last matrix that the model registers, has in the file.
 int64_t classes_in(const SafetensorsFile& weights, Context& context, const models::ClassifierInfo& info,
                    const models::ClassifierOptions& options) {
   ParameterStore store(context);

@@ -54,7 +54,9 @@ std::string FlagSet::help() const {
                                            flag.initial_.empty() ? "" : fmt::format(", default {}", flag.initial_));
       std::string meaning = flag.meaning_;
       for (const Flag::Source& variable : flag.variables_) meaning += fmt::format("; {} sets it", variable.name);
-      for (const Flag::Source& former : flag.former_names_) meaning += fmt::format("; formerly --{}", former.name);
+      for (const Flag::Source& former : flag.former_names_)
+        meaning +=
+            fmt::format("; formerly --{}{}", former.name, former.translate ? ", whose values are converted" : "");
       out += flag.served_ ? fmt::format("  {}\n      {}\n", head, wrap(meaning, 6, 106))
                           : fmt::format("  {}\n", wrap(fmt::format("{}: not served: {}", head, meaning), 6, 106));
     }

@@ -16,8 +16,7 @@ namespace dtrain::cli {
 
 std::unique_ptr<Context> Machine::make_context() const {
   // OpenMP knows nothing of quotas.
-  const bool chosen = threads > 0 || environment()("OMP_NUM_THREADS") != nullptr;
-  if (!gpu) return make_cpu_context({.threads = chosen ? threads : usable_cores()});
+  if (!gpu) return make_cpu_context({.threads = threads_are_chosen(threads) ? threads : usable_cores()});
   CudaOptions options;
   options.device = index;
   options.deterministic = deterministic;
@@ -34,6 +33,8 @@ std::unique_ptr<Context> Machine::make_context() const {
   }
   return make_cuda_context(with_environment(options));
 }
+
+bool threads_are_chosen(int64_t threads) { return threads > 0 || environment()("OMP_NUM_THREADS") != nullptr; }
 
 ComputeOptions Machine::compute() const {
   constexpr int kPixelBytes = 16;

@@ -1,6 +1,7 @@
 // The device that a program computes on, and how.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,9 @@ struct Machine {
   // What models read of their parameters there. A pixel of 16 bytes suits a GPU.
   ComputeOptions compute() const;
 };
+
+// The user said how many compute threads there shall be: as a number that is not 0, or in OMP_NUM_THREADS.
+bool threads_are_chosen(int64_t threads);
 
 // Why GPU `index` cannot be used; empty where it can.
 std::string why_no_gpu(int index = 0);

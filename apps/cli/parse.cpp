@@ -38,7 +38,7 @@ std::optional<std::string> FlagSet::take_variable(const std::string& variable, c
       try {
         const std::optional<std::string> value = source.translate(text);
         if (!value) return "";
-        if (flag.given_) return fmt::format("{}: --{}={} is given and counts", variable, flag.name_, flag.text_);
+        if (flag.given_) return fmt::format("{}: ignored, because --{}={} is given", variable, flag.name_, flag.text_);
         set(flag, *value);
       } catch (const Error& error) {
         throw Error(fmt::format("{}={}: {}", variable, text, error.what()));

@@ -71,7 +71,7 @@ std::vector<std::optional<Error>> RecordFiles::for_each(const std::function<void
   std::atomic<size_t> next{0};
   std::mutex mutex;
   uint64_t done = 0;
-  std::exception_ptr failure;  // of the program, not of a file
+  std::exception_ptr failure;  // the program's, not a file's
   auto run = [&] {
     for (size_t i = next++; i < paths.size(); i = next++) {
       try {

@@ -21,7 +21,7 @@ using Keys = std::map<std::string, Key, std::less<>>;
 
 void add_features(const data::Example& example, uint64_t record, Keys& keys) {
   const auto& entries = example.entries();
-  // From the end: of several entries of one name the last one counts.
+  // From the end: where several entries have one name, the last one counts.
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     auto it = keys.find(entry->key);
     if (it == keys.end()) it = keys.emplace(entry->key, Key{}).first;
@@ -68,7 +68,7 @@ int inspect(const Arguments& argv) {
   const auto files = parse_record_files(
       argv,
       "Prints for each TFRecord file of tf.Examples a line of JSON: file, records, bytes, compression, "
-      "and for each key its type, the number of records that have it (count) and of their values. "
+      "and for each key its type, the number of records that have it (count) and the number of its values. "
       "Every checksum is verified; a file with a fault has a line on stderr instead.");
   if (!files) return 0;
 

@@ -18,7 +18,7 @@ int synthesize(const Arguments& argv) {
   flags.add("train", train, "training images", cli::kPositive);
   flags.add("validation", validation, "validation images", cli::kPositive);
   flags.add("shards", shards, "train shards; validation has a quarter of them", {1, data::kMaxShards});
-  flags.add("quality", quality, "of the JPEGs", {1, 100});
+  flags.add("quality", quality, "quality of the JPEGs", {1, 100});
   if (!common.parse(flags, argv)) return 0;
 
   const auto seed = static_cast<uint64_t>(common.seed);

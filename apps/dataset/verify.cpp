@@ -79,12 +79,10 @@ void verify_file(const std::string& path, Findings& findings) {
 int verify(const Arguments& argv) {
   const auto files = parse_record_files(
       argv,
-      "Verifies every checksum, parses every record as training does (image/class/label, or image/object/class/label "
-      "of "
-      "object detection; image/object/bbox; image/encoded) and decodes every image. Prints each fault with file, "
-      "record "
-      "and offset; exit code 2 if there is one. An image that decodes with a warning is listed and counted as damaged, "
-      "which is not a fault.");
+      "Verifies every checksum, parses every record as training does (image/class/label, or for object detection "
+      "image/object/class/label; image/object/bbox; image/encoded) and decodes every image. Prints each fault with "
+      "file, record and offset; exit code 2 if there is one. An image that decodes with a warning is listed and "
+      "counted as damaged, which is not a fault.");
   if (!files) return 0;
 
   std::vector<Findings> findings(files->paths.size());

@@ -16,13 +16,11 @@ void CommonFlags::declare(cli::FlagSet& flags, const char* input_meaning) {
   if (has_input_) flags.add("input", input, input_meaning);
   flags.add("output", output, "folder for the shards, made if absent");
   flags.add("threads", threads, "worker threads; 0: one per core. The output does not depend on it", cli::kNotNegative);
-  flags.add("seed", seed, "of the order of the records and of what is drawn", cli::kNotNegative);
+  flags.add("seed", seed, "seed of the order of the records and of what is drawn", cli::kNotNegative);
 }
 
 bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {
-  const auto positional = cli::read_command_line(flags, argv);
-  if (!positional) return false;
-  DT_CHECK(positional->empty(), "argument ", positional->front(), " is not a flag; see --help");
+  if (!cli::read_flags(flags, argv)) return false;
   DT_CHECK(!has_input_ || !input.empty(), "--input is missing; see --help");
   DT_CHECK(!output.empty(), "--output is missing; see --help");
   return true;

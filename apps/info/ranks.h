@@ -18,7 +18,7 @@ struct RankOptions {
   std::string device = "auto";  // what the ranks would train on: a GPU each, or the processor
 };
 
-// What a rank tells the others of itself.
+// What a rank tells the others about itself.
 struct RankFacts {
   std::string name;  // "rank 1 on host-b"
   std::string host;
@@ -33,7 +33,7 @@ struct RankFacts {
 // What keeps the job from being as it should be, a phrase for each.
 std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const RankOptions& options);
 
-// Prints on rank 0; there, throws Error naming what is off. `versions`: of what this process has loaded.
+// Prints on rank 0; there, throws Error naming what is off. `versions` are those of what this process has loaded.
 void show_ranks(const RankOptions& options, Versions versions);
 
 }  // namespace dtrain::info

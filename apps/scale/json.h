@@ -18,7 +18,7 @@ class JsonObject {
   std::string text(const std::string& key) const;
   double number(const std::string& key) const;
   std::optional<double> number_if_any(const std::string& key) const;
-  std::vector<JsonObject> objects(const std::string& key) const;  // of an array with at least one
+  std::vector<JsonObject> objects(const std::string& key) const;  // from an array that is not empty
 
  private:
   const nlohmann::json& at(const std::string& key) const;

@@ -14,7 +14,7 @@ namespace dtrain::scale {
 // One that owns parameters.
 struct LayerTime {
   std::string name;
-  double gradient_bytes = 0;    // of fp32
+  double gradient_bytes = 0;    // in fp32
   double backward_seconds = 0;  // from when the gradient of the layer before was complete until its own is
 };
 

@@ -11,7 +11,7 @@ namespace dtrain::scale {
 
 // Gradients that are reduced together.
 struct Bucket {
-  double bytes = 0;  // of fp32 gradients
+  double bytes = 0;  // in fp32
   double ready = 0;  // seconds from the beginning of backward until all of them are complete
 };
 
@@ -40,10 +40,10 @@ struct Prediction {
   double batch = 0;                     // per GPU
   double compute = 0;                   // seconds: forward, backward, update
   double communication = 0;             // seconds of all all-reduces
-  double exposed = 0;                   // of them, what backward does not hide
+  double exposed = 0;                   // the part of them that backward does not hide
   double straggler = 0;                 // the wait for the slowest: jitter * compute * expected_maximum(gpus)
   double efficiency = 0;                // images per second and GPU, over those of the measured device
-  Algorithm largest = Algorithm::ring;  // of the largest bucket
+  Algorithm largest = Algorithm::ring;  // the largest bucket's
 
   double step() const { return compute + exposed + straggler; }
   double images_per_second() const { return batch * static_cast<double>(gpus) / step(); }

@@ -9,7 +9,7 @@ namespace dtrain::scale {
 
 // Links of one kind. A message of b bytes takes latency + b / bandwidth, and each member sends and receives at once.
 struct Level {
-  double bandwidth = 0;  // bytes per second and direction: of a GPU inside a host, of a whole host between hosts
+  double bandwidth = 0;  // bytes per second and direction: a GPU's inside a host, a whole host's between hosts
   double latency = 0;    // seconds per message
 };
 

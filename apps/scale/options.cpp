@@ -45,9 +45,8 @@ Network Options::network() const {
 }
 
 ScaleOptions Options::scale() const {
-  const auto bytes = [](double mebibytes) { return static_cast<int64_t>(cli::kMebibyte * mebibytes); };
   return {.network = network(),
-          .buckets = {.bytes = bytes(buckets.bucket_mb), .last_bytes = bytes(buckets.last_bucket_mb)},
+          .buckets = buckets.options(),
           .overlap = overlap,
           .wire_bytes = wire_precision == "fp32" ? 4.0 : 2.0,
           .jitter = jitter,

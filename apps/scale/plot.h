@@ -16,7 +16,7 @@ struct Curve {
 // Drawn above each other, with one axis of x.
 struct Panel {
   std::string title;
-  double top = 0;  // of the axis of y, which begins at 0; 0: a round number above all curves
+  double top = 0;  // where the axis of y, which begins at 0, ends; 0: at a round number above all curves
   std::vector<Curve> curves;
 };
 

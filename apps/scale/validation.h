@@ -12,7 +12,7 @@ namespace dtrain::scale {
 // device's own batch.
 struct PublishedCurve {
   std::string name, source;
-  MeasuredRate rate;  // of one GPU of the base
+  MeasuredRate rate;  // one GPU's in the base
   ScaleOptions options;
   int64_t base_gpus = 1, gpus = 1;
   double batch = 0;

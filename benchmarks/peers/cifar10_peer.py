@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A ResNet on CIFAR-10 in PyTorch, by the recipe that compare_cifar10.py gives to dtrain-cnn-benchmarks. On a GPU the images
-lie in its memory.
+"""A ResNet on CIFAR-10 in PyTorch, by the recipe that compare_cifar10.py gives to dtrain-cnn-benchmarks. On a GPU the
+images lie in its memory.
 
-cifar10_peer.py DIR [--depth 20] [--device cpu] [--seed 1] [--epochs 10] ...   DIR has train/<class>/* and test/<class>/*.
-Prints a line per epoch, then one line of JSON.
+cifar10_peer.py DIR [--depth 20] [--device cpu] [--seed 1] [--epochs 10] ...
+DIR has train/<class>/* and test/<class>/*. Prints a line per epoch, then one line of JSON.
 """
 import argparse
 import json
@@ -38,7 +38,7 @@ class Block(nn.Module):
 
 
 class CifarResNet(nn.Module):
-    """models/resnet.cpp with three stages of (depth - 2) / 6 blocks: the same layers, names and initial distributions."""
+    """models/resnet.cpp with three stages of (depth - 2) / 6 blocks: its layers, names and initial distributions."""
 
     def __init__(self, depth):
         super().__init__()
@@ -63,7 +63,7 @@ class CifarResNet(nn.Module):
 
 
 def read_split(folder, limit):
-    """Images as bytes [n, 32, 32, 3] and labels [n]; of all classes equally many where there is a limit."""
+    """Images as bytes [n, 32, 32, 3] and labels [n]; a limit is shared equally by all classes."""
     images, labels = [], []
     for label, name in enumerate(CLASSES):
         files = sorted((folder / name).iterdir())
@@ -88,7 +88,7 @@ def augmented(images):
 
 
 def batches(count, batch, steps):
-    """Indices, cut from one shuffled pass after the other: a batch may span two, as in dtrain's loader."""
+    """Indices, cut from one shuffled pass after another: a batch may span two, as in dtrain's loader."""
     order = torch.empty(0, dtype=torch.long)
     for _ in range(steps):
         while len(order) < batch:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What decode_bench measures, done by others on one core: decode, RandomResizedCrop(224), flip, normalise.
 
-decode_peer.py [DIR] [SECONDS]   prints images per second of processor time of PIL + torchvision, of torchvision's own JPEG decoder with
-tensor transforms, and of OpenCV where it is installed.
+decode_peer.py [DIR] [SECONDS] prints images per second of processor time for PIL + torchvision, for torchvision's own
+JPEG decoder with tensor transforms, and for OpenCV where it is installed.
 """
 import io
 import pathlib

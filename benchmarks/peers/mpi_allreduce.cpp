@@ -1,6 +1,6 @@
 // What dtrain-allreduce-benchmark measures, done by the MPI library's own MPI_Allreduce.
-// mpirun ... mpi_allreduce SIZES ITERATIONS WARMUP, sizes in bytes and by comma. Rank 0 prints a line of JSON: the
-// median over the iterations of the rank that took longest, in seconds, by size.
+// mpirun ... mpi_allreduce SIZES ITERATIONS WARMUP. SIZES are in bytes, separated by commas. Rank 0 prints a line of
+// JSON: the median over the iterations of the time of the rank that took longest, in seconds, by size.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -22,8 +22,11 @@ class SingleGroup : public Group {
     gethostname(host, sizeof host - 1);
     places_[0] = {.host = host, .pid = getpid()};
   }
-  std::vector<std::string> all_gather(const std::string& mine, const char*) override { return {mine}; }
-  void finish() override {}
+  std::vector<std::string> all_gather(const std::string& mine, const char* what) override {
+    require_unfinished(what);
+    return {mine};
+  }
+  void finish() override { finished_ = true; }
 };
 
 int number_in(const Environment& environment, const char* variable) {
@@ -88,6 +91,10 @@ void Group::enter(Section section, uint64_t step) {
 }
 
 std::string Group::where() const { return name_of(section_, step_); }
+
+void Group::require_unfinished(const char* what) const {
+  DT_CHECK(!finished_, what, ": asked for after Group::finish()");
+}
 
 void Group::fail(const std::string& report) {
   tell_peers(report);

@@ -78,10 +78,13 @@ class Group {
   explicit Group(GroupOptions options = {}) : options_(std::move(options)) {}
   // The last words to them, before the process ends.
   virtual void tell_peers(const std::string&) {}
+  // Throws Error where finished_ is set: `what` was asked for too late.
+  void require_unfinished(const char* what) const;
 
   GroupOptions options_;
   std::atomic<Section> section_ = Section::setup;  // read by threads that watch
   std::atomic<uint64_t> step_ = 0;
+  std::atomic<bool> finished_ = false;
   int rank_ = 0;
   std::vector<Place> places_{Place{}};
 };

@@ -121,7 +121,7 @@ class MpiCommunicator : public Communicator {
   MpiThread& thread_;
   int lane_;
   std::vector<int> nodes_;
-  std::vector<int> order_;  // of the ring: hosts one after the other, so that each link between two is crossed once
+  std::vector<int> order_;  // around the ring: hosts one after the other, so that each link between two is crossed once
   int place_ = 0;           // in it
   std::string long_;        // the algorithm of messages that are not short
   uint64_t last_ = 0;

@@ -65,7 +65,7 @@ std::vector<std::string> MpiGroup::all_gather(const std::string& mine, const cha
   std::memcpy(own.text, mine.data(), std::min(mine.size(), sizeof own.text));
   gather_bytes(reinterpret_cast<std::byte*>(envelopes.data()), std::vector<int64_t>(ranks, sizeof(Envelope)), what);
 
-  std::vector<int64_t> counts;  // of what the envelopes do not hold
+  std::vector<int64_t> counts;  // the bytes that the envelopes do not hold
   for (const Envelope& envelope : envelopes)
     counts.push_back(std::max<int64_t>(0, envelope.size - static_cast<int64_t>(sizeof envelope.text)));
   std::string rest(static_cast<size_t>(std::accumulate(counts.begin(), counts.end(), int64_t{0})), '\0');

@@ -19,7 +19,7 @@ class MpiGroup : public Group {
   MpiThread& thread() { return thread_; }
 
  private:
-  // Pieces of all ranks, one after the other in `bytes`, of the sizes `counts`.
+  // Gathers the pieces of all ranks, whose sizes are `counts` and which lie one after the other in `bytes`.
   void gather_bytes(std::byte* bytes, const std::vector<int64_t>& counts, const std::string& what);
 
   MpiThread thread_;

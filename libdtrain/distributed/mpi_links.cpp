@@ -32,7 +32,7 @@ Transfers there_and_back(int rank, const Link& link, const Probe& probe) {
   return transfers;
 }
 
-// Seconds of one way of the link that this rank is at an end of; of none: nothing of meaning.
+// Seconds of one way of the link that this rank is at an end of; meaningless on a rank that is at none.
 double time(MpiGroup& group, int lane, const std::vector<Link>& links, const Probe& probe) {
   const int rank = group.rank();
   std::vector<std::byte> memory(static_cast<size_t>(probe.bytes));

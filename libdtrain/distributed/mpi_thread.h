@@ -93,7 +93,7 @@ class MpiThread {
   std::unique_ptr<Watchdog> watchdog_;
   Section section_ = Section::setup;
   uint64_t step_ = 0;
-  MPI_Comm states_ = MPI_COMM_NULL;  // of the watchdogs
+  MPI_Comm states_ = MPI_COMM_NULL;  // carries what the watchdogs say
   std::list<StateMessage> states_under_way_;
   SteadyTime looked_{}, moved_{};  // when the watchdog was asked, and when a message moved
   int sleeps_ = 0;                 // since then

@@ -105,7 +105,7 @@ class NcclCommunicator : public Communicator {
   }
 
  private:
-  // `work` queues collectives on stream_, behind what the compute stream holds now.
+  // `work` queues collectives on stream_, after what the compute stream holds now.
   void beside(double bytes, const std::function<void()>& work);
   void sum_rounded(std::span<const Tensor> ranges, const std::string& what);
   void make_room(int64_t elements, const std::string& what);

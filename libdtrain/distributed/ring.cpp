@@ -29,7 +29,7 @@ Transfers go_round(std::span<const int> members, int me, std::span<const Range> 
   return schedule;
 }
 
-// n - 1 transfers: `me` deals with the member `distance` ahead and the one as far behind.
+// n - 1 transfers: `me` sends to the member `distance` after it and receives from the one `distance` before it.
 Transfers deal_out(std::span<const int> members, int me, std::span<const Range> parts, bool add) {
   DT_CHECK(members.size() == parts.size(), members.size(), " members with ", parts.size(), " parts");
   const auto part = [&](int member) { return parts[static_cast<size_t>(member)]; };
@@ -55,7 +55,7 @@ int power_of_two_within(int n) {
 
 // One past the number of the last of `messages`, of which the first `count` are looked at, that overlaps `range`; 0:
 // none.
-size_t behind_last_overlap(const std::vector<Message>& messages, size_t count, const Range& range) {
+size_t after_last_overlap(const std::vector<Message>& messages, size_t count, const Range& range) {
   while (count > 0 && !messages[count - 1].range.overlaps(range)) --count;
   return count;
 }
@@ -177,14 +177,14 @@ MessagePlan plan_messages(const Transfers& schedule, int64_t segment) {
         plan.sends.push_back({.peer = transfer.to,
                               .range = piece,
                               .add = false,
-                              .after = behind_last_overlap(plan.receives, received, piece)});
+                              .after = after_last_overlap(plan.receives, received, piece)});
       });
     if (transfer.from >= 0)
       for_each_piece(transfer.receive, segment, [&](Range piece) {
         plan.receives.push_back({.peer = transfer.from,
                                  .range = piece,
                                  .add = transfer.add,
-                                 .after = behind_last_overlap(plan.sends, plan.sends.size(), piece)});
+                                 .after = after_last_overlap(plan.sends, plan.sends.size(), piece)});
       });
   }
   return plan;

@@ -12,7 +12,7 @@ namespace dtrain {
 namespace tcp {
 namespace {
 
-constexpr size_t kMostBytes = 16 << 20;  // of a rank's text
+constexpr size_t kMostBytes = 16 << 20;  // in a rank's text
 
 class TcpGroup : public Group {
  public:
@@ -70,12 +70,12 @@ class TcpGroup : public Group {
   std::vector<Socket> peers_;  // as in Meeting
   bool busy_ = false;          // a collective is under way: it looks after its peers itself
   uint64_t sequence_ = 0;
-  std::atomic<bool> finishing_ = false, finished_ = false, stopping_ = false;
+  std::atomic<bool> finishing_ = false, stopping_ = false;
   std::thread watch_;
 };
 
 std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const char* what) {
-  DT_CHECK(!finished_, what, ": asked for after Group::finish()");
+  require_unfinished(what);
   DT_CHECK(mine.size() <= kMostBytes, what, ": ", mine.size(), " bytes of one rank, at most ", kMostBytes);
   {
     const std::lock_guard lock(mutex_);

@@ -144,7 +144,7 @@ class Reception {
   }
 
   [[noreturn]] void give_up(double limit) {
-    std::string text = "of the set-up: no word within " + concat(limit, " s from rank");
+    std::string text = "set-up: no word within " + concat(limit, " s from rank");
     for (const int rank : missing()) text += concat(" ", rank);
     text += concat(" (rank 0 on ", meeting_.places[0].host, " listens on port ", tcp_.port, ")");
     tell_all({Kind::failure, 0, text});

@@ -45,7 +45,7 @@ class Socket {
 
  private:
   int file_ = -1;
-  std::string begun_;  // of the message that is arriving
+  std::string begun_;  // what has come of the message that is arriving
 };
 
 // Throws Error(Fault::communication) where the address cannot be listened on.

@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kReadAhead = size_t{512} << 10;  // of a sequential reader: stays in the second-level cache
+constexpr size_t kReadAhead = size_t{512} << 10;  // by a sequential reader: stays in the second-level cache
 constexpr size_t kWriteBehind = size_t{1} << 20;  // small records are gathered up to this
 constexpr uint64_t kUnknown = UINT64_MAX;         // length of a stream that is being unpacked
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "record headers are read and written as they lie in memory");
@@ -135,8 +135,8 @@ struct RecordReader::State {
   size_t capacity = kReadAhead;
   std::unique_ptr<std::byte[]> buffer = std::make_unique_for_overwrite<std::byte[]>(kReadAhead);
   size_t begin = 0, end = 0;  // unread bytes of the buffer
-  uint64_t position = 0;      // of the stream, after `end`
-  uint64_t offset = 0;        // of the stream, at `begin`
+  uint64_t position = 0;      // in the stream, after `end`
+  uint64_t offset = 0;        // in the stream, at `begin`
   uint64_t index = 0;
   bool exhausted = false, rest_lost = false;
 };

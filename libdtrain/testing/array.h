@@ -34,12 +34,12 @@ struct Array {
 // U[low, high), each value exactly a float; a function of (shape, seed) only.
 Array random_array(Shape shape, uint64_t seed, float low = -1, float high = 1);
 
-// Tensors from and to host arrays, of f32, bf16 or f16.
+// Copies between host arrays and tensors of f32, bf16 or f16.
 Tensor to_device(Context& context, const Array& array, DType dtype = DType::f32);
 Array to_host(Context& context, const Tensor& tensor);
 // Each value rounded to the nearest that `dtype` holds (ties to even).
 Array rounded(const Array& array, DType dtype);
-// Any type, any bytes.
+// Copies of values as they are, of any type.
 template <class T>
 Tensor to_device(Context& context, Shape shape, const std::vector<T>& values) {
   DT_CHECK(shape.count() == static_cast<int64_t>(values.size()), values.size(), " values for ", shape);
@@ -58,7 +58,7 @@ std::vector<T> values_of(Context& context, const Tensor& tensor) {
 // The largest absolute value.
 double largest(const Array& array);
 // Throws Error(Fault::numeric) unless |actual - expected| <= bound * (|expected| + the largest |expected|) everywhere;
-// it has `what`, the worst element's index and both values.
+// the message has `what`, the worst element's index and both values.
 void require_close(const Array& actual, const Array& expected, double bound, const std::string& what);
 
 }  // namespace dtrain

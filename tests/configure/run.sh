@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh SOURCE_DIR: configures beside an nvcc that knows no C++20. With DTRAIN_CUDA=AUTO the table has to say why CUDA is
-# off, with ON the configuration has to end with the same reason.
+# run.sh SOURCE_DIR: configures beside an nvcc that knows no C++20. With DTRAIN_CUDA=AUTO the table has to say why CUDA
+# is off, with ON the configuration has to end with the same reason.
 set -euo pipefail
 source=$1
 place=$(mktemp -d)

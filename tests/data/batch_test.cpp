@@ -1,4 +1,4 @@
-// Layouts, rows and batches: of labelled images, and of images with any number of boxes.
+// Layouts, rows and batches, for labelled images and for images with any number of boxes.
 #include "data/batch.h"
 
 #include <algorithm>

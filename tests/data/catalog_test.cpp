@@ -39,7 +39,7 @@ TEST(Catalog, UnknownNamesAreRefused) {
   refuses({.resize_method = "lanczos"}, "unknown resize method 'lanczos'");
 }
 
-// Of one picture under one key.
+// What becomes of one picture under one key.
 std::vector<float> pixels_of(const MakePreprocess& make) {
   EXPECT_EQ(make.dtype, DType::f32);
   std::vector<float> pixels(static_cast<size_t>(make.shape.count()));

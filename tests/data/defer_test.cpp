@@ -1,4 +1,4 @@
-// What is left to a device: of which images, with which filters, and what the loader does where the device cannot.
+// What is left to a device: which images, with which filters, and what the loader does where the device cannot.
 #include <set>
 
 #include "data/imagenet.h"

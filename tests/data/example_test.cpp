@@ -323,7 +323,7 @@ TEST(Example, SkipsUnknownFieldsAndIsEmptyForAnEmptyRecord) {
   EXPECT_TRUE(example.entries().empty());
 }
 
-// A field in a field in a field: of what is unknown as of what is known, no more is read than is needed.
+// A field in a field in a field: whether it is known or not, no more of it is read than is needed.
 TEST(Example, TakesAnyDepth) {
   for (const int number : {1, 2, 3, 7}) {
     std::string nested;

@@ -94,7 +94,7 @@ Sample read_record(const Dataset& dataset, SampleReader& reader, uint64_t record
   return sample;
 }
 
-// Of the single record of a data set of one.
+// The sample of a data set's single record.
 Sample read_one(const std::string& bytes, int64_t classes = 10, int64_t offset = 0) {
   const TempDirectory directory;
   write_records(directory / "train-00000-of-00001", {bytes});

@@ -125,7 +125,7 @@ TEST(Jpeg, PixelsEqualTheReference) {
       jpeg.open(bytes);
       ours = jpeg.decode();
     } catch (const Error&) {
-      continue;  // of a kind that djpeg refuses too: see above
+      continue;  // djpeg refuses this kind too: see above
     }
     const ImageInfo info = png.open(reference_bytes);
     const ImageView theirs = png.decode({0, 0, info.width, info.height});

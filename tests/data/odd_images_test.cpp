@@ -42,7 +42,7 @@ TEST(OddImages, LongestSidesDecode) {
   }
 }
 
-TEST(OddImages, BytesBehindTheEndAreNoDamage) {
+TEST(OddImages, BytesAfterTheEndAreNoDamage) {
   const Bytes bytes = encode_jpeg(draw_image(3, 10, 40, 1, 2).view());
   Bytes longer = bytes;
   for (int i = 0; i < 1000; ++i) longer.push_back(static_cast<std::byte>(i * 37));

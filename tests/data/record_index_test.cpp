@@ -214,7 +214,7 @@ TEST(PlainRecordFile, KeepsNothingOfABrokenStream) {
   write_shard(path, 30, Compression::gzip);
   const std::string good = file_bytes(path);
   std::string flipped = good;
-  flipped[good.size() - 6] = static_cast<char>(flipped[good.size() - 6] ^ 4);  // of the stream's own checksum
+  flipped[good.size() - 6] = static_cast<char>(flipped[good.size() - 6] ^ 4);  // in the stream's own checksum
   for (const std::string& bad : {good.substr(0, good.size() / 2), flipped}) {
     overwrite(path, bad);
     expect_error([&] { plain_record_file(path, cache.path().string()); }, Fault::data, path);

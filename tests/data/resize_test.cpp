@@ -117,7 +117,7 @@ uint64_t fnv1a(const std::vector<uint8_t>& bytes) {
 TEST(Resize, BytesEqualPil) {
   struct Case {
     int width, height, out_width, out_height;
-    uint64_t hash;  // of PIL 9.4's Image.resize(..., BILINEAR).tobytes()
+    uint64_t hash;  // that of PIL 9.4's Image.resize(..., BILINEAR).tobytes()
   };
   const std::vector<Case> cases = {
       {37, 23, 16, 12, 0xff46f819bf66c9bf},   {16, 12, 37, 23, 0xabf6740915f3686f},

@@ -21,7 +21,7 @@ class Recorder : public Communicator {
   CommunicatorTimes take_times() override { return {}; }
 
   std::vector<std::string> messages;
-  std::vector<int64_t> sizes;  // of the ranges of each message, and 0 after it
+  std::vector<int64_t> sizes;  // those of each message's ranges, with 0 after each message
 };
 
 constexpr int64_t kFloat = sizeof(float);

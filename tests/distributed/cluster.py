@@ -183,7 +183,7 @@ class Pod:
             self.process = None
 
     def cut_off(self):
-        """Takes its link down: packets are lost, and nobody is told."""
+        """Takes its link down: packets are lost without notice."""
         _run("ip", "link", "set", self.port, "down")
 
     def reconnect(self):
@@ -276,7 +276,7 @@ class Cluster:
         return self.wait(timeout)
 
     def wait_for_ranks(self, count, timeout=30):
-        """Until `count` ranks live, 0 to see that none is left behind; their process ids by rank."""
+        """Waits until `count` ranks live, 0 to see that none is left over; returns their process ids by rank."""
         wait_until(lambda: len(living_ranks()) == count, f"{count} living ranks", timeout)
         return living_ranks()
 
@@ -285,7 +285,7 @@ class Cluster:
         os.kill(living_ranks()[rank], number)
 
     def separate_workers(self):
-        """A partition: no worker hears of another one any more, while the launcher still reaches all."""
+        """A partition: no worker reaches another one any more, while the launcher still reaches all."""
         for worker in self.workers:
             _run("bridge", "link", "set", "dev", worker.port, "isolated", "on")
 

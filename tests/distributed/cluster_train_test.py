@@ -15,7 +15,7 @@ from cluster_test import MPIRUN, expect, expect_errors
 
 FOLDER = pathlib.Path("/run/training")  # all pods see it
 FOR_EVER = 10**6
-BEFORE_THE_FAULT = 12  # steps: the checkpoint behind 10 waits until that behind 5 is on the disk
+BEFORE_THE_FAULT = 12  # steps: the checkpoint after step 10 waits until that after step 5 is on the disk
 
 
 def in_one_host(ranks, *command):
@@ -50,7 +50,7 @@ class Job:
         """What a report says of the collective, gradients or what ranks compare, after the words `before`."""
         collective = before + r" ?(gradients|control) #\d+ '[^']+', \d+ bytes, of step \d+"
         if not re.search(collective, self.cluster.launcher.errors()):
-            raise AssertionError(f"no collective behind '{before}'; {self.cluster.launcher.written()}")
+            raise AssertionError(f"no collective after '{before}'; {self.cluster.launcher.written()}")
 
     def expect_end(self, codes, *errors, before=None):
         code = self.cluster.wait()
@@ -131,7 +131,7 @@ def test_training_survives_a_host_that_is_cut_off():
         one.expect_same_as_undisturbed()
 
 
-# The ranks notice first, and mpirun, which sends the host a message, hears nothing of it any more.
+# The ranks notice first, and mpirun, which sends the host a message, hears nothing from it any more.
 def test_training_survives_a_host_that_is_cut_off_at_an_end():
     with job() as one:
         one.start()

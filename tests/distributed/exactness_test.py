@@ -1,5 +1,5 @@
-"""Several ranks compute what one computes: the same samples in the same order, so the same losses and parameters but for
-rounding. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Several ranks compute what one computes: the same samples in the same order, so the same losses and parameters but
+for rounding. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import json
@@ -58,8 +58,8 @@ def tensors_of(path):
 
 
 def expect_near(found, expected, tolerance, what):
-    """`tolerance` is relative to the largest number expected, or 0.01: parameters that have only begun to move from zero
-    would magnify rounding."""
+    """`tolerance` is relative to the largest number expected, or 0.01: parameters that have only begun to move from
+    zero would magnify rounding."""
     scale = max(0.01, *(abs(x) for x in expected))
     worst = max(abs(a - b) for a, b in zip(found, expected))
     if len(found) != len(expected) or not worst <= tolerance * scale:

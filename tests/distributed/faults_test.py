@@ -230,7 +230,7 @@ def test_skipped_collective(folder):
 
 
 def test_uneven_data(folder):
-    # 50 images in batches of 12; of 7 to evaluate, two ranks have two each, one has three.
+    # 50 images in batches of 12; 7 to evaluate, two for each of two ranks and three for one.
     training = Training(folder, "--num_epochs=2", "--eval_during_training_every_n_epochs=1", train=50, validation=7)
     job = training.start(3).ends(0)
     if job.output().count("Accuracy @ 1") < 2:
@@ -257,7 +257,7 @@ def stop(folder, launcher, number):
     job.process.send_signal(number)
     time.sleep(0.05)
     with contextlib.suppress(ProcessLookupError):
-        job.process.send_signal(number)  # of the same request
+        job.process.send_signal(number)  # part of the same request
     job.ends(75, "stopped on request at step ")
     checkpoints = list((training.folder / training.name / "checkpoints").glob("step-*"))
     if len(checkpoints) != 1:

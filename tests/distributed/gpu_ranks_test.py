@@ -1,6 +1,6 @@
-"""Several ranks with a GPU each, which NCCL connects, in steps that are replayed: they compute what one rank computes, and
-the job ends as it does on CPUs where one of them fails. The GPUs are emulated. ctest runs each test_* function on its own,
-with the folder of the programs in DTRAIN_BIN_DIR.
+"""Several ranks with a GPU each, which NCCL connects, in steps that are replayed: they compute what one rank computes,
+and the job ends as it does on CPUs where one of them fails. The GPUs are emulated. ctest runs each test_* function on
+its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import os
@@ -28,7 +28,7 @@ class Runs(exactness_test.Runs):
 
 
 class Training(faults_test.Training):
-    """Of two ranks."""
+    """Trains on two ranks."""
 
     def __init__(self, folder, *flags, **options):
         super().__init__(folder, "--device=gpu", "--image_size=8", "--deterministic", "--collective_timeout=4", *flags,

@@ -102,7 +102,7 @@ TEST(TcpGroup, NamesWhoDoesNotCome) {
                  "no word within 1 s from rank 2");
   });
   expect_error([&] { make_tcp_group(limits(60), rank_of(1, 3, port)); }, Fault::communication,
-               "rank 0 gave up: of the set-up: no word within 1 s from rank 2");
+               "rank 0 gave up: set-up: no word within 1 s from rank 2");
   first.join();
   expect_error([&] { make_tcp_group(limits(0.2), rank_of(1, 3, port)); }, Fault::communication,
                "did not reach rank 0 at localhost port");

@@ -26,7 +26,7 @@ class WatchdogTest : public testing::Test {
     limits.checkpoint_limit = 1000;
     return limits;
   }
-  // A peer that has done `done` collectives of the lane and is in the one behind them, where it `waits`.
+  // A peer that has done `done` collectives of the lane and, if it `waits`, is in the next one.
   static std::string state_of(int rank, uint64_t done, bool waits) {
     Watchdog peer(rank, kRanks, limits());
     peer.enter(Section::step, 7);
@@ -37,7 +37,7 @@ class WatchdogTest : public testing::Test {
     if (waits) peer.begin(bucket(done + 1), at(0));
     return peer.state();
   }
-  // Behind the questions before the end.
+  // After the questions that precede the end.
   std::string failure_after(const std::vector<std::pair<int, std::string>>& heard) {
     watchdog_.begin(bucket(3), at(100));
     EXPECT_TRUE(watchdog_.look(at(105.1)).ask);

@@ -7,7 +7,7 @@
 
 namespace emulation {
 
-// The device, of the size of no real one: a small one shows what depends on its size.
+// The device is smaller than any real one: that shows what depends on its size.
 inline constexpr size_t kMultiprocessors = 4, kWarpLanes = 32;
 inline constexpr size_t kMostThreadsPerBlock = 1024, kMostThreadsPerMultiprocessor = 2048;
 inline constexpr size_t kMostBlocksPerMultiprocessor = 32;

@@ -242,7 +242,7 @@ TEST(KernelsDeathTest, EndWhereThreadsWaitForEachOther) {
 
 __global__ void store(int* p) { *p = 1; }
 
-TEST(KernelsDeathTest, FaultBeforeAndBehindTheirMemory) {
+TEST(KernelsDeathTest, FaultBeforeAndAfterTheirMemory) {
   const DeviceArray<int> values(5);
   EXPECT_DEATH(start(store, {1, 1}, values.data() + 64), "");
   EXPECT_DEATH(start(store, {1, 1}, values.data() - 1024), "");

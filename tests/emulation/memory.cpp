@@ -102,7 +102,7 @@ class Blocks {
  private:
   struct Block {
     size_t bytes;
-    char* first;  // of its pages
+    char* first;  // where its pages begin
     size_t span;
   };
   std::map<std::uintptr_t, Block> blocks_;

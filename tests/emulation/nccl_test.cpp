@@ -38,7 +38,7 @@ struct Rank {
   static float scale(int rank) { return static_cast<float>(1 << rank); }
 };
 
-constexpr int64_t kLong = 150'001;  // of several pieces of the stand-in
+constexpr int64_t kLong = 150'001;  // elements: several pieces for the stand-in
 
 TEST(Nccl, SumsTheSameBitsOnEachRank) {
   pass_in_ranks(3, [] {

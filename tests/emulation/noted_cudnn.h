@@ -22,7 +22,7 @@ struct Library {
   std::function<float(const EngineChoice&)> cost;  // in milliseconds; negative: the execution fails
   bool all_compiled = false;                       // every engine claims to be compiled at run time
   float last = 0;
-  std::vector<void*> pack;  // of the variant pack made last
+  std::vector<void*> pack;  // the variant pack made last
 
   static Library& get() {
     static Library library;

@@ -29,7 +29,7 @@ TEST(EmulatedNvjpeg, SamplesOfEightBitsAreTheHosts) {
   }
 }
 
-// The host decodes for tf_cnn with the fast transform. Of flat pictures all transforms make the same: what is left is
+// The host decodes for tf_cnn with the fast transform. All transforms agree on flat pictures: what is left is
 // the resampling, which may round once where the host rounds twice.
 TEST(EmulatedNvjpeg, SamplesInFloatsAreTheHosts) {
   const auto context = make_cuda_context();

@@ -63,7 +63,7 @@ TEST(Launch, LimitsACooperativeGridToWhatRunsAtOnce) {
   int blocks = 0, multiprocessors = 0;
   ASSERT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add, 96, 20 << 10), cudaSuccess);
   ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
-  EXPECT_EQ(blocks, 10);  // of 21 KiB each in 228 KiB
+  EXPECT_EQ(blocks, 10);  // 21 KiB each in 228 KiB
   const auto most = static_cast<unsigned>(blocks * multiprocessors);
   EXPECT_EQ(start(add, {most + 1, 96, 20 << 10, true}, sum.data(), 1), cudaErrorCooperativeLaunchTooLarge);
   EXPECT_EQ(start(add, {most, 96, 20 << 10, true}, sum.data(), 1), cudaSuccess);

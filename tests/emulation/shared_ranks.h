@@ -19,7 +19,7 @@ struct SharedRank {
 
   std::atomic<int> state;            // 0: has not come yet; 1: is here; 2: has left in order
   std::atomic<uint64_t> gave, took;  // pieces of all collectives together
-  Header header;                     // of what the piece is part of
+  Header header;                     // describes what the piece is part of
   alignas(64) unsigned char piece[kPiece];
 };
 

@@ -67,7 +67,7 @@ class Build:
         return re.search(rf"^{name}:\w+=(.*)$", self.cache, re.MULTILINE)[1]
 
     def signature(self):
-        """What the bits of a run depend on besides its flags. Xbyak tells oneDNN nothing of the caches of processors
+        """What the bits of a run depend on besides its flags. Xbyak tells oneDNN nothing about the caches of processors
         that are not Intel's, so that all those are alike."""
         compiler = next(self.programs.parent.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")).read_text()
         name, version = (re.search(rf'CMAKE_CXX_COMPILER_{word} "([^"]+)"', compiler)[1] for word in ("ID", "VERSION"))

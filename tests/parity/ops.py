@@ -1,8 +1,8 @@
 """Every op against PyTorch in double precision: values and gradients of one set of random inputs per case.
 
-Usage: ops.py PARITY_OPS [--device cpu|gpu]; PARITY_OPS is the program that runs the engine's side. Errors are relative to the largest element of the
-reference. Bounds: EXACT where each result is one rounding of exact operands; SUM where it is a sum of up to a few
-thousand products, in float32.
+Usage: ops.py PARITY_OPS [--device cpu|gpu]; PARITY_OPS is the program that runs the engine's side. Errors are relative
+to the largest element of the reference. Bounds: EXACT where each result is one rounding of exact operands; SUM where it
+is a sum of up to a few thousand products, in float32.
 """
 
 import os

@@ -72,7 +72,7 @@ def run(program, *arguments):
 
 
 class Report:
-    """Collects comparisons; a failed one is told at once, and makes the test fail."""
+    """Collects comparisons; a failed one is reported at once, and makes the test fail."""
 
     def __init__(self):
         self.failed = 0

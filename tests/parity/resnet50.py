@@ -1,7 +1,8 @@
 """ResNet-50 v1.5 against torchvision's: weights both ways, logits, loss, all gradients, statistics, ten SGD steps.
 
-Usage: resnet50.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16]; PARITY_MODEL is the program that runs the engine's side. The reference is torchvision's model in double
-precision, from the same weights and batch. What torch's own first step in float32 is off by is printed beside ours.
+Usage: resnet50.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16]; PARITY_MODEL is the program that runs
+the engine's side. The reference is torchvision's model in double precision, from the same weights and batch. What
+torch's own first step in float32 is off by is printed beside ours.
 
 A ReLU whose input is within rounding of 0 may open in one run and stay shut in the other, and a single such element
 moves the gradients of all layers below by up to a percent: among the millions of a network initialised as usual there
@@ -119,8 +120,8 @@ if len(names) != 161 or len(statistics) != 106:
     report.fail(f"{len(names)} parameters and {len(statistics)} statistics, expected 161 and 106")
 print("losses of the ten steps:", np.round(double["losses"], 3))
 if options.precision != "fp32":
-    # Each activation is rounded to 8 or 11 bits, about a hundred times in a row: what is left of a single tensor's digits
-    # varies, so the gradients are compared as one vector.
+    # Each activation is rounded to 8 or 11 bits, about a hundred times in a row: what is left of a single tensor's
+    # digits varies, so the gradients are compared as one vector.
     unit = {"bf16": 2**-8, "fp16": 2**-11}[options.precision]
     compare("logits, evaluation", ours["eval_logits"], None, double["eval_logits"], 8 * unit)
     compare("logits, training", ours["logits"], None, double["logits"], 8 * unit)
@@ -136,11 +137,12 @@ compare_worst("gradient", ours["gradients"], single["gradients"], double["gradie
 compare_worst("statistics after a step", ours["first"], single["first"], double["first"], statistics, 5e-6)
 compare_worst("parameters after a step", ours["first"], single["first"], double["first"], names, 2e-7)
 compare("losses of ten steps", ours["losses"], None, double["losses"], 2e-6)
-# Ten steps amplify rounding: 5e-6 without Winograd's kernels, 1.4e-5 with them, at first gradients that differ by a factor of
-# two. The parameters move by about a hundredth of their size, of which the change below may be off by 3e-3: hence 3e-5.
+# Ten steps amplify rounding: 5e-6 without Winograd's kernels, 1.4e-5 with them, at first gradients that differ by a
+# factor of two. The parameters move by about a hundredth of their size, and that change may be off by 3e-3 below: hence
+# 3e-5.
 compare_worst("parameters after ten steps", ours["last"], None, double["last"], names, 3e-5)
-# The values are rounded to float32 in every step, which is a visible share of what moves little: of the offsets, which
-# are about 2 and move by 1e-5, more than can be compared.
+# The values are rounded to float32 in every step, which is a visible share of what moves little: too large a share to
+# compare the offsets, which are about 2 and move by 1e-5.
 weights = [name for name in names if initial[name].ndim > 1]
 compare_worst("change in ten steps", changes(ours["last"]), None, changes(double["last"]), weights, 3e-3)
 compare_worst("statistics after ten steps", ours["last"], None, double["last"], statistics, 3e-5)

@@ -14,7 +14,7 @@ void InputFlags::declare(FlagSet& flags) {
   flags.add("bad_record_budget", bad_record_budget, "bad records that may be skipped", kNotNegative);
   flags
       .add_choice("jpeg_decoder", jpeg_decoder, {"host", "gpu"},
-                  "gpu: by nvJPEG, whose pixels are a few levels off; the host takes what it cannot decode")
+                  "gpu: nvJPEG, whose pixels are a few levels off; the host decodes what nvJPEG cannot")
       .setting("JPEG decoder");
   flags.add("datasets_prefetch_buffer_size", datasets_prefetch_buffer_size, "batches decoded ahead", kPositive);
   flags
@@ -46,8 +46,8 @@ void PixelFlags::declare(FlagSet& flags) {
   flags.add("ml_perf", ml_perf, "subtract the mean colour instead of scaling to [-1, 1]; ignore bounding boxes");
   flags
       .add_choice("resize_method", resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
-                  "of ImageNet's images; crop takes the central part as it is, without random boxes, and pads it with "
-                  "black")
+                  "how ImageNet's images are resized; crop takes the central part as it is, without random boxes, and "
+                  "pads it with black")
       .setting("resize method");
   flags.add("distortions", distortions, "distort brightness, saturation, hue and contrast of ImageNet's images")
       .identity("distortions", [this] { return !distortions           ? "none"

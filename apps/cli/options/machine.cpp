@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
+#include "apps/cli/environment.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
@@ -102,9 +102,7 @@ Machine MachineFlags::resolve(const FlagSet& flags, const Ranks& ranks, std::vec
   return machine;
 }
 
-bool MachineFlags::asks_for_threads() const {
-  return num_intra_threads.value_or(0) > 0 || std::getenv("OMP_NUM_THREADS") != nullptr;
-}
+bool MachineFlags::asks_for_threads() const { return threads_are_chosen(num_intra_threads.value_or(0)); }
 
 void MachineFlags::apply(TrainerOptions& trainer) const {
   trainer.cuda_graph = cuda_graph;

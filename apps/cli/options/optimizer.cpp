@@ -9,13 +9,13 @@ void OptimizerFlags::declare(FlagSet& flags) {
       .add_choice("optimizer", optimizer, {"sgd", "momentum", "rmsprop", "adam", "adamw", "lars"},
                   "sgd is plain, momentum is Nesterov's")
       .identity("optimizer");
-  flags.add("momentum", momentum, "of momentum and lars", kShare);
-  flags.add("rmsprop_decay", rmsprop_decay, "of rmsprop", kShare);
-  flags.add("rmsprop_momentum", rmsprop_momentum, "of rmsprop", kShare);
-  flags.add("rmsprop_epsilon", rmsprop_epsilon, "of rmsprop", kNotNegative);
-  flags.add("adam_beta1", adam_beta1, "of adam and adamw", kBelowOne);
-  flags.add("adam_beta2", adam_beta2, "of adam and adamw", kBelowOne);
-  flags.add("adam_epsilon", adam_epsilon, "of adam and adamw", kNotNegative);
+  flags.add("momentum", momentum, "momentum coefficient of momentum and lars", kShare);
+  flags.add("rmsprop_decay", rmsprop_decay, "decay of rmsprop's mean of squared gradients", kShare);
+  flags.add("rmsprop_momentum", rmsprop_momentum, "momentum coefficient of rmsprop", kShare);
+  flags.add("rmsprop_epsilon", rmsprop_epsilon, "epsilon in rmsprop's denominator", kNotNegative);
+  flags.add("adam_beta1", adam_beta1, "decay of the first moment in adam and adamw", kBelowOne);
+  flags.add("adam_beta2", adam_beta2, "decay of the second moment in adam and adamw", kBelowOne);
+  flags.add("adam_epsilon", adam_epsilon, "epsilon in the denominator of adam and adamw", kNotNegative);
   flags.add("lars_trust", lars_trust, "trust coefficient of lars", kNotNegative);
   flags.add("gradient_clip", gradient_clip, "limit each element of the gradient to +-x", kNotNegative);
   flags.add("gradient_clip_norm", gradient_clip_norm, "limit the norm of the whole gradient; 0: no limit",

@@ -20,7 +20,7 @@ bool is_off(const std::string& text) { return text.empty() || text == "0"; }
 }  // namespace
 
 Flag& JobFlags::declare(FlagSet& flags) {
-  flags.add("expect_ranks", expect_ranks, "exit 1 where another number of ranks has been started; 0: any number",
+  flags.add("expect_ranks", expect_ranks, "exit with code 1 if another number of ranks runs; 0: any number",
             kNotNegative);
   return flags.add("collective_timeout", collective_timeout,
                    "seconds that a rank waits for the others in a step before the job ends with exit code 4", {0.001});
@@ -36,7 +36,7 @@ GroupOptions JobFlags::limits() const {
 
 std::pair<Flag&, Flag&> BucketFlags::declare(FlagSet& flags, double least) {
   constexpr char kMeaning[] =
-      "gradients are summed in pieces of about so many MiB of fp32, each as soon as the backward pass has it";
+      "gradients are summed in pieces of about so many MiB of fp32, each as soon as the backward pass has made it";
   Flag& size = flags.add("bucket_mb", bucket_mb, concat(kMeaning, least > 0 ? "" : "; 0: each on its own"),
                          {least, kMostMebibytes});
   Flag& last =
@@ -71,9 +71,10 @@ void RankFlags::declare(FlagSet& flags) {
         if (is_off(text)) return std::nullopt;
         return "true";
       });
-  flags.add_choice("wire_precision", wire_precision, {"auto", "fp32", "bf16", "fp16"},
-                   "of gradients between ranks; 16 bits halve the bytes and round each sum. auto: fp32, unless "
-                   "another flag asks for fewer bits");
+  flags.add_choice(
+      "wire_precision", wire_precision, {"auto", "fp32", "bf16", "fp16"},
+      "type in which gradients are sent between ranks; 16 bits halve the bytes and round each sum. auto: fp32, unless "
+      "another flag asks for fewer bits");
   flags.add_choice("all_reduce_algorithm", all_reduce_algorithm,
                    {"auto", "ring", "direct", "hierarchical", "doubling", "tree", "collnetdirect", "collnetchain",
                     "nvls", "nvlstree"},
@@ -103,9 +104,9 @@ AskedFor RankFlags::asked_for(const FlagSet& flags) const {
 void check_algorithm(const std::string& algorithm, bool gpu) {
   const bool ours = algorithm == "direct" || algorithm == "hierarchical" || algorithm == "doubling";
   DT_CHECK(!gpu || !ours, "--all_reduce_algorithm=", algorithm,
-           ": of CPUs; NCCL has auto, ring, tree, collnetdirect, collnetchain, nvls and nvlstree");
+           ": for CPUs only; NCCL has auto, ring, tree, collnetdirect, collnetchain, nvls and nvlstree");
   DT_CHECK(gpu || ours || algorithm == "auto" || algorithm == "ring", "--all_reduce_algorithm=", algorithm,
-           ": of NCCL; CPUs have auto, ring, direct, hierarchical and doubling");
+           ": for NCCL only; CPUs have auto, ring, direct, hierarchical and doubling");
 }
 
 }  // namespace dtrain::cli

@@ -5,7 +5,8 @@ namespace dtrain::cli {
 
 void ScheduleFlags::declare(FlagSet& flags) {
   flags.group("Learning rate");
-  flags.add("init_learning_rate", init_learning_rate, "by default the model's own schedule counts", kNotNegative);
+  flags.add("init_learning_rate", init_learning_rate,
+            "initial learning rate; by default the model's own schedule is used", kNotNegative);
   flags.add("piecewise_learning_rate_schedule", piecewise_learning_rate_schedule,
             "LR0;E1;LR1;...;En;LRn: rate LRi from epoch Ei on");
   flags.add("num_epochs_per_decay", num_epochs_per_decay, "epochs between the drops of init_learning_rate",
@@ -13,7 +14,8 @@ void ScheduleFlags::declare(FlagSet& flags) {
   flags.add("learning_rate_decay_factor", learning_rate_decay_factor, "factor of each drop", kNotNegative);
   flags.add("minimum_learning_rate", minimum_learning_rate, "rate at which the drops end", kNotNegative);
   flags.add("num_learning_rate_warmup_epochs", num_learning_rate_warmup_epochs,
-            "a linear rise from 0, with init_learning_rate or piecewise_learning_rate_schedule", kNotNegative);
+            "epochs of a linear rise from 0, with init_learning_rate or piecewise_learning_rate_schedule",
+            kNotNegative);
   flags.add_choice("lr_schedule", lr_schedule, {"auto", "constant", "cosine", "polynomial"},
                    "auto: by the flags above; the others start from init_learning_rate");
   flags.add("end_learning_rate", end_learning_rate, "rate at which cosine and polynomial end", kNotNegative);

@@ -32,7 +32,7 @@ enum class Meeting {
   barrier_and,
   barrier_count,
   grid_barrier,
-  warp_barrier,  // from here on: of the lanes of a mask
+  warp_barrier,  // from here on, those of the lanes of a mask
   shuffle,
   shuffle_up,
   shuffle_down,

@@ -1,4 +1,4 @@
-// Names for a profiler, of which there is none.
+// Names for a profiler that is not there.
 #pragma once
 
 inline int nvtxRangePushA(const char*) { return 0; }

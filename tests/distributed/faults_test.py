@@ -98,10 +98,10 @@ class Training:
                             f"--validation={validation}", "--image_size=32", "--shards=2"], check=True,
                            stdout=subprocess.DEVNULL)
 
-    def start(self, ranks, *flags, fault="", launcher=MPIRUN, environment=None, batch=4):
+    def start(self, ranks, *flags, fault="", launcher=MPIRUN, wrapper=(), environment=None, batch=4):
         return Job(self.folder, (
             *(launcher if ranks > 1 else ()), *(("-np", ranks) if ranks > 1 else ()),
-            PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data", "--model=lenet", "--image_size=28",
+            *wrapper, PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data", "--model=lenet", "--image_size=28",
             "--num_classes=11", "--device=cpu", "--num_intra_threads=1", "--num_warmup_batches=0", "--display_every=1",
             "--variable_update=horovod", "--optimizer=momentum", "--init_learning_rate=0.01", f"--batch_size={batch}",
             f"--metrics_file={self.metrics}", f"--train_dir={self.folder / self.name}", *self.flags, *flags),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything twice, warnings being errors, and runs the tests of both: optimised, with the GPU arms where a CUDA
-# toolkit is installed, and with sanitizers, the kernels of the GPU arms running on the processor.
+# toolkit is installed, and with sanitizers, the kernels of the GPU arms running on the processor. What reads input from
+# outside is built a third time, by Clang, and fuzzed.
 # Real data for the tests is looked for in $DTRAIN_TEST_DATA, by default ../shared/data; tests say what they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,9 +29,13 @@ build() {
 }
 build ci
 build ci-dev
+build ci-fuzz
 
 step "Tests under the address and undefined-behaviour sanitizers"
 ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-failure
+
+step "Fuzzers, ${DTRAIN_FUZZ_SECONDS:-60} s each"
+ctest --no-tests=error --test-dir build-ci-fuzz -j "$jobs" -L fuzz --output-on-failure
 
 step "Tests, optimised"
 log=build-ci/tests.log

@@ -18,6 +18,7 @@
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/record_file.h"
 #include "libdtrain/io/safetensors.h"
+#include "tests/checksums.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 
@@ -138,19 +139,6 @@ std::string record_file(const TempDirectory& directory, Compression compression)
   return read_file(path);
 }
 
-// Every length gets the checksum that fits it, so that its value is what is tested.
-void repair_headers(std::string& bytes) {
-  for (uint64_t at = 0; bytes.size() - at >= kRecordHeader;) {
-    const uint32_t crc = mask_crc32c(crc32c(bytes.data() + at, 8));
-    std::memcpy(bytes.data() + at + 8, &crc, sizeof crc);
-    uint64_t length;
-    std::memcpy(&length, bytes.data() + at, sizeof length);
-    const uint64_t left = bytes.size() - at - kRecordHeader;
-    if (left < kRecordFooter || length > left - kRecordFooter) return;
-    at += kRecordHeader + length + kRecordFooter;
-  }
-}
-
 TEST(Mutation, RecordFiles) {
   const TempDirectory directory;
   const std::string path = (directory / "mutated").string();
@@ -177,7 +165,7 @@ TEST(Mutation, RecordFiles) {
         for (uint64_t i = 0; i < index.size(); ++i) file.read_record_at(index.offset(i), index.length(i), i, buffer);
         if (!first_error.empty()) throw Error(Fault::data, first_error);
       },
-      repair_headers);
+      repair_record_headers);
 }
 
 TEST(Mutation, KeptIndices) {
@@ -278,31 +266,9 @@ TEST(Mutation, Jpegs) {
   check_mutations(seeds, rounds(6000), std::ref(decode));
 }
 
-uint32_t crc32(const char* data, size_t size) {
-  uint32_t crc = ~0u;
-  for (size_t i = 0; i < size; ++i) {
-    crc ^= static_cast<uint8_t>(data[i]);
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-  }
-  return ~crc;
-}
-
-// Each chunk gets the checksum that fits it.
-void repair_chunks(std::string& png) {
-  for (size_t at = 8; at + 12 <= png.size();) {
-    uint32_t length;
-    std::memcpy(&length, png.data() + at, sizeof length);
-    length = __builtin_bswap32(length);
-    if (length > png.size() - at - 12) return;
-    const uint32_t crc = __builtin_bswap32(crc32(png.data() + at + 4, length + 4));
-    std::memcpy(png.data() + at + 8 + length, &crc, sizeof crc);
-    at += 12 + length;
-  }
-}
-
 TEST(Mutation, Pngs) {
   Decoding decode;
-  check_mutations({small_png(), small_jpeg()}, rounds(6000), std::ref(decode), repair_chunks);
+  check_mutations({small_png(), small_jpeg()}, rounds(6000), std::ref(decode), repair_png_chunks);
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+// What the fuzzers share. Each reads bytes as a program would that got them from outside: it may refuse them with an
+// Error of the right fault, and nothing else may happen.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "libdtrain/core/error.h"
+#include "tests/files.h"
+
+namespace dtrain::fuzz {
+
+// Calls read(); an Error of another fault is a finding, as is any other exception.
+template <class Read>
+int expect(Fault fault, Read&& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.fault() != fault) throw;
+  }
+  return 0;
+}
+
+inline std::string text_of(const uint8_t* data, size_t size) { return {reinterpret_cast<const char*>(data), size}; }
+
+// A folder of this process in memory, which is removed at its end.
+inline const std::filesystem::path& folder() {
+  struct Folder {
+    Folder() : path("/dev/shm/dtrain-fuzz-" + std::to_string(getpid())) { std::filesystem::create_directories(path); }
+    ~Folder() { std::filesystem::remove_all(path); }
+    std::filesystem::path path;
+  };
+  static const Folder folder;
+  return folder.path;
+}
+
+// The path of a file that holds these bytes.
+inline std::string file_of(const char* name, const std::string& bytes) {
+  const std::string path = folder() / name;
+  write_file(path, bytes);
+  return path;
+}
+
+}  // namespace dtrain::fuzz

@@ -98,10 +98,10 @@ class Training:
                             f"--validation={validation}", "--image_size=32", "--shards=2"], check=True,
                            stdout=subprocess.DEVNULL)
 
-    def start(self, ranks, *flags, fault="", launcher=MPIRUN, wrapper=(), environment=None, batch=4):
+    def start(self, ranks, *flags, fault="", launcher=MPIRUN, environment=None, batch=4):
         return Job(self.folder, (
             *(launcher if ranks > 1 else ()), *(("-np", ranks) if ranks > 1 else ()),
-            *wrapper, PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data", "--model=lenet", "--image_size=28",
+            PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data", "--model=lenet", "--image_size=28",
             "--num_classes=11", "--device=cpu", "--num_intra_threads=1", "--num_warmup_batches=0", "--display_every=1",
             "--variable_update=horovod", "--optimizer=momentum", "--init_learning_rate=0.01", f"--batch_size={batch}",
             f"--metrics_file={self.metrics}", f"--train_dir={self.folder / self.name}", *self.flags, *flags),
@@ -248,6 +248,45 @@ def test_clock_that_jumps(folder):
     if "waiting for" in job.errors():
         raise AssertionError(job.written())
     training.expect_same_end(12, 3)
+
+
+def sleep_and_go_on(folder, with_launcher):
+    """The ranks sleep for longer than their limit, two of them waiting for the third."""
+    limit, steps = 3, 200
+    training = Training(folder, f"--num_batches={steps}", "--save_model_steps=1000", f"--collective_timeout={limit}")
+    job = training.start(3)
+    job.wait_for_step(5)
+    ranks = [job.pid_of_rank(rank) for rank in range(3)]
+    os.kill(ranks[1], signal.SIGSTOP)
+    wait_until(lambda: "waiting for" in job.errors(), "ranks that wait")
+    sleepers = [*ranks, *([job.process.pid] if with_launcher else [])]
+    for pid in sleepers:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(limit + 2)
+    for pid in sleepers:
+        os.kill(pid, signal.SIGCONT)
+    job.ends(0)
+    training.expect_same_end(steps, 3)
+
+
+def test_ranks_that_sleep(folder):
+    sleep_and_go_on(folder, with_launcher=False)
+
+
+def test_job_that_sleeps(folder):
+    sleep_and_go_on(folder, with_launcher=True)
+
+
+def test_killed_mpirun_leaves_no_memory(folder):
+    job = Training(folder, "--num_batches=1000000").start(2)
+    job.wait_for_step(5)
+    variables = job.processes()[job.pid_of_rank(0)]
+    name = next(variable for variable in variables if variable.startswith("PMIX_NAMESPACE=")).split("=")[1]
+    job.process.kill()
+    wait_until(lambda: not job.processes(), "an end of all ranks")
+    left = [file for file in os.listdir("/dev/shm") if f".{int(name):x}." in file]
+    if left:
+        raise AssertionError(f"{left} are left")
 
 
 def stop(folder, launcher, number):

@@ -91,13 +91,12 @@ def test_skipped_collective_that_is_like_the_next(folder):
         4, f"error: rank 1 on {HOST}: step 7: what was summed here is not this step of all ranks")
 
 
-# One rank knows that a step is done as soon as it has queued it, the other two steps later: so they hear of a request to
-# stop at different times, and must end with the same step all the same.
+# A slow rank finds each step done as soon as it has queued it, while the other is two steps ahead of its GPU: so they
+# hear of a request to stop at different times, and must end with the same step all the same.
 def test_stop_of_ranks_that_hear_of_it_at_different_times(folder):
-    late = 'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then export DTRAIN_EMULATION_STREAMS=deferred; ' \
-           'else unset DTRAIN_EMULATION_STREAMS; fi; exec "$@"'
-    job = Training(folder, "--num_batches=1000000").start(2, wrapper=("bash", "-c", late, "rank"))
-    job.wait_for_step(8)
+    job = Training(folder, "--num_batches=1000000").start(2, "--display_every=10",
+                                                          fault="rank=1,step=1,kind=slow,seconds=0.2")
+    job.wait_for_step(10)
     os.kill(job.pid_of_rank(1), signal.SIGUSR1)
     job.ends(75, "stopped on request at step ")
 

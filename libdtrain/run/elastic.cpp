@@ -14,24 +14,33 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-// The newest complete checkpoint of train_dir, or the one to resume from; empty where the run starts afresh.
-std::string checkpoint_to_resume(const RunOptions& run) {
-  if (run.train_dir.empty()) return {};
-  if (!run.resume_from.empty()) return run.resume_from;
-  return run.resume == Resume::never ? std::string() : newest_checkpoint(run.train_dir, looks_complete).value_or("");
+constexpr int64_t kMaxGlobalBatch = INT32_MAX;
+constexpr int64_t kMostRanksNamed = 4096;
+
+// The state of the newest sound checkpoint of train_dir, or of the one to resume from; empty where the run starts
+// afresh, and where a checkpoint is damaged: whoever restores it says so.
+std::string state_text_to_resume(const RunOptions& run) {
+  std::string text;
+  const auto is_sound = [&](const std::string& path) {
+    try {
+      text = train_state_text(verify_checkpoint(path).state);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (run.train_dir.empty()) return text;
+  if (!run.resume_from.empty())
+    is_sound(run.resume_from);
+  else if (run.resume == Resume::newest)
+    newest_checkpoint(run.train_dir, is_sound);
+  return text;
 }
 
-// The state of the chief's checkpoint; nothing where there is none or it cannot be read: whoever restores it says why.
+// That state on all ranks.
 std::optional<TrainState> state_to_resume(const RunOptions& run, Group& group) {
-  std::string text;
-  if (const std::string path = group.rank() == run.chief ? checkpoint_to_resume(run) : ""; !path.empty()) {
-    try {
-      text = train_state_text(read_train_state(path));
-    } catch (const Error&) {
-      text.clear();
-    }
-  }
-  text = group.broadcast(text, run.chief, "state of the checkpoint");
+  const std::string text =
+      group.broadcast(group.rank() == run.chief ? state_text_to_resume(run) : "", run.chief, "state of the checkpoint");
   if (text.empty()) return std::nullopt;
   return train_state_from(text, "the state of the checkpoint");
 }
@@ -41,17 +50,29 @@ std::string setting(const Settings& settings, const std::string& key) {
   return found == settings.end() ? "" : found->second;
 }
 
-// 0 where it is missing or is no number.
+// 0 where it is missing or is no positive number.
 int64_t number(const Settings& settings, const std::string& key) {
   const std::string text = setting(settings, key);
+  const char* const end = text.data() + text.size();
   int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  const auto [read, problem] = std::from_chars(text.data(), end, value);
+  return problem == std::errc() && read == end ? std::max<int64_t>(value, 0) : 0;
+}
+
+// 0 where none was saved.
+int64_t saved_global_batch(const TrainState& state) {
+  constexpr char kKey[] = "global batch";
+  const int64_t batch = number(state.identity, kKey);
+  const std::string text = setting(state.identity, kKey);
+  if (!text.empty() && (batch == 0 || batch > kMaxGlobalBatch))
+    throw Error(Fault::checkpoint, fmt::format("the checkpoint of step {}: {} is '{}', expected 1 to {}", state.step,
+                                               kKey, text, kMaxGlobalBatch));
+  return batch;
 }
 
 std::string numbers_of_ranks(int64_t global, int64_t batch) {
   std::string text;
-  for (int64_t ranks = 1; ranks * batch <= global; ++ranks)
+  for (int64_t ranks = 1; ranks <= std::min(global / batch, kMostRanksNamed); ++ranks)
     if (global % (ranks * batch) == 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks);
   return text.empty() ? "none" : text;
 }
@@ -139,13 +160,13 @@ std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& as
   std::vector<std::string> notices;
   const std::optional<TrainState> state = state_to_resume(run, group);
   if (!state) return notices;
-  keep_global_batch(shape, group.size(), number(state->identity, "global batch"), notices);
+  keep_global_batch(shape, group.size(), saved_global_batch(*state), notices);
   if (setting(state->settings, "device") != shape.device) return notices;
   if (group.size() > 1) keep_sums(shape, asked, state->settings, notices);
   // On another number of ranks each has other batches, and its share of the cores is another.
-  const auto threads = static_cast<int>(number(state->settings, "compute threads"));
+  const int64_t threads = number(state->settings, "compute threads");
   const bool kept = shape.device == "cpu" && !asked.threads && number(state->settings, "ranks") == group.size();
-  if (kept && threads > 0 && threads <= shape.cores) shape.threads = threads;
+  if (kept && threads > 0 && threads <= shape.cores) shape.threads = static_cast<int>(threads);
   return notices;
 }
 

@@ -11,8 +11,8 @@ namespace dtrain {
 namespace {
 
 // Returns the step.
-uint64_t load(const std::string& path, const std::map<std::string, std::string>& must_match, ParameterStore& store) {
-  const TrainState state = read_train_state(path);
+uint64_t load(const std::string& path, const TrainState& state, const std::map<std::string, std::string>& must_match,
+              ParameterStore& store) {
   for (const auto& [key, expected] : must_match) {
     const auto found = state.identity.find(key);
     if (found != state.identity.end() && found->second != expected)
@@ -34,9 +34,10 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
   Group& group = communicator.group();
   std::string found;  // "step path"
   if (group.rank() == chief) {
+    TrainState state;
     const auto usable = [&](const std::string& candidate) {
       try {
-        verify_checkpoint(candidate);
+        state = verify_checkpoint(candidate).state;
         return true;
       } catch (const Error& error) {
         observer.noticed({error.what()});
@@ -44,7 +45,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
       }
     };
     if (const auto path = newest_checkpoint(train_dir, usable))
-      found = fmt::format("{} {}", load(*path, must_match, store), *path);
+      found = fmt::format("{} {}", load(*path, state, must_match, store), *path);
   }
   found = group.broadcast(found, chief, "checkpoint");
   if (found.empty()) return std::nullopt;

@@ -184,13 +184,15 @@ struct Checkpointer::Writer {
     }
   }
 
-  RestoreReport load(const std::string& path, const TrainState& expected) {
-    RestoreReport report{read_train_state(path), path, {}};
+  RestoreReport load(const std::string& path, const VerifiedCheckpoint& verified, const TrainState& expected) {
+    RestoreReport report{verified.state, path, {}};
     if (const auto differing = differences(report.state.identity, expected.identity); !differing.empty())
       throw Error(Fault::checkpoint, concat(path, " belongs to another run: ", join(differing),
                                             "; continue with its settings, or train in another directory"));
     load_tensors(path, store);
-    report.notices = differences(report.state.settings, expected.settings);
+    for (const std::string& extra : verified.extra) report.notices.push_back(concat(path, "/", extra, ": ignored"));
+    for (std::string& changed : differences(report.state.settings, expected.settings))
+      report.notices.push_back(std::move(changed));
     std::error_code missing;
     if (std::filesystem::equivalent(path, checkpoint_path(directory, report.state.step), missing))
       last = SaveReport{report.state.step, path};
@@ -250,14 +252,15 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
   const std::vector<uint64_t> steps = list_checkpoints(writer_->directory);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string path = checkpoint_path(writer_->directory, *step);
+    VerifiedCheckpoint verified;
     try {
-      for (const std::string& extra : verify_checkpoint(path)) notices.push_back(concat(path, "/", extra, ": ignored"));
+      verified = verify_checkpoint(path);
     } catch (const Error& error) {
       problems.push_back(error.what());
       notices.push_back(concat("passed over a damaged checkpoint: ", error.what()));
       continue;
     }
-    RestoreReport report = writer_->load(path, expected);
+    RestoreReport report = writer_->load(path, verified, expected);
     report.notices.insert(report.notices.begin(), notices.begin(), notices.end());
     return report;
   }
@@ -273,11 +276,7 @@ RestoreReport Checkpointer::restore(const std::string& path, const TrainState& e
     throw Error(
         Fault::checkpoint,
         concat(path, " is not the folder of a checkpoint: no MANIFEST.json in it; expected .../checkpoints/step-<N>"));
-  std::vector<std::string> notices;
-  for (const std::string& extra : verify_checkpoint(path)) notices.push_back(concat(path, "/", extra, ": ignored"));
-  RestoreReport report = writer_->load(path, expected);
-  report.notices.insert(report.notices.begin(), notices.begin(), notices.end());
-  return report;
+  return writer_->load(path, verify_checkpoint(path), expected);
 }
 
 std::optional<std::string> Checkpointer::latest() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iomanip>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/input_file.h"
+#include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/safetensors.h"
 #include "libdtrain/train/weights.h"
 
@@ -26,7 +28,9 @@ constexpr const char* kTrainState = "state.json";
 constexpr const char* kManifest = "MANIFEST.json";
 constexpr std::array kListed = {kModel, kState, kTrainState};
 constexpr int kFormat = 1;
-constexpr size_t kMaxJson = size_t{64} << 20;
+constexpr JsonLimits kManifestLimits = {.bytes = size_t{64} << 10, .values = 100};
+constexpr JsonLimits kStateLimits = {};
+constexpr uint64_t kMaxCount = uint64_t{1} << 53;  // of steps and samples: what a double counts exactly
 constexpr size_t kReadChunk = size_t{1} << 20;
 
 struct ListedFile {
@@ -61,7 +65,8 @@ std::string manifest_text(const Manifest& manifest) {
 
 // Runs `read` on the JSON of a file; whatever is wrong with it becomes our error.
 template <class Read>
-auto read_json(const std::string& path, const std::string& text, const Read& read) {
+auto read_json(const std::string& path, const std::string& text, const JsonLimits& limits, const Read& read) {
+  check_json(text, path, Fault::checkpoint, limits);
   try {
     return read(Json::parse(text));
   } catch (const nlohmann::json::exception& error) {
@@ -72,8 +77,8 @@ auto read_json(const std::string& path, const std::string& text, const Read& rea
 // A manifest is intact where it is, byte for byte, what would be written for what it says.
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifest;
-  const std::string text = read_text(path, kMaxJson, Fault::checkpoint);
-  const Manifest manifest = read_json(path, text, [&](const Json& json) {
+  const std::string text = read_text(path, kManifestLimits.bytes, Fault::checkpoint);
+  const Manifest manifest = read_json(path, text, kManifestLimits, [&](const Json& json) {
     if (const int format = json.at("format").get<int>(); format != kFormat)
       throw Error(Fault::checkpoint, concat(path, ": checkpoint format ", format, ", this version reads ", kFormat));
     Manifest result{json.at("step").get<uint64_t>(), {}};
@@ -160,9 +165,9 @@ std::vector<uint64_t> list_checkpoints(const std::string& directory) {
   for (const auto& entry : fs::directory_iterator(directory, failure)) {
     const std::string name = entry.path().filename();
     uint64_t step = 0;
-    const char* end = name.data() + name.size();
     if (!name.starts_with(kPrefix) || !entry.is_directory()) continue;
-    if (std::from_chars(name.data() + kPrefix.size(), end, step).ptr == end) steps.push_back(step);
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+    if (name == concat(kPrefix, step)) steps.push_back(step);
   }
   if (failure) throw Error(Fault::checkpoint, concat(directory, ": ", failure.message()));
   std::sort(steps.begin(), steps.end());
@@ -205,7 +210,7 @@ uint64_t write_checkpoint(FileSystem& files, const std::string& path, const Para
   return total;
 }
 
-std::vector<std::string> verify_checkpoint(const std::string& path) {
+VerifiedCheckpoint verify_checkpoint(const std::string& path) {
   const Manifest manifest = read_manifest(path);
   for (const ListedFile& listed : manifest.files) {
     const InputFile file(path + "/" + listed.name, Fault::checkpoint);
@@ -213,12 +218,17 @@ std::vector<std::string> verify_checkpoint(const std::string& path) {
     if (const std::string crc = hex(crc_of(file)); crc != listed.crc)
       damaged(file.path(), concat("CRC-32C ", crc, ", the manifest says ", listed.crc));
   }
-  std::vector<std::string> extra;
+  const std::string state_path = path + "/" + kTrainState;
+  VerifiedCheckpoint verified{
+      train_state_from(read_text(state_path, kStateLimits.bytes, Fault::checkpoint), state_path), {}};
+  if (verified.state.step != manifest.step)
+    damaged(state_path, concat("step is ", verified.state.step, ", the manifest says ", manifest.step));
   for (const auto& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename();
-    if (name != kManifest && std::find(kListed.begin(), kListed.end(), name) == kListed.end()) extra.push_back(name);
+    if (name != kManifest && std::find(kListed.begin(), kListed.end(), name) == kListed.end())
+      verified.extra.push_back(name);
   }
-  return extra;
+  return verified;
 }
 
 bool looks_complete(const std::string& path) {
@@ -246,23 +256,26 @@ std::string train_state_text(const TrainState& state) {
 
 TrainState train_state_from(const std::string& text, const std::string& path) {
   using Settings = std::map<std::string, std::string>;
-  return read_json(path, text, [](const Json& json) {
+  return read_json(path, text, kStateLimits, [&](const Json& json) {
+    const auto count = [&](const Json& object, const char* key, uint64_t most) {
+      const Json& value = object.at(key);
+      if (!value.is_number_unsigned() || value.get<uint64_t>() > most)
+        damaged(path, concat(key, " is ", value.dump(), ", expected 0 to ", most));
+      return value.get<uint64_t>();
+    };
     StepState device;
     if (json.contains("loss_scale")) {  // not in checkpoints from before there was one
       const Json& saved = json.at("loss_scale");
       saved.at("value").get_to(device.loss_scale);
-      saved.at("double_after").get_to(device.double_after);
-      saved.at("good_steps").get_to(device.good_steps);
-      saved.at("skipped").get_to(device.skipped);
+      if (!(device.loss_scale > 0 && std::isfinite(device.loss_scale)))
+        damaged(path, concat("loss scale: value is ", saved.at("value").dump(), ", expected a positive number"));
+      device.double_after = static_cast<int32_t>(count(saved, "double_after", INT32_MAX));
+      device.good_steps = static_cast<int32_t>(count(saved, "good_steps", INT32_MAX));
+      device.skipped = count(saved, "skipped", kMaxCount);
     }
-    return TrainState{json.at("step").get<uint64_t>(), json.at("cursor").get<uint64_t>(), device,
+    return TrainState{count(json, "step", kMaxCount), count(json, "cursor", kMaxCount), device,
                       json.at("identity").get<Settings>(), json.at("settings").get<Settings>()};
   });
-}
-
-TrainState read_train_state(const std::string& directory) {
-  const std::string path = directory + "/" + kTrainState;
-  return train_state_from(read_text(path, kMaxJson, Fault::checkpoint), path);
 }
 
 void load_tensors(const std::string& path, ParameterStore& store) {

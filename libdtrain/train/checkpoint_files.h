@@ -18,7 +18,8 @@ struct CheckpointSnapshot {
   uint64_t bytes() const;                     // about what its files take
 };
 
-// Steps of the checkpoints step-<N> in `directory`, ascending; complete or not.
+// Steps of the checkpoints step-<N> in `directory`, ascending; complete or not. Folders of other names, step-007 for
+// instance, are none.
 std::vector<uint64_t> list_checkpoints(const std::string& directory);
 std::string checkpoint_path(const std::string& directory, uint64_t step);
 // The path of the newest checkpoint of `train_dir` for which usable(path) is true; none where there is no such folder.
@@ -30,15 +31,19 @@ std::optional<std::string> newest_checkpoint(const std::string& train_dir,
 uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
                           const CheckpointSnapshot& snapshot);
 
-// Throws Error(Fault::checkpoint) naming the first file that is not what the manifest says. Returns the names of files
-// that the manifest does not list.
-std::vector<std::string> verify_checkpoint(const std::string& path);
-// The same by sizes alone, without reading the files.
+struct VerifiedCheckpoint {
+  TrainState state;
+  std::vector<std::string> extra;  // names of files that the manifest does not list
+};
+
+// Reads all files of a checkpoint. Throws Error(Fault::checkpoint) naming the first one that is not what the manifest
+// says, or holds a number that no run has written.
+VerifiedCheckpoint verify_checkpoint(const std::string& path);
+// Whether sizes are as the manifest says; the files are not read.
 bool looks_complete(const std::string& path);
 
-// Reads the state of a verified checkpoint.
-TrainState read_train_state(const std::string& path);
-// The text of state.json, and back; `path` names it in errors.
+// The text of state.json, and back; `path` names it in errors. Throws Error(Fault::checkpoint) where it is no such text
+// or exceeds JsonLimits.
 std::string train_state_text(const TrainState& state);
 TrainState train_state_from(const std::string& text, const std::string& path);
 // Loads every tensor into the store; throws Error(Fault::checkpoint) where names or shapes differ from the store's.

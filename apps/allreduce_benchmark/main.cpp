@@ -10,7 +10,7 @@
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
 #include "data/catalog.h"
-#include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/result_file.h"
 #include "models/catalog.h"
 
 namespace {
@@ -126,7 +126,7 @@ void write_json(const Options& options, const Communicator& communicator, const 
                             {"algorithm_bandwidth", row.algorithm_bandwidth()},
                             {"bus_bandwidth", row.bus_bandwidth(communicator.size())},
                             {"wrong", row.wrong}});
-  AtomicFile file(options.json_file);
+  ResultFile file(options.json_file);
   file.write(json.dump(1) + "\n");
   file.commit();
 }

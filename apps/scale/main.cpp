@@ -1,4 +1,6 @@
 // dtrain-scale: what the training step will take on many GPUs.
+#include <cstdio>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -9,14 +11,15 @@
 #include "apps/scale/report.h"
 #include "apps/scale/validation.h"
 #include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/result_file.h"
 
 namespace {
 
 using namespace dtrain;
 
 void write_text(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
+  std::fflush(stdout);  // what was printed comes first where both go to one place
+  ResultFile file(path);
   file.write(text);
   file.commit();
 }

@@ -23,6 +23,10 @@ OutputFile::OutputFile(FileSystem& files, std::string path)
 }
 
 OutputFile::~OutputFile() {
+OutputFile::OutputFile(FileSystem& files, std::string path, int fd) : files_(files), path_(std::move(path)), fd_(fd) {
+  require_success(fd_, "open", path_);
+}
+
   if (fd_ >= 0) files_.close(fd_);
 }
 
@@ -41,7 +45,8 @@ void OutputFile::write(const void* data, size_t size) {
 }
 
 void OutputFile::sync() {
-  require_success(files_.sync(fd_), "fsync", path_);
+  // FIFOs and most devices keep nothing that could be flushed.
+  if (files_.sync(fd_) < 0 && errno != EINVAL) throw Error(Fault::resource, describe_errno("fsync", path_));
   const int fd = fd_;
   fd_ = -1;
   require_success(files_.close(fd), "close", path_);

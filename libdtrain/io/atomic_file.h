@@ -10,10 +10,13 @@
 
 namespace dtrain {
 
-// A new file, written front to back. Every failure throws Error(Fault::resource) naming the path.
+// A new file, or one that the caller has opened, written front to back. Every failure throws Error(Fault::resource)
+// naming the path.
 class OutputFile {
  public:
   OutputFile(FileSystem& files, std::string path);
+  // Writes to `fd`, just opened, which belongs to the object from now on; `path` names it in errors.
+  OutputFile(FileSystem& files, std::string path, int fd);
   // Closes. What was written and not synced may or may not be on the disk.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;

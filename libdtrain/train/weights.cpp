@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "libdtrain/io/result_file.h"
 #include "libdtrain/io/safetensors.h"
 
 namespace dtrain {
@@ -117,7 +118,7 @@ void save_weights(const ParameterStore& store, const std::string& path, uint64_t
   require_allocated(store, "save_weights");
   const auto values = download_arena(store, store.values());
   const auto buffers = download_arena(store, store.buffer_values());
-  AtomicFile file(path);
+  ResultFile file(path);
   write_weights(file.output(), store, values.data(), buffers.data(), batches_tracked);
   file.commit();
 }

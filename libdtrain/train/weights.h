@@ -20,7 +20,8 @@ struct WeightReport {
 Shape torch_shape(const Parameter& parameter);
 
 // Writes parameters and buffers, f32, convolution weights as OIHW, and for each batch norm the i64 scalar
-// `num_batches_tracked` that torchvision has. The file appears whole or not at all. Throws Error before allocate().
+// `num_batches_tracked` that torchvision has. The file is a ResultFile: it appears whole or not at all, where links
+// lead. Throws Error before allocate().
 void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked = 0);
 
 // The same from host copies of the store's value and buffer arenas, into a file of the caller's.

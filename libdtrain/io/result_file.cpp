@@ -1,0 +1,59 @@
+#include "libdtrain/io/result_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the kernel makes of such a name is the open file itself, under whatever name it has or had.
+bool names_descriptor(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_symlink(path, ignored) && fs::equivalent(directory_of(path), "/proc/self/fd", ignored);
+}
+
+// Where `path` leads: the first name that is no link, or that of a descriptor.
+std::string follow_links(std::string path) {
+  constexpr int kMaxLinks = 40;  // the kernel's limit
+  const std::string name = path;
+  for (int i = 0; i < kMaxLinks; ++i) {
+    std::error_code no_link;
+    if (names_descriptor(path)) return path;
+    const fs::path target = fs::read_symlink(path, no_link);
+    if (no_link) return path;
+    path = (fs::path(directory_of(path)) / target).string();
+  }
+  throw Error(concat(name, ": its links lead in a circle; choose another name"));
+}
+
+}  // namespace
+
+ResultFile::ResultFile(const std::string& path, FileSystem& files) {
+  const std::string place = follow_links(path);
+  if (names_descriptor(place)) {
+    const int named = std::stoi(fs::path(place).filename());
+    through_.emplace(files, path, ::fcntl(named, F_DUPFD_CLOEXEC, 0));
+    return;
+  }
+  struct stat info;
+  const bool exists = ::stat(place.c_str(), &info) == 0;
+  DT_CHECK(!exists || !S_ISDIR(info.st_mode), path, ": is a directory; choose another name");
+  if (exists && !S_ISREG(info.st_mode)) {
+    through_.emplace(files, path, ::open(place.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+    return;
+  }
+  // A file that is write-protected could be replaced all the same.
+  if (exists) require_success(::access(place.c_str(), W_OK), "write to", path);
+  replaced_.emplace(place, files);
+}
+
+void ResultFile::commit() { through_ ? through_->sync() : replaced_->commit(); }
+
+}  // namespace dtrain

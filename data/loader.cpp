@@ -22,7 +22,8 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
   DT_CHECK(options.batch > 0, "loader: batch ", options.batch, ": expected at least 1");
   DT_CHECK(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "loader: rank ", options.rank,
            " of ", options.ranks);
-  DT_CHECK(options.workers >= 0, "loader: ", options.workers, " workers");
+  DT_CHECK(options.workers >= 0 && options.workers <= kMaxThreads, "loader: ", options.workers,
+           " workers, expected 0 to ", kMaxThreads);
   DT_CHECK(options.slots >= 2, "loader: ", options.slots, " slots: at least 2, one to fill while the other is used");
   if (dataset.faults().size() > (options.skip_bad_records ? options.bad_record_budget : 0))
     throw Error(Fault::data, dataset.faults().front());

@@ -16,7 +16,7 @@ struct LoaderOptions {
   uint64_t seed = 0;
   uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
   int rank = 0, ranks = 1;
-  int workers = 0;                         // 0: one per available core
+  int workers = 0;                         // up to kMaxThreads; 0: one per available core
   int slots = 3;                           // batches in memory, the one in the consumer's hands included
   bool skip_bad_records = false;           // else the first bad record throws from next()
   uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all

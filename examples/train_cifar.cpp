@@ -104,7 +104,7 @@ int main(int argc, char** argv) try {
   RunOptions options;
   options.cadence.total_steps = steps, options.cadence.save_every_steps = 50;
   options.batch = batch, options.train_dir = argv[2];
-  for (uint64_t step = epoch; step > 0 && step <= steps; step += epoch) options.cadence.evaluate_after.insert(step);
+  options.cadence.evaluate_after = [epoch](uint64_t step) { return epoch > 0 && step % epoch == 0; };
 
   ProgressLine line;
   std::vector<Observer*> observers;

@@ -63,12 +63,12 @@ void declare(cli::FlagSet& flags, Options& options) {
       .add("all_reduce_algorithm", options.algorithm,
            "auto, ring, direct, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL")
       .former_name("algorithm");
-  flags.add("segment", options.segment, "elements that a rank passes on at a time", cli::kPositive);
+  flags.add("segment", options.segment, "elements that a rank passes on at a time", cli::kPositiveCount);
   flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank of a host takes the GPU of its number");
   flags.group("Run");
   flags.add("iterations", options.repeats.iterations, "timed repetitions, of which the median is shown",
-            cli::kPositive);
-  flags.add("warmup", options.repeats.warmup, "untimed iterations before those", cli::kNotNegative);
+            {1, 1'000'000});
+  flags.add("warmup", options.repeats.warmup, "untimed iterations before those", {0, 1'000'000});
   flags.add("json_file", options.json_file, "write the figures to this file as well: bytes, seconds, bytes per second")
       .former_name("json");
   options.job.declare(flags);

@@ -27,23 +27,20 @@ int run(const std::vector<std::string>& argv) {
   flags.group("Model");
   flags.add("model", options.model, fmt::format("{}", fmt::join(models::classifier_names(), ", ")));
   flags.add("weights", options.weights, "safetensors file, by torchvision's names");
-  flags.add("num_classes", options.num_classes, "outputs of the model; 0: as many as the weights have",
-            cli::kNotNegative);
+  flags.add("num_classes", options.num_classes, "outputs of the model; 0: as many as the weights have", cli::kClasses);
   flags.group("Images");
-  flags.add("image_size", options.image_size, "side in pixels; 0: the model's default", cli::kNotNegative);
+  flags.add("image_size", options.image_size, "side in pixels; 0: the model's default", cli::kImageSize);
   flags.add_choice("preprocessing", options.preprocessing, data::preprocessing_names(),
                    "as the model was trained with");
   flags.add("ml_perf", options.ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
   flags.group("Output");
-  flags.add("top", options.top, "how many classes are named", cli::kPositive);
+  flags.add("top", options.top, "how many classes are named", cli::kPositiveCount);
   flags.add(
       "json", options.json,
       R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E})");
   flags.add("logits", options.logits, "print the logits of all classes too");
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"}, "auto: the GPU where there is one");
-  flags
-      .add("num_intra_threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core",
-           cli::kNotNegative)
+  flags.add("num_intra_threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads)
       .former_name("threads");
   const auto images = cli::read_command_line(flags, argv);
   if (!images) return 0;

@@ -73,22 +73,22 @@ Flag& FlagSet::add(const std::string& name, bool& value, std::string meaning) {
                  [&value](const std::string& text) { value = parse_bool(text); });
 }
 
-Flag& FlagSet::add(const std::string& name, int64_t& value, std::string meaning, Range range) {
+Flag& FlagSet::add(const std::string& name, int64_t& value, std::string meaning, Range<int64_t> range) {
   return declare(name, "int", fmt::format("{}", value), std::move(meaning),
                  [&value, range](const std::string& text) { value = parse_number<int64_t>(text, range); });
 }
 
-Flag& FlagSet::add(const std::string& name, std::optional<int64_t>& value, std::string meaning, Range range) {
+Flag& FlagSet::add(const std::string& name, std::optional<int64_t>& value, std::string meaning, Range<int64_t> range) {
   return declare(name, "int", show(value), std::move(meaning),
                  [&value, range](const std::string& text) { value = parse_number<int64_t>(text, range); });
 }
 
-Flag& FlagSet::add(const std::string& name, double& value, std::string meaning, Range range) {
+Flag& FlagSet::add(const std::string& name, double& value, std::string meaning, Range<double> range) {
   return declare(name, "float", fmt::format("{}", value), std::move(meaning),
                  [&value, range](const std::string& text) { value = parse_number<double>(text, range); });
 }
 
-Flag& FlagSet::add(const std::string& name, std::optional<double>& value, std::string meaning, Range range) {
+Flag& FlagSet::add(const std::string& name, std::optional<double>& value, std::string meaning, Range<double> range) {
   return declare(name, "float", show(value), std::move(meaning),
                  [&value, range](const std::string& text) { value = parse_number<double>(text, range); });
 }
@@ -115,8 +115,8 @@ Flag& FlagSet::add_choice(const std::string& name, std::string& value, std::vect
 void FlagSet::add_unserved(const std::string& name, std::string type, std::string initial, std::string meaning) {
   std::function<void(const std::string&)> check = [](const std::string&) {};
   if (type == "bool") check = [](const std::string& text) { parse_bool(text); };
-  if (type == "int") check = [](const std::string& text) { parse_number<int64_t>(text, {}); };
-  if (type == "float") check = [](const std::string& text) { parse_number<double>(text, {}); };
+  if (type == "int") check = [](const std::string& text) { parse_number<int64_t>(text); };
+  if (type == "float") check = [](const std::string& text) { parse_number<double>(text); };
   declare(name, std::move(type), std::move(initial), std::move(meaning), std::move(check)).served_ = false;
 }
 

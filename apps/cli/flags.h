@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,16 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace dtrain::cli {
+#include "apps/cli/range.h"
 
-// Limits of a number, both included.
-struct Range {
-  double low = std::numeric_limits<double>::lowest(), high = std::numeric_limits<double>::max();
-};
-inline constexpr Range kNotNegative{0};
-inline constexpr Range kPositive{1};
-inline constexpr Range kShare{0, 1};
-inline constexpr Range kBelowOne{0, 0.999999};
+namespace dtrain::cli {
 
 // A declared flag. What else is to be known about it is said where it is declared:
 //   flags.add("data_dir", data_dir, "folder of TFRecord files").may_differ_per_rank();
@@ -84,10 +76,10 @@ class FlagSet {
   // Flags declared from now on are listed under `title`.
   void group(std::string title) { group_ = std::move(title); }
   Flag& add(const std::string& name, bool& value, std::string meaning);
-  Flag& add(const std::string& name, int64_t& value, std::string meaning, Range range = {});
-  Flag& add(const std::string& name, std::optional<int64_t>& value, std::string meaning, Range range = {});
-  Flag& add(const std::string& name, double& value, std::string meaning, Range range = {});
-  Flag& add(const std::string& name, std::optional<double>& value, std::string meaning, Range range = {});
+  Flag& add(const std::string& name, int64_t& value, std::string meaning, Range<int64_t> range);
+  Flag& add(const std::string& name, std::optional<int64_t>& value, std::string meaning, Range<int64_t> range);
+  Flag& add(const std::string& name, double& value, std::string meaning, Range<double> range);
+  Flag& add(const std::string& name, std::optional<double>& value, std::string meaning, Range<double> range);
   Flag& add(const std::string& name, std::string& value, std::string meaning);
   Flag& add(const std::string& name, std::vector<std::string>& value, std::string meaning);  // comma-separated
   Flag& add_choice(const std::string& name, std::string& value, std::vector<std::string> choices, std::string meaning);

@@ -28,20 +28,19 @@ bool parse_bool(const std::string& text) {
 }
 
 template <class T>
-T parse_number(const std::string& text, Range range) {
+T parse_number(const std::string& text, Range<T> range) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const char* kind = std::is_integral_v<T> ? "an integer" : "a number";
   DT_CHECK(error == std::errc() && end == text.data() + text.size() && std::isfinite(static_cast<double>(value)),
            "expected ", kind, ", found '", text, "'");
-  const double number = static_cast<double>(value);
-  DT_CHECK(number >= range.low, "expected ", kind, " of at least ", range.low, ", found ", text);
-  DT_CHECK(number <= range.high, "expected ", kind, " of at most ", range.high, ", found ", text);
+  DT_CHECK(value >= range.low, "expected ", kind, fmt::format(" of at least {}, found {}", range.low, text));
+  DT_CHECK(value <= range.high, "expected ", kind, fmt::format(" of at most {}, found {}", range.high, text));
   return value;
 }
 
-template int64_t parse_number<int64_t>(const std::string&, Range);
-template double parse_number<double>(const std::string&, Range);
+template int64_t parse_number<int64_t>(const std::string&, Range<int64_t>);
+template double parse_number<double>(const std::string&, Range<double>);
 
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts;
@@ -55,8 +54,8 @@ std::vector<std::string> split_list(const std::string& text) {
 
 std::string normalised(const std::string& type, const std::string& text) {
   if (type == "bool") return parse_bool(text) ? "true" : "false";
-  if (type == "int") return fmt::format("{}", parse_number<int64_t>(text, {}));
-  if (type == "float") return fmt::format("{}", parse_number<double>(text, {}));
+  if (type == "int") return fmt::format("{}", parse_number<int64_t>(text));
+  if (type == "float") return fmt::format("{}", parse_number<double>(text));
   return text;
 }
 

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/flags.h"
+#include "apps/cli/range.h"
 
 namespace dtrain::cli {
 
 // All throw Error saying what was expected and what was found.
 bool parse_bool(const std::string& text);  // true, t, 1; false, f, 0
 template <class T>                         // int64_t or double
-T parse_number(const std::string& text, Range range);
+T parse_number(const std::string& text, Range<T> range = kAny<T>);
 std::vector<std::string> split_list(const std::string& text);  // at commas; empty parts are dropped
 // The one spelling of a value, so that equal values compare equal: "true" for "1", "0" for "0.00".
 std::string normalised(const std::string& type, const std::string& text);

@@ -20,6 +20,10 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.batch = flags.run.batch_size > 0 ? flags.run.batch_size : config.info.batch_size;
   config.eval_batch = flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : config.batch;
   config.micro_steps = config.mode == RunMode::forward_only ? 1 : flags.run.gradient_accumulation;
+  for (const int64_t samples : {config.global_batch(), config.global_eval_batch()})
+    DT_CHECK(samples <= cli::kMostSamplesOfStep,
+             "--batch_size, --gradient_accumulation and the number of ranks come to ", samples,
+             " images, expected at most ", cli::kMostSamplesOfStep);
   config.warmup_steps = flags.run.warmup_batches(flags.tf.warmup_batches());
   config.recorded_identity = set.recorded_identity();
   config.recorded_settings = set.recorded_settings();

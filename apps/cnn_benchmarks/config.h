@@ -36,6 +36,7 @@ struct Config {
   // Gradients pass a communicator.
   bool sums() const { return ranks.size > 1 || distribution.gradients.even_alone; }
   bool trains() const { return mode == RunMode::training || mode == RunMode::training_and_evaluation; }
+  bool evaluates() const { return mode == RunMode::evaluation || mode == RunMode::training_and_evaluation; }
 };
 
 // Throws Error for a value that cannot be served and for a combination of flags that makes no sense.

@@ -23,13 +23,13 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
   flags.add("all_reduce_spec", all_reduce_spec,
             "nccl, xring, pscpu#2:32k:nccl/xring and the like, taken as an --all_reduce_algorithm with a notice; with "
             "nccl in it, the gradients of a single GPU pass NCCL as well, so that its cost can be measured");
-  flags.add("gradient_repacking", gradient_repacking, "number of buckets; 0: by --bucket_mb", cli::kNotNegative);
+  flags.add("gradient_repacking", gradient_repacking, "number of buckets; 0: by --bucket_mb", cli::kCount);
   flags.add("compact_gradient_transfer", compact_gradient_transfer,
             "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=auto is "
             "fp16");
-  flags.add("agg_small_grads_max_bytes", agg_small_grads_max_bytes, "see --bucket_mb", cli::kNotNegative);
-  flags.add("agg_small_grads_max_group", agg_small_grads_max_group, "see --bucket_mb", cli::kNotNegative);
-  flags.add("allreduce_merge_scope", allreduce_merge_scope, "see --bucket_mb", cli::kPositive);
+  flags.add("agg_small_grads_max_bytes", agg_small_grads_max_bytes, "see --bucket_mb", cli::kCount);
+  flags.add("agg_small_grads_max_group", agg_small_grads_max_group, "see --bucket_mb", cli::kCount);
+  flags.add("allreduce_merge_scope", allreduce_merge_scope, "see --bucket_mb", cli::kPositiveCount);
   flags.add("hierarchical_copy", hierarchical_copy, "NCCL finds the links between GPUs by itself");
   flags.add_choice("network_topology", network_topology, {"dgx1", "gcp_v100"},
                    "topology for hierarchical_copy; NCCL finds the links between GPUs by itself");
@@ -45,7 +45,7 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
   flags.add("controller_host", controller_host, "not used: there is no controller");
   flags
       .add("task_index", task_index, "number of this worker in worker_hosts; under mpirun, mpirun's is used",
-           cli::kNotNegative)
+           cli::kCount)
       .may_differ_per_rank();
   flags.add("server_protocol", server_protocol, "MPI or NCCL chooses the transport");
 }

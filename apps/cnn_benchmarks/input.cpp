@@ -80,7 +80,7 @@ Datasets open_datasets(const Config& config) {
     datasets.training = open_split(config, true);
     datasets.sizes.training = datasets.training->size();
   }
-  if (config.mode == RunMode::evaluation || config.mode == RunMode::training_and_evaluation) {
+  if (config.evaluates()) {
     datasets.validation = open_split(config, false);
     datasets.sizes.validation = datasets.validation->size();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "apps/cli/options/run.h"
 #include "libdtrain/core/error.h"
@@ -40,13 +41,12 @@ void ModeFlags::declare(cli::FlagSet& flags) {
   flags.add("forward_only", forward_only, "inference: no gradients, no updates; the loss is shown as 0");
   flags.add("freeze_when_forward_only", freeze_when_forward_only, "parameters are constants in forward_only anyway");
   flags.add("eval_interval_secs", eval_interval_secs, "pause between evaluations with --eval; 0: evaluate once",
-            cli::kNotNegative);
+            cli::kCount);
   flags.add("eval_during_training_every_n_steps", eval_during_training_every_n_steps,
             "pause training for an evaluation; at most one of these four forms may be given. Steps are global, warm-up "
             "included",
-            cli::kPositive);
-  flags.add("eval_during_training_every_n_epochs", eval_during_training_every_n_epochs, "the same by epochs",
-            cli::kNotNegative);
+            cli::kPositiveCount);
+  flags.add("eval_during_training_every_n_epochs", eval_during_training_every_n_epochs, "the same by epochs", {0, 1e9});
   flags.add("eval_during_training_at_specified_steps", eval_during_training_at_specified_steps, "e.g. 100,200,500");
   flags.add("eval_during_training_at_specified_epochs", eval_during_training_at_specified_epochs, "e.g. 0.5,1,10");
   flags.add("stop_at_top_1_accuracy", stop_at_top_1_accuracy, "end training once an evaluation reaches this share",
@@ -76,34 +76,34 @@ RunMode ModeFlags::mode() const {
   return evaluates_during_training() ? RunMode::training_and_evaluation : RunMode::training;
 }
 
-std::set<uint64_t> ModeFlags::evaluation_steps(uint64_t total_steps, uint64_t samples, int64_t batch) const {
-  std::set<uint64_t> steps;
-  const auto add_epoch = [&](double epoch) {
-    steps.insert(static_cast<uint64_t>(cli::batches_of(epoch, samples, batch)));
-  };
-  if (eval_during_training_every_n_steps) {
-    const auto n = static_cast<uint64_t>(*eval_during_training_every_n_steps);
-    for (uint64_t step = n; step < total_steps; step += n) steps.insert(step);
-  }
+std::function<bool(uint64_t)> ModeFlags::evaluates_after(uint64_t samples, int64_t batch) const {
+  if (eval_during_training_every_n_steps)
+    return [n = static_cast<uint64_t>(*eval_during_training_every_n_steps)](uint64_t step) { return step % n == 0; };
   if (eval_during_training_every_n_epochs) {
-    const double n = *eval_during_training_every_n_epochs;
-    DT_CHECK(n * static_cast<double>(samples) >= 1, "--eval_during_training_every_n_epochs=", n,
-             ": less than an image");
-    const double end = static_cast<double>(total_steps) * static_cast<double>(batch) / static_cast<double>(samples);
-    for (int64_t i = 1; static_cast<double>(i) * n < end; ++i) add_epoch(static_cast<double>(i) * n);
+    const double n = *eval_during_training_every_n_epochs, images = n * static_cast<double>(samples);
+    DT_CHECK(images >= 1, "--eval_during_training_every_n_epochs=", n, ": less than an image");
+    return [=](uint64_t step) {
+      // The last evaluation that is due by then, give or take one for what is rounded.
+      const auto last = static_cast<int64_t>(static_cast<double>(step) * static_cast<double>(batch) / images);
+      for (int64_t i = std::max<int64_t>(last - 1, 1); i <= last + 1; ++i)
+        if (cli::batches_of(static_cast<double>(i) * n, samples, batch) == static_cast<int64_t>(step)) return true;
+      return false;
+    };
   }
+  std::set<uint64_t> steps;
   for (const std::string& text : eval_during_training_at_specified_steps)
     steps.insert(parse_point<uint64_t>(text, "eval_during_training_at_specified_steps"));
   for (const std::string& text : eval_during_training_at_specified_epochs)
-    add_epoch(parse_point<double>(text, "eval_during_training_at_specified_epochs"));
-  return steps;
+    steps.insert(static_cast<uint64_t>(
+        cli::batches_of(parse_point<double>(text, "eval_during_training_at_specified_epochs"), samples, batch)));
+  return [steps](uint64_t step) { return steps.contains(step); };
 }
 
 void TfFlags::declare(cli::FlagSet& flags) {
   flags.group("Only in tf_cnn_benchmarks");
-  flags.add("num_gpus", num_gpus, "devices of this process: 1", cli::kPositive);
+  flags.add("num_gpus", num_gpus, "devices of this process: 1", cli::kPositiveCount);
   flags.add("autotune_threshold", autotune_threshold,
-            "only sets the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", cli::kPositive);
+            "only sets the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", {1, 10000});
   flags.add_choice("data_format", data_format, {"NHWC", "NCHW"}, "the engine is NHWC; NCHW is accepted with a notice");
   flags.add_choice("loss_type_to_report", loss_type_to_report, {"base_loss", "total_loss"},
                    "total_loss includes the L2 term of weight_decay");

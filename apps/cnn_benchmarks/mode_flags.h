@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +27,9 @@ struct ModeFlags {
 
   bool evaluates_during_training() const { return forms() > 0; }
   RunMode mode() const;
-  // Steps of a run of `total_steps` after which training pauses for an evaluation: batches of `batch` images of a data
-  // set of `samples`. Throws Error for a flag whose value does not fit them.
-  std::set<uint64_t> evaluation_steps(uint64_t total_steps, uint64_t samples, int64_t batch) const;
+  // Whether training pauses for an evaluation after a step: in batches of `batch` images of a data set of `samples`.
+  // Throws Error for a flag whose value does not fit them.
+  std::function<bool(uint64_t step)> evaluates_after(uint64_t samples, int64_t batch) const;
 
  private:
   int forms() const;  // how many of --eval_during_training_* are given

@@ -15,13 +15,15 @@ void ModelFlags::declare(cli::FlagSet& flags) {
            fmt::format("{}; by default guessed from data_dir, else {}", fmt::join(data::dataset_names(), " or "),
                        data::datasets().front().name))
       .identity_once_resolved("data set");
-  flags.add("image_size", image_size, "side of the images in pixels; 0: the model's default", cli::kNotNegative)
+  flags.add("image_size", image_size, "side of the images in pixels; 0: the model's default", cli::kImageSize)
       .identity_once_resolved("image size");
   flags
       .add("num_classes", num_classes, "outputs of the model; 0: the data set's default, where class 0 is background",
-           cli::kNotNegative)
+           cli::kClasses)
       .identity_once_resolved("classes");
-  flags.add("label_offset", label_offset, "added to the labels of the files, e.g. -1 with --num_classes=1000")
+  flags
+      .add("label_offset", label_offset, "added to the labels of the files, e.g. -1 with --num_classes=1000",
+           {-cli::kMostSteps, cli::kMostSteps})
       .identity("label offset");
   flags.add("label_smoothing", label_smoothing, "share of the target that is spread over all classes", cli::kBelowOne)
       .setting("label smoothing");

@@ -18,12 +18,12 @@ Plan make_plan(const Config& config, const DatasetSizes& sizes) {
   plan.num_batches = f.run.training_batches(sizes.training, batch);
   plan.total_steps = static_cast<uint64_t>(config.warmup_steps + plan.num_batches);
   plan.num_epochs = epochs_of(plan.num_batches, batch, sizes.training);
-  plan.eval_batches = f.run.evaluation_batches(sizes.validation, eval_batch);
+  if (config.evaluates()) plan.eval_batches = f.run.evaluation_batches(sizes.validation, eval_batch);
   if (config.mode == RunMode::evaluation) {
     plan.num_batches = plan.eval_batches;
     plan.num_epochs = epochs_of(plan.eval_batches, eval_batch, sizes.validation);
   }
-  plan.eval_steps = f.mode.evaluation_steps(plan.total_steps, sizes.training, batch);
+  plan.evaluates_after = f.mode.evaluates_after(sizes.training, batch);
   const double steps_per_epoch = static_cast<double>(sizes.training) / static_cast<double>(batch);
   const auto schedule = f.schedule.schedule(steps_per_epoch, plan.total_steps);
   plan.schedule = schedule ? *schedule : f.model.default_schedule(config.info, batch, steps_per_epoch);

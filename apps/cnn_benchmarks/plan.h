@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <functional>
 
 #include "apps/cnn_benchmarks/config.h"
 
@@ -15,11 +15,11 @@ struct DatasetSizes {
 
 // Steps are updates and count from the first one, warm-up included.
 struct Plan {
-  int64_t num_batches = 0;        // timed steps, or evaluation batches with --eval
-  double num_epochs = 0;          // that they make
-  uint64_t total_steps = 0;       // warm-up + timed
-  int64_t eval_batches = 0;       // in one evaluation
-  std::set<uint64_t> eval_steps;  // after which training pauses for an evaluation
+  int64_t num_batches = 0;                             // timed steps, or evaluation batches with --eval
+  double num_epochs = 0;                               // that they make
+  uint64_t total_steps = 0;                            // warm-up + timed
+  int64_t eval_batches = 0;                            // in one evaluation
+  std::function<bool(uint64_t step)> evaluates_after;  // training pauses for an evaluation
   Schedule schedule;
 };
 

@@ -50,7 +50,7 @@ RunOptions run_options(Session& session) {
   cadence.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
   cadence.show_every = static_cast<uint64_t>(f.display.display_every);
   cadence.verify_every = static_cast<uint64_t>(f.ranks.verify_weights_every);
-  cadence.evaluate_after = session.plan.eval_steps;
+  cadence.evaluate_after = session.plan.evaluates_after;
   options.batch = config.batch;
   options.tune_buckets = config.distribution.autotune;
   if (f.mode.stop_at_top_1_accuracy)

@@ -15,8 +15,8 @@ int synthesize(const Arguments& argv) {
   common.declare(flags, nullptr);
   flags.add("classes", classes, "number of classes", {2, data::kMaxDrawnClasses});
   flags.add("image_size", image_size, "width and height in pixels", {8, 4096});
-  flags.add("train", train, "training images", cli::kPositive);
-  flags.add("validation", validation, "validation images", cli::kPositive);
+  flags.add("train", train, "training images", cli::kPositiveCount);
+  flags.add("validation", validation, "validation images", cli::kPositiveCount);
   flags.add("shards", shards, "train shards; validation has a quarter of them", {1, data::kMaxShards});
   flags.add("quality", quality, "quality of the JPEGs", {1, 100});
   if (!common.parse(flags, argv)) return 0;

@@ -15,8 +15,8 @@ void CommonFlags::declare(cli::FlagSet& flags, const char* input_meaning) {
   has_input_ = input_meaning != nullptr;
   if (has_input_) flags.add("input", input, input_meaning);
   flags.add("output", output, "folder for the shards, made if absent");
-  flags.add("threads", threads, "worker threads; 0: one per core. The output does not depend on it", cli::kNotNegative);
-  flags.add("seed", seed, "seed of the order of the records and of what is drawn", cli::kNotNegative);
+  flags.add("threads", threads, "worker threads; 0: one per core. The output does not depend on it", cli::kThreads);
+  flags.add("seed", seed, "seed of the order of the records and of what is drawn", {0, INT64_MAX});
 }
 
 bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {

@@ -113,7 +113,7 @@ int run(const std::vector<std::string>& argv) {
   flags.group("With --ranks");
   options.job.declare(flags);
   flags.add("expect_hosts", options.expect_hosts,
-            "exit with code 1 if the ranks run on another number of hosts; 0: any number", cli::kNotNegative);
+            "exit with code 1 if the ranks run on another number of hosts; 0: any number", cli::kCount);
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
                    "what the ranks would train on; auto: a GPU each where there are any");
   if (!cli::read_flags(flags, argv)) return 0;

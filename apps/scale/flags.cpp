@@ -32,6 +32,9 @@ constexpr char kAbout[] =
     "many threads as a rank had.\n"
     "Exit codes: 0 done, 1 usage or an input that is not as described, 6 disk or memory.";
 
+// Rates, times and sizes that a table can show.
+constexpr cli::Range<double> kAmount{0, 1e9}, kRate{1e-6, 1e9};
+
 // The precision of gradients of so many bytes.
 std::optional<std::string> precision_of_bytes(const std::string& bytes) {
   DT_CHECK(bytes == "4" || bytes == "2", "expected 4 or 2, found '", bytes, "'");
@@ -50,12 +53,12 @@ void declare_device(cli::FlagSet& flags, Options& o) {
   flags.group("The device");
   flags.add("layers", o.layers, "JSON file of layer times");
   flags.add("model", o.model, fmt::format("{}", fmt::join(models::classifier_names(), ", ")));
-  flags.add("images_per_sec", o.images_per_sec, "training rate of one device, in place of --layers", {1e-6});
-  flags.add("batch_size", o.batch_size, "images per device of that rate, or to measure with", cli::kNotNegative);
-  flags.add("update_ms", o.update_ms, "milliseconds of that step that the optimiser takes", cli::kNotNegative);
+  flags.add("images_per_sec", o.images_per_sec, "training rate of one device, in place of --layers", kRate);
+  flags.add("batch_size", o.batch_size, "images per device of that rate, or to measure with", cli::kBatch);
+  flags.add("update_ms", o.update_ms, "milliseconds of that step that the optimiser takes", kAmount);
   flags.add("device_name", o.device_name, "its name in the table");
-  flags.add("image_size", o.image_size, "side in pixels; 0: the model's own", cli::kNotNegative);
-  flags.add("num_classes", o.num_classes, "outputs of the model", cli::kPositive);
+  flags.add("image_size", o.image_size, "side in pixels; 0: the model's own", cli::kImageSize);
+  flags.add("num_classes", o.num_classes, "outputs of the model", {1, cli::kClasses.high});
   flags.group("Measuring it");
   flags.add(
       "measure", o.measure,
@@ -64,23 +67,25 @@ void declare_device(cli::FlagSet& flags, Options& o) {
   flags.add("layers_out", o.layers_out, "file to write; standard output if empty");
   flags.add_choice("device", o.device, {"cpu", "gpu"}, "what to measure");
   flags.add_choice("precision", o.precision, {"fp32", "bf16", "fp16"}, "type of activations; bf16 and fp16 need a GPU");
-  flags.add("num_intra_threads", o.threads, "compute threads of a CPU; 0: OMP_NUM_THREADS or one per core", {0, 1024})
+  flags
+      .add("num_intra_threads", o.threads, "compute threads of a CPU; 0: OMP_NUM_THREADS or one per core",
+           cli::kThreads)
       .former_name("threads");
-  flags.add("steps", o.steps, "measured steps, of which the medians are taken", cli::kPositive);
+  flags.add("steps", o.steps, "measured steps, of which the medians are taken", {1, 1'000'000});
 }
 
 void declare_network(cli::FlagSet& flags, Options& o) {
   flags.group("The network");
   flags.add("gpus", o.gpus, "numbers of GPUs to predict");
-  flags.add("gpus_per_host", o.gpus_per_host, "GPUs that share a host's links", cli::kPositive);
+  flags.add("gpus_per_host", o.gpus_per_host, "GPUs that share a host's links", {1, 1 << 20});
   flags.add("inside", o.inside, "links in a host, per GPU: " + describe(presets_inside()));
   flags.add("inside_gbs", o.inside_gbs, "their bandwidth in GB/s per GPU and direction, in place of the preset's",
-            {1e-6});
-  flags.add("inside_us", o.inside_us, "their latency per message in microseconds", cli::kNotNegative);
+            kRate);
+  flags.add("inside_us", o.inside_us, "their latency per message in microseconds", kAmount);
   flags.add("between", o.between, "links of a host, all together: " + describe(presets_between()));
-  flags.add("between_gbs", o.between_gbs, "their bandwidth in GB/s per host and direction", {1e-6});
-  flags.add("between_us", o.between_us, "their latency per message in microseconds", cli::kNotNegative);
-  flags.add("collective_us", o.collective_us, "microseconds that a collective takes at least", cli::kNotNegative);
+  flags.add("between_gbs", o.between_gbs, "their bandwidth in GB/s per host and direction", kRate);
+  flags.add("between_us", o.between_us, "their latency per message in microseconds", kAmount);
+  flags.add("collective_us", o.collective_us, "microseconds that a collective takes at least", kAmount);
   flags.add_choice("all_reduce_algorithm", o.algorithm, algorithm_names(), "auto: the fastest for each size")
       .former_name("algorithm");
 }
@@ -106,16 +111,17 @@ cli::FlagSet declare_flags(Options& o) {
   flags.add("global_batch", o.global_batch,
             "if not 0, also predict with this fixed batch of all GPUs together (strong "
             "scaling)",
-            cli::kNotNegative);
+            {0, cli::kMostSamplesOfStep});
   flags.add("half_batch", o.half_batch,
-            "h: at batch b a device reaches b / (b + h) of its largest rate; 0: always all of it", cli::kNotNegative);
+            "h: at batch b a device reaches b / (b + h) of its largest rate; 0: always all of it", kAmount);
   flags.group("Failures");
   flags.add("gpu_mtbf_hours", o.gpu_mtbf_hours,
             "mean time between failures of one GPU with its share of the host; 50000 is Llama 3's (419 in 54 days of "
             "16,384 GPUs), Meta's research clusters had 8,000 (7.9 h at 1,024)",
-            {1e-3});
-  flags.add("checkpoint_seconds", o.checkpoint_seconds, "seconds for which a checkpoint holds up training", {1e-3});
-  flags.add("restart_seconds", o.restart_seconds, "seconds from a failure until training goes on", cli::kNotNegative);
+            {1e-3, kAmount.high});
+  flags.add("checkpoint_seconds", o.checkpoint_seconds, "seconds for which a checkpoint holds up training",
+            {1e-3, kAmount.high});
+  flags.add("restart_seconds", o.restart_seconds, "seconds from a failure until training goes on", kAmount);
   flags.group("Output");
   flags.add("plot", o.plot, "SVG file to write");
   flags.add("json", o.json, "end with a line of JSON that has the predictions");

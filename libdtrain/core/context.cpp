@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "libdtrain/core/cores.h"
 #include "libdtrain/core/thread_count.h"
 #include "libdtrain/cpu/onednn.h"
 
@@ -67,10 +68,12 @@ class CpuContext final : public Context {
   explicit CpuContext(CpuOptions options)
       : Context({DeviceKind::cpu, 0},
                 std::make_shared<CachingAllocator>(std::make_unique<HostAllocator>(), options.memory_cap)) {
-    constexpr int kMostThreads = 4096;  // OpenMP ends the process where the system refuses it a thread
-    DT_CHECK(options.threads >= 0 && options.threads <= kMostThreads, "a CPU context of ", options.threads,
-             " threads, expected 0 to ", kMostThreads);
+    DT_CHECK(options.threads >= 0 && options.threads <= kMaxThreads, "a CPU context of ", options.threads,
+             " threads, expected 0 to ", kMaxThreads);
     const int wanted = options.threads > 0 ? options.threads : omp_get_max_threads();
+    DT_CHECK(wanted >= 1 && wanted <= kMaxThreads, "OMP_NUM_THREADS asks for ", wanted, " threads, expected 1 to ",
+             kMaxThreads);
+    if (wanted > 1) require_threads(wanted - 1);  // beside the caller
     threads_ = granted_threads(wanted);
     if (threads_ < wanted)
       notices_.push_back(concat("OpenMP grants ", threads_, " of ", wanted, " compute threads (OMP_THREAD_LIMIT is ",

@@ -123,7 +123,7 @@ class Context {
 };
 
 struct CpuOptions {
-  // Up to 4096; 0: OMP_NUM_THREADS where set, else one per core, whatever a quota says (cores.h).
+  // Up to kMaxThreads; 0: OMP_NUM_THREADS where set, else one per core, whatever a quota says (cores.h).
   int threads = 0;
   size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
 };

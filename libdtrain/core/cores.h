@@ -1,9 +1,13 @@
-// How many threads of this process can run at a time.
+// How many threads of this process can run at a time, and how many there may be.
 #pragma once
 
 #include <filesystem>
 
 namespace dtrain {
+
+// The most compute threads of a context, or worker threads of a loader: more than any machine's cores, and far below
+// what ends libgomp.
+inline constexpr int kMaxThreads = 1024;
 
 // The cores that this process is bound to, as by taskset, mpirun or a container, but no more than cpu_quota() leaves
 // it.

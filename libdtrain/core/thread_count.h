@@ -1,4 +1,4 @@
-// ThreadCount: how many threads the parallel regions of a piece of work have.
+// ThreadCount: how many threads the parallel regions of a piece of work have, and whether there can be so many.
 #pragma once
 
 namespace dtrain {
@@ -15,5 +15,9 @@ class ThreadCount {
  private:
   int threads_, dynamic_;  // as they were before
 };
+
+// Starts so many threads beside each other and ends them. Throws Error(Fault::resource) where the system refuses one:
+// OpenMP would end the process.
+void require_threads(int count);
 
 }  // namespace dtrain

@@ -32,10 +32,10 @@ class CliFlags : public testing::Test {
  protected:
   CliFlags() {
     flags.group("Numbers");
-    flags.add("count", values.count, "how many", kPositive);
-    flags.add("limit", values.limit, "at most");
+    flags.add("count", values.count, "how many", kPositiveCount);
+    flags.add("limit", values.limit, "at most", kAny<int64_t>);
     flags.add("rate", values.rate, "how fast", {0, 1});
-    flags.add("floor", values.floor, "not below");
+    flags.add("floor", values.floor, "not below", kAny<double>);
     flags.group("Others");
     flags.add("quick", values.quick, "do not wait");
     flags.add("checked", values.checked, "check");
@@ -109,6 +109,7 @@ TEST_F(CliFlags, ValuesAreTyped) {
   EXPECT_EQ(failure({"--count=99999999999999999999"}), "--count: expected an integer, found '99999999999999999999'");
   EXPECT_EQ(failure({"--rate=nan"}), "--rate: expected a number, found 'nan'");
   EXPECT_EQ(failure({"--rate=1.1"}), "--rate: expected a number of at most 1, found 1.1");
+  EXPECT_EQ(failure({"--count=2000000001"}), "--count: expected an integer of at most 2000000000, found 2000000001");
   EXPECT_EQ(failure({"--mode=medium"}), "--mode: expected one of fast|slow, found 'medium'");
   EXPECT_EQ(failure({"--count"}), "--count: expected a value of type int, found the end of the line");
 }
@@ -167,7 +168,7 @@ TEST(Flags, FormerNamesGoOnWorkingWithANotice) {
   bool quick = false;
   FlagSet flags("program", "", "");
   const auto of_kilobytes = [](const std::string& text) { return std::to_string(std::stoi(text) / 1024); };
-  flags.add("bucket_mb", bucket_mb, "size", {1}).former_name("bucket_mib").former_name("bucket_kb", of_kilobytes);
+  flags.add("bucket_mb", bucket_mb, "size", {1, 1024}).former_name("bucket_mib").former_name("bucket_kb", of_kilobytes);
   flags.add("quick", quick, "do not wait").former_name("fast");
   EXPECT_TRUE(flags.parse({"program", "--bucket_mib", "3"}).empty());
   EXPECT_EQ(bucket_mb, 3);
@@ -198,10 +199,10 @@ TEST(Flags, FormerNamesGoOnWorkingWithANotice) {
 TEST(Flags, VariablesSetWhatTheCommandLineDoesNot) {
   int64_t count = 7, other = 1;
   FlagSet flags("program", "", "");
-  flags.add("count", count, "how many", kPositive).set_by("COUNT", [](const std::string& text) {
+  flags.add("count", count, "how many", kPositiveCount).set_by("COUNT", [](const std::string& text) {
     return text == "-" ? std::nullopt : std::optional(text);
   });
-  flags.add("other", other, "how many others").set_by("OTHER", [](const std::string& text) { return text; });
+  flags.add("other", other, "how many others", kCount).set_by("OTHER", [](const std::string& text) { return text; });
   flags.parse({"program", "--other=5"});
   EXPECT_EQ(flags.take_variable("SIZE", "3"), std::nullopt);
   EXPECT_EQ(flags.take_variable("COUNT", "-"), "");
@@ -222,8 +223,8 @@ TEST(Flags, SayWhatRanksMustShareAndCheckpointsRecord) {
   bool colour = false, inverted = false;
   FlagSet flags("program", "", "");
   flags.add("folder", folder, "of data").may_differ_per_rank().identity_once_resolved("data");
-  flags.add("rate", rate, "how fast").setting("speed");
-  flags.add("size", size, "pixels").identity("side");
+  flags.add("rate", rate, "how fast", kShare).setting("speed");
+  flags.add("size", size, "pixels", kCount).identity("side");
   flags.add("colour", colour, "in colour").identity("look", [&] {
     return std::string(colour ? "colour" : "grey") + (inverted ? ", inverted" : "");
   });

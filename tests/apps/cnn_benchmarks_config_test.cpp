@@ -149,14 +149,20 @@ TEST(Plan, CountsWarmUpAndRoundsEpochsUp) {
 TEST(Plan, EvaluatesOnePassAtMost) {
   EXPECT_EQ(make_plan(config_of({"--eval", "--train_dir=x"}), {1000, 130}).num_batches, 5);
   EXPECT_EQ(make_plan(config_of({"--eval", "--train_dir=x", "--num_batches=2"}), {1000, 130}).num_batches, 2);
-  EXPECT_EQ(make_plan(config_of({"--num_eval_batches=3"}), {1000, 130}).eval_batches, 3);
-  EXPECT_EQ(make_plan(config_of({"--num_eval_epochs=0.5", "--eval_batch_size=10"}), {1000, 130}).eval_batches, 7);
+  const std::string pauses = "--eval_during_training_every_n_steps=5";
+  EXPECT_EQ(make_plan(config_of({pauses, "--num_eval_batches=3"}), {1000, 130}).eval_batches, 3);
+  EXPECT_EQ(make_plan(config_of({pauses, "--num_eval_epochs=.5", "--eval_batch_size=10"}), {1000, 130}).eval_batches,
+            7);
 }
 
 TEST(Plan, PausesForEvaluation) {
   using Steps = std::set<uint64_t>;
   const auto steps = [](const std::string& flag) {
-    return make_plan(config_of({"--num_batches=20", "--num_warmup_batches=0", flag}), {160, 64}).eval_steps;
+    const Plan plan = make_plan(config_of({"--num_batches=20", "--num_warmup_batches=0", flag}), {160, 64});
+    Steps found;
+    for (uint64_t step = 1; step < plan.total_steps; ++step)
+      if (plan.evaluates_after(step)) found.insert(step);
+    return found;
   };
   EXPECT_EQ(steps("--eval_during_training_every_n_steps=6"), (Steps{6, 12, 18}));
   EXPECT_EQ(steps("--eval_during_training_every_n_epochs=1.5"), (Steps{8, 15}));

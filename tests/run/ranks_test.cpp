@@ -27,7 +27,7 @@ TEST_F(RunOfRanks, SeveralRanksShareTheChiefsCheckpointAndStopTogether) {
       Diary diary;
       RunOptions with = saving(8);
       with.cadence.verify_every = 2;
-      with.cadence.evaluate_after = {6};
+      with.cadence.evaluate_after = [](uint64_t step) { return step == 6; };
       // Rank 1 alone is asked; it has no files of its own.
       dtrain::Run run(rig.task, rig.trainer, communicator.group(), with, {&diary},
                       [&] { return rank == 1 && diary.losses.contains(stop_after - 1); });
@@ -124,7 +124,7 @@ TEST_F(RunOfRanks, TheLastCheckpointDoesNotWaitForALateResult) {
     Optimizer optimizer(task.store, {});
     Trainer trainer(task.store, optimizer, {.base = 0.1}, {.communicator = &communicator});
     RunOptions with = saving(5);
-    with.cadence.evaluate_after = {3};
+    with.cadence.evaluate_after = [](uint64_t step) { return step == 3; };
     with.enough = [](const Evaluation& evaluation) { return evaluation.value("score") > 0.5; };
     AwaitsTheLast observer(saved);
     dtrain::Run run(task, trainer, communicator.group(), with, {&observer});

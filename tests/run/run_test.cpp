@@ -15,7 +15,7 @@ TEST_F(RunTest, ObserversHearWhatHappensInOrder) {
   Rig rig(*context, *group);
   Diary diary;
   RunOptions with = saving(5);
-  with.cadence.evaluate_after = {3};
+  with.cadence.evaluate_after = [](uint64_t step) { return step == 3; };
   dtrain::Run run(rig.task, rig.trainer, *group, with, {&diary});
   EXPECT_EQ(run.train(), Outcome::finished);
   EXPECT_EQ(diary.entries, (std::vector<std::string>{"begun 0", "stepped 1", "stepped 2", "stepped 3", "evaluating 3",
@@ -104,7 +104,7 @@ TEST_F(RunTest, ARequestToStopSavesAndEnds) {
 TEST_F(RunTest, AnEvaluationThatSufficesEndsTheTraining) {
   Rig rig(*context, *group);
   RunOptions with = options(1000);
-  with.cadence.evaluate_after = {2, 4, 6};
+  with.cadence.evaluate_after = [](uint64_t step) { return step % 2 == 0; };
   int asked = 0;
   with.enough = [&](const Evaluation&) { return ++asked == 2; };
   Diary diary;
@@ -138,7 +138,7 @@ TEST_F(RunTest, AResultMayComeWhileTrainingGoesOn) {
   Trainer trainer(task.store, optimizer, {.base = 0.1});
   Diary diary;
   RunOptions with = options(20);
-  with.cadence.evaluate_after = {2};
+  with.cadence.evaluate_after = [](uint64_t step) { return step == 2; };
   dtrain::Run(task, trainer, *group, with, {&diary}).train();
   const auto position = [&](const std::string& entry) {
     return std::find(diary.entries.begin(), diary.entries.end(), entry) - diary.entries.begin();
@@ -153,7 +153,7 @@ TEST_F(RunTest, ALateResultThatSufficesEndsTheTraining) {
   Optimizer optimizer(task.store, {});
   Trainer trainer(task.store, optimizer, {.base = 0.1});
   RunOptions with = options(1'000'000);
-  with.cadence.evaluate_after = {2};
+  with.cadence.evaluate_after = [](uint64_t step) { return step == 2; };
   with.enough = [](const Evaluation& evaluation) { return evaluation.value("score") > 0.4; };
   EXPECT_EQ(dtrain::Run(task, trainer, *group, with).train(), Outcome::enough);
 }

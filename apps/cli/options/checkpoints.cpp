@@ -2,13 +2,19 @@
 #include "apps/cli/options/checkpoints.h"
 
 namespace dtrain::cli {
+namespace {
+
+constexpr int64_t kForEver = 1'000'000'000'000;  // of seconds as of checkpoints
+
+}  // namespace
 
 void CheckpointFlags::declare(FlagSet& flags) {
   flags.group("Checkpoints");
   flags.add("train_dir", train_dir, "folder of the checkpoints; a run that is started again continues from the newest");
-  flags.add("save_model_secs", save_model_secs, "seconds between checkpoints; 0: only at the end", kNotNegative);
-  flags.add("save_model_steps", save_model_steps, "instead of save_model_secs: steps between checkpoints", kPositive);
-  flags.add("max_ckpts_to_keep", max_ckpts_to_keep, "how many of the newest are kept; at least 2", kPositive);
+  flags.add("save_model_secs", save_model_secs, "seconds between checkpoints; 0: only at the end", {0, kForEver});
+  flags.add("save_model_steps", save_model_steps, "instead of save_model_secs: steps between checkpoints",
+            kPositiveCount);
+  flags.add("max_ckpts_to_keep", max_ckpts_to_keep, "how many of the newest are kept; at least 2", {1, kForEver});
   flags.add("resume", resume,
             "auto: from the newest checkpoint of train_dir if there is one; never: refuse to start where there is one; "
             "or the path of a checkpoint");

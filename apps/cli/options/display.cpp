@@ -5,7 +5,7 @@ namespace dtrain::cli {
 
 void DisplayFlags::declare(FlagSet& flags) {
   flags.group("Display");
-  flags.add("display_every", display_every, "steps between printed lines", kPositive);
+  flags.add("display_every", display_every, "steps between printed lines", kPositiveCount);
   flags.add("display_perf_ewma", display_perf_ewma,
             "weight of the newest step in the displayed speed; by default all steps weigh the same", kShare);
   flags.add("metrics_file", metrics_file, "JSON lines, one per displayed step; `step` counts warm-up steps")

@@ -11,20 +11,19 @@ void InputFlags::declare(FlagSet& flags) {
       .may_differ_per_rank()
       .identity_once_resolved("data set");
   flags.add_choice("on_bad_record", on_bad_record, {"fail", "skip"}, "skip takes the shard's next good record");
-  flags.add("bad_record_budget", bad_record_budget, "bad records that may be skipped", kNotNegative);
+  flags.add("bad_record_budget", bad_record_budget, "bad records that may be skipped", kCount);
   flags
       .add_choice("jpeg_decoder", jpeg_decoder, {"host", "gpu"},
                   "gpu: nvJPEG, whose pixels are a few levels off; the host decodes what nvJPEG cannot")
       .setting("JPEG decoder");
-  flags.add("datasets_prefetch_buffer_size", datasets_prefetch_buffer_size, "batches decoded ahead", kPositive);
+  flags.add("datasets_prefetch_buffer_size", datasets_prefetch_buffer_size, "batches decoded ahead", {1, 1024});
   flags
       .add("datasets_num_private_threads", datasets_num_private_threads,
-           "threads of the input pipeline; by default and with 0: num_inter_threads, else one per core", kNotNegative)
+           "threads of the input pipeline; by default and with 0: num_inter_threads, else one per core", kThreads)
       .may_differ_per_rank();
   flags
       .add("num_inter_threads", num_inter_threads,
-           "threads of the input pipeline where datasets_num_private_threads is not given; 0: one per core",
-           kNotNegative)
+           "threads of the input pipeline where datasets_num_private_threads is not given; 0: one per core", kThreads)
       .may_differ_per_rank();
 }
 

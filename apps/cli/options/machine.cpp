@@ -59,11 +59,13 @@ void MachineFlags::declare(FlagSet& flags) {
                    "type of activations and gradients; a CPU has fp32 only");
   flags.add("use_fp16", use_fp16, "the same as --precision=fp16");
   flags.add("fp16_loss_scale", fp16_loss_scale,
-            "the loss of fp16 is multiplied by it and its gradients are divided by it; 128 by default", kPositive);
+            "the loss of fp16 is multiplied by it and its gradients are divided by it; 128 by default",
+            {1, kNotNegative.high});
   flags.add("fp16_enable_auto_loss_scale", fp16_enable_auto_loss_scale,
             "halve the loss scale and skip the update where a gradient is not finite, and double it after "
             "fp16_inc_loss_scale_every_n good steps");
-  flags.add("fp16_inc_loss_scale_every_n", fp16_inc_loss_scale_every_n, "see fp16_enable_auto_loss_scale", kPositive);
+  flags.add("fp16_inc_loss_scale_every_n", fp16_inc_loss_scale_every_n, "see fp16_enable_auto_loss_scale",
+            kPositiveCount);
   flags.add("tf32", tf32, "fp32 on a GPU: products may round their inputs to 10 bits of mantissa, which is faster");
   flags.add("deterministic", deterministic,
             "use only algorithms that give the same bits in every run; a CPU's always do, at an equal number of "
@@ -72,7 +74,7 @@ void MachineFlags::declare(FlagSet& flags) {
             "on a GPU: run the first steps, then record one and replay it; the results are the same");
   flags
       .add("num_intra_threads", num_intra_threads,
-           "compute threads; by default and with 0: OMP_NUM_THREADS or one per core", kNotNegative)
+           "compute threads; by default and with 0: OMP_NUM_THREADS or one per core", kThreads)
       .may_differ_per_rank();
 }
 

@@ -13,6 +13,7 @@ namespace dtrain::cli {
 namespace {
 
 constexpr double kMostMebibytes = 1 << 20;
+constexpr double kLongestWait = 1e9;  // 30 years: clocks count nanoseconds in 64 bits
 
 // As Horovod reads a switch.
 bool is_off(const std::string& text) { return text.empty() || text == "0"; }
@@ -20,10 +21,10 @@ bool is_off(const std::string& text) { return text.empty() || text == "0"; }
 }  // namespace
 
 Flag& JobFlags::declare(FlagSet& flags) {
-  flags.add("expect_ranks", expect_ranks, "exit with code 1 if another number of ranks runs; 0: any number",
-            kNotNegative);
+  flags.add("expect_ranks", expect_ranks, "exit with code 1 if another number of ranks runs; 0: any number", kCount);
   return flags.add("collective_timeout", collective_timeout,
-                   "seconds that a rank waits for the others in a step before the job ends with exit code 4", {0.001});
+                   "seconds that a rank waits for the others in a step before the job ends with exit code 4",
+                   {0.001, kLongestWait});
 }
 
 GroupOptions JobFlags::limits() const {
@@ -82,8 +83,7 @@ void RankFlags::declare(FlagSet& flags) {
                    "several each, else direct on one host and ring on several; on GPUs NCCL's choice. tree and those "
                    "listed after it are NCCL's");
   flags.add("verify_weights_every", verify_weights_every,
-            "steps after which several ranks compare checksums of their parameters; 0: at checkpoints only",
-            kNotNegative);
+            "steps after which several ranks compare checksums of their parameters; 0: at checkpoints only", kCount);
   flags
       .add("sync_batch_norm", sync_batch_norm,
            "batch norm's mean and variance are those of the batches of all ranks together, not of each alone")

@@ -3,38 +3,47 @@
 
 #include <algorithm>
 
+#include "libdtrain/core/error.h"
+
 namespace dtrain::cli {
 namespace {
 
 constexpr int64_t kDefaultBatches = 100;
 
 int64_t length(std::optional<int64_t> batches, std::optional<double> epochs, uint64_t samples, int64_t batch) {
-  if (epochs && *epochs > 0) return batches_of(*epochs, samples, batch);
-  return batches.value_or(kDefaultBatches);
+  if (!epochs || *epochs <= 0) return batches.value_or(kDefaultBatches);
+  const int64_t found = batches_of(*epochs, samples, batch);
+  DT_CHECK(found <= kMostSteps, *epochs, " epochs of ", samples, " images are ", found, " batches of ", batch,
+           ", expected at most ", kMostSteps);
+  return found;
 }
 
 }  // namespace
 
 void RunFlags::declare(FlagSet& flags) {
   flags.group("Batches and length");
-  flags.add("batch_size", batch_size, "images per device and step; 0: the model's default", kNotNegative)
+  flags.add("batch_size", batch_size, "images per device and step; 0: the model's default", kBatch)
       .identity_once_resolved("global batch");
-  flags.add("eval_batch_size", eval_batch_size, "the same for evaluation; 0: batch_size", kNotNegative);
-  flags.add("gradient_accumulation", gradient_accumulation, "batches per update; the gradient is their mean", kPositive)
+  flags.add("eval_batch_size", eval_batch_size, "the same for evaluation; 0: batch_size", kBatch);
+  flags
+      .add("gradient_accumulation", gradient_accumulation, "batches per update; the gradient is their mean",
+           {1, 1 << 16})
       .identity_once_resolved("global batch");
-  flags.add("num_batches", num_batches, "timed steps; 100 if neither this nor num_epochs is given", kPositive);
+  flags.add("num_batches", num_batches, "timed steps; 100 if neither this nor num_epochs is given", kPositiveCount);
   flags.add("num_epochs", num_epochs, "instead of num_batches: passes over the data, rounded up to whole batches",
             kNotNegative);
   flags.add("num_eval_batches", num_eval_batches,
             "length of an evaluation; by default that of num_batches or num_epochs. It is one pass at most: each image "
             "counts once",
-            kPositive);
+            kPositiveCount);
   flags.add("num_eval_epochs", num_eval_epochs, "instead of num_eval_batches", kNotNegative);
   flags.add("num_warmup_batches", num_warmup_batches,
             "untimed steps at the start, 10 by default. They train, and count in the step number of checkpoints; a "
             "resumed run does not repeat them",
-            kNotNegative);
-  flags.add("tf_random_seed", tf_random_seed, "seed of initial values, order of samples, augmentation and dropout")
+            kCount);
+  flags
+      .add("tf_random_seed", tf_random_seed, "seed of initial values, order of samples, augmentation and dropout",
+           kAny<int64_t>)
       .identity("seed");
 }
 
@@ -46,7 +55,11 @@ void RunFlags::check(const FlagSet&) const {
 }
 
 int64_t batches_of(double epochs, uint64_t samples, int64_t batch) {
-  return (static_cast<int64_t>(epochs * static_cast<double>(samples)) + batch - 1) / batch;
+  constexpr double kMostImages = 1e18;
+  const double images = epochs * static_cast<double>(samples);
+  DT_CHECK(images >= 1 && images <= kMostImages, epochs, " epochs of ", samples, " images are ", images,
+           " images, expected 1 to ", kMostImages);
+  return (static_cast<int64_t>(images) + batch - 1) / batch;
 }
 
 int64_t RunFlags::training_batches(uint64_t samples, int64_t batch) const {

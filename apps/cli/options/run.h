@@ -25,7 +25,8 @@ struct RunFlags {
   uint64_t seed() const { return static_cast<uint64_t>(tf_random_seed); }
 };
 
-// Whole batches that hold `epochs` passes over `samples`, rounded up.
+// Whole batches that hold `epochs` passes over `samples`, rounded up. Throws Error(Fault::config) where these are less
+// than an image or more than can be counted.
 int64_t batches_of(double epochs, uint64_t samples, int64_t batch);
 
 }  // namespace dtrain::cli

@@ -84,9 +84,7 @@ MpiThread::MpiThread(const GroupOptions& options) : options_(options) {
   });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   std::unique_lock lock(mutex_);
-  const auto starts_within = [&](double seconds) {
-    return done_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return started; });
-  };
+  const auto starts_within = [&](double limit) { return wait_awake(done_, lock, limit, [&] { return started; }); };
   const double limit = std::min(options.setup_limit, kStartLimit), patience = std::min(limit / 4, 10.0);
   const char* const question = ": are all hosts of the hostfile up, and do they reach one another?";
   if (!starts_within(patience)) {
@@ -140,7 +138,7 @@ void MpiThread::call(const Task& task) {
     done = true;
   };
   wake();
-  if (!done_.wait_for(lock, std::chrono::duration<double>(options_.setup_limit), [&] { return done; }))
+  if (!wait_awake(done_, lock, options_.setup_limit, [&] { return done; }))
     fail(concat("rank ", rank_, ": MPI did not answer within ", options_.setup_limit, " s"));
   if (error) std::rethrow_exception(error);
 }
@@ -322,6 +320,7 @@ void MpiThread::watch() {
     const Watchdog::Verdict verdict = watchdog_->look(now);
     if (!verdict.failure.empty()) fail(verdict.failure);
     if (!verdict.warning.empty()) options_.tell(verdict.warning);
+    watchdog_->wake(awake_since());
     if (verdict.ask) ask_all();
   } catch (const Error& error) {
     fail(watchdog_->broken("", error.what()));

@@ -11,10 +11,11 @@
 #include <thread>
 #include <utility>
 
+#include "libdtrain/distributed/awake.h"
+
 namespace dtrain::nccl {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kGoodbye = 10;  // seconds that the end of an orderly run may take
 
 // An environment variable has another value for a while. The engine leaves the environment alone but for this:
@@ -148,12 +149,12 @@ void Comm::settle(const std::string& what) {
 
 bool Comm::wait_while_in_progress(double limit, ncclResult_t& state) {
   constexpr int kEager = 100;
-  const auto end = Clock::now() + std::chrono::duration<double>(limit);
+  const SteadyTime begun = std::chrono::steady_clock::now();
   for (int turn = 0;; ++turn) {
     const ncclResult_t status = cuda::nccl().get_async_error(comm_, &state);
     if (status != ncclSuccess) state = status;
     if (state != ncclInProgress) return true;
-    if (Clock::now() > end) return false;
+    if (waited_since(begun) > limit) return false;
     if (turn > kEager) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }

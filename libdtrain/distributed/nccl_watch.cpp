@@ -38,7 +38,7 @@ std::string Watch::look(std::unique_lock<std::mutex>& lock) {
   }
   if (steps_.empty()) return "";
   const Step& step = steps_.front();
-  const double waited = std::chrono::duration<double>(Clock::now() - front_since_).count();
+  const double waited = waited_since(front_since_);
   if (waited < step.limit) return "";
   return concat(step.where, " was queued on its GPU ", waited, " s ago and has not come to its end, limit ", step.limit,
                 " s: ");

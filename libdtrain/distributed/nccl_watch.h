@@ -2,13 +2,13 @@
 // waits for them on the GPU and would do so for ever.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "libdtrain/distributed/awake.h"
 #include "libdtrain/distributed/nccl_comm.h"
 
 namespace dtrain::nccl {
@@ -39,7 +39,7 @@ class Watch {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Step> steps_;
-  std::chrono::steady_clock::time_point front_since_{};  // when the first of them became it
+  SteadyTime front_since_{};  // when the first of them became it
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -94,6 +94,14 @@ Watchdog::Verdict Watchdog::look(SteadyTime now) {
   return verdict;
 }
 
+void Watchdog::wake(SteadyTime awake_since) {
+  for (auto& [name, lane] : lanes_) {
+    if (!lane.active || lane.begun >= awake_since) continue;
+    lane.begun = awake_since;
+    lane.asked = lane.warned = false;
+  }
+}
+
 std::string Watchdog::silent() const {
   std::vector<std::string> names;
   for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank)

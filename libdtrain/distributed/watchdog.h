@@ -2,7 +2,6 @@
 // when one takes longer. It neither sends nor waits: the transport's thread asks it, and passes texts on.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,11 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/distributed/awake.h"
 #include "libdtrain/distributed/group.h"
 
 namespace dtrain {
-
-using SteadyTime = std::chrono::steady_clock::time_point;
 
 // A collective as a rank does it. All but `rank`-local times must agree between ranks.
 struct CollectiveId {
@@ -56,6 +54,8 @@ class Watchdog {
     std::string failure;  // the report with which the job ends
   };
   Verdict look(SteadyTime now);
+  // This rank slept until then, and its peers may have, too: what is under way has its whole time anew.
+  void wake(SteadyTime awake_since);
 
   // The report where a neighbour's header differs from ours, or a transport call failed.
   std::string mismatch(const CollectiveId& mine, int other, const CollectiveId& theirs) const;

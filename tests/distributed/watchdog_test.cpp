@@ -111,6 +111,29 @@ TEST_F(WatchdogTest, ForgetsWhatWasHeardBeforeTheWarning) {
   EXPECT_TRUE(has(watchdog_.look(at(20.1)).failure, ": rank 1 on a, rank 2 on b did not answer"));
 }
 
+TEST_F(WatchdogTest, GivesWhatIsUnderWayItsTimeAnewAfterASleep) {
+  watchdog_.begin(bucket(3), at(0));
+  EXPECT_TRUE(watchdog_.look(at(5.1)).ask);
+  EXPECT_FALSE(watchdog_.look(at(6.2)).warning.empty());
+  watchdog_.wake(at(100));
+  EXPECT_FALSE(watchdog_.look(at(104.9)).ask);
+  EXPECT_TRUE(watchdog_.look(at(105.1)).ask);
+  watchdog_.wake(at(100));
+  EXPECT_FALSE(watchdog_.look(at(106.2)).warning.empty()) << "since the same sleep";
+  EXPECT_TRUE(has(watchdog_.look(at(120.1)).failure, "rank 0 on a has waited 20 s for"));
+}
+
+TEST(SleepDetector, FindsStopsAndSuspends) {
+  using std::chrono::seconds;
+  SleepDetector detector;
+  EXPECT_EQ(detector.look(at(100), seconds(7)), at(100)) << "it was not there before";
+  EXPECT_EQ(detector.look(at(100.2), seconds(7)), at(100));
+  EXPECT_EQ(detector.look(at(101.9), seconds(7)), at(100)) << "a busy machine";
+  EXPECT_EQ(detector.look(at(105), seconds(7)), at(105)) << "stopped";
+  EXPECT_EQ(detector.look(at(105.2), seconds(3607)), at(105.2)) << "suspended";
+  EXPECT_EQ(detector.look(at(105.4), seconds(3607)), at(105.2));
+}
+
 TEST_F(WatchdogTest, GivesEachSectionItsTime) {
   CollectiveId save = bucket(1);
   save.section = Section::checkpoint;

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "libdtrain/distributed/mpi_memory.h"
 #include "libdtrain/distributed/mpi_places.h"
 
 namespace dtrain::mpi {
@@ -117,6 +118,7 @@ void MpiThread::start() {
   check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   check(MPI_Comm_dup(MPI_COMM_WORLD, &states_), "MPI_Comm_dup");
   places_ = gather_places();
+  memory_ = unlink_memory(places_[static_cast<size_t>(rank_)].local_rank);  // all others have it by now
   std::vector<std::string> names;
   for (int rank = 0; rank < size_; ++rank)
     names.push_back(concat("rank ", rank, " on ", places_[static_cast<size_t>(rank)].host));
@@ -210,6 +212,7 @@ void MpiThread::ask_all() {
 
 void MpiThread::finish() {
   call([&] {
+    name_again(memory_);
     check(MPI_Finalize(), "MPI_Finalize");
     stopping_ = true;
   });
@@ -317,10 +320,10 @@ void MpiThread::watch() {
   looked_ = now;
   try {
     answer();
+    watchdog_->wake(awake_since());
     const Watchdog::Verdict verdict = watchdog_->look(now);
     if (!verdict.failure.empty()) fail(verdict.failure);
     if (!verdict.warning.empty()) options_.tell(verdict.warning);
-    watchdog_->wake(awake_since());
     if (verdict.ask) ask_all();
   } catch (const Error& error) {
     fail(watchdog_->broken("", error.what()));

@@ -82,6 +82,7 @@ class MpiThread {
   GroupOptions options_;
   int rank_ = 0, size_ = 1;
   std::vector<Place> places_;
+  std::string memory_;  // the name that the memory it shares had
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;

@@ -31,6 +31,16 @@ TEST(Weights, RoundTripIsExact) {
   EXPECT_NE(loaded.store.version(), version);
 }
 
+TEST(Weights, AreSavedWhereALinkLeads) {
+  const TempDirectory directory;
+  SmallModel saved, loaded;
+  saved.advance_to(3);
+  std::filesystem::create_symlink("target.safetensors", directory / "w.safetensors");
+  save_weights(saved.store, directory / "w.safetensors");
+  EXPECT_TRUE(std::filesystem::is_symlink(directory / "w.safetensors"));
+  EXPECT_TRUE(load_weights(loaded.store, directory / "target.safetensors").complete());
+}
+
 TEST(Weights, FilterIsTransposedToTorchOrder) {
   const TempDirectory directory;
   SmallModel model;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -59,10 +60,19 @@ int report(Fault fault, const char* message) {
   return static_cast<int>(fault);
 }
 
+// The next file to be opened would take the place of a standard descriptor that is closed, and what is meant for
+// people would be written into it.
+void open_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd)
+      throw std::system_error(errno, std::generic_category(), "open /dev/null");
+}
+
 }  // namespace
 
 int run_main(const std::function<int()>& body) {
   try {
+    open_standard_descriptors();
     const int code = body();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
     if (!std::cout) throw Error(Fault::resource, "standard output: some of it could not be written");

@@ -10,8 +10,10 @@ namespace dtrain::cli {
 // codes are the values of Fault.
 inline constexpr int kStopped = 75;
 
-// Runs `body` and returns its result, or prints `error: ...` on stderr and returns the documented code of the failure.
-// One of several ranks says which: `error: rank 3 on host-b: ...`.
+// Opens /dev/null in the place of standard descriptors that are closed, runs `body` and returns its result, or prints
+// `error: ...` on stderr and returns the documented code of the failure, whether that line can be written or not. One
+// of several ranks says which: `error: rank 3 on host-b: ...`. From now on writing to a closed pipe, or beyond the
+// limit of a file, is an error like any other, and an exception that leaves any thread ends the process in this way.
 int run_main(const std::function<int()>& body);
 
 // From now on the first SIGTERM, SIGINT or SIGUSR1 only makes stop_requested() true, and a second one ends the process

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <random>
 
 #include "libdtrain/core/error.h"
@@ -22,11 +23,11 @@ OutputFile::OutputFile(FileSystem& files, std::string path)
   require_success(fd_, "create", path_);
 }
 
-OutputFile::~OutputFile() {
 OutputFile::OutputFile(FileSystem& files, std::string path, int fd) : files_(files), path_(std::move(path)), fd_(fd) {
   require_success(fd_, "open", path_);
 }
 
+OutputFile::~OutputFile() {
   if (fd_ >= 0) files_.close(fd_);
 }
 
@@ -100,6 +101,18 @@ void make_directories(FileSystem& files, const std::string& path) {
   if (status < 0 && errno == EEXIST) return;  // another process was faster
   require_success(status, "mkdir", path);
   require_success(files.sync_directory(parent), "fsync", parent);
+}
+
+bool remove_files(FileSystem& files, const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code gone;
+  if (!fs::is_directory(fs::symlink_status(path, gone))) {
+    errno = ENOTDIR;
+    return false;
+  }
+  for (const auto& entry : fs::directory_iterator(path, gone))
+    if (files.unlink(entry.path()) < 0) return false;
+  return files.remove_directory(path) == 0;
 }
 
 void commit_directory(FileSystem& files, const std::string& from, const std::string& to) {

@@ -76,6 +76,9 @@ std::string directory_of(const std::string& path);
 // Makes `path` and what leads to it; each new directory is entered durably in its parent. Throws Error(Fault::config)
 // where a file is in the way, Error(Fault::resource) where the disk fails.
 void make_directories(FileSystem& files, const std::string& path);
+// Removes a directory of plain files, and nothing through a link. Returns false, with errno set, where something is
+// left.
+bool remove_files(FileSystem& files, const std::string& path);
 // Gives the complete and synced directory `from` its final name `to`, durably.
 void commit_directory(FileSystem& files, const std::string& from, const std::string& to);
 

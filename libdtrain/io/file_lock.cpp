@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <string_view>
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/file_system.h"
@@ -13,11 +15,21 @@
 namespace dtrain {
 namespace {
 
-std::string first_word(int fd) {
-  std::array<char, 32> text{};
-  const ssize_t got = ::pread(fd, text.data(), text.size() - 1, 0);
-  const std::string word(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
-  return word.substr(0, word.find('\n'));
+constexpr size_t kMostBytes = 31;  // of a lock file
+
+std::string content(int fd) {
+  std::array<char, kMostBytes + 1> text{};
+  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
+  return {text.data(), got > 0 ? static_cast<size_t>(got) : 0};
+}
+
+// True for what holders leave in their file, after a loss of power as well, which may leave zeros.
+bool is_of_a_lock(int fd) {
+  using namespace std::string_view_literals;
+  struct stat info;
+  const std::string text = content(fd);
+  return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && text.size() <= kMostBytes &&
+         text.find_first_not_of("0123456789\n\0"sv) == std::string::npos;
 }
 
 int lock(int fd, FileLock::IfHeld if_held) {
@@ -31,13 +43,17 @@ int lock(int fd, FileLock::IfHeld if_held) {
 }  // namespace
 
 FileLock::FileLock(const std::string& path, IfHeld if_held)
-    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
+  DT_CHECK(fd_ >= 0 || errno != ELOOP, path, ": is a link, which a lock may not be; move it away");
   require_success(fd_, "open", path);
   std::string problem;
   Fault fault = Fault::resource;
-  if (lock(fd_, if_held) < 0) {
+  if (!is_of_a_lock(fd_)) {
+    problem = concat(path, ": is no lock, which would hold the number of a process and nothing else; move it away");
+    fault = Fault::config;
+  } else if (lock(fd_, if_held) < 0) {
     if (errno == EWOULDBLOCK) {
-      const std::string holder = first_word(fd_);
+      const std::string text = content(fd_), holder = text.substr(0, text.find('\n'));
       problem = concat(path, ": locked by process ", holder.empty() ? "unknown" : holder,
                        ", which writes to this directory; wait for it, stop it, or choose another directory");
       fault = Fault::config;

@@ -10,8 +10,9 @@ class FileLock {
   enum class IfHeld { refuse, wait };
 
   // Locks by flock on the file `path`, made where it is missing; the holder's process id is written in it. Where
-  // another process holds it, waits for it or throws Error(Fault::config) naming that id. Throws Error(Fault::resource)
-  // where it cannot be opened or locked.
+  // another process holds it, waits for it or throws Error(Fault::config) naming that id. Throws Error(Fault::config),
+  // too, where `path` is a link or holds something else, which stays as it is, and Error(Fault::resource) where it
+  // cannot be opened or locked.
   explicit FileLock(const std::string& path, IfHeld if_held = IfHeld::refuse);
   ~FileLock();
   FileLock(const FileLock&) = delete;

@@ -177,8 +177,9 @@ struct Checkpointer::Writer {
       steps.pop_back();
     }
     for (uint64_t step : steps) {
-      // Renamed first, so that one half removed is not taken for a damaged checkpoint.
       const std::string path = checkpoint_path(directory, step), doomed = temporary_name(path);
+      if (std::filesystem::is_symlink(path)) continue;  // whoever moved it away wants to keep it
+      // Renamed first, so that one half removed is not taken for a damaged checkpoint.
       if (files.rename(path, doomed) < 0 || !remove_files(files, doomed))
         warn(describe_errno("remove old checkpoint", path));
     }

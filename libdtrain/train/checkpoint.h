@@ -47,12 +47,13 @@ struct RestoreReport {
 };
 
 // Owns a train_dir: locks it for the life of the object (flock), so that a second writer is refused with the holder's
-// pid, and removes what a killed run left unfinished.
+// pid, and removes what a killed run left unfinished. train_dir and its folder `checkpoints` may be links to folders
+// elsewhere. A checkpoint that is a link is read like any other, and neither it nor what it leads to is ever removed.
 class Checkpointer {
  public:
   // `warn` gets a line for people about what went wrong but does not stop training; it may be called from the writer's
-  // thread, and may be empty. Throws Error(Fault::config) where another process holds train_dir or it is no directory
-  // or no name, Error(Fault::resource) where it cannot be written.
+  // thread, and may be empty. Throws Error(Fault::config) where another process holds train_dir, it is no directory
+  // or no name, or its file `lock` is a link or somebody else's, Error(Fault::resource) where it cannot be written.
   Checkpointer(ParameterStore& store, CheckpointOptions options, std::function<void(const std::string&)> warn,
                FileSystem& files = system_files());
   // Waits for the save under way.

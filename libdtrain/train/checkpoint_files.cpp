@@ -285,17 +285,12 @@ void load_tensors(const std::string& path, ParameterStore& store) {
   load_state(path + "/" + kState, store);
 }
 
-bool remove_files(FileSystem& files, const std::string& path) {
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(path, gone))
-    if (files.unlink(entry.path()) < 0) return false;
-  return files.remove_directory(path) == 0;
-}
-
 int remove_leftovers(FileSystem& files, const std::string& directory) {
   std::vector<std::string> leftovers;
-  for (const auto& entry : fs::directory_iterator(directory))
-    if (is_temporary_name(entry.path().filename().native())) leftovers.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(kPrefix) && is_temporary_name(name) && !entry.is_symlink()) leftovers.push_back(entry.path());
+  }
   int removed = 0;
   for (const std::string& path : leftovers) removed += remove_files(files, path);
   return removed;

@@ -49,9 +49,7 @@ TrainState train_state_from(const std::string& text, const std::string& path);
 // Loads every tensor into the store; throws Error(Fault::checkpoint) where names or shapes differ from the store's.
 void load_tensors(const std::string& path, ParameterStore& store);
 
-// Removes a directory of plain files; returns false, with errno set, where something is left.
-bool remove_files(FileSystem& files, const std::string& path);
-// Removes what killed writers left in `directory`; returns how many.
+// Removes what killed writers left in `directory`, and no link; returns how many.
 int remove_leftovers(FileSystem& files, const std::string& directory);
 
 }  // namespace dtrain

@@ -43,6 +43,66 @@ class Places : public testing::Test {
   TempDirectory root;
 };
 
+TEST_F(Places, NothingIsRemovedThroughALink) {
+  train_to(4);
+  // What looks like a leftover of a killed run, and an old checkpoint that was moved to an archive.
+  fs::create_directory(root / "mine");
+  write_file(path("mine/thesis"), "years of work");
+  fs::create_symlink(path("mine"), step(40) + ".tmp-0123456789abcdef");
+  fs::rename(step(2), root / "archive");
+  fs::create_symlink(path("archive"), step(2));
+  const std::string model = read_file(path("archive/model.safetensors"));
+  train_to(12, {"--max_ckpts_to_keep=2"});
+  EXPECT_EQ(read_file(path("mine/thesis")), "years of work");
+  EXPECT_TRUE(fs::is_symlink(step(40) + ".tmp-0123456789abcdef"));
+  EXPECT_TRUE(fs::exists(path("archive/MANIFEST.json")));
+  EXPECT_TRUE(read_file(path("archive/model.safetensors")) == model);
+  EXPECT_TRUE(fs::is_symlink(step(2)));
+  for (int removed : {4, 6, 8}) EXPECT_FALSE(fs::exists(step(removed))) << removed;
+}
+
+TEST_F(Places, ALinkedCheckpointIsContinued) {
+  train_to(4);
+  fs::rename(step(4), root / "archive");
+  fs::create_symlink(path("archive"), step(4));
+  const ProgramResult result = train(run_of(6) + in_train_dir());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "\n5\timages/sec")) << result.out;
+  EXPECT_FALSE(contains(result.out, "\n4\timages/sec")) << result.out;
+}
+
+TEST_F(Places, FoldersMayBeLinks) {
+  train_to(12, {"--max_ckpts_to_keep=2"});
+  fs::create_directory(root / "disk");
+  fs::create_directory(root / "linked");
+  fs::create_directory(root / "disk/step-3.tmp-0123456789abcdef");  // left by a killed run
+  fs::create_symlink(path("disk"), root / "linked/checkpoints");
+  fs::create_symlink(path("linked"), root / "linked_too");
+  const ProgramResult result = train(run_of(12) + in_train_dir("linked_too") + Arguments{"--max_ckpts_to_keep=2"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(std::distance(fs::directory_iterator(root / "disk"), {}), 2);
+  for (const char* file : {"/model.safetensors", "/state.safetensors", "/state.json"})
+    EXPECT_TRUE(read_file(path("disk/step-12") + file) == read_file(step(12) + file)) << file;
+}
+
+TEST_F(Places, ALockThatIsNoneIsRefused) {
+  fs::create_directory(root / "run");
+  const std::string lock = path("run/lock");
+  write_file(path("text"), "precious");
+  fs::create_symlink(path("text"), lock);
+  expect_refusal(in_train_dir(), 1, "/run/lock: is a link");
+  EXPECT_EQ(read_file(path("text")), "precious");
+  fs::remove(lock);
+  fs::create_symlink(path("new"), lock);
+  expect_refusal(in_train_dir(), 1, "/run/lock: is a link");
+  EXPECT_FALSE(fs::exists(root / "new"));
+  write_file(lock, "of a door");
+  expect_refusal(in_train_dir(), 1, "/run/lock: is no lock");
+  EXPECT_EQ(read_file(lock), "of a door");
+  write_file(lock, "12345\n6\n");  // of a run that was killed while it wrote its number
+  train_to(2);
+}
+
 TEST_F(Places, ClosedDescriptorsAreNotTakenForFiles) {
   train_to(6);
   std::string command = (bin_dir() / kProgram).string();

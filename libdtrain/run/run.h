@@ -27,7 +27,7 @@ struct RunOptions {
   int64_t batch = 1;        // samples of a rank and micro-step, for the global batch of the checkpoint
   int chief = 0;            // the rank that reads and writes checkpoints
   std::string train_dir{};  // empty: nothing is saved or restored
-  int keep = 5;             // the newest checkpoints stay; 2 at least
+  int64_t keep = 5;         // the newest checkpoints stay; 2 at least
   Resume resume = Resume::newest;
   std::string resume_from{};  // the folder of a checkpoint, in place of `resume`
   bool tune_buckets = false;  // try sizes of gradient buckets in the first steps, from the trainer's on

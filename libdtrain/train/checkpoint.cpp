@@ -171,8 +171,8 @@ struct Checkpointer::Writer {
   // Removes what is older than the newest `keep` complete checkpoints. A damaged one does not count as kept.
   void prune() const {
     std::vector<uint64_t> steps = list_checkpoints(directory);
-    int kept = 0;
-    while (!steps.empty() && kept < std::max(options.keep, 2)) {
+    int64_t kept = 0;
+    while (!steps.empty() && kept < std::max<int64_t>(options.keep, 2)) {
       kept += looks_complete(checkpoint_path(directory, steps.back()));
       steps.pop_back();
     }

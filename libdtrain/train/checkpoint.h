@@ -28,7 +28,7 @@ struct TrainState {
 
 struct CheckpointOptions {
   std::string train_dir{};
-  int keep = 5;  // at least 2 are kept
+  int64_t keep = 5;  // at least 2 are kept
   bool asynchronous = true;
   int max_failures = 3;  // consecutive saves that may fail (a full disk) before save() throws Error(Fault::checkpoint)
 };

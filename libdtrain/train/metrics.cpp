@@ -1,5 +1,10 @@
 #include "libdtrain/train/metrics.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -17,19 +22,41 @@ namespace {
   throw Error(Fault::resource, concat("metrics file ", path, ": cannot ", what, ": ", std::strerror(errno)));
 }
 
+constexpr std::string_view kRow = "{\"step\":";  // the beginning of each line
+
+bool begins_as_row(std::string_view text) { return text.starts_with(kRow) || kRow.starts_with(text); }
+
+[[noreturn]] void refuse_line(const std::string& path, size_t number) {
+  throw Error(Fault::data, concat("metrics file ", path, ", line ", number,
+                                  ": not a JSON object with a \"step\"; move the file away to start a new one"));
+}
+
+uint64_t step_of(const std::string& line, const std::string& path, size_t number) {
+  const auto row = nlohmann::json::parse(line, nullptr, false);
+  if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned()) refuse_line(path, number);
+  return row["step"].get<uint64_t>();
+}
+
 // Bytes of the leading lines whose step is at most `last_step`.
 uintmax_t length_to_keep(const std::string& path, uint64_t last_step) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return 0;
+  if (!in) fail("read it", path);
+  // Another kind of file may be one line of any length.
+  std::string line(kRow.size(), '\0');
+  in.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(in.gcount()));
+  if (!begins_as_row(line)) refuse_line(path, 1);
+  in.clear();
+  in.seekg(0);
   uintmax_t kept = 0;
-  std::string line;
-  for (size_t number = 1; std::getline(in, line) && !in.eof(); ++number) {
-    const auto row = nlohmann::json::parse(line, nullptr, false);
-    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned())
-      throw Error(Fault::data, concat("metrics file ", path, ", line ", number,
-                                      ": not a JSON object with a \"step\"; move the file away to start a new one"));
-    if (row["step"].get<uint64_t>() > last_step) break;
-    kept += line.size() + 1;
+  bool keeps = true;
+  for (size_t number = 1; std::getline(in, line); ++number) {
+    if (in.eof()) {  // cut, as by a full disk
+      if (!begins_as_row(line)) refuse_line(path, number);
+      break;
+    }
+    keeps = step_of(line, path, number) <= last_step && keeps;
+    if (keeps) kept += line.size() + 1;
   }
   return kept;
 }
@@ -86,18 +113,45 @@ double Throughput::jitter() const {
 }
 
 MetricsFile::MetricsFile(std::string path, uint64_t last_step) : path_(std::move(path)) {
-  DT_CHECK(!std::filesystem::is_directory(path_), "metrics file ", path_, ": is a directory; choose another name");
-  const uintmax_t kept = last_step > 0 ? length_to_keep(path_, last_step) : 0;
+  struct stat info;
+  const bool exists = ::stat(path_.c_str(), &info) == 0;
+  DT_CHECK(!exists || !S_ISDIR(info.st_mode), "metrics file ", path_, ": is a directory; choose another name");
+  if (exists && !S_ISREG(info.st_mode)) {
+    // A FIFO that is open for reading as well waits for no reader, and raises no SIGPIPE when its reader goes.
+    fd_ = ::open(path_.c_str(), (S_ISFIFO(info.st_mode) ? O_RDWR : O_WRONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd_ < 0) fail("open it for writing", path_);
+    return;
+  }
+  const uintmax_t kept = exists ? length_to_keep(path_, last_step) : 0;
   if (!std::ofstream(path_, std::ios::binary | std::ios::app)) fail("open it for writing", path_);
   std::error_code error;
   std::filesystem::resize_file(path_, kept, error);
   if (error) throw Error(Fault::resource, concat("metrics file ", path_, ": cannot cut it: ", error.message()));
 }
 
+MetricsFile::~MetricsFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void MetricsFile::write_through(const std::string& line) const {
+  constexpr int kPatience = 5000;  // milliseconds for which a run may be held up
+  for (size_t done = 0; done < line.size();) {
+    pollfd ready{fd_, POLLOUT, 0};
+    if (::poll(&ready, 1, kPatience) == 0)
+      throw Error(Fault::resource, concat("metrics file ", path_, ": is full, and nobody reads from it"));
+    const ssize_t written = ::write(fd_, line.data() + done, line.size() - done);
+    if (written >= 0)
+      done += static_cast<size_t>(written);
+    else if (errno != EINTR && errno != EAGAIN)
+      fail("write to it", path_);
+  }
+}
+
 void MetricsFile::append(uint64_t step, const Fields& fields) {
   nlohmann::ordered_json row;
   row["step"] = step;
   for (const auto& [name, value] : fields) row[name] = value;
+  if (fd_ >= 0) return write_through(row.dump() + "\n");
   std::ofstream out(path_, std::ios::binary | std::ios::app);
   if (!out) fail("open it for writing", path_);
   out << row.dump() << '\n';

@@ -42,14 +42,22 @@ class MetricsFile {
   using Fields = std::vector<std::pair<std::string, double>>;
 
   // Opens `path`, keeps what it holds of steps up to `last_step` and cuts the rest off, a cut last line included: 0
-  // starts afresh. Throws Error(Fault::data) on any other malformed line, Error(Fault::config) on a directory and
-  // Error(Fault::resource) where the file cannot be written.
+  // starts afresh. A file with any other line is somebody else's: Error(Fault::data), and it stays as it is. A FIFO or
+  // a device is written through; a FIFO's reader may come later. Throws Error(Fault::config) on a directory and
+  // Error(Fault::resource) where the file cannot be read or written.
   MetricsFile(std::string path, uint64_t last_step);
-  // Appends a line, complete in the file on return.
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+  // Appends a line, complete in the file on return. Throws Error(Fault::resource) where it cannot be written, or where
+  // nobody has taken anything out of a full FIFO for some seconds.
   void append(uint64_t step, const Fields& fields);
 
  private:
+  void write_through(const std::string& line) const;
+
   std::string path_;
+  int fd_ = -1;  // of what is no regular file, which is opened for each line
 };
 
 }  // namespace dtrain

@@ -103,6 +103,53 @@ TEST_F(Places, ALockThatIsNoneIsRefused) {
   train_to(2);
 }
 
+TEST_F(Places, LargeNumbersOfCheckpointsAndSecondsAreMeant) {
+  train_to(8, {"--max_ckpts_to_keep=2147483648"});
+  EXPECT_EQ(std::distance(fs::directory_iterator(root / "run/checkpoints"), {}), 4);
+  const ProgramResult result =
+      train(run_of(8) + Arguments{"--train_dir=" + path("seldom"), "--save_model_secs=10000000000"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(std::distance(fs::directory_iterator(root / "seldom/checkpoints"), {}), 1);
+}
+
+TEST_F(Places, AFileThatHoldsNoMetricsIsRefused) {
+  const Arguments file{"--metrics_file=" + path("file")};
+  const std::string row = "{\"step\":7,\"loss\":1}\n";
+  for (const std::string& text : {std::string("a text without an end of line"), std::string("{\"weights\":1}\n"),
+                                  row + "a line of mine\n" + row, row + "unfinished", std::string(1 << 20, '\0')}) {
+    write_file(path("file"), text);
+    expect_refusal(file, 2, "file, line ");
+    EXPECT_TRUE(read_file(path("file")) == text) << text.substr(0, 100);
+  }
+  for (const std::string& text : {std::string(), row, row + "{\"step\":8,\"lo", row + "{\"st"}) {
+    write_file(path("file"), text);
+    const ProgramResult result = train(run_of(2) + file);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(read_file(path("file")).starts_with("{\"step\":1,")) << read_file(path("file"));
+  }
+}
+
+TEST_F(Places, MetricsGoThroughAFifo) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  const ProgramResult unread = train(run_of(3) + Arguments{"--metrics_file=" + path("fifo")});
+  EXPECT_EQ(unread.code, 0) << unread.err;
+  std::fstream both(path("fifo"), std::ios::in | std::ios::out);
+  const ProgramResult result = train(run_of(3) + Arguments{"--metrics_file=" + path("fifo")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(fs::is_fifo(root / "fifo"));
+  for (int step = 1; step <= 3; ++step) {
+    std::string line;
+    ASSERT_TRUE(std::getline(both, line));
+    EXPECT_TRUE(line.starts_with("{\"step\":" + std::to_string(step) + ",")) << line;
+  }
+  const ProgramResult null = train(run_of(3) + Arguments{"--metrics_file=/dev/null"});
+  EXPECT_EQ(null.code, 0) << null.err;
+  const ProgramResult full = train(run_of(3) + Arguments{"--metrics_file=/dev/full"});
+  EXPECT_EQ(full.code, 0) << full.err;
+  EXPECT_TRUE(contains(full.err, "No space left on device; the run goes on without it")) << full.err;
+}
+
+// Each file of the run is what it is with all descriptors open.
 TEST_F(Places, ClosedDescriptorsAreNotTakenForFiles) {
   train_to(6);
   std::string command = (bin_dir() / kProgram).string();

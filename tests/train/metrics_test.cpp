@@ -1,5 +1,7 @@
 #include "libdtrain/train/metrics.h"
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -101,6 +103,17 @@ TEST_F(MetricsFileTest, MalformedLineIsRefusedAndTheFileUntouched) {
     EXPECT_NE(std::string(error.what()).find("line 2"), std::string::npos);
   }
   EXPECT_EQ(content(), "{\"step\":1}\nhello\n{\"step\":2}\n");
+}
+
+TEST_F(MetricsFileTest, AFullFifoThatNobodyReadsIsTold) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  MetricsFile file(path_, 0);
+  const MetricsFile::Fields fields(100, {"loss", 2.5});
+  expect_error(
+      [&] {
+        for (uint64_t step = 1; step < 10'000; ++step) file.append(step, fields);
+      },
+      Fault::resource, path_ + ": is full, and nobody reads from it");
 }
 
 TEST_F(MetricsFileTest, DirectoryIsRefused) {

@@ -33,7 +33,7 @@ void CheckpointFlags::check(const FlagSet& flags) const {
 
 void CheckpointFlags::apply(RunOptions& run) const {
   run.train_dir = train_dir;
-  run.keep = static_cast<int>(max_ckpts_to_keep);
+  run.keep = max_ckpts_to_keep;
   run.resume = resume == "never" ? Resume::never : Resume::newest;
   run.resume_from = resume == "never" || resume == "auto" ? "" : resume;
   run.cadence.save_every_steps = static_cast<uint64_t>(save_model_steps.value_or(0));

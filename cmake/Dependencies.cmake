@@ -9,6 +9,8 @@ find_package(fmt 9 REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
+find_library(SODIUM_LIBRARY sodium REQUIRED)  # it brings no CMake package
+find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
 
 set(MPI_CXX_SKIP_MPICXX ON)  # MPI's own C++ bindings, which nobody uses any more
 find_package(MPI 3.1 QUIET COMPONENTS CXX)

@@ -69,12 +69,14 @@ std::optional<TcpOptions> DistributionFlags::tcp_of_workers(const std::string& d
   if (colon == std::string::npos || std::from_chars(first.data() + colon + 1, end, port).ptr != end) port = 0;
   DT_CHECK(port > 0 && port < 65536, "--worker_hosts: '", first,
            "': expected HOST:PORT with a port that is free there");
-  return TcpOptions{.rank = static_cast<int>(task_index),
-                    .size = workers,
-                    .address = first.substr(0, colon),
-                    .port = port,
-                    .bind_address = "",
-                    .job = fmt::format("{}", fmt::join(worker_hosts, ","))};
+  TcpOptions tcp{.rank = static_cast<int>(task_index),
+                 .size = workers,
+                 .address = first.substr(0, colon),
+                 .port = port,
+                 .bind_address = "",
+                 .job = fmt::format("{}", fmt::join(worker_hosts, ","))};
+  protect(tcp, cli::environment());
+  return tcp;
 }
 
 std::optional<std::string> DistributionFlags::reason_to_leave() const {

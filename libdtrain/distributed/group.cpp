@@ -74,7 +74,10 @@ std::string Group::name(int rank) const {
 std::pair<int64_t, int64_t> Group::extremes(int64_t mine, const char* what) {
   std::pair<int64_t, int64_t> result{mine, mine};
   for (const std::string& text : all_gather(std::to_string(mine), what)) {
-    const int64_t value = std::stoll(text);
+    int64_t value = 0;
+    const char* end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc{}})
+      throw Error(Fault::communication, concat(what, ": a rank sent no number"));
     result = {std::min(result.first, value), std::max(result.second, value)};
   }
   return result;

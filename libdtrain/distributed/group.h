@@ -97,16 +97,25 @@ struct TcpOptions {
   int rank = 0, size = 1;
   std::string address{};       // the host of rank 0: a name or a number
   int port = 0;                // where rank 0 listens
-  std::string bind_address{};  // on which of its addresses; empty: on all
+  std::string bind_address{};  // on which of its addresses; empty: on all, or on this machine's own if `address` is
   std::string job{};           // who says something else belongs to another job
+  // Each rank proves that it knows it. Without one anybody who reaches rank 0 can take a rank's place.
+  std::string secret{};
+  bool trust_network = false;  // ranks may meet over a network without a secret
 };
 // What launcher_rank() and these variables say: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and
-// MASTER_PORT, else the first host of a SLURM step and a port that follows from its job; DTRAIN_BIND_ADDR;
-// DTRAIN_JOB_ID, else the launcher's own number of the job. Throws Error(Fault::config) naming what is missing.
+// MASTER_PORT, else the first host of a SLURM step and a port that follows from its job; DTRAIN_JOB_ID, else the
+// launcher's own number of the job; and protect(). Throws Error(Fault::config) naming what is missing.
 TcpOptions tcp_options_from(const Environment& environment);
+// Sets what keeps strangers out: from DTRAIN_BIND_ADDR; DTRAIN_JOB_SECRET, of 16 characters at least, or the file that
+// DTRAIN_JOB_SECRET_FILE names, which nobody but its owner may read; and DTRAIN_TRUST_NETWORK, 0 or 1. Throws
+// Error(Fault::config) for what cannot be meant.
+void protect(TcpOptions& tcp, const Environment& environment);
 
-// Ranks that talk over TCP, by way of rank 0; at most 16 MiB per text. Throws Error(Fault::communication) where they do
-// not all come within setup_limit.
+// Ranks that talk over TCP, by way of rank 0; at most 16 MiB per text. What they say is authenticated by their secret,
+// and not encrypted. Throws Error(Fault::config) where they would meet over a network without a secret,
+// Error(Fault::communication) where they do not all come within setup_limit, Error(Fault::resource) where rank 0 may
+// open too few files.
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
 // The ranks that mpirun started, or srun with PMI; `ranks`: how many by the launcher's word, so that enough files may

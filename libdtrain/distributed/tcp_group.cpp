@@ -44,10 +44,10 @@ class TcpGroup : public Group {
   // A collective of this rank, from its begin to its end.
   struct Gathering {
     std::string what, mine;
-    Deadline begun, deadline;
+    Deadline deadline;
     std::vector<std::string> texts{};
     std::vector<bool> have{};
-    bool late = false;
+    bool late = false;  // rank 0 has told those who wait
   };
 
   void gather(Gathering& gathering);
@@ -82,7 +82,7 @@ std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const cha
     busy_ = true;
     ++sequence_;
   }
-  Gathering gathering{what, mine, Clock::now(), in(rank_ == 0 ? limit() : patience())};
+  Gathering gathering{what, mine, in(rank_ == 0 ? limit() : patience())};
   if (rank_ == 0)
     gather(gathering);
   else
@@ -101,7 +101,7 @@ void TcpGroup::gather(Gathering& gathering) {
   std::vector<const Socket*> sockets;
   for (size_t rank = 1; rank < peers_.size(); ++rank) sockets.push_back(&peers_[rank]);
   while (std::ranges::find(gathering.have, false) != gathering.have.end()) {
-    const std::vector<bool> speaking = wait_for_any(sockets, std::min(gathering.deadline, in(0.1)));
+    const std::vector<bool> speaking = wait_for_any(sockets, std::min(gathering.deadline.left(), 0.1));
     const std::lock_guard lock(mutex_);
     for (size_t rank = 1; rank < peers_.size(); ++rank)
       if (speaking[rank - 1]) take_share(gathering, rank);
@@ -121,11 +121,12 @@ void TcpGroup::take_share(Gathering& gathering, size_t rank) {
   const Socket::Arrived arrived = peers_[rank].receive(message, kMostBytes + (1 << 12), why);
   if (arrived == Socket::Arrived::no) return;
   if (arrived == Socket::Arrived::gone) lost(rank, why, collective(gathering.what));
-  if (message.kind == Kind::failure) fail(message.text);
+  if (message.kind == Kind::failure) fail(printable(message.text));
   std::vector<std::string> texts;
   if (message.kind != Kind::give || gathering.have[rank] || !split(message.text, texts) || texts.size() != 3)
     lost(rank, "it does not speak as a rank does", collective(gathering.what));
-  const std::string theirs = concat("'", texts[0], "', collective ", message.sequence, ", in ", texts[1]);
+  const std::string theirs =
+      concat("'", printable(texts[0]), "', collective ", message.sequence, ", in ", printable(texts[1]));
   if (theirs != collective(gathering.what))
     fail(concat("ranks do different things: ", name(0), " does ", collective(gathering.what), ", ", name(rank_of(rank)),
                 " does ", theirs));
@@ -135,9 +136,8 @@ void TcpGroup::take_share(Gathering& gathering, size_t rank) {
 }
 
 void TcpGroup::look_at_clock(Gathering& gathering) {
-  const auto now = Clock::now();
-  const bool over = now >= gathering.deadline;
-  const double waited = std::chrono::duration<double>(now - gathering.begun).count();
+  const double waited = waited_since(gathering.deadline.begun);
+  const bool over = waited >= gathering.deadline.seconds;
   if (!over && (gathering.late || waited < std::min(limit() / 4, 10.0))) return;
   std::string missing;
   for (size_t rank = 1; rank < peers_.size(); ++rank)
@@ -164,19 +164,20 @@ void TcpGroup::share(Gathering& gathering) {
     if (!first.send(mine, gathering.deadline, why)) lost(0, why, collective(gathering.what));
   }
   for (;;) {
-    wait_for_any({&first}, gathering.deadline);
+    wait_for_any({&first}, gathering.deadline.left());
     const std::lock_guard lock(mutex_);
     Message message;
     const Socket::Arrived arrived = first.receive(message, ranks * (kMostBytes + 8), why);
     if (arrived == Socket::Arrived::gone) lost(0, why, collective(gathering.what));
     if (arrived == Socket::Arrived::no) {
-      if (Clock::now() < gathering.deadline) continue;
+      if (!gathering.deadline.is_past()) continue;
       fail(concat(name(0), " did not come to ", collective(gathering.what), " within ", limit(),
                   " s: stopped, cut off, or busy with something else"));
     }
-    if (message.kind == Kind::failure) fail(message.text);
-    if (message.kind == Kind::late && message.sequence == sequence_) {
-      gathering.deadline = in(patience());  // rank 0 is there and waits for others
+    if (message.kind == Kind::failure) fail(printable(message.text));
+    if (message.kind == Kind::late && message.sequence == sequence_ && !gathering.late) {
+      gathering.late = true;  // rank 0 is there and waits for others, but not for ever
+      gathering.deadline = in(patience());
       continue;
     }
     if (message.kind != Kind::result || message.sequence != sequence_ || !split(message.text, gathering.texts) ||
@@ -191,7 +192,7 @@ void TcpGroup::lost(size_t rank, const std::string& why, const std::string& plac
   Message message;
   std::string end;
   while (peers_[rank].receive(message, kMostBytes, end) == Socket::Arrived::yes)
-    if (message.kind == Kind::failure) fail(message.text);
+    if (message.kind == Kind::failure) fail(printable(message.text));
   fail(concat("lost ", name(rank_of(rank)), " in ", place, ": ", why));
 }
 

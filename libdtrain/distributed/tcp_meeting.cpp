@@ -1,10 +1,13 @@
-// Rank 0 listens and takes the first message of each visitor; the others try until it does.
+// Rank 0 listens, has each visitor prove that it knows the job's secret, and then takes its name; the others try until
+// it does, and have it prove the same.
 #include "libdtrain/distributed/tcp_meeting.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -13,8 +16,12 @@
 namespace dtrain::tcp {
 namespace {
 
-constexpr size_t kHelloBytes = 4096, kWelcomeBytesPerRank = 512;
-constexpr double kPatience = 5;  // seconds that a visitor may take to say who it is
+constexpr size_t kHelloBytes = 1 << 16, kWelcomeBytesPerRank = 2048;
+constexpr double kPatience = 5;     // seconds that a visitor may take to say who it is
+constexpr size_t kStrangers = 256;  // visitors at a time, beside ranks
+constexpr uint64_t kTold = 8;       // of them that are reported
+
+using Warn = std::function<void(const std::string&)>;
 
 struct Hello {
   std::string job, host;
@@ -41,7 +48,7 @@ bool read(const std::string& bytes, Hello& hello) {
   std::vector<std::string> texts;
   if (!split(bytes, texts) || texts.size() != 5) return false;
   hello.job = texts[0];
-  hello.host = texts[1];
+  hello.host = printable(texts[1]);
   return number_in(texts[2], hello.rank) && number_in(texts[3], hello.size) && number_in(texts[4], hello.pid);
 }
 
@@ -55,10 +62,18 @@ void number(std::vector<Place>& places) {
   for (Place& place : places) place.local_size = ranks[place.host];
 }
 
+// A name of this machine alone may have several numbers, one of which rank 0 listens on.
+std::string address_of(const TcpOptions& tcp) { return tcp.address == "localhost" ? "127.0.0.1" : tcp.address; }
+
+// Where rank 0 listens: where nobody else is named, on this machine alone.
+std::string listening_address(const TcpOptions& tcp) {
+  return tcp.bind_address.empty() && is_loopback(tcp.address) ? address_of(tcp) : tcp.bind_address;
+}
+
 class Reception {
  public:
-  Reception(const TcpOptions& tcp, const std::function<void(const std::string&)>& warn)
-      : tcp_(tcp), warn_(warn), listener_(listen_on(tcp.bind_address, tcp.port)) {
+  Reception(const TcpOptions& tcp, const Bytes32& key, const Warn& warn)
+      : tcp_(tcp), key_(key), warn_(warn), listener_(listen_on(listening_address(tcp), tcp.port)) {
     meeting_.peers.resize(static_cast<size_t>(tcp.size));
     meeting_.places.resize(static_cast<size_t>(tcp.size));
     meeting_.places[0] = {.host = host_name(), .pid = getpid()};
@@ -68,7 +83,7 @@ class Reception {
     const Deadline deadline = in(limit);
     while (!missing().empty()) {
       look(deadline);
-      if (Clock::now() > deadline) give_up(limit);
+      if (deadline.is_past()) give_up(limit);
     }
     number(meeting_.places);
     std::vector<std::string> texts;
@@ -83,8 +98,10 @@ class Reception {
 
  private:
   struct Visitor {
-    Socket socket;
-    Deadline until;
+    Deadline deadline;
+    Socket socket{};
+    std::string caller{};
+    bool proven = false;  // it knows the secret
   };
 
   std::vector<int> missing() const {
@@ -97,29 +114,49 @@ class Reception {
   void look(Deadline deadline) {
     std::vector<const Socket*> sockets{&listener_};
     for (const Visitor& visitor : visitors_) sockets.push_back(&visitor.socket);
-    for (const Socket& peer : meeting_.peers)
-      if (peer) sockets.push_back(&peer);
-    wait_for_any(sockets, std::min(deadline, in(0.5)));
+    wait_for_any(sockets, std::min(deadline.left(), 0.5));
     // Whoever is here has nothing to say before the welcome, but may go, and come again.
     for (Socket& peer : meeting_.peers)
       if (peer && peer.is_gone()) peer = Socket();
-    while (Socket visitor = accept_from(listener_)) {
-      if (visitors_.size() < meeting_.peers.size() + 64) visitors_.push_back({std::move(visitor), in(kPatience)});
-    }
+    let_in();
     std::erase_if(visitors_, [this](Visitor& visitor) { return !may_stay(visitor); });
+  }
+
+  // Whoever is silent makes room for those who come: ranks prove who they are at once.
+  void let_in() {
+    const size_t most = meeting_.peers.size() + kStrangers;
+    for (size_t turn = 0; turn < most; ++turn) {
+      Visitor visitor{.deadline = in(kPatience)};
+      int error = 0;
+      visitor.socket = accept_from(listener_, visitor.caller, error);
+      if (!visitor.socket && error == 0) return;
+      if (!visitor.socket || visitors_.size() >= most) {
+        const auto silent = std::ranges::find(visitors_, false, &Visitor::proven);
+        if (silent == visitors_.end() && error != 0)
+          throw Error(Fault::resource, concat("rank 0 cannot take the connection of another rank: ", strerror(error),
+                                              "; raise the limit of open files (ulimit -n)"));
+        if (silent == visitors_.end()) continue;
+        visitors_.erase(silent);
+      }
+      std::string why;
+      if (visitor.socket && visitor.socket.greet(key_, /*is_rank_zero=*/true, why))
+        visitors_.push_back(std::move(visitor));
+    }
   }
 
   // False once it has become a peer or is to go.
   bool may_stay(Visitor& visitor) {
     Message message;
     std::string why = "it says nothing";
-    const Socket::Arrived arrived = visitor.socket.receive(message, kHelloBytes, why);
-    if (arrived == Socket::Arrived::no && Clock::now() < visitor.until) return true;
-    Hello hello;
+    const Socket::Arrived arrived = visitor.socket.receive(message, visitor.proven ? kHelloBytes : 0, why);
+    if (arrived == Socket::Arrived::no && !visitor.deadline.is_past()) return true;
     if (arrived != Socket::Arrived::yes) {
-      tell_user(concat("somebody who is no rank has called: ", why));
-    } else if (message.kind != Kind::hello || !read(message.text, hello)) {
-      tell_user("somebody who is no rank has called: it does not speak as a rank does");
+      tell_of_stranger(visitor.caller, why);
+    } else if (!visitor.proven) {
+      visitor.proven = message.kind == Kind::proof && visitor.socket.send({Kind::proof, 0, {}}, in(0), why);
+      return visitor.proven;
+    } else if (Hello hello; message.kind != Kind::hello || !read(message.text, hello)) {
+      tell_of_stranger(visitor.caller, "it does not speak as a rank does");
     } else if (const std::string reason = objection(hello); !reason.empty()) {
       static_cast<void>(visitor.socket.send({Kind::refuse, 0, reason}, in(1), why));
       tell_user(concat("sent away, from ", hello.host, " pid ", hello.pid, ": ", reason));
@@ -132,7 +169,8 @@ class Reception {
   }
 
   std::string objection(const Hello& hello) const {
-    if (hello.job != tcp_.job) return concat("it belongs to job '", hello.job, "', rank 0 to job '", tcp_.job, "'");
+    if (hello.job != tcp_.job)
+      return concat("it belongs to job '", printable(hello.job), "', rank 0 to job '", tcp_.job, "'");
     if (hello.size != tcp_.size)
       return concat("it was started as one of ", hello.size, " ranks, rank 0 as one of ", tcp_.size);
     if (hello.rank < 1 || hello.rank >= tcp_.size)
@@ -159,11 +197,18 @@ class Reception {
   void tell_user(const std::string& text) const {
     if (warn_) warn_(text);
   }
+  // Strangers may come as often as they like.
+  void tell_of_stranger(const std::string& caller, const std::string& why) {
+    if (++strangers_ <= kTold) tell_user(concat("somebody at ", caller, " who is no rank has called: ", why));
+    if (strangers_ == kTold) tell_user("who else calls and is no rank is not reported");
+  }
 
   const TcpOptions& tcp_;
-  const std::function<void(const std::string&)>& warn_;
+  const Bytes32 key_;
+  const Warn& warn_;
   Socket listener_;
-  std::vector<Visitor> visitors_;
+  std::vector<Visitor> visitors_;  // in the order in which they came
+  uint64_t strangers_ = 0;
   Meeting meeting_;
 };
 
@@ -172,7 +217,7 @@ std::vector<Place> places_in(const std::string& welcome, int size) {
   std::vector<Place> places(static_cast<size_t>(size));
   bool sound = split(welcome, texts) && texts.size() == 2 * places.size();
   for (size_t i = 0; sound && i < places.size(); ++i) {
-    places[i].host = texts[2 * i];
+    places[i].host = printable(texts[2 * i]);
     sound = number_in(texts[2 * i + 1], places[i].pid);
   }
   if (!sound) throw Error(Fault::communication, "rank 0 sent a list of ranks that is none");
@@ -180,22 +225,44 @@ std::vector<Place> places_in(const std::string& welcome, int size) {
   return places;
 }
 
+// A connection to rank 0, which has proved that it knows the secret; none, and why, otherwise.
+Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience, std::string& why, const Warn& warn) {
+  const Deadline deadline = in(patience);
+  Socket socket = connect_to(address_of(tcp), tcp.port, deadline, why);
+  if (!socket) return Socket();
+  why.clear();
+  Message answer;
+  const bool met = socket.greet(key, /*is_rank_zero=*/false, why) && socket.await_greeting(deadline, why) &&
+                   socket.send({Kind::proof, 0, {}}, deadline, why) && socket.receive(answer, 0, deadline, why) &&
+                   answer.kind == Kind::proof;
+  if (met) return socket;
+  why = concat("whoever listens there does not prove to be rank 0 of this job (this rank was given ",
+               tcp.secret.empty() ? "no secret" : "a secret", ")", why.empty() ? "" : ": ", why);
+  warn(concat(tcp.address, " port ", tcp.port, ": ", why));
+  return Socket();
+}
+
 // Rank 0 may start later than this one, or again.
-Meeting visit(const TcpOptions& tcp, double limit) {
+Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const Warn& warn) {
   // Rank 0 is the first to give up: it knows who is missing.
   const Deadline deadline = in(limit + std::min(kPatience, limit / 2));
   const Hello hello{.job = tcp.job, .host = host_name(), .rank = tcp.rank, .size = tcp.size, .pid = getpid()};
   const size_t most = kHelloBytes + kWelcomeBytesPerRank * static_cast<size_t>(tcp.size);
   std::string why;
-  for (double pause = 0.05; Clock::now() < deadline; pause = std::min(1.0, 1.5 * pause)) {
-    Socket socket = connect_to(tcp.address, tcp.port, std::min(deadline, in(kPatience)), why);
+  bool warned = false;
+  const Warn warn_once = [&](const std::string& line) {
+    if (warn && !std::exchange(warned, true)) warn(line);
+  };
+  for (double pause = 0.05; !deadline.is_past(); pause = std::min(1.0, 1.5 * pause)) {
+    Socket socket = call_rank_zero(tcp, key, std::min(deadline.left(), kPatience), why, warn_once);
     Message answer;
     if (socket && socket.send({Kind::hello, 0, write(hello)}, deadline, why) &&
         socket.receive(answer, most, deadline, why)) {
       if (answer.kind == Kind::refuse)
         throw Error(concat("rank ", tcp.rank, " was sent away by rank 0 at ", tcp.address, " port ", tcp.port, ": ",
-                           answer.text));
-      if (answer.kind == Kind::failure) throw Error(Fault::communication, concat("rank 0 gave up: ", answer.text));
+                           printable(answer.text)));
+      if (answer.kind == Kind::failure)
+        throw Error(Fault::communication, concat("rank 0 gave up: ", printable(answer.text)));
       if (answer.kind == Kind::welcome) {
         Meeting meeting;
         meeting.places = places_in(answer.text, tcp.size);
@@ -210,10 +277,22 @@ Meeting visit(const TcpOptions& tcp, double limit) {
                                            tcp.address, " port ", tcp.port, " within ", limit, " s: ", why));
 }
 
+// Anybody who reaches rank 0's port could take part, and anybody who listens there could be rank 0.
+void refuse_strangers(const TcpOptions& tcp) {
+  const bool only_here = is_loopback(tcp.address) && (tcp.bind_address.empty() || is_loopback(tcp.bind_address));
+  DT_CHECK(
+      !tcp.secret.empty() || tcp.trust_network || only_here, "rank 0 at ", tcp.address,
+      ": ranks that meet over a network need a secret. Give each the same DTRAIN_JOB_SECRET, such as `openssl rand "
+      "-hex 32` prints, or DTRAIN_JOB_SECRET_FILE; or DTRAIN_TRUST_NETWORK=1 where no stranger reaches them. On "
+      "one machine DTRAIN_MASTER_ADDR=localhost needs none");
+}
+
 }  // namespace
 
 Meeting meet(const TcpOptions& tcp, double limit, const std::function<void(const std::string&)>& warn) {
-  return tcp.rank == 0 ? Reception(tcp, warn).wait(limit) : visit(tcp, limit);
+  refuse_strangers(tcp);
+  const Bytes32 key = key_of(tcp.secret);
+  return tcp.rank == 0 ? Reception(tcp, key, warn).wait(limit) : visit(tcp, key, limit, warn);
 }
 
 }  // namespace dtrain::tcp

@@ -1,6 +1,12 @@
-// Where rank 0 is, by what launchers say.
+// Where rank 0 is, by what launchers say, and what keeps strangers away from it.
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/group.h"
@@ -45,6 +51,24 @@ int port_in(const Setting& setting) {
   return port;
 }
 
+// The first line of a file that nobody but its owner may read. Throws Error(Fault::config) for any other file.
+std::string secret_in(const std::string& path) {
+  constexpr size_t kMost = 4096;
+  // A FIFO is not waited for.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  DT_CHECK(file >= 0, "DTRAIN_JOB_SECRET_FILE=", path, ": ", strerror(errno));
+  std::string text(kMost, '\0');
+  struct stat status {};
+  const bool known = fstat(file, &status) == 0;
+  const ssize_t bytes = known && S_ISREG(status.st_mode) ? read(file, text.data(), text.size()) : -1;
+  close(file);
+  DT_CHECK(known && S_ISREG(status.st_mode) && bytes >= 0, "DTRAIN_JOB_SECRET_FILE=", path, ": not a file to read");
+  DT_CHECK((status.st_mode & 077) == 0, "DTRAIN_JOB_SECRET_FILE=", path,
+           ": others than its owner may read or write it; say chmod 600");
+  text.resize(static_cast<size_t>(bytes));
+  return text.substr(0, text.find_first_of("\r\n"));
+}
+
 // Jobs on one host have different ones, below those that the system hands out.
 int port_of_job(const std::string& job) {
   return 20000 + static_cast<int>(std::strtoul(job.c_str(), nullptr, 10) % 10000);
@@ -67,9 +91,25 @@ TcpOptions tcp_options_from(const Environment& environment) {
   DT_CHECK(!tcp.address.empty(), "several ranks without MPI: where is rank 0? Set DTRAIN_MASTER_ADDR to its host");
   DT_CHECK(port || slurm_job, "several ranks without MPI: set DTRAIN_MASTER_PORT to a free port of ", tcp.address);
   tcp.port = port ? port_in(port) : port_of_job(slurm_job.value);
-  tcp.bind_address = setting({"DTRAIN_BIND_ADDR"}).value;
   tcp.job = setting({"DTRAIN_JOB_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}).value;
+  protect(tcp, environment);
   return tcp;
+}
+
+void protect(TcpOptions& tcp, const Environment& environment) {
+  constexpr size_t kLeast = 16;
+  const Setting secret = first_set(environment, {"DTRAIN_JOB_SECRET"});
+  const Setting file = first_set(environment, {"DTRAIN_JOB_SECRET_FILE"});
+  const Setting trust = first_set(environment, {"DTRAIN_TRUST_NETWORK"});
+  DT_CHECK(!secret || !file, "DTRAIN_JOB_SECRET and DTRAIN_JOB_SECRET_FILE are both set: which is meant?");
+  tcp.secret = file ? secret_in(file.value) : secret.value;
+  const Setting& source = file ? file : secret;
+  DT_CHECK(!source || tcp.secret.size() >= kLeast, source.name, ": a secret of ", tcp.secret.size(),
+           " characters can be guessed; expected at least ", kLeast, ", such as `openssl rand -hex 32` prints");
+  DT_CHECK(!trust || trust.value == "0" || trust.value == "1", "DTRAIN_TRUST_NETWORK=", trust.value,
+           ": expected 0 or 1");
+  tcp.trust_network = trust.value == "1";
+  tcp.bind_address = first_set(environment, {"DTRAIN_BIND_ADDR"}).value;
 }
 
 }  // namespace dtrain

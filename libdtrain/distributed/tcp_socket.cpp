@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -19,30 +21,35 @@
 namespace dtrain::tcp {
 namespace {
 
-// In front of each message. All machines of a job are little-endian, as all that this engine runs on.
-struct Header {
-  uint32_t magic = kMagic;
-  uint32_t kind = 0;
-  uint64_t sequence = 0, bytes = 0;
-  static constexpr uint32_t kMagic = 0x31747464;  // "dtt1"
+// What each side says first. All machines of a job are little-endian, as all that this engine runs on.
+struct Greeting {
+  uint64_t magic = kMagic;
+  Bytes32 nonce{};
+  static constexpr uint64_t kMagic = 0x3270637464;  // "dtcp2"
 };
-static_assert(sizeof(Header) == 24);
+static_assert(sizeof(Greeting) == 40);
 
+// In front of each message.
+struct Header {
+  uint64_t kind = 0, sequence = 0, bytes = 0;
+  Bytes32 tag{};
+  std::string_view sealed() const { return {reinterpret_cast<const char*>(this), offsetof(Header, tag)}; }
+};
+static_assert(sizeof(Header) == 56);
+
+constexpr char kForeign[] = "it does not speak as a rank does", kSilent[] = "it says nothing";
 constexpr size_t kStep = 1 << 20;  // memory grows with what has arrived, not with what was announced
 
 std::string reason(int error) { return std::strerror(error); }
 
-int milliseconds_until(Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1000));
-}
+int milliseconds(double seconds) { return static_cast<int>(std::ceil(1e3 * std::clamp(seconds, 0.0, 1.0))); }
 
 // False once the deadline is past.
 bool wait_for(int file, short events, Deadline deadline) {
   for (;;) {
     pollfd one{file, events, 0};
-    if (::poll(&one, 1, milliseconds_until(deadline)) > 0) return true;
-    if (Clock::now() >= deadline) return false;
+    if (::poll(&one, 1, milliseconds(deadline.left())) > 0) return true;
+    if (deadline.is_past()) return false;
   }
 }
 
@@ -77,25 +84,61 @@ int open_for(const addrinfo& address) {
 
 }  // namespace
 
-Deadline in(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
+Deadline in(double seconds) { return {std::chrono::steady_clock::now(), seconds}; }
 
 Socket::~Socket() {
   if (file_ >= 0) close(file_);
 }
 
 Socket& Socket::operator=(Socket&& other) noexcept {
-  std::swap(file_, other.file_);
-  std::swap(begun_, other.begun_);
+  swap(other);
   return *this;
 }
 
-bool Socket::send(const Message& message, Deadline deadline, std::string& why) {
-  const Header header{
-      .kind = static_cast<uint32_t>(message.kind), .sequence = message.sequence, .bytes = message.text.size()};
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-  bytes += message.text;
+void Socket::swap(Socket& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(begun_, other.begun_);
+  std::swap(opening_, other.opening_);
+  std::swap(sends_, other.sends_);
+  std::swap(receives_, other.receives_);
+}
+
+bool Socket::greet(const Bytes32& job, bool is_rank_zero, std::string& why) {
+  opening_ = {.job = job, .nonce = draw_nonce(), .is_rank_zero = is_rank_zero};
+  const Greeting greeting{.nonce = opening_.nonce};
+  // A new connection takes as much at once.
+  return send_bytes({reinterpret_cast<const char*>(&greeting), sizeof greeting}, in(0), why);
+}
+
+Socket::Arrived Socket::take_greeting(std::string& why) {
+  if (receives_) return Arrived::yes;
+  if (const Arrived arrived = take(sizeof(Greeting), why); arrived != Arrived::yes) return arrived;
+  Greeting greeting;
+  std::memcpy(&greeting, begun_.data(), sizeof greeting);
+  begun_.clear();
+  if (greeting.magic != Greeting::kMagic) {
+    why = kForeign;
+    return Arrived::gone;
+  }
+  const auto& [job, mine, is_rank_zero] = opening_;
+  const Bytes32 &zero = is_rank_zero ? mine : greeting.nonce, &other = is_rank_zero ? greeting.nonce : mine;
+  sends_.emplace(job, is_rank_zero, zero, other);
+  receives_.emplace(job, !is_rank_zero, zero, other);
+  return Arrived::yes;
+}
+
+bool Socket::await_greeting(Deadline deadline, std::string& why) {
+  for (;;) {
+    const Arrived arrived = take_greeting(why);
+    if (arrived != Arrived::no) return arrived == Arrived::yes;
+    if (!wait_for(file_, POLLIN, deadline)) {
+      why = kSilent;
+      return false;
+    }
+  }
+}
+
+bool Socket::send_bytes(const std::string& bytes, Deadline deadline, std::string& why) {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t sent = ::send(file_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
     if (sent >= 0) {
@@ -111,23 +154,18 @@ bool Socket::send(const Message& message, Deadline deadline, std::string& why) {
   return true;
 }
 
-Socket::Arrived Socket::receive(Message& message, size_t most, std::string& why) {
-  for (;;) {
-    Header header;
-    size_t wanted = sizeof header;
-    if (begun_.size() >= sizeof header) {
-      std::memcpy(&header, begun_.data(), sizeof header);
-      if (header.magic != Header::kMagic || header.bytes > most) {
-        why = "it does not speak as a rank does";
-        return Arrived::gone;
-      }
-      wanted += header.bytes;
-      if (begun_.size() == wanted) {
-        message = {static_cast<Kind>(header.kind), header.sequence, begun_.substr(sizeof header)};
-        begun_.clear();
-        return Arrived::yes;
-      }
-    }
+bool Socket::send(const Message& message, Deadline deadline, std::string& why) {
+  Header header{
+      .kind = static_cast<uint64_t>(message.kind), .sequence = message.sequence, .bytes = message.text.size()};
+  header.tag = sends_.value().next(header.sealed(), message.text);
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes += message.text;
+  return send_bytes(bytes, deadline, why);
+}
+
+// Until `begun_` has so many bytes.
+Socket::Arrived Socket::take(size_t wanted, std::string& why) {
+  while (begun_.size() < wanted) {
     const size_t before = begun_.size();
     begun_.resize(std::min(wanted, before + kStep));
     const ssize_t taken = ::recv(file_, begun_.data() + before, begun_.size() - before, 0);
@@ -138,6 +176,27 @@ Socket::Arrived Socket::receive(Message& message, size_t most, std::string& why)
     why = taken == 0 ? "its connection ended" : reason(error);
     return Arrived::gone;
   }
+  return Arrived::yes;
+}
+
+Socket::Arrived Socket::receive(Message& message, size_t most, std::string& why) {
+  if (const Arrived arrived = take_greeting(why); arrived != Arrived::yes) return arrived;
+  Header header;
+  if (const Arrived arrived = take(sizeof header, why); arrived != Arrived::yes) return arrived;
+  std::memcpy(&header, begun_.data(), sizeof header);
+  if (header.bytes > most) {
+    why = kForeign;
+    return Arrived::gone;
+  }
+  if (const Arrived arrived = take(sizeof header + header.bytes, why); arrived != Arrived::yes) return arrived;
+  std::string text = begun_.substr(sizeof header);
+  begun_.clear();
+  if (!same(header.tag, receives_.value().next(header.sealed(), text))) {
+    why = "it does not prove that it knows this job's secret";
+    return Arrived::gone;
+  }
+  message = {static_cast<Kind>(header.kind), header.sequence, std::move(text)};
+  return Arrived::yes;
 }
 
 bool Socket::receive(Message& message, size_t most, Deadline deadline, std::string& why) {
@@ -145,7 +204,7 @@ bool Socket::receive(Message& message, size_t most, Deadline deadline, std::stri
     const Arrived arrived = receive(message, most, why);
     if (arrived != Arrived::no) return arrived == Arrived::yes;
     if (!wait_for(file_, POLLIN, deadline)) {
-      why = "it says nothing";
+      why = kSilent;
       return false;
     }
   }
@@ -170,16 +229,42 @@ Socket listen_on(const std::string& address, int port) {
                                            " ", port, ": ", why, "; choose another with DTRAIN_MASTER_PORT"));
 }
 
-Socket accept_from(const Socket& listener) {
-  const int file = accept4(listener.file(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  return file < 0 ? Socket() : prepared(file);
+bool is_loopback(const std::string& address) {
+  if (address == "localhost") return true;
+  std::string why;
+  const Addresses found = addresses_of(address, 0, AI_NUMERICHOST, why);
+  if (address.empty() || !found) return false;
+  if (found->ai_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(found->ai_addr)->sin6_addr);
+  return ntohl(reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+Socket accept_from(const Socket& listener, std::string& caller, int& error) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  int file = -1;
+  do {  // one that has gone while it waited is passed over
+    file = accept4(listener.file(), reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  } while (file < 0 && (errno == ECONNABORTED || errno == EINTR));
+  const bool lacks_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+  error = file < 0 && lacks_room ? errno : 0;
+  if (file < 0) return Socket();
+  char name[NI_MAXHOST] = "somewhere";
+  static_cast<void>(
+      getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name, sizeof name, nullptr, 0, NI_NUMERICHOST));
+  caller = name;
+  return prepared(file);
 }
 
 Socket connect_to(const std::string& address, int port, Deadline deadline, std::string& why) {
   const Addresses found = addresses_of(address, port, 0, why);
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
-    Socket socket = prepared(open_for(*one));
-    if (!socket) continue;
+    const int file = open_for(*one);
+    if (file < 0) {
+      why = reason(errno);
+      continue;
+    }
+    Socket socket = prepared(file);
     int error = connect(socket.file(), one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
       socklen_t size = sizeof error;
@@ -194,10 +279,10 @@ Socket connect_to(const std::string& address, int port, Deadline deadline, std::
   return Socket();
 }
 
-std::vector<bool> wait_for_any(const std::vector<const Socket*>& sockets, Deadline deadline) {
+std::vector<bool> wait_for_any(const std::vector<const Socket*>& sockets, double seconds) {
   std::vector<pollfd> files;
   for (const Socket* socket : sockets) files.push_back({socket->file(), POLLIN, 0});
-  static_cast<void>(::poll(files.data(), files.size(), milliseconds_until(deadline)));
+  static_cast<void>(::poll(files.data(), files.size(), milliseconds(seconds)));
   std::vector<bool> speaking;
   for (const pollfd& file : files) speaking.push_back(file.revents != 0);
   return speaking;
@@ -225,6 +310,20 @@ bool split(const std::string& bytes, std::vector<std::string>& texts) {
     at += size;
   }
   return true;
+}
+
+std::string printable(const std::string& text, size_t most) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (result.size() >= most) return result + "...";
+    if (byte >= ' ' && byte < 0x7f)
+      result += c;
+    else
+      result += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return result;
 }
 
 }  // namespace dtrain::tcp

@@ -258,6 +258,17 @@ def test_worker_writes_where_the_launcher_has_no_volume():
         expect(writers, ["job-worker-0"], cluster)
 
 
+def test_ranks_on_several_hosts_meet_without_mpi():
+    with Cluster(slots=1) as cluster:
+        info = (training.BINARIES / "dtrain-info", "--ranks", "--collective_timeout=30")
+        at = (f"DTRAIN_MASTER_ADDR={cluster.workers[0].host}", "DTRAIN_MASTER_PORT=7777")
+        expect(cluster.run("mpirun", "-np", 2, "env", *at, *info), 1, cluster)
+        expect_errors(cluster, "ranks that meet over a network need a secret")
+        cluster.wait_for_ranks(0)
+        expect(cluster.run("mpirun", "-np", 2, "env", *at, "DTRAIN_JOB_SECRET=0123456789abcdef", *info), 0, cluster)
+        expect("2 ranks" in cluster.launcher.output(), True, cluster)
+
+
 def test_ranks_on_several_hosts_agree():
     with Cluster() as cluster:
         program = training.BINARIES.parent / "tests" / "test_distributed_mpi_ranks"

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 
 #include <csignal>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -9,6 +10,8 @@
 
 namespace dtrain {
 namespace {
+
+using std::string_literals::operator""s;
 
 TcpOptions rank_of(int rank, int size, int port) {
   return {.rank = rank, .size = size, .address = "localhost", .port = port, .bind_address = "", .job = "this job"};
@@ -124,19 +127,6 @@ void call(int port, const std::string& bytes, bool wait) {
   close(file);
 }
 
-// A message as ranks send them: kind, number, and a length that need not be true.
-std::string message(uint32_t kind, uint64_t bytes, const std::string& text) {
-  const uint32_t magic = 0x31747464;
-  const uint64_t sequence = 1;
-  std::string all;
-  const auto append = [&all](const auto& value) { all.append(reinterpret_cast<const char*>(&value), sizeof value); };
-  append(magic);
-  append(kind);
-  append(sequence);
-  append(bytes);
-  return all + text;
-}
-
 TEST(TcpGroup, SendsAwayWhoIsNoRank) {
   const int port = free_port();
   std::vector<std::string> warnings;
@@ -145,15 +135,11 @@ TEST(TcpGroup, SendsAwayWhoIsNoRank) {
     options.warn = [&](const std::string& line) { warnings.push_back(line); };
     make_tcp_group(options, rank_of(0, 2, port))->finish();
   });
-  constexpr uint64_t kHuge = uint64_t{1} << 60;
+  const std::string greeting = "dtcp2\0\0\0"s + std::string(32, 'n');
   const std::vector<std::string> nonsense = {
-      "GET / HTTP/1.1\r\n\r\n and more than a header",
-      message(1, kHuge, ""),  // would need an exabyte
-      message(1, 9,
-              "\xff\xff\xff\xff\xff\xff\xff\xff"
-              "x"),       // a text inside that is longer than all
-      message(4, 0, ""),  // a share before the first word
-      message(77, 3, "abc"),
+      "GET / HTTP/1.1\r\n\r\n and more than a greeting", greeting + std::string(56, '\xff'),  // would need an exabyte
+      greeting + std::string(56, '\0'),                                                       // no proof
+      greeting + std::string(16, '\0') + std::string(40, 'x'),                                // its length is text
   };
   for (const std::string& bytes : nonsense) call(port, bytes, /*wait=*/true);
   call(port, "half a mess", /*wait=*/false);
@@ -161,16 +147,56 @@ TEST(TcpGroup, SendsAwayWhoIsNoRank) {
     expect_error([&] { make_tcp_group(limits(60), options); }, Fault::config, part);
   };
   TcpOptions other = rank_of(1, 2, port);
-  other.job = "another";
+  other.job = "an\nother";
   refused(other, "sent away by rank 0 at localhost port");
-  refused(other, "it belongs to job 'another', rank 0 to job 'this job'");
+  refused(other, "it belongs to job 'an\\x0aother', rank 0 to job 'this job'");
   refused(rank_of(1, 3, port), "it was started as one of 3 ranks, rank 0 as one of 2");
   make_tcp_group(limits(60), rank_of(1, 2, port))->finish();
   first.join();
-  EXPECT_GE(warnings.size(), nonsense.size() + 3);
+  EXPECT_GE(warnings.size(), nonsense.size() + 4);
   for (const std::string& line : warnings)
-    EXPECT_TRUE(line.find("no rank has called") != std::string::npos || line.find("sent away") != std::string::npos)
+    EXPECT_TRUE(contains(line, "somebody at 127.0.0.1 who is no rank has called: ") || contains(line, "sent away"))
         << line;
+}
+
+TEST(TcpGroup, NeedsASecretBeyondThisMachine) {
+  TcpOptions far = rank_of(1, 2, free_port());
+  far.address = "192.0.2.1";
+  const auto refused = [](const TcpOptions& tcp) {
+    expect_error([&] { make_tcp_group(limits(0.2), tcp); }, Fault::config, "need a secret");
+  };
+  refused(far);
+  far.secret = "0123456789abcdef";
+  expect_error([&] { make_tcp_group(limits(0.2), far); }, Fault::communication, "did not reach rank 0 at 192.0.2.1");
+  far.secret = "";
+  far.trust_network = true;
+  expect_error([&] { make_tcp_group(limits(0.2), far); }, Fault::communication, "did not reach rank 0 at 192.0.2.1");
+  TcpOptions open = rank_of(0, 2, free_port());
+  open.bind_address = "0.0.0.0";
+  refused(open);
+}
+
+// Three ranks are stopped for longer than their limit while two of them wait for the third.
+TEST(TcpGroup, GoesOnAfterAllRanksHaveSlept) {
+  const auto results = in_ranks(3, [] {
+    const auto group = make_tcp_group(quick_options(/*step_limit=*/3), launched_tcp());
+    group->enter(Section::step, 5);
+    group->barrier("first");
+    if (group->rank() == 2) {
+      if (fork() == 0) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        for (const Place& place : group->places()) kill(place.pid, SIGSTOP);
+        std::this_thread::sleep_for(std::chrono::seconds(5));
+        for (const Place& place : group->places()) kill(place.pid, SIGCONT);
+        _exit(0);
+      }
+      std::this_thread::sleep_for(std::chrono::seconds(7));  // it comes a second after they have woken
+    }
+    group->barrier("second");
+    group->finish();
+  });
+  if (is_rank()) return;
+  for (const RankResult& result : results) EXPECT_EQ(result.code, 0) << result.out;
 }
 
 TEST(TcpGroup, WaitsForARankThatIsLateAndSaysSo) {
@@ -285,6 +311,39 @@ TEST(TcpOptions, NameWhatIsMissing) {
   expect_refusal("set DTRAIN_MASTER_PORT");
   values["MASTER_PORT"] = "70000";
   expect_refusal("MASTER_PORT=70000: expected a port");
+}
+
+TEST(TcpOptions, TakeASecretFromTheEnvironmentOrAFile) {
+  const TempDirectory folder;
+  const std::string path = (folder / "secret").string(), secret = "0123456789abcdef", other = "fedcba9876543210";
+  std::map<std::string, std::string> values = {{"DTRAIN_JOB_SECRET", secret}, {"DTRAIN_BIND_ADDR", "10.1.2.3"}};
+  const auto protect_by = [&] {
+    TcpOptions tcp;
+    protect(tcp, [&](const char* name) { return values.contains(name) ? values[name].c_str() : nullptr; });
+    return tcp;
+  };
+  const auto expect_refusal = [&](const std::string& part) { expect_error(protect_by, Fault::config, part); };
+  EXPECT_EQ(protect_by().secret, secret);
+  EXPECT_EQ(protect_by().bind_address, "10.1.2.3");
+  EXPECT_FALSE(protect_by().trust_network);
+  values["DTRAIN_JOB_SECRET"] = "too short";
+  expect_refusal("DTRAIN_JOB_SECRET: a secret of 9 characters can be guessed");
+  values = {{"DTRAIN_JOB_SECRET_FILE", path}};
+  expect_refusal("secret: No such file or directory");
+  std::ofstream(path) << other << "\n";
+  chmod(path.c_str(), 0640);
+  expect_refusal("others than its owner may read or write it");
+  chmod(path.c_str(), 0600);
+  EXPECT_EQ(protect_by().secret, other);
+  values["DTRAIN_JOB_SECRET"] = secret;
+  expect_refusal("are both set");
+  values = {{"DTRAIN_JOB_SECRET_FILE", (folder / "fifo").string()}};
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  expect_refusal("not a file to read");
+  values = {{"DTRAIN_TRUST_NETWORK", "yes"}};
+  expect_refusal("DTRAIN_TRUST_NETWORK=yes: expected 0 or 1");
+  values = {{"DTRAIN_TRUST_NETWORK", "1"}};
+  EXPECT_TRUE(protect_by().trust_network);
 }
 
 TEST(TcpOptions, TakeTheFirstHostOfAList) {

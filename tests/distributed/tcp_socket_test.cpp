@@ -1,0 +1,104 @@
+// What a connection takes for a message of a rank, and what it does not.
+#include "libdtrain/distributed/tcp_socket.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "tests/distributed/ranks.h"
+
+namespace dtrain {
+namespace {
+
+using std::string_literals::operator""s;
+
+// Both ends of a connection, after their greetings, with keys of these secrets; `zero` is the one that listens.
+struct Ends {
+  tcp::Socket zero, other;
+};
+Ends greet(const std::string& secret_of_zero, const std::string& secret_of_other) {
+  const int port = free_port();
+  const tcp::Socket listener = tcp::listen_on("127.0.0.1", port);
+  std::string why, caller;
+  int error = 0;
+  Ends ends{.zero = {}, .other = tcp::connect_to("127.0.0.1", port, tcp::in(5), why)};
+  ends.zero = tcp::accept_from(listener, caller, error);
+  DT_CHECK(ends.zero && ends.other, why);
+  DT_CHECK(ends.zero.greet(tcp::key_of(secret_of_zero), true, why), why);
+  DT_CHECK(ends.other.greet(tcp::key_of(secret_of_other), false, why), why);
+  DT_CHECK(ends.zero.await_greeting(tcp::in(5), why) && ends.other.await_greeting(tcp::in(5), why), why);
+  return ends;
+}
+
+TEST(TcpSocket, TakesWhatOneWithTheSecretSays) {
+  Ends ends = greet("a secret", "a secret");
+  std::string why;
+  for (const std::string& text : {""s, "one"s, std::string(3 << 20, 'x')}) {
+    std::thread sender([&] { EXPECT_TRUE(ends.zero.send({tcp::Kind::result, 7, text}, tcp::in(5), why)); });
+    tcp::Message message;
+    EXPECT_TRUE(ends.other.receive(message, 4 << 20, tcp::in(5), why)) << why;
+    sender.join();
+    EXPECT_TRUE(message.kind == tcp::Kind::result && message.sequence == 7 && message.text == text);
+  }
+}
+
+constexpr char kNoProof[] = "it does not prove that it knows this job's secret";
+
+TEST(TcpSocket, RefusesWhatOneWithoutTheSecretSays) {
+  for (const std::string secret : {"", "another secret"}) {
+    Ends ends = greet("a secret", secret);
+    std::string why;
+    tcp::Message message;
+    EXPECT_TRUE(ends.other.send({tcp::Kind::proof, 0, {}}, tcp::in(5), why));
+    EXPECT_FALSE(ends.zero.receive(message, 100, tcp::in(5), why));
+    EXPECT_EQ(why, kNoProof);
+    EXPECT_TRUE(ends.zero.send({tcp::Kind::proof, 0, {}}, tcp::in(5), why));
+    EXPECT_FALSE(ends.other.receive(message, 100, tcp::in(5), why));
+    EXPECT_EQ(why, kNoProof);
+  }
+}
+
+// What passes on a connection, `bytes` of it, put into `to` as if its peer had said it.
+void carry(const tcp::Socket& from, const tcp::Socket& to, size_t bytes, int times) {
+  std::string taken(bytes, '\0');
+  pollfd readable{from.file(), POLLIN, 0};
+  ASSERT_EQ(poll(&readable, 1, 5000), 1);
+  ASSERT_EQ(recv(from.file(), taken.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
+  for (int i = 0; i < times; ++i) ASSERT_EQ(send(to.file(), taken.data(), bytes, 0), static_cast<ssize_t>(bytes));
+}
+
+// The messages are ranks' own, but said before, or elsewhere, or by the one who now gets them.
+TEST(TcpSocket, RefusesWhatIsSaidAgain) {
+  constexpr size_t kBytes = 56;  // of a message without a text
+  std::string why;
+  tcp::Message message;
+  const tcp::Message late{tcp::Kind::late, 1, {}};
+  Ends one = greet("a secret", "a secret"), two = greet("a secret", "a secret");
+  ASSERT_TRUE(one.zero.send(late, tcp::in(5), why));
+  carry(one.other, two.zero, kBytes, 1);
+  EXPECT_FALSE(two.other.receive(message, 100, tcp::in(5), why)) << "on another connection";
+  EXPECT_EQ(why, kNoProof);
+
+  Ends three = greet("a secret", "a secret");
+  ASSERT_TRUE(three.zero.send(late, tcp::in(5), why));
+  carry(three.other, three.other, kBytes, 1);
+  EXPECT_FALSE(three.zero.receive(message, 100, tcp::in(5), why)) << "sent back";
+  EXPECT_EQ(why, kNoProof);
+
+  Ends four = greet("a secret", "a secret"), relay = greet("", "");
+  ASSERT_TRUE(four.zero.send(late, tcp::in(5), why));
+  carry(four.other, relay.zero, kBytes, 2);
+  carry(relay.other, four.zero, 2 * kBytes, 1);
+  EXPECT_TRUE(four.other.receive(message, 100, tcp::in(5), why)) << why;
+  EXPECT_FALSE(four.other.receive(message, 100, tcp::in(5), why)) << "twice";
+  EXPECT_EQ(why, kNoProof);
+}
+
+TEST(TcpSocket, MakesForeignTextPrintable) {
+  EXPECT_EQ(tcp::printable("a rank\n\x1b[2Jerror: \xff"), "a rank\\x0a\\x1b[2Jerror: \\xff");
+  EXPECT_EQ(tcp::printable("0123456789", 4), "0123...");
+}
+
+}  // namespace
+}  // namespace dtrain

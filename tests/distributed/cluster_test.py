@@ -178,9 +178,34 @@ def test_what_cannot_be_meant_is_refused():
         for arguments, environment, message in (
                 (("--enable-recovery", *RANKS), {}, "--enable-recovery would report success"),
                 (("--hostfile", "/no/file", *RANKS), {}, "there is no hostfile /no/file"),
+                (("--hostfile", "/dev/zero", *RANKS), {}, "there is no hostfile /dev/zero"),
                 (RANKS, {"DTRAIN_WORKER_TIMEOUT": "1m"}, "DTRAIN_WORKER_TIMEOUT is '1m', expected seconds")):
             expect(cluster.run(MPIRUN, *arguments, environment=environment), 1, cluster)
             expect_errors(cluster, message)
+
+
+# Each name goes to ssh, the wrapper's and mpirun's, which would take the first for an option and obey it.
+def test_hostfile_has_names_of_hosts_only():
+    with Cluster(workers=1) as cluster:
+        obeyed = cluster.folder / "obeyed"
+        for line, shown in ((f"-oProxyCommand=touch${{IFS}}{obeyed} slots=1", "-oProxyCommand=touch"),
+                            (f"user@-oProxyCommand=touch${{IFS}}{obeyed}", "user@-oProxyCommand"),
+                            ("a/b slots=1", "a/b"), ("../hosts", "../hosts"), ("$(reboot)", r"\$\(reboot\)"),
+                            ("\x1b[2Jhost", r"$'\E[2Jhost'"), (300 * "a", 80 * "a")):
+            cluster.hostfile.write_text(f"# workers\n{cluster.workers[0].host} slots=1\n{line}\n")
+            expect(cluster.run(MPIRUN, *RANKS), 1, cluster)
+            expect_errors(cluster, f"{cluster.hostfile}:3: {shown}", " is no name of a host")
+            expect(obeyed.exists(), False, cluster)
+
+
+def test_killed_wrapper_leaves_nothing():
+    hostfile = pathlib.Path("/run/hostfile")
+    hostfile.write_text("192.0.2.1 slots=1\n")
+    wrapper = subprocess.Popen([MPIRUN, "--hostfile", hostfile, "hostname"], stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: "awaiting 1 workers" in wrapper.stderr.readline(), "a wrapper that waits")
+    wrapper.kill()
+    wrapper.wait()
+    wait_until(lambda: living_processes() == [pathlib.Path("/proc/1")], "an end of all processes but this one")
 
 
 def four_ranks_for_ever():

@@ -11,6 +11,8 @@
 #include <regex>
 #include <thread>
 
+#include "data/shard_manifest.h"
+
 namespace dtrain::data {
 namespace {
 
@@ -54,6 +56,7 @@ bool can_keep_open(size_t files) {
 }  // namespace
 
 std::vector<std::string> find_shards(const std::string& directory, const std::string& prefix) {
+  require_all_in_place(directory);
   namespace fs = std::filesystem;
   const std::regex pattern(prefix + "-(\\d{1,9})-of-(\\d{1,9}).*");
   std::map<uint64_t, std::string> found;

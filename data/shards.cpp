@@ -5,43 +5,175 @@
 #include <filesystem>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <regex>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "data/example.h"
+#include "data/shard_manifest.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/file_lock.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {
 
-// Shards of an earlier run under another count would be read together with the new ones. What a killed run left half
-// written is removed.
-void prepare_folder(const ShardOptions& options) try {
-  make_directories(system_files(), options.directory);
-  const std::regex pattern(options.split + "-[0-9]+-of-([0-9]+)(.*)");
-  const std::string of = fmt::format("{:05}", options.shards);
-  std::vector<std::filesystem::path> leftovers;
-  for (const auto& entry : std::filesystem::directory_iterator(options.directory)) {
+namespace fs = std::filesystem;
+
+std::vector<std::string> names_in(const std::string& directory) try {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+  return names;
+} catch (const fs::filesystem_error& error) {
+  throw Error(Fault::resource, concat(directory, ": cannot be listed: ", error.code().message()));
+}
+
+// The folder of new shards, for as long as they are written and moved; nobody else's while this lives.
+class NewShards {
+ public:
+  NewShards(FileSystem& files, const std::string& directory) : files_(files), directory_(directory) {
+    std::error_code unknown;
+    make_directories(files, directory);
+    DT_CHECK(!fs::is_symlink(path_, unknown), path_,
+             ": is a link, expected a folder of unfinished shards; move it away");
+    make_directories(files, path_);
+    lock_.emplace(path_ + "/" + kLock);
+    if (fs::exists(path_ + "/" + kShardManifest, unknown)) put_in_place();
+    for (const std::string& name : names_in(path_))
+      if (name != kLock) require_success(files_.unlink(path_ + "/" + name), "unlink", path_ + "/" + name);
+  }
+  ~NewShards() {
+    if (!complete_) remove_files(files_, path_);
+  }
+  NewShards(const NewShards&) = delete;
+  NewShards& operator=(const NewShards&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // From here on the new shards belong to the directory, whatever happens.
+  void commit(const ShardManifest& manifest) {
+    AtomicFile file(path_ + "/" + kShardManifest, files_);
+    file.write(to_text(manifest));
+    file.commit();
+    put_in_place();
+  }
+
+ private:
+  static constexpr const char* kLock = "lock";
+
+  // The manifest goes last: where it is tells whether all the others have gone.
+  void put_in_place() {
+    complete_ = true;
+    for (const std::string& name : names_in(path_))
+      if (!split_of_shard(name).empty()) move(name);
+    require_success(files_.sync_directory(directory_), "fsync", directory_);
+    move(kShardManifest);
+    require_success(files_.sync_directory(directory_), "fsync", directory_);
+    complete_ = false;
+  }
+
+  void move(const std::string& name) {
+    require_success(files_.rename(path_ + "/" + name, directory_ + "/" + name), "rename to", directory_ + "/" + name);
+  }
+
+  FileSystem& files_;
+  const std::string directory_, path_ = concat(directory_, "/", kNewShards);
+  std::optional<FileLock> lock_;
+  bool complete_ = false;  // and not yet in place
+};
+
+// Shards of an earlier run under another count would be read together with the new ones. What a killed run of an
+// earlier version left half written is removed.
+void require_no_other_set(FileSystem& files, const std::string& directory, const Split& split) {
+  const std::regex pattern(split.name + "-[0-9]+-of-([0-9]+)(.*)");
+  const std::string of = fmt::format("{:05}", split.shards);
+  std::vector<std::string> leftovers;
+  for (const std::string& name : names_in(directory)) {
     std::smatch match;
-    const std::string name = entry.path().filename().string();
     if (!std::regex_match(name, match, pattern)) continue;
+    const std::string path = directory + "/" + name;
     if (is_temporary_name(name)) {
-      leftovers.push_back(entry.path());
+      leftovers.push_back(path);
       continue;
     }
-    DT_CHECK(match[1] == of && match[2].length() == 0, options.directory, " holds ", name,
+    std::error_code unknown;
+    const bool is_folder = fs::symlink_status(path, unknown).type() == fs::file_type::directory;
+    DT_CHECK(match[1] == of && match[2].length() == 0 && !is_folder, directory, " holds ", name,
              " of another data set; remove it or choose another folder");
   }
-  for (const auto& path : leftovers) std::filesystem::remove(path);
-} catch (const std::filesystem::filesystem_error& error) {
-  throw Error(Fault::resource, concat(options.directory, ": cannot be prepared: ", error.code().message()));
+  for (const std::string& path : leftovers) require_success(files.unlink(path), "unlink", path);
 }
+
+// Entries of the shards that stay: those of other splits.
+ShardManifest manifest_of_others(const std::string& directory, const std::vector<Split>& splits) try {
+  ShardManifest manifest = read_shard_manifest(directory).value_or(ShardManifest());
+  for (const Split& split : splits)
+    std::erase_if(manifest, [&](const auto& entry) { return split_of_shard(entry.first) == split.name; });
+  return manifest;
+} catch (const Error&) {
+  return {};  // damaged: it would tell nothing
+}
+
+class SplitWriter {
+ public:
+  SplitWriter(FileSystem& files, const std::string& folder, const Split& split,
+              const std::function<void(const Split&, uint64_t)>& progress)
+      : files_(files), folder_(folder), split_(split), progress_(progress) {}
+
+  // Adds its shards to `manifest`.
+  void write(int64_t wanted_threads, ShardManifest& manifest) {
+    {
+      std::vector<std::jthread> threads;
+      const auto wanted = wanted_threads > 0 ? wanted_threads : int64_t{usable_cores()};
+      for (int64_t i = 0; i < std::min(wanted, split_.shards); ++i) threads.emplace_back([this] { work(); });
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    manifest.merge(manifest_);
+  }
+
+ private:
+  void work() {
+    const auto shards = static_cast<uint64_t>(split_.shards);
+    for (uint64_t shard = next_shard_++; shard < shards && !failed_; shard = next_shard_++) try {
+        write_shard(shard, shards);
+      } catch (...) {
+        std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = std::current_exception();
+        failed_ = true;
+      }
+  }
+
+  void write_shard(uint64_t shard, uint64_t shards) {
+    const std::string name = fmt::format("{}-{:05}-of-{:05}", split_.name, shard, shards);
+    RecordWriter writer(concat(folder_, "/", name), Compression::none, files_);
+    for (uint64_t i = split_.count * shard / shards; i < split_.count * (shard + 1) / shards && !failed_; ++i) {
+      writer.append(split_.make(i));
+      std::lock_guard lock(mutex_);
+      ++done_;
+      if (progress_) progress_(split_, done_);
+    }
+    if (failed_) return;
+    writer.finish();
+    std::lock_guard lock(mutex_);
+    manifest_[name] = {writer.bytes(), writer.crc()};
+  }
+
+  FileSystem& files_;
+  const std::string& folder_;
+  const Split& split_;
+  const std::function<void(const Split&, uint64_t)>& progress_;
+  std::atomic<uint64_t> next_shard_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  uint64_t done_ = 0;
+  ShardManifest manifest_;
+  std::exception_ptr failure_;
+};
 
 }  // namespace
 
@@ -63,43 +195,19 @@ std::string image_example(const ImageRecord& image) {
   return example.take();
 }
 
-void write_shards(const ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make,
-                  const std::function<void(uint64_t)>& progress) {
-  DT_CHECK(options.shards >= 1 && options.shards <= kMaxShards, options.shards, " shards asked for, expected 1 to ",
-           kMaxShards);
-  prepare_folder(options);
-
-  const auto shards = static_cast<uint64_t>(options.shards);
-  std::atomic<uint64_t> next_shard{0};
-  std::atomic<bool> failed{false};
-  std::mutex mutex;
-  uint64_t done = 0;
-  std::exception_ptr failure;
-
-  auto write_one = [&](uint64_t shard) {
-    RecordWriter writer(concat(options.directory, "/", fmt::format("{}-{:05}-of-{:05}", options.split, shard, shards)));
-    for (uint64_t i = count * shard / shards; i < count * (shard + 1) / shards && !failed; ++i) {
-      writer.append(make(i));
-      std::lock_guard lock(mutex);
-      progress(++done);
-    }
-    if (!failed) writer.finish();
-  };
-  auto work = [&] {
-    for (uint64_t shard = next_shard++; shard < shards && !failed; shard = next_shard++) try {
-        write_one(shard);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-        failed = true;
-      }
-  };
-  {
-    const auto wanted = static_cast<uint64_t>(options.threads > 0 ? options.threads : usable_cores());
-    std::vector<std::jthread> threads;
-    for (uint64_t i = 0; i < std::min(wanted, shards); ++i) threads.emplace_back(work);
+void write_shards(const ShardOptions& options, const std::vector<Split>& splits,
+                  const std::function<void(const Split&, uint64_t)>& progress, FileSystem& files) {
+  static const std::regex kName("[A-Za-z0-9][A-Za-z0-9_-]*");
+  for (const Split& split : splits) {
+    DT_CHECK(split.shards >= 1 && split.shards <= kMaxShards, split.shards, " shards asked for, expected 1 to ",
+             kMaxShards);
+    DT_CHECK(std::regex_match(split.name, kName), "split '", split.name, "': expected letters, digits, _ and -");
   }
-  if (failure) std::rethrow_exception(failure);
+  NewShards folder(files, options.directory);
+  for (const Split& split : splits) require_no_other_set(files, options.directory, split);
+  ShardManifest manifest = manifest_of_others(options.directory, splits);
+  for (const Split& split : splits) SplitWriter(files, folder.path(), split, progress).write(options.threads, manifest);
+  folder.commit(manifest);
 }
 
 std::vector<uint64_t> shuffled(uint64_t count, uint64_t seed) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/io/file_system.h"
+
 namespace dtrain::data {
 
 // One labelled image, as a record of the ImageNet schema describes it.
@@ -23,19 +25,27 @@ std::string image_example(const ImageRecord& image);
 
 inline constexpr int64_t kMaxShards = 99999;  // their numbers have five digits
 
-struct ShardOptions {
-  std::string directory{};  // made if absent
-  std::string split{};      // "train" or "validation": files are <split>-00000-of-00008
+// A part of a data set: the records make(0) to make(count - 1), in shards of equal size.
+struct Split {
+  std::string name{};  // "train" or "validation": files are <name>-00000-of-00008
   int64_t shards = 1;
-  int64_t threads = 0;  // 0: one per available core
+  uint64_t count = 0;
+  std::function<std::string(uint64_t)> make{};  // called from many threads
 };
 
-// Writes records [0, count), record i being make(i), into shards of equal size; the bytes do not depend on `threads`. A
-// shard appears under its name when it is complete. `make` is called from many threads; `progress` with records done so
-// far, from one at a time. Throws the first failure of `make` or `progress`, leaving complete shards only, and Error
-// where the directory holds another set of the same split.
-void write_shards(const ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make,
-                  const std::function<void(uint64_t)>& progress);
+struct ShardOptions {
+  std::string directory{};  // made if absent
+  int64_t threads = 0;      // 0: one per available core
+};
+
+// Writes splits of a data set; the bytes do not depend on `threads`. All shards are written beside the directory's own,
+// into its folder kNewShards, and take the places of old ones when the last is complete: if anything fails before, the
+// old ones stay. A process that is killed while they move leaves what require_all_in_place() knows, and the next call
+// puts the rest in place. Splits that are not written keep their shards. `progress`, which may be empty, is called with
+// the records of a split done so far, from one thread at a time. Throws the first failure of `make` or `progress`, and
+// Error where the directory holds another set of one of the splits or another process writes to it.
+void write_shards(const ShardOptions& options, const std::vector<Split>& splits,
+                  const std::function<void(const Split&, uint64_t)>& progress = {}, FileSystem& files = system_files());
 
 // [0, count) in an order that depends on `seed` only.
 std::vector<uint64_t> shuffled(uint64_t count, uint64_t seed);

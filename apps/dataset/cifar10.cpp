@@ -1,6 +1,7 @@
 // dtrain-data cifar10: image folders or binary batches to TFRecord shards.
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "apps/dataset/writing.h"
 #include "data/cifar10.h"
@@ -22,14 +23,14 @@ int cifar10(const Arguments& argv) {
   flags.add("first_label", first_label, "label of airplane", {0, 1});
   if (!common.parse(flags, argv)) return 0;
 
-  const data::ShardOptions train_options{common.output, "train", shards, common.threads};
-  const data::ShardOptions test_options{common.output, "validation", std::max<int64_t>(shards / 4, 1), common.threads};
+  const int64_t test_shards = std::max<int64_t>(shards / 4, 1);
   const std::string train = existing_folder(common.input, {"train"}), test = existing_folder(common.input, {"test"});
   if (!train.empty() && !test.empty()) {
-    const auto train_images = data::list_image_tree(train, classes, first_label, false);
-    const auto test_images = data::list_image_tree(test, classes, first_label, false);
-    write_tree(train_options, train_images, common.seed, data::verbatim_record);
-    write_tree(test_options, test_images, common.seed, data::verbatim_record);
+    const auto split = [&](const char* name, int64_t count, const std::string& folder) {
+      return split_of_tree(name, count, data::list_image_tree(folder, classes, first_label, false), common.seed,
+                           data::verbatim_record);
+    };
+    write_set(common, {split("train", shards, train), split("validation", test_shards, test)});
     return 0;
   }
   const fs::path root = common.input;
@@ -42,13 +43,15 @@ int cifar10(const Arguments& argv) {
                                       name, " is missing)"));
   std::vector<std::string> train_files;
   for (int i = 1; i <= 5; ++i) train_files.push_back((root / concat("data_batch_", i, ".bin")).string());
-  for (const bool training : {true, false}) {
-    const data::CifarBatch batch =
-        data::read_cifar_batches(training ? train_files : std::vector{(root / "test_batch.bin").string()});
-    const std::vector<uint64_t> order = data::shuffled(batch.count(), static_cast<uint64_t>(common.seed));
-    write_split(training ? train_options : test_options, batch.count(),
-                [&](uint64_t i) { return data::cifar_record(batch, order[i], classes, first_label); });
-  }
+  const auto split = [&](const char* name, int64_t count, const std::vector<std::string>& files) -> data::Split {
+    const auto batch = std::make_shared<const data::CifarBatch>(data::read_cifar_batches(files));
+    return {name, count, batch->count(),
+            [&, batch, order = data::shuffled(batch->count(), static_cast<uint64_t>(common.seed))](uint64_t i) {
+              return data::cifar_record(*batch, order[i], classes, first_label);
+            }};
+  };
+  write_set(common, {split("train", shards, train_files),
+                     split("validation", test_shards, {(root / "test_batch.bin").string()})});
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/progress.h"
 #include "libdtrain/core/cores.h"
+#include "libdtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -49,6 +50,7 @@ std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::
       continue;
     }
     const std::vector<std::string> found = record_files_of(place);
+    files.folders.push_back(directory_of(found.front()));
     files.paths.insert(files.paths.end(), found.begin(), found.end());
   }
   return files;

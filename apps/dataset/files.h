@@ -16,7 +16,8 @@ namespace dtrain::dataset {
 // The TFRecord files that a command reads.
 struct RecordFiles {
   std::vector<std::string> paths;
-  int64_t threads = 0;  // that read them, a file each; 0: one per core
+  std::vector<std::string> folders;  // those given, whose files are among the paths
+  int64_t threads = 0;               // that read them, a file each; 0: one per core
 
   // Calls work(i) for every file, with progress where there are several. Returns the Error of each file that had one.
   std::vector<std::optional<Error>> for_each(const std::function<void(size_t)>& work) const;

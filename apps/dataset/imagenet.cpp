@@ -1,6 +1,7 @@
 // dtrain-data imagenet: raw images to TFRecord shards.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,7 +49,7 @@ int imagenet(const Arguments& argv) {
     throw Error(Fault::data, common.input + ": --validation_labels given, but no folder validation or val in it");
   const std::vector<std::string> classes = labels.empty() ? data::class_folders(train) : data::read_lines(labels);
   // All is listed before anything is written.
-  const auto train_images = data::list_image_tree(train, classes, 1, true);
+  std::vector<data::TreeImage> train_images = data::list_image_tree(train, classes, 1, true);
   std::vector<data::TreeImage> validation_images;
   if (!validation_labels.empty())
     validation_images = data::list_labelled_images(validation, classes, 1, validation_labels);
@@ -60,12 +61,15 @@ int imagenet(const Arguments& argv) {
     validation_images = data::list_image_tree(validation, classes, 1, true);
 
   note_missing_classes(train, train_images, classes.size());
-  write_tree({common.output, "train", shards, common.threads}, train_images, common.seed, data::tree_record);
-  if (validation.empty()) return 0;
-  note_missing_classes(validation, validation_images, classes.size());
-  if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 8, 1);
-  write_tree({common.output, "validation", validation_shards, common.threads}, validation_images, common.seed,
-             data::tree_record);
+  std::vector<data::Split> splits{
+      split_of_tree("train", shards, std::move(train_images), common.seed, data::tree_record)};
+  if (!validation.empty()) {
+    note_missing_classes(validation, validation_images, classes.size());
+    if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 8, 1);
+    splits.push_back(
+        split_of_tree("validation", validation_shards, std::move(validation_images), common.seed, data::tree_record));
+  }
+  write_set(common, splits);
   return 0;
 }
 

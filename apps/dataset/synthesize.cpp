@@ -40,9 +40,9 @@ int synthesize(const Arguments& argv) {
     };
   };
   const auto train_count = static_cast<uint64_t>(train);
-  write_split({common.output, "train", shards, common.threads}, train_count, make(0, "train"));
-  write_split({common.output, "validation", std::max<int64_t>(shards / 4, 1), common.threads},
-              static_cast<uint64_t>(validation), make(train_count, "validation"));
+  write_set(common, {{"train", shards, train_count, make(0, "train")},
+                     {"validation", std::max<int64_t>(shards / 4, 1), static_cast<uint64_t>(validation),
+                      make(train_count, "validation")}});
   return 0;
 }
 

@@ -1,6 +1,9 @@
 #include "apps/dataset/writing.h"
 
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,27 +29,35 @@ bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {
   return true;
 }
 
-void write_split(const data::ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make) {
+void write_set(const CommonFlags& common, const std::vector<data::Split>& splits) {
   cli::catch_stop_signals();
-  cli::Progress progress("images", count);
   try {
-    data::write_shards(options, count, make, [&](uint64_t done) {
-      progress.update(done);
+    std::optional<cli::Progress> progress;
+    data::write_shards({common.output, common.threads}, splits, [&](const data::Split& split, uint64_t done) {
+      if (done == 1) progress.emplace(split.name + " images", split.count);
+      progress->update(done);
       if (cli::stop_requested()) throw Error("stopped");
+      if (done == split.count) progress->finish();
     });
   } catch (const Error&) {
     if (cli::stop_requested()) cli::end_by_signal();  // the unfinished shards are gone
     throw;
   }
-  progress.finish();
-  fmt::print("{0}: {1} images in {2} shards, {3}/{0}-*-of-{2:05}\n", options.split, count, options.shards,
-             options.directory);
+  for (const data::Split& split : splits)
+    fmt::print("{0}: {1} images in {2} shards, {3}/{0}-*-of-{2:05}\n", split.name, split.count, split.shards,
+               common.output);
 }
 
-void write_tree(const data::ShardOptions& options, const std::vector<data::TreeImage>& images, int64_t seed,
-                std::string (*make)(const data::TreeImage&)) {
-  const std::vector<uint64_t> order = data::shuffled(images.size(), static_cast<uint64_t>(seed));
-  write_split(options, images.size(), [&](uint64_t i) { return make(images[order[i]]); });
+data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,
+                          std::string (*make)(const data::TreeImage&)) {
+  struct Tree {
+    std::vector<data::TreeImage> images;
+    std::vector<uint64_t> order;
+  };
+  const size_t count = images.size();
+  const auto tree =
+      std::make_shared<const Tree>(Tree{std::move(images), data::shuffled(count, static_cast<uint64_t>(seed))});
+  return {name, shards, count, [make, tree](uint64_t i) { return make(tree->images[tree->order[i]]); }};
 }
 
 std::string existing_folder(const std::string& root, std::initializer_list<const char*> names) {

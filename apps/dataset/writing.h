@@ -25,13 +25,13 @@ struct CommonFlags {
   bool has_input_ = false;
 };
 
-// data::write_shards with progress and a line at the end. SIGINT and SIGTERM end the process once the unfinished
-// shards are removed.
-void write_split(const data::ShardOptions& options, uint64_t count, const std::function<std::string(uint64_t)>& make);
+// data::write_shards with progress and a line for each split at the end. SIGINT and SIGTERM end the process once the
+// unfinished shards are removed.
+void write_set(const CommonFlags& common, const std::vector<data::Split>& splits);
 
-// The same of the images of a tree, shuffled, so that any part of a shard is a mixture of the classes.
-void write_tree(const data::ShardOptions& options, const std::vector<data::TreeImage>& images, int64_t seed,
-                std::string (*make)(const data::TreeImage&));
+// The images of a tree, shuffled, so that any part of a shard is a mixture of the classes.
+data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,
+                          std::string (*make)(const data::TreeImage&));
 
 // The folder in `root` of the first name that is there, or "".
 std::string existing_folder(const std::string& root, std::initializer_list<const char*> names);

@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
+#include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/file_system.h"
 
 namespace dtrain {
@@ -48,6 +51,18 @@ void InputFile::read(uint64_t offset, void* to, size_t size) const {
   if (got != size)
     throw Error(fault_, concat(path_, ": ends at byte ", offset + got, ", expected ", size, " bytes from offset ",
                                offset, " (the file is truncated)"));
+}
+
+uint32_t crc32c_of(const InputFile& file) {
+  constexpr uint64_t kChunk = uint64_t{1} << 20;
+  std::vector<char> chunk(std::min(kChunk, file.size()));
+  uint32_t crc = 0;
+  for (uint64_t offset = 0; offset < file.size(); offset += chunk.size()) {
+    const uint64_t size = std::min<uint64_t>(chunk.size(), file.size() - offset);
+    file.read(offset, chunk.data(), size);
+    crc = crc32c(chunk.data(), size, crc);
+  }
+  return crc;
 }
 
 std::string read_text(const std::string& path, size_t limit, Fault fault) {

@@ -33,6 +33,8 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
+// CRC-32C of the whole file.
+uint32_t crc32c_of(const InputFile& file);
 // The whole of a small file; throws where it is larger than `limit` bytes.
 std::string read_text(const std::string& path, size_t limit, Fault fault = Fault::data);
 

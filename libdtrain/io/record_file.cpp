@@ -247,6 +247,8 @@ void RecordWriter::finish() {
   state_->file.commit();
 }
 
+uint64_t RecordWriter::bytes() const { return state_->file.output().size(); }
+uint32_t RecordWriter::crc() const { return state_->file.output().crc(); }
 uint64_t RecordWriter::records() const { return state_->records; }
 uint64_t RecordWriter::offset() const { return state_->offset; }
 

@@ -95,6 +95,9 @@ class RecordWriter {
   void append(std::string_view record) { append(std::as_bytes(std::span(record))); }
   // Flushes, syncs and names the file. Throws Error(Fault::resource).
   void finish();
+  // Of the whole file, once it is finished.
+  uint64_t bytes() const;
+  uint32_t crc() const;  // CRC-32C
 
   uint64_t records() const;
   uint64_t offset() const;  // where the next record's header is, in the unpacked stream

@@ -31,7 +31,6 @@ constexpr int kFormat = 1;
 constexpr JsonLimits kManifestLimits = {.bytes = size_t{64} << 10, .values = 100};
 constexpr JsonLimits kStateLimits = {};
 constexpr uint64_t kMaxCount = uint64_t{1} << 53;  // of steps and samples: what a double counts exactly
-constexpr size_t kReadChunk = size_t{1} << 20;
 
 struct ListedFile {
   std::string name;
@@ -91,17 +90,6 @@ Manifest read_manifest(const std::string& directory) {
                                    [](const ListedFile& file, const char* name) { return file.name == name; });
   if (!expected) damaged(path, "it does not list the files of a checkpoint");
   return manifest;
-}
-
-uint32_t crc_of(const InputFile& file) {
-  std::vector<char> chunk(std::min<uint64_t>(kReadChunk, file.size()));
-  uint32_t crc = 0;
-  for (uint64_t offset = 0; offset < file.size(); offset += chunk.size()) {
-    const uint64_t size = std::min<uint64_t>(chunk.size(), file.size() - offset);
-    file.read(offset, chunk.data(), size);
-    crc = crc32c(chunk.data(), size, crc);
-  }
-  return crc;
 }
 
 void check_size(const InputFile& file, const ListedFile& listed) {
@@ -215,7 +203,7 @@ VerifiedCheckpoint verify_checkpoint(const std::string& path) {
   for (const ListedFile& listed : manifest.files) {
     const InputFile file(path + "/" + listed.name, Fault::checkpoint);
     check_size(file, listed);
-    if (const std::string crc = hex(crc_of(file)); crc != listed.crc)
+    if (const std::string crc = hex(crc32c_of(file)); crc != listed.crc)
       damaged(file.path(), concat("CRC-32C ", crc, ", the manifest says ", listed.crc));
   }
   const std::string state_path = path + "/" + kTrainState;

@@ -112,8 +112,8 @@ std::string mixed_images(const std::filesystem::path& folder) {
     return data::image_example(
         {.encoded = bytes, .format = "JPEG", .width = 40, .height = 30, .label = static_cast<int64_t>(record % 3)});
   };
-  for (const char* split : {"train", "validation"})
-    data::write_shards({.directory = folder.string(), .split = split, .threads = 1}, 15, make, [](uint64_t) {});
+  data::write_shards({.directory = folder.string(), .threads = 1},
+                     {{.name = "train", .count = 15, .make = make}, {.name = "validation", .count = 15, .make = make}});
   return folder.string();
 }
 

@@ -68,7 +68,7 @@ TEST_F(DatasetMaking, SynthesizedSetsDependOnTheSeedAlone) {
   ASSERT_EQ(run(flags + "other --seed 1").code, 0);
   expect_equal_folders(root / "one", root / "three");
   EXPECT_EQ(listing(root / "one"),
-            (std::vector<std::string>{"train-00000-of-00004", "train-00001-of-00004", "train-00002-of-00004",
+            (std::vector<std::string>{".shards", "train-00000-of-00004", "train-00001-of-00004", "train-00002-of-00004",
                                       "train-00003-of-00004", "validation-00000-of-00001"}));
   EXPECT_NE(contents(root / "one" / "train-00000-of-00004"), contents(root / "other" / "train-00000-of-00004"));
 
@@ -255,7 +255,7 @@ TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   expect(flags + "file", 1, "file: is not a directory; choose another name");
   expect(flags + "/proc/none", 6, "/proc/none");
   // A limit on the size of files stands in for a full disk.
-  expect(flags + "limited", 6, "limited/train-0000", "trap '' XFSZ; ulimit -f 8;");
+  expect(flags + "limited", 6, "limited/.shards.new/train-0000", "trap '' XFSZ; ulimit -f 8;");
   EXPECT_TRUE(listing(root / "limited").empty());
   for (const char* signal : {"INT", "TERM"}) {
     const Outcome outcome =
@@ -267,7 +267,7 @@ TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   expect("synthesize --train 10 --image_size 16 --shards 3 --output set", 1, "-of-00002 of another data set");
   place_file(root / "set/train-00001-of-00002.tmp-0123456789abcdef", "left by a killed run");
   ASSERT_EQ(run("synthesize --train 10 --image_size 16 --shards 2 --output set").code, 0);
-  EXPECT_EQ(listing(root / "set").size(), 3u);
+  EXPECT_EQ(listing(root / "set").size(), 4u);
 }
 
 TEST_F(DatasetMaking, ThroughputEndsWithAJsonLine) {

@@ -83,10 +83,10 @@ TEST(Pixels, OfPngsAreMadeByTheHost) {
 TEST(Catalog, OpensTheSplitAskedFor) {
   const TempDirectory directory;
   for (const auto& [split, count] : {std::pair{"train", 3u}, std::pair{"validation", 2u}})
-    write_shards(
-        {.directory = directory.path().string(), .split = split, .threads = 1}, count,
-        [](uint64_t i) { return image_example({.encoded = usual_jpegs()[0], .label = static_cast<int64_t>(i)}); },
-        [](uint64_t) {});
+    write_shards({.directory = directory.path().string(), .threads = 1},
+                 {{.name = split, .count = count, .make = [](uint64_t i) {
+                     return image_example({.encoded = usual_jpegs()[0], .label = static_cast<int64_t>(i)});
+                   }}});
   for (const std::string& name : dataset_names())
     for (const bool training : {true, false}) {
       const auto split = open_split({.dataset = name}, {.directory = directory.path().string(), .training = training});

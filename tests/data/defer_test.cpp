@@ -116,8 +116,8 @@ class DeferringLoader : public testing::Test {
       return image_example(
           {.encoded = encoded, .format = "JPEG", .width = 30, .height = 20, .label = static_cast<int64_t>(record)});
     };
-    write_shards({.directory = directory_.path().string(), .split = "train", .threads = 1}, kRecords, make,
-                 [](uint64_t) {});
+    write_shards({.directory = directory_.path().string(), .threads = 1},
+                 {{.name = "train", .count = kRecords, .make = make}});
     const PreprocessOptions preset{.preset = Preset::torchvision, .height = 6, .width = 7};
     dataset_ =
         std::make_shared<ImagenetDataset>(ImagenetOptions{.directory = directory_.path().string(), .classes = kRecords},

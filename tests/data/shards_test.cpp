@@ -31,9 +31,8 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 std::vector<std::byte> small_jpeg(int drawn_class) { return encode_jpeg(draw_image(drawn_class, 10, 16, 1, 2).view()); }
 
 void write_numbers(const std::string& directory, int64_t shards, int64_t threads) {
-  write_shards(
-      {directory, "train", shards, threads}, 103, [](uint64_t i) { return std::string(i % 7, 'x') + concat(i); },
-      [](uint64_t) {});
+  const auto number = [](uint64_t i) { return std::string(i % 7, 'x') + concat(i); };
+  write_shards({directory, threads}, {{"train", shards, 103, number}});
 }
 
 TEST(Shards, HoldEveryRecordInOrderWhateverTheThreads) {
@@ -66,8 +65,8 @@ TEST(Shards, LeaveNoShardBehindWhereARecordFails) {
   expect_error(
       [&] {
         write_shards(
-            {directory.path().string(), "train", 1, 1}, 10,
-            [](uint64_t i) { return i < 5 ? "x" : throw Error(Fault::data, "record five"); }, [](uint64_t) {});
+            {directory.path().string(), 1},
+            {{"train", 1, 10, [](uint64_t i) { return i < 5 ? "x" : throw Error(Fault::data, "record five"); }}});
       },
       Fault::data, "record five");
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));

@@ -1,0 +1,81 @@
+#include "data/shard_manifest.h"
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/input_file.h"
+
+namespace dtrain::data {
+namespace {
+
+constexpr const char* kTitle = "dtrain shards, version 1";
+constexpr size_t kMaxBytes = size_t{64} << 20;
+
+std::string hex(uint32_t crc) {
+  char digits[9];
+  std::snprintf(digits, sizeof digits, "%08x", crc);
+  return digits;
+}
+
+std::string last_line(const std::string& lines) {
+  return concat("crc32c ", hex(crc32c(lines.data(), lines.size())), "\n");
+}
+
+template <class T>
+bool read_number(const std::string& text, int base, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+std::string to_text(const ShardFacts& facts) { return concat(facts.bytes, " bytes, CRC-32C ", hex(facts.crc)); }
+
+std::string to_text(const ShardManifest& manifest) {
+  std::string lines = concat(kTitle, "\n");
+  for (const auto& [name, facts] : manifest) lines += concat(name, " ", facts.bytes, " ", hex(facts.crc), "\n");
+  return lines + last_line(lines);
+}
+
+std::optional<ShardManifest> read_shard_manifest(const std::string& directory) {
+  const std::string path = concat(directory, "/", kShardManifest);
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) return std::nullopt;
+  std::istringstream lines(read_text(path, kMaxBytes));
+  ShardManifest manifest;
+  std::string line, name, bytes, crc;
+  std::getline(lines, line);
+  while (std::getline(lines, line) && !line.starts_with("crc32c ")) {
+    std::istringstream words(line);
+    ShardFacts facts;
+    if (words >> name >> bytes >> crc && read_number(bytes, 10, facts.bytes) && read_number(crc, 16, facts.crc))
+      manifest[name] = facts;
+  }
+  // It is intact where it is, byte for byte, what would be written for what it says.
+  if (to_text(manifest) != lines.str())
+    throw Error(Fault::data, concat(path,
+                                    ": damaged, or of another version; if its shards are as they should be, delete "
+                                    "it"));
+  return manifest;
+}
+
+std::string split_of_shard(const std::string& name) {
+  static const std::regex kName("([^.].*)-[0-9]+-of-[0-9]+.*");
+  std::smatch match;
+  return std::regex_match(name, match, kName) ? match[1].str() : "";
+}
+
+void require_all_in_place(const std::string& directory) {
+  const std::string folder = concat(directory, "/", kNewShards);
+  std::error_code unknown;
+  if (std::filesystem::exists(concat(folder, "/", kShardManifest), unknown))
+    throw Error(Fault::data, concat(directory, ": not all of its new shards are in their places, some are in ", folder,
+                                    "; wait for dtrain-data or, where it was killed, start it again as before"));
+}
+
+}  // namespace dtrain::data

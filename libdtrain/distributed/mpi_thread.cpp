@@ -137,6 +137,7 @@ void MpiThread::call(const Task& task) {
     } catch (...) {
       error = std::current_exception();
     }
+    const std::lock_guard after(mutex_);
     done = true;
   };
   wake();
@@ -151,6 +152,7 @@ int MpiThread::open_lane(const std::string& name) {
   int index = 0;
   call([&] {
     check(MPI_Comm_dup(MPI_COMM_WORLD, &lane->comm), "MPI_Comm_dup");
+    const std::lock_guard lock(mutex_);
     lanes_.push_back(std::move(lane));
     index = static_cast<int>(lanes_.size()) - 1;
   });
@@ -214,6 +216,7 @@ void MpiThread::finish() {
   call([&] {
     name_again(memory_);
     check(MPI_Finalize(), "MPI_Finalize");
+    const std::lock_guard lock(mutex_);
     stopping_ = true;
   });
 }
@@ -228,7 +231,9 @@ void MpiThread::run() {
       turn.awaited = waiting_ > 0;
       if (task_) {
         const Task task = *std::exchange(task_, std::nullopt);
+        lock.unlock();  // whoever asked for it waits for its limit only, even where MPI does not return
         task();
+        lock.lock();
         done_.notify_all();
       }
       if (stopping_) return;

@@ -201,6 +201,12 @@ def test_stopped_rank(folder):
     training.start(1, "--num_batches=1").ends(0, "Restored step ")
 
 
+def test_rank_that_is_silent_in_the_set_up(folder):
+    shim = os.environ["DTRAIN_SILENT_RANK"]
+    Job(pathlib.Path(folder), (*MPIRUN, "-x", f"LD_PRELOAD={shim}", "-np", 2, PROGRAMS / "dtrain-info", "--ranks",
+                               "--collective_timeout=3"), {}).ends(4, "MPI did not answer within 3 s")
+
+
 def test_hanging_rank(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5", "--collective_timeout=3")
     training.begin(3)

@@ -8,6 +8,7 @@
 #include "data/image.h"
 #include "data/jpeg.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/file_system.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
@@ -26,7 +27,8 @@ std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) tr
   std::sort(paths.begin(), paths.end());
   return paths;
 } catch (const fs::filesystem_error& error) {
-  throw Error(Fault::data, folder + ": cannot be listed: " + error.code().message());
+  throw Error(fault_of_errno(error.code().value(), Fault::data),
+              folder + ": cannot be listed: " + error.code().message());
 }
 
 // Whether any consumer of ImageNet records decodes it: an RGB or grey JPEG.

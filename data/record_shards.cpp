@@ -78,7 +78,9 @@ std::vector<std::string> find_shards(const std::string& directory, const std::st
     if (!added)
       throw Error(Fault::data, concat(directory, ": two files for one shard, ", other->second, " and ", name));
   }
-  if (failure) throw Error(Fault::data, concat(directory, ": cannot list the directory: ", failure.message()));
+  if (failure)
+    throw Error(fault_of_errno(failure.value(), Fault::data),
+                concat(directory, ": cannot list the directory: ", failure.message()));
   if (found.empty())
     throw Error(Fault::data, concat(directory, ": no ", prefix, "-*-of-* files; make them with dtrain-data"));
   const uint64_t total = std::stoull(family);

@@ -127,7 +127,7 @@ void write_json(const Options& options, const Communicator& communicator, const 
                             {"bus_bandwidth", row.bus_bandwidth(communicator.size())},
                             {"wrong", row.wrong}});
   ResultFile file(options.json_file);
-  file.write(json.dump(1) + "\n");
+  file.write(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   file.commit();
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/machine.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/vision.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/safetensors.h"
@@ -137,7 +138,7 @@ void print_json(std::ostream& out, const nlohmann::ordered_json& row) {
 void print(std::ostream& out, const Options& options, const std::string& file, const Classifier::Result& result) {
   const std::vector<size_t> best = ranking(result.probabilities, options.top);
   if (!options.json) {
-    out << file << '\n';
+    out << cli::escaped(file) << '\n';
     for (size_t c : best) out << fmt::format("  {:7.3f} %  class {}\n", 100 * result.probabilities[c], c);
     if (options.logits) out << fmt::format("  logits {}\n", fmt::join(result.logits, " "));
     out << std::flush;
@@ -153,7 +154,7 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
 
 }  // namespace
 
-int classify(const Options& options, const std::vector<std::string>& files, std::ostream& out, std::ostream& errors) {
+int classify(const Options& options, const std::vector<std::string>& files, std::ostream& out) {
   Classifier classifier(options);
   int code = 0;
   for (const std::string& file : files) {
@@ -161,7 +162,7 @@ int classify(const Options& options, const std::vector<std::string>& files, std:
       print(out, options, file, classifier.run(file));
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
-      errors << "error: " << error.what() << std::endl;
+      cli::print_message("error", error.what());
       if (options.json) print_json(out, {{"file", file}, {"error", error.what()}});
       code = static_cast<int>(Fault::data);
     }

@@ -19,8 +19,8 @@ struct Options {
   bool json = false, logits = false;
 };
 
-// Prints each image's most probable classes on `out`, one that cannot be read or decoded on `errors`. Returns the exit
-// code: 0, or that of a data fault where an image failed.
-int classify(const Options& options, const std::vector<std::string>& files, std::ostream& out, std::ostream& errors);
+// Prints each image's most probable classes on `out`, and a message where one cannot be read or decoded. Returns the
+// exit code: 0, or that of a data fault where an image failed.
+int classify(const Options& options, const std::vector<std::string>& files, std::ostream& out);
 
 }  // namespace dtrain::classify

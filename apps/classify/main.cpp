@@ -47,7 +47,7 @@ int run(const std::vector<std::string>& argv) {
   DT_CHECK(!options.model.empty() && !options.weights.empty() && !images->empty(),
            "expected --model, --weights and at least one image; see --help");
   DT_CHECK(!options.ml_perf || options.preprocessing == "tf_cnn", "--ml_perf needs --preprocessing=tf_cnn");
-  return classify::classify(options, *images, std::cout, std::cerr);
+  return classify::classify(options, *images, std::cout);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/group.h"
@@ -32,7 +33,7 @@ std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const 
     return std::nullopt;
   }
   if (speaks())
-    for (const std::string& notice : flags.notices()) fmt::print(stderr, "note: {}\n", notice);
+    for (const std::string& notice : flags.notices()) print_message("note", notice);
   return positional;
 }
 

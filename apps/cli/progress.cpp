@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-
 #include <fmt/format.h>
+
+#include "apps/cli/messages.h"
 
 namespace dtrain::cli {
 namespace {
@@ -27,7 +27,7 @@ Progress::Progress(std::string what, uint64_t total)
       next_print_(terminal_ ? kTerminalInterval : kPlainInterval) {}
 
 Progress::~Progress() {
-  if (line_open_) std::fputc('\n', stderr);
+  if (line_open_) print_on_stderr("\n");
 }
 
 double Progress::elapsed() const {
@@ -48,17 +48,13 @@ void Progress::update(uint64_t done) {
   next_print_ = seconds + (terminal_ ? kTerminalInterval : kPlainInterval);
   const std::string text = line(done, seconds);
   line_open_ = terminal_;
-  if (terminal_)
-    fmt::print(stderr, "\r\033[K{}", text);
-  else
-    fmt::print(stderr, "{}\n", text);
-  std::fflush(stderr);
+  print_on_stderr(terminal_ ? "\r\033[K" + text : text + "\n");
 }
 
 double Progress::finish() {
   const double seconds = elapsed();
   line_open_ = false;
-  fmt::print(stderr, "{}{} in {}\n", terminal_ ? "\r\033[K" : "", line(done_, seconds), clock_text(seconds));
+  print_on_stderr(fmt::format("{}{} in {}\n", terminal_ ? "\r\033[K" : "", line(done_, seconds), clock_text(seconds)));
   return seconds;
 }
 

@@ -2,32 +2,23 @@
 #include "apps/cli/ranks.h"
 
 #include <cstdio>
-#include <string_view>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {
 
-// Whole, so that what several ranks print at a time does not mix; and without a lock that another thread may hold.
-void print_error(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-}
-
 // On the communication thread, while others compute or print. Destructors are left out: they would wait for peers.
 [[noreturn]] void end_process(const std::string& report) {
   constexpr unsigned kPatience = 10;
   alarm(kPatience);  // where nobody reads what is printed, that shall not keep this process
-  print_error(fmt::format("error: {}\n", report));
+  print_message("error", report);
   if (ftrylockfile(stdout) == 0) std::fflush(stdout);
   _exit(static_cast<int>(Fault::communication));
 }
@@ -58,7 +49,7 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
   std::unique_ptr<Group> group;
   GroupOptions options = limits;
   options.warn = [name = rank_name()](const std::string& line) {
-    print_error(fmt::format("warning: {}: {}\n", name, line));
+    print_message("warning", fmt::format("{}: {}", name, line));
   };
   options.fail = end_process;
   if (told.size <= 1) {

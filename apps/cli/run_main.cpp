@@ -6,9 +6,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -17,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/messages.h"
 #include "apps/cli/ranks.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/version.h"
@@ -53,11 +57,72 @@ sigset_t stop_signals() {
   }
 }
 
-int report(Fault fault, const char* message) {
-  std::fflush(stdout);
-  const std::string rank = rank_name();
-  fmt::print(stderr, "error: {}{}{}\n", rank, rank.empty() ? "" : ": ", message);
-  return static_cast<int>(fault);
+struct Failure {
+  Fault fault = Fault::resource;
+  std::string message = "out of memory";
+};
+
+Failure failure_of(const std::system_error& error) {
+  const std::string reason = error.code().message();
+  // Nothing but a new thread is refused in this way.
+  if (error.code() == std::errc::resource_unavailable_try_again)
+    return {Fault::resource, fmt::format("the system refuses another thread ({}): use fewer, or raise what `ulimit -u` "
+                                         "and `ulimit -v` allow",
+                                         reason)};
+  const bool printing = std::string_view(error.what()).starts_with("cannot write to file");  // as fmt says
+  return {Fault::resource, printing ? "standard output: " + reason : error.what()};
+}
+
+// What the exception that is being handled comes to.
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {error.fault(), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {};
+  } catch (const std::length_error&) {
+    return {Fault::resource, "out of memory: more was asked for than any machine has"};
+  } catch (const std::system_error& error) {
+    return failure_of(error);
+  } catch (const std::exception& error) {
+    return {Fault::config, fmt::format("internal error: {}", error.what())};
+  } catch (...) {
+    return {Fault::config, "internal error"};
+  }
+}
+
+// Prints it and returns its code.
+int report_failure() noexcept {
+  try {
+    const auto [fault, message] = current_failure();
+    if (ftrylockfile(stdout) == 0) {  // another thread may hold it
+      std::fflush(stdout);
+      funlockfile(stdout);
+    }
+    const std::string rank = rank_name();
+    print_message("error", rank.empty() ? message : rank + ": " + message);
+    return static_cast<int>(fault);
+  } catch (...) {  // there is no memory to say more
+    print_message("error", "out of memory");
+    return static_cast<int>(Fault::resource);
+  }
+}
+
+// An exception that nobody catches: it leaves a thread of OpenMP or of a library, which may be out of memory.
+[[noreturn]] void end_by_exception() noexcept {
+  const std::exception_ptr exception = std::current_exception();
+  if (!exception) std::abort();
+  try {
+    std::rethrow_exception(exception);
+  } catch (...) {
+    _exit(report_failure());
+  }
+}
+
+// A file or a pipe that takes no more bytes is an error of whoever writes, and does not end the process.
+void ignore_signals_of_writing() {
+  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 }
 
 // The next file to be opened would take the place of a standard descriptor that is closed, and what is meant for
@@ -71,20 +136,17 @@ void open_standard_descriptors() {
 }  // namespace
 
 int run_main(const std::function<int()>& body) {
+  ignore_signals_of_writing();
+  std::set_terminate(end_by_exception);
   try {
     open_standard_descriptors();
     const int code = body();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
-    if (!std::cout) throw Error(Fault::resource, "standard output: some of it could not be written");
+    if (std::ferror(stdout) != 0 || !std::cout)
+      throw Error(Fault::resource, "standard output: some of it could not be written");
     return code;
-  } catch (const Error& error) {
-    return report(error.fault(), error.what());
-  } catch (const std::bad_alloc&) {
-    return report(Fault::resource, "out of memory");
-  } catch (const std::system_error& error) {  // threads, file systems and fmt::print
-    return report(Fault::resource, error.what());
-  } catch (const std::exception& error) {
-    return report(Fault::config, fmt::format("internal error: {}", error.what()).c_str());
+  } catch (...) {
+    return report_failure();
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/options/horovod.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
@@ -59,7 +60,7 @@ int run(const std::vector<std::string>& argv) {
   if (!cli::read_flags(flags, argv)) return 0;
 
   if (const auto reason = values.distribution.reason_to_leave()) {
-    std::cerr << "note: " << *reason << std::endl;
+    cli::print_message("note", *reason);
     return 0;
   }
   const std::vector<std::string> taken_over = cli::apply_horovod(cli::horovod_variables(), flags);

@@ -11,9 +11,11 @@
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/progress.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/file_system.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -31,7 +33,8 @@ std::vector<std::string> record_files_of(const std::string& folder) try {
   std::sort(files.begin(), files.end());
   return files;
 } catch (const fs::filesystem_error& error) {
-  throw Error(Fault::data, folder + ": cannot be listed: " + error.code().message());
+  throw Error(fault_of_errno(error.code().value(), Fault::data),
+              folder + ": cannot be listed: " + error.code().message());
 }
 
 }  // namespace
@@ -60,7 +63,7 @@ int report(const std::vector<std::optional<Error>>& errors) {
   int code = 0;
   for (const std::optional<Error>& error : errors) {
     if (!error) continue;
-    fmt::print(stderr, "error: {}\n", error->what());
+    cli::print_message("error", error->what());
     if (code == 0) code = static_cast<int>(error->fault());
   }
   return code;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/messages.h"
 #include "apps/dataset/writing.h"
 #include "libdtrain/core/error.h"
 
@@ -16,7 +17,7 @@ void note_missing_classes(const std::string& folder, const std::vector<data::Tre
   std::set<int64_t> labels;
   for (const data::TreeImage& image : images) labels.insert(image.label);
   if (labels.size() < classes)
-    fmt::print(stderr, "note: {}: images of {} of the {} classes\n", folder, labels.size(), classes);
+    cli::print_message("note", fmt::format("{}: images of {} of the {} classes", folder, labels.size(), classes));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/messages.h"
 #include "apps/dataset/files.h"
 #include "data/example.h"
 #include "data/image.h"
@@ -165,21 +166,23 @@ int verify(const Arguments& argv) {
   const auto errors = files->for_each([&](size_t i) { verify_file(files->paths[i], sets, findings[i]); });
 
   uint64_t records = 0, faults = sets.faults().size(), damaged = 0;
-  for (const std::string& line : sets.faults()) fmt::print("{}\n", line);
+  Fault worst = Fault::data;
+  for (const std::string& line : sets.faults()) fmt::print("{}\n", cli::escaped(line));
   for (size_t i = 0; i < files->paths.size(); ++i) {
     Findings& found = findings[i];
     if (errors[i]) {
       ++found.faults;
       found.lines.push_back(errors[i]->what());
+      if (errors[i]->fault() != Fault::data) worst = errors[i]->fault();  // it has not been verified
     }
     if (found.records == 0 && found.faults == 0) found.lines.push_back(files->paths[i] + ": holds no record");
-    for (const std::string& line : found.lines) fmt::print("{}\n", line);
+    for (const std::string& line : found.lines) fmt::print("{}\n", cli::escaped(line));
     records += found.records;
     faults += found.faults;
     damaged += found.damaged;
   }
   fmt::print("{} files, {} records, {} faults, {} damaged images\n", files->paths.size(), records, faults, damaged);
-  return faults ? static_cast<int>(Fault::data) : 0;
+  return faults ? static_cast<int>(worst) : 0;
 }
 
 }  // namespace dtrain::dataset

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/run_main.h"
 #include "apps/dataset/files.h"
@@ -45,7 +46,7 @@ void write_set(const CommonFlags& common, const std::vector<data::Split>& splits
   }
   for (const data::Split& split : splits)
     fmt::print("{0}: {1} images in {2} shards, {3}/{0}-*-of-{2:05}\n", split.name, split.count, split.shards,
-               common.output);
+               cli::escaped(common.output));
 }
 
 data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/machine.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
@@ -73,8 +74,8 @@ void print_table(const Group& group, const std::vector<RankFacts>& ranks) {
     const Place& place = group.places()[static_cast<size_t>(rank)];
     const Place& next = group.places()[static_cast<size_t>((rank + 1) % group.size())];
     const RankFacts& facts = ranks[static_cast<size_t>(rank)];
-    fmt::print(kColumns, rank, place.host, place.pid, place.local_rank,
-               facts.device + (facts.gpu.empty() ? "" : " " + facts.gpu), facts.numa_nodes,
+    fmt::print(kColumns, rank, cli::escaped(place.host), place.pid, place.local_rank,
+               cli::escaped(facts.device + (facts.gpu.empty() ? "" : " " + facts.gpu)), cli::escaped(facts.numa_nodes),
                cli::list_of(facts.cores) + (facts.bound ? " (bound)" : ""),
                group.size() == 1         ? "none"
                : place.node == next.node ? "MPI, shared memory"

@@ -1,13 +1,12 @@
 #include "apps/scale/json.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 
 #include <fmt/format.h>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain::scale {
 
@@ -58,13 +57,9 @@ std::vector<JsonObject> JsonObject::objects(const std::string& key) const {
 }
 
 JsonFile::JsonFile(const std::string& path) : path_(path) {
-  std::ifstream in(path);
-  if (!in) throw Error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  try {
-    json_ = nlohmann::json::parse(in);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw Error(fmt::format("{}: not JSON: byte {}", path, error.byte));
-  }
+  const std::string text = read_text(path, JsonLimits{}.bytes, Fault::config);
+  check_json(text, path, Fault::config);
+  json_ = nlohmann::json::parse(text);
 }
 
 }  // namespace dtrain::scale

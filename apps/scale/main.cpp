@@ -6,6 +6,7 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "apps/scale/options.h"
 #include "apps/scale/report.h"
@@ -40,7 +41,7 @@ int predict(const scale::Options& options) {
   if (!options.measured.empty())
     comparison =
         scale::comparison_table(study.device, study.options, scale::read_runs(options.measured, study.device.batch));
-  for (const std::string& line : scale::describe(study)) fmt::print("{}\n", line);
+  for (const std::string& line : scale::describe(study)) fmt::print("{}\n", cli::escaped(line));
   if (!comparison.empty()) fmt::print("\nMeasured runs beside their prediction\n{}", comparison);
   fmt::print("\nWeak scaling: the batch of each GPU stays\n{}", scale::table(study, study.weak));
   if (!study.strong.empty())
@@ -48,9 +49,10 @@ int predict(const scale::Options& options) {
   fmt::print("\nCheckpoints\n{}", scale::checkpoint_table(study));
   if (!options.plot.empty()) {
     write_text(options.plot, scale::to_svg(scale::make_plot(study)));
-    fmt::print("\nwritten: {}\n", options.plot);
+    fmt::print("\nwritten: {}\n", cli::escaped(options.plot));
   }
-  if (options.json) fmt::print("{}\n", scale::to_json(study).dump());
+  if (options.json)
+    fmt::print("{}\n", scale::to_json(study).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return 0;
 }
 

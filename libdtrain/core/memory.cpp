@@ -23,24 +23,33 @@ std::string mebibytes(size_t bytes) { return concat((bytes >> 20) + (bytes >> 19
 
 }  // namespace
 
+void require_address_space(const char* what) {
+  void* const spare = mmap(nullptr, kSpareAddressSpace, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (spare == MAP_FAILED)
+    throw Error(Fault::resource, concat(what, ": out of memory: less than ", mebibytes(kSpareAddressSpace),
+                                        " of address space are left; raise what `ulimit -v` allows"));
+  munmap(spare, kSpareAddressSpace);
+}
+
 void* HostAllocator::allocate(size_t bytes) {
   if (bytes > kMost) throw Error(Fault::resource, concat("out of host memory: ", mebibytes(bytes), " requested"));
   bytes = (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096;
   // Over-map, then cut to a huge-page boundary: the kernel only backs aligned 2 MiB ranges with huge pages.
   const bool huge = bytes >= kHugePage;
-  const size_t mapped = huge ? bytes + kHugePage : bytes;
+  const size_t mapped = bytes + (huge ? kHugePage : 0) + kSpareAddressSpace;
   void* raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED)
     throw Error(Fault::resource, concat("out of host memory: the system refused ", mebibytes(bytes)));
   char* start = static_cast<char*>(raw);
+  size_t lead = 0;
   if (huge) {
     const auto address = reinterpret_cast<uintptr_t>(start);
-    const size_t lead = (kHugePage - address % kHugePage) % kHugePage;
+    lead = (kHugePage - address % kHugePage) % kHugePage;
     if (lead) munmap(start, lead);
-    munmap(start + lead + bytes, mapped - lead - bytes);
     start += lead;
-    madvise(start, bytes, MADV_HUGEPAGE);
   }
+  munmap(start + bytes, mapped - lead - bytes);
+  if (huge) madvise(start, bytes, MADV_HUGEPAGE);
   std::lock_guard lock(mutex_);
   stats_.in_use += bytes;
   stats_.reserved += bytes;

@@ -11,6 +11,12 @@ namespace dtrain {
 // Every block an Allocator of ours returns is aligned to this many bytes.
 inline constexpr size_t kAlignment = 256;
 
+// Address space that stays free when memory for tensors is mapped, for those who cannot do without and cannot say so:
+// libraries that compile code as they go, new threads, the heap.
+inline constexpr size_t kSpareAddressSpace = size_t{64} << 20;
+// Throws Error(Fault::resource) where no more than that is free; `what` names who needs it.
+void require_address_space(const char* what);
+
 struct MemoryStats {
   size_t in_use = 0;          // bytes handed out now
   size_t peak_in_use = 0;     // the most ever handed out

@@ -164,15 +164,6 @@ bool is_tall_product(const ConvShape& o) {
   return is_pointwise(o) && o.c * o.k <= 65536 && o.n * o.p * o.q >= 16 * std::max(o.c, o.k);
 }
 
-void tall_product(const ConvShape& o, const float* x, const float* dy, float* dw, bool add) {
-  const dnnl_status_t status =
-      dnnl_sgemm('T', 'N', o.k, o.c, o.n * o.p * o.q, 1, dy, o.k, x, o.c, add ? 1.0f : 0.0f, dw, o.c);
-  if (status != dnnl_success)
-    throw Error(Fault::resource,
-                concat("oneDNN: the matrix product of ", o.n * o.p * o.q, " pixels by ", o.k, " filters and ", o.c,
-                       " channels failed with status ", static_cast<int>(status)));
-}
-
 }  // namespace
 
 void direct_conv(Context& context, const ConvShape& shape, const float* x, const float* w, const float* bias,
@@ -200,7 +191,9 @@ void direct_conv_dgrad(Context& context, const ConvShape& shape, const float* dy
 }
 
 void direct_conv_wgrad(Context& context, const ConvShape& shape, const float* x, const float* dy, float* dw, bool add) {
-  if (is_tall_product(shape)) return tall_product(shape, x, dy, dw, add);
+  if (is_tall_product(shape))
+    return multiply(context, shape.k, shape.c, shape.n * shape.p * shape.q, {'T', dy, shape.k}, {'N', x, shape.c}, add,
+                    dw, shape.c);
   const Plan& plan = plan_of(context, shape, Pass::wgrad, add);
   const bool direct = !add && !plan.repacks();
   const Scratch<char> packed(context, direct ? 0 : static_cast<int64_t>(plan.packed.get_size()));

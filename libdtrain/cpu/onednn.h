@@ -10,11 +10,14 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "libdtrain/core/memory.h"
+
 namespace dtrain::cpu {
 
-// Creating a primitive compiles code: milliseconds. Each is created once per context and looked up by the bytes of a
-// key struct. A Key must be trivially copyable and value-initialised before its members are set, so that padding
-// compares equal. Threads may ask at the same time, and run what they get: a primitive does not change.
+// Creating a primitive compiles code: milliseconds; where no memory is left for it, oneDNN crashes. Each is created
+// once per context and looked up by the bytes of a key struct. A Key must be trivially copyable and value-initialised
+// before its members are set, so that padding compares equal. Threads may ask at the same time, and run what they get:
+// a primitive does not change.
 class PrimitiveCache {
  public:
   // The cached Entry for `key`, made by `create()` at first use. Each Entry type has its own key space.
@@ -30,6 +33,7 @@ class PrimitiveCache {
       const std::lock_guard lock(mutex_);
       if (const auto it = entries_.find(bytes); it != entries_.end()) return *static_cast<Entry*>(it->second.get());
     }
+    require_address_space("oneDNN");
     // Without the lock, as it may ask for entries itself. Where two threads make the same one, the first stays.
     auto made = std::make_shared<Entry>(create());
     const std::lock_guard lock(mutex_);

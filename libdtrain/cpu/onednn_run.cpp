@@ -28,4 +28,19 @@ void run(Context& context, const OnednnPrimitive& primitive, std::initializer_li
   });
 }
 
+void multiply(Context& context, int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, bool add, float* c,
+              int64_t c_stride) {
+  struct Code {  // that oneDNN makes for such products when the first comes by, and keeps for the process
+    char op_a, op_b;
+    bool add;
+  };
+  struct Made {};
+  context.primitives().get<Made>(Code{a.op, b.op, add}, [] { return Made{}; });
+  const dnnl_status_t status =
+      dnnl_sgemm(a.op, b.op, m, n, k, 1, a.data, a.stride, b.data, b.stride, add ? 1.0f : 0.0f, c, c_stride);
+  if (status != dnnl_success)
+    throw Error(Fault::resource, concat("oneDNN: the product of matrices ", Shape{m, k}, " and ", Shape{k, n},
+                                        " failed with status ", static_cast<int>(status)));
+}
+
 }  // namespace dtrain::cpu

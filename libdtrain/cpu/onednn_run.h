@@ -41,6 +41,17 @@ struct OnednnArgument {
 // Runs to the end. Throws Error where oneDNN fails.
 void run(Context& context, const OnednnPrimitive& primitive, std::initializer_list<OnednnArgument> arguments);
 
+// Row-major, rows `stride` elements apart; op 'T' transposes it, 'N' does not.
+struct Matrix {
+  char op;
+  const float* data;
+  int64_t stride;
+};
+
+// c = op(a) op(b), or with `add` c += that; c [m, n], op(a) [m, k], op(b) [k, n]. Throws Error where oneDNN fails.
+void multiply(Context& context, int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, bool add, float* c,
+              int64_t c_stride);
+
 // Calls `create`, which makes primitives, and says what could not be made where oneDNN refuses.
 template <class Create>
 auto translate_onednn_errors(const std::string& what, Create&& create) {

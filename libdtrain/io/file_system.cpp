@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <system_error>
 
-#include "libdtrain/core/error.h"
-
 namespace dtrain {
 
 int FileSystem::create(const std::string& path) {
@@ -46,6 +44,12 @@ int FileSystem::free_bytes(const std::string& path, uint64_t& bytes) {
 FileSystem& system_files() {
   static FileSystem files;
   return files;
+}
+
+Fault fault_of_errno(int cause, Fault otherwise) {
+  for (const int scarcity : {EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT})
+    if (cause == scarcity) return Fault::resource;
+  return otherwise;
 }
 
 std::string describe_errno(const char* call, const std::string& path) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "libdtrain/core/error.h"
+
 namespace dtrain {
 
 // Each function is its system call: -1 and errno on failure, short writes allowed.
@@ -28,6 +30,10 @@ class FileSystem {
 
 // The system's own.
 FileSystem& system_files();
+
+// Fault::resource where errno says that this process or the system has no descriptor, memory or room left, which is no
+// fault of the file; else `otherwise`.
+Fault fault_of_errno(int cause, Fault otherwise);
 
 // "open /a/b: No space left on device", from errno.
 std::string describe_errno(const char* call, const std::string& path);

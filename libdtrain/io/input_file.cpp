@@ -16,7 +16,7 @@ namespace dtrain {
 InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fault_(fault) {
   // Without O_NONBLOCK, opening a FIFO would wait for a writer.
   fd_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd_ < 0) throw Error(fault_, describe_errno("open", path_));
+  if (fd_ < 0) fail("open");
   struct stat info;
   std::string problem;
   if (::fstat(fd_, &info) < 0)
@@ -34,12 +34,17 @@ InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fa
 
 InputFile::~InputFile() { ::close(fd_); }
 
+void InputFile::fail(const char* call) const {
+  const Fault fault = fault_of_errno(errno, fault_);
+  throw Error(fault, describe_errno(call, path_));
+}
+
 size_t InputFile::read_some(uint64_t offset, void* to, size_t size) const {
   size_t done = 0;
   while (done < size) {
     const ssize_t got = ::pread(fd_, static_cast<char*>(to) + done, size - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(fault_, describe_errno("read", path_));
+    if (got < 0) fail("read");
     if (got == 0) break;
     done += static_cast<size_t>(got);
   }

@@ -10,7 +10,8 @@
 namespace dtrain {
 
 // Safe to read from many threads. Reading, not mapping: a file that shrinks or a disk that fails is then an error with
-// a name, not a SIGBUS. Failures throw Error(fault) naming the path; a directory, FIFO or device is refused.
+// a name, not a SIGBUS. Failures throw Error(fault) naming the path, or Error(Fault::resource) where descriptors or
+// memory are used up; a directory, FIFO or device is refused.
 class InputFile {
  public:
   explicit InputFile(std::string path, Fault fault = Fault::data);
@@ -27,6 +28,8 @@ class InputFile {
   void read(uint64_t offset, void* to, size_t size) const;
 
  private:
+  [[noreturn]] void fail(const char* call) const;  // from errno
+
   std::string path_;
   Fault fault_;
   int fd_ = -1;

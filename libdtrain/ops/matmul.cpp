@@ -1,10 +1,10 @@
 #include "libdtrain/ops/matmul.h"
 
-#include <dnnl.h>
-
 #include <algorithm>
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/onednn.h"
+#include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/ops/conv2d.h"
 
 namespace dtrain {
@@ -34,32 +34,30 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
 namespace cpu {
 namespace {
 
-// c = op(a) op(b), or c += it; row-major, c [m, n], op(a) [m, k], op(b) [k, n]; 'T' transposes.
-void gemm(char op_a, char op_b, const Tensor& a, const Tensor& b, int64_t k, const Tensor& c, bool add) {
+// c = op(a) op(b), or c += it; 'T' transposes.
+void gemm(Context& context, char op_a, char op_b, const Tensor& a, const Tensor& b, int64_t k, const Tensor& c,
+          bool add) {
   const int64_t m = c.dim(0), n = c.dim(1);
   if (m * n == 0) return;
-  const dnnl_status_t status = dnnl_sgemm(op_a, op_b, m, n, k, 1, a.data<float>(), a.dim(1), b.data<float>(), b.dim(1),
-                                          add ? 1.0f : 0.0f, c.data<float>(), n);
-  if (status != dnnl_success)
-    throw Error(Fault::resource, concat("linear: oneDNN's matrix product of ", a.shape(), " and ", b.shape(),
-                                        " failed with status ", static_cast<int>(status)));
+  multiply(context, m, n, k, {op_a, a.data<float>(), a.dim(1)}, {op_b, b.data<float>(), b.dim(1)}, add, c.data<float>(),
+           n);
 }
 
 }  // namespace
 
-void linear(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
+void linear(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
   if (bias)
     for (int64_t row = 0; row < y.dim(0); ++row)
       std::copy_n(bias.data<float>(), bias.count(), y.data<float>() + row * bias.count());
-  gemm('N', 'T', x, w, x.dim(1), y, bias.defined());
+  gemm(context, 'N', 'T', x, w, x.dim(1), y, bias.defined());
 }
 
-void linear_dgrad(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add) {
-  gemm('N', 'N', dy, w, dy.dim(1), dx, add);
+void linear_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add) {
+  gemm(context, 'N', 'N', dy, w, dy.dim(1), dx, add);
 }
 
-void linear_wgrad(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add) {
-  gemm('T', 'N', dy, x, x.dim(0), dw, add);
+void linear_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add) {
+  gemm(context, 'T', 'N', dy, x, x.dim(0), dw, add);
 }
 
 }  // namespace cpu

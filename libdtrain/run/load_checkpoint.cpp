@@ -40,6 +40,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
         state = verify_checkpoint(candidate).state;
         return true;
       } catch (const Error& error) {
+        if (error.fault() == Fault::resource) throw;  // it need not be damaged
         observer.noticed({error.what()});
         return false;
       }

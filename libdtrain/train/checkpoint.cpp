@@ -111,7 +111,7 @@ struct Checkpointer::Writer {
 
   void refuse_after_failures() const {
     if (failures >= options.max_failures)
-      throw Error(Fault::checkpoint, concat(failures, " checkpoints in a row failed, the last one with: ", problem));
+      throw Error(fault, concat(failures, " checkpoints in a row failed, the last one with: ", problem));
   }
 
   void take_snapshot(const TrainState& state) {
@@ -160,6 +160,8 @@ struct Checkpointer::Writer {
       failures = 0;
       prune();
     } catch (const std::exception& error) {
+      const auto* const known = dynamic_cast<const Error*>(&error);
+      fault = known ? known->fault() : Fault::resource;
       problem = error.what();
       ++failures;
       remove_files(files, temporary);
@@ -213,6 +215,7 @@ struct Checkpointer::Writer {
   std::chrono::steady_clock::time_point begin;
   std::optional<SaveReport> last;  // also the checkpoint restored from
   int failures = 0;
+  Fault fault = Fault::resource;  // of the last failure, which `problem` says in words
   std::string problem;
   std::exception_ptr thrown;
 };
@@ -257,6 +260,7 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
     try {
       verified = verify_checkpoint(path);
     } catch (const Error& error) {
+      if (error.fault() == Fault::resource) throw;  // it need not be damaged
       problems.push_back(error.what());
       notices.push_back(concat("passed over a damaged checkpoint: ", error.what()));
       continue;

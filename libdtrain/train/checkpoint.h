@@ -30,7 +30,7 @@ struct CheckpointOptions {
   std::string train_dir{};
   int64_t keep = 5;  // at least 2 are kept
   bool asynchronous = true;
-  int max_failures = 3;  // consecutive saves that may fail (a full disk) before save() throws Error(Fault::checkpoint)
+  int max_failures = 3;  // consecutive saves that may fail before save() throws the last Error, as of a full disk
 };
 
 struct SaveReport {

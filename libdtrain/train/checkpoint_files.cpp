@@ -139,6 +139,17 @@ void load_state(const std::string& path, ParameterStore& store) {
   for (int i = static_cast<int>(states); i < store.optimizer_states(); ++i) context.fill_zero(store.optimizer_state(i));
 }
 
+// What a directory holds. Throws Error where it cannot be listed.
+std::vector<fs::directory_entry> entries_of(const std::string& directory) {
+  std::vector<fs::directory_entry> entries;
+  std::error_code failure;
+  for (fs::directory_iterator at(directory, failure), end; !failure && at != end; at.increment(failure))
+    entries.push_back(*at);
+  if (failure)
+    throw Error(fault_of_errno(failure.value(), Fault::checkpoint), concat(directory, ": ", failure.message()));
+  return entries;
+}
+
 }  // namespace
 
 uint64_t CheckpointSnapshot::bytes() const {
@@ -149,15 +160,13 @@ uint64_t CheckpointSnapshot::bytes() const {
 
 std::vector<uint64_t> list_checkpoints(const std::string& directory) {
   std::vector<uint64_t> steps;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(directory, failure)) {
+  for (const fs::directory_entry& entry : entries_of(directory)) {
     const std::string name = entry.path().filename();
     uint64_t step = 0;
     if (!name.starts_with(kPrefix) || !entry.is_directory()) continue;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
     if (name == concat(kPrefix, step)) steps.push_back(step);
   }
-  if (failure) throw Error(Fault::checkpoint, concat(directory, ": ", failure.message()));
   std::sort(steps.begin(), steps.end());
   return steps;
 }
@@ -211,7 +220,7 @@ VerifiedCheckpoint verify_checkpoint(const std::string& path) {
       train_state_from(read_text(state_path, kStateLimits.bytes, Fault::checkpoint), state_path), {}};
   if (verified.state.step != manifest.step)
     damaged(state_path, concat("step is ", verified.state.step, ", the manifest says ", manifest.step));
-  for (const auto& entry : fs::directory_iterator(path)) {
+  for (const fs::directory_entry& entry : entries_of(path)) {
     const std::string name = entry.path().filename();
     if (name != kManifest && std::find(kListed.begin(), kListed.end(), name) == kListed.end())
       verified.extra.push_back(name);
@@ -275,7 +284,7 @@ void load_tensors(const std::string& path, ParameterStore& store) {
 
 int remove_leftovers(FileSystem& files, const std::string& directory) {
   std::vector<std::string> leftovers;
-  for (const auto& entry : fs::directory_iterator(directory)) {
+  for (const fs::directory_entry& entry : entries_of(directory)) {
     const std::string name = entry.path().filename();
     if (name.starts_with(kPrefix) && is_temporary_name(name) && !entry.is_symlink()) leftovers.push_back(entry.path());
   }

@@ -2,14 +2,19 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <sstream>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include <unistd.h>
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/flags.h"
+#include "apps/cli/log.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
@@ -262,6 +267,31 @@ TEST(CommandLine, TakesFlagsAloneAndAnnouncesFormerNames) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "note: --fast has been renamed: taken as --quick=true\n");
 }
 
+TEST(Messages, AreOfOneLineWhateverIsInThem) {
+  EXPECT_EQ(escaped("a\nerror: b\r\x1b[2J\x7f\tc"), "a\\nerror: b\\r\\x1b[2J\\x7f\tc");
+  EXPECT_EQ(escaped(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(escaped("Größe 尺寸 😀 \\n"), "Größe 尺寸 😀 \\n");
+  EXPECT_EQ(escaped("\xff \xc3 \xe2\x82 \xc0\xaf \xed\xa0\x80 \xf4\x90\x80\x80 \xc3"),
+            "\\xff \\xc3 \\xe2\\x82 \\xc0\\xaf \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80 \\xc3")
+      << "bytes that are no UTF-8";
+  EXPECT_EQ(escaped("\u0085 \u2028 \u202egpj.exe"), "\\x85 \\u2028 \\u202egpj.exe");
+  testing::internal::CaptureStderr();
+  print_message("note", "x\ny");
+  print_message("note", std::string(20000, 'x'));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said.find("note: x\\ny\nnote: xxx"), 0u) << said.substr(0, 100);
+  EXPECT_TRUE(said.ends_with("x ... and 12000 bytes more\n"));
+}
+
+TEST(Messages, LogsEscapeToo) {
+  std::ostringstream out, notices;
+  Log log(out, notices);
+  log.line("1\ta\nb");
+  log.notice("c\nd");
+  EXPECT_EQ(out.str(), "1\ta\\nb\n");
+  EXPECT_EQ(notices.str(), "note: c\\nd\n");
+}
+
 TEST(RunMain, ReturnsTheCodeOfTheFault) {
   EXPECT_EQ(run_main([] { return 0; }), 0);
   EXPECT_EQ(run_main([] { return kStopped; }), 75);
@@ -270,7 +300,29 @@ TEST(RunMain, ReturnsTheCodeOfTheFault) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: no checkpoint\n");
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_main([]() -> int { throw std::bad_alloc(); }), 6);
-  EXPECT_EQ(testing::internal::GetCapturedStderr().substr(0, 20), "error: out of memory");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: out of memory\n");
+  const auto told = [](const std::function<int()>& body) {
+    testing::internal::CaptureStderr();
+    const int code = run_main(body);
+    return std::pair(code, testing::internal::GetCapturedStderr());
+  };
+  EXPECT_EQ(told([]() -> int { throw std::length_error("vector::reserve"); }),
+            std::pair(6, std::string("error: out of memory: more was asked for than any machine has\n")));
+  EXPECT_EQ(
+      told([]() -> int { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); }),
+      std::pair(6, std::string("error: the system refuses another thread (Resource temporarily unavailable): use "
+                               "fewer, or raise what `ulimit -u` and `ulimit -v` allow\n")));
+  EXPECT_EQ(told([]() -> int { throw Error("a\nerror: b"); }), std::pair(1, std::string("error: a\\nerror: b\n")));
+}
+
+TEST(RunMain, EndsAProcessWhoseThreadThrows) {
+  const auto thrown_in_a_thread = [] {
+    run_main([] {
+      std::thread([] { throw std::bad_alloc(); }).join();
+      return 0;
+    });
+  };
+  EXPECT_EXIT(thrown_in_a_thread(), testing::ExitedWithCode(6), "^error: out of memory\n$");
 }
 
 class LaunchedAs {

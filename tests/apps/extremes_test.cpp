@@ -1,13 +1,20 @@
 // What extreme values of flags, and limits of the system, come to: one clear line and the documented code.
+#include <sys/mount.h>
+#include <unistd.h>
+
 #include <regex>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <tuple>
 
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {
 namespace {
+
+// The code of the system's loader, where not even the libraries can be opened.
+constexpr int kNotLoaded = 127;
 
 // Runs a program after a line of shell, such as one that sets limits.
 ProgramResult run_after(const std::string& line, const std::string& program, const Arguments& arguments) {
@@ -123,6 +130,149 @@ TEST(ThreadBounds, ThatTheSystemRefusesAreMissedBeforeOpenMpMissesThem) {
 #endif
   expect_error_line(run_after("ulimit -v 2000000", kProgram, lenet() + Arguments{"--num_intra_threads=1024"}), 6,
                     " of 1023 (Resource temporarily unavailable): use fewer threads");
+}
+
+// A pipe that nobody reads from any more, which a child inherits.
+class ClosedPipe {
+ public:
+  ClosedPipe() {
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("pipe");
+    close(ends[0]);
+    end_ = ends[1];
+  }
+  ~ClosedPipe() { close(end_); }
+  ClosedPipe(const ClosedPipe&) = delete;
+  ClosedPipe& operator=(const ClosedPipe&) = delete;
+  std::string number() const { return std::to_string(end_); }
+
+ private:
+  int end_ = -1;
+};
+
+// A program, and the code that is documented for what it is asked to do.
+struct Promise {
+  std::string program;
+  Arguments arguments;
+  int code;
+};
+
+TEST(Outputs, ThatAreGoneOnStderrKeepThePromisedCode) {
+  const TempDirectory folder;
+  const ClosedPipe pipe;
+  const std::string weights = (folder / "weights").string();
+  write_file(weights, "none");
+  for (const auto& [program, arguments, code] :
+       {Promise{kProgram, {"--modle=lenet"}, 1}, Promise{kProgram, {"--data_dir=/nonexistent"}, 2},
+        Promise{kProgram, lenet() + Arguments{"--init_learning_rate=1e30", "--num_batches=9"}, 3},
+        Promise{kProgram, {"--weights=/nonexistent"}, 5}, Promise{kProgram, lenet(), 0},
+        Promise{"dtrain-data", {"inspect", "/nonexistent"}, 2},
+        Promise{"dtrain-data", {"inspect", weights, weights}, 2},
+        Promise{
+            "dtrain-data", {"synthesize", "--output=" + (folder / "set").string(), "--train=4", "--validation=4"}, 0},
+        Promise{"dtrain-classify", {"--model=lenet", "--weights=" + weights, weights}, 5},
+        Promise{"dtrain-scale", {"--steps=0"}, 1}, Promise{"dtrain-info", {"--ranks=maybe"}, 1},
+        Promise{"dtrain-scale", {"--images_per_sec=9", "--batch_size=1", "--threads=1"}, 0},
+        Promise{"dtrain-allreduce-benchmark", {"--factor=1"}, 1}})
+    for (const std::string& line :
+         {std::string("exec 2>/dev/full"), std::string("exec 2>&-"), "exec 2>&" + pipe.number()})
+      EXPECT_EQ(run_after(line, program, arguments).code, code) << program << " " << arguments[0] << ": " << line;
+}
+
+TEST(Outputs, ThatAreGoneOnStdoutEndWithSixWhereTheyAreTheResult) {
+  const TempDirectory folder;
+  const ClosedPipe pipe;
+  const std::string set = (folder / "set").string();
+  ASSERT_EQ(run_program("dtrain-data", {"synthesize", "--output=" + set, "--train=4", "--validation=4"}).code, 0);
+  for (const auto& [program, arguments, code] :
+       {Promise{"dtrain-data", {"inspect", set}, 6}, Promise{"dtrain-data", {"--help"}, 6},
+        Promise{"dtrain-scale", {"--images_per_sec=9", "--batch_size=1"}, 6}, Promise{"dtrain-info", {}, 6},
+        Promise{"dtrain-allreduce-benchmark", {"--max_bytes=8K", "--iterations=2"}, 6},
+        Promise{kProgram, {"--help"}, 6}})
+    for (const std::string& line : {std::string("exec >/dev/full"), "exec >&" + pipe.number()}) {
+      SCOPED_TRACE(program + " " + (arguments.empty() ? "" : arguments[0]) + ": " + line);
+      expect_error_line(run_after(line, program, arguments), code, "standard output: ");
+    }
+}
+
+TEST(Outputs, ALogThatNobodyReadsCostsANotice) {
+  const ClosedPipe pipe;
+  const ProgramResult result = run_after("exec >&" + pipe.number(), kProgram, lenet());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(count_of(result.err, "note: the log: Broken pipe; the run goes on"), 1u) << result.err;
+}
+
+class Scarcity : public CnnBenchmarks {};
+
+TEST_F(Scarcity, FilesThatMayNotGrowAreAnErrorOfThisProcess) {
+  expect_error_line(run_after("ulimit -f 8", "dtrain-data", {"synthesize", "--output=" + path("set"), "--shards=1"}), 6,
+                    "File too large");
+  const ProgramResult run = run_after("ulimit -f 64", kProgram, real("run"));
+  expect_error_line(run, 6, "checkpoints in a row failed, the last one with: write ");
+}
+
+TEST_F(Scarcity, ADiskThatFillsUpWhileItTrainsEndsWithSix) {
+  std::filesystem::create_directory(path("small"));
+  if (mount("tmpfs", path("small").c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "SKIPPED: the right to mount a tmpfs";
+  const ProgramResult run = train(
+      real("small/run") + Arguments{"--num_batches=40", "--max_ckpts_to_keep=100", "--metrics_file=" + path("m")});
+  const bool saved = std::filesystem::exists(checkpoint("small/run", 4));
+  umount(path("small").c_str());
+  EXPECT_TRUE(saved) << run.err;
+  expect_error_line(run, 6, "checkpoints in a row failed, the last one with: ");
+}
+
+TEST_F(Scarcity, OfDescriptorsIsNoFaultOfTheData) {
+  // From so few that nothing can be opened to as many as suffice.
+  bool enough = false;
+  for (int descriptors = 4; descriptors <= 24 && !enough; ++descriptors) {
+    const std::string limit = concat("ulimit -n ", descriptors);
+    SCOPED_TRACE(limit);
+    const ProgramResult trained =
+        run_after(limit, kProgram, real(concat("run", descriptors)) + Arguments{"--num_batches=4"});
+    if (trained.code == kNotLoaded) continue;
+    if (trained.code != 0) expect_error_line(trained, 6, "Too many open files");
+    for (const char* command : {"inspect", "verify", "index"}) {
+      const ProgramResult read = run_after(limit, "dtrain-data", {command, data(), "--threads=1"});
+      EXPECT_TRUE(read.code == 0 || read.code == 6) << command << read.code << read.out << read.err;
+    }
+    enough = trained.code == 0;
+  }
+  EXPECT_TRUE(enough);
+}
+
+TEST_F(Scarcity, OfDescriptorsPassesOverNoCheckpoint) {
+  ASSERT_EQ(train(real("run")).code, 0);
+  for (int descriptors = 5; descriptors <= 16; ++descriptors) {
+    const ProgramResult run = run_after(concat("ulimit -n ", descriptors), kProgram, real("run"));
+    EXPECT_FALSE(contains(run.err, "passed over")) << run.err;
+    if (run.code != 0 && run.code != kNotLoaded) expect_error_line(run, 6, "Too many open files");
+  }
+  EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 24)));
+}
+
+TEST(AddressSpace, ThatIsTooLittleEndsWithSix) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
+#endif
+  const Arguments resnet = {"--model=resnet20", "--data_name=cifar10", "--device=cpu",
+                            "--batch_size=8",   "--num_batches=1",     "--num_warmup_batches=0"};
+  for (const Arguments& run : {lenet(), resnet}) {
+    int refused = 0;
+    bool enough = false;
+    for (int kilobytes = 60000; kilobytes <= 1000000 && !enough; kilobytes += 8000) {
+      const std::string limit = concat("ulimit -v ", kilobytes, "; export OMP_NUM_THREADS=2");
+      SCOPED_TRACE(limit);
+      const ProgramResult result = run_after(limit, kProgram, run);
+      if (result.code == kNotLoaded) continue;
+      enough = result.code == 0;
+      refused += !enough;
+      if (!enough) expect_error_line(result, 6, "");
+    }
+    EXPECT_GT(refused, 1);
+    EXPECT_TRUE(enough);
+  }
 }
 
 }  // namespace

@@ -306,9 +306,9 @@ TEST_F(ScaleProgram, BadInputsAreNamed) {
   expect_error(with("--update_ms=90"), "an update of 90 ms in a step of 80 ms");
   expect_error({"--measure"}, "--measure needs --batch_size");
   expect_error({"--measure", "--batch_size=1", "--precision=bf16"}, "needs --device=gpu");
-  expect_error({"--layers=nowhere.json"}, "nowhere.json: cannot be read");
+  expect_error({"--layers=nowhere.json"}, "open nowhere.json: No such file");
   const auto layers = [&](const std::string& text) { return "--layers=" + file("layers.json", text); };
-  expect_error({layers("{")}, "layers.json: not JSON");
+  expect_error({layers("{")}, "layers.json: invalid JSON");
   expect_error({layers("[]")}, "expected an object, found array");
   expect_error({layers("{}")}, "layers.json: model is missing");
   const std::string head = R"({"model": "m", "device": "d", "batch": 1, "forward_seconds": 1, "update_seconds": 1, )";

@@ -137,7 +137,7 @@ TEST(CheckpointFaults, FullDiskIsWarnedOfCountedAndRecoveredFrom) {
   disk.nearly_full = true;
   for (uint64_t step : {5, 6, 7}) EXPECT_FALSE(save(step));
   EXPECT_NE(warnings.back().find("1 MiB free"), std::string::npos) << warnings.back();
-  expect_error([&] { checkpointer.save(state_at(8)); }, Fault::checkpoint, "3 checkpoints in a row failed");
+  expect_error([&] { checkpointer.save(state_at(8)); }, Fault::resource, "3 checkpoints in a row failed");
   EXPECT_EQ(checkpoints(), 2);
 }
 
@@ -187,7 +187,7 @@ TEST(CheckpointFaults, VanishedDirectoryStopsNothingUntilTheThirdTime) {
   save_step(checkpointer, model, 1);
   save_step(checkpointer, model, 2);
   EXPECT_EQ(warnings, 2);
-  expect_error([&] { save_step(checkpointer, model, 3); }, Fault::checkpoint, "No such file or directory");
+  expect_error([&] { save_step(checkpointer, model, 3); }, Fault::resource, "No such file or directory");
   write_file(directory / "file", "");
   for (const char* name : {"file", "file/run"})
     expect_error([&] { Checkpointer(model.store, options_for(directory / name), ignore); }, Fault::config,

@@ -26,12 +26,16 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// Checked against the header, before anything is allocated by it. JPEG allows 65500 px a side (some real panoramas are
-// that long); it is the pixel count that bounds memory.
+// Sides and pixels are checked against the header, before anything is allocated by it. JPEG allows 65500 px a side
+// (some real panoramas are that long); it is the pixel count that bounds memory. Time is bounded by counts of work
+// alone and not by a clock, so that the same images are refused on every machine.
 struct ImageLimits {
   int64_t max_side = 65500;
   int64_t max_pixels = 100'000'000;
-  int max_scans = 256;  // in a progressive JPEG: each costs a pass over the whole image
+  // A JPEG of several scans costs a pass over the image for each, although a scan may be a few bytes long. Usual
+  // progressive ones have 10 scans, and 18 for CMYK.
+  int max_scans = 256;
+  int64_t max_scan_pixels = 2'000'000'000;  // scans times pixels
 };
 
 // How a JPEG is decoded; other formats have no choice.

@@ -60,15 +60,20 @@ bool guarded(Errors& errors, Step step) {
 // Counts scans: libjpeg-turbo itself goes through as many as there are.
 struct ScanLimit {
   jpeg_progress_mgr base;
-  int max_scans;
+  int max_scans;  // for the image that is open
 };
+
+int scan_limit_of(const ImageLimits& limits, int64_t pixels) {
+  return static_cast<int>(std::clamp<int64_t>(limits.max_scan_pixels / pixels, 1, limits.max_scans));
+}
 
 void check_scans(j_common_ptr codec) {
   const auto& limit = *reinterpret_cast<ScanLimit*>(codec->progress);
-  const int scans = reinterpret_cast<j_decompress_ptr>(codec)->input_scan_number;
-  if (scans <= limit.max_scans) return;
+  const auto& image = *reinterpret_cast<j_decompress_ptr>(codec);
+  if (image.input_scan_number <= limit.max_scans) return;
   Errors& errors = errors_of(codec);
-  std::snprintf(errors.error, sizeof errors.error, "more than %d scans", limit.max_scans);
+  std::snprintf(errors.error, sizeof errors.error, "more than %d scans of %ux%u pixels", limit.max_scans,
+                image.image_width, image.image_height);
   std::longjmp(errors.jump, 1);
 }
 
@@ -158,7 +163,6 @@ struct JpegDecoder::State {
     codec.err = install(errors);
     run_or_throw(guarded(errors, [&] { jpeg_create_decompress(&codec); }));
     scan_limit.base.progress_monitor = check_scans;
-    scan_limit.max_scans = options.limits.max_scans;
     codec.progress = &scan_limit.base;
   }
 
@@ -260,6 +264,7 @@ ImageInfo JpegDecoder::open(std::span<const std::byte> encoded) {
   const ImageInfo info{ImageFormat::jpeg, static_cast<int>(s.codec.image_width), static_cast<int>(s.codec.image_height),
                        s.codec.num_components, s.codec.progressive_mode != 0};
   check_limits(info, s.options.limits);
+  s.scan_limit.max_scans = scan_limit_of(s.options.limits, int64_t{info.width} * info.height);
   s.opened = true;
   return info;
 }

@@ -13,9 +13,6 @@
 namespace dtrain::data {
 namespace {
 
-constexpr png_alloc_size_t kMaxChunkBytes = 8 << 20;  // in an ancillary chunk, unpacked
-constexpr png_uint_32 kMaxChunks = 128;               // kept in memory
-
 struct Errors {
   std::jmp_buf jump;
   char text[160];
@@ -91,8 +88,9 @@ ImageInfo PngDecoder::open(std::span<const std::byte> encoded) {
   s.source = {encoded.data(), encoded.size()};
   s.run_or_throw(guarded(s.errors, [&] {
     png_set_read_fn(s.png, &s.source, take);
-    png_set_chunk_malloc_max(s.png, kMaxChunkBytes);
-    png_set_chunk_cache_max(s.png, kMaxChunks);
+    // Text, profiles and all else but IHDR, PLTE, tRNS, IDAT and IEND: it says nothing about pixels, and may unpack to
+    // a thousand times its size.
+    png_set_keep_unknown_chunks(s.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(s.png, s.info);
   }));
   s.width = static_cast<int>(png_get_image_width(s.png, s.info));

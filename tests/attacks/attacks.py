@@ -1,0 +1,120 @@
+"""Attacks on the programs, a row each: what is tried, the command, its exit code, and a pattern that some line of its
+output has to match. Each runs in an empty folder with a shell that knows $D, a set of TFRecords, cnn, a short training
+of lenet on the CPU, and scale, a small prediction. A row passes only if the command ends by itself and if no line of
+its output was forged by what it was given. A new program adds rows; `attacks.py WORD` runs those that have the word in
+their names.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin"))
+LIMIT = 120  # seconds: whatever takes longer hangs
+FORGED = "error: forged"
+
+SHELL = """
+PATH=$1:$PATH D=$2
+ulimit -c 0
+cnn() { dtrain-cnn-benchmarks --model=lenet --device=cpu --image_size=28 --batch_size=2 --num_warmup_batches=0 "$@"; }
+scale() { dtrain-scale --images_per_sec=300 --batch_size=64 --gpus=1,8 "$@"; }
+eval "$3"
+"""
+
+ROWS = [
+    # What belongs to the user.
+    ("a plot to a full device", "mknod full c 1 7 && scale --plot=full; code=$?; [ -c full ] || exit 99; exit $code",
+     6, r"full: No space left"),
+    ("a plot through a link", "echo old > target; ln -s target link; scale --plot=link && [ -L link ] && "
+     "grep -q svg target", 0, r""),
+    ("metrics over a letter", "echo dear > letter; cnn --num_batches=1 --metrics_file=letter; code=$?; "
+     "grep -q dear letter || exit 99; exit $code", 2, r"error: metrics file letter, line 1: not a JSON object"),
+    ("closed descriptors", "cnn --num_batches=2 --data_dir=$D --train_dir=T <&- >&-; [ $? = 0 ] && "
+     "! grep -q image T/lock && head -c 300 T/checkpoints/step-2/model.safetensors | grep -aq __metadata__", 0, r""),
+    ("a linked leftover", "mkdir -p T/checkpoints DIR; touch DIR/kept; ln -s ../../DIR T/checkpoints/step-40.tmp-1-2; "
+     "cnn --num_batches=1 --train_dir=T; code=$?; [ -e DIR/kept ] || exit 99; exit $code", 0, r""),
+    ("a linked lock", "mkdir T; echo kept > target; ln -s ../target T/lock; cnn --num_batches=1 --train_dir=T; "
+     "grep -q kept target", 0, r""),
+    # Numbers.
+    ("more checkpoints than an int counts", "cnn --num_batches=8 --train_dir=T --save_model_steps=1 "
+     "--max_ckpts_to_keep=2147483648 >/dev/null && [ $(ls T/checkpoints | wc -l) = 8 ]", 0, r""),
+    ("a save after 300 years", "cnn --num_batches=20 --train_dir=T --save_model_secs=10000000000; code=$?; "
+     "[ $(ls -d T/checkpoints/step-* 2>/dev/null | wc -l) -le 1 ] || exit 99; [ $code -le 1 ]", 0, r""),
+    ("threads by the flag", "cnn --num_batches=1 --num_intra_threads=32000", 1, r"error: .*num_intra_threads"),
+    ("threads by the environment", "OMP_NUM_THREADS=32000 cnn --num_batches=1", 1, r"error: .*OMP_NUM_THREADS"),
+    ("an endless epoch", "cnn --num_epochs=1e19 --data_dir=$D", 1, r"error: .* epochs"),
+    ("a limit of 292 years", "cnn --num_batches=1 --collective_timeout=9223372036", 1, r"error: .*collective_timeout"),
+    ("endless accumulation", "cnn --num_batches=1 --gradient_accumulation=10000000000", 1,
+     r"error: .*gradient_accumulation"),
+    ("a wall of an image", "cnn --num_batches=1 --image_size=100000", 1, r"error: .*image_size"),
+    ("workers below zero", "cnn --num_batches=1 --data_dir=$D --datasets_num_private_threads=-1", 1,
+     r"error: .*datasets_num_private_threads"),
+    # Output that cannot be written.
+    ("standard error that is full", "cnn --num_batches=1 --model=none 2>/dev/full", 1, r""),
+    ("a file that may not grow", "ulimit -f 1; cnn --num_batches=1 --train_dir=T", 6, r"File too large"),
+    ("too few descriptors", "ulimit -n 5; cnn --num_batches=2 --data_dir=$D --train_dir=T", 6, r"error: "),
+    # Checkpoints.
+    ("a state of brackets", "cnn --num_batches=2 --train_dir=T >/dev/null 2>&1; head -c 60000000 /dev/zero | "
+     "tr '\\0' '[' > T/checkpoints/step-2/state.json; ulimit -v 4000000; cnn --num_batches=4 --train_dir=T", 5,
+     r"error: .*step-2"),
+    ("a flipped bit in the newest state", "cnn --num_batches=4 --save_model_steps=2 --train_dir=T >/dev/null 2>&1; "
+     "sed -i 's/cursor/dursor/' T/checkpoints/step-4/state.json; cnn --num_batches=6 --train_dir=T", 0,
+     r"Restored step 2"),
+    ("folders that look like checkpoints", "mkdir -p T/checkpoints/step- T/checkpoints/step-007; "
+     "cnn --num_batches=1 --train_dir=T", 0, r""),
+    # Data.
+    ("a million zeros, packed", "mkdir E; head -c 100000000 /dev/zero | gzip > E/train-00000-of-00001; "
+     "cnn --num_batches=1 --data_dir=E", 2, r"error: .*train-00000-of-00001"),
+    # Words.
+    ("a forged error in a path", "cnn --num_batches=1 --data_dir=$'x\\nerror: forged'", 2, r"error: "),
+    ("a forged error in a flag", "cnn --model=$'x\\nerror: forged'", 1, r"error: "),
+    ("a switch that cannot be turned off", "dtrain-cnn-benchmarks --noeval=3", 1, r"error: "),
+    # The network.
+    ("a job without a secret beyond this host", "DTRAIN_RANK=0 DTRAIN_SIZE=2 DTRAIN_MASTER_ADDR=0.0.0.0 "
+     "DTRAIN_MASTER_PORT=29777 cnn --num_batches=1 --variable_update=horovod --collective_timeout=5", 1,
+     r"error: .*secret"),
+]
+
+
+def run(row, data):
+    """What is wrong; empty where the row holds."""
+    name, command, code, pattern = row
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(["bash", "-c", SHELL, "attack", PROGRAMS, data, command], cwd=folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, errors="replace", start_new_session=True)
+        try:
+            output, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            return f"{name}: no end within {LIMIT} s"
+    lines = output.splitlines()
+    problems = [] if process.returncode == code else [f"exit code {process.returncode}, expected {code}"]
+    if pattern and not any(re.search(pattern, line) for line in lines):
+        problems.append(f"no line matches {pattern!r}")
+    if any(line.startswith(FORGED) for line in lines):
+        problems.append("a line was forged")
+    return f"{name}: {'; '.join(problems)}\n" + "\n".join(f"    {line}" for line in lines[-12:]) if problems else ""
+
+
+def main():
+    word = sys.argv[1] if len(sys.argv) > 1 else ""
+    rows = [row for row in ROWS if word in row[0]]
+    with tempfile.TemporaryDirectory() as data, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        subprocess.run([PROGRAMS / "dtrain-data", "synthesize", "--output", f"{data}/D", "--train", "16",
+                        "--validation", "4", "--image_size", "32", "--shards", "2"], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        problems = [problem for problem in pool.map(lambda row: run(row, f"{data}/D"), rows) if problem]
+    for problem in problems:
+        print("FAILED", problem)
+    print(f"{len(rows) - len(problems)} of {len(rows)} attacks were met as they should be")
+    sys.exit(1 if problems or not rows else 0)
+
+
+if __name__ == "__main__":
+    main()

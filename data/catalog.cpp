@@ -139,7 +139,12 @@ std::vector<std::string> preprocessing_names() {
 
 std::shared_ptr<Dataset> open_split(const Pixels& pixels, const SplitOptions& options) {
   const DatasetInfo& info = dataset_info(pixels.dataset);
-  return info.open(info, options, pixels);
+  std::shared_ptr<Dataset> dataset = info.open(info, options, pixels);
+  if (dataset->size() == 0)
+    throw Error(Fault::data, !dataset->faults().empty() ? dataset->faults().front()
+                                                        : concat(options.directory, ": no record in the files ",
+                                                                 options.training ? "train" : "validation", "-*"));
+  return dataset;
 }
 
 }  // namespace dtrain::data

@@ -77,7 +77,7 @@ const DatasetInfo& dataset_at(const std::string& path);
 std::vector<std::string> preprocessing_names();
 
 // Half of the data set pixels.dataset. Throws Error(Fault::data) where there are no such files, one is missing or
-// cannot be read.
+// cannot be read, or where no record can.
 std::shared_ptr<Dataset> open_split(const Pixels& pixels, const SplitOptions& options);
 
 }  // namespace dtrain::data

@@ -27,7 +27,7 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
   DT_CHECK(options.slots >= 2, "loader: ", options.slots, " slots: at least 2, one to fill while the other is used");
   if (dataset.faults().size() > (options.skip_bad_records ? options.bad_record_budget : 0))
     throw Error(Fault::data, dataset.faults().front());
-  if (dataset.size() == 0) throw Error(Fault::data, "the data set has no records: " + dataset.identity());
+  if (dataset.size() == 0) throw Error(Fault::data, "the data set has no records");
   const std::vector<uint64_t>& begins = dataset.shard_begins();
   DT_CHECK(!begins.empty() && begins.front() == 0 && begins.back() == dataset.size() && std::ranges::is_sorted(begins),
            "loader: the data set's shards do not tile its ", dataset.size(), " records");

@@ -2,6 +2,7 @@
 #include "apps/classify/classify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <ostream>
 
@@ -32,8 +33,9 @@ int64_t classes_in(const SafetensorsFile& weights, Context& context, const model
                                  [](const Parameter& parameter) { return parameter.shape.rank() == 2; });
   DT_CHECK(last != parameters.rend(), "model ", info.name, " has no classifier: give --num_classes");
   const SafetensorsEntry* entry = weights.find(last->name);
-  DT_CHECK(entry != nullptr && entry->shape.rank() == 2, weights.path(), ": no matrix ", last->name,
-           ", the classifier of ", info.name, ": these are not the weights of this model");
+  if (entry == nullptr || entry->shape.rank() != 2 || entry->shape[0] < 1)
+    throw Error(Fault::checkpoint, concat(weights.path(), ": no matrix ", last->name, ", the classifier of ", info.name,
+                                          ": these are not the weights of this model"));
   return entry->shape[0];
 }
 
@@ -64,7 +66,7 @@ class Classifier {
   struct Result {
     std::vector<float> logits, probabilities;
   };
-  // Throws Error(Fault::data) on a file that is no image.
+  // Throws Error(Fault::data) on a file that is no image, Error(Fault::numeric) where the result is not finite.
   Result run(const std::string& file) {
     const InputFile encoded(file, Fault::data);
     if (encoded.size() > kMaxImageBytes) throw Error(Fault::data, file + ": too large for an image");
@@ -82,7 +84,10 @@ class Classifier {
     normalization.channels = store_.image_channels();
     const Tensor images = normalize_pixels(*context_, input_, normalization);
     const Var logits = model_.forward(tape, tape.constant(images));
-    return {download(logits.value), download(softmax(*context_, logits.value))};
+    Result result{download(logits.value), download(softmax(*context_, logits.value))};
+    if (!std::ranges::all_of(result.logits, [](float logit) { return std::isfinite(logit); }))
+      throw Error(Fault::numeric, fmt::format("{}: the model makes numbers of it that are not finite", file));
+    return result;
   }
 
  private:

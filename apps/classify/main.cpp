@@ -18,7 +18,8 @@ using namespace dtrain;
 constexpr char kAbout[] =
     "Names the most probable classes of images, preprocessed as in evaluation. The weights are those of a checkpoint, "
     "TRAIN_DIR/checkpoints/step-N/model.safetensors, or of torchvision, saved as safetensors.\n"
-    "Exit codes: 0 done, 1 usage, 2 an image could not be read or decoded (the others are done), 5 weights that cannot "
+    "Exit codes: 0 done, 1 usage, 2 an image could not be read or decoded (the others are done), 3 NaN or Inf, 5 "
+    "weights that cannot "
     "be read or do not fit, 6 memory or disk.";
 
 int run(const std::vector<std::string>& argv) {

@@ -1,6 +1,7 @@
 #include "apps/cnn_benchmarks/modes.h"
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <thread>
 
@@ -102,7 +103,10 @@ int evaluate(Session& session, cli::Log& log) {
   RunObservers observers(session, log);
   Observers all(observers.all());
   const auto evaluate_step = [&](uint64_t step) {
-    return dtrain::evaluate(task, session.group, step, f.display.display_every, all, cli::stop_requested).has_value();
+    const auto result = dtrain::evaluate(task, session.group, step, f.display.display_every, all, cli::stop_requested);
+    if (result && !std::isfinite(result->value("loss")))
+      throw Error(Fault::numeric, "evaluation: the loss is not finite: the model makes NaN or infinities of this data");
+    return result.has_value();
   };
   if (!f.checkpoints.weights.empty()) return evaluate_step(0) ? 0 : cli::kStopped;
   while (true) {

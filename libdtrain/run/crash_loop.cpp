@@ -53,7 +53,7 @@ void CrashLoop::begin(uint64_t step) {
   if (path_.empty() || !is_chief_) return;
   const Marker marker = read();
   if (marker.starts < kStarts) return;
-  throw Error(is_final(marker.code) ? static_cast<Fault>(marker.code) : Fault::numeric,
+  throw Error(is_final(marker.code) ? static_cast<Fault>(marker.code) : Fault::checkpoint,
               fmt::format("{} starts have trained from step {} and none reached the next checkpoint; the last ended "
                           "with: {}; once the cause is removed, delete {} to go on",
                           marker.starts, step, marker.error.empty() ? "no word, as one killed" : marker.error, path_));

@@ -17,7 +17,7 @@ class CrashLoop {
   CrashLoop(const std::string& train_dir, bool is_chief);
 
   // The run goes on from `step`. Throws Error where kStarts in a row have trained from there in vain. Its fault is that
-  // of the last start if this was Fault::data or Fault::numeric, and Fault::numeric otherwise.
+  // of the last start if this was Fault::data or Fault::numeric, and Fault::checkpoint otherwise: the next is missing.
   void begin(uint64_t step);
   // A step is done; the first of a start counts, where this is the chief.
   void count();

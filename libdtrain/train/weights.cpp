@@ -1,5 +1,7 @@
 #include "libdtrain/train/weights.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "libdtrain/io/result_file.h"
@@ -66,6 +68,9 @@ bool read_tensor(const SafetensorsFile& file, const std::string& name, const Sha
   }
   to.resize(static_cast<size_t>(shape.count()));
   file.read(*entry, to.data());
+  const auto bad = std::ranges::find_if(to, [](float value) { return !std::isfinite(value); });
+  if (bad != to.end())
+    throw Error(Fault::numeric, concat(file.path(), ": element ", bad - to.begin(), " of ", name, " is not finite"));
   report.loaded.push_back(name);
   return true;
 }

@@ -29,7 +29,8 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
                    uint64_t batches_tracked);
 
 // Loads what fits by name, type and shape. `num_batches_tracked` entries are expected and ignored. Throws Error(fault)
-// on a malformed file and where nothing fits, naming what was expected and what was found; Error before allocate().
+// on a malformed file and where nothing fits, naming what was expected and what was found; Error(Fault::numeric) for a
+// NaN or an infinity; Error before allocate().
 WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault = Fault::data);
 
 }  // namespace dtrain

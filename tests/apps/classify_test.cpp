@@ -1,5 +1,6 @@
 // dtrain-classify: what it prints equals what the model computes; bad images do not stop it.
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -120,6 +121,36 @@ TEST_F(Classify, UsageAndWeightsThatDoNotFit) {
   EXPECT_EQ(run_program(kClassify, {"--model=resnet20", "--weights=" + image(3), image(1)}).code, 5);
   EXPECT_EQ(run_program(kClassify, {"--model=resnet20", "--num_classes=9", "--weights=" + weights(), image(1)}).code,
             5);
+}
+
+TEST_F(Classify, WeightsOfAnotherModelEndWithFive) {
+  for (const char* model : {"lenet", "vgg11"}) {
+    const ProgramResult other = run_program(kClassify, {concat("--model=", model), "--weights=" + weights(), image(1)});
+    EXPECT_EQ(other.code, 5) << other.err;
+    EXPECT_NE(other.err.find(concat("the classifier of ", model, ": these are not the weights of this model")),
+              std::string::npos)
+        << other.err;
+  }
+}
+
+TEST_F(Classify, WhatIsNotFiniteEndsWithThree) {
+  const Parameter& first = store_.parameters().front();
+  const auto classify_with = [&](float value) {
+    const std::vector<float> values(static_cast<size_t>(first.shape.count()), value);
+    context_->upload(values.data(), first.value);
+    save_weights(store_, weights());
+    return run_program(kClassify, {"--model=resnet20", "--weights=" + weights(), image(1)});
+  };
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    const ProgramResult weights_result = classify_with(value);
+    EXPECT_EQ(weights_result.code, 3);
+    EXPECT_NE(weights_result.err.find(concat("element 0 of ", first.name, " is not finite")), std::string::npos)
+        << weights_result.err;
+  }
+  const ProgramResult overflow = classify_with(3e38f);
+  EXPECT_EQ(overflow.code, 3);
+  EXPECT_EQ(overflow.err, "error: " + image(1) + ": the model makes numbers of it that are not finite\n");
+  EXPECT_EQ(overflow.out, "");
 }
 
 TEST(Info, NamesTheLoadedLibraries) {

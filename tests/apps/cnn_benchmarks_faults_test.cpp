@@ -2,9 +2,12 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <limits>
 #include <regex>
 #include <tuple>
 
+#include "apps/cli/vision.h"
+#include "libdtrain/train/weights.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {
@@ -121,6 +124,51 @@ TEST_F(CnnBenchmarks, EvaluationWithoutACheckpointEndsWithFive) {
   const ProgramResult run = train(synthetic() + Arguments{"--eval", "--train_dir=" + path("none")});
   EXPECT_EQ(run.code, 5);
   EXPECT_TRUE(contains(run.err, "Checkpoint not found in " + path("none"))) << run.err;
+}
+
+TEST_F(CnnBenchmarks, AnEvaluationOfWhatIsNotFiniteEndsWithThree) {
+  const auto context = make_cpu_context({.threads = 1});
+  ParameterStore store(*context);
+  models::make_classifier(store, cli::find_model("resnet20", "imagenet"), {.classes = 4, .image_size = 16});
+  store.allocate(1);
+  const Parameter& first = store.parameters().front();
+  const auto evaluate_with = [&](float value) {
+    const std::vector<float> values(static_cast<size_t>(first.shape.count()), value);
+    context->upload(values.data(), first.value);
+    save_weights(store, path("weights"));
+    return train({"--model=resnet20", "--data_name=imagenet", "--image_size=16", "--num_classes=4", "--batch_size=4",
+                  "--data_dir=" + data(), "--eval", "--weights=" + path("weights"), "--device=cpu"});
+  };
+  const ProgramResult sound = evaluate_with(0.1f);
+  EXPECT_EQ(sound.code, 0) << sound.err;
+  const ProgramResult nan = evaluate_with(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(nan.code, 3);
+  EXPECT_TRUE(contains(nan.err, "weights: element 0 of " + first.name + " is not finite")) << nan.err;
+  const ProgramResult overflow = evaluate_with(3e38f);
+  EXPECT_EQ(overflow.code, 3);
+  EXPECT_TRUE(contains(overflow.err, "error: evaluation: the loss is not finite: ")) << overflow.err;
+}
+
+TEST_F(CnnBenchmarks, DataWithoutARecordEndsWithTwo) {
+  for (const char* kind : {"empty", "damaged"}) {
+    std::filesystem::create_directory(path(kind));
+    for (const char* name : {"/train-00000-of-00001", "/validation-00000-of-00001"})
+      write_file(path(kind) + name, kind == std::string("empty") ? "" : "neither a header nor a record");
+  }
+  const Arguments run = {"--model=lenet", "--data_name=imagenet", "--image_size=28", "--device=cpu", "--batch_size=4"};
+  for (const Arguments& mode : {Arguments{}, Arguments{"--eval", "--train_dir=" + path("none")},
+                                Arguments{"--on_bad_record=skip"}, Arguments{"--forward_only"}}) {
+    const ProgramResult empty = train(run + mode + Arguments{"--data_dir=" + path("empty")});
+    EXPECT_EQ(empty.code, 2) << empty.err;
+    const char* split = mode == Arguments{"--eval", "--train_dir=" + path("none")} ? "validation" : "train";
+    EXPECT_TRUE(contains(empty.err, concat("error: ", path("empty"), ": no record in the files ", split, "-*")))
+        << empty.err;
+    const ProgramResult damaged = train(run + mode + Arguments{"--data_dir=" + path("damaged")});
+    EXPECT_EQ(damaged.code, 2) << damaged.err;
+    EXPECT_TRUE(contains(damaged.err, concat(split, "-00000-of-00001: record 0 at byte 0: not a TFRecord")))
+        << damaged.err;
+  }
+  EXPECT_EQ(run_program("dtrain-data", {"throughput", path("empty")}).code, 2);
 }
 
 TEST_F(CnnBenchmarks, DivergenceEndsWithThree) {

@@ -31,6 +31,13 @@ std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) tr
               folder + ": cannot be listed: " + error.code().message());
 }
 
+// The images of a folder, which holds nothing else: what is in folders within it would be missed.
+std::vector<fs::path> images_of(const std::string& folder) {
+  if (const std::vector<fs::path> nested = sorted_entries(folder, true); !nested.empty())
+    throw Error(Fault::data, nested[0].string() + ": is a folder among images; move its images beside it, or it away");
+  return sorted_entries(folder, false);
+}
+
 // Whether any consumer of ImageNet records decodes it: an RGB or grey JPEG.
 bool is_plain(const ImageInfo& info) { return info.format == ImageFormat::jpeg && info.components != 4; }
 
@@ -90,7 +97,7 @@ std::vector<TreeImage> list_image_tree(const std::string& root, const std::vecto
       throw Error(Fault::data,
                   concat(folder.string(), ": not one of the ", classes.size(), " classes that are listed"));
     ++found;
-    for (const fs::path& path : sorted_entries(folder.string(), false))
+    for (const fs::path& path : images_of(folder.string()))
       images.push_back({path.string(), path.filename().string(), label->second, synset});
   }
   if (!partial && found < classes.size())
@@ -103,7 +110,7 @@ std::vector<TreeImage> list_labelled_images(const std::string& folder, const std
                                             int64_t first_label, const std::string& labels_file) {
   const std::map<std::string, int64_t> labels = number_classes(classes, first_label);
   const std::vector<std::string> synsets = read_lines(labels_file);
-  const std::vector<fs::path> paths = sorted_entries(folder, false);
+  const std::vector<fs::path> paths = images_of(folder);
   if (paths.size() != synsets.size())
     throw Error(Fault::data, concat(labels_file, ": ", synsets.size(), " lines, expected one for each of the ",
                                     paths.size(), " images in ", folder));

@@ -16,8 +16,8 @@ struct TreeImage {
 };
 
 // The images of <root>/<class>/*, ordered by class and name. `classes[i]` has the label first_label + i. Throws
-// Error(Fault::data) naming a folder that is not among the classes, a class without a folder (unless `partial`), and a
-// root that is not there.
+// Error(Fault::data) naming a folder that is not among the classes, one within a class, a class without a folder
+// (unless `partial`), and a root that is not there.
 std::vector<TreeImage> list_image_tree(const std::string& root, const std::vector<std::string>& classes,
                                        int64_t first_label, bool partial);
 

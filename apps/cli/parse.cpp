@@ -69,9 +69,13 @@ size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
   if (name == "version") return wants_version_ = true, 1;
 
   const Spelling spelling = find(name);
-  if (spelling.flag == nullptr && name.starts_with("no") && equals == std::string::npos) {
+  if (spelling.flag == nullptr && name.starts_with("no")) {
     const Spelling negated = find(std::string_view(name).substr(2));
-    if (negated.flag != nullptr && negated.flag->type_ == "bool") return set(negated, "false"), 1;
+    if (negated.flag != nullptr && negated.flag->type_ == "bool") {
+      DT_CHECK(equals == std::string::npos, "--", name, " takes no value: it stands for --", negated.flag->name_,
+               "=false");
+      return set(negated, "false"), 1;
+    }
   }
   if (spelling.flag == nullptr) refuse_unknown(name);
   if (equals != std::string::npos) return set(spelling, body.substr(equals + 1)), 1;

@@ -124,6 +124,8 @@ TEST_F(CliFlags, UnknownFlagsNameTheNearest) {
   EXPECT_EQ(failure({"--nocheked"}), "unknown flag --nocheked, did you mean --nochecked?; --help lists all flags");
   EXPECT_EQ(failure({"--zzzzzzzz"}), "unknown flag --zzzzzzzz; --help lists all flags");
   EXPECT_EQ(failure({"--nocount"}).substr(0, 22), "unknown flag --nocount");
+  EXPECT_EQ(failure({"--noquick=true"}), "--noquick takes no value: it stands for --quick=false");
+  EXPECT_EQ(failure({"--noxla="}), "--noxla takes no value: it stands for --xla=false");
 }
 
 TEST_F(CliFlags, UnservedFlagsMayOnlyHaveTheirDefault) {

@@ -187,6 +187,13 @@ TEST_F(ImagenetTree, FaultsNameTheFile) {
   expect(command + "--output out", 2, "fifo.JPEG: is a FIFO");
 }
 
+TEST_F(ImagenetTree, FoldersAmongImagesAreNotPassedOver) {
+  std::filesystem::create_directory(root / "in/train/na/.hidden");
+  expect(command + "--shards=1 --output out", 0, "train: ");
+  place_file(root / "in/train/na/more/b.JPEG", small_jpeg());
+  expect(command + "--shards=1 --output other", 2, "in/train/na/more: is a folder among images");
+}
+
 TEST_F(ImagenetTree, MendsCmykAndYcck) {
   const auto corner = test_data("jpeg_corner");
   if (!std::filesystem::exists(corner)) GTEST_SKIP() << "SKIPPED: " << corner;
@@ -282,7 +289,7 @@ TEST_F(DatasetMaking, ThroughputEndsWithAJsonLine) {
   }
   expect("throughput none", 2, "none: cannot list the directory");
   write_records(root / "empty/train-00000-of-00001", {});
-  expect("throughput empty --seconds 0.1", 2, "empty: no record in the train files");
+  expect("throughput empty --seconds 0.1", 2, "empty: no record in the files train-*");
   write_records(root / "bad/train-00000-of-00001", {image_record("no image")});
   expect("throughput bad --seconds 60", 2, "train-00000-of-00001: record 0 at byte 0: image of 8 bytes is neither");
 }

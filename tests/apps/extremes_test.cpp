@@ -202,6 +202,39 @@ TEST(Outputs, ALogThatNobodyReadsCostsANotice) {
   EXPECT_EQ(count_of(result.err, "note: the log: Broken pipe; the run goes on"), 1u) << result.err;
 }
 
+// Lines that begin with `part`, in what programs said.
+size_t lines_with(const ProgramResult& result, const std::string& part) {
+  return count_of("\n" + result.out + "\n" + result.err, "\n" + part);
+}
+
+TEST(Names, ForgeNoLine) {
+  const TempDirectory folder;
+  const std::string forged = "x\nerror: forged\x1b[2J", shown = "x\\nerror: forged\\x1b[2J";
+  const std::string header = R"({"x\nerror: forged\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  const std::string weights = (folder / "weights").string(), file = (folder / forged).string();
+  const uint64_t length = header.size();
+  write_file(weights, std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(4, '\0'));
+  write_file(file, "no records");
+  const Arguments classify = {"--model=lenet", "--num_classes=7", "--weights=" + weights, "a.jpg"};
+  for (const auto& [program, arguments, code] :
+       {Promise{kProgram, {"--data_dir=/" + forged}, 2}, Promise{kProgram, {"--model=" + forged}, 1},
+        Promise{kProgram, {"--" + forged}, 1}, Promise{kProgram, {"--num_batches=" + forged}, 1},
+        Promise{kProgram, lenet() + Arguments{"--weights=" + weights}, 5}, Promise{"dtrain-classify", classify, 5},
+        Promise{"dtrain-data", {"inspect", file}, 2}, Promise{"dtrain-data", {"inspect", file, file}, 2},
+        Promise{"dtrain-data", {"verify", file}, 2}, Promise{"dtrain-data", {"index", file}, 2},
+        Promise{"dtrain-scale", {"--images_per_sec=9", "--batch_size=1", "--device_name=" + forged}, 0},
+        Promise{"dtrain-scale", {"--layers=" + forged}, 1}}) {
+    const ProgramResult result = run_program(program, arguments);
+    SCOPED_TRACE(program + " " + arguments[0] + "\n" + result.out + result.err);
+    EXPECT_EQ(result.code, code);
+    EXPECT_EQ(lines_with(result, "error: forged"), 0u);
+    EXPECT_FALSE(contains(result.out + result.err, "\x1b"));
+    EXPECT_TRUE(contains(result.out + result.err, shown));
+  }
+  const ProgramResult readable = run_program(kProgram, {"--data_dir=/Größe 尺寸"});
+  EXPECT_TRUE(contains(readable.err, "error: /Größe 尺寸: ")) << readable.err;
+}
+
 class Scarcity : public CnnBenchmarks {};
 
 TEST_F(Scarcity, FilesThatMayNotGrowAreAnErrorOfThisProcess) {

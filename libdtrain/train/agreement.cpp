@@ -2,6 +2,9 @@
 #include "libdtrain/train/agreement.h"
 
 #include <algorithm>
+#include <optional>
+#include <sstream>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,10 +17,13 @@ namespace {
 
 using nlohmann::json;
 
-std::string value_of(const RankSettings& settings, const std::string& key) {
+// None where the rank does not know it.
+std::optional<std::string> value_of(const RankSettings& settings, const std::string& key) {
   const auto found = std::ranges::find(settings, key, [](const auto& entry) { return entry.first; });
-  return found == settings.end() ? "(not known)" : "'" + found->second + "'";
+  return found == settings.end() ? std::nullopt : std::optional(found->second);
 }
+
+std::string quoted(const std::optional<std::string>& value) { return value ? "'" + *value + "'" : "(not known)"; }
 
 // "rank 1 on a, rank 2 on b and 5 more".
 std::string names_of(const Group& group, const std::vector<int>& ranks) {
@@ -28,6 +34,17 @@ std::string names_of(const Group& group, const std::vector<int>& ranks) {
 }
 
 }  // namespace
+
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  std::istringstream lines_a(a), lines_b(b);
+  for (;;) {
+    std::string line_a, line_b;
+    const bool more_a = static_cast<bool>(std::getline(lines_a, line_a));
+    const bool more_b = static_cast<bool>(std::getline(lines_b, line_b));
+    if (more_a != more_b || line_a != line_b || !more_a)
+      return {more_a ? line_a : "nothing", more_b ? line_b : "nothing"};
+  }
+}
 
 void check_equal(Group& group, const RankSettings& mine, const char* what) {
   const std::string text = json(mine).dump(-1, ' ', false, json::error_handler_t::replace);
@@ -42,18 +59,19 @@ void check_equal(Group& group, const RankSettings& mine, const char* what) {
     for (const auto& [key, value] : settings)
       if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
   for (const std::string& key : keys) {
-    const std::string first = value_of(all[0], key);
-    std::string other;
+    std::optional<std::string> first = value_of(all[0], key), other;
     std::vector<int> alike, different;
     for (int rank = 0; rank < group.size(); ++rank) {
-      const std::string value = value_of(all[static_cast<size_t>(rank)], key);
-      if (value != first && other.empty()) other = value;
+      const std::optional<std::string> value = value_of(all[static_cast<size_t>(rank)], key);
+      if (value != first && different.empty()) other = value;
       if (value == first) alike.push_back(rank);
-      if (value == other) different.push_back(rank);
+      if (value != first && value == other) different.push_back(rank);
     }
     if (different.empty()) continue;
-    throw Error(fmt::format("the ranks were not started alike: {} is {} on {}, and {} on {}", key, first,
-                            names_of(group, alike), other, names_of(group, different)));
+    if (first && other && (first->find('\n') != std::string::npos || other->find('\n') != std::string::npos))
+      std::tie(first, other) = first_difference(*first, *other);
+    throw Error(fmt::format("the ranks were not started alike: {} is {} on {}, and {} on {}", key, quoted(first),
+                            names_of(group, alike), quoted(other), names_of(group, different)));
   }
 }
 

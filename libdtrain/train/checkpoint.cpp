@@ -8,12 +8,12 @@
 #include <exception>
 #include <filesystem>
 #include <set>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/file_lock.h"
+#include "libdtrain/train/agreement.h"
 #include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain {
@@ -22,17 +22,6 @@ namespace {
 constexpr uint64_t kMargin = uint64_t{1} << 20;  // headers and JSON, generously
 
 using Settings = std::map<std::string, std::string>;
-
-// The first line in which values of several lines (a data set's files) differ; "nothing" where one has ended.
-std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
-  std::istringstream lines_a(a), lines_b(b);
-  for (;;) {
-    std::string line_a = "nothing", line_b = "nothing";
-    const bool more_a = static_cast<bool>(std::getline(lines_a, line_a));
-    const bool more_b = static_cast<bool>(std::getline(lines_b, line_b));
-    if (line_a != line_b || !(more_a || more_b)) return {more_a ? line_a : "nothing", more_b ? line_b : "nothing"};
-  }
-}
 
 // "model: checkpoint resnet18, this run resnet50", for each key that differs.
 std::vector<std::string> differences(const Settings& saved, const Settings& current) {

@@ -39,6 +39,20 @@ TEST(Agreement, NamesTheFirstDifferenceOnAllRanks) {
   EXPECT_EQ(verdicts({a, b, a}), std::vector<std::string>(3, expected));
 }
 
+TEST(Agreement, NamesTheFirstDifferingLineOfMany) {
+  std::string files, others;
+  for (int i = 0; i < 1000; ++i) {
+    files += concat("train-", i, ": 7 bytes\n");
+    others += concat("train-", i, i == 17 ? ": 8 bytes\n" : ": 7 bytes\n");
+  }
+  EXPECT_EQ(verdicts({{{"the data set", files}}, {{"the data set", others}}})[0],
+            "the ranks were not started alike: the data set is 'train-17: 7 bytes' on rank 0 on here, and 'train-17: 8 "
+            "bytes' on rank 1 on here");
+  EXPECT_EQ(
+      verdicts({{{"the data set", files + "more\n"}}, {{"the data set", files}}})[1],
+      "the ranks were not started alike: the data set is 'more' on rank 0 on here, and 'nothing' on rank 1 on here");
+}
+
 TEST(Agreement, ASettingThatOneRankDoesNotKnowIsADifference) {
   const auto said = verdicts({{{"--a", "1"}}, {{"--a", "1"}, {"--new", "2"}}});
   EXPECT_NE(said[0].find("--new is (not known) on rank 0 on here, and '2' on rank 1 on here"), std::string::npos)

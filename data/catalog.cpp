@@ -27,7 +27,7 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
                               .split = options.training ? "train" : "validation",
                               .classes = options.classes > 0 ? options.classes : info.classes,
                               .label_offset = options.label_offset,
-                              .cache_directory = options.cache_directory};
+                              .cache = options.cache};
   return std::make_shared<ImagenetDataset>(files, pixels.make(options.augments),
                                            options.defers ? pixels.make_defer(options.augments) : MakeDefer());
 }

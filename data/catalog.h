@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/augment.h"
+#include "data/cache.h"
 
 namespace dtrain::data {
 
@@ -46,12 +47,12 @@ struct Pixels {
 // Which half of a data set is opened, and what for.
 struct SplitOptions {
   std::string directory{};
-  bool training = true;           // the files train-*, else validation-*
-  bool augments = true;           // crops and flips at random, else as evaluations see images
-  bool defers = false;            // decoding may be left to a device
-  int64_t classes = 0;            // 0: the data set's default
-  int64_t label_offset = 0;       // added to the labels of the files; the sum must lie in [0, classes)
-  std::string cache_directory{};  // for indices of read-only data and copies of gzip files; may be empty
+  bool training = true;      // the files train-*, else validation-*
+  bool augments = true;      // crops and flips at random, else as evaluations see images
+  bool defers = false;       // decoding may be left to a device
+  int64_t classes = 0;       // 0: the data set's default
+  int64_t label_offset = 0;  // added to the labels of the files; the sum must lie in [0, classes)
+  CacheOptions cache{};
 };
 
 struct DatasetInfo {

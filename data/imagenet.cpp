@@ -85,7 +85,7 @@ class ImagenetDataset::Reader final : public SampleReader {
 };
 
 ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer)
-    : shards_(find_shards(options.directory, options.split), options.cache_directory),
+    : shards_(find_shards(options.directory, options.split), options.cache),
       classes_(options.classes),
       label_offset_(options.label_offset),
       layout_(labelled_images(make_preprocess.shape, make_preprocess.dtype)),

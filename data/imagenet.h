@@ -34,7 +34,7 @@ struct ImagenetOptions {
   std::string split = "train";    // or "validation": the files SPLIT-*-of-*
   int64_t classes = 1001;         // ImageNet's stored labels run from 1 to 1000
   int64_t label_offset = 0;       // added to a stored label; the sum must lie in [0, classes)
-  std::string cache_directory{};  // for indices of read-only data and copies of gzip files; may be empty
+  CacheOptions cache{};
 };
 
 // Rows are labelled_images of what the preprocessing makes.

@@ -64,7 +64,7 @@ struct ScanLimit {
 };
 
 int scan_limit_of(const ImageLimits& limits, int64_t pixels) {
-  return static_cast<int>(std::clamp<int64_t>(limits.max_scan_pixels / pixels, 1, limits.max_scans));
+  return static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(limits.max_scans, limits.max_scan_pixels / pixels)));
 }
 
 void check_scans(j_common_ptr codec) {

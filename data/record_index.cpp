@@ -1,20 +1,14 @@
 #include "data/record_index.h"
 
-#include <sys/stat.h>
-
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 
+#include "data/cache.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/crc32c.h"
-#include "libdtrain/io/gzip.h"
 
 namespace dtrain::data {
 namespace {
-
-constexpr size_t kCopyBytes = size_t{1} << 20;
 
 // An index file: this header, `count` + 1 offsets, CRC-32C of all before it.
 struct IndexHeader {
@@ -23,23 +17,6 @@ struct IndexHeader {
   int64_t modified = 0;
   uint64_t count = 0;
 };
-
-// Nanoseconds since 1970 at which the file last changed.
-int64_t modified_at(const std::string& path) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) < 0) throw Error(Fault::data, describe_errno("stat", path));
-  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-}
-
-// Name in the cache of what was made of `path`: its own name for people, its absolute path as a hash (64-bit FNV-1a).
-std::string cached_name(const std::string& path) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (char c : std::filesystem::absolute(path).lexically_normal().string())
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return std::filesystem::path(path).filename().string() + "-" + digits;
-}
 
 }  // namespace
 
@@ -123,36 +100,6 @@ void RecordIndex::save(const std::string& path, int64_t modified) const {
   AtomicFile file(path);
   file.write(text);
   file.commit();
-}
-
-std::string plain_record_file(const std::string& path, const std::string& cache_directory) {
-  if (RecordReader(path).compression() == Compression::none) return path;
-  const auto refuse = [&](const std::string& reason) {
-    throw Error(Fault::resource, concat(path, ": is gzip-compressed, and ", reason, "; unpack it: zcat '", path,
-                                        "' > FILE, and train from a directory of unpacked files"));
-  };
-  if (cache_directory.empty()) refuse("there is no cache directory for a plain copy");
-  const InputFile packed(path);
-  const std::string copy =
-      concat(cache_directory, "/unpacked/", cached_name(path), "-", packed.size(), "-", modified_at(path), ".tfrecord");
-  if (std::filesystem::exists(copy)) return copy;
-  GzipReader unpacked(packed);
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kCopyBytes);
-  try {
-    make_directories(system_files(), directory_of(copy));
-    AtomicFile file(copy);
-    for (size_t got = kCopyBytes; got == kCopyBytes;) {
-      got = unpacked.read(buffer.get(), kCopyBytes);
-      file.write(buffer.get(), got);
-    }
-    if (unpacked.fault())
-      throw Error(Fault::data, concat(path, ": ", unpacked.fault(), "; copy or make the file again"));
-    file.commit();
-  } catch (const Error& error) {
-    if (error.fault() == Fault::data) throw;
-    refuse(concat("a plain copy cannot be kept (", error.what(), ")"));
-  }
-  return copy;
 }
 
 }  // namespace dtrain::data

@@ -1,4 +1,4 @@
-// RecordIndex: where each record of a TFRecord file lies, kept on disk between runs; and plain copies of gzip files.
+// RecordIndex: where each record of a TFRecord file lies, kept on disk between runs.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,5 @@ class RecordIndex {
   std::vector<uint64_t> offsets_{0};  // where each record begins, and where the last ends
   std::string fault_;
 };
-
-// `path` itself, or where it is a gzip file the path of a plain copy in `cache_directory`, unpacked now if an earlier
-// run has not done so. Throws Error: a broken gzip stream, or no place for the copy, with the command to make it by
-// hand.
-std::string plain_record_file(const std::string& path, const std::string& cache_directory);
 
 }  // namespace dtrain::data

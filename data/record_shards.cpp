@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "data/shard_manifest.h"
+#include "data/unpacked_file.h"
 
 namespace dtrain::data {
 namespace {
@@ -100,17 +101,17 @@ std::vector<std::string> find_shards(const std::string& directory, const std::st
   return paths;
 }
 
-RecordShards::RecordShards(const std::vector<std::string>& paths, const std::string& cache_directory)
-    : shards_(paths.size()) {
+RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache) : shards_(paths.size()) {
   const bool keep = can_keep_open(paths.size());
   for_each_in_parallel(paths.size(), [&](size_t i) {
+    if (cache.stop && cache.stop()) throw Error(Fault::resource, "a stop was requested while data was opened");
     Shard& shard = shards_[i];
     shard.name = std::filesystem::path(paths[i]).filename().string();
     shard.bytes = InputFile(paths[i]).size();
-    shard.plain_path = plain_record_file(paths[i], cache_directory);
+    shard.plain_path = plain_record_file(paths[i], cache);
     auto file = std::make_unique<RecordFile>(shard.plain_path);
     shard.plain_bytes = file->size();
-    shard.index = RecordIndex::open(*file, cache_directory);
+    shard.index = RecordIndex::open(*file, cache.directory);
     if (keep) shard.file = std::move(file);
   });
   for (const Shard& shard : shards_) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/cache.h"
 #include "data/dataset.h"
 #include "data/record_index.h"
 
@@ -19,8 +20,8 @@ std::vector<std::string> find_shards(const std::string& directory, const std::st
 // Reading is safe from many threads.
 class RecordShards {
  public:
-  // Opens and indexes the files, several at a time. See RecordIndex and plain_record_file for `cache_directory`.
-  RecordShards(const std::vector<std::string>& paths, const std::string& cache_directory);
+  // Opens and indexes the files, several at a time. See RecordIndex and plain_record_file for the cache.
+  RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache);
 
   uint64_t size() const { return begins_.back(); }
   // First record of each file, and size() at the end.

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "apps/cli/environment.h"
 #include "data/catalog.h"
 #include "data/imagenet.h"
 #include "libdtrain/core/rng.h"
@@ -24,7 +23,7 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
                                    .defers = config.decodes_on_gpu(),
                                    .classes = config.options.classes,
                                    .label_offset = config.flags.model.label_offset,
-                                   .cache_directory = cli::cache_directory()});
+                                   .cache = config.flags.input.cache.options()});
 }
 
 data::LoaderOptions loader_options(Context& context, const Config& config, bool training) {

@@ -11,6 +11,7 @@
 #include "apps/cnn_benchmarks/log_header.h"
 #include "apps/cnn_benchmarks/modes.h"
 #include "apps/cnn_benchmarks/run_options.h"
+#include "libdtrain/run/evaluation.h"
 #include "libdtrain/train/agreement.h"
 
 namespace {
@@ -45,6 +46,16 @@ void check_flags(Group& group, const cli::FlagSet& flags) {
   check_equal(group, settings, "flags");
 }
 
+// False where one of the ranks was asked to stop before all data was open: unpacking may take long.
+bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
+  try {
+    datasets = open_datasets(config);
+  } catch (const Error&) {
+    if (!cli::stop_requested()) throw;
+  }
+  return !stop_agreed(group, cli::stop_requested);
+}
+
 // What the flags have come to on this machine.
 void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
   RankSettings settings = {{"the device", config.machine.device()}};
@@ -73,7 +84,13 @@ int run(const std::vector<std::string>& argv) {
   cli::Log log(std::cout, std::cerr, config.ranks.is_chief());
   for (const std::string& notice : taken_over) log.notice(notice);
   for (const std::string& notice : config.notices) log.notice(notice);
-  const Datasets datasets = open_datasets(config);
+  Datasets datasets;
+  if (!open_or_stop(datasets, config, *group)) {
+    log.notice("stopped on request while the data was opened");
+    cli::ignore_stop_signals();
+    group->finish();
+    return cli::kStopped;
+  }
   check_machine_and_data(*group, config, datasets);
   const Plan plan = make_plan(config, datasets.sizes);
   print_header(log, config, plan, cli::version());

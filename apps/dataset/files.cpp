@@ -39,10 +39,12 @@ std::vector<std::string> record_files_of(const std::string& folder) try {
 
 }  // namespace
 
-std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about) {
+std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about,
+                                              const std::function<void(cli::FlagSet&)>& declare) {
   RecordFiles files;
   cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]", about);
   flags.add("threads", files.threads, "worker threads, a file each; 0: one per core", cli::kThreads);
+  if (declare) declare(flags);
   const auto places = cli::read_command_line(flags, argv);
   if (!places) return std::nullopt;
   DT_CHECK(!places->empty(), "no folder or file given; see --help");

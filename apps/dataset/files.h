@@ -25,8 +25,9 @@ struct RecordFiles {
 
 // From "DIR|FILE... [--threads N]": each place itself, or, of a folder, its files sorted by name: *-of-*, *.tfrecord(s)
 // and *.record, each also with .gz. None where help or the version was asked for, and printed. Throws Error where there
-// are no files.
-std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about);
+// are no files. `declare` adds flags of one command.
+std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about,
+                                              const std::function<void(cli::FlagSet&)>& declare = {});
 
 // A line on stderr for each; the exit code of the first.
 int report(const std::vector<std::optional<Error>>& errors);

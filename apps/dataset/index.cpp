@@ -4,24 +4,28 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/environment.h"
+#include "apps/cli/options/cache.h"
 #include "apps/dataset/files.h"
 #include "data/record_index.h"
+#include "data/unpacked_file.h"
 
 namespace dtrain::dataset {
 
 int index(const Arguments& argv) {
+  cli::CacheFlags cache_flags;
   const auto files = parse_record_files(
       argv,
       "Makes the index of each TFRecord file that has no valid one, beside the file or, where that is "
       "read-only, in the cache folder; unpacks gzip files into the cache folder ($XDG_CACHE_HOME/dtrain "
-      "or ~/.cache/dtrain). Training does the same when it starts.");
+      "or ~/.cache/dtrain). Training does the same when it starts.",
+      [&](cli::FlagSet& flags) { cache_flags.declare(flags); });
   if (!files) return 0;
+  const data::CacheOptions cache = cache_flags.options();
 
   std::vector<uint64_t> records(files->paths.size());
   const auto errors = files->for_each([&](size_t i) {
-    const RecordFile file(data::plain_record_file(files->paths[i], cli::cache_directory()));
-    const data::RecordIndex found = data::RecordIndex::open(file, cli::cache_directory());
+    const RecordFile file(data::plain_record_file(files->paths[i], cache));
+    const data::RecordIndex found = data::RecordIndex::open(file, cache.directory);
     records[i] = found.size();
     if (!found.fault().empty()) throw Error(Fault::data, found.fault());
   });

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/command_line.h"
-#include "apps/cli/environment.h"
+#include "apps/cli/options/cache.h"
 #include "apps/dataset/files.h"
 #include "data/catalog.h"
 #include "libdtrain/core/cores.h"
@@ -86,6 +86,7 @@ int throughput(const Arguments& argv) {
   double seconds = 5;
   std::string split = "train", preprocessing = "torchvision";
   bool json = false;
+  cli::CacheFlags cache;
   cli::FlagSet flags(argv.front(), "DIR [flags]",
                      "Reads, decodes, crops, resizes, flips and normalises the images of a data set for some seconds "
                      "and prints images per second.");
@@ -95,16 +96,16 @@ int throughput(const Arguments& argv) {
   flags.add_choice("split", split, {"train", "validation"},
                    "the files read; the augmentation is that of training in both");
   flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(), "how a sample is made");
+  cache.declare(flags);
   flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
   const auto places = cli::read_command_line(flags, argv);
   if (!places) return 0;
   DT_CHECK(places->size() == 1, places->size(), " folders given, expected one; see --help");
 
   const data::Pixels pixels{.preprocessing = preprocessing, .size = static_cast<int>(image_size)};
-  const auto dataset = data::open_split(pixels, {.directory = places->front(),
-                                                 .training = split == "train",
-                                                 .classes = INT32_MAX,
-                                                 .cache_directory = cli::cache_directory()});
+  const auto dataset = data::open_split(
+      pixels,
+      {.directory = places->front(), .training = split == "train", .classes = INT32_MAX, .cache = cache.options()});
   for (const std::string& fault : dataset->faults()) fmt::print(stderr, "warning: {}\n", fault);
   if (dataset->size() == 0) throw Error(Fault::data, places->front() + ": no record in the " + split + " files");
   measure(*dataset, threads, seconds / 5);

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <string_view>
+#include <thread>
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/file_system.h"
@@ -32,31 +34,39 @@ bool is_of_a_lock(int fd) {
          text.find_first_not_of("0123456789\n\0"sv) == std::string::npos;
 }
 
-int lock(int fd, FileLock::IfHeld if_held) {
-  const int how = if_held == FileLock::IfHeld::wait ? LOCK_EX : LOCK_EX | LOCK_NB;
-  int status;
-  do status = ::flock(fd, how);
-  while (status < 0 && errno == EINTR);
-  return status;
+// Tries again as long as wait() is true.
+int lock(int fd, const std::function<bool()>& wait) {
+  constexpr std::chrono::milliseconds kBetween{50};
+  while (::flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    const int cause = errno;
+    if (cause != EINTR && (cause != EWOULDBLOCK || !wait())) {
+      errno = cause;
+      return -1;
+    }
+    std::this_thread::sleep_for(kBetween);
+  }
+  return 0;
 }
 
 }  // namespace
 
-FileLock::FileLock(const std::string& path, IfHeld if_held)
+FileLock::FileLock(const std::string& path, IfHeld if_held, const std::function<bool()>& stop)
     : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
   DT_CHECK(fd_ >= 0 || errno != ELOOP, path, ": is a link, which a lock may not be; move it away");
   require_success(fd_, "open", path);
   std::string problem;
   Fault fault = Fault::resource;
+  const bool waits = if_held == IfHeld::wait;
   if (!is_of_a_lock(fd_)) {
     problem = concat(path, ": is no lock, which would hold the number of a process and nothing else; move it away");
     fault = Fault::config;
-  } else if (lock(fd_, if_held) < 0) {
+  } else if (lock(fd_, [&] { return waits && !(stop && stop()); }) < 0) {
     if (errno == EWOULDBLOCK) {
       const std::string text = content(fd_), holder = text.substr(0, text.find('\n'));
       problem = concat(path, ": locked by process ", holder.empty() ? "unknown" : holder,
-                       ", which writes to this directory; wait for it, stop it, or choose another directory");
-      fault = Fault::config;
+                       waits ? ", and a stop was requested before it was free"
+                             : ", which writes to this directory; wait for it, stop it, or choose another directory");
+      fault = waits ? Fault::resource : Fault::config;
     } else {
       problem = describe_errno("flock", path);
     }

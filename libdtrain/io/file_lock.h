@@ -1,6 +1,7 @@
 // A lock on a directory or a file, held by one process at a time and released by its death.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace dtrain {
@@ -13,7 +14,8 @@ class FileLock {
   // another process holds it, waits for it or throws Error(Fault::config) naming that id. Throws Error(Fault::config),
   // too, where `path` is a link or holds something else, which stays as it is, and Error(Fault::resource) where it
   // cannot be opened or locked.
-  explicit FileLock(const std::string& path, IfHeld if_held = IfHeld::refuse);
+  // `stop` is asked while it waits: true ends the waiting with Error(Fault::resource).
+  explicit FileLock(const std::string& path, IfHeld if_held = IfHeld::refuse, const std::function<bool()>& stop = {});
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -24,14 +24,12 @@ T load(const std::byte* at) {
 
 uint32_t masked(const void* data, size_t size) { return mask_crc32c(crc32c(data, size)); }
 
-bool header_holds(const std::byte* header) { return masked(header, 8) == load<uint32_t>(header + 8); }
-
 // 1f 8b 08 also begins a plain record of a certain length, whose header checksum then holds.
 bool looks_gzip(const InputFile& file) {
   std::array<std::byte, kRecordHeader> head{};
   const size_t got = file.read_some(0, head.data(), head.size());
   const bool magic = head[0] == std::byte{0x1f} && head[1] == std::byte{0x8b} && head[2] == std::byte{8};
-  return magic && !(got == head.size() && header_holds(head.data()));
+  return magic && !(got == head.size() && record_length(head));
 }
 
 // Where a record is, and how to complain about it.
@@ -51,14 +49,15 @@ struct Place {
 
   // Length from the 12 bytes of a header, once its checksum holds; `left` bytes of the file follow the header.
   uint64_t length(const std::byte* header, uint64_t left, uint64_t limit) const {
-    if (!header_holds(header)) {
+    const auto found = record_length(std::span<const std::byte, kRecordHeader>(header, kRecordHeader));
+    if (!found) {
       if (offset == 0)
         fail("not a TFRecord (its first 12 bytes fail their checksum)",
              "gzip files are recognised; unpack other compressions, convert other formats", true);
       fail("corrupted header (its length fails its checksum)", "the rest of this file is lost: copy or make it again",
            true);
     }
-    const auto length = load<uint64_t>(header);
+    const uint64_t length = *found;
     if (left != kUnknown && (left < kRecordFooter || length > left - kRecordFooter))
       truncated(concat(length, " bytes and their checksum announced, ", left, " bytes left in the file"));
     if (length > limit)
@@ -75,6 +74,11 @@ struct Place {
 };
 
 }  // namespace
+
+std::optional<uint64_t> record_length(std::span<const std::byte, kRecordHeader> header) {
+  if (masked(header.data(), sizeof(uint64_t)) != load<uint32_t>(header.data() + sizeof(uint64_t))) return std::nullopt;
+  return load<uint64_t>(header.data());
+}
 
 struct RecordReader::State {
   State(const std::string& path, uint64_t limit) : file(path), max_record_bytes(limit) {

@@ -62,6 +62,9 @@ class RecordReader {
   std::unique_ptr<State> state_;
 };
 
+// From the header of a record; none where its checksum fails.
+std::optional<uint64_t> record_length(std::span<const std::byte, kRecordHeader> header);
+
 // Random access to a plain file; every function may be called from many threads.
 class RecordFile {
  public:

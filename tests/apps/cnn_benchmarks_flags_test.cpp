@@ -37,8 +37,8 @@ TEST_F(DeclaredFlags, OnlyThoseOfAPlaceMayDifferPerRank) {
       differing.push_back(name);
   std::ranges::sort(differing);
   EXPECT_EQ(differing, (std::vector<std::string>{"data_dir", "datasets_num_private_threads", "gpu_indices",
-                                                 "gpu_memory_frac_for_testing", "metrics_file", "num_inter_threads",
-                                                 "num_intra_threads", "task_index"}));
+                                                 "gpu_memory_frac_for_testing", "max_unpacked_gb", "metrics_file",
+                                                 "num_inter_threads", "num_intra_threads", "task_index"}));
 }
 
 // Another key, or a missing one, and existing checkpoints are no longer continued as they were.

@@ -141,7 +141,9 @@ TEST_F(FramedFaults, GzipFilesAreReadAndTheirDamageTold) {
   damaged[packed.size() - 6] = static_cast<char>(~damaged[packed.size() - 6]);  // in the checksum at its end
   write("damaged.gz", damaged);
   expect_bad_file("damaged.gz", "corrupted gzip stream");
-  EXPECT_EQ(listing(root / "cache/dtrain/unpacked").size(), 2u) << "the copy of good.gz and its index";
+  std::vector<std::string> kept = listing(root / "cache/dtrain/unpacked");
+  std::erase_if(kept, [](const std::string& name) { return name.find(".tfrecord") == std::string::npos; });
+  EXPECT_EQ(kept.size(), 2u) << "the copy of good.gz and its index";
 
   place_file(root / "file", "");
   expect("index good.gz", 6, "good.gz: is gzip-compressed, and a plain copy cannot be kept (",

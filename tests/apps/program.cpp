@@ -21,7 +21,7 @@ struct Program::Files {
   std::string out = (directory / "out").string(), err = (directory / "err").string();
 };
 
-Program::Program(const std::string& name, const std::vector<std::string>& arguments)
+Program::Program(const std::string& name, const std::vector<std::string>& arguments, const ProgramOptions& options)
     : files_(std::make_unique<Files>()) {
   const std::string path = (bin_dir() / name).string();
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
@@ -30,13 +30,14 @@ Program::Program(const std::string& name, const std::vector<std::string>& argume
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("fork");
   if (pid_ > 0) return;
-  const int out = open(files_->out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int out = options.out >= 0 ? options.out : open(files_->out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   const int err = open(files_->err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (out < 0 || err < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) _exit(126);
   setenv("OMP_NUM_THREADS", "1", 1);
   if (std::find(arguments.begin(), arguments.end(), "--device=gpu") == arguments.end())
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
   setenv("XDG_CACHE_HOME", files_->directory.path().c_str(), 1);
+  for (const auto& [variable, value] : options.variables) setenv(variable.c_str(), value.c_str(), 1);
   execv(path.c_str(), argv.data());
   _exit(127);
 }

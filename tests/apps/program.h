@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dtrain {
@@ -15,12 +16,17 @@ struct ProgramResult {
   std::string err;  // stderr
 };
 
+struct ProgramOptions {
+  std::vector<std::pair<std::string, std::string>> variables{};  // of its environment
+  int out = -1;  // the descriptor that it has as stdout; else what it prints is caught
+};
+
 // A program under way; killed where the test forgets it.
 class Program {
  public:
   // `name` in the folder of the built programs. One compute thread each: tests run side by side. Without --device=gpu
   // among its arguments it sees no GPU.
-  Program(const std::string& name, const std::vector<std::string>& arguments);
+  Program(const std::string& name, const std::vector<std::string>& arguments, const ProgramOptions& options = {});
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

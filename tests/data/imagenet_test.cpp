@@ -199,7 +199,7 @@ TEST(Imagenet, NumbersRecordsThroughItsShards) {
 TEST(Imagenet, ReadsGzipShardsThroughTheCache) {
   const TempDirectory directory, cache;
   write_records(directory / "train-00000-of-00001.gz", {record(7, "seven")}, Compression::gzip);
-  const ImagenetOptions options{directory.path().string(), "train", 10, 0, cache.path().string()};
+  const ImagenetOptions options{directory.path().string(), "train", 10, 0, {cache.path().string()}};
   const ImagenetDataset dataset(options, first_byte());
   EXPECT_EQ(read_record(dataset, *dataset.reader(), 0).label, 7);
   EXPECT_EQ(dataset.identity().rfind("train-00000-of-00001.gz ", 0), 0u);

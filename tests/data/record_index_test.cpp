@@ -1,7 +1,5 @@
 #include "data/record_index.h"
 
-#include <sys/stat.h>
-
 #include <fstream>
 #include <thread>
 
@@ -20,10 +18,10 @@ void overwrite(const fs::path& path, const std::string& bytes) {
 }
 
 // `count` records of 0 to 99 bytes.
-std::vector<std::string> write_shard(const fs::path& path, int count, Compression compression = Compression::none) {
+std::vector<std::string> write_shard(const fs::path& path, int count) {
   RandomStream random(5, 0);
   std::vector<std::string> records;
-  RecordWriter writer(path.string(), compression);
+  RecordWriter writer(path.string());
   for (int i = 0; i < count; ++i) {
     records.emplace_back(random.below(100), static_cast<char>(random.next()));
     writer.append(records.back());
@@ -179,47 +177,6 @@ TEST(RecordIndex, ManyMayMakeItAtOnce) {
   const RecordFile file((directory / "shard").string());
   expect_reads(file, RecordIndex::open(file, ""), records);
   EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 2);
-}
-
-TEST(PlainRecordFile, UnpacksAGzipFileOnce) {
-  const TempDirectory directory, cache;
-  write_shard(directory / "plain", 30);
-  EXPECT_EQ(plain_record_file((directory / "plain").string(), ""), (directory / "plain").string());
-  const auto records = write_shard(directory / "shard.gz", 30, Compression::gzip);
-  const std::string path = (directory / "shard.gz").string(), copy = plain_record_file(path, cache.path().string());
-  EXPECT_NE(copy, path);
-  const RecordFile file(copy);
-  expect_reads(file, RecordIndex::open(file, ""), records);
-  struct stat before, after;
-  ::stat(copy.c_str(), &before);
-  EXPECT_EQ(plain_record_file(path, cache.path().string()), copy);
-  ::stat(copy.c_str(), &after);
-  EXPECT_EQ(before.st_ino, after.st_ino);
-  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(1));
-  EXPECT_NE(plain_record_file(path, cache.path().string()), copy) << "a changed file needs a new copy";
-}
-
-TEST(PlainRecordFile, SaysHowToUnpackWhereItCannot) {
-  const TempDirectory directory;
-  const std::string path = (directory / "shard.gz").string();
-  write_shard(path, 30, Compression::gzip);
-  expect_error([&] { plain_record_file(path, ""); }, Fault::resource, "zcat '" + path + "'");
-  overwrite(directory / "file", "");
-  expect_error([&] { plain_record_file(path, (directory / "file").string()); }, Fault::resource, "zcat '" + path + "'");
-}
-
-TEST(PlainRecordFile, KeepsNothingOfABrokenStream) {
-  const TempDirectory directory, cache;
-  const std::string path = (directory / "shard.gz").string();
-  write_shard(path, 30, Compression::gzip);
-  const std::string good = file_bytes(path);
-  std::string flipped = good;
-  flipped[good.size() - 6] = static_cast<char>(flipped[good.size() - 6] ^ 4);  // in the stream's own checksum
-  for (const std::string& bad : {good.substr(0, good.size() / 2), flipped}) {
-    overwrite(path, bad);
-    expect_error([&] { plain_record_file(path, cache.path().string()); }, Fault::data, path);
-    EXPECT_TRUE(fs::is_empty(cache / "unpacked"));
-  }
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ void write_set(const std::string& directory, const std::string& version, FileSys
 std::string version_in(const std::string& directory) try {
   std::set<std::string> versions;
   for (const char* split : {"train", "validation"}) {
-    const RecordShards shards(find_shards(directory, split), "");
+    const RecordShards shards(find_shards(directory, split), {});
     std::vector<std::byte> buffer;
     for (uint64_t i = 0; i < shards.size(); ++i) {
       const auto bytes = shards.read(i, buffer);

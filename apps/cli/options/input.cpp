@@ -10,6 +10,7 @@ void InputFlags::declare(FlagSet& flags) {
   flags.add("data_dir", data_dir, "folder of TFRecord files train-* and validation-*; synthetic data without it")
       .may_differ_per_rank()
       .identity_once_resolved("data set");
+  cache.declare(flags);
   flags.add_choice("on_bad_record", on_bad_record, {"fail", "skip"}, "skip takes the shard's next good record");
   flags.add("bad_record_budget", bad_record_budget, "bad records that may be skipped", kCount);
   flags

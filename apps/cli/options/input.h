@@ -7,6 +7,7 @@
 
 #include "apps/cli/flags.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/options/cache.h"
 #include "apps/cli/options/ranks.h"
 #include "data/catalog.h"
 
@@ -16,6 +17,7 @@ struct InputFlags {
   std::string data_dir, on_bad_record = "fail", jpeg_decoder = "host";
   int64_t bad_record_budget = 1000, datasets_prefetch_buffer_size = 1, num_inter_threads = 0;
   std::optional<int64_t> datasets_num_private_threads;
+  CacheFlags cache;
 
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}

@@ -1,0 +1,28 @@
+#include "data/cache.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/file_system.h"
+
+namespace dtrain::data {
+
+std::string cached_name(const std::string& path) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (char c : std::filesystem::absolute(path).lexically_normal().string())
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return std::filesystem::path(path).filename().string() + "-" + digits;
+}
+
+int64_t modified_at(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) < 0) throw Error(Fault::data, describe_errno("stat", path));
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+}  // namespace dtrain::data

@@ -1,0 +1,23 @@
+// The cache folder: what is kept there between runs, and the names it has.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace dtrain::data {
+
+struct CacheOptions {
+  std::string directory{};  // for indices of read-only data and plain copies of gzip files; may be empty: none
+  uint64_t max_unpacked_bytes = uint64_t{64} << 30;  // that all copies in it may take together
+  // Asked now and then while data is opened, from several threads: true ends the opening with an Error.
+  std::function<bool()> stop{};
+};
+
+// A name for what is made of the file `path`: the file's own name for people, and its absolute path as a hash (64-bit
+// FNV-1a).
+std::string cached_name(const std::string& path);
+// Nanoseconds since 1970 at which the file last changed. Throws Error(Fault::data).
+int64_t modified_at(const std::string& path);
+
+}  // namespace dtrain::data

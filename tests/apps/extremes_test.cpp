@@ -13,6 +13,12 @@
 namespace dtrain {
 namespace {
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // The code of the system's loader, where not even the libraries can be opened.
 constexpr int kNotLoaded = 127;
 
@@ -96,6 +102,7 @@ TEST(ExtremeValues, LengthsAreCounted) {
 }
 
 TEST(ExtremeValues, PausesForEvaluationTakeNoMemory) {
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
   // Two billion pauses: their steps would take a hundred times what is allowed.
   const Arguments run = {"--model=lenet",
                          "--device=cpu",
@@ -125,9 +132,7 @@ TEST(ThreadBounds, AreRefusedAboveABound) {
 }
 
 TEST(ThreadBounds, ThatTheSystemRefusesAreMissedBeforeOpenMpMissesThem) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
-#endif
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
   expect_error_line(run_after("ulimit -v 2000000", kProgram, lenet() + Arguments{"--num_intra_threads=1024"}), 6,
                     " of 1023 (Resource temporarily unavailable): use fewer threads");
 }
@@ -257,6 +262,7 @@ TEST_F(Scarcity, ADiskThatFillsUpWhileItTrainsEndsWithSix) {
 }
 
 TEST_F(Scarcity, OfDescriptorsIsNoFaultOfTheData) {
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: descriptors that UndefinedBehaviorSanitizer leaves";
   // From so few that nothing can be opened to as many as suffice.
   bool enough = false;
   for (int descriptors = 4; descriptors <= 24 && !enough; ++descriptors) {
@@ -286,9 +292,7 @@ TEST_F(Scarcity, OfDescriptorsPassesOverNoCheckpoint) {
 }
 
 TEST(AddressSpace, ThatIsTooLittleEndsWithSix) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
-#endif
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
   const Arguments resnet = {"--model=resnet20", "--data_name=cifar10", "--device=cpu",
                             "--batch_size=8",   "--num_batches=1",     "--num_warmup_batches=0"};
   for (const Arguments& run : {lenet(), resnet}) {

@@ -1,12 +1,13 @@
 #include "apps/cli/messages.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
+
+#include "apps/cli/output.h"
 
 namespace dtrain::cli {
 namespace {
@@ -78,14 +79,7 @@ std::string escaped(std::string_view text) {
   return line;
 }
 
-void print_on_stderr(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-}
+void print_on_stderr(std::string_view text) noexcept { write_patiently(STDERR_FILENO, text); }
 
 void print_message(std::string_view kind, std::string_view text) noexcept {
   try {

@@ -28,8 +28,11 @@
 namespace dtrain::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Set by a thread that is never joined, so of static storage.
 std::atomic<int> stop_signal = 0;
+std::atomic<Clock::time_point> stop_time;  // of the first signal; written before stop_signal
 std::atomic<bool> ignored = false;
 constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 
@@ -41,17 +44,15 @@ sigset_t stop_signals() {
 }
 
 [[noreturn]] void wait_for_stop_signals(bool one_request_repeats) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds kOneRequest{2};
   const sigset_t set = stop_signals();
-  Clock::time_point first;
   while (true) {
     int number = 0;
     if (sigwait(&set, &number) != 0 || ignored) continue;
     if (stop_signal == 0) {
+      stop_time = Clock::now();
       stop_signal = number;
-      first = Clock::now();
-    } else if (!one_request_repeats || Clock::now() - first > kOneRequest) {
+    } else if (!one_request_repeats || Clock::now() - stop_time.load() > kOneRequest) {
       _exit(128 + number);
     }
   }
@@ -162,6 +163,11 @@ void catch_stop_signals() {
 void ignore_stop_signals() { ignored = true; }
 
 bool stop_requested() { return stop_signal != 0; }
+
+std::optional<std::chrono::nanoseconds> time_since_stop_request() {
+  if (!stop_requested()) return std::nullopt;
+  return Clock::now() - stop_time.load();
+}
 
 void end_by_signal() {
   const int number = stop_signal;

@@ -1,7 +1,9 @@
 // The frame of every program: errors to one line and an exit code, and stopping on request.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace dtrain::cli {
@@ -23,6 +25,8 @@ void catch_stop_signals();
 // From now on they are without effect: what was asked for has been done, and the process is about to end.
 void ignore_stop_signals();
 bool stop_requested();
+// None without a request.
+std::optional<std::chrono::nanoseconds> time_since_stop_request();
 // Ends the process by the signal that asked it to stop, once it has tidied up.
 [[noreturn]] void end_by_signal();
 

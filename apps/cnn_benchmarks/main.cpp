@@ -1,11 +1,11 @@
 // dtrain-cnn-benchmarks: trains, evaluates and times image classifiers, in the manner of tf_cnn_benchmarks.
-#include <iostream>
 #include <string_view>
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/options/horovod.h"
+#include "apps/cli/output.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/log_header.h"
@@ -81,7 +81,7 @@ int run(const std::vector<std::string>& argv) {
   check_flags(*group, flags);
   Config config = make_config(values, flags, ranks_of(*group));
   keep_checkpoint(config, flags, *group);
-  cli::Log log(std::cout, std::cerr, config.ranks.is_chief());
+  cli::Log log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
   for (const std::string& notice : taken_over) log.notice(notice);
   for (const std::string& notice : config.notices) log.notice(notice);
   Datasets datasets;

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain {
 namespace {
@@ -32,7 +33,12 @@ bool begins_as_row(std::string_view text) { return text.starts_with(kRow) || kRo
 }
 
 uint64_t step_of(const std::string& line, const std::string& path, size_t number) {
-  const auto row = nlohmann::json::parse(line, nullptr, false);
+  try {
+    check_json(line, path, Fault::data);
+  } catch (const Error&) {
+    refuse_line(path, number);
+  }
+  const auto row = nlohmann::json::parse(line);
   if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned()) refuse_line(path, number);
   return row["step"].get<uint64_t>();
 }

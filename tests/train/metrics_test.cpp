@@ -94,15 +94,13 @@ TEST_F(MetricsFileTest, FreshRunStartsAfresh) {
 }
 
 TEST_F(MetricsFileTest, MalformedLineIsRefusedAndTheFileUntouched) {
-  write("{\"step\":1}\nhello\n{\"step\":2}\n");
-  try {
-    MetricsFile file(path_, 5);
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.fault(), Fault::data);
-    EXPECT_NE(std::string(error.what()).find("line 2"), std::string::npos);
+  const std::string nested = "{\"step\":2,\"loss\":" + std::string(100, '[') + std::string(100, ']') + "}";
+  for (const std::string& line : {std::string("hello"), nested}) {
+    const std::string text = "{\"step\":1}\n" + line + "\n{\"step\":2}\n";
+    write(text);
+    expect_error([&] { MetricsFile(path_, 5); }, Fault::data, "line 2: not a JSON object with a \"step\"");
+    EXPECT_EQ(content(), text);
   }
-  EXPECT_EQ(content(), "{\"step\":1}\nhello\n{\"step\":2}\n");
 }
 
 TEST_F(MetricsFileTest, AFullFifoThatNobodyReadsIsTold) {

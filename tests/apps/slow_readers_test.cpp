@@ -52,7 +52,7 @@ class SlowReaders : public CnnBenchmarks {
 };
 
 TEST_F(SlowReaders, OneRequestEndsARunWhoseLogNobodyReads) {
-  fcntl(ends_[1], F_SETPIPE_SZ, 16384);
+  fcntl(ends_[1], F_SETPIPE_SZ, 8192);
   Program program(kProgram, run("1000000"), into_the_pipe());
   for (int i = 0; i < 60'000 && !is_full(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_TRUE(is_full());
@@ -70,7 +70,7 @@ TEST_F(SlowReaders, OneRequestEndsARunWhoseLogNobodyReads) {
 
 TEST_F(SlowReaders, NothingIsLostOnTheWayToASlowOne) {
   fcntl(ends_[1], F_SETPIPE_SZ, 4096);
-  Program program(kProgram, run("100"), into_the_pipe());
+  Program program(kProgram, run("40"), into_the_pipe());
   for (int i = 0; i < 60'000 && !is_full(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_TRUE(is_full());
   std::string text;
@@ -81,7 +81,7 @@ TEST_F(SlowReaders, NothingIsLostOnTheWayToASlowOne) {
   const ProgramResult result = program.finish();
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_FALSE(contains(result.err, "lines may be missing")) << result.err;
-  for (int step = 1; step <= 100; ++step)
+  for (int step = 1; step <= 40; ++step)
     EXPECT_TRUE(contains(text, concat("\n", step, "\timages/sec: "))) << step << text;
 }
 

@@ -16,14 +16,14 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::seconds kPatienceAfterStop{2};
 
 // Errors are for write() to tell.
 bool wait_until_writable(int fd) {
   constexpr int kBetweenLooks = 50;  // milliseconds
   while (true) {
     const auto stopping = time_since_stop_request();
-    const bool patient = !stopping || *stopping < kPatience;
+    const bool patient = !stopping || *stopping < kPatienceAfterStop;
     pollfd pipe{fd, POLLOUT, 0};
     const int ready = poll(&pipe, 1, patient ? kBetweenLooks : 0);
     if (ready > 0 || (ready < 0 && errno != EINTR)) return true;

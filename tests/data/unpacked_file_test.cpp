@@ -116,7 +116,7 @@ TEST_F(UnpackedFile, ItIsMadeByOneOfThoseThatWantIt) {
   asked = 0;
   std::thread waiting([&] { EXPECT_EQ(plain_record_file(path("shard.gz"), options), copy); });
   while (asked < 3) std::this_thread::yield();
-  write_file(copy, "made by the other one");
+  dtrain::write_file(copy, "made by the other one");
   other.reset();
   waiting.join();
   EXPECT_EQ(read_file(copy), "made by the other one");
@@ -143,7 +143,7 @@ TEST_F(UnpackedFile, WhatIsNoRecordIsNotUnpacked) {
   EXPECT_FALSE(fs::exists(folder()));
 
   write("shard.gz", kRecords);
-  write_file(path("both.gz"), read_file(path("shard.gz")) + read_file(path("zeros.gz")));
+  dtrain::write_file(path("both.gz"), read_file(path("shard.gz")) + read_file(path("zeros.gz")));
   const std::string copy = copy_of("both.gz");
   const RecordFile records(copy);
   EXPECT_EQ(records.size(), fs::file_size(copy_of("shard.gz")) + kRecordHeader);
@@ -207,8 +207,8 @@ TEST_F(UnpackedFile, WhatNobodyReadsAndWhatKilledProcessesLeftIsRemoved) {
   age(busy, 31);
   const std::string begun = temporary_name(folder() + "/0123.tfrecord");
   const std::string under_way = temporary_name(busy);
-  write_file(begun, "");
-  write_file(under_way, "");
+  dtrain::write_file(begun, "");
+  dtrain::write_file(under_way, "");
   const FileLock lock(busy.substr(0, busy.rfind('.')) + ".lock");
   const std::string made = copy_of("new");
   EXPECT_FALSE(fs::exists(old));
@@ -227,7 +227,7 @@ TEST_F(UnpackedFile, SaysHowToUnpackWhereItCannot) {
   write("shard.gz", kRecords);
   const std::string advice = "zcat '" + path("shard.gz") + "'";
   expect_error([&] { plain_record_file(path("shard.gz"), {}); }, Fault::resource, advice);
-  write_file(path("file"), "");
+  dtrain::write_file(path("file"), "");
   expect_error([&] { plain_record_file(path("shard.gz"), {.directory = path("file")}); }, Fault::resource, advice);
 }
 
@@ -237,7 +237,7 @@ TEST_F(UnpackedFile, KeepsNothingOfABrokenStream) {
   std::string flipped = good;
   flipped[good.size() - 6] = static_cast<char>(flipped[good.size() - 6] ^ 4);  // in the stream's own checksum
   for (const std::string& bad : {good.substr(0, good.size() - 20), flipped}) {
-    write_file(path("shard.gz"), bad);
+    dtrain::write_file(path("shard.gz"), bad);
     expect_error([&] { copy_of("shard.gz"); }, Fault::data, path("shard.gz"));
     expect_no_copy();
   }

@@ -58,6 +58,9 @@ ROWS = [
     ("standard error that is full", "cnn --num_batches=1 --model=none 2>/dev/full", 1, r""),
     ("a file that may not grow", "ulimit -f 1; cnn --num_batches=1 --train_dir=T", 6, r"File too large"),
     ("too few descriptors", "ulimit -n 5; cnn --num_batches=2 --data_dir=$D --train_dir=T", 6, r"error: "),
+    ("metrics that nobody reads", "mkfifo pipe; dtrain-cnn-benchmarks --model=lenet --device=cpu --batch_size=2 "
+     "--image_size=28 --num_batches=100000000 --metrics_file=pipe > log & "
+     "until grep -q images/sec log; do sleep 0.1; done; kill -TERM $!; wait $!", 75, r"stopped on request"),
     # Checkpoints.
     ("a state of brackets", "cnn --num_batches=2 --train_dir=T >/dev/null 2>&1; head -c 60000000 /dev/zero | "
      "tr '\\0' '[' > T/checkpoints/step-2/state.json; ulimit -v 4000000; cnn --num_batches=4 --train_dir=T", 5,
@@ -70,6 +73,9 @@ ROWS = [
     # Data.
     ("a million zeros, packed", "mkdir E; head -c 100000000 /dev/zero | gzip > E/train-00000-of-00001; "
      "cnn --num_batches=1 --data_dir=E", 2, r"error: .*train-00000-of-00001"),
+    ("no records at all", "mkdir E; : > E/train-00000-of-00001; cnn --num_batches=1 --data_dir=E", 2, r"error: .*E"),
+    ("weights of another model", "cnn --num_batches=1 --train_dir=T >/dev/null 2>&1; dtrain-classify --model=resnet18 "
+     "--weights=T/checkpoints/step-1/model.safetensors x.jpg", 5, r"error: "),
     # Words.
     ("a forged error in a path", "cnn --num_batches=1 --data_dir=$'x\\nerror: forged'", 2, r"error: "),
     ("a forged error in a flag", "cnn --model=$'x\\nerror: forged'", 1, r"error: "),

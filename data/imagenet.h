@@ -31,9 +31,9 @@ BatchLayout labelled_images(const Shape& image, DType dtype);
 
 struct ImagenetOptions {
   std::string directory{};
-  std::string split = "train";    // or "validation": the files SPLIT-*-of-*
-  int64_t classes = 1001;         // ImageNet's stored labels run from 1 to 1000
-  int64_t label_offset = 0;       // added to a stored label; the sum must lie in [0, classes)
+  std::string split = "train";  // or "validation": the files SPLIT-*-of-*
+  int64_t classes = 1001;       // ImageNet's stored labels run from 1 to 1000
+  int64_t label_offset = 0;     // added to a stored label; the sum must lie in [0, classes)
   CacheOptions cache{};
 };
 

@@ -282,6 +282,7 @@ TEST_F(Scarcity, OfDescriptorsIsNoFaultOfTheData) {
 }
 
 TEST_F(Scarcity, OfDescriptorsPassesOverNoCheckpoint) {
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: descriptors that UndefinedBehaviorSanitizer leaves";
   ASSERT_EQ(train(real("run")).code, 0);
   for (int descriptors = 5; descriptors <= 16; ++descriptors) {
     const ProgramResult run = run_after(concat("ulimit -n ", descriptors), kProgram, real("run"));

@@ -107,6 +107,7 @@ TEST(ExtremeValues, PausesForEvaluationTakeNoMemory) {
   const Arguments run = {"--model=lenet",
                          "--device=cpu",
                          "--batch_size=1",
+                         "--num_intra_threads=2",
                          "--num_batches=2000000000",
                          "--eval_during_training_every_n_steps=1",
                          "--num_eval_batches=1",

@@ -21,6 +21,7 @@ FORGED = "error: forged"
 SHELL = """
 PATH=$1:$PATH D=$2
 ulimit -c 0
+export OMP_NUM_THREADS=2  # limits on memory are met however many cores there are
 cnn() { dtrain-cnn-benchmarks --model=lenet --device=cpu --image_size=28 --batch_size=2 --num_warmup_batches=0 "$@"; }
 scale() { dtrain-scale --images_per_sec=300 --batch_size=64 --gpus=1,8 "$@"; }
 eval "$3"

@@ -8,6 +8,7 @@
 
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/input_file.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain {
 namespace {
@@ -27,9 +28,9 @@ CrashLoop::Marker CrashLoop::read() const {
   try {
     if (!std::filesystem::exists(path_)) return {step_, 0, 0, ""};
     const auto json = nlohmann::json::parse(read_text(path_, kMaxBytes));
-    json.at("checkpoint_step").get_to(marker.step);
-    json.at("starts").get_to(marker.starts);
-    json.at("code").get_to(marker.code);
+    marker.step = count_at(json, "checkpoint_step", UINT64_MAX, path_, Fault::checkpoint);
+    marker.starts = static_cast<int>(count_at(json, "starts", INT32_MAX, path_, Fault::checkpoint));
+    marker.code = static_cast<int>(count_at(json, "code", 255, path_, Fault::checkpoint));
     json.at("error").get_to(marker.error);
   } catch (const std::exception&) {
     return {step_, 0, 0, ""};

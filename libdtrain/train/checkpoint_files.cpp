@@ -78,11 +78,14 @@ Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifest;
   const std::string text = read_text(path, kManifestLimits.bytes, Fault::checkpoint);
   const Manifest manifest = read_json(path, text, kManifestLimits, [&](const Json& json) {
-    if (const int format = json.at("format").get<int>(); format != kFormat)
+    const auto count = [&](const Json& object, const char* key) {
+      return count_at(object, key, UINT64_MAX, path + ": damaged", Fault::checkpoint);
+    };
+    if (const uint64_t format = count(json, "format"); format != kFormat)
       throw Error(Fault::checkpoint, concat(path, ": checkpoint format ", format, ", this version reads ", kFormat));
-    Manifest result{json.at("step").get<uint64_t>(), {}};
+    Manifest result{count(json, "step"), {}};
     for (const auto& [name, file] : json.at("files").items())
-      result.files.push_back({name, file.at("bytes").get<uint64_t>(), file.at("crc32c").get<std::string>()});
+      result.files.push_back({name, count(file, "bytes"), file.at("crc32c").get<std::string>()});
     return result;
   });
   if (manifest_text(manifest) != text) damaged(path, "its checksum does not hold");
@@ -255,10 +258,7 @@ TrainState train_state_from(const std::string& text, const std::string& path) {
   using Settings = std::map<std::string, std::string>;
   return read_json(path, text, kStateLimits, [&](const Json& json) {
     const auto count = [&](const Json& object, const char* key, uint64_t most) {
-      const Json& value = object.at(key);
-      if (!value.is_number_unsigned() || value.get<uint64_t>() > most)
-        damaged(path, concat(key, " is ", value.dump(), ", expected 0 to ", most));
-      return value.get<uint64_t>();
+      return count_at(object, key, most, path + ": damaged", Fault::checkpoint);
     };
     StepState device;
     if (json.contains("loss_scale")) {  // not in checkpoints from before there was one

@@ -59,6 +59,13 @@ TEST_F(HostileCheckpoints, ANestedManifestIsNotParsed) {
   expect_passed_over("MANIFEST.json: JSON nested more than 16 deep");
 }
 
+TEST_F(HostileCheckpoints, AManifestOfHugeNumbersIsNotBelieved) {
+  Json forged = Json::parse(read_file(newest("MANIFEST.json")));
+  forged["files"]["model.safetensors"]["bytes"] = 6.5e73;
+  write_file(newest("MANIFEST.json"), forged.dump(2) + "\n");
+  expect_passed_over("MANIFEST.json: damaged: bytes is 6.5e+73, expected 0 to ");
+}
+
 TEST_F(HostileCheckpoints, AStateOfBracketsIsNotRead) {
   forge_state(std::string(kMany, '['));
   expect_passed_over("state.json: 60000000 bytes, expected at most");

@@ -13,15 +13,19 @@
 namespace dtrain {
 namespace {
 
-// tf_cnn_benchmarks truncates too.
-uint64_t whole_steps(double epochs, double steps_per_epoch) { return static_cast<uint64_t>(epochs * steps_per_epoch); }
+// tf_cnn_benchmarks truncates too. Beyond the steps of any run all are the same.
+uint64_t whole_steps(double epochs, double steps_per_epoch) {
+  constexpr double kNever = 1e18;
+  return static_cast<uint64_t>(std::min(epochs * steps_per_epoch, kNever));
+}
 
 double parse_number(const std::string& part, const char* meaning, size_t position, const std::string& text) {
   double number = 0;
   const char* end = part.data() + part.size();
   const auto [stop, error] = std::from_chars(part.data(), end, number);
-  DT_CHECK(error == std::errc() && stop == end && std::isfinite(number) && number >= 0, "piecewise learning rates '",
-           text, "': part ", position, ", '", part, "', is not a ", meaning, "; expected LR0;E1;LR1;...;En;LRn");
+  constexpr double kMost = 1e30;  // a rate becomes a float
+  DT_CHECK(error == std::errc() && stop == end && number >= 0 && number <= kMost, "piecewise learning rates '", text,
+           "': part ", position, ", '", part, "', is not a ", meaning, "; expected LR0;E1;LR1;...;En;LRn");
   return number;
 }
 

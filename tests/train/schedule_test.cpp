@@ -93,7 +93,11 @@ TEST(Schedule, MalformedPiecewiseNamesThePart) {
   EXPECT_EQ(error_of("0.1;x;0.01"),
             "piecewise learning rates '0.1;x;0.01': part 2, 'x', is not a number of epochs; expected "
             "LR0;E1;LR1;...;En;LRn");
-  EXPECT_NE(error_of("0.1;5;-1").find("part 3, '-1', is not a learning rate"), std::string::npos);
+  for (const char* number : {"-1", "nan", "inf", "1e300"}) {
+    EXPECT_NE(error_of(concat("0.1;5;", number)).find(concat("part 3, '", number, "', is not a learning rate")),
+              std::string::npos);
+    EXPECT_NE(error_of(concat("0.1;", number, ";1")).find("is not a number of epochs"), std::string::npos);
+  }
   EXPECT_NE(error_of("0.1;5;1e400").find("part 3"), std::string::npos);
   EXPECT_NE(error_of("0.1;5;").find("part 3, ''"), std::string::npos);
   EXPECT_NE(error_of("0.1;5").find("2 parts"), std::string::npos);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/options/cache.h"
 #include "apps/dataset/files.h"
 #include "data/catalog.h"
@@ -106,8 +107,7 @@ int throughput(const Arguments& argv) {
   const auto dataset = data::open_split(
       pixels,
       {.directory = places->front(), .training = split == "train", .classes = INT32_MAX, .cache = cache.options()});
-  for (const std::string& fault : dataset->faults()) fmt::print(stderr, "warning: {}\n", fault);
-  if (dataset->size() == 0) throw Error(Fault::data, places->front() + ": no record in the " + split + " files");
+  for (const std::string& fault : dataset->faults()) cli::print_message("warning", fault);
   measure(*dataset, threads, seconds / 5);
   const Result result = measure(*dataset, threads, seconds);
   const double rate = static_cast<double>(result.images) / result.seconds;

@@ -12,6 +12,8 @@ struct CacheOptions {
   uint64_t max_unpacked_bytes = uint64_t{64} << 30;  // that all copies in it may take together
   // Asked now and then while data is opened, from several threads: true ends the opening with an Error.
   std::function<bool()> stop{};
+  // Told after each file of a data set that has been opened, from one thread at a time.
+  std::function<void(uint64_t opened, uint64_t files)> progress{};
 };
 
 // A name for what is made of the file `path`: the file's own name for people, and its absolute path as a hash (64-bit

@@ -52,6 +52,8 @@ class Dataset {
   virtual std::unique_ptr<SampleReader> reader() const = 0;
   // Ordered file names and sizes: what must be equal on resume.
   virtual std::string identity() const = 0;
+  // The same with checksums of what the files hold: what must be equal on all ranks.
+  virtual std::string contents() const { return identity(); }
 };
 
 }  // namespace dtrain::data

@@ -50,6 +50,7 @@ class ImagenetDataset final : public Dataset {
   RecordLocation locate(uint64_t record) const override { return shards_.locate(record); }
   const std::vector<std::string>& faults() const override { return shards_.faults(); }
   std::string identity() const override { return shards_.identity(); }
+  std::string contents() const override { return shards_.contents(); }
   std::unique_ptr<SampleReader> reader() const override;
 
  private:

@@ -12,10 +12,11 @@ namespace {
 
 // An index file: this header, `count` + 1 offsets, CRC-32C of all before it.
 struct IndexHeader {
-  char magic[8] = {'D', 'T', 'I', 'D', 'X', '0', '0', '1'};
+  char magic[8] = {'D', 'T', 'I', 'D', 'X', '0', '0', '2'};
   uint64_t file_bytes = 0;
   int64_t modified = 0;
   uint64_t count = 0;
+  uint64_t checksum = 0;
 };
 
 }  // namespace
@@ -25,7 +26,10 @@ RecordIndex RecordIndex::scan(const RecordFile& file) {
   uint64_t offset = 0;
   try {
     while (offset < file.size()) {
-      offset += kRecordHeader + file.length_at(offset, index.size()) + kRecordFooter;
+      const uint64_t length = file.length_at(offset, index.size());
+      const uint32_t crc = file.stated_crc_at(offset, length);
+      index.checksum_ = crc32c(&crc, sizeof crc, crc32c(&length, sizeof length, index.checksum_));
+      offset += kRecordHeader + length + kRecordFooter;
       index.offsets_.push_back(offset);
     }
   } catch (const RecordError& error) {
@@ -82,6 +86,7 @@ bool RecordIndex::load(const std::string& path, uint64_t file_bytes, int64_t mod
       header.modified != modified || header.count != (body - sizeof header) / sizeof(uint64_t) - 1 ||
       crc != crc32c(text.data(), body))
     return false;
+  checksum_ = static_cast<uint32_t>(header.checksum);
   offsets_.resize(header.count + 1);
   std::memcpy(offsets_.data(), text.data() + sizeof header, offsets_.size() * sizeof(uint64_t));
   return true;
@@ -92,6 +97,7 @@ void RecordIndex::save(const std::string& path, int64_t modified) const {
   header.file_bytes = offsets_.back();
   header.modified = modified;
   header.count = size();
+  header.checksum = checksum_;
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text.append(reinterpret_cast<const char*>(offsets_.data()), offsets_.size() * sizeof(uint64_t));
   const uint32_t crc = crc32c(text.data(), text.size());
@@ -99,7 +105,7 @@ void RecordIndex::save(const std::string& path, int64_t modified) const {
   make_directories(system_files(), directory_of(path));
   AtomicFile file(path);
   file.write(text);
-  file.commit();
+  file.commit(/*durable=*/false);
 }
 
 }  // namespace dtrain::data

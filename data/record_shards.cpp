@@ -6,13 +6,16 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <iomanip>
 #include <map>
 #include <mutex>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 #include "data/shard_manifest.h"
 #include "data/unpacked_file.h"
+#include "libdtrain/io/file_system.h"
 
 namespace dtrain::data {
 namespace {
@@ -103,16 +106,21 @@ std::vector<std::string> find_shards(const std::string& directory, const std::st
 
 RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache) : shards_(paths.size()) {
   const bool keep = can_keep_open(paths.size());
+  std::mutex mutex;
+  uint64_t opened = 0;
   for_each_in_parallel(paths.size(), [&](size_t i) {
     if (cache.stop && cache.stop()) throw Error(Fault::resource, "a stop was requested while data was opened");
     Shard& shard = shards_[i];
     shard.name = std::filesystem::path(paths[i]).filename().string();
-    shard.bytes = InputFile(paths[i]).size();
     shard.plain_path = plain_record_file(paths[i], cache);
     auto file = std::make_unique<RecordFile>(shard.plain_path);
     shard.plain_bytes = file->size();
+    shard.bytes = shard.plain_path == paths[i] ? shard.plain_bytes : InputFile(paths[i]).size();
     shard.index = RecordIndex::open(*file, cache.directory);
     if (keep) shard.file = std::move(file);
+    if (!cache.progress) return;
+    const std::lock_guard lock(mutex);
+    cache.progress(++opened, paths.size());
   });
   for (const Shard& shard : shards_) {
     begins_.push_back(begins_.back() + shard.index.size());
@@ -135,6 +143,14 @@ std::string RecordShards::identity() const {
   std::string lines;
   for (const Shard& shard : shards_) lines += concat(shard.name, " ", shard.bytes, "\n");
   return lines;
+}
+
+std::string RecordShards::contents() const {
+  std::ostringstream lines;
+  for (const Shard& shard : shards_)
+    lines << shard.name << ": " << shard.bytes << " bytes, " << shard.index.size() << " records, checksum " << std::hex
+          << std::setw(8) << std::setfill('0') << shard.index.checksum() << std::dec << '\n';
+  return lines.str();
 }
 
 std::span<const std::byte> RecordShards::read(uint64_t record, std::vector<std::byte>& buffer) const {

@@ -31,6 +31,8 @@ class RecordShards {
   const std::vector<std::string>& faults() const { return faults_; }
   // Ordered names and sizes, a line each.
   std::string identity() const;
+  // The same with the number of records of each file and a checksum of them.
+  std::string contents() const;
 
   // The bytes of a record, both checksums verified; they live in `buffer`. Throws RecordError, and Error(Fault::data)
   // where the file has been replaced.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "apps/cli/progress.h"
 #include "data/catalog.h"
 #include "data/imagenet.h"
 #include "libdtrain/core/rng.h"
@@ -16,6 +17,13 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
     DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
     DT_CHECK(!pixels.distortions, "--distortions are made on the host: --jpeg_decoder=host");
   }
+  data::CacheOptions cache = config.flags.input.cache.options();
+  std::optional<cli::Progress> progress;  // only where it takes long
+  if (config.ranks.is_chief())
+    cache.progress = [&](uint64_t opened, uint64_t files) {
+      if (!progress) progress.emplace(training ? "training files" : "validation files", files);
+      progress->update(opened);
+    };
   return data::open_split(pixels, {.directory = config.flags.input.data_dir,
                                    .training = training,
                                    // Inference sees images as an evaluation does.
@@ -23,7 +31,7 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
                                    .defers = config.decodes_on_gpu(),
                                    .classes = config.options.classes,
                                    .label_offset = config.flags.model.label_offset,
-                                   .cache = config.flags.input.cache.options()});
+                                   .cache = cache});
 }
 
 data::LoaderOptions loader_options(Context& context, const Config& config, bool training) {

@@ -59,8 +59,8 @@ bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
 // What the flags have come to on this machine.
 void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
   RankSettings settings = {{"the device", config.machine.device()}};
-  if (datasets.training) settings.emplace_back("the training data set", datasets.training->identity());
-  if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->identity());
+  if (datasets.training) settings.emplace_back("the training data set", datasets.training->contents());
+  if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->contents());
   check_equal(group, settings, "device and data sets");
 }
 

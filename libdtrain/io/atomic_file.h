@@ -26,6 +26,8 @@ class OutputFile {
   void write(std::string_view text) { write(text.data(), text.size()); }
   // Flushes to the disk and closes: nothing may be written afterwards.
   void sync();
+  // Closes without flushing: a loss of power may leave the file empty or damaged.
+  void close();
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
@@ -51,7 +53,8 @@ class AtomicFile {
 
   void write(const void* data, size_t size) { file_.write(data, size); }
   void write(std::string_view text) { file_.write(text); }
-  void commit();
+  // `durable` false: nothing is synced, for what is cheaply made again and found out when it is damaged.
+  void commit(bool durable = true);
 
   const std::string& path() const { return path_; }
   // The file beside `path` that is being written.

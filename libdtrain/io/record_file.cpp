@@ -178,6 +178,12 @@ uint64_t RecordFile::length_at(uint64_t offset, uint64_t index) const {
   return place.length(header.data(), file_.size() - offset - kRecordHeader, max_record_bytes_);
 }
 
+uint32_t RecordFile::stated_crc_at(uint64_t offset, uint64_t length) const {
+  uint32_t crc = 0;
+  file_.read(offset + kRecordHeader + length, &crc, sizeof crc);
+  return crc;
+}
+
 std::span<const std::byte> RecordFile::read_record_at(uint64_t offset, uint64_t length, uint64_t index,
                                                       std::vector<std::byte>& buffer) const {
   const Place place{file_.path(), offset, index};

@@ -76,6 +76,9 @@ class RecordFile {
   // Length of the record whose header is at `offset`, from its verified header; the next one is at
   // offset + kRecordHeader + length + kRecordFooter. `index` is for the message. Throws RecordError.
   uint64_t length_at(uint64_t offset, uint64_t index) const;
+  // The checksum of the `length` bytes of that record as the file states it: nothing but read_record_at looks at the
+  // bytes.
+  uint32_t stated_crc_at(uint64_t offset, uint64_t length) const;
   // The record of `length` bytes (known from an index) at `offset`, both checksums verified, in one read into `buffer`,
   // which is grown as needed and holds the result. Throws RecordError.
   std::span<const std::byte> read_record_at(uint64_t offset, uint64_t length, uint64_t index,

@@ -1,6 +1,7 @@
 #include "data/record_index.h"
 
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "libdtrain/core/rng.h"
@@ -55,6 +56,23 @@ TEST(RecordIndex, FindsEveryRecordAndIsKeptBesideTheFile) {
   EXPECT_EQ(RecordIndex::open(file, "").size(), 50u);
   fs::remove(directory / ".shard.dtidx");
   EXPECT_EQ(RecordIndex::open(file, "").size(), 0u);
+}
+
+TEST(RecordIndex, HasAChecksumOfTheContents) {
+  const TempDirectory directory;
+  std::set<uint32_t> checksums;
+  for (const std::vector<std::string>& records :
+       {std::vector<std::string>{"one", "two"}, {"one", "too"}, {"two", "one"}, {"onetwo"}, {"one", "two", ""}, {}}) {
+    const std::string path = (directory / std::to_string(checksums.size())).string();
+    RecordWriter writer(path);
+    for (const std::string& record : records) writer.append(record);
+    writer.finish();
+    const RecordFile file(path);
+    const uint32_t checksum = RecordIndex::scan(file).checksum();
+    EXPECT_TRUE(checksums.insert(checksum).second) << records.size() << " records";
+    EXPECT_EQ(RecordIndex::open(file, "").checksum(), checksum);
+    EXPECT_EQ(RecordIndex::open(file, "").checksum(), checksum) << "as it is kept";
+  }
 }
 
 TEST(RecordIndex, KeepsOutOfAFolderWhoseModeSaysReadOnly) {

@@ -76,6 +76,39 @@ def test_other_data_end_the_job(folder):
     expect_in("the ranks were not started alike: the training data set is '", output)
 
 
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def change_first_record(path):
+    """Flips a bit of its bytes, and makes their checksum anew: a sound file of the same size with other contents."""
+    data = bytearray(path.read_bytes())
+    end = 12 + int.from_bytes(data[:8], "little")
+    data[end - 1] ^= 1
+    crc = crc32c(data[12:end])
+    masked = ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+    data[end:end + 4] = masked.to_bytes(4, "little")
+    path.write_bytes(data)
+
+
+def test_one_other_file_of_many_ends_the_job(folder):
+    for name in ("one", "other"):
+        code, output = run([PROGRAMS / "dtrain-data", "synthesize", f"--output={folder}/{name}", "--train=200",
+                            "--validation=4", "--image_size=16", "--shards=100"])
+        expect(code == 0, output)
+    change_first_record(pathlib.Path(f"{folder}/other/train-00017-of-00100"))
+    output = train_unlike([f"--data_dir={folder}/one", "--num_batches=2"], [f"--data_dir={folder}/other", "--num_batches=2"])
+    expect_in("the ranks were not started alike: the training data set is 'train-00017-of-00100: ", output)
+    expect_in(" on rank 0 on ", output)
+    expect_in(" and 'train-00017-of-00100: ", output)
+    expect("train-00016" not in output and "train-00018" not in output, output)
+
+
 def test_flags_of_one_rank_may_differ(folder):
     same = draw(f"{folder}/data")
     code, output = run([*MPIRUN, "-np", 1, *program(same, "--num_batches=2"), ":", "-np", 1,

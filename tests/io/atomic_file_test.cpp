@@ -88,6 +88,16 @@ TEST(AtomicFile, AppearsWholeAtCommit) {
   EXPECT_EQ(disk.calls, "create sync rename sync_directory ");
 }
 
+TEST(AtomicFile, WhatIsEasilyMadeAgainIsNotSynced) {
+  const TempDirectory directory;
+  SmallDisk disk;
+  AtomicFile file(directory / "a", disk);
+  file.write("x");
+  file.commit(/*durable=*/false);
+  EXPECT_EQ(read_file(directory / "a"), "x");
+  EXPECT_EQ(disk.calls, "create rename ");
+}
+
 TEST(AtomicFile, FailureKeepsTheOldFileAndLeavesNothing) {
   const TempDirectory directory;
   const std::string path = directory / "a";

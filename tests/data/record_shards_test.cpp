@@ -1,0 +1,53 @@
+#include "data/record_shards.h"
+
+#include <atomic>
+
+#include "tests/testing.h"
+
+namespace dtrain::data {
+namespace {
+
+// Shards of three records each, the third of which has these bytes.
+std::vector<std::string> write_shards(const TempDirectory& directory, const std::vector<std::string>& thirds) {
+  std::vector<std::string> paths;
+  for (const std::string& third : thirds) {
+    paths.push_back((directory / concat("train-0000", paths.size(), "-of-0000", thirds.size())).string());
+    RecordWriter writer(paths.back());
+    for (const std::string& record : {std::string("one"), std::string("two"), third}) writer.append(record);
+    writer.finish();
+  }
+  return paths;
+}
+
+TEST(RecordShards, OtherContentsOfTheSameSizesAreTold) {
+  const TempDirectory one, other, copy;
+  const RecordShards shards(write_shards(one, {"a", "b", "c"}), {});
+  const RecordShards others(write_shards(other, {"a", "x", "c"}), {});
+  EXPECT_EQ(shards.identity(), others.identity());
+  EXPECT_NE(shards.contents(), others.contents());
+  const auto line = [](const RecordShards& of, int i) {
+    std::string text = of.contents();
+    for (; i > 0; --i) text.erase(0, text.find('\n') + 1);
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(line(shards, 0), line(others, 0));
+  EXPECT_NE(line(shards, 1), line(others, 1));
+  EXPECT_EQ(line(shards, 2), line(others, 2));
+  EXPECT_EQ(line(shards, 1).find("train-00001-of-00003: 55 bytes, 3 records, checksum "), 0u) << line(shards, 1);
+  EXPECT_EQ(RecordShards(write_shards(copy, {"a", "b", "c"}), {}).contents(), shards.contents());
+}
+
+TEST(RecordShards, TellWhatIsOpened) {
+  const TempDirectory directory;
+  std::vector<uint64_t> told;
+  CacheOptions cache;
+  cache.progress = [&](uint64_t opened, uint64_t files) {
+    EXPECT_EQ(files, 5u);
+    told.push_back(opened);
+  };
+  const RecordShards shards(write_shards(directory, {"a", "b", "c", "d", "e"}), cache);
+  EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 3, 4, 5}));
+}
+
+}  // namespace
+}  // namespace dtrain::data

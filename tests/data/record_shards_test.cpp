@@ -8,7 +8,7 @@ namespace dtrain::data {
 namespace {
 
 // Shards of three records each, the third of which has these bytes.
-std::vector<std::string> write_shards(const TempDirectory& directory, const std::vector<std::string>& thirds) {
+std::vector<std::string> write_triples(const TempDirectory& directory, const std::vector<std::string>& thirds) {
   std::vector<std::string> paths;
   for (const std::string& third : thirds) {
     paths.push_back((directory / concat("train-0000", paths.size(), "-of-0000", thirds.size())).string());
@@ -21,8 +21,8 @@ std::vector<std::string> write_shards(const TempDirectory& directory, const std:
 
 TEST(RecordShards, OtherContentsOfTheSameSizesAreTold) {
   const TempDirectory one, other, copy;
-  const RecordShards shards(write_shards(one, {"a", "b", "c"}), {});
-  const RecordShards others(write_shards(other, {"a", "x", "c"}), {});
+  const RecordShards shards(write_triples(one, {"a", "b", "c"}), {});
+  const RecordShards others(write_triples(other, {"a", "x", "c"}), {});
   EXPECT_EQ(shards.identity(), others.identity());
   EXPECT_NE(shards.contents(), others.contents());
   const auto line = [](const RecordShards& of, int i) {
@@ -34,7 +34,7 @@ TEST(RecordShards, OtherContentsOfTheSameSizesAreTold) {
   EXPECT_NE(line(shards, 1), line(others, 1));
   EXPECT_EQ(line(shards, 2), line(others, 2));
   EXPECT_EQ(line(shards, 1).find("train-00001-of-00003: 55 bytes, 3 records, checksum "), 0u) << line(shards, 1);
-  EXPECT_EQ(RecordShards(write_shards(copy, {"a", "b", "c"}), {}).contents(), shards.contents());
+  EXPECT_EQ(RecordShards(write_triples(copy, {"a", "b", "c"}), {}).contents(), shards.contents());
 }
 
 TEST(RecordShards, TellWhatIsOpened) {
@@ -45,7 +45,7 @@ TEST(RecordShards, TellWhatIsOpened) {
     EXPECT_EQ(files, 5u);
     told.push_back(opened);
   };
-  const RecordShards shards(write_shards(directory, {"a", "b", "c", "d", "e"}), cache);
+  const RecordShards shards(write_triples(directory, {"a", "b", "c", "d", "e"}), cache);
   EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 3, 4, 5}));
 }
 

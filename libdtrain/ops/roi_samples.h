@@ -1,0 +1,42 @@
+// The regions that the heads of a two-stage detector are trained on.
+#pragma once
+
+#include <tuple>
+
+#include "libdtrain/ops/boxes.h"
+#include "libdtrain/ops/match_boxes.h"
+
+namespace dtrain {
+
+// Rows of fixed number s = total per image: first the positives, then background, both in the order of the boxes, then
+// padding. [n * s, ...]
+struct RoiSamples {
+  Tensor rois;     // [n * s, 4] f32; padding is 0
+  Tensor images;   // [n * s] i32: the image of a row; -1: padding
+  Tensor classes;  // [n * s] i32: the class of its ground truth, 0 background, -1 padding
+  Tensor truth;    // [n * s] i32: the ground truth within its image; -1 where there is none
+  Tensor deltas;   // [n * s, 4] f32: what the box of the ground truth is from the region; 0 where there is none
+  Tensor totals;   // [2] f32: rows that are no padding, and positives, of the whole batch
+
+  auto tensors() const { return std::tie(rois, images, classes, truth, deltas, totals); }
+};
+
+// boxes [n, t, 4], matched [n, t] i32 as sample_matches leaves it, truth [n, g, 4], truth_classes [n, g] i32.
+void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched, const Tensor& truth,
+                    const Tensor& truth_classes, const BoxCoder& coder, const RoiSamples& samples);
+// The numbers of the rows whose class is positive, in order, then -1: classes [r] i32 -> rows [m] i32. Those beyond m
+// are left out. counts [1] i32: how many are in `rows`.
+void positive_rows(Context& context, const Tensor& classes, const Tensor& rows, const Tensor& counts);
+
+namespace cpu {
+void gather_samples(Context&, const Tensor& boxes, const Tensor& matched, const Tensor& truth,
+                    const Tensor& truth_classes, const BoxCoder&, const RoiSamples&);
+void positive_rows(Context&, const Tensor& classes, const Tensor& rows, const Tensor& counts);
+}  // namespace cpu
+
+namespace cuda {
+decltype(cpu::gather_samples) gather_samples;
+decltype(cpu::positive_rows) positive_rows;
+}  // namespace cuda
+
+}  // namespace dtrain

@@ -1,26 +1,36 @@
 #include "models/resnet.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dtrain::models {
 namespace {
 
+Padding padding_of(const ResNetOptions& options, int kernel, int stride) {
+  if (stride == 1 || options.padding == StridedPadding::both) return kernel / 2;
+  const int all = std::max(kernel - stride, 0), more = (all + 1) / 2, less = all / 2;
+  return options.padding == StridedPadding::before ? Padding(more, less, more, less) : Padding(less, more, less, more);
+}
+
 ConvBnAct conv_bn(ParameterStore& store, Trace& trace, const std::string& conv, const std::string& bn,
-                  const BatchNormOptions& bn_options, int64_t out, int kernel, int stride, Activation activation) {
-  Conv2d::Options options;
-  options.conv.stride = stride;
-  options.conv.padding = kernel / 2;
-  ConvBnAct layer{Conv2d(store, conv, trace.channels(), out, kernel, options), BatchNorm(store, bn, out, bn_options),
-                  activation};
+                  const ResNetOptions& options, int64_t out, int kernel, int stride, Activation activation) {
+  const Conv2d::Options conv_options{.conv = {.stride = stride, .padding = padding_of(options, kernel, stride)}};
+  ConvBnAct layer{Conv2d(store, conv, trace.channels(), out, kernel, conv_options),
+                  BatchNorm(store, bn, out, options.batch_norm), activation};
   trace.pass(layer.conv);
   return layer;
 }
 
+std::optional<PoolOptions> stem_pool(const ResNetOptions& options) {
+  if (options.cifar) return {};
+  return PoolOptions{.kernel = 3, .stride = 2, .padding = padding_of(options, 3, 2)};
+}
+
 ConvBnAct make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options) {
   const bool cifar = options.cifar;
-  ConvBnAct stem = conv_bn(store, trace, "conv1", "bn1", options.batch_norm, cifar ? 16 : 64, cifar ? 3 : 7,
-                           cifar ? 1 : 2, Activation::relu);
-  if (!cifar) trace.pass(PoolOptions{});
+  ConvBnAct stem =
+      conv_bn(store, trace, "conv1", "bn1", options, cifar ? 16 : 64, cifar ? 3 : 7, cifar ? 1 : 2, Activation::relu);
+  if (const auto pool = stem_pool(options)) trace.pass(*pool);
   return stem;
 }
 
@@ -39,8 +49,8 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std:
   const Shape input = trace.shape;
   const auto layer = [&](int i, int64_t channels, int kernel, int step, Activation activation) {
     const std::string number = std::to_string(i);
-    return conv_bn(store, trace, path + ".conv" + number, path + ".bn" + number, options.batch_norm, channels, kernel,
-                   step, activation);
+    return conv_bn(store, trace, path + ".conv" + number, path + ".bn" + number, options, channels, kernel, step,
+                   activation);
   };
   Block block;
   if (options.bottleneck) {
@@ -54,8 +64,8 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std:
   }
   if (stride != 1 || input[3] != out) {
     trace.shape = input;
-    block.downsample = conv_bn(store, trace, path + ".downsample.0", path + ".downsample.1", options.batch_norm, out, 1,
-                               stride, Activation::none);
+    block.downsample = conv_bn(store, trace, path + ".downsample.0", path + ".downsample.1", options, out, 1, stride,
+                               Activation::none);
   }
   return block;
 }
@@ -66,7 +76,7 @@ Var ResNet::Block::operator()(Tape& tape, const Var& x) const {
 }
 
 ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes)
-    : max_pooled_(!options.cifar), stem_(make_stem(store, trace, options)), stages_([&] {
+    : pool_(stem_pool(options)), stem_(make_stem(store, trace, options)), stages_([&] {
         std::vector<std::vector<Block>> stages;
         int64_t width = options.cifar ? 16 : 64;
         for (size_t stage = 0; stage < options.blocks.size(); ++stage, width *= 2) {
@@ -82,7 +92,7 @@ ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options
 }
 
 Var ResNet::stem(Tape& tape, const Var& x) const {
-  return max_pooled_ ? stem_.bn.relu_max_pool(tape, stem_.conv(tape, x)) : stem_(tape, x);
+  return pool_ ? stem_.bn.relu_max_pool(tape, stem_.conv(tape, x), *pool_) : stem_(tape, x);
 }
 
 Var ResNet::operator()(Tape& tape, const Var& x) const {

@@ -10,11 +10,19 @@
 
 namespace dtrain::models {
 
+// Where convolutions and pools that stride have their rows and columns of padding.
+enum class StridedPadding {
+  both,    // as many on each side, half of the kernel: torchvision
+  before,  // of those that the stride leaves over, the odd one at the top and the left: TensorPack
+  after,   // the odd one at the bottom and the right: TensorFlow's SAME, for images of even sides
+};
+
 struct ResNetOptions {
   std::vector<int> blocks{};  // per stage
   bool bottleneck = false;    // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
   bool stride_in_3x3 = true;  // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
   bool cifar = false;         // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
+  StridedPadding padding = StridedPadding::both;
   BatchNormOptions batch_norm{};
 };
 
@@ -39,7 +47,7 @@ class ResNet {
                           int64_t width, int stride);
   Var stem(Tape& tape, const Var& x) const;
 
-  bool max_pooled_;
+  std::optional<PoolOptions> pool_;  // of the stem
   ConvBnAct stem_;
   std::vector<std::vector<Block>> stages_;
   std::optional<Linear> fc_;

@@ -77,6 +77,7 @@ class Tape {
   // A number, different for each call within a step (its other shares included) and equal from step to step: the RNG
   // stream of an op with randomness.
   uint64_t next_stream() { return static_cast<uint64_t>(share_) << 32 | streams_++; }
+  int share() const { return share_; }
 
   // Inside a closure: where to write the gradient of input `x`; nothing where it is not wanted.
   std::optional<GradTarget> grad_target(const Var& x);

@@ -71,7 +71,11 @@ Var flatten(Tape& tape, const Var& x) {
   const int64_t n = x.value.dim(0);
   int64_t rest = 1;
   for (int i = 1; i < x.shape().rank(); ++i) rest *= x.value.dim(i);
-  return tape.record("flatten", x.value.view({n, rest}), {&x},
+  return reshape(tape, x, {n, rest});
+}
+
+Var reshape(Tape& tape, const Var& x, const Shape& shape) {
+  return tape.record("reshape", x.value.view(shape), {&x},
                      [x = x.without_value()](Tape& t, const Tensor& dy) { t.pass_grad(x, dy); });
 }
 

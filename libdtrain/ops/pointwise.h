@@ -18,6 +18,8 @@ Var add_relu(Tape& tape, const Var& a, const Var& b);
 Var dropout(Tape& tape, const Var& x, float rate);
 // [n, ...] -> [n, product of the rest]
 Var flatten(Tape& tape, const Var& x);
+// The same elements in another shape of as many.
+Var reshape(Tape& tape, const Var& x, const Shape& shape);
 
 // y = (x - mean[c]) * scale[c] from u8 or f32 pixels; x [n, h, w, 3], y [n, h, w, channels] with zeros from the fourth
 // channel on: a pixel of 16 bytes suits a GPU's convolutions. No gradient: x is data.

@@ -1,0 +1,26 @@
+// What both arms of candidates.h do with one box or one score.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "libdtrain/core/host_device.h"
+
+namespace dtrain {
+
+constexpr float kNoScore = -INFINITY;
+
+// A side that is NaN is small.
+DT_HD inline bool is_small(const float* box, float min_side) {
+  const float w = box[2] - box[0], h = box[3] - box[1];
+  return !(w > 0 && h > 0 && w >= min_side && h >= min_side);
+}
+
+// Element `i` of the p * c scores of an image of `count` regions.
+DT_HD inline float candidate_score(float probability, int64_t i, int64_t c, int32_t count, float threshold) {
+  return i % c != 0 && i / c < count && probability > threshold ? probability : kNoScore;
+}
+
+DT_HD inline int32_t class_of(int32_t index, int32_t c) { return index < 0 ? -1 : index % c; }
+
+}  // namespace dtrain

@@ -1,0 +1,134 @@
+// CUDA arm of the positives: one block counts, since there are a few thousand regions at most.
+#include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/positive_samples.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = 512, kWarps = kThreads / kWarp;
+
+// How many of `classes` [count] are at least `least`, in every thread of the block.
+__device__ int32_t count_of(const int32_t* classes, int64_t count, int32_t least, int32_t* scratch) {
+  int32_t found = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) found += classes[i] >= least;
+  return block_sum(found, scratch);
+}
+
+// Writes to `weights`, one for each image, what a region with a class of at least `least` weighs in a mean over those.
+__device__ void weights_of_images(const int32_t* classes, int64_t s, int images, MeanOver mean, int32_t least,
+                                  float* weights, int32_t* scratch) {
+  int64_t all = 0;
+  for (int image = 0; image < images; ++image) {
+    const int64_t count = count_of(classes + image * s, s, least, scratch);
+    all += count;
+    if (threadIdx.x == 0) weights[image] = 1.0f / static_cast<float>(count > 0 ? images * count : 1);
+  }
+  __syncthreads();
+  if (mean == MeanOver::batch)
+    for (int image = threadIdx.x; image < images; image += kThreads)
+      weights[image] = 1.0f / static_cast<float>(all > 0 ? all : 1);
+  __syncthreads();
+}
+
+// Dynamic shared memory: kWarps numbers and a weight for each image.
+__global__ void __launch_bounds__(kThreads)
+    region_weights_kernel(const int32_t* classes, int64_t s, int images, MeanOver mean, float* weights) {
+  int32_t* const scratch = shared_memory<int32_t>();
+  float* const of = reinterpret_cast<float*>(scratch + kWarps);
+  weights_of_images(classes, s, images, mean, 0, of, scratch);
+  for (int64_t i = threadIdx.x; i < s * images; i += kThreads) weights[i] = classes[i] > 0 ? of[i / s] : 0.0f;
+}
+
+// The pointers of RoiSamples and PositiveSamples.
+struct Regions {
+  float* rois;
+  int32_t *images, *classes, *truth;
+};
+
+__device__ void copy_region(const Regions& from, int64_t i, const Regions& to, int64_t row) {
+  for (int side = 0; side < 4; ++side) to.rois[4 * row + side] = from.rois[4 * i + side];
+  to.images[row] = from.images[i];
+  to.classes[row] = from.classes[i];
+  to.truth[row] = from.truth[i];
+}
+
+__device__ void clear_region(const Regions& to, int64_t row) {
+  for (int side = 0; side < 4; ++side) to.rois[4 * row + side] = 0;
+  to.images[row] = to.classes[row] = to.truth[row] = -1;
+}
+
+// Positives of the threads before this one, and of all; `flag` is whether this thread has one.
+struct Before {
+  int32_t mine, all;
+};
+__device__ Before count_before(bool flag, int32_t* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const unsigned flags = __ballot_sync(0xffffffffu, flag);
+  __syncthreads();
+  if (lane == 0) scratch[warp] = __popc(flags);
+  __syncthreads();
+  Before before{__popc(flags & ((1u << lane) - 1)), 0};
+  for (int other = 0; other < kWarps; ++other) {
+    if (other < warp) before.mine += scratch[other];
+    before.all += scratch[other];
+  }
+  return before;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    gather_positives_kernel(Regions from, int64_t s, int images, MeanOver mean, Regions to, float* weights, int64_t m) {
+  int32_t* const scratch = shared_memory<int32_t>();
+  float* const of = reinterpret_cast<float*>(scratch + kWarps);
+  weights_of_images(from.classes, s, images, mean, 1, of, scratch);
+  int64_t row = 0;
+  for (int64_t begin = 0; begin < s * images; begin += kThreads) {
+    const int64_t i = begin + threadIdx.x;
+    const bool positive = i < s * images && from.classes[i] > 0;
+    const Before before = count_before(positive, scratch);
+    if (positive && row + before.mine < m) {
+      copy_region(from, i, to, row + before.mine);
+      weights[row + before.mine] = of[i / s];
+    }
+    row += before.all;
+  }
+  for (int64_t i = row + threadIdx.x; i < m; i += kThreads) {
+    clear_region(to, i);
+    weights[i] = 0;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    images_of_places_kernel(int64_t count, int64_t places, const int32_t* counts, int32_t* images) {
+  const int64_t threads = int64_t{gridDim.x} * kThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += threads)
+    images[i] = i % places < counts[i / places] ? static_cast<int32_t>(i / places) : -1;
+}
+
+size_t shared_bytes(int64_t images) { return (kWarps + static_cast<size_t>(images)) * sizeof(float); }
+
+Regions pointers(const Tensor& rois, const Tensor& images, const Tensor& classes, const Tensor& truth) {
+  return {rois.data<float>(), images.data<int32_t>(), classes.data<int32_t>(), truth.data<int32_t>()};
+}
+
+}  // namespace
+
+void region_weights(Context& context, const RoiSamples& samples, int64_t images, MeanOver mean, const Tensor& weights) {
+  launch(context, region_weights_kernel, {1, kThreads, shared_bytes(images)}, samples.classes.data<int32_t>(),
+         samples.classes.count() / images, static_cast<int>(images), mean, weights.data<float>());
+}
+
+void gather_positives(Context& context, const RoiSamples& samples, int64_t images, MeanOver mean,
+                      const PositiveSamples& positives) {
+  launch(context, gather_positives_kernel, {1, kThreads, shared_bytes(images)},
+         pointers(samples.rois, samples.images, samples.classes, samples.truth), samples.classes.count() / images,
+         static_cast<int>(images), mean, pointers(positives.rois, positives.images, positives.classes, positives.truth),
+         positives.weights.data<float>(), positives.weights.count());
+}
+
+void images_of_places(Context& context, const Tensor& counts, const Tensor& images) {
+  if (images.count() == 0) return;
+  launch(context, images_of_places_kernel, {blocks_for(context, images.count(), kThreads), kThreads}, images.count(),
+         images.count() / counts.count(), counts.data<int32_t>(), images.data<int32_t>());
+}
+
+}  // namespace dtrain::cuda

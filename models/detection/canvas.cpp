@@ -1,0 +1,50 @@
+#include "models/detection/canvas.h"
+
+#include <algorithm>
+
+namespace dtrain::models {
+namespace {
+
+template <class T>
+Tensor uploaded(Context& context, const Shape& shape, const std::vector<T>& values) {
+  const Tensor tensor = context.empty(shape, dtype_of<T>());
+  context.upload(values.data(), tensor);
+  return tensor;
+}
+
+// The level of each candidate, level by level.
+Tensor candidate_levels(Context& context, const std::vector<Tensor>& anchors, int per_level) {
+  std::vector<int32_t> levels;
+  for (size_t level = 0; level < anchors.size(); ++level)
+    levels.insert(levels.end(), static_cast<size_t>(std::min<int64_t>(per_level, anchors[level].dim(1))),
+                  static_cast<int32_t>(level));
+  return uploaded(context, {1, static_cast<int64_t>(levels.size()), 1}, levels);
+}
+
+}  // namespace
+
+Canvas make_canvas(Context& context, const RpnOptions& options, const std::vector<int>& strides, int64_t height,
+                   int64_t width) {
+  DT_CHECK(options.sizes.size() == strides.size(), "anchors: ", options.sizes.size(), " sizes for ", strides.size(),
+           " levels");
+  Canvas canvas{.height = height, .width = width};
+  std::vector<float> all;
+  for (size_t level = 0; level < strides.size(); ++level) {
+    AnchorOptions anchors = options.anchors;
+    anchors.sizes = {options.sizes[level]};
+    const int64_t rows = (height + strides[level] - 1) / strides[level];
+    const int64_t columns = (width + strides[level] - 1) / strides[level];
+    anchors.stride_h = static_cast<float>(options.strides_of_maps ? height / rows : strides[level]);
+    anchors.stride_w = static_cast<float>(options.strides_of_maps ? width / columns : strides[level]);
+    const std::vector<float> boxes = make_anchors(anchors, rows, columns);
+    const auto count = static_cast<int64_t>(boxes.size() / 4);
+    canvas.level_anchors.push_back(uploaded(context, {1, count, 4}, boxes));
+    all.insert(all.end(), boxes.begin(), boxes.end());
+  }
+  canvas.anchors = uploaded(context, {static_cast<int64_t>(all.size() / 4), 4}, all);
+  canvas.training_levels = candidate_levels(context, canvas.level_anchors, options.training.per_level);
+  canvas.evaluation_levels = candidate_levels(context, canvas.level_anchors, options.evaluation.per_level);
+  return canvas;
+}
+
+}  // namespace dtrain::models

@@ -1,0 +1,24 @@
+// Canvas: what depends on the size of a batch's images alone, made once for each size.
+#pragma once
+
+#include <vector>
+
+#include "libdtrain/core/context.h"
+#include "models/detection/options.h"
+
+namespace dtrain::models {
+
+struct Canvas {
+  int64_t height = 0, width = 0;        // of the images, padding included
+  std::vector<Tensor> level_anchors{};  // [1, cells * anchors per cell, 4] of each level
+  Tensor anchors{};                     // [cells of all levels * anchors per cell, 4]
+  // [1, candidates, 1] i32 each: the level of each candidate for a proposal, in training and in evaluation.
+  Tensor training_levels{}, evaluation_levels{};
+};
+
+// `strides`: pixels per cell of each level. A map has as many rows as the image has strides, rounded up. Throws Error
+// where the options do not have one size of anchor per level.
+Canvas make_canvas(Context& context, const RpnOptions& options, const std::vector<int>& strides, int64_t height,
+                   int64_t width);
+
+}  // namespace dtrain::models

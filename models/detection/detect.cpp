@@ -1,0 +1,104 @@
+// What a detector finds: boxes of each class by their scores, and their masks.
+#include <algorithm>
+
+#include "libdtrain/ops/candidates.h"
+#include "libdtrain/ops/gating.h"
+#include "libdtrain/ops/masked_losses.h"
+#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/ops/positive_samples.h"
+#include "libdtrain/ops/top_k.h"
+#include "models/detection/detector.h"
+#include "models/detection/rows.h"
+
+namespace dtrain::models {
+namespace {
+
+std::vector<int32_t> on_host(Context& context, const Tensor& counts) {
+  std::vector<int32_t> values(static_cast<size_t>(counts.count()));
+  context.download(counts, values.data(), "detect");
+  return values;
+}
+
+// Room for as many candidates as any image has, of `all`.
+int64_t room_for_candidates(Context& context, const Tensor& passed, int64_t all) {
+  constexpr int64_t kStep = 64;
+  const std::vector<int32_t> counts = on_host(context, passed);
+  const int64_t most = *std::ranges::max_element(counts);
+  return std::min((most / kStep + 1) * kStep, all);
+}
+
+struct Rows {
+  Tensor places;  // [1, m] i32: where the detections of all images are among the places
+  Tensor images;  // [m] i32
+};
+
+// Those of images that have counts[i] of `places` places each.
+Rows rows_taken(Context& context, const std::vector<int32_t>& counts, int64_t places) {
+  std::vector<int32_t> rows, images;
+  for (size_t image = 0; image < counts.size(); ++image)
+    for (int32_t i = 0; i < counts[image]; ++i) {
+      rows.push_back(static_cast<int32_t>(static_cast<int64_t>(image) * places + i));
+      images.push_back(static_cast<int32_t>(image));
+    }
+  const auto m = static_cast<int64_t>(rows.size());
+  const Rows taken{context.empty({1, m}, DType::i32), context.empty({m}, DType::i32)};
+  if (m == 0) return taken;
+  context.upload(rows.data(), taken.places);
+  context.upload(images.data(), taken.images);
+  return taken;
+}
+
+}  // namespace
+
+Detections Detector::detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const {
+  DT_CHECK(!tape.training(), "detect: the tape records; expected Mode::eval");
+  const std::vector<Var> maps = features(tape, images);
+  const Proposals proposals = rpn_.propose(tape.context(), rpn_(tape, maps), canvas, sizes, false);
+  Detections found = find_boxes(tape, maps, proposals, sizes);
+  if (mask_head_) found.masks = masks_of(tape, maps, found);
+  return found;
+}
+
+Detections Detector::find_boxes(Tape& tape, const std::vector<Var>& maps, const Proposals& proposals,
+                                const Tensor& sizes) const {
+  Context& context = tape.context();
+  const DetectionOptions& options = options_.detection;
+  const int64_t n = proposals.boxes.dim(0), p = proposals.boxes.dim(1), c = options_.classes;
+  const Tensor rois = proposals.boxes.view({n * p, 4}), images = context.empty({n * p}, DType::i32);
+  images_of_places(context, proposals.counts, images);
+  const BoxHead::Output heads = box_head_(tape, pool(tape, maps, rois, images, options_.box.resolution));
+
+  const Tensor boxes = context.empty({n * p, c, 4}), scores = context.empty({n, p * c});
+  const Tensor passed = context.empty({n}, DType::i32);
+  decode_boxes(context, heads.deltas.value.view({n * p, c, 4}), rois, sizes, options_.box.coder, boxes);
+  class_candidates(context, softmax(context, heads.logits.value), proposals.counts, options.score_threshold, scores,
+                   passed);
+  const int64_t k = room_for_candidates(context, passed, p * c), d = options.per_image;
+  const Tensor best = context.empty({n, k}), indices = context.empty({n, k}, DType::i32);
+  top_k(context, scores, {}, best, indices);
+  const Tensor best_boxes = rows_of(context, boxes.view({n, p * c, 4}), indices);
+  const Tensor classes = context.empty({n, k}, DType::i32);
+  candidate_classes(context, indices, c, classes);
+  drop_small_boxes(context, best_boxes.view({n * k, 4}), options.min_side, best.view({n * k}));
+
+  const Tensor kept = context.empty({n, d}, DType::i32), counts = context.empty({n}, DType::i32);
+  nms(context, best_boxes, best, classes, {.threshold = options.nms_threshold}, kept, counts);
+  return {rows_of(context, best_boxes, kept), rows_of(context, best.view({n, k, 1}), kept).view({n, d}),
+          rows_of(context, classes.view({n, k, 1}), kept).view({n, d}), counts};
+}
+
+Tensor Detector::masks_of(Tape& tape, const std::vector<Var>& maps, const Detections& found) const {
+  Context& context = tape.context();
+  const int64_t n = found.boxes.dim(0), d = found.boxes.dim(1);
+  const Rows taken = rows_taken(context, on_host(context, found.counts), d);
+  const int64_t m = taken.images.dim(0);
+  if (m == 0) return {};
+  const Tensor rois = rows_of(context, found.boxes.view({1, n * d, 4}), taken.places).view({m, 4});
+  const Tensor classes = rows_of(context, found.classes.view({1, n * d, 1}), taken.places).view({m});
+  const Var logits = (*mask_head_)(tape, pool(tape, maps, rois, taken.images, options_.mask.resolution));
+  const int64_t side = logits.value.dim(1);
+  const Var own = select_class(tape, reshape(tape, logits, {m, side * side, options_.classes, 1}), classes);
+  return sigmoid(tape, own).value.view({m, side, side});
+}
+
+}  // namespace dtrain::models

@@ -1,0 +1,67 @@
+// Detector: Faster and Mask R-CNN (Ren et al. 2015, He et al. 2017) over a feature pyramid.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "libdtrain/ops/roi_samples.h"
+#include "libdtrain/train/loss.h"
+#include "models/detection/canvas.h"
+#include "models/detection/fpn.h"
+#include "models/detection/heads.h"
+#include "models/detection/rpn.h"
+#include "models/detection/truth.h"
+
+namespace dtrain::models {
+
+// What was found in n images, d places for each, by descending score.
+struct Detections {
+  Tensor boxes;    // [n, d, 4] f32, on the canvas; what is beyond the count is 0
+  Tensor scores;   // [n, d] f32
+  Tensor classes;  // [n, d] i32
+  Tensor counts;   // [n] i32
+  // [m, s, s] f32, the probability of each cell, of the m detections of all images one after the other; undefined for a
+  // detector without masks, and where nothing was found.
+  Tensor masks{};
+};
+
+class Detector {
+ public:
+  // Parameters have torchvision's names for maskrcnn_resnet50_fpn. Throws Error where the options make no detector.
+  Detector(ParameterStore& store, const DetectorOptions& options);
+
+  const DetectorOptions& options() const { return options_; }
+  Canvas canvas(Context& context, int64_t height, int64_t width) const;
+
+  // The maps of the pyramid, of images [n, height, width, 3] that are normalised, and 0 where they are padding.
+  std::vector<Var> features(Tape& tape, const Var& images) const;
+  const Rpn& rpn() const { return rpn_; }
+  // The losses, by name: objectness_loss, rpn_box_loss, class_loss, box_loss and mask_loss. On a GPU nothing waits for
+  // the device.
+  Loss loss(Tape& tape, const Canvas& canvas, const Var& images, const DetectionTruth& truth) const;
+  // On a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device.
+  Detections detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const;
+
+ private:
+  // Regions rois [r, 4] of images [r] i32 -> [r, resolution, resolution, channels].
+  Var pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images, int resolution) const;
+  RoiSamples draw_regions(Tape& tape, const Tensor& proposals, const DetectionTruth& truth) const;
+  Var box_loss(Tape& tape, const Var& deltas, const RoiSamples& regions, int64_t images) const;
+  Var mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSamples& regions, const DetectionTruth& truth) const;
+  Detections find_boxes(Tape& tape, const std::vector<Var>& maps, const Proposals& proposals,
+                        const Tensor& sizes) const;
+  Tensor masks_of(Tape& tape, const std::vector<Var>& maps, const Detections& found) const;
+
+  DetectorOptions options_;
+  Trace trace_{224};
+  ResNet backbone_;
+  Fpn fpn_;
+  Rpn rpn_;
+  BoxHead box_head_;
+  std::optional<MaskHead> mask_head_;
+};
+
+// Freezes what the options say of the parameters of a detector, as Detector names them.
+void freeze(ParameterStore& store, const DetectorOptions& options);
+
+}  // namespace dtrain::models

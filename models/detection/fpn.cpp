@@ -1,0 +1,38 @@
+#include "models/detection/fpn.h"
+
+#include <cmath>
+
+#include "libdtrain/ops/upsample.h"
+
+namespace dtrain::models {
+namespace {
+
+// Glorot's uniform without the fan-out, which TensorPack and torchvision share.
+Init by_fan_in(int64_t fan_in) { return Init::uniform(std::sqrt(3.0f / static_cast<float>(fan_in))); }
+
+}  // namespace
+
+Fpn::Fpn(ParameterStore& store, const std::string& path, const std::vector<int64_t>& in_channels, int64_t channels) {
+  for (size_t i = 0; i < in_channels.size(); ++i)
+    inner.emplace_back(store, path + ".inner_blocks." + std::to_string(i) + ".0", in_channels[i], channels, 1,
+                       Conv2d::Options{.bias = true, .init = by_fan_in(in_channels[i])});
+  for (size_t i = 0; i < in_channels.size(); ++i)
+    layer.emplace_back(store, path + ".layer_blocks." + std::to_string(i) + ".0", channels, channels, 3,
+                       Conv2d::Options{.conv = {.padding = 1}, .bias = true, .init = by_fan_in(9 * channels)});
+}
+
+std::vector<Var> Fpn::operator()(Tape& tape, const std::vector<Var>& stages) const {
+  DT_CHECK(stages.size() == inner.size(), "FPN: ", stages.size(), " stages, expected ", inner.size());
+  std::vector<Var> maps(stages.size());
+  Var top;
+  for (size_t i = stages.size(); i-- > 0;) {
+    const Var lateral = inner[i](tape, stages[i]);
+    top = i + 1 == stages.size() ? lateral
+                                 : upsample_nearest(tape, top, lateral.value.dim(1), lateral.value.dim(2), &lateral);
+    maps[i] = layer[i](tape, top);
+  }
+  maps.push_back(max_pool(tape, maps.back(), {.kernel = 1, .stride = 2, .padding = 0}));
+  return maps;
+}
+
+}  // namespace dtrain::models

@@ -1,0 +1,53 @@
+// The heads of a detector: what they make of the features of a region.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libdtrain/layers.h"
+#include "models/detection/options.h"
+
+namespace dtrain::models {
+
+// 3x3 convolutions of `channels` channels, each followed by a group norm, if asked for, and ReLU; `path`.I.0 and
+// `path`.I.1, as torchvision names them.
+struct ConvTower {
+  ConvTower(ParameterStore& store, const std::string& path, int count, int64_t in, int64_t channels, bool group_norm);
+  Var operator()(Tape& tape, const Var& x) const;
+
+  std::vector<Conv2d> convs;
+  std::vector<GroupNorm> norms;  // none, or one per convolution
+};
+
+// Classes and boxes of regions.
+struct BoxHead {
+  // `path`.box_head and `path`.box_predictor.
+  BoxHead(ParameterStore& store, const std::string& path, int64_t channels, int64_t classes,
+          const BoxHeadOptions& options);
+  struct Output {
+    Var logits;  // [r, classes]
+    Var deltas;  // [r, 4 * classes], class by class
+  };
+  // regions [r, resolution, resolution, channels]
+  Output operator()(Tape& tape, const Var& regions) const;
+
+  ConvTower tower;
+  std::vector<Linear> linears;
+  Linear cls_score, bbox_pred;
+};
+
+// A mask per class, twice as high and wide as the region it is given.
+struct MaskHead {
+  // `path`.mask_head and `path`.mask_predictor.
+  MaskHead(ParameterStore& store, const std::string& path, int64_t channels, int64_t classes,
+           const MaskHeadOptions& options);
+  // regions [r, s, s, channels] -> logits [r, 2 s, 2 s, classes]
+  Var operator()(Tape& tape, const Var& regions) const;
+
+  ConvTower tower;
+  ConvTranspose2d conv5_mask;
+  Conv2d mask_fcn_logits;
+};
+
+}  // namespace dtrain::models

@@ -1,0 +1,111 @@
+#include "models/detection/rpn.h"
+
+#include <algorithm>
+
+#include "libdtrain/ops/anchor_targets.h"
+#include "libdtrain/ops/candidates.h"
+#include "libdtrain/ops/concat_channels.h"
+#include "libdtrain/ops/masked_losses.h"
+#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/ops/top_k.h"
+#include "models/detection/rows.h"
+
+namespace dtrain::models {
+namespace {
+
+// [n, elements of all levels] of one image after the other.
+Var joined(Tape& tape, const std::vector<Var>& levels) {
+  std::vector<Var> flat;
+  for (const Var& level : levels) flat.push_back(flatten(tape, level));
+  return concat_channels(tape, flat);
+}
+
+struct Candidates {
+  Tensor boxes, scores;  // [n, k, 4] and [n, k]
+};
+
+// The best of one level. logits [n, h, w, a], deltas [n, h, w, 4 a], anchors [1, t, 4].
+Candidates best_of_level(Context& context, const Tensor& logits, const Tensor& deltas, const Tensor& anchors,
+                         const Tensor& sizes, int most, const BoxCoder& coder) {
+  const int64_t n = logits.dim(0), t = anchors.dim(1), k = std::min<int64_t>(most, t);
+  const Candidates best{context.empty({n, k, 4}), context.empty({n, k})};
+  const Tensor indices = context.empty({n, k}, DType::i32);
+  top_k(context, logits.view({n, t}), {}, best.scores, indices);
+  const Tensor chosen = rows_of(context, deltas.view({n, t, 4}), indices);
+  const Tensor references = rows_of(context, anchors, indices);
+  decode_boxes(context, chosen.view({n * k, 1, 4}), references.view({n * k, 4}), sizes, coder,
+               best.boxes.view({n * k, 1, 4}));
+  return best;
+}
+
+}  // namespace
+
+Rpn::Rpn(ParameterStore& store, const std::string& path, int64_t channels, const RpnOptions& o)
+    : conv(store, path + ".head.conv.0.0", channels, channels, 3,
+           {.conv = {.padding = 1}, .bias = true, .init = Init::normal(0.01f)}),
+      cls_logits(store, path + ".head.cls_logits", channels, static_cast<int64_t>(o.anchors.ratios.size()), 1,
+                 {.bias = true, .init = Init::normal(0.01f)}),
+      bbox_pred(store, path + ".head.bbox_pred", channels, static_cast<int64_t>(4 * o.anchors.ratios.size()), 1,
+                {.bias = true, .init = Init::normal(0.01f)}),
+      options(o) {}
+
+Rpn::Output Rpn::operator()(Tape& tape, const std::vector<Var>& maps) const {
+  Output output;
+  for (const Var& map : maps) {
+    const Var hidden = relu(tape, conv(tape, map));
+    output.logits.push_back(cls_logits(tape, hidden));
+    output.deltas.push_back(bbox_pred(tape, hidden));
+  }
+  return output;
+}
+
+Proposals Rpn::propose(Context& context, const Output& output, const Canvas& canvas, const Tensor& sizes,
+                       bool training) const {
+  const ProposalOptions& limits = training ? options.training : options.evaluation;
+  std::vector<Tensor> boxes, scores;
+  for (size_t level = 0; level < output.logits.size(); ++level) {
+    const Candidates best = best_of_level(context, output.logits[level].value, output.deltas[level].value,
+                                          canvas.level_anchors[level], sizes, limits.per_level, options.coder);
+    boxes.push_back(best.boxes);
+    scores.push_back(best.scores.view({best.scores.dim(0), best.scores.dim(1), 1}));
+  }
+  const Tensor all_boxes = join_rows(context, boxes), all_scores = join_rows(context, scores);
+  const int64_t n = all_boxes.dim(0), k = all_boxes.dim(1);
+  drop_small_boxes(context, all_boxes.view({n * k, 4}), options.min_side, all_scores.view({n * k}));
+
+  // Across levels in the order of the scores; boxes of different levels do not suppress one another.
+  const Tensor sorted = context.empty({n, k}), order = context.empty({n, k}, DType::i32);
+  top_k(context, all_scores.view({n, k}), {}, sorted, order);
+  const Tensor sorted_boxes = rows_of(context, all_boxes, order);
+  const Tensor levels = rows_of(context, training ? canvas.training_levels : canvas.evaluation_levels, order);
+  const Tensor kept = context.empty({n, limits.total}, DType::i32);
+  Proposals proposals{{}, context.empty({n}, DType::i32)};
+  nms(context, sorted_boxes, sorted, levels.view({n, k}), {.threshold = options.nms_threshold}, kept, proposals.counts);
+  proposals.boxes = rows_of(context, sorted_boxes, kept);
+  return proposals;
+}
+
+Rpn::Losses Rpn::losses(Tape& tape, const Output& output, const Canvas& canvas, const DetectionTruth& truth) const {
+  Context& context = tape.context();
+  const int64_t n = truth.boxes.dim(0), t = canvas.anchors.dim(0);
+  const Tensor matched = context.empty({n, t}, DType::i32);
+  match_boxes(context, canvas.anchors, {}, truth.boxes, truth.counts, truth.sizes, options.match, matched);
+  sample_matches(context,
+                 {.total = options.batch,
+                  .positives = options.positives,
+                  .stream = tape.next_stream() & UINT32_MAX,
+                  .first_row = static_cast<uint64_t>(tape.share() * n)},
+                 matched);
+  const AnchorTargets targets{context.empty({n, t}), context.empty({n, t}), context.empty({n, t}),
+                              context.empty({n, t, 4}), context.empty({1})};
+  anchor_targets(context, matched, truth.boxes, canvas.anchors, options.coder, targets);
+  LossDivisor divisor{static_cast<float>(options.batch * n)};
+  if (!options.fixed_divisor) divisor = {1, targets.count};
+  const Var logits = joined(tape, output.logits);
+  const Var deltas = reshape(tape, joined(tape, output.deltas), {n * t, 4});
+  return {
+      sigmoid_cross_entropy(tape, logits, targets.labels, targets.drawn, divisor),
+      smooth_l1(tape, deltas, targets.deltas.view({n * t, 4}), targets.objects.view({n * t}), options.beta, divisor)};
+}
+
+}  // namespace dtrain::models

@@ -37,6 +37,9 @@ DT_HD inline float box_overlap(const Box& a, float area_a, const Box& b, float a
   return shared > 0 ? ratio : 0.0f;
 }
 
+// Rows that hold no box are zeros.
+DT_HD inline bool is_padding(const Box& box) { return box.x1 == 0 && box.y1 == 0 && box.x2 == 0 && box.y2 == 0; }
+
 // Whether a box lies within an image of this height and width.
 DT_HD inline bool is_inside(const Box& box, float height, float width, float margin) {
   return box.x1 >= 0 && box.y1 >= 0 && box.x2 + margin <= width && box.y2 + margin <= height;

@@ -32,7 +32,12 @@ void decode_boxes(Context& context, const Tensor& deltas, const Tensor& anchors,
   DT_CHECK(deltas && deltas.shape().rank() == 3 && deltas.dim(2) == 4,
            "decode_boxes: expected deltas [n, k, 4], found ", deltas.shape());
   require_tensor("decode_boxes: anchors", anchors, {deltas.dim(0), 4}, DType::f32);
-  require_optional("decode_boxes: limits", limits, {deltas.dim(0), 2}, DType::f32);
+  if (limits) {
+    require_rank("decode_boxes: limits [images, 2]", limits, 2, DType::f32);
+    require_tensor("decode_boxes: limits", limits, {limits.dim(0), 2}, DType::f32);
+    DT_CHECK(limits.dim(0) > 0 && deltas.dim(0) % limits.dim(0) == 0, "decode_boxes: ", deltas.dim(0), " rows of ",
+             limits.dim(0), " images; expected equally many of each");
+  }
   require_tensor("decode_boxes: boxes", boxes, deltas.shape(), DType::f32);
   DT_DISPATCH(context, decode_boxes)(deltas, anchors, limits, coder, boxes);
 }
@@ -73,7 +78,7 @@ void decode_boxes(Context&, const Tensor& deltas, const Tensor& anchors, const T
   const float *const from = deltas.data<float>(), *const anchor = anchors.data<float>();
   const float* const limit = limits ? limits.data<float>() : nullptr;
   const float margin = size_margin(coder.plus_one);
-  const int64_t k = deltas.dim(1);
+  const int64_t k = deltas.dim(1), rows_per_image = limit ? deltas.dim(0) / limits.dim(0) : 1;
   float* const to = boxes.data<float>();
   parallel_ranges(
       deltas.dim(0) * k,
@@ -82,7 +87,8 @@ void decode_boxes(Context&, const Tensor& deltas, const Tensor& anchors, const T
           const float* const d = from + 4 * i;
           const int64_t row = i / k;
           Box box = decode_box(coder, {d[0], d[1], d[2], d[3]}, box_at(anchor + 4 * row));
-          if (limit) box = clip_box(box, limit[2 * row], limit[2 * row + 1], margin);
+          const float* const size = limit ? limit + 2 * (row / rows_per_image) : nullptr;
+          if (size) box = clip_box(box, size[0], size[1], margin);
           to[4 * i] = box.x1, to[4 * i + 1] = box.y1, to[4 * i + 2] = box.x2, to[4 * i + 3] = box.y2;
         }
       },

@@ -89,7 +89,7 @@ void Matching::read(int64_t image, int64_t number, Block& block) const {
   block.hull = kEmpty;
   for (int64_t i = 0; i < kBlock; ++i) {
     const Box found = i < block.count ? box_at(from + 4 * i) : kEmpty;
-    block.ignored[i] = i >= end || (size && !is_inside(found, size[0], size[1], margin));
+    block.ignored[i] = i >= end || is_padding(found) || (size && !is_inside(found, size[0], size[1], margin));
     const Box box = block.ignored[i] ? kEmpty : found;
     block.x1[i] = box.x1, block.y1[i] = box.y1, block.x2[i] = box.x2, block.y2[i] = box.y2;
     block.area[i] = box_area(box, margin);

@@ -55,7 +55,8 @@ void run(const std::string& batch_path, const std::string& folder, const std::st
   const auto context = parity_context(device);
   const SafetensorsFile batch(batch_path);
   const auto read = [&](const char* name) { return read_tensor(*context, batch, name); };
-  const models::DetectorOptions& options = models::detector_preset("torchvision").options;
+  models::DetectorOptions options = models::detector_preset("torchvision").options;
+  options.detection.per_image = 20;
   ParameterStore store(*context);
   const models::Detector detector(store, options);
   store.allocate(0);

@@ -1,6 +1,7 @@
 #include "libdtrain/ops/match_boxes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "libdtrain/core/dispatch.h"
@@ -107,16 +108,15 @@ float Matching::visit(Block& block, int64_t image, int64_t i) const {
     return 0;
   const float area = box_area(box, margin);
   const auto own = static_cast<int32_t>(i);
-  float top = 0;
-#pragma omp simd reduction(max : top)
+  int32_t top = 0;  // the bits of an IoU, which is not negative, are ordered as it is
   for (int64_t j = 0; j < kBlock; ++j) {
     const float iou = block.overlap(j, box, area, margin);
     const bool better = iou > block.best[j];
     block.best[j] = better ? iou : block.best[j];
     block.truth[j] = better ? own : block.truth[j];
-    top = iou > top ? iou : top;
+    top = std::max(top, std::bit_cast<int32_t>(iou));
   }
-  return top;
+  return std::bit_cast<float>(top);
 }
 
 void Matching::write(int64_t image, const Block& block) const {
@@ -132,7 +132,6 @@ void Matching::write(int64_t image, const Block& block) const {
 void mark_best(const Matching& m, int64_t image, int64_t i, float top, Block& block) {
   const Box box = m.truth_at(image, i);
   const float area = box_area(box, m.margin), margin = m.margin;
-#pragma omp simd
   for (int64_t j = 0; j < kBlock; ++j) block.kept[j] |= block.overlap(j, box, area, margin) == top ? 1 : 0;
 }
 

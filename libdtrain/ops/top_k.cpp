@@ -72,10 +72,9 @@ struct Candidates {
     const Box box{x1[i], y1[i], x2[i], y2[i]};
     const float size = area[i];
     const int32_t own = group[i];
-#pragma omp simd
     for (int64_t j = i + 1; j < count; ++j) {
       const float iou = box_overlap(box, size, {x1[j], y1[j], x2[j], y2[j]}, area[j], margin);
-      alive[j] = iou > threshold && group[j] == own ? 0 : alive[j];
+      alive[j] = (iou > threshold) & (group[j] == own) ? 0 : alive[j];
     }
   }
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "libdtrain/ops/bn_relu_max_pool.h"
+#include "libdtrain/ops/conv_transpose2d.h"
 #include "libdtrain/ops/group_norm.h"
 #include "libdtrain/ops/matmul.h"
 
@@ -38,6 +39,25 @@ Var Conv2d::operator()(Tape& tape, const Var& x) const {
   if (!bias) return conv2d(tape, x, w, options);
   const Var b = tape.leaf(*bias);
   return conv2d(tape, x, w, &b, options);
+}
+
+ConvTranspose2d::ConvTranspose2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel,
+                                 const Options& o)
+    : weight(&store.add(path + ".weight", {in, kernel.h, kernel.w, out},
+                        unset(o.init) ? he_fan_out(in, kernel) : o.init, {.layout = Layout::krsc})),
+      options(o.conv) {
+  if (o.bias) bias = per_channel(store, path + ".bias", out, 0);
+}
+
+Var ConvTranspose2d::operator()(Tape& tape, const Var& x) const {
+  const Var w = tape.leaf(*weight);
+  DT_CHECK(
+      w.shape() == weight->shape, weight->name, ": its filters ", weight->shape, " are read as ", w.shape(),
+      ", because those of convolutions over images have ComputeOptions::image_channels; expected another number of "
+      "channels than 3");
+  if (!bias) return conv_transpose2d(tape, x, w, nullptr, options);
+  const Var b = tape.leaf(*bias);
+  return conv_transpose2d(tape, x, w, &b, options);
 }
 
 BatchNorm::BatchNorm(ParameterStore& store, const std::string& path, int64_t channels, const BatchNormOptions& o,

@@ -25,6 +25,23 @@ struct Conv2d {
   Conv2dOptions options;
 };
 
+// `<path>.weight` [in, r, s, out] and, unless it is left out, `<path>.bias` [out]. Files hold the weight as torchvision
+// does, [in, out, r, s]. Dilation and groups are 1.
+struct ConvTranspose2d {
+  struct Options {
+    Conv2dOptions conv{};
+    bool bias = true;
+    Init init{};  // the default, a zero constant, stands for He's normal with torchvision's fan-out, in * r * s
+  };
+  ConvTranspose2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel,
+                  const Options& options);
+  Var operator()(Tape& tape, const Var& x) const;
+
+  Parameter* weight;
+  Parameter* bias = nullptr;
+  Conv2dOptions options;
+};
+
 // `<path>.weight`, `<path>.bias`, `<path>.running_mean`, `<path>.running_var`, all [c]. Options that say `frozen` make
 // the running statistics constant, as ParameterStore::freeze does.
 struct BatchNorm {

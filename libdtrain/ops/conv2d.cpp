@@ -148,5 +148,18 @@ void bias_grad(Context& context, const Tensor& dy, const Tensor& db, bool add) {
   }
 }
 
+void add_bias(Context&, const Tensor& bias, const Tensor& y) {
+  const int64_t k = bias.count();
+  const float* const b = bias.data<float>();
+  float* const to = y.data<float>();
+  parallel_ranges(
+      y.count() / k,
+      [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row)
+          for (int64_t i = 0; i < k; ++i) to[row * k + i] += b[i];
+      },
+      k);
+}
+
 }  // namespace cpu
 }  // namespace dtrain

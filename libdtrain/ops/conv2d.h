@@ -51,6 +51,8 @@ void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptio
 void conv2d_wgrad(Context&, const Tensor& x, const Tensor& dy, const Conv2dOptions&, const Tensor& dw, bool add);
 // db[k] = sum of dy over n, p, q
 void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
+// y[.., k] += bias[k]
+void add_bias(Context&, const Tensor& bias, const Tensor& y);
 }  // namespace cpu
 
 namespace cuda {
@@ -60,6 +62,7 @@ decltype(cpu::conv2d) conv2d;
 decltype(cpu::conv2d_dgrad) conv2d_dgrad;
 decltype(cpu::conv2d_wgrad) conv2d_wgrad;
 decltype(cpu::bias_grad) bias_grad;
+decltype(cpu::add_bias) add_bias;
 }  // namespace cuda
 
 }  // namespace dtrain

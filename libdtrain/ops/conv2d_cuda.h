@@ -13,9 +13,6 @@ enum class ConvKind : int64_t;
 ConvProblem problem_of(const Context& context, ConvKind kind, const Tensor& x, const Shape& w, const Tensor& y,
                        const Conv2dOptions& options, const ConvOperands& operands);
 
-// y[.., k] += bias[k]; y of any floating type, bias f32.
-void add_bias(Context& context, const Tensor& bias, const Tensor& y);
-
 // to[.., c] = from[.., c], or += it: a gradient into its f32 place from where the library left it, of any floating
 // type. `from` may have more channels (the last extent) than `to`: the rest is dropped.
 void store_gradient(Context& context, const Tensor& from, const Tensor& to, bool add);

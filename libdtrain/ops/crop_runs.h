@@ -23,7 +23,9 @@ struct CropOptions {
   bool aligned = true;     // as roi_align's
 };
 // y [r, height, width] f32: region rois[i], [r, 4] f32, of binary image which[i] (i32) of row images[i] (i32), as
-// roi_align gives it for a map of zeros and ones of the size of the image; 0 where images[i] is negative.
+// roi_align gives it for a map of zeros and ones of the size of the image; 0 where images[i] or which[i] is negative.
+// Throws Error where shapes or types do not fit; on a CPU also where there is no such image, whose crop is NaN on a
+// GPU.
 void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, const Tensor& images, const Tensor& which,
                const CropOptions& options, const Tensor& y);
 

@@ -1,5 +1,6 @@
 // Losses over a batch of fixed size of which only some elements count: sums of weighted terms over a divisor that is
-// known on the device alone. All are [1] f32.
+// known on the device alone. All are [1] f32, added up in double precision. An element of weight 0 does not count,
+// whatever it is. Throw Error where shapes or types do not fit.
 #pragma once
 
 #include <tuple>
@@ -26,8 +27,8 @@ Var sigmoid_cross_entropy(Tape& tape, const Var& x, const Tensor& targets, const
 Var smooth_l1(Tape& tape, const Var& x, const Tensor& targets, const Tensor& weights, float beta,
               const LossDivisor& divisor);
 // x [n, a, k, b], classes [n] i32 -> [n, a, b]: what belongs to a row's class; zero, without gradient, where the class
-// is negative. With `a` = 1 boxes of each class, with b = 1 masks in NHWC. Throws Error where shapes or types do not
-// fit; on a CPU also where a class is not below k.
+// is negative. With `a` = 1 boxes of each class, with b = 1 masks in NHWC. A class that is not below k throws on a CPU;
+// on a GPU its row is NaN and without gradient.
 Var select_class(Tape& tape, const Var& x, const Tensor& classes);
 // softmax_cross_entropy's loss is the mean over rows that count: see loss.h.
 

@@ -1,0 +1,71 @@
+#include "libdtrain/ops/crop_runs.h"
+
+#include <algorithm>
+
+#include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/crop_runs_math.h"
+
+namespace dtrain {
+namespace {
+
+bool is(const Tensor& x, const Shape& shape, DType dtype) { return x && x.shape() == shape && x.dtype() == dtype; }
+
+void require_runs(const RunImages& runs) {
+  const auto& [ends, begins, sizes] = runs;
+  const bool tables = ends && ends.shape().rank() == 2 && ends.dtype() == DType::i32 && begins &&
+                      begins.shape().rank() == 2 && begins.dtype() == DType::i32 && begins.dim(0) == ends.dim(0) &&
+                      begins.dim(1) >= 1;
+  DT_CHECK(tables && is(sizes, {ends.dim(0), 2}, DType::f32), "crop_runs: ends ", ends.shape(), " of ", ends.dtype(),
+           ", begins ", begins.shape(), " of ", begins.dtype(), ", sizes ", sizes.shape(), " of ", sizes.dtype(),
+           "; expected [n, capacity] and [n, g + 1] of i32, and [n, 2] of f32");
+}
+
+}  // namespace
+
+void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, const Tensor& images, const Tensor& which,
+               const CropOptions& options, const Tensor& y) {
+  require_runs(runs);
+  DT_CHECK(rois.shape().rank() == 2 && is(rois, {rois.dim(0), 4}, DType::f32), "crop_runs: regions ", rois.shape(),
+           " of ", rois.dtype(), ", expected [r, 4] of f32");
+  const int64_t r = rois.dim(0);
+  DT_CHECK(is(images, {r}, DType::i32) && is(which, {r}, DType::i32), "crop_runs: images ", images.shape(), " of ",
+           images.dtype(), " and which ", which.shape(), " of ", which.dtype(), ", expected [", r, "] of i32");
+  DT_CHECK(options.height >= 1 && options.width >= 1 && options.sampling_ratio >= 0, "crop_runs: ", options.height,
+           " x ", options.width, " cells and sampling ratio ", options.sampling_ratio,
+           "; expected at least one cell, and no negative ratio");
+  const Shape shape{r, options.height, options.width};
+  DT_CHECK(is(y, shape, DType::f32), "crop_runs: a result ", y.shape(), " of ", y.dtype(), ", expected ", shape,
+           " of f32");
+  DT_DISPATCH(context, crop_runs)(runs, rois, images, which, options, y);
+}
+
+void cpu::crop_runs(Context&, const RunImages& runs, const Tensor& rois, const Tensor& images, const Tensor& which,
+                    const CropOptions& o, const Tensor& y) {
+  const RunTable table(runs);
+  for (int64_t r = 0; r < rois.dim(0); ++r)
+    DT_CHECK(table.has(images.data<int32_t>()[r], which.data<int32_t>()[r]), "crop_runs: region ", r, " is of image ",
+             which.data<int32_t>()[r], " of ", table.per_row, ", row ", images.data<int32_t>()[r], " of ", table.rows);
+  const int64_t cells = o.height * o.width;
+  const auto crop = [&](int64_t r) {
+    float* const to = y.data<float>() + r * cells;
+    const int64_t row = images.data<int32_t>()[r], number = which.data<int32_t>()[r];
+    if (row < 0 || number < 0) {
+      std::fill_n(to, cells, 0.0f);
+      return;
+    }
+    const RunImage image = table.of(row, number);
+    const float* const roi = rois.data<float>() + 4 * r;
+    const RoiAxis rows = image.rows(roi, o), columns = image.columns(roi, o);
+    for (int i = 0; i < o.height; ++i)
+      for (int j = 0; j < o.width; ++j) to[i * o.width + j] = crop_cell(image, rows, columns, i, j);
+  };
+  parallel_ranges(
+      rois.dim(0),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) crop(r);
+      },
+      cells * 64);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,38 @@
+// CUDA arm of the crops: a thread per cell, whose look-ups are binary searches in what the L1 cache holds.
+#include <cmath>
+
+#include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/crop_runs_math.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void __launch_bounds__(kThreads)
+    crop_runs_kernel(RunTable table, const float* rois, const int32_t* images, const int32_t* which, CropOptions o,
+                     int64_t count, float* y) {
+  const int cells = o.height * o.width;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += int64_t{gridDim.x} * kThreads) {
+    const int64_t r = i / cells, row = images[r], number = which[r];
+    if (row < 0 || number < 0 || !table.has(row, number)) {
+      y[i] = row < 0 || number < 0 ? 0.0f : NAN;
+      continue;
+    }
+    const RunImage image = table.of(row, number);
+    const int cell = static_cast<int>(i - r * cells);
+    y[i] =
+        crop_cell(image, image.rows(rois + 4 * r, o), image.columns(rois + 4 * r, o), cell / o.width, cell % o.width);
+  }
+}
+
+}  // namespace
+
+void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, const Tensor& images, const Tensor& which,
+               const CropOptions& options, const Tensor& y) {
+  if (y.count() == 0) return;
+  launch(context, crop_runs_kernel, {blocks_for(context, y.count(), kThreads), kThreads}, RunTable(runs),
+         rois.data<float>(), images.data<int32_t>(), which.data<int32_t>(), options, y.count(), y.data<float>());
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,77 @@
+// Transposed convolution against its definition: each pixel of x spreads a filter over y.
+#include "libdtrain/ops/conv_transpose2d.h"
+
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Vars = std::vector<Var>;
+using Arrays = std::vector<Array>;
+
+Array naive_conv_transpose(const Array& x, const Array& w, const Array* bias, const Conv2dOptions& o) {
+  const Padding& pad = o.padding;
+  Array y({x.dim(0), (x.dim(1) - 1) * o.stride.h - pad.top - pad.bottom + w.dim(1),
+           (x.dim(2) - 1) * o.stride.w - pad.left - pad.right + w.dim(2), w.dim(3)});
+  for (int64_t i = 0; i < y.count(); ++i) y[i] = bias ? (*bias)[i % y.dim(3)] : 0;
+  for (int64_t n = 0; n < x.dim(0); ++n)
+    for (int64_t p = 0; p < x.dim(1); ++p)
+      for (int64_t q = 0; q < x.dim(2); ++q)
+        for (int64_t k = 0; k < x.dim(3); ++k)
+          for (int64_t r = 0; r < w.dim(1); ++r)
+            for (int64_t s = 0; s < w.dim(2); ++s) {
+              const int64_t h = p * o.stride.h + r - pad.top, v = q * o.stride.w + s - pad.left;
+              if (h < 0 || h >= y.dim(1) || v < 0 || v >= y.dim(2)) continue;
+              for (int64_t c = 0; c < y.dim(3); ++c) y.at(n, h, v, c) += x.at(n, p, q, k) * w.at(k, r, s, c);
+            }
+  return y;
+}
+
+struct TransposeCase {
+  Shape x, w;
+  Conv2dOptions options;
+};
+
+const std::vector<TransposeCase>& transpose_cases() {
+  static const std::vector<TransposeCase> table{
+      {{2, 3, 4, 8}, {8, 2, 2, 16}, {.stride = 2}},  // a mask head's
+      {{3, 7, 7, 32}, {32, 2, 2, 24}, {.stride = 2}},
+      {{1, 4, 3, 3}, {3, 3, 3, 5}, {.stride = 2, .padding = 1}},
+      {{2, 3, 3, 4}, {4, 4, 2, 3}, {.stride = {2, 1}, .padding = {1, 0, 0, 1}}},
+      {{1, 2, 5, 4}, {4, 2, 3, 6}, {.stride = {2, 3}}},
+      {{1, 4, 4, 6}, {6, 3, 3, 7}, {.stride = 1, .padding = 1}},
+      {{2, 3, 2, 5}, {5, 1, 1, 4}, {}},
+  };
+  return table;
+}
+
+TEST(ConvTranspose2d, ValueAndGradient) {
+  for (const auto& [x, w, options] : transpose_cases()) {
+    const std::string name = concat("conv_transpose2d ", x, " by ", w);
+    check_op({.name = name,
+              .inputs = {random_array(x, 1), random_array(w, 2)},
+              .op = [o = options](Tape& t, const Vars& v) { return conv_transpose2d(t, v[0], v[1], nullptr, o); },
+              .reference = [o = options](const Arrays& a) { return naive_conv_transpose(a[0], a[1], nullptr, o); },
+              .roles = {Role::activation, Role::weight}});
+    check_op({.name = name + " with bias",
+              .inputs = {random_array(x, 1), random_array(w, 2), random_array({w[3]}, 3)},
+              .op = [o = options](Tape& t, const Vars& v) { return conv_transpose2d(t, v[0], v[1], &v[2], o); },
+              .reference = [o = options](const Arrays& a) { return naive_conv_transpose(a[0], a[1], &a[2], o); },
+              .roles = {Role::activation, Role::weight, Role::parameter}});
+  }
+}
+
+TEST(ConvTranspose2d, RefusesWhatDoesNotFit) {
+  const auto context = make_cpu_context();
+  Tape tape(*context);
+  const auto zeros = [&](const Shape& shape) { return tape.constant(context->zeros(shape)); };
+  const Var x = zeros({1, 4, 4, 8}), w = zeros({8, 2, 2, 3}), bias = zeros({8});
+  expect_error([&] { conv_transpose2d(tape, x, zeros({4, 2, 2, 8}), nullptr, {}); }, Fault::config, "[4, 2, 2, 8]");
+  expect_error([&] { conv_transpose2d(tape, x, w, &bias, {}); }, Fault::config, "expected [3] of f32");
+  expect_error([&] { conv_transpose2d(tape, x, w, nullptr, {.groups = 2}); }, Fault::config, "2 groups");
+  expect_error([&] { conv_transpose2d(tape, x, w, nullptr, {.padding = 3}); }, Fault::config, "would be");
+  expect_error([&] { conv_transpose2d(tape, x, w, nullptr, {.stride = 0}); }, Fault::config, "stride 0");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct SampleKey {
 class SampleReader {
  public:
   virtual ~SampleReader() = default;
-  // Decodes, crops and augments record `record` into all fields of `row`, which has the data set's layout. True where
+  // Decodes, crops and augments record `record` into all fields of `row`, which has the record's layout. True where
   // it was decoded, but not without warnings. A pure function of its arguments. Throws Error(Fault::data) on a bad
   // record: what is wrong with it; the Loader adds where it is.
   virtual bool read(uint64_t record, const SampleKey& key, const Row& row) = 0;
@@ -41,8 +42,11 @@ class SampleReader {
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  // The layout of the rows that its readers write.
+  // The layout of the rows that its readers write, or the first of them.
   virtual const BatchLayout& layout() const = 0;
+  // All of them, where records differ in shape, and the number of a record's own. Each has a name as its variant then.
+  virtual std::span<const BatchLayout> layouts() const { return {&layout(), 1}; }
+  virtual size_t layout_of(uint64_t) const { return 0; }
   virtual uint64_t size() const = 0;
   // First record of each shard, and size() at the end: where the replacement of a bad record is looked for.
   virtual const std::vector<uint64_t>& shard_begins() const = 0;

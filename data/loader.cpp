@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "data/permutation.h"
+#include "data/sample_order.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/io/record_file.h"
 
@@ -24,6 +24,9 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
            " of ", options.ranks);
   DT_CHECK(options.workers >= 0 && options.workers <= kMaxThreads, "loader: ", options.workers,
            " workers, expected 0 to ", kMaxThreads);
+  const int64_t rows = options.batch * options.ranks;
+  DT_CHECK(options.group_batch >= 0 && options.group_batch % rows == 0, "loader: ", options.group_batch,
+           " samples a step, expected a multiple of the ", rows, " of all ranks");
   DT_CHECK(options.slots >= 2, "loader: ", options.slots, " slots: at least 2, one to fill while the other is used");
   if (dataset.faults().size() > (options.skip_bad_records ? options.bad_record_budget : 0))
     throw Error(Fault::data, dataset.faults().front());
@@ -33,17 +36,29 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
            "loader: the data set's shards do not tile its ", dataset.size(), " records");
 }
 
+SampleOrder order_of(const Dataset& dataset, const LoaderOptions& options) {
+  const auto rows = static_cast<uint64_t>(options.batch) * static_cast<uint64_t>(options.ranks);
+  const bool whole_step = options.training && options.group_batch > 0;
+  return {dataset.size(),
+          dataset.layouts().size(),
+          [&](uint64_t record) { return dataset.layout_of(record); },
+          {options.training, options.seed, whole_step ? static_cast<uint64_t>(options.group_batch) : rows}};
+}
+
 }  // namespace
 
 struct Loader::State {
   // A batch being filled, by any number of workers, or in the consumer's hands.
   struct Slot {
-    Batch batch;
+    std::vector<Batch> batches;  // one for each layout
+    size_t layout = 0;           // which one is in use
     std::vector<EncodedImage> encoded;
     uint64_t number = UINT64_MAX;  // its batch's, counted from 0 in this loader
     int64_t unfilled = 0, damaged = 0;
     std::exception_ptr error;
     int64_t error_row = 0;
+
+    Batch& batch() { return batches[layout]; }
   };
   struct Place {
     uint64_t batch;
@@ -52,11 +67,14 @@ struct Loader::State {
   enum class Content { sound, damaged, none };  // what a row holds
 
   State(std::shared_ptr<Dataset> source, const LoaderOptions& given)
-      : dataset(std::move(source)), options(given), size(dataset->size()) {
+      : dataset(std::move(source)),
+        options(given),
+        order(order_of(*dataset, options)),
+        first_position(order.position_after(options.cursor)) {
     stats.bad_records = dataset->faults().size();
     for (const std::string& fault : dataset->faults())
       if (stats.faults.size() < kFaultsKept) stats.faults.push_back(fault);
-    const uint64_t left = size - std::min(size, options.cursor);
+    const uint64_t left = order.end() - std::min(order.end(), first_position);
     if (!options.training) batches = (left + global_batch() - 1) / global_batch();
     make_slots();
     start_workers();
@@ -71,10 +89,11 @@ struct Loader::State {
     const auto allocator = options.allocator ? options.allocator : std::make_shared<HostAllocator>();
     slots.resize(options.slots);
     for (Slot& slot : slots) {
-      slot.batch = make_batch(dataset->layout(), options.batch, allocator);
-      if (!options.defer_decoding) continue;
-      slot.encoded.assign(options.batch, EncodedImage(allocator));
-      slot.batch.encoded = slot.encoded;
+      if (options.defer_decoding) slot.encoded.assign(options.batch, EncodedImage(allocator));
+      for (const BatchLayout& layout : dataset->layouts()) {
+        slot.batches.push_back(make_batch(layout, options.batch, allocator));
+        slot.batches.back().encoded = slot.encoded;
+      }
     }
   }
 
@@ -129,6 +148,7 @@ struct Loader::State {
     if (taken.row == 0) {
       Slot& slot = slot_of(taken.batch);
       slot.number = taken.batch;
+      slot.layout = order.group_of_batch(first_position + taken.batch * global_batch());
       slot.unfilled = options.batch;
       slot.damaged = 0;
       slot.error = nullptr;
@@ -139,28 +159,24 @@ struct Loader::State {
 
   // Reads the sample of a row into its place. Rows are disjoint, and finish() publishes them: no lock.
   Content fill(SampleReader& reader, Slot& slot, Place place, bool defer) {
-    Batch& batch = slot.batch;
+    Batch& batch = slot.batch();
     const auto row = static_cast<size_t>(place.row);
-    const uint64_t position = options.cursor + place.batch * global_batch() +
+    const uint64_t position = first_position + place.batch * global_batch() +
                               static_cast<uint64_t>(options.rank) * options.batch + static_cast<uint64_t>(place.row);
-    SampleKey key{options.seed, 0, position, position};
-    if (options.training) {
-      key.epoch = position / size;
-      key.sample = Permutation(size, options.seed, key.epoch)(position % size);
-    }
+    const SampleKey key = order.at(position).key;
     const Row out(batch, place.row);
     EncodedImage* const later = defer ? &slot.encoded[row] : nullptr;
     if (!slot.encoded.empty()) slot.encoded[row].jpeg.clear();
     batch.samples[row] = key.sample;
     Content content = Content::none;
-    if (key.sample < size) content = read_or_skip(reader, key, out, later, batch.samples[row]);
+    if (key.sample < dataset->size()) content = read_or_skip(reader, key, out, later, batch.samples[row]);
     if (content == Content::none) out.pad();
     batch.row_valid[row] = content != Content::none;
     return content;
   }
 
-  // Reads `record`, or where it is bad and may be skipped: in training the next good one of its shard, which it then
-  // names; in evaluation none, for no other sample may count twice.
+  // Reads `record`, or where it is bad and may be skipped: in training the next good one of its shard and layout, which
+  // it then names; in evaluation none, for no other sample may count twice.
   Content read_or_skip(SampleReader& reader, const SampleKey& key, const Row& row, EncodedImage* later,
                        uint64_t& record) {
     for (;;) {
@@ -175,7 +191,10 @@ struct Loader::State {
       if (!options.training) return Content::none;
       const auto& begins = dataset->shard_begins();
       const auto shard_end = std::upper_bound(begins.begin(), begins.end(), record);
-      if (++record == *shard_end) record = *(shard_end - 1);
+      const size_t layout = dataset->layout_of(record);
+      do {
+        if (++record == *shard_end) record = *(shard_end - 1);
+      } while (dataset->layout_of(record) != layout);
       if (record == key.sample)
         throw Error(Fault::data, concat(dataset->locate(record).file, ": no good record to replace a bad one with"));
     }
@@ -225,13 +244,13 @@ struct Loader::State {
     stats.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (slot.error) std::rethrow_exception(slot.error);
     ++delivered;
-    slot.batch.cursor = options.cursor + delivered * global_batch();
-    if (!options.training) slot.batch.cursor = std::min(slot.batch.cursor, size);
-    count_valid(slot.batch);
-    stats.records += slot.batch.valid;
+    Batch& batch = slot.batch();
+    batch.cursor = order.consumed_at(first_position + delivered * global_batch());
+    count_valid(batch);
+    stats.records += batch.valid;
     stats.damaged_images += slot.damaged;
     stats.deferred += std::ranges::count_if(slot.encoded, [](const EncodedImage& row) { return !row.jpeg.empty(); });
-    return &slot.batch;
+    return &batch;
   }
 
   static void count_valid(Batch& batch) { batch.valid = std::ranges::count(batch.row_valid, 1); }
@@ -243,17 +262,19 @@ struct Loader::State {
         "loader: row ", row, " of no batch, or was not left to a device");
     if (!late_reader) late_reader = new_reader();
     const Content content = fill(*late_reader, slot, {delivered - 1, row}, false);
-    const int64_t before = slot.batch.valid;
-    count_valid(slot.batch);
+    Batch& batch = slot.batch();
+    const int64_t before = batch.valid;
+    count_valid(batch);
     std::lock_guard lock(mutex);
-    stats.records += slot.batch.valid - before;
+    stats.records += batch.valid - before;
     stats.damaged_images += content == Content::damaged;
     --stats.deferred;
   }
 
   const std::shared_ptr<Dataset> dataset;
   const LoaderOptions options;
-  const uint64_t size;
+  const SampleOrder order;
+  const uint64_t first_position;
   uint64_t batches = UINT64_MAX;  // in this loader's life
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<SampleReader>> readers;

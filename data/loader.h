@@ -16,6 +16,9 @@ struct LoaderOptions {
   uint64_t seed = 0;
   uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
   int rank = 0, ranks = 1;
+  // In training on data of several layouts: samples of a step, over all ranks and micro-steps, which are of one layout.
+  // A multiple of batch * ranks; 0: that itself.
+  int64_t group_batch = 0;
   int workers = 0;                         // up to kMaxThreads; 0: one per available core
   int slots = 3;                           // batches in memory, the one in the consumer's hands included
   bool skip_bad_records = false;           // else the first bad record throws from next()
@@ -35,16 +38,17 @@ struct LoaderStats {
 // Position p of the endless stream is sample p mod size of epoch p / size, each epoch a new random permutation of all
 // records. Global batch g starts at position cursor + g * batch * ranks; rank r takes the r-th run of `batch` positions
 // of it, so ranks concatenated equal one rank with the whole batch. In training a skipped bad record is replaced by the
-// next good one of its shard; nothing else moves.
+// next good one of its shard; nothing else moves. Where the data set has several layouts, each of them has such a
+// stream, and batches of all ranks are of one layout: see SampleOrder. The cursor is at the end of a step then.
 class Loader {
  public:
   // Throws Error: options out of range, an empty data set, damaged shards that may not be skipped.
   Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options);
   ~Loader();
   // The next batch, or null at the end of an evaluation pass: on every rank after the same number of batches. It has
-  // the data set's layout and lies in a slot of the loader until next() is called again. Besides the padding of the
-  // last batch, a bad record skipped in evaluation is a row that holds nothing. Rethrows a worker's Error, with file,
-  // offset and record, where the batch it belongs to is due.
+  // the data set's layout, or one of them, and lies in a slot of the loader until next() is called again. Besides the
+  // padding of the last batch, a bad record skipped in evaluation is a row that holds nothing. Rethrows a worker's
+  // Error, with file, offset and record, where the batch it belongs to is due.
   const Batch* next();
   // Decodes after all what a row of that batch was to be made of, because the device cannot: by the rules of next(), so
   // that where the record is bad, the row may be another sample's then, or hold nothing, or this throws.

@@ -20,8 +20,8 @@ struct BoxCoder {
 void encode_boxes(Context& context, const Tensor& boxes, const Tensor& anchors, const BoxCoder& coder,
                   const Tensor& deltas);
 // deltas [n, k, 4] of any floating-point type, anchors [n, 4] f32 -> boxes [n, k, 4] f32. `limits` is undefined or
-// [images, 2] f32, the height and width of each image, to which boxes are clipped; n / images rows after one another are
-// of one image.
+// [images, 2] f32, the height and width of each image, to which boxes are clipped; n / images rows after one another
+// are of one image.
 void decode_boxes(Context& context, const Tensor& deltas, const Tensor& anchors, const Tensor& limits,
                   const BoxCoder& coder, const Tensor& boxes);
 // boxes [m, 4], others [n, 4] -> intersection over union [m, n], f32; 0 where both have no area.

@@ -27,17 +27,19 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// `k` deltas for each anchor; `limits` may be null.
+// `k` deltas for each anchor; `limits` may be null, or of one image for every `rows` anchors.
 template <class T>
-__global__ void __launch_bounds__(kThreads) decode_kernel(BoxCoder coder, int64_t count, int64_t k, const T* deltas,
-                                                          const float* anchors, const float* limits, float* boxes) {
+__global__ void __launch_bounds__(kThreads)
+    decode_kernel(BoxCoder coder, int64_t count, int64_t k, const T* deltas, const float* anchors, const float* limits,
+                  int64_t rows, float* boxes) {
   const float margin = size_margin(coder.plus_one);
   for_each(count, [&](int64_t i) {
     const T* const d = deltas + 4 * i;
     const int64_t row = i / k;
     Box box =
         decode_box(coder, {to_float(d[0]), to_float(d[1]), to_float(d[2]), to_float(d[3])}, box_at(anchors + 4 * row));
-    if (limits != nullptr) box = clip_box(box, limits[2 * row], limits[2 * row + 1], margin);
+    const float* const size = limits != nullptr ? limits + 2 * (row / rows) : nullptr;
+    if (size != nullptr) box = clip_box(box, size[0], size[1], margin);
     float* const to = boxes + 4 * i;
     to[0] = box.x1, to[1] = box.y1, to[2] = box.x2, to[3] = box.y2;
   });
@@ -64,7 +66,8 @@ void decode_boxes(Context& context, const Tensor& deltas, const Tensor& anchors,
   const int64_t count = deltas.dim(0) * deltas.dim(1);
   dispatch_floating(deltas.dtype(), "decode_boxes", [&]<class T>(T) {
     launch(context, decode_kernel<T>, shape_for(context, count), coder, count, deltas.dim(1), deltas.data<T>(),
-           anchors.data<float>(), limits ? limits.data<float>() : nullptr, boxes.data<float>());
+           anchors.data<float>(), limits ? limits.data<float>() : nullptr, limits ? deltas.dim(0) / limits.dim(0) : 1,
+           boxes.data<float>());
   });
 }
 

@@ -22,10 +22,10 @@ struct MatchOptions {
   bool plus_one = false;  // as BoxCoder::plus_one
 };
 
-// boxes [t, 4], the same for all images, or [n, t, 4]; truth [n, g, 4] with counts [n] i32, of which those behind the
-// count are padding; sizes [n, 2] f32, height and width of the images, needed for inside_only alone; valid [n] i32 or
-// undefined: how many boxes of each image there are, those behind are ignored -> matched [n, t] i32. Without ground
-// truth all are background.
+// boxes [t, 4], the same for all images, or [n, t, 4], of which those that are zeros are padding, and ignored; truth
+// [n, g, 4] with counts [n] i32, beyond which it is padding; sizes [n, 2] f32, height and width of the images, needed
+// for inside_only alone; valid [n] i32 or undefined: how many boxes of each image there are, the others are ignored ->
+// matched [n, t] i32. Without ground truth all are background.
 void match_boxes(Context& context, const Tensor& boxes, const Tensor& valid, const Tensor& truth, const Tensor& counts,
                  const Tensor& sizes, const MatchOptions& options, const Tensor& matched);
 

@@ -41,7 +41,8 @@ __device__ OwnBox own_box(const Matching& m, int64_t image, int64_t i) {
   OwnBox own{{INFINITY, INFINITY, -INFINITY, -INFINITY}, 0, true};
   if (i < (m.valid != nullptr ? within(m.valid[image], m.t) : m.t)) {
     const Box box = box_at(m.boxes + image * m.box_stride + 4 * i);
-    own.ignored = m.options.inside_only && !is_inside(box, m.sizes[2 * image], m.sizes[2 * image + 1], margin);
+    own.ignored = is_padding(box) ||
+                  (m.options.inside_only && !is_inside(box, m.sizes[2 * image], m.sizes[2 * image + 1], margin));
     if (!own.ignored) own.box = box;
   }
   own.area = box_area(own.box, margin);

@@ -1,11 +1,11 @@
 // CUDA arm of the positives: one block counts, since there are a few thousand regions at most.
-#include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/positive_samples.h"
+#include "libdtrain/ops/selection_kernels.cuh"
 
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 512, kWarps = kThreads / kWarp;
+constexpr int kThreads = kSelectionThreads, kWarps = kThreads / kWarp;
 
 // How many of `classes` [count] are at least `least`, in every thread of the block.
 __device__ int32_t count_of(const int32_t* classes, int64_t count, int32_t least, int32_t* scratch) {
@@ -57,24 +57,6 @@ __device__ void clear_region(const Regions& to, int64_t row) {
   to.images[row] = to.classes[row] = to.truth[row] = -1;
 }
 
-// Positives of the threads before this one, and of all; `flag` is whether this thread has one.
-struct Before {
-  int32_t mine, all;
-};
-__device__ Before count_before(bool flag, int32_t* scratch) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
-  const unsigned flags = __ballot_sync(0xffffffffu, flag);
-  __syncthreads();
-  if (lane == 0) scratch[warp] = __popc(flags);
-  __syncthreads();
-  Before before{__popc(flags & ((1u << lane) - 1)), 0};
-  for (int other = 0; other < kWarps; ++other) {
-    if (other < warp) before.mine += scratch[other];
-    before.all += scratch[other];
-  }
-  return before;
-}
-
 __global__ void __launch_bounds__(kThreads)
     gather_positives_kernel(Regions from, int64_t s, int images, MeanOver mean, Regions to, float* weights, int64_t m) {
   int32_t* const scratch = shared_memory<int32_t>();
@@ -84,12 +66,12 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t begin = 0; begin < s * images; begin += kThreads) {
     const int64_t i = begin + threadIdx.x;
     const bool positive = i < s * images && from.classes[i] > 0;
-    const Before before = count_before(positive, scratch);
-    if (positive && row + before.mine < m) {
-      copy_region(from, i, to, row + before.mine);
-      weights[row + before.mine] = of[i / s];
+    const BlockRank rank = block_rank(positive, scratch);
+    if (positive && row + rank.before < m) {
+      copy_region(from, i, to, row + rank.before);
+      weights[row + rank.before] = of[i / s];
     }
-    row += before.all;
+    row += rank.total;
   }
   for (int64_t i = row + threadIdx.x; i < m; i += kThreads) {
     clear_region(to, i);

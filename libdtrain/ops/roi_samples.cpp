@@ -28,13 +28,6 @@ void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched
   DT_DISPATCH(context, gather_samples)(boxes, matched, truth, truth_classes, coder, samples);
 }
 
-void positive_rows(Context& context, const Tensor& classes, const Tensor& rows, const Tensor& counts) {
-  require_rank("positive_rows: classes [r]", classes, 1, DType::i32);
-  require_rank("positive_rows: rows [m]", rows, 1, DType::i32);
-  require_tensor("positive_rows: counts", counts, {1}, DType::i32);
-  DT_DISPATCH(context, positive_rows)(classes, rows, counts);
-}
-
 namespace cpu {
 namespace {
 
@@ -96,16 +89,6 @@ void gather_samples(Context&, const Tensor& boxes, const Tensor& matched, const 
   float* const totals = samples.totals.data<float>();
   totals[0] = static_cast<float>(std::count_if(images.begin(), images.end(), there));
   totals[1] = static_cast<float>(std::count_if(truths.begin(), truths.end(), there));
-}
-
-void positive_rows(Context&, const Tensor& classes, const Tensor& rows, const Tensor& counts) {
-  const auto from = classes.span<int32_t>();
-  const auto to = rows.span<int32_t>();
-  size_t count = 0;
-  for (size_t i = 0; i < from.size() && count < to.size(); ++i)
-    if (from[i] > 0) to[count++] = static_cast<int32_t>(i);
-  std::fill(to.begin() + static_cast<ptrdiff_t>(count), to.end(), -1);
-  *counts.data<int32_t>() = static_cast<int32_t>(count);
 }
 
 }  // namespace cpu

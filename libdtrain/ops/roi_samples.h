@@ -24,19 +24,13 @@ struct RoiSamples {
 // boxes [n, t, 4], matched [n, t] i32 as sample_matches leaves it, truth [n, g, 4], truth_classes [n, g] i32.
 void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched, const Tensor& truth,
                     const Tensor& truth_classes, const BoxCoder& coder, const RoiSamples& samples);
-// The numbers of the rows whose class is positive, in order, then -1: classes [r] i32 -> rows [m] i32. Those beyond m
-// are left out. counts [1] i32: how many are in `rows`.
-void positive_rows(Context& context, const Tensor& classes, const Tensor& rows, const Tensor& counts);
-
 namespace cpu {
 void gather_samples(Context&, const Tensor& boxes, const Tensor& matched, const Tensor& truth,
                     const Tensor& truth_classes, const BoxCoder&, const RoiSamples&);
-void positive_rows(Context&, const Tensor& classes, const Tensor& rows, const Tensor& counts);
 }  // namespace cpu
 
 namespace cuda {
 decltype(cpu::gather_samples) gather_samples;
-decltype(cpu::positive_rows) positive_rows;
 }  // namespace cuda
 
 }  // namespace dtrain

@@ -56,21 +56,6 @@ __global__ void __launch_bounds__(kSelectionThreads) gather_kernel(Gathering a) 
   atomicAdd(a.totals + 1, static_cast<float>(positives));
 }
 
-__global__ void __launch_bounds__(kSelectionThreads)
-    positive_rows_kernel(int64_t count, int64_t most, const int32_t* classes, int32_t* rows, int32_t* found) {
-  int64_t sum = 0;
-  for (int64_t begin = 0; begin < count && sum < most; begin += blockDim.x) {
-    const int64_t i = begin + threadIdx.x;
-    const bool positive = i < count && classes[i] > 0;
-    const BlockRank rank = block_rank(positive, shared_memory<int>());
-    if (positive && sum + rank.before < most) rows[sum + rank.before] = static_cast<int32_t>(i);
-    sum += rank.total;
-  }
-  sum = sum < most ? sum : most;
-  for (int64_t i = sum + threadIdx.x; i < most; i += blockDim.x) rows[i] = -1;
-  if (threadIdx.x == 0) *found = static_cast<int32_t>(sum);
-}
-
 constexpr size_t kRankBytes = kSelectionThreads / kWarp * sizeof(int);
 
 }  // namespace
@@ -94,11 +79,6 @@ void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched
                             samples.totals.data<float>()};
   context.fill_zero(samples.totals);
   launch(context, gather_kernel, {static_cast<unsigned>(n), kSelectionThreads, kRankBytes}, gathering);
-}
-
-void positive_rows(Context& context, const Tensor& classes, const Tensor& rows, const Tensor& counts) {
-  launch(context, positive_rows_kernel, {1, kSelectionThreads, kRankBytes}, classes.dim(0), rows.dim(0),
-         classes.data<int32_t>(), rows.data<int32_t>(), counts.data<int32_t>());
 }
 
 }  // namespace dtrain::cuda

@@ -80,12 +80,15 @@ TEST(Boxes, Encode) {
 
 TEST(Boxes, Decode) {
   const Array anchors = random_corners(300, 5), deltas = random_array({300, 3, 4}, 7, -3, 3);
-  const Array limits = random_array({300, 2}, 8, 60, 160);
+  // Those of 100 images, with three anchors each.
+  const Array sizes = random_array({100, 2}, 8, 60, 160);
+  Array limits({300, 2});
+  for (int64_t i = 0; i < limits.count(); ++i) limits[i] = sizes[i / 6 * 2 + i % 2];
   for (const auto& context : devices())
     for (const BoxCoder& coder : {BoxCoder{.clip = 1.5f}, kWeighted, kPlusOne})
       for (const Array& limit : {Array(), limits}) {
         const Tensor boxes = context->empty({300, 3, 4});
-        const Tensor limit_tensor = limit.values.empty() ? Tensor() : to_device(*context, limit);
+        const Tensor limit_tensor = limit.values.empty() ? Tensor() : to_device(*context, sizes);
         decode_boxes(*context, to_device(*context, deltas), to_device(*context, anchors), limit_tensor, coder, boxes);
         expect_close(to_host(*context, boxes), naive_decode(deltas, anchors, limit, coder), 2e-6, "decode_boxes");
       }

@@ -54,6 +54,7 @@ Matches naive_match(const MatchCase& c, int64_t image) {
   for (size_t j = 0; j < t; ++j) {
     const float* box = boxes + 4 * j;
     if (!c.valid.empty() && static_cast<int64_t>(j) >= c.valid[i]) out[j] = true;
+    if (std::all_of(box, box + 4, [](float corner) { return corner == 0; })) out[j] = true;
     if (c.options.inside_only &&
         (box[0] < 0 || box[1] < 0 || box[2] + margin > c.sizes[2 * i + 1] || box[3] + margin > c.sizes[2 * i]))
       out[j] = true;
@@ -144,6 +145,12 @@ TEST(MatchBoxes, TiesGoToTheFirstGroundTruth) {
   const MatchCase c{
       .t = 1, .g = 3, .boxes = {0, 0, 4, 4}, .truth = {9, 9, 10, 10, 0, 0, 4, 4, 0, 0, 4, 4}, .counts = {3}};
   for (const auto& context : devices()) EXPECT_EQ(match_on(*context, c), Matches{1});
+}
+
+TEST(MatchBoxes, RowsOfZerosAreNoBoxes) {
+  const MatchCase c{
+      .t = 3, .g = 1, .boxes = {0, 0, 4, 4, 0, 0, 0, 0, 7, 7, 7, 7}, .truth = {0, 0, 4, 5}, .counts = {1}};
+  for (const auto& context : devices()) EXPECT_EQ(match_on(*context, c), (Matches{0, kIgnored, kBackground}));
 }
 
 TEST(MatchBoxes, NoGroundTruth) {

@@ -89,25 +89,6 @@ TEST(RoiSamples, ManyBoxes) {
     }
 }
 
-TEST(RoiSamples, PositiveRows) {
-  Indices classes(3000), all;
-  for (size_t i = 0; i < classes.size(); ++i) {
-    classes[i] = static_cast<int32_t>(i * 37 % 11) - 5;
-    if (classes[i] > 0) all.push_back(static_cast<int32_t>(i));
-  }
-  for (const auto& context : devices())
-    for (const size_t m : {size_t{7}, all.size(), size_t{3000}}) {
-      Indices expected = all;
-      expected.resize(m, -1);
-      poison(*context);
-      const Tensor rows = context->empty({static_cast<int64_t>(m)}, DType::i32),
-                   count = context->empty({1}, DType::i32);
-      positive_rows(*context, to_device(*context, {3000}, classes), rows, count);
-      EXPECT_EQ(values_of<int32_t>(*context, rows), expected);
-      EXPECT_EQ(values_of<int32_t>(*context, count)[0], static_cast<int32_t>(std::min(m, all.size())));
-    }
-}
-
 TEST(RoiSamples, RefuseWhatDoesNotFit) {
   for (const auto& context : devices()) {
     const Tensor boxes = context->zeros({2, 3, 4}), matched = context->zeros({2, 3}, DType::i32);
@@ -120,7 +101,6 @@ TEST(RoiSamples, RefuseWhatDoesNotFit) {
     RoiSamples samples = empty_samples(*context, 4);
     samples.totals = context->zeros({1});
     expect_error([&] { gather(truth, samples); }, Fault::config, "totals");
-    expect_error([&] { positive_rows(*context, matched, matched, matched); }, Fault::config, "classes [r]");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "libdtrain/ops/candidates.h"
 
+#include <cmath>
 #include <limits>
 
 #include "tests/testing.h"

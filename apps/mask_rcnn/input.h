@@ -17,8 +17,8 @@ namespace dtrain::mask_rcnn {
 
 // Where a batch lies for the step that reads it.
 struct DeviceBatch {
-  std::string canvas{};           // its layout's name
-  std::vector<Tensor> fields{};   // as data::DetectionFields
+  std::string canvas{};          // its layout's name
+  std::vector<Tensor> fields{};  // as data::DetectionFields
   std::vector<uint64_t> samples{};
   uint64_t cursor = 0;
 

@@ -125,6 +125,7 @@ if [ $depth = full ]; then
   device=gpu
   [ -n "$gpu" ] || device=cpu
   stage parity.ops 120 "$python" -B tests/parity/ops.py "$programs/tests/parity_ops" --device $device
+  stage parity.detection_ops 120 "$python" -B tests/parity/detection_ops.py "$programs/tests/parity_ops" --device $device
   for precision in fp32 bf16 fp16; do
     [ $device = gpu ] || [ $precision = fp32 ] || { printf '%-8s %-34s needs a GPU\n' SKIP "parity.resnet50.$precision"; continue; }
     stage "parity.resnet50.$precision" 120 "$python" -B tests/parity/resnet50.py "$programs/tests/parity_model" --device $device --precision $precision

@@ -6,7 +6,7 @@
 namespace dtrain {
 
 // x [n, t, ...], or [1, t, ...] for one x of all images, of any type; indices [n, k] i32 -> y [n, k, ...]. Rows whose
-// index is negative are zero.
+// index is negative, or not below t, are zero.
 void gather_rows(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y);
 
 namespace cpu {

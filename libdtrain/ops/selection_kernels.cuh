@@ -1,0 +1,94 @@
+// How the threads of a block choose among the elements of a row: by order, and by size.
+#pragma once
+
+#include "libdtrain/cuda/kernels.cuh"
+
+namespace dtrain::cuda {
+
+inline constexpr int kSelectionThreads = 1024;
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+struct BlockRank {
+  int before;  // threads of the block before this one that have the flag
+  int total;   // threads that have it
+};
+
+// Called by all threads of a block of whole warps. `scratch`: shared, one per warp, not in use.
+__device__ inline BlockRank block_rank(bool flag, int* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const unsigned lanes = __ballot_sync(kAllLanes, flag);
+  __syncthreads();
+  if (lane == 0) scratch[warp] = __popc(lanes);
+  __syncthreads();
+  BlockRank rank{__popc(lanes & ((1u << lane) - 1)), 0};
+  for (int i = 0; i < static_cast<int>(blockDim.x) / kWarp; ++i) {
+    if (i < warp) rank.before += scratch[i];
+    rank.total += scratch[i];
+  }
+  return rank;
+}
+
+// Shared memory of Selection: how many keys have each value of a digit, and what was found in them.
+struct SelectionScratch {
+  static constexpr int kDigitBits = 11, kBins = 1 << kDigitBits;
+  int bins[kBins];
+  int bin, wanted, total;
+};
+
+// The largest of up to 2^31 keys, no two of which are equal, found digit by digit from the highest.
+struct Selection {
+  uint64_t threshold;  // keys from here on are chosen
+  int chosen;          // how many those are
+};
+
+// In `bins`, the one that holds the wanted-th key from the top, which becomes s.bin; s.wanted becomes its number in
+// there, s.total the number of all. By one warp.
+__device__ inline void find_bin(SelectionScratch& s, int wanted) {
+  constexpr int kShare = SelectionScratch::kBins / kWarp;
+  const int lane = static_cast<int>(threadIdx.x), last = SelectionScratch::kBins - 1 - lane * kShare;
+  int own = 0;
+  for (int i = 0; i < kShare; ++i) own += s.bins[last - i];
+  int up_to = own;
+  for (int step = 1; step < kWarp; step *= 2) {
+    const int other = __shfl_up_sync(kAllLanes, up_to, step);
+    if (lane >= step) up_to += other;
+  }
+  if (lane == kWarp - 1) s.total = up_to;
+  if (wanted <= up_to - own || wanted > up_to) return;
+  int left = wanted - (up_to - own), bin = last;
+  while (s.bins[bin] < left) left -= s.bins[bin--];
+  s.bin = bin;
+  s.wanted = left;
+}
+
+// The `wanted` largest of key(i), i in [0, n), where key(i) is 0 for what does not take part; all of them where there
+// are fewer. Called by all threads of a block of whole warps.
+template <class Key>
+__device__ Selection select_largest(int64_t n, int wanted, Key&& key, SelectionScratch& s) {
+  if (wanted <= 0) return {~uint64_t{0}, 0};
+  uint64_t prefix = 0;
+  int left = wanted;
+  for (int shift = 64; shift > 0;) {
+    const int bits = shift < SelectionScratch::kDigitBits ? shift : SelectionScratch::kDigitBits, above = shift;
+    shift -= bits;
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < SelectionScratch::kBins; i += static_cast<int>(blockDim.x))
+      s.bins[i] = 0;
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+      const uint64_t found = key(i);
+      if (found != 0 && (above == 64 || found >> above == prefix))
+        atomicAdd(&s.bins[found >> shift & ((1u << bits) - 1)], 1);
+    }
+    __syncthreads();
+    if (threadIdx.x < kWarp) find_bin(s, left);
+    __syncthreads();
+    if (above == 64 && s.total <= wanted) return {1, s.total};
+    prefix = prefix << bits | static_cast<uint64_t>(s.bin);
+    left = s.wanted;
+    if (s.bins[s.bin] == left) return {prefix << shift, wanted};
+  }
+  return {prefix, wanted};
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,171 @@
+// CUDA arm of top_k and nms. A block finds the largest scores of a row digit by digit, without sorting the rest. Which
+// boxes suppress which is a matrix of bits; a block for each row then goes through it 64 boxes at a time.
+#include "libdtrain/ops/box_math.h"
+#include "libdtrain/ops/match_math.h"
+#include "libdtrain/ops/selection_kernels.cuh"
+#include "libdtrain/ops/top_k.h"
+#include "libdtrain/ops/top_k_math.h"
+
+namespace dtrain::cuda {
+namespace {
+
+// As many as shared memory takes without asking, with SelectionScratch.
+constexpr int kMostChosen = 4096;
+
+struct TopScratch {
+  SelectionScratch selection;
+  int found;
+  uint64_t keys[kMostChosen];
+};
+
+// Sorts keys[count] in descending order, by all threads of a block; `count` is a power of two.
+__device__ void sort_descending(uint64_t* keys, int count) {
+  for (int run = 2; run <= count; run *= 2)
+    for (int step = run / 2; step > 0; step /= 2) {
+      __syncthreads();
+      for (int i = static_cast<int>(threadIdx.x); i < count / 2; i += static_cast<int>(blockDim.x)) {
+        const int low = 2 * i - (i & (step - 1)), high = low + step;
+        const uint64_t a = keys[low], b = keys[high];
+        if ((a < b) == ((low & run) == 0)) keys[low] = b, keys[high] = a;
+      }
+    }
+  __syncthreads();
+}
+
+template <class T>
+__global__ void __launch_bounds__(kSelectionThreads)
+    top_k_kernel(int64_t n, int64_t k, const T* scores, const int32_t* counts, float* values, int32_t* indices) {
+  TopScratch& s = *shared_memory<TopScratch>();
+  const int64_t row = blockIdx.x, count = counts != nullptr ? within(counts[row], n) : n;
+  const T* const from = scores + row * n;
+  const int wanted = static_cast<int>(count < k ? count : k);
+  const auto key = [=](int64_t i) { return ScoreKey::of(to_float(from[i]), i); };
+  const uint64_t threshold = wanted < count ? select_largest(count, wanted, key, s.selection).threshold : 1;
+  if (threadIdx.x == 0) s.found = 0;
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
+    if (const uint64_t found = key(i); found >= threshold) s.keys[atomicAdd(&s.found, 1)] = found;
+  int sorted = 1;
+  while (sorted < wanted) sorted *= 2;
+  for (int i = wanted + static_cast<int>(threadIdx.x); i < sorted; i += static_cast<int>(blockDim.x)) s.keys[i] = 0;
+  sort_descending(s.keys, sorted);
+  for (int64_t i = threadIdx.x; i < k; i += blockDim.x) {
+    values[row * k + i] = i < wanted ? ScoreKey::score(s.keys[i]) : -INFINITY;
+    indices[row * k + i] = i < wanted ? ScoreKey::index(s.keys[i]) : -1;
+  }
+}
+
+constexpr int kTile = 64;  // boxes that a word of the matrix is about
+
+struct Tile {
+  Box box[kTile];
+  float area[kTile];
+  int32_t group[kTile];
+};
+
+// Bit b of suppressed[row, i, w] says that box i suppresses box 64 w + b, which comes after it. A thread makes one
+// word; those of tiles before its own are not written. `groups` may be null.
+__global__ void __launch_bounds__(kTile)
+    suppression_kernel(NmsOptions options, int64_t k, const float* boxes, const int32_t* groups, uint64_t* suppressed) {
+  if (blockIdx.x < blockIdx.y) return;
+  Tile& tile = *shared_memory<Tile>();
+  const float margin = size_margin(options.plus_one);
+  const int64_t first = int64_t{blockIdx.z} * k, column = int64_t{blockIdx.x} * kTile;
+  const int64_t i = int64_t{blockIdx.y} * kTile + threadIdx.x;
+  const int count = static_cast<int>(k - column < kTile ? k - column : kTile);
+  if (const int j = static_cast<int>(threadIdx.x); j < count) {
+    tile.box[j] = box_at(boxes + 4 * (first + column + j));
+    tile.area[j] = box_area(tile.box[j], margin);
+    tile.group[j] = groups != nullptr ? groups[first + column + j] : 0;
+  }
+  __syncthreads();
+  if (i >= k) return;
+  const Box own = box_at(boxes + 4 * (first + i));
+  const float area = box_area(own, margin);
+  const int32_t group = groups != nullptr ? groups[first + i] : 0;
+  uint64_t word = 0;
+  for (int j = 0; j < count; ++j) {
+    const bool drops = box_overlap(own, area, tile.box[j], tile.area[j], margin) > options.threshold;
+    if (drops && group == tile.group[j] && column + j > i) word |= uint64_t{1} << j;
+  }
+  suppressed[(first + i) * gridDim.x + blockIdx.x] = word;
+}
+
+// Shared memory: a tile's own words, what was kept of it, and how many boxes so far. After it comes a word for each
+// tile with the boxes that are out.
+struct Scan {
+  uint64_t own[kTile];
+  uint64_t kept;
+  int64_t count;
+};
+
+// Goes through the boxes of tile `w` but those that are `out`, up to m in all. By one thread.
+__device__ void keep_in_tile(Scan& s, uint64_t out, int64_t w, int64_t m, int32_t* kept) {
+  uint64_t alive = ~out;
+  s.kept = 0;
+  while (alive != 0 && s.count < m) {
+    const int i = __ffsll(static_cast<long long>(alive)) - 1;
+    const uint64_t bit = uint64_t{1} << i;
+    kept[s.count++] = static_cast<int32_t>(w * kTile + i);
+    s.kept |= bit;
+    alive &= ~(bit | s.own[i]);
+  }
+}
+
+__global__ void __launch_bounds__(kTile)
+    scan_kernel(int64_t k, int64_t m, const float* scores, const uint64_t* suppressed, int32_t* kept, int32_t* counts) {
+  Scan& s = *shared_memory<Scan>();
+  uint64_t* const out = reinterpret_cast<uint64_t*>(&s + 1);
+  const int64_t row = blockIdx.x, tiles = (k + kTile - 1) / kTile, thread = threadIdx.x;
+  const uint64_t* const words = suppressed + row * k * tiles;
+  for (int64_t w = thread; w < tiles; w += kTile) {
+    uint64_t word = 0;
+    for (int i = 0; i < kTile; ++i) {
+      const int64_t at = w * kTile + i;
+      if (at >= k || !(scores[row * k + at] > -INFINITY)) word |= uint64_t{1} << i;
+    }
+    out[w] = word;
+  }
+  if (thread == 0) s.count = 0;
+  __syncthreads();
+  for (int64_t w = 0; w < tiles && s.count < m; ++w) {
+    const int64_t i = w * kTile + thread;
+    s.own[thread] = i < k ? words[i * tiles + w] : 0;
+    __syncthreads();
+    if (thread == 0) keep_in_tile(s, out[w], w, m, kept + row * m);
+    __syncthreads();
+    for (int64_t later = w + 1 + thread; later < tiles; later += kTile)
+      for (uint64_t rest = s.kept; rest != 0; rest &= rest - 1)
+        out[later] |= words[(w * kTile + __ffsll(static_cast<long long>(rest)) - 1) * tiles + later];
+    __syncthreads();
+  }
+  for (int64_t i = s.count + thread; i < m; i += kTile) kept[row * m + i] = -1;
+  if (thread == 0) counts[row] = static_cast<int32_t>(s.count);
+}
+
+}  // namespace
+
+void top_k(Context& context, const Tensor& scores, const Tensor& counts, const Tensor& values, const Tensor& indices) {
+  const int64_t rows = scores.dim(0), n = scores.dim(1), k = values.dim(1);
+  DT_CHECK(std::min(n, k) <= kMostChosen, "top_k: the largest ", k, " of ", n, " elements; on a GPU up to ",
+           kMostChosen);
+  dispatch_floating(scores.dtype(), "top_k", [&]<class T>(T) {
+    launch(context, top_k_kernel<T>, {static_cast<unsigned>(rows), kSelectionThreads, sizeof(TopScratch)}, n, k,
+           scores.data<T>(), counts ? counts.data<int32_t>() : nullptr, values.data<float>(), indices.data<int32_t>());
+  });
+}
+
+void nms(Context& context, const Tensor& boxes, const Tensor& scores, const Tensor& groups, const NmsOptions& options,
+         const Tensor& kept, const Tensor& counts) {
+  const int64_t rows = scores.dim(0), k = scores.dim(1), m = kept.dim(1), tiles = (k + kTile - 1) / kTile;
+  const Tensor suppressed = context.empty({rows, k, tiles}, DType::i64);
+  auto* const words = static_cast<uint64_t*>(suppressed.raw());
+  const auto side = static_cast<unsigned>(tiles), depth = static_cast<unsigned>(rows);
+  if (k > 0)
+    launch(context, suppression_kernel, {{side, side, depth}, kTile, sizeof(Tile)}, options, k, boxes.data<float>(),
+           groups ? groups.data<int32_t>() : nullptr, words);
+  launch(context, scan_kernel, {depth, kTile, sizeof(Scan) + static_cast<size_t>(tiles) * sizeof(uint64_t)}, k, m,
+         scores.data<float>(), words, kept.data<int32_t>(), counts.data<int32_t>());
+}
+
+}  // namespace dtrain::cuda

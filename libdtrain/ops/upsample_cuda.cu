@@ -15,7 +15,9 @@ struct UpsamplePacks {
   uint32_t count;
 
   struct Place {
-    int64_t image, h, w, channel;
+    int64_t image;
+    uint32_t h, w;
+    int64_t channel;
   };
   template <int n>
   __device__ Place at(uint32_t i) const {
@@ -44,7 +46,8 @@ __global__ void __launch_bounds__(kThreads)
                     const T* base, T* y) {
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < packs.count; i += gridDim.x * kThreads) {
     const auto at = packs.at<n>(i);
-    const int64_t row = at.image * rows.in + rows.source(at.h), column = columns.source(at.w);
+    const int64_t row = at.image * rows.in + rows.source(at.h);
+    const uint32_t column = columns.source(at.w);
     auto pack = load<T, n>(x + (row * columns.in + column) * channels + at.channel);
     if (base != nullptr) add_to(pack, load<T, n>(base + int64_t{i} * n));
     store(y + int64_t{i} * n, pack);
@@ -62,8 +65,8 @@ __global__ void __launch_bounds__(kThreads)
     float sum[n];
 #pragma unroll
     for (int lane = 0; lane < n; ++lane) sum[lane] = add ? to_float(old.lane[lane]) : 0.0f;
-    for (int64_t p = rows.first_copy(at.h); p < rows.first_copy(at.h + 1); ++p)
-      for (int64_t q = columns.first_copy(at.w); q < columns.first_copy(at.w + 1); ++q) {
+    for (uint32_t p = rows.first_copy(at.h); p < rows.first_copy(at.h + 1); ++p)
+      for (uint32_t q = columns.first_copy(at.w); q < columns.first_copy(at.w + 1); ++q) {
         const auto pack = load<T, n>(dy + ((at.image * rows.out + p) * columns.out + q) * channels + at.channel);
 #pragma unroll
         for (int lane = 0; lane < n; ++lane) sum[lane] += to_float(pack.lane[lane]);

@@ -12,16 +12,20 @@
 #include "libdtrain/ops/boxes.h"
 #include "libdtrain/ops/concat_channels.h"
 #include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/conv_transpose2d.h"
 #include "libdtrain/ops/gather_rows.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/group_norm.h"
 #include "libdtrain/ops/loss.h"
+#include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/match_boxes.h"
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
+#include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
 #include "libdtrain/ops/top_k.h"
+#include "libdtrain/ops/upsample.h"
 #include "libdtrain/train/optimizer.h"
 #include "tests/parity/tensors.h"
 
@@ -120,6 +124,30 @@ void run_batch_norm(Case& test) {
   }
   test.result("running_mean", state.running_mean);
   test.result("running_var", state.running_var);
+}
+
+void run_roi_align(Case& test) {
+  RoiAlignOptions options{.height = static_cast<int>(test.number("height", 7)),
+                          .width = static_cast<int>(test.number("width", 7)),
+                          .sampling_ratio = static_cast<int>(test.number("ratio", 2)),
+                          .aligned = test.number("aligned", 1) != 0};
+  std::vector<Var> maps;
+  for (const int pixels : test.integers("scales")) {
+    options.scales.push_back(1 / static_cast<float>(pixels));
+    maps.push_back(test.var(concat("map", maps.size())));
+  }
+  test.finish(roi_align(*test.tape, maps, test.tensor("rois"), test.tensor("images"), test.tensor("levels"), options));
+}
+
+void run_conv_transpose2d(Case& test) {
+  const Var &x = test.var("x"), &w = test.var("w");
+  const Var* bias = test.has("b") ? &test.var("b") : nullptr;
+  test.finish(conv_transpose2d(*test.tape, x, w, bias, conv_options(test)));
+}
+
+void run_upsample_nearest(Case& test) {
+  const auto extent = [&](const char* key) { return static_cast<int64_t>(test.number(key, 1)); };
+  test.finish(upsample_nearest(*test.tape, test.var("x"), extent("height"), extent("width")));
 }
 
 void run_optimizer(Case& test) {
@@ -236,6 +264,18 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
      [](Case& t) {
        const SoftmaxCrossEntropyOptions options{t.number("smoothing", 0)};
        t.finish(softmax_cross_entropy(*t.tape, t.var("logits"), t.tensor("labels"), options).loss);
+     }},
+    {"roi_align", run_roi_align},
+    {"conv_transpose2d", run_conv_transpose2d},
+    {"upsample_nearest", run_upsample_nearest},
+    {"sigmoid_cross_entropy",
+     [](Case& t) {
+       t.finish(sigmoid_cross_entropy(*t.tape, t.var("x"), t.tensor("target"), t.tensor("weights"), {2.5f}));
+     }},
+    {"smooth_l1",
+     [](Case& t) {
+       const float beta = t.number("beta", 1);
+       t.finish(smooth_l1(*t.tape, t.var("x"), t.tensor("target"), t.tensor("weights"), beta, {2.5f}));
      }},
     {"optimizer", run_optimizer},
     {"box_iou", run_box_iou},

@@ -37,7 +37,7 @@ struct Statistic {
   std::string why_absent{};  // "no ground truth of area small", where there is none
 };
 
-// Values are means over images; -1 where a category has no ground truth in a range of areas.
+// Precision and recall over all images; -1 where a category has no ground truth in a range of areas.
 struct Evaluation {
   EvaluationOptions options{};
   std::vector<Category> categories{};
@@ -45,7 +45,8 @@ struct Evaluation {
   std::vector<double> precision{};  // [IoU thresholds][recall thresholds][categories][areas][max detections]
   std::vector<double> recall{};     // [IoU thresholds][categories][areas][max detections]
 
-  // The twelve numbers of COCO, in its order, with the last of max_detections where it has 100.
+  // The twelve numbers of COCO in its order: average precisions, then recalls, one of them for each of max_detections.
+  // The last of these, 100 in COCO, is that of all others.
   std::vector<Statistic> statistics() const;
   // AP of one category over all IoU thresholds, in the first range of areas; -1 where it has no ground truth.
   double average_precision(size_t category) const;

@@ -39,7 +39,7 @@ TEST(Results, AreWrittenAsOthersReadThem) {
   EXPECT_EQ(text.substr(0, text.find('\n') + 1),
             "[{\"image_id\": 42, \"category_id\": 18, \"bbox\": [258.15,41.29,348.26,243.5], \"score\": 0.236},\n");
   EXPECT_TRUE(contains(text, R"("segmentation": {"size": [9, 20], "counts": ")")) << text;
-  EXPECT_EQ(nlohmann::json::parse(text)[1]["segmentation"]["counts"], to_text(mask));
+  EXPECT_EQ(nlohmann::json::parse(text)[1]["segmentation"]["counts"].get<std::string>(), to_text(mask));
   expect_same(parse_results(text, "results.json"), detections);
   EXPECT_EQ(written({}), "[]\n");
   EXPECT_TRUE(parse_results("[]", "results.json").empty());
@@ -66,7 +66,7 @@ TEST(Results, ThatAreNoneAreRefused) {
   };
   refused("", "invalid JSON");
   refused("{\"annotations\": []}", "an object, expected a list");
-  refused("[5]", "detection at index 0: is no object");
+  refused("[5]", "detection at index 0 is no object");
   refused("[{}]", "detection at index 0: image_id is missing, expected a whole number");
   const std::string begin = R"([{"image_id": 1, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 0.5}, {"image_id": )";
   refused(begin + R"("1"}])", "detection at index 1: image_id is the string '1'");

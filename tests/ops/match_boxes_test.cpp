@@ -207,9 +207,9 @@ TEST(MatchBoxes, RefuseWhatDoesNotFit) {
 }
 
 // Two images: 40 positives, 300 background and 60 ignored ones, in turns; 500 background ones.
-constexpr int64_t kImages = 2, kBoxes = 500;
+constexpr int64_t kDrawnImages = 2, kDrawnBoxes = 500;
 Matches undrawn_matches() {
-  Matches matched(kImages * kBoxes, kBackground);
+  Matches matched(kDrawnImages * kDrawnBoxes, kBackground);
   for (size_t i = 0; i < 500; ++i) matched[i] = i % 10 == 3 && i < 400 ? static_cast<int32_t>(i % 7) : kBackground;
   for (size_t i = 0; i < 500; ++i)
     if (i % 5 == 1) matched[i] = kIgnored;
@@ -217,7 +217,7 @@ Matches undrawn_matches() {
 }
 
 Matches sampled_on(Context& context, const SampleOptions& options, uint64_t seed, uint64_t step, const Matches& from,
-                   int64_t images = kImages) {
+                   int64_t images = kDrawnImages) {
   context.set_scalars({.step = step, .seed = seed});
   const Tensor matched = to_device(context, {images, static_cast<int64_t>(from.size()) / images}, from);
   sample_matches(context, options, matched);
@@ -251,7 +251,7 @@ TEST(SampleMatches, DrawTheSmallestKeys) {
     for (const auto& [total, positives] :
          {std::pair{64, 16}, {64, 64}, {256, 128}, {450, 7}, {1000, 500}, {5, 0}, {0, 0}}) {
       const SampleOptions options{.total = total, .positives = positives, .stream = 77, .first_row = 12};
-      EXPECT_EQ(sampled_on(*context, options, 5, 9, from), naive_sample(options, 5, 9, from, kImages))
+      EXPECT_EQ(sampled_on(*context, options, 5, 9, from), naive_sample(options, 5, 9, from, kDrawnImages))
           << total << ", " << positives;
     }
 }
@@ -265,11 +265,11 @@ TEST(SampleMatches, ManyBoxes) {
 }
 
 TEST(SampleMatches, DependOnTheRowAlone) {
-  const Matches from = undrawn_matches(), second(from.begin() + kBoxes, from.end());
+  const Matches from = undrawn_matches(), second(from.begin() + kDrawnBoxes, from.end());
   for (const auto& context : devices()) {
     const Matches both = sampled_on(*context, {.first_row = 4}, 1, 2, from);
     const Matches alone = sampled_on(*context, {.first_row = 5}, 1, 2, second, 1);
-    EXPECT_EQ(Matches(both.begin() + kBoxes, both.end()), alone);
+    EXPECT_EQ(Matches(both.begin() + kDrawnBoxes, both.end()), alone);
     EXPECT_NE(sampled_on(*context, {.first_row = 4}, 1, 2, second, 1), alone);
     EXPECT_NE(sampled_on(*context, {.first_row = 5}, 1, 3, second, 1), alone);
     EXPECT_NE(sampled_on(*context, {.first_row = 5}, 2, 2, second, 1), alone);
@@ -283,7 +283,7 @@ TEST(SampleMatches, CapturedStepsDrawAnew) {
   const SampleOptions options{.total = 64, .positives = 16};
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
-    const Tensor undrawn = to_device(*context, {kImages, kBoxes}, from),
+    const Tensor undrawn = to_device(*context, {kDrawnImages, kDrawnBoxes}, from),
                  matched = context->empty(undrawn.shape(), DType::i32);
     const auto graph = context->capture([&] {
       context->copy(undrawn, matched);
@@ -292,7 +292,7 @@ TEST(SampleMatches, CapturedStepsDrawAnew) {
     for (const uint64_t step : {3, 4}) {
       context->set_scalars({.step = step, .seed = 5});
       context->replay(*graph);
-      EXPECT_EQ(values_of<int32_t>(*context, matched), naive_sample(options, 5, step, from, kImages));
+      EXPECT_EQ(values_of<int32_t>(*context, matched), naive_sample(options, 5, step, from, kDrawnImages));
     }
   }
 }

@@ -23,6 +23,7 @@ constexpr std::array kCommands = {
     Command{"imagenet", dtrain::dataset::imagenet, "a tree of raw images, a folder per class, to TFRecord shards"},
     Command{"synthesize", dtrain::dataset::synthesize, "drawn shapes and textures as TFRecord shards"},
     Command{"cifar10", dtrain::dataset::cifar10, "CIFAR-10, from image folders or binary batches, to TFRecord shards"},
+    Command{"coco", dtrain::dataset::coco, "annotated images in COCO's folders to TFRecord shards"},
     Command{"inspect", dtrain::dataset::inspect, "what TFRecord files hold: a JSON line per file"},
     Command{"verify", dtrain::dataset::verify, "every checksum, record and image of TFRecord files"},
     Command{"index", dtrain::dataset::index, "the index for random access, made ahead of time; gzip files unpacked"},

@@ -1,15 +1,18 @@
 // Opening the group, and how its warnings and faults reach people.
 #include "apps/cli/ranks.h"
 
-#include <cstdio>
-
 #include <unistd.h>
+
+#include <cstdio>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
+#include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/train/agreement.h"
 
 namespace dtrain::cli {
 namespace {
@@ -30,6 +33,24 @@ void check_launcher(const Group& group, const LauncherRank& told) {
 }
 
 }  // namespace
+
+Ranks ranks_of(Group& group) {
+  const Place& place = group.places()[static_cast<size_t>(group.rank())];
+  const char* role = environment()("K_MPI_JOB_ROLE");
+  const bool in_launcher = role != nullptr && std::string_view(role) == "launcher";
+  const int64_t chief = group.extremes(in_launcher ? group.size() : group.rank(), "the chief").first;
+  return {.rank = group.rank(),
+          .size = group.size(),
+          .local_rank = place.local_rank,
+          .local_size = place.local_size,
+          .chief = chief < group.size() ? static_cast<int>(chief) : 0};
+}
+
+void check_flags(Group& group, const FlagSet& flags) {
+  RankSettings settings = flags.settings_that_must_agree();
+  settings.insert(settings.begin(), {"the version of dtrain", version()});
+  check_equal(group, settings, "flags");
+}
 
 std::string rank_name() {
   try {

@@ -174,6 +174,8 @@ TEST(Nms, AgreesWithALoopOverPairs) {
         }
 }
 
+TEST(Nms, ManyBoxes) { expect_nms(crowded_case(1, 4200, 4200, 200), "many boxes"); }
+
 TEST(Nms, GroupsDoNotSuppressOneAnother) {
   NmsCase c = crowded_case(2, 500, 500, 30);
   for (size_t i = 0; i < 1000; ++i) c.groups.push_back(static_cast<int32_t>(i * i % 7));

@@ -14,7 +14,7 @@ constexpr std::array kCommands = {
     Command{"imagenet", dataset::imagenet, "a tree of raw images, a folder per class, to TFRecord shards"},
     Command{"synthesize", dataset::synthesize, "drawn shapes and textures as TFRecord shards"},
     Command{"cifar10", dataset::cifar10, "CIFAR-10, from image folders or binary batches, to TFRecord shards"},
-    Command{"coco", dataset::coco, "COCO's annotations and images to TFRecord shards"},
+    Command{"coco", dataset::coco, "annotated images in COCO's folders to TFRecord shards"},
     Command{"inspect", dataset::inspect, "what TFRecord files hold: a JSON line per file"},
     Command{"verify", dataset::verify, "every checksum, record and image of TFRecord files"},
     Command{"index", dataset::index, "the index for random access, made ahead of time; gzip files unpacked"},

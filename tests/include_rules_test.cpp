@@ -85,7 +85,7 @@ const std::vector<Level> kLevels = {
     {"libdtrain/testing/", {"libdtrain/core/", "libdtrain/autograd/"}, {}},
     {"libdtrain/dtrain.h", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
-    {"models/", {"libdtrain/"}, {}},
+    {"models/", {"libdtrain/", "models/"}, {}},
     {"data/coco/", {"libdtrain/core/", "libdtrain/io/"}, {}},
     {"data/", {"libdtrain/core/", "libdtrain/io/", "data/coco/"}, {}},
     {"apps/cli/options/", {"apps/cli/", "libdtrain/", "data/"}, {}},

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -33,18 +32,6 @@ void check_launcher(const Group& group, const LauncherRank& told) {
 }
 
 }  // namespace
-
-Ranks ranks_of(Group& group) {
-  const Place& place = group.places()[static_cast<size_t>(group.rank())];
-  const char* role = environment()("K_MPI_JOB_ROLE");
-  const bool in_launcher = role != nullptr && std::string_view(role) == "launcher";
-  const int64_t chief = group.extremes(in_launcher ? group.size() : group.rank(), "the chief").first;
-  return {.rank = group.rank(),
-          .size = group.size(),
-          .local_rank = place.local_rank,
-          .local_size = place.local_size,
-          .chief = chief < group.size() ? static_cast<int>(chief) : 0};
-}
 
 void check_flags(Group& group, const FlagSet& flags) {
   RankSettings settings = flags.settings_that_must_agree();

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/cli/options/ranks.h"
+#include "apps/cli/flags.h"
 #include "libdtrain/distributed/group.h"
 
 namespace dtrain::cli {
@@ -20,9 +20,6 @@ namespace dtrain::cli {
 std::unique_ptr<Group> open_group(const GroupOptions& limits = {}, int64_t expect_ranks = 0,
                                   const std::optional<TcpOptions>& tcp = {});
 
-// Which of the group's processes this is. The chief is the first one that is not in a launcher's pod, which may have no
-// volumes. Collective.
-Ranks ranks_of(Group& group);
 // Throws Error where the ranks were given different flags that must be equal, or are of different versions. Collective.
 void check_flags(Group& group, const FlagSet& flags);
 

@@ -110,7 +110,7 @@ if [ $depth = full ]; then
   # Not convolutions and products: their kernels are the libraries'.
   for tool in memcheck racecheck; do
     for family in batch_norm bn_relu_max_pool pointwise pool loss update compute_copy step_metrics jpeg_decode \
-      gating group_norm concat_channels scalar_loss; do
+      gating group_norm concat_channels scalar_loss roi_align upsample masked_losses crop_runs blank_outside; do
       if [ -z "$gpu" ] || ! command -v compute-sanitizer >/dev/null; then
         printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops %s\n' SKIP "$tool.$family" $tool $family
       else

@@ -23,7 +23,7 @@ struct AxisTap {
   float weight;
 };
 
-// The pixels of a range that each cell of an axis reads, in ascending order.
+// The pixels of a range that each cell of an axis reads.
 class AxisTaps {
  public:
   void assign(const RoiAxis& axis, int cells, const Range& range = {}) {
@@ -47,7 +47,8 @@ class AxisTaps {
   }
 
  private:
-  // Samples go forwards: what was read before is among the last two.
+  // Samples go forwards, so that what was read before is among the last two. In a region turned inside out they do not:
+  // there a pixel may have several taps.
   void add(size_t begin, int64_t pixel, float weight) {
     for (size_t i = taps_.size(); i > begin && taps_.size() - i < 2; --i)
       if (taps_[i - 1].pixel == pixel) {

@@ -8,6 +8,7 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
 
 // The packs of images, and which pixel each is of.
 struct UpsamplePacks {
@@ -41,7 +42,7 @@ __device__ void add_to(Pack<T, n>& sum, const Pack<T, n>& x) {
 
 // `base` may be null.
 template <class T, int n>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     upsample_kernel(UpsamplePacks packs, UpsampleAxis rows, UpsampleAxis columns, int64_t channels, const T* x,
                     const T* base, T* y) {
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < packs.count; i += gridDim.x * kThreads) {
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     upsample_grad_kernel(UpsamplePacks packs, UpsampleAxis rows, UpsampleAxis columns, int64_t channels, const T* dy,
                          bool add, T* dx) {
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < packs.count; i += gridDim.x * kThreads) {

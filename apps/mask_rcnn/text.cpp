@@ -86,7 +86,7 @@ class Strokes {
 int text_width(std::string_view text, double scale) {
   int width = 0;
   for (const char c : printable(text)) width += advance(Glyph(c), scale);
-  return std::max(0, width - start_of(1, scale));
+  return std::max(0, width - static_cast<int>(scale));
 }
 
 int text_height(double scale) { return static_cast<int>(std::ceil(Glyph::kRows * scale)); }
@@ -94,13 +94,14 @@ int text_height(double scale) { return static_cast<int>(std::ceil(Glyph::kRows *
 int cap_height(double scale) { return static_cast<int>(std::ceil(Glyph::kCapRows * scale)); }
 
 std::string shortened(std::string_view text, double scale, int width) {
-  std::string all = printable(text);
-  if (text_width(all, scale) <= width) return all;
-  while (!all.empty()) {
-    all.pop_back();
-    if (text_width(all + "..", scale) <= width) return all.empty() ? "" : all + "..";
+  std::string begin = printable(text);
+  if (text_width(begin, scale) <= width) return begin;
+  while (!begin.empty()) {
+    begin.pop_back();
+    if (begin.ends_with(' ')) continue;
+    if (!begin.empty() && text_width(begin + "..", scale) <= width) return begin + "..";
   }
-  return all;
+  return "";
 }
 
 void draw_text(Canvas& canvas, int x, int y, std::string_view text, double scale, Color color) {

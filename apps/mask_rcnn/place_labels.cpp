@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <limits>
+
+#include "apps/mask_rcnn/draw_objects.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+constexpr double kMostCovered = 0.1;  // of a label, by the labels of earlier objects
+
+Rectangle moved_inside(Rectangle chip, const Rectangle& picture) {
+  chip.x = std::max(picture.x, std::min(chip.x, picture.right() - chip.width));
+  chip.y = std::max(picture.y, std::min(chip.y, picture.bottom() - chip.height));
+  return intersection(chip, picture);
+}
+
+int64_t pixels(const Rectangle& area) { return area.empty() ? 0 : int64_t{area.width} * area.height; }
+
+int64_t shared_pixels(const Rectangle& place, std::span<const Rectangle> others) {
+  int64_t shared = 0;
+  for (const Rectangle& other : others) shared += pixels(intersection(place, other));
+  return shared;
+}
+
+// The best places first: above the box, inside it, below it, beside it, then ever further down along its left side.
+std::vector<Rectangle> places(const LabelledBox& label, const Rectangle& picture) {
+  constexpr int kSteps = 4;
+  const Rectangle& box = label.box;
+  const int right = box.right() - label.width, above = box.y - label.height, lowest = box.bottom() - label.height;
+  std::vector<Rectangle> all;
+  for (const auto& [x, y] : {std::pair{box.x, above},
+                             {box.x, box.y},
+                             {right, above},
+                             {box.x, box.bottom()},
+                             {right, box.y},
+                             {right, box.bottom()},
+                             {box.x, lowest},
+                             {box.right(), box.y},
+                             {box.x - label.width, box.y}})
+    all.push_back(moved_inside({x, y, label.width, label.height}, picture));
+  for (int step = 1; step <= kSteps; ++step)
+    for (const int y : {box.y + step * label.height, above - step * label.height})
+      all.push_back(moved_inside({box.x, y, label.width, label.height}, picture));
+  return all;
+}
+
+}  // namespace
+
+std::vector<Rectangle> place_labels(const Rectangle& picture, std::span<const LabelledBox> labels) {
+  std::vector<Rectangle> placed;
+  for (const LabelledBox& label : labels) {
+    Rectangle best{};
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const Rectangle& place : places(label, picture)) {
+      const int64_t covered = shared_pixels(place, placed);
+      if (covered >= least) continue;
+      least = covered;
+      best = place;
+    }
+    const bool readable = static_cast<double>(least) <= kMostCovered * static_cast<double>(pixels(best));
+    placed.push_back(readable ? best : Rectangle{});
+  }
+  return placed;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -52,9 +52,9 @@ std::vector<uint8_t> mirrored_mask(const std::vector<uint8_t>& pixels, const Ima
   return out;
 }
 
-const std::vector<std::pair<ImageSize, ImageSize>> kResizes = {{{13, 17}, {13, 17}}, {{13, 17}, {29, 40}},
-                                                               {{23, 31}, {10, 8}},  {{1, 1}, {5, 7}},
-                                                               {{9, 7}, {1, 1}},     {{8, 9}, {8, 36}}};
+const std::vector<std::pair<ImageSize, ImageSize>> kResizes = {
+    {{13, 17}, {13, 17}}, {{13, 17}, {29, 40}}, {{23, 31}, {10, 8}}, {{1, 1}, {5, 7}},
+    {{9, 7}, {1, 1}},     {{8, 12}, {4, 6}},    {{8, 9}, {8, 36}}};
 
 TEST(DetectionMasks, RunLengthsAreResampledToTheNearestPixel) {
   for (const auto& [from, to] : kResizes)

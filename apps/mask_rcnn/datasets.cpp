@@ -41,7 +41,7 @@ data::DetectionOptions dataset_options(const DataSettings& settings, bool traini
   data::DetectionOptions options;
   options.training = training;
   options.resize = training ? settings.training_resize : settings.evaluation_resize;
-  options.canvases = settings.canvases;
+  options.canvases = settings.canvases();
   options.flip_probability = settings.flip_probability;
   options.jitter = settings.jitter;
   options.keep_empty = settings.keep_empty;

@@ -76,9 +76,9 @@ class Lines final : public Observer {
 
 int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   DT_CHECK(!values.model.load.empty(), "give --load WEIGHTS, or --annotations and --results; see --help");
-  Settings settings = values.model.settings();
   cli::Log log(cli::patient_stdout(), cli::patient_stderr());
   std::vector<std::string> notices;
+  Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) log.notice(notice);
   TaskOptions options;

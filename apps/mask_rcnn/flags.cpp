@@ -40,16 +40,21 @@ void ModelFlags::declare(cli::FlagSet& flags) {
   flags.group("Model and data");
   flags.add_choice("preset", preset, preset_names(), "the conventions of the program that weights or habits come from")
       .identity("preset");
+  flags.add("config_file", config_file, "text file of KEY=VALUE lines, which --config changes");
   flags.add("load", load,
             "safetensors file with parameters by torchvision's names, as a checkpoint's model.safetensors");
   flags.add("data_dir", data_dir,
             "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
 }
 
-Settings ModelFlags::settings() const {
+Settings ModelFlags::settings(std::vector<std::string>& notices) const {
   Settings settings = preset_settings(preset);
-  for (const std::string& assignment : assignments) apply(settings, assignment);
+  if (!config_file.empty()) notices = apply_file(settings, config_file);
+  for (const std::string& assignment : assignments)
+    if (std::string notice = apply(settings, assignment); !notice.empty()) notices.push_back(std::move(notice));
   if (!data_dir.empty()) settings.data.base_dir = data_dir;
+  if (!load.empty()) settings.weights = load;
+  settings.check();
   return settings;
 }
 

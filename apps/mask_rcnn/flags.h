@@ -19,7 +19,8 @@ struct ModelFlags {
   // Takes `--config KEY=VALUE ...` out of argv, as TensorPack's programs have it: all arguments up to the next flag.
   static Arguments take_config(const Arguments& argv, std::vector<std::string>& assignments);
   void declare(cli::FlagSet& flags);
-  Settings settings() const;
+  // The preset with what --config_file, --config and the flags change of it. Appends to `notices` what has no effect.
+  Settings settings(std::vector<std::string>& notices) const;
 };
 
 // Reads argv with `flags`, whose positional arguments are returned; none where help was asked for and printed.

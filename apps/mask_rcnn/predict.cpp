@@ -1,6 +1,6 @@
 // dtrain-mask-rcnn predict: objects in images.
 #include <algorithm>
-#include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,12 +10,11 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
-#include "apps/mask_rcnn/found.h"
 #include "apps/mask_rcnn/model.h"
-#include "data/image.h"
-#include "data/resize.h"
-#include "libdtrain/io/input_file.h"
+#include "apps/mask_rcnn/placed_image.h"
+#include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/safetensors.h"
 
 namespace dtrain::mask_rcnn {
@@ -24,56 +23,20 @@ namespace {
 struct PredictFlags {
   ModelFlags model;
   cli::MachineFlags machine;
-  std::string output;
+  std::string output, annotations;
   bool json = false;
 
   void declare(cli::FlagSet& flags) {
     model.declare(flags);
+    flags.add("annotations", annotations, "COCO's annotations whose categories are what the classes stand for");
     flags.group("Output");
+    flags.add("output", output, "folder for pictures of what was found, NAME.png");
     flags.add("json", json,
               R"(a line per image: {"file", "width", "height", "detections": [{"bbox": [x, y, w, h], "score", )"
               R"("category_id", "segmentation": RLE}]}, or {"file", "error"})");
     machine.declare(flags);
   }
 };
-
-// An image on a canvas of its own, and where it lies there.
-struct Placed {
-  Tensor pixels, sizes;
-  ImagePlace place;
-};
-
-// Decodes, resizes and pads as evaluation does.
-Placed place_image(Context& context, const std::string& path, const DataSettings& settings, int64_t id) {
-  const InputFile file(path);
-  std::vector<std::byte> bytes(file.size());
-  file.read(0, bytes.data(), bytes.size());
-  data::ImageDecoder decoder;
-  const data::ImageInfo info = decoder.open(bytes);
-  const data::ImageView image = decoder.decode();
-  const data::ResizeRule& rule = settings.evaluation_resize;
-  const data::ImageSize size = data::resized({info.height, info.width}, rule.max_short_edge, rule);
-  constexpr int64_t kMultiple = 32;
-  const auto padded = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
-  const Shape shape{1, padded(size.height), padded(size.width), 3};
-  std::vector<uint8_t> canvas(static_cast<size_t>(shape.count()));
-  const auto axis = [](int in, int64_t out) {
-    return data::Axis{in, static_cast<int>(out), 0, static_cast<int>(out), false};
-  };
-  Filter<float> x, y;
-  data::make_half_pixel_filter(axis(info.width, size.width), x);
-  data::make_half_pixel_filter(axis(info.height, size.height), y);
-  std::vector<float> rows;
-  data::resample(image, x, y, rows, canvas.data(), 3 * shape[2]);
-
-  Placed placed{context.empty(shape, DType::u8),
-                context.empty({1, 2}),
-                {id, static_cast<double>(size.height), static_cast<double>(size.width), info.height, info.width}};
-  const float sides[] = {static_cast<float>(size.height), static_cast<float>(size.width)};
-  context.upload(canvas.data(), placed.pixels);
-  context.upload(sides, placed.sizes);
-  return placed;
-}
 
 // As many classes as the weights have scores for.
 int64_t classes_of_weights(const std::string& path) {
@@ -94,7 +57,7 @@ nlohmann::ordered_json json_of(const data::coco::Detection& one) {
 }
 
 void print_found(const std::string& path, const ImagePlace& place, const std::vector<data::coco::Detection>& found,
-                 bool json) {
+                 const std::vector<data::coco::Category>& categories, bool json) {
   std::ostream& out = cli::patient_stdout();
   if (json) {
     nlohmann::ordered_json line = {{"file", path}, {"width", place.width}, {"height", place.height}};
@@ -105,29 +68,64 @@ void print_found(const std::string& path, const ImagePlace& place, const std::ve
   }
   out << fmt::format("{}: {} objects\n", path, found.size());
   for (const data::coco::Detection& one : found)
-    out << fmt::format("  {:5.3f}  class {:<4} at {:.0f}, {:.0f}, {:.0f} x {:.0f}\n", one.score, one.category_id,
-                       one.box->x, one.box->y, one.box->width, one.box->height);
+    out << fmt::format("  {:5.3f}  {:<16} at {:.0f}, {:.0f}, {:.0f} x {:.0f}\n", one.score,
+                       std::ranges::find(categories, one.category_id, &data::coco::Category::id)->name, one.box->x,
+                       one.box->y, one.box->width, one.box->height);
   out.flush();
 }
 
-// The numbers of classes in place of the categories of a data set.
-std::vector<data::coco::Category> numbered_categories(int64_t classes) {
+// What the classes from 1 on stand for: the categories of --annotations, which a model of torchvision's numbers by
+// their ids, or their own numbers.
+std::vector<data::coco::Category> categories_of(const std::string& annotations, int64_t classes) {
   std::vector<data::coco::Category> categories;
-  for (int64_t i = 1; i < classes; ++i) categories.push_back({i, std::to_string(i)});
+  for (int64_t i = 1; i < classes; ++i) categories.push_back({i, fmt::format("class {}", i)});
+  if (annotations.empty()) return categories;
+  const auto known = data::coco::read_annotations(annotations).categories;
+  if (known.size() == categories.size()) return known;
+  for (const data::coco::Category& category : known) {
+    if (category.id < 1 || category.id >= classes)
+      throw Error(Fault::data, fmt::format("{}: {} categories, for a model of {} classes", annotations, known.size(),
+                                           categories.size()));
+    categories[static_cast<size_t>(category.id) - 1].name = category.name;
+  }
   return categories;
 }
 
-void predict_image(Model& model, const Settings& settings, const std::string& path, bool json) {
-  const Placed placed = place_image(*model.context, path, settings.data, 0);
-  Tape tape(*model.context, Mode::eval);
-  const models::Canvas& canvas = model.canvas(placed.pixels.dim(1), placed.pixels.dim(2));
-  const models::Detections found =
-      model.detector.detect(tape, canvas, model.pixels(tape, placed.pixels, placed.sizes), placed.sizes);
-  const auto detections =
-      detections_of(*model.context, found, {placed.place}, numbered_categories(settings.detector.classes),
-                    settings.preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous);
-  print_found(path, placed.place, detections[0], json);
+void draw_found(const std::string& path, const PlacedImage& image, const std::vector<data::coco::Detection>& found,
+                const std::vector<data::coco::Category>& categories, double visible) {
+  std::vector<DrawnObject> objects;
+  for (const data::coco::Detection& one : found) {
+    if (one.score < visible) continue;
+    const auto category = std::ranges::find(categories, one.category_id, &data::coco::Category::id);
+    objects.push_back({*one.box, one.mask, category - categories.begin() + 1, score_label(category->name, one.score)});
+  }
+  Canvas canvas(image.original.view());
+  draw_objects(canvas, objects);
+  write_png(path, canvas.image().view());
 }
+
+// A detector and how it is asked.
+struct Predictor {
+  const PredictFlags& flags;
+  const Settings& settings;
+  std::vector<data::coco::Category> categories;
+  Model model;
+
+  void predict(const std::string& path) {
+    const PlacedImage image = place_image(*model.context, path, settings.data);
+    Tape tape(*model.context, Mode::eval);
+    const models::Canvas& canvas = model.canvas(image.pixels.dim(1), image.pixels.dim(2));
+    const models::Detections found =
+        model.detector.detect(tape, canvas, model.pixels(tape, image.pixels, image.sizes), image.sizes);
+    const auto detections = detections_of(
+        *model.context, found, {image.place}, categories,
+        settings.preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous);
+    print_found(path, image.place, detections[0], categories, flags.json);
+    if (!flags.output.empty())
+      draw_found(fmt::format("{}/{}.png", flags.output, std::filesystem::path(path).stem().string()), image,
+                 detections[0], categories, settings.visible_score);
+  }
+};
 
 }  // namespace
 
@@ -142,16 +140,18 @@ int predict(const Arguments& argv) {
   DT_CHECK(!values.model.load.empty() && !images->empty(), "expected --load and at least one image; see --help");
   values.machine.check(flags);
   std::vector<std::string> notices;
+  Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) cli::print_message("note", notice);
-  Settings settings = values.model.settings();
-  settings.detector.classes = classes_of_weights(values.model.load);
-  Model model(settings, machine, 0, /*gradients=*/false);
-  model.load(values.model.load, /*complete=*/true);
+  settings.detector.classes = classes_of_weights(settings.weights);
+  Predictor predictor{values, settings, categories_of(values.annotations, settings.detector.classes),
+                      Model(settings, machine, 0, /*gradients=*/false)};
+  predictor.model.load(settings.weights, /*complete=*/true);
+  if (!values.output.empty()) make_directories(system_files(), values.output);
   int code = 0;
   for (const std::string& path : *images) {
     try {
-      predict_image(model, settings, path, values.json);
+      predictor.predict(path);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       cli::print_message("error", path + ": " + error.what());

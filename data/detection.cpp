@@ -72,17 +72,18 @@ DetectionDataset::DetectionDataset(std::shared_ptr<const DetectionSource> source
 void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
   uint64_t most_objects = 1, most_mask_runs = 1;
   const auto reader = source_->reader();
+  const DetectionSource::Parts parts{.bytes = false, .objects = options_.training, .masks = options_.max_runs == 0};
   for (uint64_t image = 0; image < source_->size(); ++image) {
     uint64_t objects = 0, runs = 0;
     Record record{image, 0};
     try {
-      const DetectionSample sample = reader->read(image, {.bytes = false, .objects = options_.training});
+      const DetectionSample sample = reader->read(image, parts);
       record.layout = static_cast<uint32_t>(canvas_of(sample.size, options_.resize, canvases));
       const ImageSize largest = resized(sample.size, options_.resize.max_short_edge, options_.resize);
       for (const coco::Annotation& object : sample.objects) {
         if (!is_kept(object, sample.size, options_.min_area)) continue;
         ++objects;
-        runs += most_runs(object, {sample.size, largest});
+        if (parts.masks) runs += most_runs(object, {sample.size, largest});
       }
       if (options_.training && !options_.keep_empty && objects == 0) continue;
     } catch (const Error& error) {

@@ -31,7 +31,8 @@ struct DetectionOptions {
   ColorJitter jitter{};
   double min_area = 1;      // objects of a larger area alone are kept, by what the file states
   bool keep_empty = false;  // images in which no object is left
-  // Objects, and runs of all their masks, that an image may have; 0: as many as any has, at the largest size.
+  // Objects, and runs of all their masks, that an image may have; 0: as many as any has, at the largest size, for which
+  // all masks are looked at ahead of time.
   int64_t max_boxes = 0, max_runs = 0;
   DecodeOptions decoding{};
 

@@ -43,11 +43,12 @@ class RecordSource final : public DetectionSource {
         if (!parts.objects) break;
         const auto found = source_.classes_.find(object.label);
         if (found == source_.classes_.end()) continue;  // none of the classes that are asked for
-        objects_.push_back({.category = found->second,
-                            .is_crowd = object.is_crowd,
-                            .area = object.area,
-                            .box = object.box,
-                            .segmentation = segmentation_of(object, record.height, record.width)});
+        coco::Annotation& annotation = objects_.emplace_back();
+        annotation.category = found->second;
+        annotation.is_crowd = object.is_crowd;
+        annotation.area = object.area;
+        annotation.box = object.box;
+        if (parts.masks) annotation.segmentation = segmentation_of(object, record.height, record.width);
       }
       return {.id = record.id().value_or(static_cast<int64_t>(image)),
               .name = record.filename,

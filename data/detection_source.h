@@ -28,6 +28,7 @@ class DetectionSource {
   // Parts of a sample that are looked for; the others are empty.
   struct Parts {
     bool bytes = true, objects = true;
+    bool masks = true;  // of the objects
   };
   // One thread's access. What read() returns lives until the next call.
   class Reader {
@@ -58,7 +59,7 @@ std::shared_ptr<const DetectionSource> open_coco(const std::string& annotations,
 // The shards SPLIT-*-of-* of `directory`, in the schema of data/detection_record.h. Classes are the labels that occur,
 // in ascending order, or those that occur with the names `classes`, in that order. An image whose source_id is no
 // number has that of its record as its id. Throws Error(Fault::data) as RecordShards does, and where a class does not
-// occur. A record that cannot be read is an error where it is read.
+// occur. A record that cannot be read is an error where it is read. All records are read to find the labels.
 std::shared_ptr<const DetectionSource> open_detection_records(const std::string& directory, const std::string& split,
                                                               const CacheOptions& cache,
                                                               const std::vector<std::string>& classes = {});

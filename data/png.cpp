@@ -159,6 +159,7 @@ struct Rows {
   int64_t stride;
   int width, height;
   int color_type;
+  bool flat;  // large areas of one value, for which filters and a thorough search are a waste of time
 };
 
 std::vector<std::byte> encode(const Rows& image) {
@@ -172,6 +173,10 @@ std::vector<std::byte> encode(const Rows& image) {
     png_set_write_fn(writer.png, &sink, append, nullptr);
     png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
                  8, image.color_type, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (image.flat) {
+      png_set_filter(writer.png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
+      png_set_compression_level(writer.png, 1);
+    }
     png_write_info(writer.png, writer.info);
     for (int y = 0; y < image.height; ++y) png_write_row(writer.png, image.first + y * image.stride);
     png_write_end(writer.png, writer.info);
@@ -185,13 +190,13 @@ std::vector<std::byte> encode(const Rows& image) {
 }  // namespace
 
 std::vector<std::byte> encode_png(const ImageView& image) {
-  return encode({image.pixels, image.stride, image.width, image.height, PNG_COLOR_TYPE_RGB});
+  return encode({image.pixels, image.stride, image.width, image.height, PNG_COLOR_TYPE_RGB, false});
 }
 
 std::vector<std::byte> encode_grey_png(std::span<const uint8_t> pixels, int width, int height) {
   DT_CHECK(pixels.size() == static_cast<size_t>(width) * static_cast<size_t>(height), pixels.size(),
            " bytes as a grey image of ", width, "x", height, " pixels");
-  return encode({pixels.data(), width, width, height, PNG_COLOR_TYPE_GRAY});
+  return encode({pixels.data(), width, width, height, PNG_COLOR_TYPE_GRAY, true});
 }
 
 }  // namespace dtrain::data

@@ -37,9 +37,13 @@ TEST(DetectionRecords, RecordsGiveTheSamplesOfTheFilesThatTheyAreMadeOf) {
     EXPECT_EQ(stored->max_runs(), made->max_runs());
     EXPECT_EQ(stored->categories().size(), made->categories().size());
     EXPECT_EQ(stored->shard_begins().size(), 3u);
+    DetectionOptions roomy = small_canvases();
+    roomy.max_runs = made->max_runs();
+    const DetectionDataset unsurveyed(open_detection_records(records.path().string(), "train", {}, classes), roomy);
     for (uint64_t i = 0; i < made->size(); ++i) {
       SeenSample from_record = read_sample(*stored, i, {.seed = 5, .sample = i});
       const SeenSample from_file = read_sample(*made, i, {.seed = 5, .sample = i});
+      EXPECT_EQ(read_sample(unsurveyed, i, {.seed = 5, .sample = i}), from_record);
       ASSERT_EQ(from_record.boxes.size(), from_file.boxes.size());
       for (size_t k = 0; k < from_file.boxes.size(); ++k)
         EXPECT_NEAR(from_record.boxes[k], from_file.boxes[k], 1e-4) << "fractions are floats";

@@ -19,7 +19,8 @@ void for_each(size_t count, int threads, Body body) {
     for (size_t i; (i = next++) < count;) body(i);
   };
   std::vector<std::future<void>> helpers;
-  for (int i = 1; i < threads; ++i) helpers.push_back(std::async(std::launch::async, work));
+  for (size_t i = 1; i < std::min(count, static_cast<size_t>(threads)); ++i)
+    helpers.push_back(std::async(std::launch::async, work));
   work();
   for (std::future<void>& helper : helpers) helper.get();
 }

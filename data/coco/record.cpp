@@ -26,6 +26,9 @@ constexpr std::array<std::pair<std::string_view, Key>, 13> kKeys{{
     {"is_crowd", Key::is_crowd},
 }};
 
+// Beyond it nobody means anything, and arithmetic with floats is no longer safe.
+constexpr double kMaxBoxNumber = 1e9;
+
 std::string_view name_of(Key key) {
   return std::find_if(kKeys.begin(), kKeys.end(), [&](const auto& entry) { return entry.second == key; })->first;
 }
@@ -136,6 +139,8 @@ std::optional<Box> Record::take_box() const {
   if (lacks(Key::box)) return {};
   if (at(Key::box).kind != Kind::list) fail(Key::box, "a list of x, y, width and height");
   if (box.size() != 4) fail(concat("bbox has ", box.size(), " numbers, expected x, y, width and height"));
+  for (const double number : box)
+    if (!(std::abs(number) <= kMaxBoxNumber)) fail(concat("bbox has the number ", number));
   if (box[2] < 0 || box[3] < 0) fail(concat("bbox has the size ", box[2], " x ", box[3]));
   return Box{box[0], box[1], box[2], box[3]};
 }

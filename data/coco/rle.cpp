@@ -73,7 +73,7 @@ size_t parse_number(std::string_view text, size_t at, int64_t& value) {
 
 void check_mask_size(int64_t height, int64_t width) {
   if (height < 1 || width < 1 || height > kMaxMaskSide || width > kMaxMaskSide || height * width > kMaxMaskPixels)
-    throw Error(Fault::data, concat("a mask of ", height, " x ", width, " pixels, expected sides of 1 to ",
+    throw Error(Fault::data, concat("a size of ", height, " x ", width, " pixels, expected sides of 1 to ",
                                     kMaxMaskSide, " and at most ", kMaxMaskPixels, " pixels"));
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "data/coco/evaluate.h"
+#include "libdtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {
@@ -83,6 +84,7 @@ std::string title(const EvaluationOptions& options, const Query& query) {
 }  // namespace
 
 std::vector<double> linspace(double first, double last, size_t count) {
+  DT_CHECK(count >= 2, "linspace: ", count, " numbers, expected at least 2");
   const double step = (last - first) / static_cast<double>(count - 1);
   std::vector<double> values(count, last);
   for (size_t i = 0; i + 1 < count; ++i) values[i] = static_cast<double>(i) * step + first;

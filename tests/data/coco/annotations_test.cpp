@@ -133,11 +133,12 @@ TEST(Annotations, ThatContradictThemselvesAreRefused) {
   refused("/annotations/0/bbox", {1, 2, 3}, "annotation 100: bbox has 3 numbers");
   refused("/annotations/0/bbox", {1, 2, 3, "4"}, "annotation 100: bbox holds something that is no number");
   refused("/annotations/0/bbox", {1, 2, 3, {4}}, "annotation 100: bbox holds something that is no number");
+  refused("/annotations/0/bbox", {1, 2, 1e300, 4}, "annotation 100: bbox has the number 1e+300");
   refused("/annotations/0/bbox", {1, 2, -3, 4}, "annotation 100: bbox has the size -3 x 4");
   refused("/annotations/0/bbox", 5, "annotation 100: bbox is 5, expected a list");
   refused("/annotations/0/bbox", Json::object(), "annotation 100: bbox is an object, expected a list");
   refused("/annotations/3/segmentation", nullptr, "annotation 5: neither bbox nor segmentation");
-  refused("/images/0/width", 0, "image 9: a mask of 8 x 0 pixels");
+  refused("/images/0/width", 0, "image 9: a size of 8 x 0 pixels");
   refused("/images/0/width", "10", "image 9: width is the string '10'");
   refused("/images/0/file_name", nullptr, "image 9: file_name is null, expected a string");
   refused("/categories/2", 7, "category at index 2 is no object");
@@ -172,7 +173,7 @@ TEST(Annotations, WithSegmentationsThatAreNoneAreRefused) {
   refused({{"size", {8, 10}}, {"counts", {0, 5.5, 74.5}}}, ": a run of 5.5 pixels");
   refused({{"size", {8, 10}}, {"counts", {-1, 81}}}, ": a run of -1 pixels");
   refused({{"size", {8, 10}}, {"counts", {0, "80"}}}, " has counts with something that is no number");
-  refused({{"size", {65500, 65500}}, {"counts", {0, 80}}}, ": a mask of 65500 x 65500");
+  refused({{"size", {65500, 65500}}, {"counts", {0, 80}}}, ": a size of 65500 x 65500");
 }
 
 TEST(Annotations, OfFilesOutsideTheirFolderAreRefused) {

@@ -34,7 +34,7 @@ TEST(Results, AreWrittenAsOthersReadThem) {
   EXPECT_EQ(to_text(mask)[0], '\\');  // which JSON has to escape
   const std::vector<Detection> detections = {{42, 18, .236, Box{258.15, 41.29, 348.26, 243.5}, {}},
                                              {0, 1, 1e-20, {}, mask},
-                                             {INT64_MAX, -3, 1.0 / 3, Box{0, -1, 1e21, 3}, mask}};
+                                             {INT64_MAX, -3, 1.0 / 3, Box{0, -1, 1e8, 3}, mask}};
   const std::string text = written(detections);
   EXPECT_EQ(text.substr(0, text.find('\n') + 1),
             "[{\"image_id\": 42, \"category_id\": 18, \"bbox\": [258.15,41.29,348.26,243.5], \"score\": 0.236},\n");

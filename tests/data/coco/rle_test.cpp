@@ -141,10 +141,10 @@ TEST(Rle, TextThatIsNoneIsRefused) {
 TEST(Rle, SizesThatDoNotFitAreRefused) {
   for (const auto& [height, width] :
        {std::pair<int64_t, int64_t>{0, 5}, {5, -1}, {65501, 1}, {50000, 50000}, {INT64_MAX, INT64_MAX}}) {
-    expect_error([&, h = height, w = width] { parse("0", h, w); }, Fault::data, "a mask of");
-    expect_error([&, h = height, w = width] { encode({}, h, w); }, Fault::data, "a mask of");
-    expect_error([&, h = height, w = width] { decode({h, w, {0}}); }, Fault::data, "a mask of");
-    expect_error([&, h = height, w = width] { from_polygon(std::vector<double>(6), h, w); }, Fault::data, "a mask of");
+    expect_error([&, h = height, w = width] { parse("0", h, w); }, Fault::data, "a size of");
+    expect_error([&, h = height, w = width] { encode({}, h, w); }, Fault::data, "a size of");
+    expect_error([&, h = height, w = width] { decode({h, w, {0}}); }, Fault::data, "a size of");
+    expect_error([&, h = height, w = width] { from_polygon(std::vector<double>(6), h, w); }, Fault::data, "a size of");
   }
   const Rle good{2, 2, {4}}, bad{2, 2, {4, UINT32_MAX}}, empty{2, 2, {}}, other{1, 4, {4}};
   for (const Rle& rle : {bad, empty}) {

@@ -1,0 +1,147 @@
+// dtrain-mask-rcnn as users run it: on drawn shapes, on results of other programs, and on four images of COCO.
+#include <nlohmann/json.hpp>
+
+#include "apps/mask_rcnn/canvas.h"
+#include "tests/apps/program.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+Words joined_words(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A small backbone and small heads.
+const Words kSmall = {"BACKBONE.BOTTLENECK=False",    "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
+                      "BACKBONE.FREEZE_AT=0",         "BACKBONE.NORM=BN",
+                      "BACKBONE.FREEZE_AFFINE=False", "FPN.NUM_CHANNEL=16",
+                      "FPN.FRCNN_FC_HEAD_DIM=32",     "MRCNN.HEAD_DIM=16",
+                      "FRCNN.BATCH_PER_IM=16",        "RPN.BATCH_PER_IM=32"};
+
+// Data in COCO's layout: plain rectangles on grey, of two kinds whose ids have a gap.
+class MaskRcnn : public testing::Test {
+ protected:
+  static constexpr int kImages = 6, kSide = 64;
+
+  void SetUp() override {
+    namespace fs = std::filesystem;
+    for (const char* folder : {"annotations", "train", "val"}) fs::create_directories(scratch_ / "data" / folder);
+    Json truth = {{"images", Json::array()}, {"annotations", Json::array()}};
+    truth["categories"] = {{{"id", 2}, {"name", "red"}}, {{"id", 7}, {"name", "blue"}}};
+    for (int i = 0; i < kImages; ++i) {
+      const mask_rcnn::Rectangle area{4 + 5 * i, 30 - 4 * i, 24, 20 + 2 * i};
+      mask_rcnn::Canvas canvas(i % 2 == 0 ? kSide : kSide / 2 * 3, kSide, {120, 120, 120});
+      canvas.fill(area, i % 2 == 0 ? mask_rcnn::Color{250, 20, 20} : mask_rcnn::Color{20, 20, 250});
+      const std::string name = std::to_string(i) + ".png";
+      for (const char* split : {"train/", "val/"})
+        mask_rcnn::write_png(path("data/" + (split + name)), canvas.image().view());
+      const double x = area.x, y = area.y, right = area.right(), bottom = area.bottom();
+      truth["images"].push_back({{"id", i}, {"file_name", name}, {"width", canvas.width()}, {"height", kSide}});
+      truth["annotations"].push_back({{"id", 10 + i},
+                                      {"image_id", i},
+                                      {"category_id", i % 2 == 0 ? 2 : 7},
+                                      {"bbox", {x, y, right - x, bottom - y}},
+                                      {"area", (right - x) * (bottom - y)},
+                                      {"iscrowd", 0},
+                                      {"segmentation", {{x, y, right, y, right, bottom, x, bottom}}}});
+    }
+    for (const char* split : {"train", "val"})
+      write_file(path(std::string("data/annotations/instances_") + split + ".json"), truth.dump());
+  }
+
+  std::string path(const std::string& name) const { return (scratch_ / name).string(); }
+  Words train_words(const std::string& run, int steps) const {
+    return joined_words(
+        {"train", "--data_dir=" + path("data"), "--train_dir=" + path(run), "--device=cpu", "--batch_size=2",
+         "--display_every=1", "--save_model_steps=2", "--num_batches=" + std::to_string(steps), "--config",
+         "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96",
+         "TRAIN.BASE_LR=0.02", "TRAIN.WARMUP=2"},
+        kSmall);
+  }
+  std::string weights(const std::string& run, int step) const {
+    return path(run) + "/checkpoints/step-" + std::to_string(step) + "/model.safetensors";
+  }
+
+  TempDirectory scratch_;
+};
+
+TEST_F(MaskRcnn, GoesOnWithTheSameBits) {
+  const ProgramResult whole = run_program("dtrain-mask-rcnn", train_words("whole", 6));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  ASSERT_EQ(run_program("dtrain-mask-rcnn", train_words("parts", 4)).code, 0);
+  const ProgramResult rest = run_program("dtrain-mask-rcnn", train_words("parts", 6));
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_NE(rest.out.find("Restored step 4 from "), std::string::npos) << rest.out;
+  EXPECT_EQ(read_file(weights("whole", 6)), read_file(weights("parts", 6)));
+  EXPECT_NE(whole.out.find("mask_loss "), std::string::npos) << whole.out;
+  EXPECT_NE(whole.out.find("val-mAP(segm)/IoU=0.5:0.95: "), std::string::npos) << whole.out;
+}
+
+TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
+  ASSERT_EQ(run_program("dtrain-mask-rcnn", train_words("run", 2)).code, 0);
+  const Words small = joined_words({"--config", "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96",
+                                    "TEST.RESULT_SCORE_THRESH=0.01", "TEST.RESULT_SCORE_THRESH_VIS=0.01"},
+                                   kSmall);
+  const ProgramResult scored = run_program(
+      "dtrain-mask-rcnn",
+      joined_words({"eval", "--load=" + weights("run", 2), "--data_dir=" + path("data"), "--device=cpu"}, small));
+  EXPECT_EQ(scored.code, 0) << scored.err;
+  EXPECT_NE(scored.out.find("val-mAP(bbox)/IoU=0.5: "), std::string::npos) << scored.out;
+  const ProgramResult found = run_program(
+      "dtrain-mask-rcnn",
+      joined_words({"predict", "--load=" + weights("run", 2), "--device=cpu", "--json", "--output=" + path("pictures"),
+                    "--annotations=" + path("data/annotations/instances_val.json"), path("data/val/0.png"),
+                    path("data/val/1.png"), path("data/annotations/instances_val.json")},
+                   small));
+  EXPECT_EQ(found.code, 2) << found.err;  // the third is no image; the others are done
+  const Json line = Json::parse(found.out.substr(0, found.out.find('\n')));
+  EXPECT_EQ(line["file"], path("data/val/0.png"));
+  EXPECT_EQ(line["width"], kSide);
+  for (const Json& one : line["detections"]) {
+    EXPECT_TRUE(one["category_id"] == 2 || one["category_id"] == 7) << one;
+    EXPECT_EQ(one["segmentation"]["size"], (Json{kSide, kSide}));
+  }
+  EXPECT_TRUE(std::filesystem::exists(path("pictures/1.png")));
+}
+
+TEST_F(MaskRcnn, SaysWhatIsWrong) {
+  const auto error = [&](const Words& words, int code) {
+    const ProgramResult result = run_program("dtrain-mask-rcnn", words);
+    EXPECT_EQ(result.code, code) << result.err;
+    return result.err;
+  };
+  EXPECT_NE(error({"trian"}, 1).find("did you mean train?"), std::string::npos);
+  EXPECT_NE(error({"train", "--device=cpu"}, 1).find("--data_dir"), std::string::npos);
+  EXPECT_NE(error({"train", "--device=cpu", "--data_dir=" + path("none")}, 2).find("instances_*train*.json"),
+            std::string::npos);
+  EXPECT_NE(error({"train", "--config", "FRCNN.BATCH_PER_IMG=3"}, 1).find("FRCNN.BATCH_PER_IM"), std::string::npos);
+  EXPECT_NE(error({"eval", "--device=cpu"}, 1).find("--load"), std::string::npos);
+  EXPECT_NE(error({"predict", "--load=" + path("data/val/0.png"), "x.jpg", "--device=cpu"}, 5).find("0.png"),
+            std::string::npos);
+}
+
+TEST(MaskRcnnOnCoco, ScoresResultsAsPycocotoolsDoes) {
+  const std::filesystem::path folder = test_data("coco_eval");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "SKIPPED: " << folder;
+  const Json expected = Json::parse(read_file((folder / "pycocotools_stats.json").string()));
+  for (const std::string type : {"bbox", "segm"}) {
+    const std::string results = "instances_val2014_fake" + type + "100_results.json";
+    const ProgramResult scored =
+        run_program("dtrain-mask-rcnn", {"eval", "--annotations=" + (folder / "instances_val2014_100.json").string(),
+                                         "--results=" + (folder / results).string(), "--iou_type=" + type, "--json"});
+    ASSERT_EQ(scored.code, 0) << scored.err;
+    const Json line = Json::parse(scored.out);
+    const Json& statistics = expected["val2014_100/fake" + type + "100"]["stats"];
+    ASSERT_EQ(line["stats"].size(), 12u);
+    for (size_t i = 0; i < 12; ++i) EXPECT_NEAR(line["stats"][i], statistics[i], 1e-9) << type << " " << i;
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

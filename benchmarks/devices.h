@@ -50,9 +50,9 @@ double median_seconds(Context& context, int repeats, const Work& work) {
   return median(std::move(seconds));
 }
 
-// Times `work`, which moves `bytes` bytes: GB/s and the time of a run. The device is waited for once in several runs.
+// Times `work`: the time of a run. The device is waited for once in several runs, whose number is returned.
 template <class Work>
-void measure_bandwidth(benchmark::State& state, Context& context, size_t bytes, const Work& work) {
+double measure_time(benchmark::State& state, Context& context, const Work& work) {
   constexpr int kRuns = 10;
   work();
   context.synchronize("the first run");
@@ -61,8 +61,15 @@ void measure_bandwidth(benchmark::State& state, Context& context, size_t bytes, 
     context.synchronize("the runs");
   }
   const double runs = static_cast<double>(state.iterations()) * kRuns;
-  state.counters["GB/s"] = benchmark::Counter(static_cast<double>(bytes) * 1e-9 * runs, benchmark::Counter::kIsRate);
   state.counters["time"] = benchmark::Counter(runs, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  return runs;
+}
+
+// The same, and GB/s, for work that moves `bytes` bytes.
+template <class Work>
+void measure_bandwidth(benchmark::State& state, Context& context, size_t bytes, const Work& work) {
+  const double runs = measure_time(state, context, work);
+  state.counters["GB/s"] = benchmark::Counter(static_cast<double>(bytes) * 1e-9 * runs, benchmark::Counter::kIsRate);
 }
 
 }  // namespace dtrain

@@ -154,9 +154,14 @@ struct Writer {
   ~Writer() { png_destroy_write_struct(&png, &info); }
 };
 
-}  // namespace
+struct Rows {
+  const uint8_t* first;
+  int64_t stride;
+  int width, height;
+  int color_type;
+};
 
-std::vector<std::byte> encode_png(const ImageView& image) {
+std::vector<std::byte> encode(const Rows& image) {
   DT_CHECK(image.width > 0 && image.height > 0, "cannot encode a PNG of ", image.width, "x", image.height, " pixels");
   Sink sink;
   Writer writer;
@@ -166,15 +171,27 @@ std::vector<std::byte> encode_png(const ImageView& image) {
   const bool written = guarded(sink.errors, [&] {
     png_set_write_fn(writer.png, &sink, append, nullptr);
     png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
-                 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+                 8, image.color_type, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(writer.png, writer.info);
-    for (int y = 0; y < image.height; ++y) png_write_row(writer.png, image.row(y));
+    for (int y = 0; y < image.height; ++y) png_write_row(writer.png, image.first + y * image.stride);
     png_write_end(writer.png, writer.info);
   });
   if (!written || sink.out_of_memory)
     throw Error(Fault::resource, concat("PNG of ", image.width, "x", image.height,
                                         " pixels cannot be encoded: ", written ? "out of memory" : sink.errors.text));
   return std::move(sink.bytes);
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_png(const ImageView& image) {
+  return encode({image.pixels, image.stride, image.width, image.height, PNG_COLOR_TYPE_RGB});
+}
+
+std::vector<std::byte> encode_grey_png(std::span<const uint8_t> pixels, int width, int height) {
+  DT_CHECK(pixels.size() == static_cast<size_t>(width) * static_cast<size_t>(height), pixels.size(),
+           " bytes as a grey image of ", width, "x", height, " pixels");
+  return encode({pixels.data(), width, width, height, PNG_COLOR_TYPE_GRAY});
 }
 
 }  // namespace dtrain::data

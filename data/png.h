@@ -21,5 +21,7 @@ class PngDecoder {
 
 // A PNG file of `image`, 8-bit RGB.
 std::vector<std::byte> encode_png(const ImageView& image);
+// One of `pixels` [height * width], 8-bit grey.
+std::vector<std::byte> encode_grey_png(std::span<const uint8_t> pixels, int width, int height);
 
 }  // namespace dtrain::data

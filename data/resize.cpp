@@ -130,6 +130,21 @@ void make_filter(const Axis& axis, Filter<int32_t>& filter) {
   }
 }
 
+void make_half_pixel_filter(const Axis& axis, Filter<float>& filter) {
+  const double scale = static_cast<double>(axis.in) / axis.out;
+  start(axis, 2, filter);
+  Axis as_is = axis;
+  as_is.flip = false;
+  for (int i = 0; i < axis.count; ++i) {
+    const int output = axis.begin + i;
+    const double position = ((axis.flip ? axis.out - 1 - output : output) + 0.5) * scale - 0.5;
+    const double low = std::floor(position);
+    const auto fraction = static_cast<float>(position - low);
+    const std::array<float, 2> linear{1 - fraction, fraction};
+    put(as_is, i, static_cast<int>(low), linear.data(), 2, filter);
+  }
+}
+
 void pad_with_zeros(Filter<float>& filter, int before, int count) {
   const auto leading = static_cast<size_t>(before), all = static_cast<size_t>(count);
   const auto taps = static_cast<size_t>(filter.taps);
@@ -141,10 +156,11 @@ void pad_with_zeros(Filter<float>& filter, int before, int count) {
 
 namespace {
 
-// The two arithmetics. A register holds kLanes sums; Pixel has the four that a pixel and one byte of the next need.
+// The arithmetics. A register holds kLanes sums; Pixel has the four that a pixel and one byte of the next need.
 struct Floats {
   using Weight = float;
-  using Sample = float;
+  using Sample = float;  // of rows that are filtered
+  using Output = float;
   using Pixel = __m128;
   using Sums = __m256;
   static constexpr int kLanes = 8;
@@ -162,9 +178,21 @@ struct Floats {
   static void store(Sums sums, float* out) { _mm256_storeu_ps(out, sums); }
 };
 
+struct RoundedFloats : Floats {
+  using Output = uint8_t;
+
+  using Floats::store;
+  static void store(Sums sums, uint8_t* out) {
+    const __m256i values = _mm256_cvtps_epi32(sums);
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(values), _mm256_extracti128_si256(values, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(words, words));
+  }
+};
+
 struct Fixed {
   using Weight = int32_t;
   using Sample = uint8_t;
+  using Output = uint8_t;
   using Pixel = __m128i;
   using Sums = __m256i;
   static constexpr int kLanes = 8;
@@ -236,14 +264,14 @@ void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, t
 // Vertical pass: `taps` filtered rows into one. Rows may be read up to the next multiple of kLanes.
 template <class Kind>
 void combine_rows(const typename Kind::Sample* const* rows, const typename Kind::Weight* weights, int taps, int length,
-                  typename Kind::Sample* out) {
+                  typename Kind::Output* out) {
   for (int i = 0; i < length; i += Kind::kLanes) {
     auto sums = Kind::row_sums();
     for (int t = 0; t < taps; ++t) sums = Kind::add(sums, rows[t] + i, weights[t]);
     if (i + Kind::kLanes <= length) {
       Kind::store(sums, out + i);
     } else {
-      std::array<typename Kind::Sample, Kind::kLanes> last;
+      std::array<typename Kind::Output, Kind::kLanes> last;
       Kind::store(sums, last.data());
       std::copy_n(last.data(), length - i, out + i);
     }
@@ -255,7 +283,7 @@ void combine_rows(const typename Kind::Sample* const* rows, const typename Kind:
 template <class Kind>
 void resample_rows(const ImageView& source, const Filter<typename Kind::Weight>& x,
                    const Filter<typename Kind::Weight>& y, std::vector<typename Kind::Sample>& ring,
-                   typename Kind::Sample* out) {
+                   typename Kind::Output* out, ptrdiff_t pitch_out) {
   DT_CHECK(x.begin() >= 0 && x.end() <= source.width && y.begin() >= 0 && y.end() <= source.height,
            "resample: the filters read [", x.begin(), ", ", x.end(), ") x [", y.begin(), ", ", y.end(),
            ") of an image of ", source.width, "x", source.height);
@@ -275,7 +303,7 @@ void resample_rows(const ImageView& source, const Filter<typename Kind::Weight>&
       rows[t] = filtered;
     }
     combine_rows<Kind>(rows.data(), y.weights.data() + static_cast<size_t>(i) * taps, y.taps, length,
-                       out + static_cast<ptrdiff_t>(i) * length);
+                       out + i * pitch_out);
   }
 }
 
@@ -283,12 +311,18 @@ void resample_rows(const ImageView& source, const Filter<typename Kind::Weight>&
 
 void resample(const ImageView& source, const Filter<float>& x, const Filter<float>& y, std::vector<float>& rows,
               float* out) {
-  resample_rows<Floats>(source, x, y, rows, out);
+  resample_rows<Floats>(source, x, y, rows, out, ptrdiff_t{3} * x.count());
+}
+
+void resample(const ImageView& source, const Filter<float>& x, const Filter<float>& y, std::vector<float>& rows,
+              uint8_t* out, int64_t stride) {
+  DT_CHECK(stride >= int64_t{3} * x.count(), "resample: rows of ", x.count(), " pixels ", stride, " bytes apart");
+  resample_rows<RoundedFloats>(source, x, y, rows, out, stride);
 }
 
 void resample(const ImageView& source, const Filter<int32_t>& x, const Filter<int32_t>& y, std::vector<uint8_t>& rows,
               uint8_t* out) {
-  resample_rows<Fixed>(source, x, y, rows, out);
+  resample_rows<Fixed>(source, x, y, rows, out, ptrdiff_t{3} * x.count());
 }
 
 }  // namespace dtrain::data

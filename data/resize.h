@@ -1,5 +1,5 @@
-// Resampling of RGB bytes: TensorFlow 1's four methods in floats, and PIL's antialiased bilinear in its fixed point.
-// Both are separable: a filter per axis, then one pass over the image, row by row.
+// Resampling of RGB bytes: TensorFlow 1's four methods and torch's bilinear in floats, and PIL's antialiased bilinear
+// in its fixed point. Both are separable: a filter per axis, then one pass over the image, row by row.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,10 @@ void make_filter(const Axis& axis, ResizeMethod method, Filter<float>& filter);
 // As PIL.Image.resize(BILINEAR): a triangle as wide as the scale, 22-bit weights.
 void make_filter(const Axis& axis, Filter<int32_t>& filter);
 
+// As torch's interpolate(mode="bilinear", align_corners=False) and OpenCV's INTER_LINEAR: source = (output + 1/2) * in
+// / out - 1/2, no antialiasing. It is symmetric: with `flip` the result is the mirrored one, to the bit.
+void make_half_pixel_filter(const Axis& axis, Filter<float>& filter);
+
 // Puts `before` samples of 0 in front of those that `filter` makes, and as many after them as make `count` in all.
 void pad_with_zeros(Filter<float>& filter, int before, int count);
 
@@ -36,5 +40,9 @@ void resample(const ImageView& source, const Filter<float>& x, const Filter<floa
               float* out);
 void resample(const ImageView& source, const Filter<int32_t>& x, const Filter<int32_t>& y, std::vector<uint8_t>& rows,
               uint8_t* out);
+// The first form with its sums, which must be from 0 to 255, rounded to bytes once, half to even; rows of `out` begin
+// `stride` bytes apart.
+void resample(const ImageView& source, const Filter<float>& x, const Filter<float>& y, std::vector<float>& rows,
+              uint8_t* out, int64_t stride);
 
 }  // namespace dtrain::data

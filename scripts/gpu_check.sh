@@ -110,7 +110,7 @@ if [ $depth = full ]; then
   # Not convolutions and products: their kernels are the libraries'.
   for tool in memcheck racecheck; do
     for family in batch_norm bn_relu_max_pool pointwise pool loss update compute_copy step_metrics jpeg_decode \
-      gating group_norm concat_channels scalar_loss; do
+      gating group_norm concat_channels scalar_loss roi_align upsample masked_losses crop_runs blank_outside; do
       if [ -z "$gpu" ] || ! command -v compute-sanitizer >/dev/null; then
         printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops %s\n' SKIP "$tool.$family" $tool $family
       else
@@ -125,6 +125,7 @@ if [ $depth = full ]; then
   device=gpu
   [ -n "$gpu" ] || device=cpu
   stage parity.ops 120 "$python" -B tests/parity/ops.py "$programs/tests/parity_ops" --device $device
+  stage parity.detection_ops 120 "$python" -B tests/parity/detection_ops.py "$programs/tests/parity_ops" --device $device
   for precision in fp32 bf16 fp16; do
     [ $device = gpu ] || [ $precision = fp32 ] || { printf '%-8s %-34s needs a GPU\n' SKIP "parity.resnet50.$precision"; continue; }
     stage "parity.resnet50.$precision" 120 "$python" -B tests/parity/resnet50.py "$programs/tests/parity_model" --device $device --precision $precision

@@ -85,8 +85,9 @@ const std::vector<Level> kLevels = {
     {"libdtrain/testing/", {"libdtrain/core/", "libdtrain/autograd/"}, {}},
     {"libdtrain/dtrain.h", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
-    {"models/", {"libdtrain/"}, {}},
-    {"data/", {"libdtrain/core/", "libdtrain/io/"}, {}},
+    {"models/", {"libdtrain/", "models/"}, {}},
+    {"data/coco/", {"libdtrain/core/", "libdtrain/io/"}, {}},
+    {"data/", {"libdtrain/core/", "libdtrain/io/", "data/coco/"}, {}},
     {"apps/cli/options/", {"apps/cli/", "libdtrain/", "data/"}, {}},
     {"apps/cli/", {"libdtrain/", "models/", "data/"}, {}},
     {"apps/observers/", {"apps/cli/", "libdtrain/"}, {}},

@@ -1,6 +1,9 @@
 // Layers: what they hand to their ops.
 #include "libdtrain/layers.h"
 
+#include <cmath>
+
+#include "libdtrain/ops/conv_transpose2d.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -93,6 +96,38 @@ TEST(Tape, AParameterIsFrozenFromTheNextForwardPassOn) {
     Tape tape(*context);
     EXPECT_EQ(tape.leaf(*model.bn.gamma).needs_grad(), !frozen);
   }
+}
+
+TEST(ConvTranspose2d, IsTheOpOfItsParameters) {
+  for (const auto& context : devices())
+    for (const bool bias : {true, false}) {
+      ParameterStore store(*context);
+      const ConvTranspose2d layer(store, "up", 4, 5, 2, {.conv = {.stride = 2}, .bias = bias});
+      store.allocate(1);
+      EXPECT_EQ(store.parameters().size(), bias ? 2u : 1u);
+      EXPECT_EQ(layer.weight->shape, (Shape{4, 2, 2, 5}));
+      EXPECT_NEAR(layer.weight->init.value, std::sqrt(2.0 / 16), 1e-6);
+      Tape tape(*context);
+      const Var x = tape.constant(to_device(*context, random_array({2, 3, 4, 4}, 9)));
+      const Var b = bias ? tape.leaf(*layer.bias) : Var{};
+      const Var y = conv_transpose2d(tape, x, tape.leaf(*layer.weight), bias ? &b : nullptr, {.stride = 2});
+      EXPECT_EQ(to_host(*context, layer(tape, x).value).values, to_host(*context, y.value).values);
+      EXPECT_EQ(y.shape(), (Shape{2, 6, 8, 5}));
+    }
+}
+
+// Filters that write images of three channels would be taken for those that read them.
+TEST(ConvTranspose2d, RefusesFiltersWithPaddedChannels) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const ConvTranspose2d layer(store, "up", 4, 3, 2, {});
+  store.allocate(1, {.image_channels = 4});
+  Tape tape(*context);
+  expect_error(
+      [&] {
+        layer(tape, tape.constant(context->zeros({1, 3, 3, 4})));
+      },
+      Fault::config, "up.weight: its filters [4, 2, 2, 3] are read as [4, 2, 2, 4]");
 }
 
 }  // namespace

@@ -1,15 +1,17 @@
 // Opening the group, and how its warnings and faults reach people.
 #include "apps/cli/ranks.h"
 
-#include <cstdio>
-
 #include <unistd.h>
+
+#include <cstdio>
 
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
+#include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/train/agreement.h"
 
 namespace dtrain::cli {
 namespace {
@@ -30,6 +32,12 @@ void check_launcher(const Group& group, const LauncherRank& told) {
 }
 
 }  // namespace
+
+void check_flags(Group& group, const FlagSet& flags) {
+  RankSettings settings = flags.settings_that_must_agree();
+  settings.insert(settings.begin(), {"the version of dtrain", version()});
+  check_equal(group, settings, "flags");
+}
 
 std::string rank_name() {
   try {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/cli/flags.h"
 #include "libdtrain/distributed/group.h"
 
 namespace dtrain::cli {
@@ -18,6 +19,9 @@ namespace dtrain::cli {
 // `expect_ranks` (0: any). The caller ends the job by finish().
 std::unique_ptr<Group> open_group(const GroupOptions& limits = {}, int64_t expect_ranks = 0,
                                   const std::optional<TcpOptions>& tcp = {});
+
+// Throws Error where the ranks were given different flags that must be equal, or are of different versions. Collective.
+void check_flags(Group& group, const FlagSet& flags);
 
 // "rank 3 on host-b" where a launcher's variables say that this process is one of several ranks; else nothing.
 std::string rank_name();

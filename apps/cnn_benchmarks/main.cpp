@@ -1,6 +1,4 @@
 // dtrain-cnn-benchmarks: trains, evaluates and times image classifiers, in the manner of tf_cnn_benchmarks.
-#include <string_view>
-
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
@@ -26,25 +24,6 @@ constexpr char kAbout[] =
     "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
     "75 stopped on request (SIGTERM, SIGINT or SIGUSR1) after a checkpoint: the same command goes on.";
-
-// A launcher's pod may have no volumes: the chief is the first rank that is in none.
-Ranks ranks_of(Group& group) {
-  const Place& place = group.places()[static_cast<size_t>(group.rank())];
-  const char* role = cli::environment()("K_MPI_JOB_ROLE");
-  const bool in_launcher = role != nullptr && std::string_view(role) == "launcher";
-  const int64_t chief = group.extremes(in_launcher ? group.size() : group.rank(), "the chief").first;
-  return {.rank = group.rank(),
-          .size = group.size(),
-          .local_rank = place.local_rank,
-          .local_size = place.local_size,
-          .chief = chief < group.size() ? static_cast<int>(chief) : 0};
-}
-
-void check_flags(Group& group, const cli::FlagSet& flags) {
-  RankSettings settings = flags.settings_that_must_agree();
-  settings.insert(settings.begin(), {"the version of dtrain", cli::version()});
-  check_equal(group, settings, "flags");
-}
 
 // False where one of the ranks was asked to stop before all data was open: unpacking may take long.
 bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
@@ -78,8 +57,8 @@ int run(const std::vector<std::string>& argv) {
   cli::catch_stop_signals();
   const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks,
                                                        values.distribution.tcp_of_workers(values.machine.device));
-  check_flags(*group, flags);
-  Config config = make_config(values, flags, ranks_of(*group));
+  cli::check_flags(*group, flags);
+  Config config = make_config(values, flags, cli::ranks_of(*group));
   keep_checkpoint(config, flags, *group);
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
   for (const std::string& notice : taken_over) log.notice(notice);

@@ -12,6 +12,7 @@ using Arguments = std::vector<std::string>;
 int imagenet(const Arguments& argv);
 int synthesize(const Arguments& argv);
 int cifar10(const Arguments& argv);
+int coco(const Arguments& argv);
 int inspect(const Arguments& argv);
 int verify(const Arguments& argv);
 int index(const Arguments& argv);

@@ -8,8 +8,7 @@
 
 #include "apps/cli/messages.h"
 #include "apps/dataset/files.h"
-#include "data/example.h"
-#include "data/image.h"
+#include "data/detection_record.h"
 #include "data/imagenet.h"
 #include "data/shard_manifest.h"
 #include "libdtrain/io/record_file.h"
@@ -29,7 +28,8 @@ struct Findings {
   }
 };
 
-// Checks what training relies on: the label of a classified image or those of an image's objects, boxes, and pixels.
+// Checks what training relies on: the label of a classified image or those of an image's objects, boxes, masks, and
+// pixels.
 class RecordChecker {
  public:
   // The decoder's warning where the image is damaged, else "". Throws Error(Fault::data).
@@ -41,6 +41,13 @@ class RecordChecker {
       example_.int64("image/class/label");
     } else if (objects->count != boxes) {
       throw Error(Fault::data, concat(objects->count, " labels in image/object/class/label, ", boxes, " boxes"));
+    } else {
+      const data::DetectionRecord& image = detection_.read(record);
+      for (data::DetectionRecord::Object object : image.objects) {
+        data::segmentation_of(object, image.height, image.width);
+        object.segmentation = {};  // the PNG, which others read
+        data::segmentation_of(object, image.height, image.width);
+      }
     }
     decoder_.open(std::as_bytes(std::span(example_.bytes("image/encoded"))));
     decoder_.decode();
@@ -50,6 +57,7 @@ class RecordChecker {
  private:
   data::Example example_;
   data::BoxReader boxes_;
+  data::DetectionRecordReader detection_;
   data::ImageDecoder decoder_;
 };
 
@@ -155,7 +163,8 @@ int verify(const Arguments& argv) {
   const auto files = parse_record_files(
       argv,
       "Verifies every checksum, parses every record as training does (image/class/label, or for object detection "
-      "image/object/class/label; image/object/bbox; image/encoded) and decodes every image. Prints each fault with "
+      "image/object/class/label and all other lists of objects; image/object/bbox; image/encoded) and decodes every "
+      "image and mask. Prints each fault with "
       "file, record and offset; exit code 2 if there is one. An image that decodes with a warning is listed and "
       "counted as damaged, which is not a fault. Shards that dtrain-data has written are compared with the list in "
       ".shards: one that is missing or comes from elsewhere is a fault.");

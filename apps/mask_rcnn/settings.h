@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,45 +17,74 @@ struct DataSettings {
   std::vector<std::string> training{}, validation{};  // splits; those that are found where none is named
   std::vector<std::string> classes{};                 // names of the categories to keep; all where empty
   data::ResizeRule training_resize{}, evaluation_resize{};
-  std::vector<data::ImageSize> canvases{};  // predefined padding; empty: automatic
+  bool predefined_padding = false;
+  std::vector<data::ImageSize> padding_shapes = {{800, 1000}, {800, 1200}, {800, 1350}};  // landscape ones
   data::ColorJitter jitter{};
   float flip_probability = 0.5f;
   bool keep_empty = false;  // images without objects, in training
   float mean[3] = {123.675f, 116.28f, 103.53f}, deviation[3] = {58.395f, 57.12f, 57.375f};  // of red, green and blue
+
+  // With predefined padding its shapes and their transposes, rounded up to multiples of 32; else none, which leaves the
+  // choice to data::DetectionDataset.
+  std::vector<data::ImageSize> canvases() const;
 };
 
-// The learning rate is that of a batch of `reference_batch` images, and grows in proportion to the batch; steps are
-// those at that batch, and shrink likewise.
+// From `after` on the rate is `factor` times what it was after the warm-up.
+struct RateDrop {
+  double after = 0, factor = 0.1;
+};
+
+// The learning rate is that of a batch of `reference_batch` images, and grows in proportion to the batch.
 struct RateSettings {
+  // Steps of the schedule are those at this batch, and shrink as the batch grows.
+  static constexpr int64_t kScheduleBatch = 8;
+
   double base_rate = 0.01;
   int64_t reference_batch = 8;
-  double warmup_rate = 1e-5;                                    // at which the warm-up begins, at the reference batch
-  int64_t warmup_steps = 1000;                                  // steps of the run, whatever the batch
-  std::vector<int64_t> schedule = {120'000, 160'000, 180'000};  // a tenth of the rate after each; the last is the end
-  double momentum = 0.9, weight_decay = 1e-4, clip_norm = 0;    // of the gradient's global norm; 0: none
-  bool decays_biases = true;                                    // or weights of convolutions and linear layers alone
+  double warmup_rate = 1e-5;    // of the first step, whatever the batch
+  int64_t warmup_steps = 1000;  // steps of the run, whatever the batch
+  bool in_epochs = false;       // `after` and `end` are epochs, see Settings::epoch_steps(); else steps
+  std::vector<RateDrop> drops = {{120'000, 0.1}, {160'000, 0.01}};
+  double end = 180'000;
+  double momentum = 0.9, weight_decay = 1e-4, clip_norm = 0;  // of the gradient's global norm; 0: none
+  bool decays_biases = true;                                  // or weights of convolutions and linear layers alone
 };
 
 struct Settings {
   std::string preset = "torchvision";
   models::DetectorOptions detector{};
+  std::string weights{};  // a file to start from; empty: none
+  // Shares of matched ones among the anchors and regions that are drawn; the detector's options follow.
+  double anchor_share = 0.5, region_share = 0.25;
   DataSettings data{};
   RateSettings rate{};
-  int64_t batch = 1;                                   // images of a device
-  int64_t steps_per_epoch = 500;                       // a reporting period
+  int64_t batch = 1, evaluation_batch = 1;  // images of a device
+  std::optional<int64_t> seed{};            // where a key gives one
+  int64_t steps_per_epoch = 500;            // a reporting period
+  int64_t images_per_epoch = 0;             // if not 0, the period is as many steps as it has whole batches instead
   int64_t evaluate_epochs = 0, checkpoint_epochs = 0;  // every so many periods; 0: at the end alone
   double box_target = 0, mask_target = 0;              // of AP; training ends where both are reached; 0: none
   double visible_score = 0.5;                          // what is drawn
 
-  // The effective settings by key, for people and for checkpoints.
+  // Steps of a reporting period at `batch` images a step, all devices together. Throws Error where there are none.
+  int64_t epoch_steps(int64_t batch) const;
+  // Throws Error where settings that are sound by themselves do not go together.
+  void check() const;
+  // The effective settings by key, for people and for checkpoints: applied to those of the same preset, they are these.
   std::map<std::string, std::string> described() const;
 };
 
 // Those of a preset, see models::detector_presets(). Throws Error naming those that there are.
 Settings preset_settings(const std::string& preset);
 
-// Applies KEY=VALUE. Throws Error for an unknown key, naming the nearest one, for a value of another type or out of
-// range, and for a key that is known and cannot be served, with the reason.
-void apply(Settings& settings, const std::string& assignment);
+// Applies KEY=VALUE. Values are Python's literals: numbers, True, False, None, texts with or without quotes, tuples and
+// lists; they are never evaluated. Returns a notice for people where the key has no effect here, else an empty text.
+// Throws Error for an unknown key, naming the nearest one, for a value of another type or out of range, and for one
+// that cannot be served, with the reason.
+std::string apply(Settings& settings, const std::string& assignment);
+
+// The same for each line of a text file; what follows a # at the beginning of a line or after a space is a comment.
+// Returns the notices. Errors name the file and the line.
+std::vector<std::string> apply_file(Settings& settings, const std::string& path);
 
 }  // namespace dtrain::mask_rcnn

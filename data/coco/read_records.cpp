@@ -135,7 +135,7 @@ bool Events::value(Kind kind, int64_t whole, double real, const std::string* tex
       if (list_ < lists_.size()) fail(concat(lists_[list_].key, " is no list"));
       break;
     case Place::list:
-      fail(concat(lists_[list_].what, " at index ", record_.index, ": is no object"));
+      fail(concat(lists_[list_].what, " at index ", record_.index, " is no object"));
     case Place::record:
       if (key_ != Key::other) set(record_.at(key_));
       break;
@@ -182,6 +182,8 @@ Place Events::within_record(Kind kind) {
   }
   if (key_ != Key::segmentation) return Place::other;
   record_.polygons.clear();
+  record_.counts.kind = Kind::absent;
+  record_.size.clear();
   return kind == Kind::list ? Place::polygons : Place::rle;
 }
 

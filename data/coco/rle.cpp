@@ -3,40 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "data/coco/overlap.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {
-
-// Half-open ranges of pixels that are set, in column-major order.
-struct Span {
-  uint32_t begin, end;
-};
-
-std::vector<Span> spans_of(const Rle& rle) {
-  std::vector<Span> spans;
-  spans.reserve(rle.counts.size() / 2);
-  uint32_t at = 0;
-  for (size_t i = 0; i < rle.counts.size(); ++i) {
-    const uint32_t begin = at;
-    at += rle.counts[i];
-    if (i % 2 == 1 && at > begin) spans.push_back({begin, at});
-  }
-  return spans;
-}
-
-uint64_t intersection(std::span<const Span> a, std::span<const Span> b) {
-  uint64_t pixels = 0;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const uint32_t begin = std::max(a[i].begin, b[j].begin), end = std::min(a[i].end, b[j].end);
-    if (begin < end) pixels += end - begin;
-    if (a[i].end < b[j].end)
-      ++i;
-    else
-      ++j;
-  }
-  return pixels;
-}
 
 // Goes through the runs of a mask that has passed check().
 class Cursor {
@@ -80,12 +51,6 @@ Rle merge(const Rle& first, const Rle& second, bool intersect) {
   return merged;
 }
 
-void check_same_size(const Rle& a, const Rle& b) {
-  if (a.height != b.height || a.width != b.width)
-    throw Error(Fault::data,
-                concat("masks of different sizes: ", a.height, " x ", a.width, " and ", b.height, " x ", b.width));
-}
-
 // A number in groups of five bits, the lowest first: bit 5 says that another group follows, bit 4 of the last one is
 // the sign. Returns its end in the text.
 size_t parse_number(std::string_view text, size_t at, int64_t& value) {
@@ -104,44 +69,6 @@ size_t parse_number(std::string_view text, size_t at, int64_t& value) {
   throw Error(Fault::data, concat("RLE text has a number of more than seven characters before ", at));
 }
 
-// Truths and detections alike, as far as each is looked at alone.
-struct Shape {
-  explicit Shape(const Rle& rle) : spans(spans_of(rle)), box(bounds(rle)), area(coco::area(rle)) {}
-
-  std::vector<Span> spans;
-  Box box;
-  uint64_t area;
-};
-
-double iou(const Box& detection, const Box& truth, bool crowd) {
-  const double width = std::min(detection.x + detection.width, truth.x + truth.width) - std::max(detection.x, truth.x);
-  if (!(width > 0)) return 0;
-  const double height =
-      std::min(detection.y + detection.height, truth.y + truth.height) - std::max(detection.y, truth.y);
-  if (!(height > 0)) return 0;
-  const double area = detection.width * detection.height, common = width * height;
-  return common / (crowd ? area : area + truth.width * truth.height - common);
-}
-
-double iou(const Shape& detection, const Shape& truth, bool crowd) {
-  if (iou(detection.box, truth.box, false) == 0) return 0;
-  const uint64_t common = intersection(detection.spans, truth.spans);
-  if (common == 0) return 0;
-  return static_cast<double>(common) /
-         static_cast<double>(crowd ? detection.area : detection.area + truth.area - common);
-}
-
-template <class Item>
-std::vector<double> all_ious(std::span<const Item> detections, std::span<const Item> truths,
-                             std::span<const uint8_t> crowd) {
-  DT_CHECK(crowd.size() == truths.size(), "iou: ", crowd.size(), " crowd flags for ", truths.size(), " truths");
-  std::vector<double> values;
-  values.reserve(detections.size() * truths.size());
-  for (const Item& detection : detections)
-    for (size_t i = 0; i < truths.size(); ++i) values.push_back(iou(detection, truths[i], crowd[i] != 0));
-  return values;
-}
-
 }  // namespace
 
 void check_mask_size(int64_t height, int64_t width) {
@@ -155,6 +82,12 @@ void check(const Rle& rle) {
   const uint64_t sum = std::accumulate(rle.counts.begin(), rle.counts.end(), uint64_t{0});
   if (sum != static_cast<uint64_t>(rle.height * rle.width))
     throw Error(Fault::data, concat("RLE of ", sum, " pixels for a mask of ", rle.height, " x ", rle.width));
+}
+
+void check_same_size(const Rle& a, const Rle& b) {
+  if (a.height != b.height || a.width != b.width)
+    throw Error(Fault::data,
+                concat("masks of different sizes: ", a.height, " x ", a.width, " and ", b.height, " x ", b.width));
 }
 
 Rle encode(std::span<const uint8_t> pixels, int64_t height, int64_t width) {
@@ -178,10 +111,10 @@ Rle encode(std::span<const uint8_t> pixels, int64_t height, int64_t width) {
 }
 
 std::vector<uint8_t> decode(const Rle& rle) {
-  check(rle);
+  const Shape shape(rle);
   std::vector<uint8_t> pixels(static_cast<size_t>(rle.height * rle.width), 0);
   const size_t height = static_cast<size_t>(rle.height), width = static_cast<size_t>(rle.width);
-  for (const Span span : spans_of(rle)) {
+  for (const Shape::Span span : shape.spans) {
     size_t x = span.begin / height, y = span.begin % height;
     for (uint32_t i = span.begin; i < span.end; ++i) {
       pixels[y * width + x] = 1;
@@ -230,21 +163,7 @@ uint64_t area(const Rle& rle) {
   return pixels;
 }
 
-Box bounds(const Rle& rle) {
-  check(rle);
-  const std::vector<Span> spans = spans_of(rle);
-  if (spans.empty()) return {};
-  const uint32_t height = static_cast<uint32_t>(rle.height);
-  const uint32_t left = spans.front().begin / height, right = (spans.back().end - 1) / height;
-  uint32_t top = height - 1, bottom = 0;
-  for (const Span span : spans) {
-    const uint32_t last = span.end - 1;
-    const bool one_column = span.begin / height == last / height;
-    top = std::min(top, one_column ? span.begin % height : 0);
-    bottom = std::max(bottom, one_column ? last % height : height - 1);
-  }
-  return {double(left), double(top), double(right - left + 1), double(bottom - top + 1)};
-}
+Box bounds(const Rle& rle) { return Shape(rle).box; }
 
 Rle merge(std::span<const Rle> masks, bool intersect) {
   DT_CHECK(!masks.empty(), "merge: no masks");
@@ -256,23 +175,6 @@ Rle merge(std::span<const Rle> masks, bool intersect) {
     merged = merge(merged, mask, intersect);
   }
   return merged;
-}
-
-std::vector<double> iou(std::span<const Rle> detections, std::span<const Rle> truths, std::span<const uint8_t> crowd) {
-  if (detections.empty() || truths.empty()) return {};
-  std::vector<Shape> shapes;
-  shapes.reserve(detections.size() + truths.size());
-  for (const std::span<const Rle> masks : {detections, truths})
-    for (const Rle& mask : masks) {
-      check_same_size(mask, detections[0]);
-      shapes.emplace_back(mask);
-    }
-  const std::span<const Shape> all(shapes);
-  return all_ious(all.first(detections.size()), all.subspan(detections.size()), crowd);
-}
-
-std::vector<double> iou(std::span<const Box> detections, std::span<const Box> truths, std::span<const uint8_t> crowd) {
-  return all_ious(detections, truths, crowd);
 }
 
 }  // namespace dtrain::data::coco

@@ -33,8 +33,10 @@ constexpr double kMaxCoordinate = 1e6;
 
 // Throws Error(Fault::data) where a mask may not have this size.
 void check_mask_size(int64_t height, int64_t width);
-// Throws Error(Fault::data) where the size is out of bounds, or the counts do not add up to it.
+// These throw Error(Fault::data) where the size is out of bounds or the counts do not add up to it, and where two sizes
+// differ.
 void check(const Rle& rle);
+void check_same_size(const Rle& a, const Rle& b);
 
 // pixels [height * width], row by row, set where they are not 0.
 Rle encode(std::span<const uint8_t> pixels, int64_t height, int64_t width);

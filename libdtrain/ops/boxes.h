@@ -16,6 +16,8 @@ struct BoxCoder {
   bool plus_one = false;
 };
 
+// All throw Error where shapes or types do not fit, or a weight is not positive.
+//
 // boxes [n, 4], anchors [n, 4] -> deltas [n, 4], f32. An anchor without area gives no finite number.
 void encode_boxes(Context& context, const Tensor& boxes, const Tensor& anchors, const BoxCoder& coder,
                   const Tensor& deltas);

@@ -57,6 +57,26 @@ Var concat_channels(Tape& tape, const std::vector<Var>& parts) {
   });
 }
 
+Tensor join_rows(Context& context, const std::vector<Tensor>& parts) {
+  DT_CHECK(!parts.empty(), "join_rows: there are no parts");
+  int64_t rows = 0, begin = 0;
+  for (const Tensor& part : parts) {
+    DT_CHECK(part.shape().rank() == 3 && part.dim(0) == parts[0].dim(0) && part.dim(2) == parts[0].dim(2) &&
+                 part.dtype() == DType::f32,
+             "join_rows: parts ", parts[0].shape(), " and ", part.shape(), " of ", part.dtype(),
+             "; expected [n, k, width] of f32 with equal n and width");
+    rows += part.dim(1);
+  }
+  const int64_t n = parts[0].dim(0), width = parts[0].dim(2);
+  const Tensor all = context.empty({n, rows * width});
+  for (const Tensor& part : parts) {
+    const int64_t count = part.dim(1) * width;
+    DT_DISPATCH(context, copy_channels)({part.view({n, count}), 0, count}, {all, begin, count}, false);
+    begin += count;
+  }
+  return all.view({n, rows, width});
+}
+
 void cpu::copy_channels(Context&, const Channels& from, const Channels& to, bool add) {
   const int64_t from_stride = channels_of(from.tensor), to_stride = channels_of(to.tensor), count = to.count;
   if (to_stride == 0) return;

@@ -12,6 +12,10 @@ namespace dtrain {
 // they differ, have no dimension, or there is none.
 Var concat_channels(Tape& tape, const std::vector<Var>& parts);
 
+// Parts [n, k_i, width] in f32, to [n, k_0 + k_1 + ..., width]: the rows of each of n images after one another. No
+// gradient. Throws Error where they differ in n or width.
+Tensor join_rows(Context& context, const std::vector<Tensor>& parts);
+
 // Channels [begin, begin + count) of a tensor.
 struct Channels {
   Tensor tensor;

@@ -83,9 +83,13 @@ constexpr int64_t kTermWeight = 4;  // what a term costs, some of which do not c
 // Calls add(i, weight) for the elements from `begin` to `end` that count.
 template <class Add>
 void for_each_weighted(const Tensor& weights, int64_t per_weight, int64_t begin, int64_t end, Add&& add) {
-  const float* const weight = weights.data<float>();
-  for (int64_t i = begin; i < end; ++i)
-    if (const float w = weight[i / per_weight]; w != 0) add(i, w);
+  const float* weight = weights.data<float>() + begin / per_weight;
+  for (int64_t next = (begin / per_weight + 1) * per_weight; begin < end; next += per_weight, ++weight) {
+    const int64_t stop = std::min(next, end);
+    if (*weight != 0)
+      for (int64_t i = begin; i < stop; ++i) add(i, *weight);
+    begin = stop;
+  }
 }
 
 template <class Term>

@@ -25,7 +25,8 @@ struct MatchOptions {
 // boxes [t, 4], the same for all images, or [n, t, 4], of which those that are zeros are padding, and ignored; truth
 // [n, g, 4] with counts [n] i32, beyond which it is padding; sizes [n, 2] f32, height and width of the images, needed
 // for inside_only alone; valid [n] i32 or undefined: how many boxes of each image there are, the others are ignored ->
-// matched [n, t] i32. Without ground truth all are background.
+// matched [n, t] i32. Without ground truth all that are not ignored are background. A box with NaN for a corner has no
+// overlap. Throws Error where shapes or types do not fit, or `negative` is above `positive`.
 void match_boxes(Context& context, const Tensor& boxes, const Tensor& valid, const Tensor& truth, const Tensor& counts,
                  const Tensor& sizes, const MatchOptions& options, const Tensor& matched);
 
@@ -36,8 +37,9 @@ struct SampleOptions {
   uint64_t stream = 0;
   uint64_t first_row = 0;
 };
-// Makes kIgnored of all entries of matched [n, t] that are not drawn. Each subset is as likely as any other; ties of
-// random numbers go to the lower index. In place.
+// Makes kIgnored of all entries of matched [n, t] that are not drawn. Each subset is as likely as any other: those
+// boxes are drawn that have the smallest random numbers of 32 bits, ties going to the lower index. In place. Throws
+// Error where there are more positives than boxes in all.
 void sample_matches(Context& context, const SampleOptions& options, const Tensor& matched);
 
 namespace cpu {

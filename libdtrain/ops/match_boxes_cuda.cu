@@ -118,9 +118,9 @@ __device__ int draw(bool positive, int wanted, int64_t t, const uint32_t* words,
     return own ? ~DrawKeys::key(words[i], i) : uint64_t{0};
   };
   const Selection selection = select_largest(t, wanted, key, *shared_memory<SelectionScratch>());
-  for (int64_t i = threadIdx.x; i < t; i += blockDim.x)
-    if (const uint64_t found = key(i); found != 0 && (wanted <= 0 || found < selection.threshold))
-      matched[i] = kIgnored;
+  for_each_key(t, key, [&](int64_t i, uint64_t found) {
+    if (wanted <= 0 || found < selection.threshold) matched[i] = kIgnored;
+  });
   return selection.chosen;
 }
 

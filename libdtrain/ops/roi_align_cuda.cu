@@ -10,7 +10,8 @@
 // pixel reads only the cells that it is in, at most as many (pixel, cell) pairs as the forward pass read, so that the
 // bytes are no more than there; beside them each block reads all regions, 24 KB of 1024, which for a map of 120 x 160
 // pixels and 256 channels in 16 bits is 120 MB from the L2 cache. Every pixel is written once. Where many regions are
-// on a map of few tiles, these take as long as the longest list of regions: about a microsecond for eight of them.
+// on a map of few tiles, these take as long as the longest list of regions: by an estimate, a microsecond for eight of
+// them.
 #include <cmath>
 
 #include "libdtrain/core/divisor.h"
@@ -160,7 +161,7 @@ __device__ bool may_touch(const RoiAxis& axis, int cells, int first) {
 }
 
 // The regions from `first` on, at most one for each thread, that may touch the tile: their numbers, in order, and how
-// many they are. For the whole block.
+// many they are. For the whole block, which has read the list before.
 template <class T>
 __device__ int find_regions(const Regions& regions, const RoiMaps<T>& maps, const Tile& tile, int64_t first, int* found,
                             int* counts) {
@@ -173,7 +174,6 @@ __device__ int find_regions(const Regions& regions, const RoiMaps<T>& maps, cons
           may_touch(regions.columns(r, map), regions.width, tile.left);
   }
   const unsigned hits = __ballot_sync(0xffffffffu, hit);
-  __syncthreads();  // the lists before are not read any more
   if (lane == 0) counts[warp] = __popc(hits);
   __syncthreads();
   int before = __popc(hits & ((1u << lane) - 1)), total = 0;

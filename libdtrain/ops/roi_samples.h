@@ -21,7 +21,9 @@ struct RoiSamples {
   auto tensors() const { return std::tie(rois, images, classes, truth, deltas, totals); }
 };
 
-// boxes [n, t, 4], matched [n, t] i32 as sample_matches leaves it, truth [n, g, 4], truth_classes [n, g] i32.
+// boxes [n, t, 4], matched [n, t] i32 as sample_matches leaves it, truth [n, g, 4], truth_classes [n, g] i32. What
+// does not fit into an image's rows is left out; entries of `matched` that are not below g count as kIgnored. Throws
+// Error where shapes or types do not fit.
 void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched, const Tensor& truth,
                     const Tensor& truth_classes, const BoxCoder& coder, const RoiSamples& samples);
 namespace cpu {

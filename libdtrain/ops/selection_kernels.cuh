@@ -28,6 +28,24 @@ __device__ inline BlockRank block_rank(bool flag, int* scratch) {
   return rank;
 }
 
+// body(i, key(i)) for this thread's share of [0, n), but where the key is 0. Several keys are on their way at a time.
+template <class Key, class Body>
+__device__ void for_each_key(int64_t n, Key&& key, Body&& body) {
+  constexpr int kInFlight = 4;
+  const int64_t stride = blockDim.x;
+  for (int64_t first = threadIdx.x; first < n; first += kInFlight * stride) {
+    uint64_t found[kInFlight];
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u) {
+      const int64_t i = first + u * stride;
+      found[u] = i < n ? key(i) : uint64_t{0};
+    }
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u)
+      if (found[u] != 0) body(first + u * stride, found[u]);
+  }
+}
+
 // Shared memory of Selection: how many keys have each value of a digit, and what was found in them.
 struct SelectionScratch {
   static constexpr int kDigitBits = 11, kBins = 1 << kDigitBits;
@@ -75,11 +93,9 @@ __device__ Selection select_largest(int64_t n, int wanted, Key&& key, SelectionS
     for (int i = static_cast<int>(threadIdx.x); i < SelectionScratch::kBins; i += static_cast<int>(blockDim.x))
       s.bins[i] = 0;
     __syncthreads();
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-      const uint64_t found = key(i);
-      if (found != 0 && (above == 64 || found >> above == prefix))
-        atomicAdd(&s.bins[found >> shift & ((1u << bits) - 1)], 1);
-    }
+    for_each_key(n, key, [&](int64_t, uint64_t found) {
+      if (above == 64 || found >> above == prefix) atomicAdd(&s.bins[found >> shift & ((1u << bits) - 1)], 1);
+    });
     __syncthreads();
     if (threadIdx.x < kWarp) find_bin(s, left);
     __syncthreads();

@@ -7,7 +7,8 @@ namespace dtrain {
 
 // scores [rows, n] of any floating-point type -> values [rows, k] f32 and indices [rows, k] i32, in descending order
 // (ties: the lower index first; NaN counts as -infinity). Behind the n-th: -infinity and -1. `counts` is undefined or
-// [rows] i32: how many elements of each row there are.
+// [rows] i32: how many elements of each row there are. -0 is 0. Throws Error where shapes or types do not fit, and on a
+// GPU where both n and k are above 4096.
 void top_k(Context& context, const Tensor& scores, const Tensor& counts, const Tensor& values, const Tensor& indices);
 
 struct NmsOptions {
@@ -16,7 +17,8 @@ struct NmsOptions {
 };
 // boxes [rows, k, 4] in descending order of scores [rows, k] f32, where -infinity says that there is none; groups
 // [rows, k] i32 or undefined: boxes of different groups do not suppress one another -> kept [rows, m] i32, the indices
-// of the first m that are kept in their order, then -1; counts [rows] i32, how many those are.
+// of the first m that are kept in their order, then -1; counts [rows] i32, how many those are. Throws Error where
+// shapes or types do not fit.
 void nms(Context& context, const Tensor& boxes, const Tensor& scores, const Tensor& groups, const NmsOptions& options,
          const Tensor& kept, const Tensor& counts);
 

@@ -43,8 +43,9 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const uint64_t threshold = wanted < count ? select_largest(count, wanted, key, s.selection).threshold : 1;
   if (threadIdx.x == 0) s.found = 0;
   __syncthreads();
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x)
-    if (const uint64_t found = key(i); found >= threshold) s.keys[atomicAdd(&s.found, 1)] = found;
+  for_each_key(count, key, [&](int64_t, uint64_t found) {
+    if (found >= threshold) s.keys[atomicAdd(&s.found, 1)] = found;
+  });
   int sorted = 1;
   while (sorted < wanted) sorted *= 2;
   for (int i = wanted + static_cast<int>(threadIdx.x); i < sorted; i += static_cast<int>(blockDim.x)) s.keys[i] = 0;
@@ -56,6 +57,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
 }
 
 constexpr int kTile = 64;  // boxes that a word of the matrix is about
+constexpr int kScanThreads = 1024;
 
 struct Tile {
   Box box[kTile];
@@ -112,34 +114,42 @@ __device__ void keep_in_tile(Scan& s, uint64_t out, int64_t w, int64_t m, int32_
   }
 }
 
-__global__ void __launch_bounds__(kTile)
+// Takes out, in the tiles after tile w, what the boxes that were kept of it suppress. Threads beside one another have
+// words beside one another, and several loads are on their way at a time.
+__device__ void suppress_later(uint64_t kept, int64_t w, int64_t tiles, const uint64_t* words,
+                               unsigned long long* out) {
+  constexpr int kRows = kScanThreads / kTile;
+  const int row = static_cast<int>(threadIdx.x) / kTile;
+  for (int64_t later = w + 1 + threadIdx.x % kTile; later < tiles; later += kTile) {
+    uint64_t drops = 0;
+#pragma unroll
+    for (int i = 0; i < kTile; i += kRows)
+      if (kept >> (i + row) & 1) drops |= words[(w * kTile + i + row) * tiles + later];
+    if (drops != 0) atomicOr(out + later, drops);
+  }
+}
+
+__global__ void __launch_bounds__(kScanThreads)
     scan_kernel(int64_t k, int64_t m, const float* scores, const uint64_t* suppressed, int32_t* kept, int32_t* counts) {
   Scan& s = *shared_memory<Scan>();
-  uint64_t* const out = reinterpret_cast<uint64_t*>(&s + 1);
+  auto* const out = reinterpret_cast<unsigned long long*>(&s + 1);
   const int64_t row = blockIdx.x, tiles = (k + kTile - 1) / kTile, thread = threadIdx.x;
   const uint64_t* const words = suppressed + row * k * tiles;
-  for (int64_t w = thread; w < tiles; w += kTile) {
-    uint64_t word = 0;
-    for (int i = 0; i < kTile; ++i) {
-      const int64_t at = w * kTile + i;
-      if (at >= k || !(scores[row * k + at] > -INFINITY)) word |= uint64_t{1} << i;
-    }
-    out[w] = word;
-  }
+  for (int64_t w = thread; w < tiles; w += kScanThreads) out[w] = 0;
   if (thread == 0) s.count = 0;
   __syncthreads();
+  for (int64_t i = thread; i < tiles * kTile; i += kScanThreads)
+    if (i >= k || !(scores[row * k + i] > -INFINITY)) atomicOr(out + i / kTile, 1ull << i % kTile);
+  __syncthreads();
   for (int64_t w = 0; w < tiles && s.count < m; ++w) {
-    const int64_t i = w * kTile + thread;
-    s.own[thread] = i < k ? words[i * tiles + w] : 0;
+    if (const int64_t i = w * kTile + thread; thread < kTile) s.own[thread] = i < k ? words[i * tiles + w] : 0;
     __syncthreads();
     if (thread == 0) keep_in_tile(s, out[w], w, m, kept + row * m);
     __syncthreads();
-    for (int64_t later = w + 1 + thread; later < tiles; later += kTile)
-      for (uint64_t rest = s.kept; rest != 0; rest &= rest - 1)
-        out[later] |= words[(w * kTile + __ffsll(static_cast<long long>(rest)) - 1) * tiles + later];
+    suppress_later(s.kept, w, tiles, words, out);
     __syncthreads();
   }
-  for (int64_t i = s.count + thread; i < m; i += kTile) kept[row * m + i] = -1;
+  for (int64_t i = s.count + thread; i < m; i += kScanThreads) kept[row * m + i] = -1;
   if (thread == 0) counts[row] = static_cast<int32_t>(s.count);
 }
 
@@ -164,8 +174,8 @@ void nms(Context& context, const Tensor& boxes, const Tensor& scores, const Tens
   if (k > 0)
     launch(context, suppression_kernel, {{side, side, depth}, kTile, sizeof(Tile)}, options, k, boxes.data<float>(),
            groups ? groups.data<int32_t>() : nullptr, words);
-  launch(context, scan_kernel, {depth, kTile, sizeof(Scan) + static_cast<size_t>(tiles) * sizeof(uint64_t)}, k, m,
-         scores.data<float>(), words, kept.data<int32_t>(), counts.data<int32_t>());
+  launch(context, scan_kernel, {depth, kScanThreads, sizeof(Scan) + static_cast<size_t>(tiles) * sizeof(uint64_t)}, k,
+         m, scores.data<float>(), words, kept.data<int32_t>(), counts.data<int32_t>());
 }
 
 }  // namespace dtrain::cuda

@@ -8,6 +8,7 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
 
 // The packs of images, and which pixel each is of.
 struct UpsamplePacks {
@@ -15,7 +16,9 @@ struct UpsamplePacks {
   uint32_t count;
 
   struct Place {
-    int64_t image, h, w, channel;
+    int64_t image;
+    uint32_t h, w;
+    int64_t channel;
   };
   template <int n>
   __device__ Place at(uint32_t i) const {
@@ -39,12 +42,13 @@ __device__ void add_to(Pack<T, n>& sum, const Pack<T, n>& x) {
 
 // `base` may be null.
 template <class T, int n>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     upsample_kernel(UpsamplePacks packs, UpsampleAxis rows, UpsampleAxis columns, int64_t channels, const T* x,
                     const T* base, T* y) {
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < packs.count; i += gridDim.x * kThreads) {
     const auto at = packs.at<n>(i);
-    const int64_t row = at.image * rows.in + rows.source(at.h), column = columns.source(at.w);
+    const int64_t row = at.image * rows.in + rows.source(at.h);
+    const uint32_t column = columns.source(at.w);
     auto pack = load<T, n>(x + (row * columns.in + column) * channels + at.channel);
     if (base != nullptr) add_to(pack, load<T, n>(base + int64_t{i} * n));
     store(y + int64_t{i} * n, pack);
@@ -52,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kBlocks)
     upsample_grad_kernel(UpsamplePacks packs, UpsampleAxis rows, UpsampleAxis columns, int64_t channels, const T* dy,
                          bool add, T* dx) {
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < packs.count; i += gridDim.x * kThreads) {
@@ -62,8 +66,8 @@ __global__ void __launch_bounds__(kThreads)
     float sum[n];
 #pragma unroll
     for (int lane = 0; lane < n; ++lane) sum[lane] = add ? to_float(old.lane[lane]) : 0.0f;
-    for (int64_t p = rows.first_copy(at.h); p < rows.first_copy(at.h + 1); ++p)
-      for (int64_t q = columns.first_copy(at.w); q < columns.first_copy(at.w + 1); ++q) {
+    for (uint32_t p = rows.first_copy(at.h); p < rows.first_copy(at.h + 1); ++p)
+      for (uint32_t q = columns.first_copy(at.w); q < columns.first_copy(at.w + 1); ++q) {
         const auto pack = load<T, n>(dy + ((at.image * rows.out + p) * columns.out + q) * channels + at.channel);
 #pragma unroll
         for (int lane = 0; lane < n; ++lane) sum[lane] += to_float(pack.lane[lane]);

@@ -7,12 +7,14 @@
 
 namespace dtrain {
 
+// The product of both extents is below 2^31: a GPU is slow to divide, above all 64 bits.
 struct UpsampleAxis {
-  int64_t in, out;
+  uint32_t in, out;
 
-  DT_HD int64_t source(int64_t i) const { return i * in / out; }
+  UpsampleAxis(int64_t from, int64_t to) : in(static_cast<uint32_t>(from)), out(static_cast<uint32_t>(to)) {}
+  DT_HD uint32_t source(uint32_t i) const { return i * in / out; }
   // The first i whose source is not before `pixel`: the copies of a pixel end where those of the next begin.
-  DT_HD int64_t first_copy(int64_t pixel) const { return (pixel * out + in - 1) / in; }
+  DT_HD uint32_t first_copy(uint32_t pixel) const { return (pixel * out + in - 1) / in; }
 };
 
 }  // namespace dtrain

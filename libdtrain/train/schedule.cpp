@@ -57,7 +57,8 @@ std::string describe_piecewise(const Schedule& schedule) {
 
 double Schedule::at(uint64_t step) const {
   const uint64_t warmup = whole_steps(warmup_epochs, steps_per_epoch);
-  if (step < warmup) return base * static_cast<double>(step) / static_cast<double>(warmup);
+  if (step < warmup)
+    return warmup_start + (base - warmup_start) * static_cast<double>(step) / static_cast<double>(warmup);
   const double after = static_cast<double>(step - warmup);
   const double t = total_steps > warmup ? std::min(1.0, after / static_cast<double>(total_steps - warmup)) : 1.0;
   switch (decay) {
@@ -84,6 +85,7 @@ double Schedule::at(uint64_t step) const {
 std::string Schedule::describe() const {
   std::string text = fmt::format("{:g}", base);
   if (warmup_epochs > 0) text += fmt::format(", linear warm-up over {:g} epochs", warmup_epochs);
+  if (warmup_epochs > 0 && warmup_start > 0) text += fmt::format(" from {:g}", warmup_start);
   switch (decay) {
     case Decay::constant:
       break;
@@ -108,6 +110,8 @@ void Schedule::validate() const {
   DT_CHECK(base >= 0 && std::isfinite(base), "learning rate ", base, ": expected a finite number, 0 or more");
   DT_CHECK(steps_per_epoch > 0, "learning-rate schedule: ", steps_per_epoch, " steps per epoch");
   DT_CHECK(warmup_epochs >= 0, "learning-rate warm-up of ", warmup_epochs, " epochs");
+  DT_CHECK(warmup_start >= 0 && std::isfinite(warmup_start), "learning-rate warm-up from ", warmup_start,
+           ": expected a finite number, 0 or more");
   DT_CHECK(decay != Decay::piecewise || (values.size() == boundaries.size() && !values.empty()),
            "piecewise learning rates: ", values.size(), " rates for ", boundaries.size(), " boundaries");
   DT_CHECK(std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) == boundaries.end(),

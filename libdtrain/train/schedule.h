@@ -7,8 +7,9 @@
 
 namespace dtrain {
 
-// The rate of a step: a linear warm-up from 0 to `base`, then a decay rule. Steps count from 0. A time given in epochs
-// is turned into whole steps, floor(epochs * steps_per_epoch), and what it starts holds from that step on.
+// The rate of a step: a linear warm-up from `warmup_start` to `base`, then a decay rule. Steps count from 0. A time
+// given in epochs is turned into whole steps, floor(epochs * steps_per_epoch), and what it starts holds from that step
+// on.
 struct Schedule {
   enum class Decay {
     constant,     // base
@@ -20,6 +21,7 @@ struct Schedule {
   Decay decay = Decay::constant;
   double base = 0.1;
   double warmup_epochs = 0;
+  double warmup_start = 0;           // the rate of step 0 where there is a warm-up
   std::vector<double> boundaries{};  // epochs, increasing
   std::vector<double> values{};      // as many as boundaries
   double factor = 1, decay_epochs = 1;

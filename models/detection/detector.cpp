@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "libdtrain/ops/concat_channels.h"
 #include "libdtrain/ops/crop_runs.h"
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/positive_samples.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
-#include "models/detection/rows.h"
 
 namespace dtrain::models {
 namespace {

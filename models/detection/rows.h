@@ -1,8 +1,6 @@
 // Rows of boxes and scores, image by image.
 #pragma once
 
-#include <vector>
-
 #include "libdtrain/core/context.h"
 
 namespace dtrain::models {
@@ -10,7 +8,5 @@ namespace dtrain::models {
 // Rows [n, k, ...] of x [n, t, ...], or of one x [1, t, ...] for all images, by indices [n, k] i32; a negative one
 // gives zeros.
 Tensor rows_of(Context& context, const Tensor& x, const Tensor& indices);
-// [n, k_0 + k_1 + ..., width] of parts [n, k_i, width] in f32.
-Tensor join_rows(Context& context, const std::vector<Tensor>& parts);
 
 }  // namespace dtrain::models

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <functional>
 
+#include "data/detection_masks.h"
+#include "data/detection_record.h"
 #include "data/example.h"
 #include "data/image.h"
 #include "data/imagenet.h"
@@ -213,6 +215,33 @@ TEST(Mutation, Examples) {
     boxes.read(example);
     example.int64("image/class/label");
     example.bytes("image/encoded");
+  });
+}
+
+TEST(Mutation, DetectionRecords) {
+  const std::vector<std::byte> png = data::encode_png(data::draw_image(2, 10, 16, 1, 2).view());
+  const std::vector<data::coco::Annotation> objects = {
+      {.area = 9, .box = {1, 2, 3, 4}, .segmentation = data::coco::Polygons{{1, 2, 4, 2, 4, 6, 1, 6}}},
+      {.is_crowd = true, .area = 16, .box = {0, 0, 16, 1}, .segmentation = data::coco::Rle{16, 16, {0, 200, 56}}}};
+  const std::vector<data::coco::Category> categories = {{7, "dog"}};
+  const auto record = [&](bool masks) {
+    return data::detection_example({.encoded = png,
+                                    .format = "png",
+                                    .filename = "a.png",
+                                    .id = 5,
+                                    .size = {16, 16},
+                                    .objects = objects,
+                                    .categories = categories},
+                                   masks);
+  };
+  data::DetectionRecordReader reader;
+  check_mutations({record(true), record(false)}, rounds(5000), [&](const std::string& bytes, Mutator&) {
+    const data::DetectionRecord& image = reader.read(bytes_of(bytes));
+    std::vector<int32_t> ends;
+    for (data::DetectionRecord::Object object : image.objects)
+      for (int form = 0; form < 2; ++form, object.segmentation = {})
+        data::append_runs({.box = object.box, .segmentation = data::segmentation_of(object, image.height, image.width)},
+                          {{image.height, image.width}, {20, 24}, true}, ends);
   });
 }
 

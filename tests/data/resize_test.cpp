@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "tests/data/noise.h"
 #include "tests/testing.h"
@@ -137,6 +138,50 @@ TEST(Resize, BytesEqualPil) {
       resample(source.view(), x, y, rows, out.data());
       EXPECT_EQ(fnv1a(out), c.hash) << c.width << "x" << c.height << " to " << c.out_width << "x" << c.out_height
                                     << " flip " << flip;
+    }
+  }
+}
+
+// torch's interpolate(mode="bilinear", align_corners=False), which clamps the position before it splits it.
+double half_pixel_sample(const Image& image, int out_width, int out_height, int x, int y, int c) {
+  const auto split = [](int i, int in, int out) {
+    const double position = std::max(0.0, (i + 0.5) * in / out - 0.5);
+    const int low = std::min(static_cast<int>(position), in - 1);
+    return std::tuple{low, std::min(low + 1, in - 1), position - low};
+  };
+  const auto [left, right, across] = split(x, image.width, out_width);
+  const auto [top, bottom, down] = split(y, image.height, out_height);
+  const auto at = [&](int row, int column) { return static_cast<double>(image.view().row(row)[3 * column + c]); };
+  return (1 - down) * ((1 - across) * at(top, left) + across * at(top, right)) +
+         down * ((1 - across) * at(bottom, left) + across * at(bottom, right));
+}
+
+std::vector<uint8_t> half_pixel_resize(const Image& image, int width, int height, bool flip, int64_t stride) {
+  Filter<float> x, y;
+  make_half_pixel_filter({image.width, width, 0, width, flip}, x);
+  make_half_pixel_filter({image.height, height, 0, height, false}, y);
+  std::vector<float> rows;
+  std::vector<uint8_t> out(static_cast<size_t>(stride * height), uint8_t{77});
+  resample(image.view(), x, y, rows, out.data(), stride);
+  return out;
+}
+
+TEST(Resize, HalfPixelBilinearIsTorchsAndMirrorsExactly) {
+  for (const auto& [w, h, ow, oh] :
+       {std::array{37, 23, 16, 12}, {16, 12, 37, 23}, {20, 20, 20, 20}, {1, 1, 4, 3}, {2, 9, 5, 2}, {90, 3, 11, 8}}) {
+    const Image image = noise(w, h, 5);
+    const int64_t stride = 3 * ow + 5;
+    const std::vector<uint8_t> out = half_pixel_resize(image, ow, oh, false, stride);
+    const std::vector<uint8_t> turned = half_pixel_resize(image, ow, oh, true, stride);
+    for (int y = 0; y < oh; ++y) {
+      for (int x = 0; x < ow; ++x)
+        for (int c = 0; c < 3; ++c) {
+          const uint8_t value = out[static_cast<size_t>(y * stride + 3 * x + c)];
+          ASSERT_NEAR(value, half_pixel_sample(image, ow, oh, x, y, c), 0.501);
+          ASSERT_EQ(turned[static_cast<size_t>(y * stride + 3 * (ow - 1 - x) + c)], value);
+        }
+      for (int64_t beside = 3 * ow; beside < stride; ++beside)
+        ASSERT_EQ(out[static_cast<size_t>(y * stride + beside)], 77);
     }
   }
 }

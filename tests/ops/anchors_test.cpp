@@ -57,6 +57,10 @@ TEST(Anchors, OfDetectron) {
   Floats exclusive = inclusive;
   for (size_t i = 0; i < exclusive.size(); ++i) exclusive[i] += i % 4 >= 2 ? 1 : 0;
   EXPECT_EQ(make_anchors(options, 1, 1), exclusive);
+  // A width of round(45.25), and a height of half that, to the even number.
+  const AnchorOptions wide{
+      .sizes = {256}, .ratios = {0.5}, .stride_h = 32, .stride_w = 32, .rounding = Rounding::detectron};
+  EXPECT_EQ(make_anchors(wide, 1, 1), (Floats{-164, -72, 196, 104}));
   const Floats map = make_anchors(options, 2, 2);
   EXPECT_EQ(map[3 * 36], -84 + 16);
   EXPECT_EQ(map[3 * 36 + 1], -40 + 16);

@@ -91,5 +91,17 @@ TEST(ConcatChannels, RefusesWhatDoesNotFit) {
   expect_error([&] { concat_channels(tape, {zeros({2, 3}), zeros({2, 3}, DType::f16)}); }, Fault::config, "of f16");
 }
 
+TEST(ConcatChannels, RowsOfEachImageAreJoined) {
+  for (const auto& context : devices()) {
+    const Tensor a = to_device<float>(*context, {2, 1, 2}, {1, 2, 3, 4});
+    const Tensor b = to_device<float>(*context, {2, 2, 2}, {5, 6, 7, 8, 9, 10, 11, 12});
+    const Tensor joined = join_rows(*context, {a, b});
+    EXPECT_EQ(joined.shape(), (Shape{2, 3, 2}));
+    EXPECT_EQ(values_of<float>(*context, joined), (std::vector<float>{1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12}));
+    expect_error([&] { join_rows(*context, {}); }, Fault::config, "no parts");
+    expect_error([&] { join_rows(*context, {a, context->zeros({2, 2, 3})}); }, Fault::config, "equal n and width");
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

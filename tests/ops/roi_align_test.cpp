@@ -20,7 +20,7 @@ struct RoiCase {
   RoiAlignOptions options;
 };
 
-std::vector<float> flat(const std::vector<std::vector<float>>& rois) {
+std::vector<float> flat_rois(const std::vector<std::vector<float>>& rois) {
   std::vector<float> values;
   for (const auto& roi : rois) values.insert(values.end(), roi.begin(), roi.end());
   return values;
@@ -39,20 +39,20 @@ Array naive_regions(const RoiCase& test, const Arrays& maps) {
   return all;
 }
 
-Var align(Tape& t, const Vars& maps, const RoiCase& test) {
+Var align_regions(Tape& t, const Vars& maps, const RoiCase& test) {
   Context& context = t.context();
   const auto count = static_cast<int64_t>(test.rois.size());
   const Tensor levels = test.levels.empty() ? Tensor() : to_device(context, {count}, test.levels);
-  return roi_align(t, maps, to_device(context, {count, 4}, flat(test.rois)), to_device(context, {count}, test.images),
-                   levels, test.options);
+  return roi_align(t, maps, to_device(context, {count, 4}, flat_rois(test.rois)),
+                   to_device(context, {count}, test.images), levels, test.options);
 }
 
-OpCase op_case(const RoiCase& test) {
+OpCase roi_op_case(const RoiCase& test) {
   Arrays maps;
   for (size_t i = 0; i < test.maps.size(); ++i) maps.push_back(random_array(test.maps[i], i + 1));
   return {.name = concat("roi_align ", test.name),
           .inputs = maps,
-          .op = [test](Tape& t, const Vars& v) { return align(t, v, test); },
+          .op = [test](Tape& t, const Vars& v) { return align_regions(t, v, test); },
           .reference = [test](const Arrays& a) { return naive_regions(test, a); }};
 }
 
@@ -63,14 +63,14 @@ const std::vector<std::vector<float>> kRois{
     {33, 20, 30, 18},                                 // turned inside out
     {12, 12, 12, 12},                                 // without extent
 };
-const std::vector<int32_t> kImages{0, 1, 1, 0, -1, 0, 1, 0};
+const std::vector<int32_t> kRegionImages{0, 1, 1, 0, -1, 0, 1, 0};
 
 TEST(RoiAlign, OneMap) {
   for (const bool aligned : {true, false})
     for (const int ratio : {2, 0, 3}) {
       const RoiAlignOptions options{
           .height = 3, .width = 4, .sampling_ratio = ratio, .aligned = aligned, .scales = {0.125f}};
-      check_op(op_case({"small", {{2, 7, 9, 3}}, kRois, kImages, {}, options}));
+      check_op(roi_op_case({"small", {{2, 7, 9, 3}}, kRois, kRegionImages, {}, options}));
     }
 }
 
@@ -84,36 +84,37 @@ TEST(RoiAlign, ManyRegionsAndChannels) {
     rois.push_back({at(0), at(1), at(0) + at(2) / 2, at(1) + at(3) / 2});
     images.push_back(static_cast<int32_t>(r % 4) - 1);
   }
-  check_op(op_case({"many", {{3, 18, 21, 24}}, rois, images, {}, {.height = 2, .width = 2, .scales = {0.25f}}}));
+  check_op(roi_op_case({"many", {{3, 18, 21, 24}}, rois, images, {}, {.height = 2, .width = 2, .scales = {0.25f}}}));
   rois.resize(8), images.resize(8);
-  check_op(op_case({"wide", {{3, 9, 10, 80}}, rois, images, {}, {.scales = {0.125f}}}));
-  check_op(op_case({"large cells",
-                    {{3, 18, 21, 8}},
-                    rois,
-                    images,
-                    {},
-                    {.height = 1, .width = 2, .sampling_ratio = 0, .scales = {1}}}));
+  check_op(roi_op_case({"wide", {{3, 9, 10, 80}}, rois, images, {}, {.scales = {0.125f}}}));
+  check_op(roi_op_case({"large cells",
+                        {{3, 18, 21, 8}},
+                        rois,
+                        images,
+                        {},
+                        {.height = 1, .width = 2, .sampling_ratio = 0, .scales = {1}}}));
 }
 
 TEST(RoiAlign, SeveralMaps) {
   const RoiAlignOptions options{.height = 4, .width = 2, .scales = {0.25f, 0.125f, 0.0625f}};
-  check_op(op_case({"pyramid",
-                    {{2, 14, 18, 16}, {2, 7, 9, 16}, {2, 4, 5, 16}},
-                    kRois,
-                    {0, 1, 1, 0, -1, 0, 1, 0},
-                    {1, 0, 2, 2, 1, 0, 2, 1},
-                    options}));
+  check_op(roi_op_case({"pyramid",
+                        {{2, 14, 18, 16}, {2, 7, 9, 16}, {2, 4, 5, 16}},
+                        kRois,
+                        {0, 1, 1, 0, -1, 0, 1, 0},
+                        {1, 0, 2, 2, 1, 0, 2, 1},
+                        options}));
 }
 
 TEST(RoiAlign, LeavesOutMapsWhoseGradientIsNotWanted) {
-  const RoiCase test{"", {{2, 9, 9, 8}, {2, 5, 5, 8}}, kRois, kImages, {0, 1, 0, 1, 0, 1, 0, 1}, {.scales = {1, 0.5f}}};
+  const RoiCase test{
+      "", {{2, 9, 9, 8}, {2, 5, 5, 8}}, kRois, kRegionImages, {0, 1, 0, 1, 0, 1, 0, 1}, {.scales = {1, 0.5f}}};
   for (const auto& context : devices()) {
     const auto gradient = [&](bool both) {
       Tape tape(*context);
       const Tensor fine = to_device(*context, random_array(test.maps[0], 1));
       const Var map = both ? tape.variable(fine) : tape.constant(fine);
       const Var coarse = tape.variable(to_device(*context, random_array(test.maps[1], 2)));
-      const Var y = align(tape, {map, coarse}, test);
+      const Var y = align_regions(tape, {map, coarse}, test);
       tape.backward(tape.record("sum", context->zeros({1}), {&y}, [y](Tape& t, const Tensor&) {
         t.pass_grad(y, to_device(t.context(), random_array(y.shape(), 3)));
       }));
@@ -135,7 +136,7 @@ TEST(RoiAlign, TakesRegionsThatAreNotFinite) {
   for (const auto& context : devices()) {
     Tape tape(*context);
     const Var map = tape.variable(to_device(*context, random_array(test.maps[0], 1)));
-    const Var y = align(tape, {map}, test);
+    const Var y = align_regions(tape, {map}, test);
     const Array values = to_host(*context, y.value);
     for (int64_t i = 0; i < 7 * 7 * 8; ++i) EXPECT_EQ(values[i], 0);
     tape.backward(tape.record("sum", context->zeros({1}), {&y},
@@ -149,7 +150,8 @@ TEST(RoiAlign, RefusesWhatDoesNotFit) {
     Tape tape(*context);
     const Var map = tape.variable(to_device(*context, random_array({2, 5, 5, 4}, 1)));
     const auto run = [&](std::vector<int32_t> images, std::vector<int32_t> levels, const RoiAlignOptions& options) {
-      return align(tape, {map}, {"", {}, {{0, 0, 3, 3}, {0, 0, 2, 2}}, std::move(images), std::move(levels), options});
+      return align_regions(tape, {map},
+                           {"", {}, {{0, 0, 3, 3}, {0, 0, 2, 2}}, std::move(images), std::move(levels), options});
     };
     const auto refused = [&](const RoiAlignOptions& options, const char* part) {
       expect_error([&] { run({0, 0}, {}, options); }, Fault::config, part);
@@ -159,7 +161,7 @@ TEST(RoiAlign, RefusesWhatDoesNotFit) {
     refused({.sampling_ratio = -1, .scales = {1}}, "no negative ratio");
     expect_error(
         [&] {
-          align(tape, {map, map}, {"", {}, {{0, 0, 3, 3}}, {0}, {}, {.scales = {1, 1}}});
+          align_regions(tape, {map, map}, {"", {}, {{0, 0, 3, 3}}, {0}, {}, {.scales = {1, 1}}});
         },
         Fault::config, "2 maps");
     const RoiAlignOptions plain{.height = 2, .width = 2, .scales = {1}};
@@ -178,7 +180,7 @@ TEST(RoiLevels, FollowTheSizeOfTheRegion) {
       {0, 0, 224, 224}, {0, 0, 223, 223}, {0, 0, 448, 448}, {0, 0, 1e6f, 1e6f}, {0, 0, 112, 112},
       {5, 5, 5, 9},     {9, 9, 3, 12},    {0, 0, 56, 448},  {0, 0, 1, 1},       {0, 0, std::nanf(""), 5}};
   for (const auto& context : devices()) {
-    const Tensor values = to_device(*context, {10, 4}, flat(rois));
+    const Tensor values = to_device(*context, {10, 4}, flat_rois(rois));
     EXPECT_EQ(values_of<int32_t>(*context, roi_levels(*context, values, {})),
               (std::vector<int32_t>{2, 1, 3, 3, 1, 0, 0, 1, 0, 0}));
     EXPECT_EQ(values_of<int32_t>(*context, roi_levels(*context, values, {.lowest = 3, .highest = 7, .plus_one = true})),

@@ -81,6 +81,20 @@ TEST(TopK, OfSixteenBits) {
         for (const int64_t k : {9, 300}) expect_top(*context, random_array({2, 1500}, 5), {1500, 200}, k, dtype);
 }
 
+TEST(TopK, TakesUpTo4096OnAGpu) {
+  for (const auto& context : devices()) {
+    const Tensor scores = context->zeros({1, 5000}), none;
+    const auto choose = [&](int64_t k) {
+      top_k(*context, scores, none, context->empty({1, k}), context->empty({1, k}, DType::i32));
+    };
+    choose(4096);
+    if (context->is_cpu())
+      choose(4097);
+    else
+      expect_error([&] { choose(4097); }, Fault::config, "the largest 4097 of 5000 elements; on a GPU up to 4096");
+  }
+}
+
 TEST(TopK, RefusesWhatDoesNotFit) {
   for (const auto& context : devices()) {
     const Tensor scores = context->zeros({2, 5}), values = context->zeros({2, 3}), none;
@@ -159,6 +173,8 @@ TEST(Nms, AgreesWithALoopOverPairs) {
           expect_nms(c, concat("k ", k, ", m ", m, ", extent ", extent));
         }
 }
+
+TEST(Nms, ManyBoxes) { expect_nms(crowded_case(1, 4200, 4200, 200), "many boxes"); }
 
 TEST(Nms, GroupsDoNotSuppressOneAnother) {
   NmsCase c = crowded_case(2, 500, 500, 30);

@@ -50,6 +50,7 @@ TEST(Upsample, RefusesWhatDoesNotFit) {
   Tape tape(*context);
   const Var x = tape.constant(context->zeros({1, 4, 4, 2})), base = tape.constant(context->zeros({1, 8, 8, 3}));
   expect_error([&] { upsample_nearest(tape, x, 3, 8); }, Fault::config, "to 3 x 8");
+  expect_error([&] { upsample_nearest(tape, x, 4, 40000); }, Fault::config, "at most 32768");
   expect_error([&] { upsample_nearest(tape, x, 8, 8, &base); }, Fault::config, "base [1, 8, 8, 3]");
   expect_error([&] { upsample_nearest(tape, tape.constant(context->zeros({4, 4})), 8, 8); }, Fault::config, "[4, 4]");
 }

@@ -6,7 +6,7 @@ is a sum of up to a few thousand products, in float32.
 """
 
 import os
-from parity import Report, arguments, load_safetensors, nhwc, run, save_safetensors, scratch, torch
+from parity import Report, arguments, load_safetensors, nhwc, run, save_safetensors, scratch, torch, torchvision
 import torch.nn.functional as F
 
 EXACT, SUM, CONV = 1.2e-7, 3e-6, 1e-5  # CONV leaves room for Winograd's transforms
@@ -26,7 +26,8 @@ def case(name, op, tensors, reference, bound, options="", gradients=True):
     doubles = {}
     for key, tensor in tensors.items():
         inputs[f"{name}.{key}"] = nhwc(tensor)
-        wanted = gradients and tensor.is_floating_point() and not key.startswith(("running", "target"))
+        constant = key.startswith(("running", "target", "weights", "rois"))
+        wanted = gradients and tensor.is_floating_point() and not constant
         doubles[key] = tensor.double().requires_grad_(wanted) if tensor.is_floating_point() else tensor.long()
     outputs = reference(**doubles)
     y = next(iter(outputs.values()))
@@ -136,6 +137,61 @@ def losses():
     case("weighted_sum", "weighted_sum", {"a": random(1), "b": random(1)}, lambda a, b: {"y": a - 0.375 * b}, EXACT)
 
 
+def roi_align(name, sizes, scales, size, ratio, aligned):
+    """Regions of two images that lie inside them, across their edges and outside, in all sizes; some are padding."""
+    count, channels = 60, 12
+    maps = {f"map{i}": random(2, channels, h, w) for i, (h, w) in enumerate(sizes)}
+    corners = 80 * torch.rand(count, 2, generator=generator) - 16
+    extents = 0.5 + 60 * torch.rand(count, 2, generator=generator) ** 2
+    images = torch.arange(count, dtype=torch.int32) % 3 - 1
+    levels = torch.arange(count, dtype=torch.int32) // 3 % len(sizes)
+    tensors = {**maps, "rois": torch.cat((corners, corners + extents), 1), "images": images, "levels": levels}
+
+    def reference(rois, images, levels, **maps):
+        y = torch.zeros(count, channels, *size, dtype=torch.float64)
+        for level, (x, scale) in enumerate(zip(maps.values(), scales)):
+            rows = torch.nonzero((levels == level) & (images >= 0))[:, 0]
+            numbered = torch.cat((images[rows, None].double(), rois[rows]), 1)
+            y = y.index_put((rows,), torchvision.ops.roi_align(x, numbered, size, scale, ratio, aligned))
+        return {"y": y}
+
+    case(name, "roi_align", tensors, reference, CONV, f"height={size[0]} width={size[1]} ratio={ratio} "
+         f"aligned={int(aligned)} scales={','.join(str(round(1 / scale)) for scale in scales)}")
+
+
+def conv_transpose(name, k, c, kernel, stride, padding, bias):
+    tensors = {"x": random(3, k, 7, 6), "w": random(k, c, *kernel)}
+    if bias:
+        tensors["b"] = random(c)
+    case(name, "conv_transpose2d", tensors,
+         lambda x, w, b=None: {"y": F.conv_transpose2d(x, w, b, stride, padding)}, CONV,
+         f"stride={stride},{stride} pad={padding}")
+
+
+def detection():
+    for ratio in (2, 0):
+        for aligned in (True, False):
+            roi_align(f"roi_align {ratio} {'aligned' if aligned else 'shifted'}", [(18, 16)], [0.25], (7, 7), ratio,
+                      aligned)
+    roi_align("roi_align pyramid", [(18, 16), (9, 8), (5, 4)], [0.25, 0.125, 0.0625], (3, 5), 2, True)
+    for size in ((10, 14), (13, 7), (5, 7)):
+        case(f"upsample_nearest {size}", "upsample_nearest", {"x": random(2, 9, 5, 7)},
+             lambda x: {"y": F.interpolate(x, size, mode="nearest")}, SUM, f"height={size[0]} width={size[1]}")
+    conv_transpose("conv_transpose2d 2x2/2", 32, 24, (2, 2), 2, 0, True)
+    conv_transpose("conv_transpose2d 3x3/2", 8, 12, (3, 3), 2, 1, False)
+    conv_transpose("conv_transpose2d 4x3", 8, 5, (4, 3), 1, 1, True)
+    target, weights = torch.rand(40, 30, generator=generator), random(40).abs()
+    case("sigmoid_cross_entropy", "sigmoid_cross_entropy",
+         {"x": 4 * random(40, 30), "target": target, "weights": weights},
+         lambda x, target, weights: {
+             "y": F.binary_cross_entropy_with_logits(x, target, weights[:, None], reduction="sum") / 2.5}, SUM)
+    for beta in (1 / 8, 1.0, 0.0):
+        case(f"smooth_l1 {beta}", "smooth_l1", {"x": random(40, 30), "target": random(40, 30), "weights": weights},
+             lambda x, target, weights: {
+                 "y": (weights[:, None] * F.smooth_l1_loss(x, target, reduction="none", beta=beta)).sum() / 2.5}, SUM,
+             f"beta={beta}")
+
+
 def optimizer(name, options, make):
     """Five updates of one tensor; the gradient of each step is given."""
     steps, p = 5, random(200)
@@ -183,6 +239,7 @@ pools()
 pointwise()
 group_norms()
 losses()
+detection()
 optimizers()
 
 with scratch() as folder:

@@ -1,4 +1,4 @@
-// The engine's side of ops.py: runs ops on tensors from a file.
+// The engine's side of ops.py and detection_ops.py: runs ops on tensors from a file.
 //   parity_ops CASES RESULTS cpu|gpu     both files are safetensors
 // The metadata of CASES maps each case to an op and its options, as in "conv2d stride=2,2 groups=4". Its inputs are the
 // tensors `<case>.<input>`, the gradient of its output `<case>.dy`; its results `<case>.y`, `<case>.d<input>` and the
@@ -8,15 +8,24 @@
 #include <map>
 #include <sstream>
 
+#include "libdtrain/ops/anchors.h"
+#include "libdtrain/ops/boxes.h"
 #include "libdtrain/ops/concat_channels.h"
 #include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/conv_transpose2d.h"
+#include "libdtrain/ops/gather_rows.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/group_norm.h"
 #include "libdtrain/ops/loss.h"
+#include "libdtrain/ops/masked_losses.h"
+#include "libdtrain/ops/match_boxes.h"
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
+#include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
+#include "libdtrain/ops/top_k.h"
+#include "libdtrain/ops/upsample.h"
 #include "libdtrain/train/optimizer.h"
 #include "tests/parity/tensors.h"
 
@@ -117,6 +126,30 @@ void run_batch_norm(Case& test) {
   test.result("running_var", state.running_var);
 }
 
+void run_roi_align(Case& test) {
+  RoiAlignOptions options{.height = static_cast<int>(test.number("height", 7)),
+                          .width = static_cast<int>(test.number("width", 7)),
+                          .sampling_ratio = static_cast<int>(test.number("ratio", 2)),
+                          .aligned = test.number("aligned", 1) != 0};
+  std::vector<Var> maps;
+  for (const int pixels : test.integers("scales")) {
+    options.scales.push_back(1 / static_cast<float>(pixels));
+    maps.push_back(test.var(concat("map", maps.size())));
+  }
+  test.finish(roi_align(*test.tape, maps, test.tensor("rois"), test.tensor("images"), test.tensor("levels"), options));
+}
+
+void run_conv_transpose2d(Case& test) {
+  const Var &x = test.var("x"), &w = test.var("w");
+  const Var* bias = test.has("b") ? &test.var("b") : nullptr;
+  test.finish(conv_transpose2d(*test.tape, x, w, bias, conv_options(test)));
+}
+
+void run_upsample_nearest(Case& test) {
+  const auto extent = [&](const char* key) { return static_cast<int64_t>(test.number(key, 1)); };
+  test.finish(upsample_nearest(*test.tape, test.var("x"), extent("height"), extent("width")));
+}
+
 void run_optimizer(Case& test) {
   ParameterStore store(test.context);
   const Tensor initial = test.tensor("p"), gradients = test.tensor("gradients");
@@ -134,6 +167,67 @@ void run_optimizer(Case& test) {
     optimizer.step();
   }
   test.result("p_after", parameter.value);
+}
+
+void run_box_iou(Case& test) {
+  const Tensor boxes = test.tensor("boxes"), others = test.tensor("others");
+  const Tensor iou = test.context.empty({boxes.dim(0), others.dim(0)});
+  box_iou(test.context, boxes, others, false, iou);
+  test.result("iou", iou);
+}
+
+void run_box_coder(Case& test) {
+  const Tensor boxes = test.tensor("boxes"), anchors = test.tensor("anchors"), codes = test.tensor("codes");
+  const BoxCoder coder{
+      .wx = test.number("wx", 1), .wy = test.number("wy", 1), .ww = test.number("ww", 1), .wh = test.number("wh", 1)};
+  const Tensor deltas = test.context.empty(boxes.shape());
+  encode_boxes(test.context, boxes, anchors, coder, deltas);
+  test.result("deltas", deltas);
+  const Tensor limits = test.has("limits") ? test.tensor("limits") : Tensor(),
+               decoded = test.context.empty(codes.shape());
+  decode_boxes(test.context, codes, anchors, limits, coder, decoded);
+  test.result("decoded", decoded);
+}
+
+void run_match_boxes(Case& test) {
+  const Tensor boxes = test.tensor("boxes"), truth = test.tensor("truth"), counts = test.tensor("counts");
+  const MatchOptions options{.positive = test.number("positive", 0.7f),
+                             .negative = test.number("negative", 0.3f),
+                             .keep_best = test.number("keep_best", 0) != 0};
+  const Tensor matched = test.context.empty({truth.dim(0), boxes.dim(0)}, DType::i32);
+  match_boxes(test.context, boxes, Tensor(), truth, counts, Tensor(), options, matched);
+  test.result("matched", matched);
+}
+
+// The largest scores of a row of boxes, and those of them that are kept.
+void run_nms(Case& test) {
+  const Tensor scores = test.tensor("scores"), boxes = test.tensor("boxes");
+  const auto k = static_cast<int64_t>(test.number("k", 1)), m = static_cast<int64_t>(test.number("m", 1));
+  Context& context = test.context;
+  const Tensor values = context.empty({1, k}), top = context.empty({1, k}, DType::i32);
+  top_k(context, scores, Tensor(), values, top);
+  const Tensor sorted = context.empty({1, k, 4}), groups = context.empty({1, k}, DType::i32);
+  gather_rows(context, boxes, top, sorted);
+  gather_rows(context, test.tensor("groups"), top, groups);
+  const Tensor places = context.empty({1, m}, DType::i32), kept = context.empty({1, m}, DType::i32);
+  const Tensor counts = context.empty({1}, DType::i32);
+  nms(context, sorted, values, groups, {.threshold = test.number("threshold", 0.5f)}, places, counts);
+  gather_rows(context, top, places, kept);
+  for (const auto& [name, tensor] : {std::pair{"values", values}, {"top", top}, {"counts", counts}, {"kept", kept}})
+    test.result(name, tensor);
+}
+
+void run_anchors(Case& test) {
+  AnchorOptions options{.stride_h = test.number("stride_h", 1),
+                        .stride_w = test.number("stride_w", 1),
+                        .rounding = AnchorOptions::Rounding::corners};
+  for (const int size : test.integers("sizes")) options.sizes.push_back(static_cast<float>(size));
+  for (const int ratio : test.integers("quarters")) options.ratios.push_back(static_cast<float>(ratio) / 4);
+  const auto map = test.integers("map");
+  const std::vector<float> anchors = make_anchors(options, map.at(0), map.at(1));
+  const Tensor result = test.context.empty({static_cast<int64_t>(anchors.size()) / 4, 4});
+  test.context.upload(anchors.data(), result);
+  test.result("anchors", result);
 }
 
 const std::map<std::string, std::function<void(Case&)>> kOps = {
@@ -171,7 +265,24 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
        const SoftmaxCrossEntropyOptions options{t.number("smoothing", 0)};
        t.finish(softmax_cross_entropy(*t.tape, t.var("logits"), t.tensor("labels"), options).loss);
      }},
+    {"roi_align", run_roi_align},
+    {"conv_transpose2d", run_conv_transpose2d},
+    {"upsample_nearest", run_upsample_nearest},
+    {"sigmoid_cross_entropy",
+     [](Case& t) {
+       t.finish(sigmoid_cross_entropy(*t.tape, t.var("x"), t.tensor("target"), t.tensor("weights"), {2.5f}));
+     }},
+    {"smooth_l1",
+     [](Case& t) {
+       const float beta = t.number("beta", 1);
+       t.finish(smooth_l1(*t.tape, t.var("x"), t.tensor("target"), t.tensor("weights"), beta, {2.5f}));
+     }},
     {"optimizer", run_optimizer},
+    {"box_iou", run_box_iou},
+    {"box_coder", run_box_coder},
+    {"match_boxes", run_match_boxes},
+    {"nms", run_nms},
+    {"anchors", run_anchors},
 };
 
 void run(const std::string& cases, const std::string& path, const std::string& device) {

@@ -28,6 +28,23 @@ TEST(Schedule, ConstantWithWarmup) {
   EXPECT_EQ(schedule.describe(), "0.4, linear warm-up over 2 epochs");
 }
 
+TEST(Schedule, WarmupFromARate) {
+  Schedule schedule = Schedule::piecewise(0.02, {10, 20}, {0.002, 0.0002}, 1);
+  schedule.warmup_epochs = 4;
+  schedule.warmup_start = 0.004;
+  EXPECT_EQ(schedule.at(0), 0.004);
+  EXPECT_DOUBLE_EQ(schedule.at(1), 0.008);
+  EXPECT_DOUBLE_EQ(schedule.at(3), 0.016);
+  EXPECT_EQ(schedule.at(4), 0.02);
+  EXPECT_EQ(schedule.at(10), 0.002);
+  EXPECT_EQ(schedule.describe(), "0.02, linear warm-up over 4 epochs from 0.004, x0.1 at epochs 10, 20");
+
+  schedule.warmup_start = 0.05;  // down to the rate, which is as good
+  EXPECT_DOUBLE_EQ(schedule.at(2), 0.035);
+  schedule.warmup_start = -1;
+  EXPECT_THROW(schedule.validate(), Error);
+}
+
 TEST(Schedule, Piecewise) {
   const Schedule schedule = Schedule::parse_piecewise("0.3;10;0.03;20.05;0.001", 10);
   EXPECT_EQ(schedule.at(0), 0.3);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "libdtrain/io/safetensors.h"
+#include "libdtrain/layers.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"
@@ -131,6 +132,28 @@ std::vector<float> read(const std::filesystem::path& path, const std::string& na
   std::vector<float> values(entry->bytes / sizeof(float));
   file.read(*entry, values.data());
   return values;
+}
+
+// torchvision has [in, out, height, width], and its filters are not mirrored: tests/parity compares what they compute.
+TEST(Weights, TransposedFiltersAreSavedInTorchOrder) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const ConvTranspose2d layer(store, "mask_fcn", 4, 5, {2, 3}, {});
+  store.allocate(1);
+  const TempDirectory folder;
+  const std::string path = (folder / "weights.safetensors").string();
+  save_weights(store, path);
+  EXPECT_EQ(SafetensorsFile(path).find("mask_fcn.weight")->shape, (Shape{4, 5, 2, 3}));
+  EXPECT_EQ(SafetensorsFile(path).find("mask_fcn.bias")->shape, Shape{5});
+  const std::vector<float> torch = read(path, "mask_fcn.weight");
+  const float* const ours = layer.weight->value.data<float>();
+  for (size_t in = 0; in < 4; ++in)
+    for (size_t out = 0; out < 5; ++out)
+      for (size_t tap = 0; tap < 6; ++tap) ASSERT_EQ(torch[(in * 5 + out) * 6 + tap], ours[(in * 6 + tap) * 5 + out]);
+  const std::vector<float> before(ours, ours + 120);
+  context->fill_zero(layer.weight->value);
+  EXPECT_TRUE(load_weights(store, path).complete());
+  EXPECT_EQ(values_of<float>(*context, layer.weight->value), before);
 }
 
 TEST(Weights, LayoutsOfTorchvision) {

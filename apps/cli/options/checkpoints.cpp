@@ -8,9 +8,10 @@ constexpr int64_t kForEver = 1'000'000'000'000;  // of seconds as of checkpoints
 
 }  // namespace
 
-void CheckpointFlags::declare(FlagSet& flags) {
+Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
   flags.group("Checkpoints");
-  flags.add("train_dir", train_dir, "folder of the checkpoints; a run that is started again continues from the newest");
+  Flag& folder = flags.add("train_dir", train_dir,
+                           "folder of the checkpoints; a run that is started again continues from the newest");
   flags.add("save_model_secs", save_model_secs, "seconds between checkpoints; 0: only at the end", {0, kForEver});
   flags.add("save_model_steps", save_model_steps, "instead of save_model_secs: steps between checkpoints",
             kPositiveCount);
@@ -18,6 +19,11 @@ void CheckpointFlags::declare(FlagSet& flags) {
   flags.add("resume", resume,
             "auto: from the newest checkpoint of train_dir if there is one; never: refuse to start where there is one; "
             "or the path of a checkpoint");
+  return folder;
+}
+
+void CheckpointFlags::declare(FlagSet& flags) {
+  declare_saving(flags);
   flags.add("weights", weights, "safetensors file, by torchvision's names, to start from, or to evaluate with --eval");
 }
 

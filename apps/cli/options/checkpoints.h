@@ -16,6 +16,8 @@ struct CheckpointFlags {
   std::optional<int64_t> save_model_steps;
 
   void declare(FlagSet& flags);
+  // All but --weights, for programs in which that has another name. Returns --train_dir.
+  Flag& declare_saving(FlagSet& flags);
   void check(const FlagSet& flags) const;
   // What the run continues from, what it keeps, and when it saves.
   void apply(RunOptions& run) const;

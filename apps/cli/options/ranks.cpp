@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/environment.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
@@ -88,6 +89,18 @@ void RankFlags::declare(FlagSet& flags) {
       .add("sync_batch_norm", sync_batch_norm,
            "batch norm's mean and variance are those of the batches of all ranks together, not of each alone")
       .identity("batch norm", [this] { return sync_batch_norm ? "over all ranks" : "per rank"; });
+}
+
+Ranks ranks_of(Group& group) {
+  const Place& place = group.places()[static_cast<size_t>(group.rank())];
+  const char* role = environment()("K_MPI_JOB_ROLE");
+  const bool in_launcher = role != nullptr && std::string_view(role) == "launcher";
+  const int64_t chief = group.extremes(in_launcher ? group.size() : group.rank(), "the chief").first;
+  return {.rank = group.rank(),
+          .size = group.size(),
+          .local_rank = place.local_rank,
+          .local_size = place.local_size,
+          .chief = chief < group.size() ? static_cast<int>(chief) : 0};
 }
 
 CommunicatorOptions RankFlags::communicator() const {

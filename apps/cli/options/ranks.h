@@ -18,6 +18,9 @@ struct Ranks {
   bool is_chief() const { return rank == chief; }
 };
 
+// Which of the group's processes this is. The chief is the first one that is not in a launcher's pod, which may have no
+// volumes. Collective.
+Ranks ranks_of(Group& group);
 // Flags of every program that may run as several ranks.
 struct JobFlags {
   int64_t expect_ranks = 0;

@@ -140,8 +140,8 @@ TEST(Annotations, ThatContradictThemselvesAreRefused) {
   refused("/images/0/width", 0, "image 9: a mask of 8 x 0 pixels");
   refused("/images/0/width", "10", "image 9: width is the string '10'");
   refused("/images/0/file_name", nullptr, "image 9: file_name is null, expected a string");
-  refused("/categories/2", 7, "category at index 2: is no object");
-  refused("/categories/2", {7}, "category at index 2: is no object");
+  refused("/categories/2", 7, "category at index 2 is no object");
+  refused("/categories/2", {7}, "category at index 2 is no object");
   refused("/categories/2", {{"id", 5}}, "category 5: name is missing, expected a string");
   refused("/images", 5, "images is no list");
   refused("/images", Json::object(), "images is no list");

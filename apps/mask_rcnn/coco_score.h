@@ -1,0 +1,20 @@
+// Scores of detections by COCO's rules, under the names that TensorPack gives them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/coco/annotations.h"
+#include "data/coco/evaluate.h"
+#include "data/coco/results.h"
+#include "libdtrain/train/loss.h"
+
+namespace dtrain::mask_rcnn {
+
+// "SPLIT-mAP(bbox)/IoU=0.5:0.95", ".../IoU=0.5", ".../IoU=0.75", ".../small", ".../medium" and ".../large", and the
+// same for "mAP(segm)" where `masks`; -1 where COCO's evaluation has no number.
+std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,
+                                    const std::vector<data::coco::Detection>& detections, const std::string& split,
+                                    bool masks, int threads);
+
+}  // namespace dtrain::mask_rcnn

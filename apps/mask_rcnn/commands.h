@@ -1,0 +1,15 @@
+// The commands of dtrain-mask-rcnn. argv[0] is the program and the command; all return the exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtrain::mask_rcnn {
+
+using Arguments = std::vector<std::string>;
+
+int train(const Arguments& argv);
+int eval(const Arguments& argv);
+int predict(const Arguments& argv);
+
+}  // namespace dtrain::mask_rcnn

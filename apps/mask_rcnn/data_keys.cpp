@@ -1,0 +1,157 @@
+// Keys of the data set and of what becomes of its images.
+#include <algorithm>
+#include <cmath>
+
+#include "apps/mask_rcnn/config_keys.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+constexpr cli::Range<int64_t> kSide{1, 16384};
+constexpr int64_t kMultiple = 32;
+
+// TensorPack registers COCO's splits with this in front.
+std::string split_name(const std::string& name) {
+  const std::string prefix = "coco_", split = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  DT_CHECK(!split.empty() && split.find('/') == split.npos, "expected names of splits such as train2017, found '", name,
+           "'");
+  return split;
+}
+
+std::string texts(const std::vector<std::string>& values) {
+  std::string list;
+  for (const std::string& value : values) list += (list.empty() ? "" : ", ") + quoted(value);
+  return "[" + list + "]";
+}
+
+template <class Member>
+ConfigKey splits_key(const std::string& name, Member member) {
+  return {name,
+          [=](Settings& s, const std::string& text) {
+            std::vector<std::string> splits;
+            for (const std::string& split : as_texts(parse_literal(text))) splits.push_back(split_name(split));
+            member(s) = splits;
+          },
+          [=](const Settings& s) { return texts(member(s)); }};
+}
+
+template <class Member>
+ConfigKey colours_key(const std::string& name, Member member, cli::Range<double> range) {
+  return {name,
+          [=](Settings& s, const std::string& text) {
+            const Literal literal = parse_literal(text);
+            const auto& items = as_sequence(literal, 3, "three numbers, of red, green and blue");
+            float values[3];
+            for (size_t i = 0; i < 3; ++i) values[i] = static_cast<float>(as_number(items[i], range));
+            std::copy(values, values + 3, member(s));
+          },
+          [=](const Settings& s) { return fmt::format("[{}, {}, {}]", member(s)[0], member(s)[1], member(s)[2]); }};
+}
+
+void set_classes(Settings& s, const std::string& text) {
+  std::vector<std::string> classes = as_texts(parse_literal(text));
+  if (!classes.empty() && classes[0] == "BG") classes.erase(classes.begin());
+  s.data.classes = classes;
+}
+
+void set_short_edges(Settings& s, const std::string& text) {
+  const Literal literal = parse_literal(text);
+  if (literal.kind != Literal::Kind::sequence) {
+    s.data.training_resize.min_short_edge = s.data.training_resize.max_short_edge = as_integer(literal, kSide);
+    return;
+  }
+  const auto& items = as_sequence(literal, 2, "an integer or a pair of them");
+  const int64_t least = as_integer(items[0], kSide), most = as_integer(items[1], kSide);
+  DT_CHECK(least <= most, "expected the smaller one first, found ", literal.source);
+  s.data.training_resize.min_short_edge = least;
+  s.data.training_resize.max_short_edge = most;
+}
+
+std::string short_edges(const Settings& s) {
+  return fmt::format("[{}, {}]", s.data.training_resize.min_short_edge, s.data.training_resize.max_short_edge);
+}
+
+void set_test_short_edge(Settings& s, const std::string& text) {
+  const int64_t side = as_integer(parse_literal(text), kSide);
+  s.data.evaluation_resize.min_short_edge = s.data.evaluation_resize.max_short_edge = side;
+}
+
+// TensorPack makes a multiple of the coarsest stride of it, and limits the size of decoded boxes by it.
+void set_max_size(Settings& s, const std::string& text) {
+  int64_t size = as_integer(parse_literal(text), kSide);
+  if (s.preset != "torchvision") {
+    size = (size + kMultiple - 1) / kMultiple * kMultiple;
+    s.detector.rpn.coder.clip = s.detector.box.coder.clip = std::log(static_cast<float>(size) / 16);
+  }
+  s.data.training_resize.max_size = s.data.evaluation_resize.max_size = size;
+}
+
+void set_padding_shapes(Settings& s, const std::string& text) {
+  const Literal literal = parse_literal(text);
+  const std::string form = "pairs of a height and a width";
+  std::vector<data::ImageSize> shapes;
+  for (const Literal& item : as_sequence(literal, 0, form)) {
+    const auto& pair = as_sequence(item, 2, form);
+    shapes.push_back({as_integer(pair[0], kSide), as_integer(pair[1], kSide)});
+  }
+  DT_CHECK(!shapes.empty(), "expected at least one pair of a height and a width");
+  s.data.padding_shapes = shapes;
+}
+
+std::string padding_shapes(const Settings& s) {
+  std::string list;
+  for (const data::ImageSize& shape : s.data.padding_shapes)
+    list += fmt::format("{}({}, {})", list.empty() ? "" : ", ", shape.height, shape.width);
+  return "[" + list + "]";
+}
+
+}  // namespace
+
+std::vector<data::ImageSize> DataSettings::canvases() const {
+  std::vector<data::ImageSize> canvases;
+  if (!predefined_padding) return canvases;
+  const auto rounded = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
+  for (const data::ImageSize& shape : padding_shapes) {
+    const data::ImageSize canvas{rounded(shape.height), rounded(shape.width)}, turned{canvas.width, canvas.height};
+    for (const data::ImageSize& one : {canvas, turned})
+      if (std::find(canvases.begin(), canvases.end(), one) == canvases.end()) canvases.push_back(one);
+  }
+  return canvases;
+}
+
+std::vector<ConfigKey> data_keys() {
+  return {
+      {"DATA.BASEDIR", [](Settings& s, const std::string& text) { s.data.base_dir = unquoted(text); },
+       [](const Settings& s) { return s.data.base_dir; }},
+      splits_key(
+          "DATA.TRAIN", [](auto& s) -> auto& { return s.data.training; }),
+      splits_key(
+          "DATA.VAL", [](auto& s) -> auto& { return s.data.validation; }),
+      {"DATA.CLASS_NAMES", set_classes, [](const Settings& s) { return texts(s.data.classes); }},
+      flag_key(
+          "DATA.FILTER_EMPTY_ANNOTATIONS", [](auto& s) -> auto& { return s.data.keep_empty; }, true),
+      {"PREPROC.TRAIN_SHORT_EDGE_SIZE", set_short_edges, short_edges},
+      {"PREPROC.TEST_SHORT_EDGE_SIZE", set_test_short_edge,
+       [](const Settings& s) { return fmt::format("{}", s.data.evaluation_resize.max_short_edge); }},
+      {"PREPROC.MAX_SIZE", set_max_size,
+       [](const Settings& s) { return fmt::format("{}", s.data.training_resize.max_size); }},
+      colours_key("PREPROC.PIXEL_MEAN", [](auto& s) -> auto& { return s.data.mean; }, {-1e6, 1e6}),
+      colours_key("PREPROC.PIXEL_STD", [](auto& s) -> auto& { return s.data.deviation; }, {1e-3, 1e6}),
+      flag_key(
+          "PREPROC.PREDEFINED_PADDING", [](auto& s) -> auto& { return s.data.predefined_padding; }),
+      {"PREPROC.PADDING_SHAPES", set_padding_shapes, padding_shapes},
+      // Of this program alone.
+      number_key(
+          "PREPROC.FLIP_PROBABILITY", [](auto& s) -> auto& { return s.data.flip_probability; }, cli::kShare),
+      number_key(
+          "PREPROC.BRIGHTNESS", [](auto& s) -> auto& { return s.data.jitter.brightness; }, cli::kShare),
+      number_key(
+          "PREPROC.CONTRAST", [](auto& s) -> auto& { return s.data.jitter.contrast; }, cli::kShare),
+      number_key(
+          "PREPROC.SATURATION", [](auto& s) -> auto& { return s.data.jitter.saturation; }, cli::kShare),
+      number_key("PREPROC.HUE", [](auto& s) -> auto& { return s.data.jitter.hue; }, {0, 0.5}),
+  };
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,23 @@
+// The data sets of a run, from the folder that the settings name.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "apps/mask_rcnn/detection_task.h"
+
+namespace dtrain::mask_rcnn {
+
+// The splits that are named, or those with annotations whose names contain "train" or "val". Throws Error(Fault::data)
+// where there are none.
+std::vector<std::string> training_splits(const DataSettings& settings);
+std::vector<std::string> validation_splits(const DataSettings& settings);
+
+std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settings);
+// With the truth.
+ValidationSplit open_validation(const DataSettings& settings, const std::string& split);
+
+// Classes of the data, with the background.
+int64_t classes_of(const data::DetectionDataset& dataset);
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,65 @@
+#include "apps/mask_rcnn/flags.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/command_line.h"
+#include "models/detection/presets.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const models::DetectorPreset& preset : models::detector_presets()) names.push_back(preset.name);
+  return names;
+}
+
+}  // namespace
+
+Arguments ModelFlags::take_config(const Arguments& argv, std::vector<std::string>& assignments) {
+  Arguments rest;
+  bool in_config = false;
+  for (const std::string& argument : argv) {
+    constexpr std::string_view kEquals = "--config=";
+    if (argument == "--config") {
+      in_config = true;
+    } else if (argument.starts_with(kEquals)) {
+      in_config = true;
+      assignments.push_back(argument.substr(kEquals.size()));
+    } else if (in_config && !argument.starts_with("-")) {
+      assignments.push_back(argument);
+    } else {
+      in_config = false;
+      rest.push_back(argument);
+    }
+  }
+  return rest;
+}
+
+void ModelFlags::declare(cli::FlagSet& flags) {
+  flags.group("Model and data");
+  flags.add_choice("preset", preset, preset_names(), "the conventions of the program that weights or habits come from")
+      .identity("preset");
+  flags.add("config_file", config_file, "text file of KEY=VALUE lines, which --config changes");
+  flags.add("load", load,
+            "safetensors file with parameters by torchvision's names, as a checkpoint's model.safetensors");
+  flags.add("data_dir", data_dir,
+            "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
+}
+
+Settings ModelFlags::settings(std::vector<std::string>& notices) const {
+  Settings settings = preset_settings(preset);
+  if (!config_file.empty()) notices = apply_file(settings, config_file);
+  for (const std::string& assignment : assignments)
+    if (std::string notice = apply(settings, assignment); !notice.empty()) notices.push_back(std::move(notice));
+  if (!data_dir.empty()) settings.data.base_dir = data_dir;
+  if (!load.empty()) settings.weights = load;
+  settings.check();
+  return settings;
+}
+
+std::optional<std::vector<std::string>> read_arguments(cli::FlagSet& flags, ModelFlags& model, const Arguments& argv) {
+  return cli::read_command_line(flags, ModelFlags::take_config(argv, model.assignments));
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,59 @@
+#include "apps/mask_rcnn/found.h"
+
+#include <algorithm>
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+using data::coco::Detection;
+
+template <class T>
+std::vector<T> on_host(Context& context, const Tensor& tensor) {
+  if (!tensor) return {};
+  std::vector<T> values(static_cast<size_t>(tensor.count()));
+  context.download(tensor, values.data(), "detections");
+  return values;
+}
+
+// The box on the canvas in pixels of the file.
+data::coco::PasteBox scaled(const float* box, const ImagePlace& image) {
+  const double x = static_cast<double>(image.width) / image.canvas_width;
+  const double y = static_cast<double>(image.height) / image.canvas_height;
+  return {box[0] * x, box[1] * y, box[2] * x, box[3] * y};
+}
+
+// `cells` are empty for a detector without masks.
+Detection detection_of(const ImagePlace& image, const float* box, float score, int64_t category,
+                       std::span<const float> cells, int side, data::coco::Paste paste) {
+  const data::coco::PasteBox at = scaled(box, image);
+  Detection detection{.image_id = image.id, .category_id = category, .score = score};
+  detection.box = {at.x1, at.y1, at.x2 - at.x1, at.y2 - at.y1};
+  if (!cells.empty()) detection.mask = data::coco::paste(cells, side, at, image.height, image.width, paste);
+  return detection;
+}
+
+}  // namespace
+
+std::vector<std::vector<Detection>> detections_of(Context& context, const models::Detections& found,
+                                                  const std::vector<ImagePlace>& images,
+                                                  const std::vector<data::coco::Category>& categories,
+                                                  data::coco::Paste paste) {
+  const auto boxes = on_host<float>(context, found.boxes), scores = on_host<float>(context, found.scores);
+  const auto classes = on_host<int32_t>(context, found.classes), counts = on_host<int32_t>(context, found.counts);
+  const auto masks = on_host<float>(context, found.masks);
+  const size_t places = static_cast<size_t>(found.scores.dim(1));
+  const size_t side = found.masks ? static_cast<size_t>(found.masks.dim(1)) : 0, cells = side * side;
+  std::vector<std::vector<Detection>> all(images.size());
+  size_t mask = 0;
+  for (size_t row = 0; row < images.size(); ++row)
+    for (int32_t i = 0; i < counts[row]; ++i, ++mask) {
+      const size_t place = row * places + static_cast<size_t>(i), category = static_cast<size_t>(classes[place]) - 1;
+      if (images[row].id < 0 || category >= categories.size()) continue;
+      const std::span own = masks.empty() ? std::span<const float>() : std::span(masks).subspan(mask * cells, cells);
+      all[row].push_back(detection_of(images[row], boxes.data() + 4 * place, scores[place], categories[category].id,
+                                      own, static_cast<int>(side), paste));
+    }
+  return all;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,27 @@
+// What a detector has found, in pixels of the images' files and by their categories.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/coco/annotations.h"
+#include "data/coco/paste.h"
+#include "data/coco/results.h"
+#include "models/detection/detector.h"
+
+namespace dtrain::mask_rcnn {
+
+// Of the image in a row of a batch.
+struct ImagePlace {
+  int64_t id = 0;
+  double canvas_height = 0, canvas_width = 0;  // of the image on its canvas
+  int64_t height = 0, width = 0;               // of its file
+};
+
+// The detections of each image, by descending score, with masks where there are some. An image of id -1 is no sample.
+std::vector<std::vector<data::coco::Detection>> detections_of(Context& context, const models::Detections& found,
+                                                              const std::vector<ImagePlace>& images,
+                                                              const std::vector<data::coco::Category>& categories,
+                                                              data::coco::Paste paste);
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,113 @@
+// Keys that turn TensorFlow's machinery, and those of which a single value is served.
+#include <algorithm>
+
+#include "apps/mask_rcnn/config_keys.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+void read_flag(const std::string& text) { as_bool(parse_literal(text)); }
+void read_integer(const std::string& text) { as_integer(parse_literal(text), cli::kAny<int64_t>); }
+void read_optional_integer(const std::string& text) {
+  if (parse_literal(text).kind != Literal::Kind::none) read_integer(text);
+}
+void read_sequence(const std::string& text) { as_sequence(parse_literal(text), 0, "a list"); }
+
+// `read` throws where the value has another type.
+ConfigKey no_effect(const std::string& name, void (*read)(const std::string&), const std::string& notice) {
+  ConfigKey key{name, [read](Settings&, const std::string& text) { read(text); }};
+  key.notice = notice;
+  return key;
+}
+
+// Values are compared as they are written, but for quotes, spaces and kinds of brackets.
+std::string plain(const std::string& text) {
+  std::string rest = unquoted(text);
+  std::erase_if(rest, [](char c) { return c == ' ' || c == '[' || c == ']' || c == '(' || c == ')'; });
+  if (rest.ends_with(',')) rest.pop_back();
+  return rest;
+}
+
+// One of the programs' values that are served is among `served`, the others are refused.
+ConfigKey served_only(const std::string& name, const Texts& served, const Texts& others, const std::string& reason) {
+  return {name, [=](Settings&, const std::string& text) {
+            const std::string value = plain(text);
+            const auto among = [&](const Texts& values) {
+              return std::find(values.begin(), values.end(), value) != values.end();
+            };
+            if (among(served)) return;
+            if (others.empty() || among(others)) throw Error(fmt::format("cannot be served: {}", reason));
+            throw Error(fmt::format("expected one of {}, {}", fmt::join(served, ", "), fmt::join(others, ", ")));
+          }};
+}
+
+ConfigKey flag_served_only(const std::string& name, bool served, const std::string& reason) {
+  const Texts yes = {"True", "true", "1"}, no = {"False", "false", "0"};
+  return served_only(name, served ? yes : no, served ? no : yes, reason);
+}
+
+void read_trainer(const std::string& text) {
+  const std::string trainer = unquoted(text);
+  DT_CHECK(trainer == "replicated" || trainer == "horovod", "expected replicated or horovod, found '", trainer, "'");
+}
+
+std::vector<ConfigKey> single_values() {
+  return {
+      flag_served_only("MODE_FPN", true, "there is no detector without a feature pyramid"),
+      flag_served_only("FPN.CASCADE", false, "there are no cascaded heads"),
+      served_only("FPN.NORM", {"None"}, {"GN"}, "the feature pyramid has no group norm"),
+      served_only("FPN.PROPOSAL_MODE", {"Level"}, {"Joint"}, "proposals of the levels do not suppress one another"),
+      served_only("FPN.ANCHOR_STRIDES", {"4,8,16,32,64"}, {}, "the strides of the levels are 4, 8, 16, 32 and 64"),
+      flag_served_only("RPN.TOPK_PER_IMAGE", true, "proposals are limited by image, not by batch"),
+      flag_served_only("DATA.ABSOLUTE_COORD", true, "annotations are in pixels, as COCO's"),
+      served_only("TRAIN.STARTING_EPOCH", {"1"}, {}, "a run continues where its checkpoint was made"),
+      flag_served_only("TRAIN.SHOULD_STOP", false, "training ends by TEST.BOX_TARGET and TEST.MASK_TARGET"),
+      {"RPN.CROWD_OVERLAP_THRESH",
+       [](Settings&, const std::string& text) {
+         DT_CHECK(as_number(parse_literal(text), cli::kNotNegative) > 1,
+                  "cannot be served: crowds are left out, and anchors on them count as others do; expected more than "
+                  "1, which says that");
+       }},
+  };
+}
+
+}  // namespace
+
+std::vector<ConfigKey> machinery_keys() {
+  const std::string ranks = "the number of ranks is that of the processes which are started";
+  const std::string c4 = "it is about detectors without a feature pyramid";
+  const std::string layout = "images have their channels last";
+  const std::string after = "after suppression only the limit of the image counts";
+  const std::string data = "the annotations say it", cascade = "it is about cascaded heads";
+  const std::string exact = "masks are always cropped and pasted to fractions of a pixel";
+  std::vector<ConfigKey> keys = single_values();
+  for (const ConfigKey& key : {
+           no_effect("TRAINER", read_trainer, ranks),
+           no_effect("TRAIN.NUM_GPUS", read_optional_integer, ranks),
+           no_effect("DATA.NUM_WORKERS", read_integer, "--datasets_num_private_threads sets the threads that read"),
+           no_effect("DATA.NUM_CATEGORY", read_integer, data),
+           no_effect("TRAIN.BACKBONE_NCHW", read_flag, layout),
+           no_effect("TRAIN.FPN_NCHW", read_flag, layout),
+           no_effect("TRAIN.RPN_NCHW", read_flag, layout),
+           no_effect("TRAIN.MASK_NCHW", read_flag, layout),
+           no_effect("RPN.ANCHOR_STRIDE", read_integer, c4),
+           no_effect("RPN.HEAD_DIM", read_integer, c4),
+           no_effect("RPN.TRAIN_PRE_NMS_TOPK", read_integer, c4),
+           no_effect("RPN.TRAIN_POST_NMS_TOPK", read_integer, c4),
+           no_effect("RPN.TEST_PRE_NMS_TOPK", read_integer, c4),
+           no_effect("RPN.TEST_POST_NMS_TOPK", read_integer, c4),
+           no_effect("RPN.TRAIN_PER_LEVEL_POST_NMS_TOPK", read_integer, after),
+           no_effect("RPN.TEST_PER_LEVEL_POST_NMS_TOPK", read_integer, after),
+           no_effect("RPN.SLOW_ACCURATE_MASK", read_flag, exact),
+           no_effect("MRCNN.ACCURATE_PASTE", read_flag, exact),
+           no_effect("CASCADE.IOUS", read_sequence, cascade),
+           no_effect("CASCADE.BBOX_REG_WEIGHTS", read_sequence, cascade),
+       })
+    keys.push_back(key);
+  return keys;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,30 @@
+// dtrain-mask-rcnn: trains, evaluates and applies detectors of objects and their masks.
+#include <array>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/environment.h"
+#include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/commands.h"
+
+namespace {
+
+using namespace dtrain;
+
+constexpr std::array kCommands = {
+    cli::Command{"train", mask_rcnn::train, "trains Mask R-CNN on a data set in COCO's layout"},
+    cli::Command{"eval", mask_rcnn::eval, "scores a model, or a file of results, by COCO's rules"},
+    cli::Command{"predict", mask_rcnn::predict, "finds objects in images"},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::let_waiting_threads_sleep(argv);
+  return cli::run_main([&] {
+    return cli::run_command("dtrain-mask-rcnn", kCommands,
+                            "0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint or "
+                            "weights, 6 memory or disk, 75 stopped on request after a checkpoint: the same command "
+                            "goes on.",
+                            {argv, argv + argc});
+  });
+}

@@ -1,0 +1,57 @@
+#include "apps/mask_rcnn/model.h"
+
+#include "libdtrain/ops/blank_outside.h"
+#include "libdtrain/train/weights.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+PixelNormalization normalization_of(const DataSettings& settings, const cli::Machine& machine) {
+  PixelNormalization pixels;
+  pixels.dtype = machine.precision;
+  for (int color = 0; color < 3; ++color) {
+    pixels.mean[color] = settings.mean[color];
+    pixels.scale[color] = 1 / settings.deviation[color];
+  }
+  return pixels;
+}
+
+ComputeOptions compute_options(const cli::Machine& machine, bool gradients) {
+  ComputeOptions options = machine.compute();
+  options.gradients = gradients;
+  return options;
+}
+
+}  // namespace
+
+Model::Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients)
+    : context(machine.make_context()),
+      store(*context),
+      detector(store, settings.detector),
+      normalization_(normalization_of(settings.data, machine)) {
+  store.allocate(seed, compute_options(machine, gradients));
+  models::freeze(store, settings.detector);
+  normalization_.channels = store.image_channels();
+}
+
+std::string Model::load(const std::string& path, bool complete) {
+  const WeightReport report = load_weights(store, path, Fault::checkpoint);
+  if (complete && !(report.missing.empty() && report.mismatched.empty()))
+    throw Error(Fault::checkpoint, concat(path, ": does not fit the detector: ", report.summary()));
+  return report.summary();
+}
+
+Var Model::pixels(Tape& tape, const Tensor& images, const Tensor& sizes) const {
+  const Tensor normalized = normalize_pixels(*context, images, normalization_);
+  blank_outside(*context, normalized, sizes);
+  return tape.constant(normalized);
+}
+
+const models::Canvas& Model::canvas(int64_t height, int64_t width) {
+  const std::pair key(height, width);
+  const auto found = canvases_.find(key);
+  if (found != canvases_.end()) return found->second;
+  return canvases_.emplace(key, detector.canvas(*context, height, width)).first->second;
+}
+
+}  // namespace dtrain::mask_rcnn

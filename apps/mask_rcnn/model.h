@@ -1,0 +1,39 @@
+// A detector on its device, with what it needs of each size of image.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "apps/cli/machine.h"
+#include "apps/mask_rcnn/settings.h"
+#include "libdtrain/ops/pointwise.h"
+#include "models/detection/detector.h"
+
+namespace dtrain::mask_rcnn {
+
+class Model {
+ public:
+  // With its initial parameters, frozen where the settings say so. `gradients` false: for inference alone.
+  Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients);
+  Model(const Model&) = delete;
+
+  // Loads parameters by name and returns a line about them. Throws Error(Fault::checkpoint) where nothing fits, or,
+  // with `complete`, not all does.
+  std::string load(const std::string& path, bool complete);
+
+  // What the detector takes of images [n, h, w, 3] u8 whose pixels beyond sizes [n, 2] are padding.
+  Var pixels(Tape& tape, const Tensor& images, const Tensor& sizes) const;
+  // Made at its first use.
+  const models::Canvas& canvas(int64_t height, int64_t width);
+
+  std::unique_ptr<Context> context;
+  ParameterStore store;
+  models::Detector detector;
+
+ private:
+  PixelNormalization normalization_;
+  std::map<std::pair<int64_t, int64_t>, models::Canvas> canvases_;
+};
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,160 @@
+// Keys of the detector, up to the regions that its heads are given.
+#include <algorithm>
+
+#include "apps/mask_rcnn/config_keys.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+using Rounding = AnchorOptions::Rounding;
+
+constexpr cli::Range<int64_t> kBlocks{1, 1000};
+
+std::string listed(const auto& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
+
+void set_blocks(Settings& s, const std::string& text) {
+  const Literal literal = parse_literal(text);
+  std::vector<int> blocks;
+  for (const Literal& item : as_sequence(literal, 4, "the blocks of four stages, such as [3, 4, 6, 3]"))
+    blocks.push_back(static_cast<int>(as_integer(item, kBlocks)));
+  s.detector.backbone.blocks = blocks;
+}
+
+void set_padding_mode(Settings& s, const std::string& text) {
+  s.detector.backbone.padding =
+      as_bool(parse_literal(text)) ? models::StridedPadding::after : models::StridedPadding::before;
+}
+
+// The others that TensorPack has need layers that the backbone does not have.
+void set_norm(Settings& s, const std::string& text) {
+  const std::string norm = unquoted(text);
+  DT_CHECK(norm == "FreezeBN" || norm == "BN",
+           "cannot be served: the backbone has batch norm alone, with constant statistics (FreezeBN) or those of each "
+           "device's batch (BN)");
+  s.detector.backbone.batch_norm.frozen = norm == "FreezeBN";
+}
+
+std::string norm_of(const Settings& s) { return s.detector.backbone.batch_norm.frozen ? "FreezeBN" : "BN"; }
+
+std::optional<std::string> padding_mode(const Settings& s) {
+  if (s.detector.backbone.padding == models::StridedPadding::both) return {};
+  return s.detector.backbone.padding == models::StridedPadding::after ? "True" : "False";
+}
+
+void set_unquantised(Settings& s, const std::string& text) {
+  s.detector.rpn.anchors.rounding = as_bool(parse_literal(text)) ? Rounding::none : Rounding::detectron;
+}
+
+std::optional<std::string> unquantised(const Settings& s) {
+  if (s.detector.rpn.anchors.rounding == Rounding::corners) return {};
+  return s.detector.rpn.anchors.rounding == Rounding::none ? "True" : "False";
+}
+
+// `count` 0: any number of them.
+template <class Member>
+ConfigKey sizes_key(const std::string& name, Member member, size_t count, const std::string& form) {
+  return {name,
+          [=](Settings& s, const std::string& text) {
+            const Literal literal = parse_literal(text);
+            std::vector<float> sizes;
+            for (const Literal& item : as_sequence(literal, count, form))
+              sizes.push_back(static_cast<float>(as_number(item, kPositiveSize)));
+            DT_CHECK(!sizes.empty(), "expected ", form, ", found none");
+            member(s) = sizes;
+          },
+          [=](const Settings& s) { return listed(member(s)); }};
+}
+
+// How many anchors or regions of an image are drawn, and what share of them may be matched ones.
+template <class Options, class Share>
+void add_sample_keys(std::vector<ConfigKey>& keys, const std::string& group, Options options, Share share) {
+  const auto follow = [=](Settings& s) {
+    options(s).positives = static_cast<int>(static_cast<double>(options(s).batch) * share(s));
+  };
+  ConfigKey total = integer_key(
+      group + ".BATCH_PER_IM", [=](auto& s) -> auto& { return options(s).batch; }, kBoxCount);
+  ConfigKey part = number_key(group + ".FG_RATIO", share, cli::kShare);
+  for (ConfigKey* key : {&total, &part}) {
+    key->set = [set = key->set, follow](Settings& s, const std::string& text) {
+      set(s, text);
+      follow(s);
+    };
+    keys.push_back(*key);
+  }
+}
+
+// TensorPack's limit is both that of a level before suppression and that of the image after it.
+template <class Member>
+void add_proposal_keys(std::vector<ConfigKey>& keys, const std::string& phase, Member member) {
+  const ConfigKey per_level = integer_key(
+      phase + "_PER_LEVEL_PRE_NMS_TOPK", [=](auto& s) -> auto& { return member(s).per_level; }, kBoxCount);
+  const ConfigKey total = integer_key(
+      phase + "_IMAGE_POST_NMS_TOPK", [=](auto& s) -> auto& { return member(s).total; }, kBoxCount);
+  keys.push_back(per_level);
+  keys.push_back(total);
+  keys.push_back({phase + "_PER_LEVEL_NMS_TOPK", [=](Settings& s, const std::string& text) {
+                    per_level.set(s, text);
+                    total.set(s, text);
+                  }});
+}
+
+std::vector<ConfigKey> backbone_keys() {
+  return {
+      flag_key(
+          "MODE_MASK", [](auto& s) -> auto& { return s.detector.masks; }),
+      {"BACKBONE.WEIGHTS", [](Settings& s, const std::string& text) { s.weights = unquoted(text); },
+       [](const Settings& s) { return s.weights; }},
+      {"BACKBONE.RESNET_NUM_BLOCKS", set_blocks, [](const Settings& s) { return listed(s.detector.backbone.blocks); }},
+      // Of this program alone: without bottlenecks [2, 2, 2, 2] makes ResNet-18.
+      flag_key(
+          "BACKBONE.BOTTLENECK", [](auto& s) -> auto& { return s.detector.backbone.bottleneck; }),
+      {"BACKBONE.NORM", set_norm, norm_of},
+      flag_key(
+          "BACKBONE.FREEZE_AFFINE", [](auto& s) -> auto& { return s.detector.freeze_norms; }),
+      integer_key("BACKBONE.FREEZE_AT", [](auto& s) -> auto& { return s.detector.freeze_at; }, {0, 5}),
+      {"BACKBONE.TF_PAD_MODE", set_padding_mode, padding_mode},
+      flag_key(
+          "BACKBONE.STRIDE_1X1", [](auto& s) -> auto& { return s.detector.backbone.stride_in_3x3; }, true),
+      integer_key(
+          "FPN.NUM_CHANNEL", [](auto& s) -> auto& { return s.detector.channels; }, kChannelCount),
+  };
+}
+
+std::vector<ConfigKey> proposal_keys() {
+  std::vector<ConfigKey> keys = {
+      sizes_key(
+          "RPN.ANCHOR_SIZES", [](auto& s) -> auto& { return s.detector.rpn.sizes; }, 5,
+          "five numbers, one for each level"),
+      sizes_key(
+          "RPN.ANCHOR_RATIOS", [](auto& s) -> auto& { return s.detector.rpn.anchors.ratios; }, 0, "a list of numbers"),
+      {"RPN.UNQUANTIZED_ANCHOR", set_unquantised, unquantised},
+      number_key(
+          "RPN.POSITIVE_ANCHOR_THRESH", [](auto& s) -> auto& { return s.detector.rpn.match.positive; }, cli::kShare),
+      number_key(
+          "RPN.NEGATIVE_ANCHOR_THRESH", [](auto& s) -> auto& { return s.detector.rpn.match.negative; }, cli::kShare),
+      number_key("RPN.MIN_SIZE", [](auto& s) -> auto& { return s.detector.rpn.min_side; }, {0, 1e6}),
+      number_key(
+          "RPN.PROPOSAL_NMS_THRESH", [](auto& s) -> auto& { return s.detector.rpn.nms_threshold; }, cli::kShare),
+  };
+  add_sample_keys(
+      keys, "RPN", [](auto& s) -> auto& { return s.detector.rpn; }, [](auto& s) -> auto& { return s.anchor_share; });
+  add_sample_keys(
+      keys, "FRCNN", [](auto& s) -> auto& { return s.detector.box; }, [](auto& s) -> auto& { return s.region_share; });
+  add_proposal_keys(
+      keys, "RPN.TRAIN", [](auto& s) -> auto& { return s.detector.rpn.training; });
+  add_proposal_keys(
+      keys, "RPN.TEST", [](auto& s) -> auto& { return s.detector.rpn.evaluation; });
+  return keys;
+}
+
+}  // namespace
+
+std::vector<ConfigKey> model_keys() {
+  std::vector<ConfigKey> keys = backbone_keys();
+  const std::vector<ConfigKey> proposals = proposal_keys();
+  keys.insert(keys.end(), proposals.begin(), proposals.end());
+  return keys;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,22 @@
+// An image of a file on a canvas of its own, as evaluation would see it.
+#pragma once
+
+#include <string>
+
+#include "apps/mask_rcnn/found.h"
+#include "apps/mask_rcnn/settings.h"
+#include "data/image.h"
+
+namespace dtrain::mask_rcnn {
+
+struct PlacedImage {
+  data::Image original{};  // as it is in the file
+  Tensor pixels{};         // [1, h, w, 3] u8, resized and padded to multiples of 32
+  Tensor sizes{};          // [1, 2] f32, as models::DetectionTruth::sizes
+  ImagePlace place{};
+};
+
+// Throws Error(Fault::data) where the file cannot be read or decoded.
+PlacedImage place_image(Context& context, const std::string& path, const DataSettings& settings);
+
+}  // namespace dtrain::mask_rcnn

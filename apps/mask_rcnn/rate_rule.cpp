@@ -1,0 +1,94 @@
+#include "apps/mask_rcnn/rate_rule.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "apps/cli/range.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+const char* unit_of(const RateSettings& rate) { return rate.in_epochs ? "epoch" : "step"; }
+const char* key_of(const RateSettings& rate) {
+  return rate.in_epochs ? "TRAIN.LR_EPOCH_SCHEDULE" : "TRAIN.LR_SCHEDULE";
+}
+
+// The step of the run that a time of the schedule falls on.
+int64_t step_of(const Settings& settings, double time, int64_t batch) {
+  const RateSettings& rate = settings.rate;
+  DT_CHECK(time >= 0 && std::isfinite(time), key_of(rate), ": ", time, " is no time");
+  const double steps = rate.in_epochs
+                           ? time * static_cast<double>(settings.epoch_steps(batch))
+                           : time * static_cast<double>(RateSettings::kScheduleBatch) / static_cast<double>(batch);
+  DT_CHECK(steps <= static_cast<double>(cli::kMostSteps), key_of(rate), ": ", unit_of(rate), " ", time, " is step ",
+           steps, " at batch ", batch, ", more than ", cli::kMostSteps);
+  return static_cast<int64_t>(steps);
+}
+
+// The steps of the drops and, last, of the end: increasing, and after the warm-up.
+std::vector<int64_t> schedule_steps(const Settings& settings, int64_t batch) {
+  const RateSettings& rate = settings.rate;
+  std::vector<double> times;
+  for (const RateDrop& drop : rate.drops) times.push_back(drop.after);
+  times.push_back(rate.end);
+  std::vector<int64_t> steps;
+  for (size_t i = 0; i < times.size(); ++i) {
+    DT_CHECK(i == 0 || times[i - 1] < times[i], key_of(rate), ": ", unit_of(rate), " ", times[i],
+             " does not come after ", times[i - 1]);
+    const int64_t step = step_of(settings, times[i], batch), before = steps.empty() ? 0 : steps.back();
+    DT_CHECK(step > before, key_of(rate), ": ", unit_of(rate), " ", times[i], " comes to step ", step, " at batch ",
+             batch, ", expected a step after ", before);
+    steps.push_back(step);
+  }
+  const int64_t warmup = rate.warmup_steps;
+  DT_CHECK(warmup < steps.back(), "TRAIN.WARMUP=", warmup, ": the training has ", steps.back(), " steps at batch ",
+           batch, ", expected more than the warm-up");
+  DT_CHECK(warmup <= steps.front(), "TRAIN.WARMUP=", warmup, ": the rate drops after ", steps.front(),
+           " steps at batch ", batch, ", within the warm-up");
+  return steps;
+}
+
+Schedule schedule_of(const RateSettings& rate, double base, const std::vector<int64_t>& steps) {
+  Schedule schedule{.base = base,
+                    .warmup_epochs = static_cast<double>(rate.warmup_steps),
+                    .warmup_start = rate.warmup_rate,
+                    .total_steps = static_cast<uint64_t>(steps.back())};
+  if (!rate.drops.empty()) schedule.decay = Schedule::Decay::piecewise;
+  for (size_t i = 0; i < rate.drops.size(); ++i) {
+    schedule.boundaries.push_back(static_cast<double>(steps[i]));
+    schedule.values.push_back(base * rate.drops[i].factor);
+  }
+  schedule.validate();
+  return schedule;
+}
+
+}  // namespace
+
+RateRule::RateRule(const Settings& settings, int64_t batch) : rate_(settings.rate), batch_(batch) {
+  DT_CHECK(batch > 0, "learning rate for a batch of ", batch, " images: expected at least one");
+  DT_CHECK(rate_.reference_batch > 0, "TRAIN.LR_REFERENCE_BATCH=", rate_.reference_batch, ": expected at least 1");
+  DT_CHECK(rate_.warmup_steps >= 0, "TRAIN.WARMUP=", rate_.warmup_steps, ": expected 0 or more steps");
+  epoch_steps_ = settings.epoch_steps(batch);
+  steps_ = schedule_steps(settings, batch);
+  const double scale = static_cast<double>(batch) / static_cast<double>(rate_.reference_batch);
+  schedule_ = schedule_of(rate_, rate_.base_rate * scale, steps_);
+}
+
+std::vector<std::string> RateRule::lines() const {
+  std::string drops = "schedule: ";
+  for (size_t i = 0; i < rate_.drops.size(); ++i)
+    drops += fmt::format("x{:g} from step {} ({} {:g}), ", rate_.drops[i].factor, steps_[i], unit_of(rate_),
+                         rate_.drops[i].after);
+  drops += fmt::format("end at step {} ({} {:g})", steps_.back(), unit_of(rate_), rate_.end);
+  if (!rate_.in_epochs) drops += fmt::format("; in brackets at batch {}", RateSettings::kScheduleBatch);
+  const std::string warmup = rate_.warmup_steps > 0
+                                 ? fmt::format("linear from {:g} over {} steps", rate_.warmup_rate, rate_.warmup_steps)
+                                 : "none";
+  return {fmt::format("learning rate: {:g} for {} images a step, {:g} for {}", schedule_.base, batch_, rate_.base_rate,
+                      rate_.reference_batch),
+          "warm-up: " + warmup, drops, fmt::format("epoch: {} steps", epoch_steps_)};
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,33 @@
+// The learning rate of each step, from settings that were made for another batch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/mask_rcnn/settings.h"
+#include "libdtrain/train/schedule.h"
+
+namespace dtrain::mask_rcnn {
+
+// For steps of `batch` images, those of all devices and micro-steps together. The rate grows in proportion to the batch
+// (Goyal et al. 2017). Warm-up is linear in steps from RateSettings::warmup_rate and as long whatever the batch; steps
+// of the schedule are rounded down.
+class RateRule {
+ public:
+  // Throws Error where the settings make no schedule at this batch: one that does not increase, that ends before the
+  // first step or has a drop before it, or that drops or ends within the warm-up.
+  RateRule(const Settings& settings, int64_t batch);
+
+  const Schedule& schedule() const { return schedule_; }                   // its epochs are steps
+  uint64_t steps() const { return static_cast<uint64_t>(steps_.back()); }  // of the whole run
+  std::vector<std::string> lines() const;                                  // what came out and how, for people
+
+ private:
+  RateSettings rate_;
+  int64_t batch_, epoch_steps_;
+  std::vector<int64_t> steps_;  // those of the drops and of the end
+  Schedule schedule_;
+};
+
+}  // namespace dtrain::mask_rcnn

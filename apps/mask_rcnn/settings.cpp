@@ -1,0 +1,168 @@
+#include "apps/mask_rcnn/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/mask_rcnn/config_keys.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
+#include "models/detection/presets.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+constexpr char kPreset[] = "PRESET";
+constexpr int64_t kGroups = 32;  // of group norms
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+  return begin == text.npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+// torchvision's references/detection for maskrcnn_resnet50_fpn: 26 epochs of COCO's 117,266 images with objects, at
+// 0.02 for 16 images.
+void set_torchvision(Settings& s) {
+  s.data.training_resize.rounding = s.data.evaluation_resize.rounding = data::SizeRounding::down;
+  s.rate.base_rate = 0.02;
+  s.rate.reference_batch = 16;
+  s.rate.warmup_rate = 2e-5;
+  s.rate.in_epochs = true;
+  s.rate.drops = {{16, 0.1}, {22, 0.01}};
+  s.rate.end = 26;
+  s.images_per_epoch = 117'266;
+  s.evaluate_epochs = s.checkpoint_epochs = 1;
+}
+
+void set_tensorpack(Settings& s) {
+  s.data.training = {"train2017"};
+  s.data.validation = {"val2017"};
+  s.data.training_resize.max_size = s.data.evaluation_resize.max_size = 1344;
+  s.rate.decays_biases = false;
+  s.evaluate_epochs = 50;
+  s.checkpoint_epochs = 20;
+}
+
+void set_tensorpack2019(Settings& s) {
+  set_tensorpack(s);
+  s.data.training = {"train2014", "valminusminival2014"};
+  s.data.validation = {"minival2014"};
+  s.rate.warmup_rate = 0.0033;
+  s.rate.drops = {{240'000, 0.1}, {320'000, 0.01}};
+  s.rate.end = 360'000;
+  s.evaluate_epochs = 25;
+  s.visible_score = 0.3;
+}
+
+void set_aws(Settings& s) {
+  set_tensorpack(s);
+  s.rate.base_rate = 0.0125 / 8;
+  s.rate.reference_batch = 1;
+  s.rate.warmup_rate = 0.0033;
+  s.rate.in_epochs = true;
+  s.rate.drops = {{8, 0.1}, {10, 0.01}};
+  s.rate.end = 12;
+  s.images_per_epoch = 120'000;
+  s.evaluate_epochs = 1;
+  s.seed = 1234;
+  s.visible_score = 0.3;
+  s.box_target = 0.377;
+  s.mask_target = 0.339;
+}
+
+struct Assignment {
+  std::string key, value;
+};
+
+Assignment split(const std::string& text) {
+  const size_t equals = text.find('=');
+  DT_CHECK(equals != text.npos && equals > 0, "expected KEY=VALUE, found '", text, "'");
+  return {trimmed(text.substr(0, equals)), trimmed(text.substr(equals + 1))};
+}
+
+// Without the comment, if there is one.
+std::string code_of(const std::string& line) {
+  for (size_t i = 0; i < line.size(); ++i)
+    if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) return trimmed(line.substr(0, i));
+  return trimmed(line);
+}
+
+}  // namespace
+
+int64_t Settings::epoch_steps(int64_t images_per_step) const {
+  DT_CHECK(images_per_step > 0, "a batch of ", images_per_step, " images: expected at least one");
+  if (images_per_epoch == 0) return steps_per_epoch;
+  DT_CHECK(images_per_epoch >= images_per_step, "TRAIN.IMAGES_PER_EPOCH=", images_per_epoch,
+           ": expected at least the batch, ", images_per_step);
+  return images_per_epoch / images_per_step;
+}
+
+void Settings::check() const {
+  const MatchOptions& anchors = detector.rpn.match;
+  DT_CHECK(anchors.negative <= anchors.positive, "RPN.NEGATIVE_ANCHOR_THRESH=", anchors.negative,
+           ": expected at most RPN.POSITIVE_ANCHOR_THRESH, ", anchors.positive);
+  DT_CHECK(!detector.box.group_norm || detector.box.channels % kGroups == 0,
+           "FPN.FRCNN_CONV_HEAD_DIM=", detector.box.channels, ": expected a multiple of ", kGroups, " with group norm");
+  DT_CHECK(!detector.mask.group_norm || detector.mask.channels % kGroups == 0,
+           "MRCNN.HEAD_DIM=", detector.mask.channels, ": expected a multiple of ", kGroups, " with group norm");
+  DT_CHECK(detector.backbone.batch_norm.frozen || !detector.freeze_norms,
+           "BACKBONE.FREEZE_AFFINE=True: expected BACKBONE.NORM=FreezeBN with it");
+  data.training_resize.check();
+  data.evaluation_resize.check();
+}
+
+std::map<std::string, std::string> Settings::described() const {
+  std::map<std::string, std::string> texts{{kPreset, preset}};
+  for (const ConfigKey& key : config_keys())
+    if (const auto value = key.get(*this)) texts[key.name] = *value;
+  return texts;
+}
+
+Settings preset_settings(const std::string& preset) {
+  Settings settings;
+  settings.preset = preset;
+  settings.detector = models::detector_preset(preset).options;
+  if (preset == "torchvision") set_torchvision(settings);
+  if (preset == "tensorpack") set_tensorpack(settings);
+  if (preset == "tensorpack2019") set_tensorpack2019(settings);
+  if (preset == "aws") set_aws(settings);
+  return settings;
+}
+
+std::string apply(Settings& settings, const std::string& assignment) {
+  const auto [name, value] = split(assignment);
+  if (name == kPreset) {
+    DT_CHECK(unquoted(value) == settings.preset, kPreset, "=", value, ": the settings are those of the preset ",
+             settings.preset, ", which no key changes");
+    return "";
+  }
+  const ConfigKey& key = config_key(name);
+  try {
+    key.set(settings, value);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}={}: {}", name, value, error.what()));
+  }
+  return key.notice.empty() ? "" : fmt::format("{}={} has no effect: {}", name, value, key.notice);
+}
+
+std::vector<std::string> apply_file(Settings& settings, const std::string& path) {
+  constexpr size_t kLargest = 1 << 20;
+  const std::string text = read_text(path, kLargest, Fault::config);
+  std::vector<std::string> notices;
+  size_t number = 1;
+  for (size_t begin = 0; begin < text.size(); ++number) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = code_of(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (line.empty()) continue;
+    try {
+      const std::string notice = apply(settings, line);
+      if (!notice.empty()) notices.push_back(notice);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}, line {}: {}", path, number, error.what()));
+    }
+  }
+  return notices;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,91 @@
+// dtrain-mask-rcnn train.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/cli/environment.h"
+#include "apps/cli/log.h"
+#include "apps/cli/messages.h"
+#include "apps/cli/output.h"
+#include "apps/cli/ranks.h"
+#include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/datasets.h"
+#include "apps/mask_rcnn/rate_rule.h"
+#include "apps/mask_rcnn/training_job.h"
+#include "apps/mask_rcnn/training_log.h"
+#include "apps/observers/json_lines.h"
+#include "libdtrain/distributed/communicator.h"
+#include "libdtrain/run/faults.h"
+#include "libdtrain/train/agreement.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+int run_training(TrainingJob& job, Group& group, cli::Log& log) {
+  TaskOptions options = task_options(job);
+  options.training = open_training(job.settings.data);
+  for (const std::string& split : validation_splits(job.settings.data))
+    options.validation.push_back(open_validation(job.settings.data, split));
+  check_equal(group, {{"the training data set", options.training->contents()}}, "data sets");
+  job.settings.detector.classes = classes_of(*options.training);
+  Model model(job.settings, job.machine, job.seed(), /*gradients=*/true);
+  if (!job.settings.weights.empty()) log.line("Weights:     " + model.load(job.settings.weights, /*complete=*/false));
+
+  const char* fault = cli::environment()("DTRAIN_FAULT");
+  Faults faults(fault == nullptr ? "" : fault, group.rank(), group.size());
+  const auto communicator =
+      faults.around(make_communicator(group, *model.context, job.flags.ranks.communicator()), *model.context);
+  const RateRule rate(job.settings, job.global_batch());
+  const uint64_t steps = job.flags.run.num_batches ? static_cast<uint64_t>(*job.flags.run.num_batches) : rate.steps();
+  for (const std::string& line : rate.lines()) log.line(line);
+
+  Optimizer optimizer(model.store, optimizer_options(job.settings.rate));
+  Trainer trainer(model.store, optimizer, rate.schedule(), trainer_options(job, *communicator));
+  DetectionTask task(model, group, std::move(options));
+  TrainingLog lines(log, static_cast<double>(job.global_batch()), steps);
+  std::vector<Observer*> observers = {&lines};
+  std::optional<observers::JsonLines> metrics;
+  if (!job.flags.display.metrics_file.empty() && job.ranks.is_chief()) {
+    metrics.emplace(observers::JsonLinesOptions{.path = job.flags.display.metrics_file,
+                                                .speed = {.samples_per_step = static_cast<double>(job.global_batch())},
+                                                .sums = job.ranks.size > 1,
+                                                .gpu = job.machine.gpu},
+                    [&log](const std::string& text) { log.notice(text); });
+    observers.push_back(&*metrics);
+  }
+  Run run(task, trainer, group, run_options(job, steps, faults), observers, cli::stop_requested);
+  if (run.train() == Outcome::stopped) {
+    log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
+    return cli::kStopped;
+  }
+  run.evaluate();
+  return 0;
+}
+
+}  // namespace
+
+int train(const Arguments& argv) {
+  TrainFlags values;
+  cli::FlagSet flags(argv.front(), "--data_dir DIR [flags] [--config KEY=VALUE...]",
+                     "Trains a detector on a data set in COCO's layout. --config takes TensorPack's and AWS Mask "
+                     "R-CNN's keys. With --train_dir the same command goes on from the newest checkpoint.");
+  values.declare(flags);
+  const auto positional = read_arguments(flags, values.model, argv);
+  if (!positional) return 0;
+  DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
+  values.check(flags);
+  cli::catch_stop_signals();
+  const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks);
+  cli::check_flags(*group, flags);
+  std::vector<std::string> notices;
+  TrainingJob job{values, values.model.settings(notices), cli::ranks_of(*group), {}, flags.recorded_identity()};
+  job.machine = values.machine.resolve(flags, job.ranks, notices);
+  cli::Log log(cli::patient_stdout(), cli::patient_stderr(), job.ranks.is_chief());
+  for (const std::string& notice : notices) log.notice(notice);
+  const int code = run_training(job, *group, log);
+  cli::ignore_stop_signals();
+  group->finish();
+  return code;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,78 @@
+#include "apps/mask_rcnn/training_job.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "apps/cli/run_main.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+// Whether all values whose names end so are at least `target`.
+bool reaches(const Evaluation& evaluation, std::string_view ending, double target) {
+  return std::ranges::all_of(evaluation.values, [&](const MetricValue& value) {
+    return !value.name.ends_with(ending) || value.value >= target;
+  });
+}
+
+}  // namespace
+
+TaskOptions task_options(const TrainingJob& job) {
+  TaskOptions options;
+  options.batch = job.batch();
+  options.evaluation_batch = job.evaluation_batch();
+  options.micro_steps = static_cast<int>(job.flags.run.gradient_accumulation);
+  options.seed = job.seed();
+  options.chief = job.ranks.chief;
+  options.identity = job.identity;
+  for (const auto& [key, value] : job.settings.described()) options.settings.insert({key, value});
+  options.settings.insert({"version", cli::version()});
+  options.paste =
+      job.settings.preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous;
+  return options;
+}
+
+RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults) {
+  RunOptions options;
+  options.chief = job.ranks.chief;
+  job.flags.checkpoints.apply(options);
+  options.batch = job.batch();
+  options.faults = &faults;
+  Cadence& cadence = options.cadence;
+  cadence.total_steps = steps;
+  cadence.show_every = static_cast<uint64_t>(job.flags.display.display_every);
+  cadence.verify_every = static_cast<uint64_t>(job.flags.ranks.verify_weights_every);
+  const auto every = [&](int64_t epochs) {
+    return static_cast<uint64_t>(epochs * job.settings.epoch_steps(job.global_batch()));
+  };
+  if (cadence.save_every_steps == 0 && cadence.save_every_seconds == 0)
+    cadence.save_every_steps = every(job.settings.checkpoint_epochs);
+  if (const uint64_t period = every(job.settings.evaluate_epochs); period > 0)
+    cadence.evaluate_after = [=](uint64_t step) { return step % period == 0 && step < steps; };
+  if (job.settings.box_target > 0 || job.settings.mask_target > 0)
+    options.enough = [box = job.settings.box_target, mask = job.settings.mask_target](const Evaluation& evaluation) {
+      return reaches(evaluation, "-mAP(bbox)/IoU=0.5:0.95", box) &&
+             reaches(evaluation, "-mAP(segm)/IoU=0.5:0.95", mask);
+    };
+  return options;
+}
+
+TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicator) {
+  TrainerOptions options;
+  if (job.ranks.size > 1) options.communicator = &communicator;
+  options.buckets = job.flags.ranks.buckets.options();
+  options.micro_steps = static_cast<int>(job.flags.run.gradient_accumulation);
+  options.seed = job.seed();
+  job.flags.machine.apply(options);
+  return options;
+}
+
+OptimizerOptions optimizer_options(const RateSettings& rate) {
+  OptimizerOptions options;
+  options.weight_decay = static_cast<float>(rate.weight_decay);
+  options.update.momentum = static_cast<float>(rate.momentum);
+  options.update.clip_norm = static_cast<float>(rate.clip_norm);
+  return options;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,62 @@
+// The flags of `train`, and the parts of a training that follow from them and from the settings.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "apps/cli/options/checkpoints.h"
+#include "apps/cli/options/display.h"
+#include "apps/cli/options/machine.h"
+#include "apps/cli/options/ranks.h"
+#include "apps/cli/options/run.h"
+#include "apps/mask_rcnn/detection_task.h"
+#include "apps/mask_rcnn/flags.h"
+#include "libdtrain/run/run.h"
+
+namespace dtrain::mask_rcnn {
+
+struct TrainFlags {
+  ModelFlags model;
+  cli::RunFlags run;
+  cli::MachineFlags machine;
+  cli::RankFlags ranks;
+  cli::CheckpointFlags checkpoints;
+  cli::DisplayFlags display;
+
+  void declare(cli::FlagSet& flags) {
+    model.declare(flags);
+    run.declare(flags);
+    machine.declare(flags);
+    ranks.declare(flags);
+    checkpoints.declare_saving(flags).former_name("logdir");
+    display.declare(flags);
+  }
+  void check(const cli::FlagSet& flags) const {
+    run.check(flags);
+    machine.check(flags);
+    checkpoints.check(flags);
+  }
+};
+
+// All that a training is made of.
+struct TrainingJob {
+  const TrainFlags& flags;
+  Settings settings;
+  cli::Ranks ranks;
+  cli::Machine machine;
+  std::map<std::string, std::string> identity;
+
+  int64_t batch() const { return flags.run.batch_size > 0 ? flags.run.batch_size : settings.batch; }
+  int64_t evaluation_batch() const {
+    return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.evaluation_batch;
+  }
+  uint64_t seed() const { return settings.seed ? static_cast<uint64_t>(*settings.seed) : flags.run.seed(); }
+  int64_t global_batch() const { return batch() * flags.run.gradient_accumulation * ranks.size; }
+};
+
+TaskOptions task_options(const TrainingJob& job);
+RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults);
+TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicator);
+OptimizerOptions optimizer_options(const RateSettings& rate);
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,46 @@
+#include "apps/mask_rcnn/training_log.h"
+
+#include <fmt/format.h>
+
+namespace dtrain::mask_rcnn {
+
+TrainingLog::TrainingLog(cli::Log& log, double images, uint64_t steps) : log_(log), images_(images), steps_(steps) {}
+
+void TrainingLog::begun(const Begun& event) {
+  if (!event.restored_from.empty()) log_.line(fmt::format("Restored step {} from {}", event.step, event.restored_from));
+  log_.line("Schedule:    " + event.schedule);
+  log_.line("Update:      " + event.update);
+}
+
+void TrainingLog::stepped(const Stepped& event) {
+  ++counted_;
+  seconds_ += event.seconds;
+  if (!event.shown) return;
+  std::string line = fmt::format("step {}/{}  loss {:.4f}", event.step, steps_, event.loss);
+  for (const MetricValue& metric : event.metrics) line += fmt::format("  {} {:.4f}", metric.name, metric.value);
+  line += fmt::format("  rate {:.6g}  {:.2f} images/s", event.learning_rate,
+                      images_ * static_cast<double>(counted_) / seconds_);
+  log_.line(line);
+  counted_ = 0;
+  seconds_ = 0;
+}
+
+std::vector<std::string> lines_of(const Evaluation& evaluation) {
+  std::vector<std::string> lines;
+  for (const MetricValue& value : evaluation.values)
+    lines.push_back(fmt::format("{}: {:.4f}", value.name, value.value));
+  return lines;
+}
+
+void TrainingLog::evaluated(const Evaluated& event) {
+  for (const std::string& line : lines_of(event.result)) log_.line(fmt::format("step {}  {}", event.step, line));
+  if (event.suffices) log_.line("the targets are reached: training ends");
+}
+
+void TrainingLog::saved(const Saved& event) { log_.line(fmt::format("saved {}", event.report.path)); }
+
+void TrainingLog::ended(const Ended& event) {
+  if (event.outcome == Outcome::finished) log_.line(fmt::format("finished after step {}", event.step));
+}
+
+}  // namespace dtrain::mask_rcnn

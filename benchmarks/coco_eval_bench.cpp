@@ -1,0 +1,69 @@
+// COCO's files and evaluation: processor seconds for reading the annotations, reading the results, and scoring, which
+// is everything from both in memory to the twelve statistics. One line of JSON.
+//   coco_eval_bench --truth instances.json --results boxes.json --threads 1
+//   coco_eval_bench --truth instances.json --results masks.json --compare masks
+// benchmarks/peers/coco_eval_peer.py does the same with pycocotools.
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "data/coco/evaluate.h"
+
+namespace dtrain::data::coco {
+namespace {
+
+struct Options {
+  std::string truth, results, compare = "boxes";
+  int threads = 1;
+};
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+nlohmann::ordered_json run(const Options& o) {
+  EvaluationOptions options;
+  options.threads = o.threads;
+  options.compare = o.compare == "masks" ? EvaluationOptions::Compare::masks : EvaluationOptions::Compare::boxes;
+  const double begin = processor_seconds();
+  const Annotations truth = read_annotations(o.truth);
+  const double with_truth = processor_seconds();
+  const std::vector<Detection> detections = read_results(o.results);
+  const double with_results = processor_seconds();
+  Evaluator evaluator(truth, options);
+  evaluator.add(detections);
+  const std::vector<Statistic> statistics = evaluator.score().statistics();
+  const double end = processor_seconds();
+  std::vector<double> values;
+  for (const Statistic& one : statistics) values.push_back(one.value);
+  return {{"images", truth.images.size()},
+          {"detections", detections.size()},
+          {"read_truth_seconds", with_truth - begin},
+          {"read_results_seconds", with_results - with_truth},
+          {"score_seconds", end - with_results},
+          {"statistics", values}};
+}
+
+}  // namespace
+}  // namespace dtrain::data::coco
+
+int main(int argc, char** argv) {
+  dtrain::data::coco::Options options;
+  CLI::App app("Scoring of detections by COCO's rules");
+  app.add_option("--truth", options.truth)->required();
+  app.add_option("--results", options.results)->required();
+  app.add_option("--compare", options.compare, "boxes or masks")->check(CLI::IsMember({"boxes", "masks"}));
+  app.add_option("--threads", options.threads);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    std::cout << dtrain::data::coco::run(options).dump() << std::endl;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << std::endl;
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,151 @@
+// The ops of a two-stage detector that choose among boxes, at the sizes of COCO's images of 800 x 1333 pixels.
+//   detection_ops_bench --device cpu --images 2
+#include <iostream>
+
+#include "benchmarks/devices.h"
+#include "libdtrain/core/rng.h"
+#include "libdtrain/ops/anchors.h"
+#include "libdtrain/ops/boxes.h"
+#include "libdtrain/ops/gather_rows.h"
+#include "libdtrain/ops/match_boxes.h"
+#include "libdtrain/ops/roi_samples.h"
+#include "libdtrain/ops/top_k.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kHeight = 832, kWidth = 1344, kTruths = 100, kProposals = 2000, kSamples = 512;
+
+// The anchors of a pyramid with strides 4 to 64, and those of its largest map.
+std::vector<float> pyramid_anchors(int levels) {
+  std::vector<float> anchors;
+  for (int level = 0; level < levels; ++level) {
+    const int64_t stride = int64_t{4} << level;
+    const auto pixels = static_cast<float>(stride);
+    const std::vector<float> own =
+        make_anchors({.sizes = {8 * pixels}, .ratios = {0.5, 1, 2}, .stride_h = pixels, .stride_w = pixels},
+                     kHeight / stride, kWidth / stride);
+    anchors.insert(anchors.end(), own.begin(), own.end());
+  }
+  return anchors;
+}
+
+template <class T>
+Tensor upload(Context& context, Shape shape, const std::vector<T>& values) {
+  const Tensor tensor = context.empty(shape, dtype_of<T>());
+  context.upload(values.data(), tensor);
+  return tensor;
+}
+
+Tensor random_scores(Context& context, Shape shape) {
+  RandomStream random(1, 0);
+  std::vector<float> scores(static_cast<size_t>(shape.count()));
+  for (float& score : scores) score = random.normal();
+  return upload(context, shape, scores);
+}
+
+// Boxes with sides of 8 to 300 pixels, [.., 4].
+Tensor random_boxes(Context& context, Shape shape) {
+  RandomStream random(2, 0);
+  std::vector<float> boxes;
+  for (int64_t i = 0; i < shape.count() / 4; ++i) {
+    const float x = random.uniform(0, kWidth - 300), y = random.uniform(0, kHeight - 300);
+    boxes.insert(boxes.end(), {x, y, x + random.uniform(8, 300), y + random.uniform(8, 300)});
+  }
+  return upload(context, shape, boxes);
+}
+
+template <class Work>
+void add(Context& context, const std::string& name, const Work& work) {
+  benchmark::RegisterBenchmark(concat(context.device(), "/", name).c_str(),
+                               [&context, work](benchmark::State& state) { measure_time(state, context, work); })
+      ->Unit(benchmark::kMillisecond)
+      ->UseRealTime();
+}
+
+void add_matches(Context& context, int64_t n) {
+  const std::vector<float> corners = pyramid_anchors(5);
+  const auto t = static_cast<int64_t>(corners.size() / 4);
+  const Tensor anchors = upload(context, {t, 4}, corners), truth = random_boxes(context, {n, kTruths, 4});
+  const auto images = static_cast<size_t>(n);
+  const Tensor counts = upload(context, {n}, std::vector<int32_t>(images, kTruths));
+  const Tensor sizes = upload(context, {n, 2}, std::vector<float>(2 * images, kHeight));
+  const Tensor matched = context.empty({n, t}, DType::i32), drawn = context.empty({n, t}, DType::i32);
+  const MatchOptions options{.keep_best = true, .inside_only = true};
+  match_boxes(context, anchors, Tensor(), truth, counts, sizes, options, matched);
+  add(context, concat("match_boxes ", t, " anchors"),
+      [=, &context] { match_boxes(context, anchors, Tensor(), truth, counts, sizes, options, matched); });
+  add(context, concat("sample_matches ", t, " anchors"), [=, &context] {
+    context.copy(matched, drawn);
+    sample_matches(context, {}, drawn);
+  });
+}
+
+void add_samples(Context& context, int64_t n) {
+  const Tensor proposals = random_boxes(context, {n, kProposals, 4}), truth = random_boxes(context, {n, kTruths, 4});
+  const Tensor counts = upload(context, {n}, std::vector<int32_t>(static_cast<size_t>(n), kTruths));
+  const Tensor matched = context.empty({n, kProposals}, DType::i32), classes = context.zeros({n, kTruths}, DType::i32);
+  const auto column = [&] { return context.empty({n * kSamples}, DType::i32); };
+  const RoiSamples samples{context.empty({n * kSamples, 4}), column(),          column(), column(),
+                           context.empty({n * kSamples, 4}), context.empty({2})};
+  const MatchOptions options{.positive = 0.5f, .negative = 0.5f};
+  add(context, concat("match, sample and gather ", kProposals, " proposals"), [=, &context] {
+    match_boxes(context, proposals, Tensor(), truth, counts, Tensor(), options, matched);
+    sample_matches(context, {.total = kSamples, .positives = kSamples / 4}, matched);
+    gather_samples(context, proposals, matched, truth, classes, {}, samples);
+  });
+}
+
+// The proposals of the pyramid's largest map: the best scores, their boxes, and those of them that are kept.
+void add_proposals(Context& context, int64_t n) {
+  const std::vector<float> corners = pyramid_anchors(1);
+  const auto t = static_cast<int64_t>(corners.size() / 4);
+  const Tensor anchors = upload(context, {1, t, 4}, corners), scores = random_scores(context, {n, t});
+  for (const int64_t k : {int64_t{1000}, kProposals, int64_t{4000}}) {
+    const Tensor values = context.empty({n, k}), indices = context.empty({n, k}, DType::i32);
+    const Tensor boxes = context.empty({n, k, 4}), decoded = context.empty({n * k, 1, 4});
+    const Tensor deltas = random_scores(context, {n * k, 1, 4});
+    const Tensor kept = context.empty({n, k}, DType::i32), counts = context.empty({n}, DType::i32);
+    top_k(context, scores, Tensor(), values, indices);
+    gather_rows(context, anchors, indices, boxes);
+    add(context, concat("top_k ", k, " of ", t), [=, &context] { top_k(context, scores, Tensor(), values, indices); });
+    add(context, concat("gather_rows ", k), [=, &context] { gather_rows(context, anchors, indices, boxes); });
+    add(context, concat("decode_boxes ", k), [=, &context] {
+      decode_boxes(context, deltas, boxes.view({n * k, 4}), Tensor(), {}, decoded);
+    });
+    const Tensor crowd = random_boxes(context, {n, k, 4});
+    add(context, concat("nms ", k),
+        [=, &context] { nms(context, crowd, values, Tensor(), {.threshold = 0.7f}, kept, counts); });
+  }
+}
+
+int run(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  std::string device = "all";
+  int images = 2;
+  CLI::App app("The ops that choose among boxes; Google Benchmark's flags besides");
+  add_device_flag(app, device);
+  app.add_option("--images", images, "of a batch")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  const auto contexts = make_contexts(device);
+  for (const auto& context : contexts) {
+    add_matches(*context, images);
+    add_samples(*context, images);
+    add_proposals(*context, images);
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::ClearRegisteredBenchmarks();  // they hold tensors of the contexts
+  return 0;
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  try {
+    return dtrain::run(argc, argv);
+  } catch (const dtrain::Error& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}

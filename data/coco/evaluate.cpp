@@ -1,0 +1,227 @@
+#include "data/coco/evaluate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <future>
+#include <unordered_map>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data::coco {
+namespace {
+
+// Calls body(i) for i < count from several threads.
+template <class Body>
+void for_each(size_t count, int threads, Body body) {
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i; (i = next++) < count;) body(i);
+  };
+  std::vector<std::future<void>> helpers;
+  for (int i = 1; i < threads; ++i) helpers.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& helper : helpers) helper.get();
+}
+
+void check(const EvaluationOptions& options) {
+  const auto ascends = [](const auto& values) { return std::is_sorted(values.begin(), values.end()); };
+  DT_CHECK(!options.iou_thresholds.empty() && options.iou_thresholds.size() <= 64,
+           "evaluation: ", options.iou_thresholds.size(), " IoU thresholds, expected 1 to 64");
+  for (const double threshold : options.iou_thresholds)
+    DT_CHECK(threshold > 0 && threshold <= 1, "evaluation: an IoU threshold of ", threshold);
+  DT_CHECK(!options.recall_thresholds.empty() && ascends(options.recall_thresholds),
+           "evaluation: recall thresholds are missing or not in ascending order");
+  DT_CHECK(!options.max_detections.empty() && ascends(options.max_detections) && options.max_detections[0] > 0,
+           "evaluation: max_detections are missing, 0 or not in ascending order");
+  DT_CHECK(!options.areas.empty(), "evaluation: no ranges of areas");
+  DT_CHECK(options.threads >= 1, "evaluation: ", options.threads, " threads");
+}
+
+// The detections of one category in all images, in descending order of scores.
+class Ranking {
+ public:
+  Ranking(const EvaluationOptions& options, std::span<const Match* const> matches);
+
+  // Fills in what belongs to the category.
+  void accumulate(size_t category, Evaluation& evaluation) const;
+
+ private:
+  struct Entry {
+    const Match* match;
+    uint32_t rank;  // within its image
+  };
+  struct Found {
+    uint64_t right, wrong;  // so far, at a detection that is right
+  };
+  void accumulate(size_t category, size_t area, size_t limit, Evaluation& evaluation) const;
+  void write_precision(std::span<const Found> found, uint64_t truths, size_t at, size_t stride,
+                       Evaluation& evaluation) const;
+
+  const EvaluationOptions& options_;
+  std::span<const Match* const> matches_;
+  std::vector<Entry> entries_;
+};
+
+Ranking::Ranking(const EvaluationOptions& options, std::span<const Match* const> matches)
+    : options_(options), matches_(matches) {
+  for (const Match* match : matches)
+    for (uint32_t rank = 0; rank < match->scores.size(); ++rank) entries_.push_back({match, rank});
+  std::stable_sort(entries_.begin(), entries_.end(),
+                   [](const Entry& a, const Entry& b) { return a.match->scores[a.rank] > b.match->scores[b.rank]; });
+}
+
+void Ranking::accumulate(size_t category, Evaluation& evaluation) const {
+  const size_t areas = options_.areas.size();
+  for (size_t area = 0; area < areas; ++area) {
+    uint64_t& truths = evaluation.truths[category * areas + area];
+    for (const Match* match : matches_) truths += match->truths[area];
+    if (truths == 0) continue;
+    for (size_t limit = 0; limit < options_.max_detections.size(); ++limit)
+      accumulate(category, area, limit, evaluation);
+  }
+}
+
+void Ranking::accumulate(size_t category, size_t area, size_t limit, Evaluation& evaluation) const {
+  const size_t areas = options_.areas.size(), limits = options_.max_detections.size();
+  const size_t stride = evaluation.categories.size() * areas * limits;  // from threshold to threshold
+  const size_t at = (category * areas + area) * limits + limit;
+  const uint64_t truths = evaluation.truths[category * areas + area];
+  std::vector<Found> found;
+  for (size_t t = 0; t < options_.iou_thresholds.size(); ++t) {
+    found.clear();
+    uint64_t right = 0, wrong = 0;
+    for (const Entry& entry : entries_) {
+      if (entry.rank >= options_.max_detections[limit]) continue;
+      const Match::Bits bits = entry.match->bits[area * entry.match->scores.size() + entry.rank];
+      if (bits.ignored >> t & 1) continue;
+      if (bits.matched >> t & 1)
+        found.push_back({++right, wrong});
+      else
+        ++wrong;
+    }
+    evaluation.recall[t * stride + at] = static_cast<double>(right) / static_cast<double>(truths);
+    write_precision(found, truths, t * options_.recall_thresholds.size() * stride + at, stride, evaluation);
+  }
+}
+
+// Precision at a recall is the largest one at that recall or beyond. It is largest at detections that are right.
+void Ranking::write_precision(std::span<const Found> found, uint64_t truths, size_t at, size_t stride,
+                              Evaluation& evaluation) const {
+  constexpr double kSpacing = 2.220446049250313e-16;  // which COCO's API adds so as not to divide by 0
+  size_t i = found.size();
+  double best = 0;
+  for (size_t r = options_.recall_thresholds.size(); r-- > 0;) {
+    const auto reaches = [&](const Found& one) {
+      return static_cast<double>(one.right) / static_cast<double>(truths) >= options_.recall_thresholds[r];
+    };
+    for (; i > 0 && reaches(found[i - 1]); --i) {
+      const double right = static_cast<double>(found[i - 1].right), wrong = static_cast<double>(found[i - 1].wrong);
+      best = std::max(best, right / (wrong + right + kSpacing));
+    }
+    evaluation.precision[at + r * stride] = best;
+  }
+}
+
+}  // namespace
+
+struct Evaluator::GroundTruth {
+  std::vector<Image> images;
+  std::vector<Category> categories;
+  std::unordered_map<int64_t, uint32_t> image_of, category_of;  // by id
+  std::vector<Truth> truths;
+  std::vector<uint64_t> begins;  // of each image
+
+  std::span<const Truth> of(size_t image) const {
+    return {truths.data() + begins[image], begins[image + 1] - begins[image]};
+  }
+};
+
+Evaluator::Evaluator(const Annotations& truth, const EvaluationOptions& options)
+    : options_(options), found_(truth.images.size()) {
+  check(options_);
+  DT_CHECK(truth.begins.size() == truth.images.size() + 1 && truth.begins.back() == truth.annotations.size(),
+           "evaluation: annotations that are not in the order of their images");
+  auto all = std::make_shared<GroundTruth>();
+  all->images = truth.images;
+  all->categories = truth.categories;
+  all->begins = truth.begins;
+  for (const Image& image : truth.images) all->image_of.emplace(image.id, all->image_of.size());
+  for (const Category& category : truth.categories) all->category_of.emplace(category.id, all->category_of.size());
+  all->truths.resize(truth.annotations.size());
+  const auto prepare = [&](size_t i) {
+    const Annotation& annotation = truth.annotations[i];
+    const Image& image = truth.images[annotation.image];
+    Truth& one = all->truths[i];
+    one.category = annotation.category;
+    one.crowd = annotation.is_crowd;
+    one.area = annotation.area;
+    one.box = annotation.box;
+    if (options_.compare == EvaluationOptions::Compare::masks)
+      one.shape = Shape(mask_of(annotation, image.height, image.width));
+  };
+  for_each(all->truths.size(), options_.threads, prepare);
+  truth_ = std::move(all);
+}
+
+Found Evaluator::found(const Detection& detection, const Image& image) const {
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(Fault::data, concat("a detection of image ", image.id, ": ", problem));
+  };
+  const bool masks = options_.compare == EvaluationOptions::Compare::masks;
+  Found one{.score = detection.score};
+  if (!std::isfinite(one.score)) refuse(concat("its score is ", one.score));
+  if (masks && !detection.mask) refuse("it has no mask");
+  if (!detection.mask && !detection.box) refuse("it has neither box nor mask");
+  if (detection.mask) {
+    if (detection.mask->height != image.height || detection.mask->width != image.width)
+      refuse(concat("a mask of ", detection.mask->height, " x ", detection.mask->width, " pixels, expected ",
+                    image.height, " x ", image.width));
+    one.shape = Shape(*detection.mask);
+    one.area = static_cast<double>(one.shape.area);
+    one.box = one.shape.box;
+  }
+  if (detection.box) {
+    one.box = *detection.box;
+    if (!masks || options_.area_of_box) one.area = one.box.width * one.box.height;
+  }
+  if (!masks) one.shape = {};
+  return one;
+}
+
+void Evaluator::add(std::span<const Detection> detections) {
+  for (const Detection& detection : detections) {
+    const auto image = truth_->image_of.find(detection.image_id);
+    if (image == truth_->image_of.end())
+      throw Error(Fault::data, concat("a detection of image ", detection.image_id,
+                                      ", which is not one of the ground truth's ", found_.size()));
+    Found one = found(detection, truth_->images[image->second]);
+    const auto category = truth_->category_of.find(detection.category_id);
+    if (category == truth_->category_of.end()) continue;
+    one.category = category->second;
+    found_[image->second].push_back(std::move(one));
+  }
+}
+
+Evaluation Evaluator::score() const {
+  Evaluation evaluation{options_, truth_->categories, {}, {}, {}};
+  const size_t categories = truth_->categories.size(), areas = options_.areas.size();
+  const size_t values = options_.iou_thresholds.size() * categories * areas * options_.max_detections.size();
+  evaluation.truths.assign(categories * areas, 0);
+  evaluation.precision.assign(values * options_.recall_thresholds.size(), -1);
+  evaluation.recall.assign(values, -1);
+
+  const MatchOptions options{options_.compare == EvaluationOptions::Compare::masks, options_.iou_thresholds,
+                             options_.areas, options_.max_detections.back()};
+  std::vector<std::vector<Match>> matches(found_.size());
+  for_each(found_.size(), options_.threads,
+           [&](size_t image) { matches[image] = match(truth_->of(image), found_[image], options); });
+  std::vector<std::vector<const Match*>> by_category(categories);
+  for (const std::vector<Match>& image : matches)
+    for (const Match& one : image) by_category[one.category].push_back(&one);
+  for_each(categories, options_.threads,
+           [&](size_t category) { Ranking(options_, by_category[category]).accumulate(category, evaluation); });
+  return evaluation;
+}
+
+}  // namespace dtrain::data::coco

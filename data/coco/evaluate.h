@@ -1,0 +1,81 @@
+// Average precision and recall of detections, as COCO defines them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/coco/annotations.h"
+#include "data/coco/match.h"
+#include "data/coco/results.h"
+
+namespace dtrain::data::coco {
+
+// `count` numbers from `first` to `last`, with the bits of numpy.linspace.
+std::vector<double> linspace(double first, double last, size_t count);
+
+struct EvaluationOptions {
+  enum class Compare { boxes, masks };
+  Compare compare = Compare::boxes;
+  std::vector<double> iou_thresholds = linspace(.5, .95, 10);  // at most 64
+  std::vector<double> recall_thresholds = linspace(0, 1, 101);
+  std::vector<uint32_t> max_detections{1, 10, 100};  // of a category in an image, in ascending order
+  std::vector<AreaRange> areas{{"all", 0, 1e10}, {"small", 0, 1024}, {"medium", 1024, 9216}, {"large", 9216, 1e10}};
+  // A detection of which masks are compared has the area of its mask. With this it has that of its box, if it has one,
+  // as in pycocotools for result files with both.
+  bool area_of_box = false;
+  int threads = 1;  // they do not change the result
+};
+
+// One of the numbers by which detectors are compared.
+struct Statistic {
+  std::string name;          // "AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl"
+  std::string title;         // as pycocotools prints it: "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | ..."
+  double value = -1;         // -1 where there is none
+  std::string why_absent{};  // "no ground truth of area small", where there is none
+};
+
+// Precision and recall over all images; -1 where a category has no ground truth in a range of areas.
+struct Evaluation {
+  EvaluationOptions options{};
+  std::vector<Category> categories{};
+  std::vector<uint64_t> truths{};   // [categories][areas] that count, which crowds do not
+  std::vector<double> precision{};  // [IoU thresholds][recall thresholds][categories][areas][max detections]
+  std::vector<double> recall{};     // [IoU thresholds][categories][areas][max detections]
+
+  // The twelve numbers of COCO in its order: average precisions, then recalls, one of them for each of max_detections.
+  // The last of these, 100 in COCO, is that of all others.
+  std::vector<Statistic> statistics() const;
+  // AP of one category over all IoU thresholds, in the first range of areas; -1 where it has no ground truth.
+  double average_precision(size_t category) const;
+};
+
+// Ground truth, and what has been found so far. It may be copied, and scored by another thread than that which adds to
+// the original.
+class Evaluator {
+ public:
+  // Throws Error where options make no sense, and Error(Fault::data) where masks are to be compared and an object has
+  // none.
+  explicit Evaluator(const Annotations& truth, const EvaluationOptions& options = {});
+
+  // Detections of equal scores count in the order in which they were added. Those of categories that are not in the
+  // ground truth are left out. Throws Error(Fault::data) for an image that is not in it, a score that is not finite, a
+  // detection without what is compared, and a mask that is not of its image's size; nothing of `detections` before the
+  // bad one is taken back.
+  void add(std::span<const Detection> detections);
+  void add(const Detection& detection) { add(std::span(&detection, 1)); }
+
+  Evaluation score() const;
+
+ private:
+  struct GroundTruth;
+  Found found(const Detection& detection, const Image& image) const;
+
+  EvaluationOptions options_;
+  std::shared_ptr<const GroundTruth> truth_;
+  std::vector<std::vector<Found>> found_;  // of each image
+};
+
+}  // namespace dtrain::data::coco

@@ -1,0 +1,76 @@
+// Images beside a JSON file.
+#include <filesystem>
+#include <iomanip>
+#include <sstream>
+
+#include "data/detection_source.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/record_file.h"
+
+namespace dtrain::data {
+namespace {
+
+class CocoSource final : public DetectionSource {
+ public:
+  CocoSource(const std::string& annotations, const std::string& folder, const std::vector<std::string>& classes)
+      : path_(annotations),
+        folder_(folder),
+        annotations_(coco::read_annotations(annotations, {.classes = classes})),
+        begins_{0, annotations_.images.size()} {
+    const InputFile file(annotations);
+    std::ostringstream line;
+    line << std::filesystem::path(annotations).filename().string() << ": " << file.size() << " bytes, "
+         << annotations_.images.size() << " images, checksum " << std::hex << std::setw(8) << std::setfill('0')
+         << crc32c_of(file) << '\n';
+    identity_ = line.str();
+  }
+
+  std::unique_ptr<DetectionSource::Reader> reader() const override { return std::make_unique<Reader>(*this); }
+  uint64_t size() const override { return annotations_.images.size(); }
+  const std::vector<coco::Category>& categories() const override { return annotations_.categories; }
+  const std::vector<uint64_t>& shard_begins() const override { return begins_; }
+  RecordLocation locate(uint64_t image) const override {
+    DT_CHECK(image < size(), "image ", image, " of ", size());
+    return {path_, 0, static_cast<uint64_t>(annotations_.images[image].id)};
+  }
+  const std::vector<std::string>& faults() const override { return faults_; }
+  std::string identity() const override { return identity_; }
+  std::string contents() const override { return identity_; }
+
+ private:
+  class Reader final : public DetectionSource::Reader {
+   public:
+    explicit Reader(const CocoSource& source) : source_(source) {}
+    DetectionSample read(uint64_t image, const Parts& parts) override {
+      DT_CHECK(image < source_.size(), "image ", image, " of ", source_.size());
+      const coco::Image& listed = source_.annotations_.images[image];
+      if (parts.bytes)
+        bytes_ = read_text((std::filesystem::path(source_.folder_) / listed.file_name).string(), kMaxRecordBytes);
+      return {.id = listed.id,
+              .name = listed.file_name,
+              .size = {listed.height, listed.width},
+              .encoded = parts.bytes ? std::as_bytes(std::span(bytes_)) : std::span<const std::byte>(),
+              .objects = parts.objects ? source_.annotations_.of(image) : std::span<const coco::Annotation>()};
+    }
+
+   private:
+    const CocoSource& source_;
+    std::string bytes_;
+  };
+
+  std::string path_, folder_;
+  coco::Annotations annotations_;
+  std::vector<uint64_t> begins_;
+  std::vector<std::string> faults_;  // none: the whole file is read
+  std::string identity_;
+};
+
+}  // namespace
+
+std::shared_ptr<const DetectionSource> open_coco(const std::string& annotations, const std::string& folder,
+                                                 const std::vector<std::string>& classes) {
+  return std::make_shared<CocoSource>(annotations, folder, classes);
+}
+
+}  // namespace dtrain::data

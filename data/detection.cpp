@@ -1,0 +1,234 @@
+#include "data/detection.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "data/color.h"
+#include "data/detection_masks.h"
+#include "data/resize.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data {
+namespace {
+
+using Fields = DetectionFields;
+
+// Of a row; canvases of more pixels make no sense, and pixels are numbered by 32 bits.
+constexpr int64_t kMaxEntries = int64_t{1} << 30;
+
+bool is_kept(const coco::Annotation& object, const ImageSize& image, double min_area) {
+  const coco::Box box = clipped(object.box, image);
+  return !object.is_crowd && object.area > min_area && box.width > 0 && box.height > 0;
+}
+
+BatchLayout layout_on(const ImageSize& canvas, int64_t boxes, int64_t runs) {
+  return {.variant = concat(canvas.height, "x", canvas.width),
+          .fields = {{.name = "images", .shape = {canvas.height, canvas.width, 3}, .dtype = DType::u8},
+                     {.name = "sizes", .shape = {2}},
+                     {.name = "originals", .shape = {2}},
+                     {.name = "image_ids", .dtype = DType::i64, .padding = -1},
+                     {.name = "count", .dtype = DType::i32},
+                     {.name = "boxes", .shape = {boxes, 4}, .count = "count"},
+                     {.name = "classes", .shape = {boxes}, .dtype = DType::i32, .count = "count"},
+                     {.name = "run_begins", .shape = {boxes + 1}, .dtype = DType::i32},
+                     {.name = "run_count", .dtype = DType::i32},
+                     {.name = "run_ends", .shape = {runs}, .dtype = DType::i32, .count = "run_count"}}};
+}
+
+void check_room(size_t found, int64_t room, const char* what, const char* option) {
+  if (found > static_cast<size_t>(room))
+    throw Error(Fault::data, concat(found, " ", what, ", more than ", option, " = ", room));
+}
+
+}  // namespace
+
+void DetectionOptions::check() const {
+  resize.check();
+  DT_CHECK(multiple > 0, "canvases in multiples of ", multiple, " pixels");
+  for (const ImageSize& canvas : canvases)
+    DT_CHECK(canvas.height > 0 && canvas.width > 0 && canvas.height <= kMaxEntries / 3 / canvas.width, "a canvas of ",
+             canvas.width, "x", canvas.height, " pixels");
+  DT_CHECK(flip_probability >= 0 && flip_probability <= 1, "images are mirrored with probability ", flip_probability);
+  DT_CHECK(jitter.brightness >= 0 && jitter.brightness <= 1 && jitter.contrast >= 0 && jitter.contrast <= 1 &&
+               jitter.saturation >= 0 && jitter.saturation <= 1 && jitter.hue >= 0 && jitter.hue <= 0.5f,
+           "colours change by ", jitter.brightness, ", ", jitter.contrast, ", ", jitter.saturation, " and ", jitter.hue,
+           ": expected 0 to 1, the hue 0 to 0.5");
+  DT_CHECK(max_boxes >= 0 && max_boxes <= kMaxEntries && max_runs >= 0 && max_runs <= kMaxEntries, "room for ",
+           max_boxes, " boxes and ", max_runs, " runs");
+}
+
+DetectionDataset::DetectionDataset(std::shared_ptr<const DetectionSource> source, const DetectionOptions& options)
+    : source_(std::move(source)), options_(options) {
+  DT_CHECK(source_, "a data set of images without a source");
+  options_.check();
+  const std::vector<ImageSize> canvases =
+      options_.canvases.empty() ? automatic_canvases(options_.resize, options_.multiple) : options_.canvases;
+  survey(canvases);
+  make_layouts(canvases);
+}
+
+// Which images are used, their canvases, and how much room their objects take.
+void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
+  uint64_t most_objects = 1, most_mask_runs = 1;
+  const auto reader = source_->reader();
+  for (uint64_t image = 0; image < source_->size(); ++image) {
+    uint64_t objects = 0, runs = 0;
+    Record record{image, 0};
+    try {
+      const DetectionSample sample = reader->read(image, {.bytes = false, .objects = options_.training});
+      record.layout = static_cast<uint32_t>(canvas_of(sample.size, options_.resize, canvases));
+      const ImageSize largest = resized(sample.size, options_.resize.max_short_edge, options_.resize);
+      for (const coco::Annotation& object : sample.objects) {
+        if (!is_kept(object, sample.size, options_.min_area)) continue;
+        ++objects;
+        runs += most_runs(object, {sample.size, largest});
+      }
+      if (options_.training && !options_.keep_empty && objects == 0) continue;
+    } catch (const Error& error) {
+      if (error.fault() != Fault::data) throw;  // a bad record counts where it is read
+    }
+    most_objects = std::max(most_objects, objects);
+    most_mask_runs = std::max(most_mask_runs, runs);
+    records_.push_back(record);
+  }
+  const auto room = [](int64_t given, uint64_t needed) { return given ? given : static_cast<int64_t>(needed); };
+  max_boxes_ = options_.training ? room(options_.max_boxes, most_objects) : 1;
+  max_runs_ = options_.training ? room(options_.max_runs, most_mask_runs) : 1;
+  for (const uint64_t begin : source_->shard_begins())
+    shard_begins_.push_back(
+        static_cast<uint64_t>(std::ranges::lower_bound(records_, begin, {}, &Record::image) - records_.begin()));
+}
+
+// Canvases that no image is on have no layout.
+void DetectionDataset::make_layouts(const std::vector<ImageSize>& canvases) {
+  std::vector<uint32_t> number(canvases.size(), UINT32_MAX);
+  for (const Record& record : records_) number[record.layout] = 0;
+  for (size_t i = 0; i < canvases.size(); ++i) {
+    if (number[i] == UINT32_MAX) continue;
+    number[i] = static_cast<uint32_t>(layouts_.size());
+    layouts_.push_back(layout_on(canvases[i], max_boxes_, max_runs_));
+  }
+  if (layouts_.empty()) layouts_.push_back(layout_on(canvases.front(), max_boxes_, max_runs_));
+  for (Record& record : records_) record.layout = number[record.layout];
+}
+
+std::string DetectionDataset::used() const { return concat(size(), " of ", source_->size(), " images\n"); }
+std::string DetectionDataset::identity() const { return source_->identity() + used(); }
+std::string DetectionDataset::contents() const { return source_->contents() + used(); }
+
+class DetectionDataset::Reader final : public SampleReader {
+ public:
+  explicit Reader(const DetectionDataset& dataset)
+      : dataset_(dataset),
+        options_(dataset.options_),
+        source_(dataset.source_->reader()),
+        decoder_(dataset.options_.decoding) {}
+
+  bool read(uint64_t record, const SampleKey& key, const Row& row) override {
+    const DetectionSample sample =
+        source_->read(dataset_.records_[record].image, {.bytes = true, .objects = options_.training});
+    try {
+      return make(sample, dataset_.layouts_[dataset_.layout_of(record)], key, row);
+    } catch (const Error& error) {
+      throw Error(error.fault(), concat("image ", sample.name, ": ", error.what()));
+    }
+  }
+
+ private:
+  bool make(const DetectionSample& sample, const BatchLayout& layout, const SampleKey& key, const Row& row) {
+    const ImageInfo info = decoder_.open(sample.encoded);
+    if (ImageSize{info.height, info.width} != sample.size)
+      throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, its annotations are for ",
+                                      sample.size.width, "x", sample.size.height));
+    RandomStream random = sample_stream(key);
+    const Placement placement = place(sample.size, random);
+    const Shape& canvas = layout.fields[Fields::images].shape;
+    const std::span<uint8_t> pixels = row.span<uint8_t>(Fields::images);
+    write_image(placement, canvas, pixels);
+    if (options_.training && options_.jitter.any()) change_colors(placement, canvas, random, pixels);
+    const ImageSize& to = placement.to;
+    std::ranges::copy(std::array{static_cast<float>(to.height), static_cast<float>(to.width)},
+                      row.span<float>(Fields::sizes).begin());
+    std::ranges::copy(std::array{static_cast<float>(info.height), static_cast<float>(info.width)},
+                      row.span<float>(Fields::originals).begin());
+    row.span<int64_t>(Fields::image_ids)[0] = sample.id;
+    write_objects(sample, placement, row);
+    return !decoder_.warning().empty();
+  }
+
+  Placement place(const ImageSize& image, RandomStream& random) const {
+    const ResizeRule& rule = options_.resize;
+    if (!options_.training) return {image, resized(image, rule.max_short_edge, rule), false};
+    const auto edges = static_cast<uint32_t>(rule.max_short_edge - rule.min_short_edge + 1);
+    const int64_t edge = rule.min_short_edge + random.below(edges);
+    return {image, resized(image, edge, rule), random.uniform() < options_.flip_probability};
+  }
+
+  void write_image(const Placement& placement, const Shape& canvas, std::span<uint8_t> pixels) {
+    const auto width = static_cast<int>(placement.to.width), height = static_cast<int>(placement.to.height);
+    make_half_pixel_filter({static_cast<int>(placement.from.width), width, 0, width, placement.flip}, across_);
+    make_half_pixel_filter({static_cast<int>(placement.from.height), height, 0, height, false}, down_);
+    const int64_t stride = 3 * canvas[1];
+    resample(decoder_.decode(), across_, down_, rows_, pixels.data(), stride);
+    for (int64_t y = 0; y < height; ++y)
+      std::ranges::fill(pixels.subspan(static_cast<size_t>(y * stride), static_cast<size_t>(stride)).subspan(3 * width),
+                        uint8_t{0});
+    std::ranges::fill(pixels.subspan(static_cast<size_t>(height * stride)), uint8_t{0});
+  }
+
+  // In the order of TensorFlow's recipes: brightness, contrast, saturation, hue.
+  void change_colors(const Placement& placement, const Shape& canvas, RandomStream& random, std::span<uint8_t> pixels) {
+    const ColorJitter& by = options_.jitter;
+    const int64_t count = placement.to.height * placement.to.width, length = 3 * placement.to.width;
+    colors_.resize(static_cast<size_t>(3 * count));
+    const auto row_of = [&](int64_t y) { return pixels.data() + y * 3 * canvas[1]; };
+    for (int64_t y = 0; y < placement.to.height; ++y)
+      std::transform(row_of(y), row_of(y) + length, colors_.data() + y * length,
+                     [](uint8_t value) { return static_cast<float>(value) / 255; });
+    const auto factor = [&](float spread) { return random.uniform(1 - spread, 1 + spread); };
+    add_brightness(colors_.data(), count, random.uniform(-by.brightness, by.brightness));
+    if (const float contrast = factor(by.contrast); by.contrast != 0) scale_contrast(colors_.data(), count, contrast);
+    for (float& value : colors_) value = std::clamp(value, 0.0f, 1.0f);
+    if (const float saturation = factor(by.saturation); by.saturation != 0)
+      scale_saturation(colors_.data(), count, saturation);
+    if (const float turns = random.uniform(-by.hue, by.hue); by.hue != 0) rotate_hue(colors_.data(), count, turns);
+    for (int64_t y = 0; y < placement.to.height; ++y)
+      std::transform(colors_.data() + y * length, colors_.data() + (y + 1) * length, row_of(y),
+                     [](float value) { return static_cast<uint8_t>(std::lrint(std::clamp(value, 0.0f, 1.0f) * 255)); });
+  }
+
+  void write_objects(const DetectionSample& sample, const Placement& placement, const Row& row) {
+    boxes_.clear();
+    classes_.clear();
+    begins_.clear();
+    ends_.clear();
+    for (const coco::Annotation& object : sample.objects) {
+      if (!is_kept(object, sample.size, options_.min_area)) continue;
+      const std::array<float, 4> corners = placement.corners(clipped(object.box, sample.size));
+      boxes_.insert(boxes_.end(), corners.begin(), corners.end());
+      classes_.push_back(static_cast<int32_t>(object.category) + 1);
+      begins_.push_back(static_cast<int32_t>(ends_.size()));
+      append_runs(object, placement, ends_);
+    }
+    check_room(classes_.size(), dataset_.max_boxes_, "objects", "max_boxes");
+    check_room(ends_.size(), dataset_.max_runs_, "runs of masks", "max_runs");
+    begins_.resize(static_cast<size_t>(dataset_.max_boxes_) + 1, static_cast<int32_t>(ends_.size()));
+    std::ranges::copy(begins_, row.span<int32_t>(Fields::run_begins).begin());
+    row.write<float>(Fields::boxes, boxes_);
+    row.write<int32_t>(Fields::classes, classes_);
+    row.write<int32_t>(Fields::run_ends, ends_);
+  }
+
+  const DetectionDataset& dataset_;
+  const DetectionOptions& options_;
+  std::unique_ptr<DetectionSource::Reader> source_;
+  ImageDecoder decoder_;
+  Filter<float> across_, down_;
+  std::vector<float> rows_, colors_, boxes_;
+  std::vector<int32_t> classes_, begins_, ends_;
+};
+
+std::unique_ptr<SampleReader> DetectionDataset::reader() const { return std::make_unique<Reader>(*this); }
+
+}  // namespace dtrain::data

@@ -1,0 +1,66 @@
+// DetectionSource: images and their objects, from COCO's JSON and a folder or from TFRecords.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/cache.h"
+#include "data/coco/annotations.h"
+#include "data/dataset.h"
+#include "data/detection_geometry.h"
+
+namespace dtrain::data {
+
+// An image as it is stored, and what is in it.
+struct DetectionSample {
+  int64_t id = 0;
+  std::string_view name{};  // of its file, for messages
+  ImageSize size{};         // as stated beside the image, which may be wrong
+  std::span<const std::byte> encoded{};
+  std::span<const coco::Annotation> objects{};  // `category` is their class - 1, `image` has no meaning
+};
+
+class DetectionSource {
+ public:
+  // Parts of a sample that are looked for; the others are empty.
+  struct Parts {
+    bool bytes = true, objects = true;
+  };
+  // One thread's access. What read() returns lives until the next call.
+  class Reader {
+   public:
+    virtual ~Reader() = default;
+    // Throws Error(Fault::data).
+    virtual DetectionSample read(uint64_t image, const Parts& parts) = 0;
+  };
+
+  virtual ~DetectionSource() = default;
+  virtual std::unique_ptr<Reader> reader() const = 0;
+  virtual uint64_t size() const = 0;
+  // What the numbers of classes, less one, stand for.
+  virtual const std::vector<coco::Category>& categories() const = 0;
+  // As of a Dataset, by images.
+  virtual const std::vector<uint64_t>& shard_begins() const = 0;
+  virtual RecordLocation locate(uint64_t image) const = 0;
+  virtual const std::vector<std::string>& faults() const = 0;
+  virtual std::string identity() const = 0;
+  virtual std::string contents() const = 0;
+};
+
+// The images that COCO's "instances" file `annotations` lists, in `folder`. `classes` as in coco::AnnotationOptions.
+// An image is located by that file and, as the number of the record, the image's id. Throws as read_annotations does.
+std::shared_ptr<const DetectionSource> open_coco(const std::string& annotations, const std::string& folder,
+                                                 const std::vector<std::string>& classes = {});
+
+// The shards SPLIT-*-of-* of `directory`, in the schema of data/detection_record.h. Classes are the labels that occur,
+// in ascending order, or those that occur with the names `classes`, in that order. An image whose source_id is no
+// number has that of its record as its id. Throws Error(Fault::data) as RecordShards does, and where a class does not
+// occur. A record that cannot be read is an error where it is read.
+std::shared_ptr<const DetectionSource> open_detection_records(const std::string& directory, const std::string& split,
+                                                              const CacheOptions& cache,
+                                                              const std::vector<std::string>& classes = {});
+
+}  // namespace dtrain::data

@@ -1,0 +1,378 @@
+// Keys of TensorPack and AWS Mask R-CNN: what they set, what is refused, and the rates that come out.
+#include "apps/mask_rcnn/settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "apps/mask_rcnn/config_keys.h"
+#include "apps/mask_rcnn/literal.h"
+#include "apps/mask_rcnn/rate_rule.h"
+#include "libdtrain/core/error.h"
+#include "models/detection/presets.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+Settings with(const std::string& preset, const std::vector<std::string>& assignments) {
+  Settings settings = preset_settings(preset);
+  for (const std::string& assignment : assignments) apply(settings, assignment);
+  return settings;
+}
+
+std::string error_of(const std::string& assignment, const std::string& preset = "tensorpack") {
+  Settings settings = preset_settings(preset);
+  const auto before = settings.described();
+  try {
+    apply(settings, assignment);
+  } catch (const Error& error) {
+    EXPECT_EQ(settings.described(), before) << assignment << " was refused and changed something";
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MaskRcnnLiterals, AreReadAsPythonReadsThem) {
+  EXPECT_EQ(parse_literal("12").integer, 12);
+  EXPECT_EQ(parse_literal("+3").integer, 3);
+  EXPECT_EQ(parse_literal("-0.5").real, -0.5);
+  EXPECT_EQ(parse_literal(".5").real, 0.5);
+  EXPECT_EQ(parse_literal("5.").real, 5);
+  EXPECT_EQ(parse_literal("1e-2").real, 0.01);
+  EXPECT_TRUE(as_bool(parse_literal("True")));
+  EXPECT_FALSE(as_bool(parse_literal("0")));
+  EXPECT_EQ(parse_literal("None").kind, Literal::Kind::none);
+  EXPECT_EQ(parse_literal("'a b'").text, "a b");
+  EXPECT_EQ(parse_literal("\"it's\"").text, "it's");
+  EXPECT_EQ(parse_literal("'None'").kind, Literal::Kind::text);
+  EXPECT_EQ(parse_literal("coco_train2017").text, "coco_train2017");
+  EXPECT_EQ(parse_literal("(7)").integer, 7);  // no tuple
+  EXPECT_EQ(parse_literal("(7,)").items.size(), 1u);
+  EXPECT_EQ(parse_literal("()").items.size(), 0u);
+  EXPECT_EQ(parse_literal("1, 2,3").items.size(), 3u);
+
+  const Literal nested = parse_literal(" [(8, 0.1), (10,0.01),(12,None) , ] ");
+  ASSERT_EQ(nested.items.size(), 3u);
+  EXPECT_EQ(nested.items[0].items[1].real, 0.1);
+  EXPECT_EQ(nested.items[1].source, "(10,0.01)");
+  EXPECT_EQ(nested.items[2].items[1].kind, Literal::Kind::none);
+}
+
+TEST(MaskRcnnLiterals, AreNeverEvaluated) {
+  for (const char* text : {"", "[", "[1", "[1 2]", "[1,,2]", "(1,]", "1]", "'a", "'a\\n'", "[1] 2", ",", "f(1)",
+                           "1 + 1", "[[[[[[[[[[[1]]]]]]]]]]]"})
+    expect_error([&] { parse_literal(text); }, Fault::config, "expected ");
+  EXPECT_EQ(parse_literal("1e-2/8").kind, Literal::Kind::text);
+  EXPECT_EQ(parse_literal("nan").kind, Literal::Kind::text);
+  EXPECT_EQ(parse_literal("inf").kind, Literal::Kind::text);
+  EXPECT_EQ(parse_literal("1e999").kind, Literal::Kind::text);
+  EXPECT_EQ(parse_literal("99999999999999999999").kind, Literal::Kind::real);
+  expect_error([] { parse_literal(std::string(100000, '[')); }, Fault::config, "expected no deeper nesting");
+}
+
+TEST(MaskRcnnSettings, PresetsHaveTheDefaultsOfTheirPrograms) {
+  const Settings tensorpack = preset_settings("tensorpack");
+  EXPECT_EQ(tensorpack.rate.base_rate, 0.01);
+  EXPECT_EQ(tensorpack.rate.reference_batch, 8);
+  EXPECT_EQ(tensorpack.rate.end, 180'000);
+  EXPECT_EQ(tensorpack.data.training, std::vector<std::string>{"train2017"});
+  EXPECT_EQ(tensorpack.data.training_resize.max_size, 1344);
+  EXPECT_FALSE(tensorpack.rate.decays_biases);
+  EXPECT_EQ(tensorpack.detector.classes, 81);
+
+  const Settings early = preset_settings("tensorpack2019");
+  EXPECT_EQ(early.rate.warmup_rate, 0.0033);
+  EXPECT_EQ(early.rate.end, 360'000);
+  EXPECT_EQ(early.evaluate_epochs, 25);
+
+  const Settings aws = preset_settings("aws");
+  EXPECT_EQ(aws.rate.reference_batch, 1);
+  EXPECT_EQ(aws.rate.base_rate, 0.0015625);
+  EXPECT_EQ(aws.box_target, 0.377);
+  EXPECT_EQ(aws.described().at("TRAIN.LR_EPOCH_SCHEDULE"), "[(8, 0.1), (10, 0.01), (12, None)]");
+  EXPECT_EQ(aws.described().at("RPN.TRAIN_PER_LEVEL_PRE_NMS_TOPK"), "4000");
+
+  EXPECT_EQ(preset_settings("torchvision").rate.base_rate, 0.02);
+  for (const models::DetectorPreset& preset : models::detector_presets())
+    EXPECT_NO_THROW(preset_settings(preset.name).check());
+  expect_error([] { preset_settings("detectron"); }, Fault::config, "torchvision, tensorpack, tensorpack2019, aws");
+}
+
+TEST(MaskRcnnSettings, KeysSetWhatTheySay) {
+  const Settings s = with("tensorpack", {"MODE_MASK=False",
+                                         "DATA.BASEDIR=/data/a b=c",
+                                         "DATA.TRAIN=('coco_train2014', \"balloon_train\")",
+                                         "DATA.VAL=val2014",
+                                         "DATA.CLASS_NAMES=['BG', 'cat', 'sports ball']",
+                                         "DATA.FILTER_EMPTY_ANNOTATIONS=False",
+                                         "BACKBONE.WEIGHTS='/w/R50.npz'",
+                                         "BACKBONE.RESNET_NUM_BLOCKS=[3,4,23,3]",
+                                         "BACKBONE.STRIDE_1X1=True",
+                                         "BACKBONE.TF_PAD_MODE=1",
+                                         "BACKBONE.NORM=BN",
+                                         "TRAIN.BATCH_SIZE_PER_GPU=4",
+                                         "TRAIN.SEED=7",
+                                         "TRAIN.GRADIENT_CLIP=0.36",
+                                         "TRAIN.CHECKPOINT_PERIOD = 2",
+                                         "PREPROC.TEST_SHORT_EDGE_SIZE=600",
+                                         "PREPROC.PIXEL_STD=[1,2,3.5]",
+                                         "RPN.ANCHOR_SIZES=(16,32,64,128,256)",
+                                         "RPN.UNQUANTIZED_ANCHOR=False",
+                                         "RPN.TRAIN_PER_LEVEL_NMS_TOPK=1500",
+                                         "FRCNN.FG_THRESH=0.6",
+                                         "FRCNN.BBOX_REG_WEIGHTS=[20., 20., 10., 10.]",
+                                         "FPN.FRCNN_HEAD_FUNC=fastrcnn_4conv1fc_gn_head",
+                                         "FPN.MRCNN_HEAD_FUNC=maskrcnn_up4conv_gn_head",
+                                         "TEST.RESULTS_PER_IM=50"});
+  EXPECT_FALSE(s.detector.masks);
+  EXPECT_EQ(s.data.base_dir, "/data/a b=c");
+  EXPECT_EQ(s.data.training, (std::vector<std::string>{"train2014", "balloon_train"}));
+  EXPECT_EQ(s.data.validation, std::vector<std::string>{"val2014"});
+  EXPECT_EQ(s.data.classes, (std::vector<std::string>{"cat", "sports ball"}));
+  EXPECT_TRUE(s.data.keep_empty);
+  EXPECT_EQ(s.weights, "/w/R50.npz");
+  EXPECT_EQ(s.detector.backbone.blocks, (std::vector<int>{3, 4, 23, 3}));
+  EXPECT_FALSE(s.detector.backbone.stride_in_3x3);
+  EXPECT_EQ(s.detector.backbone.padding, models::StridedPadding::after);
+  EXPECT_FALSE(s.detector.backbone.batch_norm.frozen);
+  EXPECT_EQ(s.batch, 4);
+  EXPECT_EQ(s.seed, 7);
+  EXPECT_EQ(s.rate.clip_norm, 0.36);
+  EXPECT_EQ(s.checkpoint_epochs, 2);
+  EXPECT_EQ(s.data.evaluation_resize.max_short_edge, 600);
+  EXPECT_EQ(s.data.deviation[2], 3.5f);
+  EXPECT_EQ(s.detector.rpn.sizes[0], 16);
+  EXPECT_EQ(s.detector.rpn.anchors.rounding, AnchorOptions::Rounding::detectron);
+  EXPECT_EQ(s.detector.rpn.training.per_level, 1500);
+  EXPECT_EQ(s.detector.rpn.training.total, 1500);
+  EXPECT_EQ(s.detector.box.match.positive, 0.6f);
+  EXPECT_EQ(s.detector.box.match.negative, 0.6f);
+  EXPECT_EQ(s.detector.box.coder.wx, 20);
+  EXPECT_EQ(s.detector.box.coder.wh, 10);
+  EXPECT_EQ(s.detector.box.convolutions, 4);
+  EXPECT_EQ(s.detector.box.linear_layers, 1);
+  EXPECT_TRUE(s.detector.mask.group_norm);
+  EXPECT_EQ(s.detector.detection.per_image, 50);
+}
+
+TEST(MaskRcnnSettings, SharesFollowInAnyOrder) {
+  for (const bool share_first : {true, false}) {
+    std::vector<std::string> keys = {"FRCNN.FG_RATIO=0.3", "FRCNN.BATCH_PER_IM=128"};
+    if (!share_first) std::swap(keys[0], keys[1]);
+    const Settings s = with("tensorpack", keys);
+    EXPECT_EQ(s.detector.box.batch, 128);
+    EXPECT_EQ(s.detector.box.positives, 38);
+  }
+  EXPECT_EQ(with("tensorpack", {"RPN.BATCH_PER_IM=512"}).detector.rpn.positives, 256);
+}
+
+TEST(MaskRcnnSettings, SizesOfImages) {
+  Settings s = with("tensorpack", {"PREPROC.TRAIN_SHORT_EDGE_SIZE=[640,800]", "PREPROC.MAX_SIZE=1000"});
+  EXPECT_EQ(s.data.training_resize.min_short_edge, 640);
+  EXPECT_EQ(s.data.training_resize.max_short_edge, 800);
+  EXPECT_EQ(s.data.training_resize.max_size, 1024);  // a multiple of 32
+  EXPECT_FLOAT_EQ(s.detector.box.coder.clip, std::log(64.0f));
+  apply(s, "PREPROC.TRAIN_SHORT_EDGE_SIZE=600");
+  EXPECT_EQ(s.data.training_resize.min_short_edge, 600);
+  EXPECT_EQ(with("torchvision", {"PREPROC.MAX_SIZE=1000"}).data.evaluation_resize.max_size, 1000);
+
+  EXPECT_TRUE(s.data.canvases().empty());
+  apply(s, "PREPROC.PREDEFINED_PADDING=True");
+  const std::vector<data::ImageSize> canvases = {{800, 1024}, {1024, 800}, {800, 1216},
+                                                 {1216, 800}, {800, 1376}, {1376, 800}};
+  EXPECT_EQ(s.data.canvases(), canvases);
+  apply(s, "PREPROC.PADDING_SHAPES=[(512, 512)]");
+  EXPECT_EQ(s.data.canvases(), (std::vector<data::ImageSize>{{512, 512}}));
+}
+
+TEST(MaskRcnnSettings, RefusesWithTheReason) {
+  EXPECT_EQ(error_of("TRAIN.BASE_RL=1"), "unknown key TRAIN.BASE_RL, did you mean TRAIN.BASE_LR?");
+  EXPECT_EQ(error_of("BASE_LR=1"), "unknown key BASE_LR, did you mean TRAIN.BASE_LR?");
+  EXPECT_EQ(error_of("SOMETHING.ELSE_ALTOGETHER=1"), "unknown key SOMETHING.ELSE_ALTOGETHER");
+  EXPECT_EQ(error_of("TRAIN.BASE_LR"), "expected KEY=VALUE, found 'TRAIN.BASE_LR'");
+  EXPECT_EQ(error_of("TRAIN.BASE_LR=1e-2/8"), "TRAIN.BASE_LR=1e-2/8: expected a number, found 1e-2/8");
+  EXPECT_EQ(error_of("TRAIN.BASE_LR=-1"), "TRAIN.BASE_LR=-1: expected a number of at least 0, found -1");
+  EXPECT_EQ(error_of("MODE_FPN=False"),
+            "MODE_FPN=False: cannot be served: there is no detector without a feature pyramid");
+  EXPECT_EQ(error_of("MODE_FPN=maybe"), "MODE_FPN=maybe: expected one of True, true, 1, False, false, 0");
+  for (const char* assignment :
+       {"FPN.CASCADE=True", "BACKBONE.NORM=GN", "BACKBONE.NORM=SyncBN", "FPN.NORM='GN'", "FPN.PROPOSAL_MODE=Joint",
+        "FPN.ANCHOR_STRIDES=(8,16,32,64,128)", "RPN.CROWD_OVERLAP_THRESH=0.7", "TRAIN.STARTING_EPOCH=3",
+        "DATA.ABSOLUTE_COORD=False", "RPN.TOPK_PER_IMAGE=False"})
+    EXPECT_TRUE(contains(error_of(assignment), "cannot be served: ")) << assignment;
+  for (const char* assignment : {"MODE_MASK=2",
+                                 "DATA.TRAIN=3",
+                                 "DATA.TRAIN=[1]",
+                                 "DATA.TRAIN=../x",
+                                 "DATA.VAL=''",
+                                 "BACKBONE.RESNET_NUM_BLOCKS=[3,4,6]",
+                                 "BACKBONE.RESNET_NUM_BLOCKS=[3,4,6,0]",
+                                 "BACKBONE.FREEZE_AT=2.5",
+                                 "TRAIN.LR_SCHEDULE=10x",
+                                 "TRAIN.LR_SCHEDULE=[]",
+                                 "TRAIN.LR_SCHEDULE=[0]",
+                                 "TRAIN.LR_EPOCH_SCHEDULE=[(8,0.1)]",
+                                 "TRAIN.LR_EPOCH_SCHEDULE=[(8,None),(9,0.1)]",
+                                 "TRAIN.LR_EPOCH_SCHEDULE=[8,9]",
+                                 "TRAIN.WARMUP=-1",
+                                 "PREPROC.TRAIN_SHORT_EDGE_SIZE=[800,600]",
+                                 "PREPROC.TRAIN_SHORT_EDGE_SIZE=[1,2,3]",
+                                 "PREPROC.MAX_SIZE=0",
+                                 "PREPROC.PIXEL_MEAN=[1,2]",
+                                 "PREPROC.PIXEL_STD=[1,2,0]",
+                                 "PREPROC.PADDING_SHAPES=[]",
+                                 "RPN.ANCHOR_SIZES=[32]",
+                                 "RPN.ANCHOR_RATIOS=[]",
+                                 "FPN.FRCNN_HEAD_FUNC=fastrcnn_3fc_head",
+                                 "FPN.BOXCLASS_HEAD_FUNC=fastrcnn_2fc_head",
+                                 "TEST.FRCNN_NMS_THRESH=1.5",
+                                 "TRAINER=ps",
+                                 "TRAIN.BACKBONE_NCHW=x",
+                                 "PRESET=aws"})
+    EXPECT_TRUE(contains(error_of(assignment), ": ")) << assignment;
+}
+
+TEST(MaskRcnnSettings, NoticesWhatHasNoEffect) {
+  Settings settings = preset_settings("aws");
+  const auto before = settings.described();
+  for (const char* assignment :
+       {"TRAINER=horovod", "TRAINER='replicated'", "TRAIN.NUM_GPUS=None", "TRAIN.FPN_NCHW=True", "DATA.NUM_WORKERS=0",
+        "RPN.HEAD_DIM=1024", "CASCADE.IOUS=[0.5,0.6,0.7]"})
+    EXPECT_TRUE(contains(apply(settings, assignment), " has no effect: ")) << assignment;
+  for (const char* assignment : {"MODE_FPN=True", "FPN.NORM=None", "FPN.CASCADE=False", "FPN.PROPOSAL_MODE='Level'",
+                                 "FPN.ANCHOR_STRIDES=(4, 8, 16, 32, 64)", "RPN.CROWD_OVERLAP_THRESH=9.99",
+                                 "TRAIN.STARTING_EPOCH=1", "PRESET=aws"})
+    EXPECT_EQ(apply(settings, assignment), "") << assignment;
+  EXPECT_EQ(settings.described(), before);
+}
+
+TEST(MaskRcnnSettings, ChecksWhatGoesTogether) {
+  expect_error([] { with("tensorpack", {"RPN.NEGATIVE_ANCHOR_THRESH=0.8"}).check(); }, Fault::config,
+               "expected at most RPN.POSITIVE_ANCHOR_THRESH, 0.7");
+  expect_error(
+      [] {
+        with("tensorpack", {"FPN.MRCNN_HEAD_FUNC=maskrcnn_up4conv_gn_head", "MRCNN.HEAD_DIM=100"}).check();
+      },
+      Fault::config, "expected a multiple of 32");
+  expect_error([] { with("torchvision", {"BACKBONE.NORM=BN"}).check(); }, Fault::config, "BACKBONE.FREEZE_AFFINE");
+}
+
+// Values other than the defaults, for each key that describes something.
+TEST(MaskRcnnSettings, DescriptionsAreRoundTrips) {
+  const std::vector<std::string> changes = {"TRAIN.LR_SCHEDULE=\"3x\"",
+                                            "TRAIN.STEPS_PER_EPOCH=1875",
+                                            "TRAIN.BASE_LR=0.1",
+                                            "TRAIN.WARMUP_INIT_LR=0.00041666",
+                                            "DATA.TRAIN=()",
+                                            "DATA.CLASS_NAMES=[\"it's\", 'b']",
+                                            "RPN.FG_RATIO=0.33",
+                                            "RPN.BATCH_PER_IM=100",
+                                            "RPN.MIN_SIZE=0.1",
+                                            "PREPROC.MAX_SIZE=999",
+                                            "PREPROC.HUE=0.1",
+                                            "PREPROC.PREDEFINED_PADDING=True",
+                                            "FPN.BOXCLASS_HEAD_FUNC=boxclass_4conv1fc_head",
+                                            "RPN.ANCHOR_RATIOS=[0.3, 1, 3.1]"};
+  for (const models::DetectorPreset& preset : models::detector_presets()) {
+    for (const bool changed : {false, true}) {
+      const auto described = with(preset.name, changed ? changes : std::vector<std::string>{}).described();
+      std::vector<std::string> forwards;
+      for (const auto& [key, value] : described) forwards.push_back(key + "=" + value);
+      EXPECT_EQ(with(preset.name, forwards).described(), described);
+      const std::vector<std::string> backwards(forwards.rbegin(), forwards.rend());
+      EXPECT_EQ(with(preset.name, backwards).described(), described);
+    }
+  }
+  EXPECT_EQ(with("tensorpack", changes).described().at("TRAIN.LR_SCHEDULE"), "[420000, 500000, 540000]");
+  EXPECT_EQ(with("tensorpack", changes).described().at("TRAIN.WARMUP_INIT_LR"), "0.00041666");
+}
+
+TEST(MaskRcnnSettings, KeysAreListedOnce) {
+  std::vector<std::string> names;
+  for (const ConfigKey& key : config_keys()) names.push_back(key.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(MaskRcnnSettings, FilesOfKeys) {
+  const TempDirectory folder;
+  const std::string path = (folder.path() / "a.cfg").string();
+  write_file(path, "# a comment\n\n  TRAIN.BASE_LR = 0.02   # another\r\nBACKBONE.WEIGHTS=/a#b.npz\nTRAINER=horovod");
+  Settings settings = preset_settings("tensorpack");
+  EXPECT_EQ(apply_file(settings, path).size(), 1u);
+  EXPECT_EQ(settings.rate.base_rate, 0.02);
+  EXPECT_EQ(settings.weights, "/a#b.npz");
+  write_file(path, "TRAIN.BASE_LR=0.02\n\nnonsense\n");
+  expect_error([&] { apply_file(settings, path); }, Fault::config,
+               "a.cfg, line 3: expected KEY=VALUE, found 'nonsense'");
+  expect_error([&] { apply_file(settings, path + "x"); }, Fault::config, "a.cfgx");
+}
+
+TEST(MaskRcnnRateRule, TensorPack) {
+  // 32 devices: base_lr * 32 / 8, steps a quarter of those at 8, warm-up as it is.
+  const RateRule rule(preset_settings("tensorpack"), 32);
+  EXPECT_EQ(rule.steps(), 45'000u);
+  EXPECT_EQ(rule.schedule().at(0), 1e-5);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(500), 1e-5 + (0.04 - 1e-5) / 2);
+  EXPECT_EQ(rule.schedule().at(1000), 0.04);
+  EXPECT_EQ(rule.schedule().at(29'999), 0.04);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(30'000), 0.004);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(40'000), 0.0004);
+  EXPECT_EQ(rule.lines(),
+            (std::vector<std::string>{
+                "learning rate: 0.04 for 32 images a step, 0.01 for 8", "warm-up: linear from 1e-05 over 1000 steps",
+                "schedule: x0.1 from step 30000 (step 120000), x0.01 from step 40000 (step 160000), end "
+                "at step 45000 (step 180000); in brackets at batch 8",
+                "epoch: 500 steps"}));
+  // One device: the rate of an eighth of the batch, eight times as many steps.
+  const RateRule one(preset_settings("tensorpack"), 1);
+  EXPECT_EQ(one.steps(), 1'440'000u);
+  EXPECT_EQ(one.schedule().at(2000), 0.00125);
+  // 120000 * 8 / 7 is not whole.
+  EXPECT_EQ(RateRule(preset_settings("tensorpack"), 7).schedule().boundaries[0], 137'142);
+}
+
+TEST(MaskRcnnRateRule, Aws) {
+  // 8 devices of 4 images: 120000 // 32 steps an epoch, the rate of an image times 32.
+  const RateRule rule(with("aws", {"TRAIN.BASE_LR=0.00125", "TRAIN.WARMUP_INIT_LR=0.000416",
+                                   "TRAIN.LR_EPOCH_SCHEDULE=[(9,0.1),(12,0.01),(13,None)]"}),
+                      32);
+  EXPECT_EQ(rule.steps(), 13u * 3750);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(0), 8 * 0.000416);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(1000), 0.04);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(9 * 3750), 0.004);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(12 * 3750), 0.0004);
+  EXPECT_EQ(rule.lines()[2],
+            "schedule: x0.1 from step 33750 (epoch 9), x0.01 from step 45000 (epoch 12), end at step 48750 (epoch 13)");
+}
+
+TEST(MaskRcnnRateRule, WithoutDropsAndWarmup) {
+  const RateRule rule(with("tensorpack", {"TRAIN.LR_SCHEDULE=[1000]", "TRAIN.WARMUP=0", "TRAIN.BASE_LR=1e-3"}), 8);
+  EXPECT_EQ(rule.steps(), 1000u);
+  EXPECT_EQ(rule.schedule().at(0), 0.001);
+  EXPECT_EQ(rule.schedule().at(999), 0.001);
+  EXPECT_EQ(rule.lines()[1], "warm-up: none");
+}
+
+TEST(MaskRcnnRateRule, RefusesWhatMakesNoSchedule) {
+  const auto refused = [](const std::vector<std::string>& keys, int64_t batch, const std::string& part) {
+    expect_error([&] { RateRule(with("tensorpack", keys), batch); }, Fault::config, part);
+  };
+  refused({"TRAIN.LR_SCHEDULE=[20000,10000,30000]"}, 8, "step 10000 does not come after 20000");
+  refused({"TRAIN.LR_SCHEDULE=[20000,20000]"}, 8, "step 20000 does not come after 20000");
+  refused({"TRAIN.LR_SCHEDULE=[3]", "TRAIN.WARMUP=0"}, 64, "step 3 comes to step 0 at batch 64");
+  refused({"TRAIN.LR_SCHEDULE=[80,81,90]", "TRAIN.WARMUP=0"}, 64, "step 81 comes to step 10 at batch 64");
+  refused({"TRAIN.LR_SCHEDULE=[1000]"}, 8, "the training has 1000 steps at batch 8, expected more than the warm-up");
+  refused({"TRAIN.LR_SCHEDULE=[900, 2000]"}, 8, "the rate drops after 900 steps at batch 8, within the warm-up");
+  refused({}, 0, "a batch of 0 images");
+  refused({"TRAIN.IMAGES_PER_EPOCH=100"}, 128, "expected at least the batch, 128");
+  refused({"TRAIN.LR_SCHEDULE=[2000000000]"}, 1, "more than 2000000000");
+  Settings settings = preset_settings("tensorpack");
+  settings.rate.reference_batch = 0;
+  expect_error([&] { RateRule(settings, 8); }, Fault::config, "LR_REFERENCE_BATCH=0: expected at least 1");
+}
+
+}  // namespace
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,237 @@
+// Statistics against pycocotools, whose answers are in evaluations.json (see make_evaluations.py) and beside the
+// sample.
+#include "data/coco/evaluate.h"
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain::data::coco {
+namespace {
+
+using Json = nlohmann::json;
+using Compare = EvaluationOptions::Compare;
+
+std::vector<double> values_of(const Evaluation& evaluation) {
+  std::vector<double> values;
+  for (const Statistic& one : evaluation.statistics()) values.push_back(one.value);
+  return values;
+}
+
+Evaluation evaluate(const Annotations& truth, std::span<const Detection> detections,
+                    const EvaluationOptions& options = {}) {
+  Evaluator evaluator(truth, options);
+  evaluator.add(detections);
+  return evaluator.score();
+}
+
+Detection boxed(int64_t image, double score, const Box& box, int64_t category = 1) {
+  return {image, category, score, box, {}};
+}
+
+// Objects of category 1, in the images 1 and 2 of 200 x 200 pixels.
+Annotations objects(const std::vector<std::pair<uint32_t, Box>>& boxes, size_t crowds = 0) {
+  Annotations truth;
+  truth.images = {{1, "1.jpg", 200, 200}, {2, "2.jpg", 200, 200}};
+  truth.categories = {{1, "thing"}};
+  truth.begins.resize(3, boxes.size());
+  for (const auto& [image, box] : boxes) {
+    Annotation& one = truth.annotations.emplace_back();
+    one.image = image;
+    one.box = box;
+    one.area = box.width * box.height;
+    one.is_crowd = truth.annotations.size() <= crowds;
+    if (image == 0) truth.begins[1] = truth.annotations.size();
+  }
+  return truth;
+}
+
+TEST(Evaluate, MadeUpSetsAsPycocotoolsDoes) {
+  const Json sets = Json::parse(read_file(source_dir() / "tests/data/coco/evaluations.json"));
+  for (const Json& set : sets)
+    for (const char* kind : {"boxes", "masks"}) {
+      EvaluationOptions options;
+      options.compare = std::string(kind) == "boxes" ? Compare::boxes : Compare::masks;
+      const Annotations truth = parse_annotations(set["truth"].dump(), "truth.json");
+      const Evaluation evaluation = evaluate(truth, parse_results(set[kind].dump(), "results.json"), options);
+      std::vector<double> values = values_of(evaluation);
+      for (size_t i = 0; i < truth.categories.size(); ++i) values.push_back(evaluation.average_precision(i));
+      const std::vector<double> expected = set["expected"][kind];
+      ASSERT_EQ(values.size(), expected.size());
+      for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-9) << kind << ' ' << i;
+    }
+}
+
+// The numbers that came with COCO's API, three digits each.
+std::vector<double> published(const std::string& text, const std::string& type) {
+  static const std::regex kNumber(R"(= (-?[0-9.]+)\n)");
+  const size_t begin = text.find("type=" + type), end = text.find("type=", begin + 1);
+  const std::string part = text.substr(begin, end - begin);
+  std::vector<double> numbers;
+  for (std::sregex_iterator at(part.begin(), part.end(), kNumber), last; at != last; ++at)
+    numbers.push_back(std::stod((*at)[1]));
+  return numbers;
+}
+
+TEST(Evaluate, TheSampleAsPycocotoolsDoesAndAsPublished) {
+  const std::filesystem::path folder = test_data("coco_eval");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "SKIPPED: " << folder;
+  const Annotations truth = read_annotations(folder / "instances_val2014_100.json");
+  const Json all = Json::parse(read_file(folder / "pycocotools_stats.json"));
+  const std::string text = read_file(folder / "val2014_fake_eval_res.txt");
+  for (const std::string type : {"bbox", "segm"}) {
+    EvaluationOptions options;
+    options.compare = type == "bbox" ? Compare::boxes : Compare::masks;
+    options.threads = 2;
+    const auto detections = read_results(folder / ("instances_val2014_fake" + type + "100_results.json"));
+    const Evaluation evaluation = evaluate(truth, detections, options);
+    const Json& expected = all.at("val2014_100/fake" + type + "100");
+    const std::vector<double> numbers = published(text, type);
+    ASSERT_EQ(numbers.size(), 12u);
+    const std::vector<Statistic> statistics = evaluation.statistics();
+    for (size_t i = 0; i < 12; ++i) {
+      EXPECT_NEAR(statistics[i].value, expected["stats"][i].get<double>(), 1e-9) << statistics[i].name;
+      EXPECT_NEAR(statistics[i].value, numbers[i], .0005) << statistics[i].name;
+    }
+    for (size_t i = 0; i < truth.categories.size(); ++i) {
+      const double expected_precision = expected["per_category_AP"].value(std::to_string(truth.categories[i].id), -1.0);
+      EXPECT_NEAR(evaluation.average_precision(i), expected_precision, 1e-9) << truth.categories[i].name;
+    }
+  }
+}
+
+TEST(Evaluate, GivesTheSameWithAnyThreadsAndPieces) {
+  const Json sets = Json::parse(read_file(source_dir() / "tests/data/coco/evaluations.json"));
+  const Annotations truth = parse_annotations(sets[0]["truth"].dump(), "truth.json");
+  const std::vector<Detection> detections = parse_results(sets[0]["boxes"].dump(), "results.json");
+  const Evaluation whole = evaluate(truth, detections);
+  EvaluationOptions options;
+  options.threads = 7;
+  Evaluator evaluator(truth, options);
+  for (const Detection& detection : detections) evaluator.add(detection);
+  const Evaluator copy = evaluator;
+  evaluator.add(detections);
+  Evaluation scored;
+  std::thread([&] { scored = copy.score(); }).join();
+  EXPECT_EQ(scored.precision, whole.precision);
+  EXPECT_EQ(scored.recall, whole.recall);
+  EXPECT_EQ(scored.truths, whole.truths);
+  EXPECT_NE(evaluator.score().precision, whole.precision);
+}
+
+TEST(Evaluate, PerfectDetectionsArePerfect) {
+  const Annotations truth = objects({{0, {0, 0, 10, 10}}, {0, {50, 50, 40, 40}}, {1, {0, 0, 150, 150}}});
+  const std::vector<Detection> detections = {boxed(1, .9, {0, 0, 10, 10}), boxed(1, .9, {50, 50, 40, 40}),
+                                             boxed(2, .9, {0, 0, 150, 150})};
+  for (const Statistic& one : evaluate(truth, detections).statistics())
+    EXPECT_NEAR(one.value, one.name == "AR1" ? 2. / 3 : 1, 1e-12) << one.name;
+}
+
+TEST(Evaluate, SaysWhyAStatisticIsAbsent) {
+  const Evaluation small = evaluate(objects({{0, {0, 0, 10, 10}}}), {});
+  const std::vector<Statistic> statistics = small.statistics();
+  ASSERT_EQ(statistics.size(), 12u);
+  EXPECT_EQ(statistics[0].name, "AP");
+  EXPECT_EQ(statistics[0].title, "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ]");
+  EXPECT_EQ(statistics[6].title, "Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets=  1 ]");
+  EXPECT_EQ(statistics[0].value, 0);
+  EXPECT_EQ(statistics[0].why_absent, "");
+  EXPECT_EQ(statistics[3].value, 0);
+  EXPECT_EQ(statistics[5].name, "APl");
+  EXPECT_EQ(statistics[5].value, -1);
+  EXPECT_EQ(statistics[5].why_absent, "no ground truth of area large");
+  for (const Statistic& one : evaluate(objects({{0, {0, 0, 10, 10}}}, 1), {}).statistics()) {
+    EXPECT_EQ(one.value, -1);
+    EXPECT_EQ(one.why_absent, "no ground truth");
+  }
+  EvaluationOptions options;
+  options.iou_thresholds = {.5, .6};
+  options.areas = {{"all", 0, 1e10}};
+  const std::vector<Statistic> few = evaluate(objects({{0, {0, 0, 10, 10}}}), {}, options).statistics();
+  EXPECT_EQ(few[1].value, 0);
+  EXPECT_EQ(few[2].why_absent, "0.75 is none of the IoU thresholds");
+  EXPECT_EQ(few[3].why_absent, "no range of areas has the name small");
+}
+
+TEST(Evaluate, CrowdsAreIgnoredAndTakeSeveral) {
+  const Annotations truth = objects({{0, {0, 0, 100, 100}}, {0, {150, 150, 40, 40}}}, 1);
+  const std::vector<Detection> within = {boxed(1, .9, {0, 0, 20, 20}), boxed(1, .8, {30, 30, 20, 20}),
+                                         boxed(1, .7, {150, 150, 40, 40})};
+  EXPECT_NEAR(evaluate(truth, within).average_precision(0), 1, 1e-12);
+  std::vector<Detection> outside = within;
+  outside[0].box = Box{0, 150, 20, 20};
+  EXPECT_NEAR(evaluate(truth, outside).average_precision(0), .5, 1e-12);
+}
+
+TEST(Evaluate, CountsNoMoreThanTheMostDetections) {
+  const Annotations truth = objects({{0, {0, 0, 50, 50}}, {0, {100, 100, 50, 50}}});
+  std::vector<Detection> detections;
+  for (int i = 0; i < 5; ++i) detections.push_back(boxed(1, .9, {0, 100, 50, 50}));
+  detections.push_back(boxed(1, .9, {0, 0, 50, 50}));
+  detections.push_back(boxed(1, .9, {100, 100, 50, 50}));
+  EvaluationOptions options;
+  options.max_detections = {5, 6, 7};
+  const std::vector<Statistic> statistics = evaluate(truth, detections, options).statistics();
+  EXPECT_EQ(statistics[6].name, "AR5");
+  EXPECT_EQ(statistics[6].value, 0);
+  EXPECT_EQ(statistics[7].value, .5);
+  EXPECT_EQ(statistics[8].value, 1);
+}
+
+// Zero is an id like any other, which pycocotools takes for no match.
+TEST(Evaluate, IdsMayBeZero) {
+  Annotations truth = objects({{0, {0, 0, 50, 50}}});
+  truth.images[0].id = 0;
+  truth.categories[0].id = 0;
+  EXPECT_NEAR(evaluate(truth, std::vector{boxed(0, .5, {0, 0, 50, 50}, 0)}).average_precision(0), 1, 1e-12);
+}
+
+TEST(Evaluate, MasksHaveTheirOwnAreas) {
+  Annotations truth = objects({{0, {0, 0, 20, 20}}});
+  truth.annotations[0].segmentation = Polygons{{0, 0, 20, 0, 20, 20, 0, 20}};
+  Detection wrong{1, 1, .9, Box{0, 0, 100, 100}, from_polygon(std::vector<double>{90, 90, 95, 90, 95, 95}, 200, 200)};
+  Detection right{1, 1, .8, {}, from_polygon(std::vector<double>{0, 0, 20, 0, 20, 20, 0, 20}, 200, 200)};
+  EvaluationOptions options;
+  options.compare = Compare::masks;
+  const std::vector<Detection> detections = {wrong, right};
+  EXPECT_NEAR(evaluate(truth, detections, options).statistics()[3].value, .5, 1e-12);
+  options.area_of_box = true;  // the wrong one is not small then
+  EXPECT_NEAR(evaluate(truth, detections, options).statistics()[3].value, 1, 1e-12);
+  EXPECT_NEAR(evaluate(truth, std::vector{right}).average_precision(0), 1, 1e-12);  // by the boxes around masks
+}
+
+TEST(Evaluate, WhatCannotBeComparedIsRefused) {
+  const Annotations truth = objects({{0, {0, 0, 20, 20}}});
+  EvaluationOptions masks;
+  masks.compare = Compare::masks;
+  expect_error([&] { Evaluator(truth, masks); }, Fault::data, "annotation 0 has no segmentation");
+  Evaluator boxes(truth);
+  Evaluator shapes(objects({}), masks);
+  const auto refused = [](Evaluator& evaluator, const Detection& detection, const std::string& part) {
+    expect_error([&] { evaluator.add(detection); }, Fault::data, part);
+  };
+  refused(boxes, boxed(7, .5, {}), "a detection of image 7, which is not one of the ground truth's 2");
+  refused(boxes, boxed(1, std::nan(""), {}), "a detection of image 1: its score is nan");
+  refused(boxes, {1, 1, .5, {}, {}}, "a detection of image 1: it has neither box nor mask");
+  refused(shapes, boxed(1, .5, {}), "a detection of image 1: it has no mask");
+  refused(shapes, {1, 1, .5, {}, Rle{2, 2, {4}}}, "a mask of 2 x 2 pixels, expected 200 x 200");
+  refused(shapes, {1, 1, .5, {}, Rle{200, 200, {4}}}, "RLE of 4 pixels for a mask of 200 x 200");
+  const auto bad = [&](auto change, const std::string& part) {
+    EvaluationOptions options;
+    change(options);
+    expect_error([&] { Evaluator(truth, options); }, Fault::config, part);
+  };
+  bad([](EvaluationOptions& o) { o.iou_thresholds.clear(); }, "0 IoU thresholds");
+  bad([](EvaluationOptions& o) { o.iou_thresholds.assign(65, .5); }, "65 IoU thresholds");
+  bad([](EvaluationOptions& o) { o.iou_thresholds = {1.5}; }, "an IoU threshold of 1.5");
+  bad([](EvaluationOptions& o) { o.recall_thresholds = {1, 0}; }, "recall thresholds");
+  bad([](EvaluationOptions& o) { o.max_detections = {10, 1}; }, "max_detections");
+  bad([](EvaluationOptions& o) { o.areas.clear(); }, "no ranges of areas");
+  bad([](EvaluationOptions& o) { o.threads = 0; }, "0 threads");
+}
+
+}  // namespace
+}  // namespace dtrain::data::coco

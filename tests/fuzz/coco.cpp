@@ -1,0 +1,81 @@
+// COCO's files and masks. The first byte says what follows: a file of annotations, a file of results, the size and text
+// of an RLE, or the size and corners of a polygon. What is accepted has to survive being written and used.
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "data/coco/evaluate.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using namespace dtrain;
+using namespace dtrain::data::coco;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+void use(const Rle& mask) {
+  require(parse(to_text(mask), mask.height, mask.width) == mask, "an RLE is not the same after it was written");
+  const Box box = bounds(mask);
+  require(
+      box.x + box.width <= static_cast<double>(mask.width) && box.y + box.height <= static_cast<double>(mask.height),
+      "a mask leads out of its image");
+  require(static_cast<double>(area(mask)) <= box.width * box.height, "a mask is larger than the box around it");
+  if (mask.height * mask.width > 100'000) return;
+  const std::vector<uint8_t> pixels = decode(mask);
+  require(decode(encode(pixels, mask.height, mask.width)) == pixels, "a mask is not the same after it was encoded");
+  const Rle both[] = {mask, mask};
+  require(decode(merge(both)) == pixels && decode(merge(both, true)) == pixels, "a mask is not its own union");
+}
+
+void use(const Annotations& truth) {
+  std::vector<Detection> detections;
+  for (const Annotation& annotation : truth.annotations) {
+    const Image& image = truth.images[annotation.image];
+    if (annotation.segmentation.index() != 0) use(mask_of(annotation, image.height, image.width));
+    detections.push_back({image.id, truth.categories[annotation.category].id, .5, annotation.box, {}});
+  }
+  if (truth.categories.size() > 50) return;
+  Evaluator evaluator(truth);
+  evaluator.add(detections);
+  for (const Statistic& one : evaluator.score().statistics())
+    require(one.value == -1 || (one.value >= 0 && one.value <= 1), "a statistic that is none");
+}
+
+void use(const std::vector<Detection>& detections) {
+  std::string text;
+  ResultWriter writer([&](std::string_view piece) { text += piece; });
+  for (const Detection& detection : detections) writer.add(detection);
+  writer.finish();
+  const std::vector<Detection> again = parse_results(text, "again");
+  require(again.size() == detections.size(), "results are lost when they are written");
+  for (size_t i = 0; i < again.size(); ++i)
+    require(again[i].box == detections[i].box && again[i].mask == detections[i].mask &&
+                again[i].score == detections[i].score,
+            "a result is not the same after it was written");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 5) return 0;
+  const std::string text = fuzz::text_of(data + 1, size - 1);
+  const int64_t height = data[1] * 256 + data[2], width = data[3] * 256 + data[4];
+  return fuzz::expect(Fault::data, [&] {
+    switch (data[0]) {
+      case 'a':
+        return use(parse_annotations(text, "annotations"));
+      case 'd':
+        return use(parse_results(text, "results"));
+      case 'r':
+        return use(parse(text.substr(4), height, width));
+      default:
+        std::vector<float> numbers((size - 5) / sizeof(float));
+        if (!numbers.empty()) std::memcpy(numbers.data(), data + 5, numbers.size() * sizeof(float));
+        return use(from_polygon(std::vector<double>(numbers.begin(), numbers.end()), height, width));
+    }
+  });
+}

@@ -76,7 +76,7 @@ std::string to_text(std::string_view text) {
 }
 
 // Nothing is said in colour where there is nothing to say.
-std::string count(int64_t objects, std::string_view kind, std::string_view word) {
+std::string counted(int64_t objects, std::string_view kind, std::string_view word) {
   return fmt::format("<span{}><b>{}</b> {}</span>", objects > 0 ? fmt::format(" class=\"{}\"", kind) : "", objects,
                      word);
 }
@@ -95,11 +95,12 @@ std::string card(const GalleryImage& image, const std::string& score_name) {
       "<figure{}>\n{}\n<figcaption>\n<div class=\"head\"><span class=\"name\">{}</span>"
       "<span class=\"score\">{} {:.3f}</span></div>\n<div class=\"counts\">{}{}{}</div>\n</figcaption>\n</figure>\n",
       wide ? " class=\"wide\"" : "", embedded ? picture : fmt::format("<a href=\"{}\">{}</a>", source, picture), name,
-      to_text(score_name), image.score, count(image.hits, "hits", "found"), count(image.misses, "misses", "missed"),
-      count(image.false_alarms, "misses", "false"));
+      to_text(score_name), image.score, counted(image.hits, "hits", "found"), counted(image.misses, "misses", "missed"),
+      counted(image.false_alarms, "misses", "false"));
 }
 
-std::string section(std::string_view title, const std::vector<GalleryImage>& images, const std::string& score_name) {
+std::string image_section(std::string_view title, const std::vector<GalleryImage>& images,
+                          const std::string& score_name) {
   if (images.empty()) return "";
   std::string out = fmt::format("<section>\n<h2>{}</h2>\n<div class=\"grid\">\n", title);
   for (const GalleryImage& image : images) out += card(image, score_name);
@@ -116,7 +117,7 @@ std::string precision_cell(const std::optional<double>& precision) {
       percent);
 }
 
-std::string table(const std::vector<ClassPrecision>& classes) {
+std::string class_table(const std::vector<ClassPrecision>& classes) {
   if (classes.empty()) return "";
   const auto any = [&](auto member) {
     return std::any_of(classes.begin(), classes.end(), [&](const ClassPrecision& row) { return has(row.*member); });
@@ -166,9 +167,9 @@ std::string to_html(const Gallery& gallery) {
       title, kStyle);
   for (const std::string& note : gallery.notes) out += fmt::format("<p>{}</p>\n", to_text(note));
   out += "</header>\n<main>\n";
-  out += section("Worst images", gallery.worst, gallery.score_name);
-  out += section("Best images", gallery.best, gallery.score_name);
-  return out + table(gallery.classes) + "</main>\n</body>\n</html>\n";
+  out += image_section("Worst images", gallery.worst, gallery.score_name);
+  out += image_section("Best images", gallery.best, gallery.score_name);
+  return out + class_table(gallery.classes) + "</main>\n</body>\n</html>\n";
 }
 
 void write_gallery(const std::string& path, const Gallery& gallery) {

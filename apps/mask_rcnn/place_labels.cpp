@@ -14,11 +14,11 @@ Rectangle moved_inside(Rectangle chip, const Rectangle& picture) {
   return intersection(chip, picture);
 }
 
-int64_t pixels(const Rectangle& area) { return area.empty() ? 0 : int64_t{area.width} * area.height; }
+int64_t area_of(const Rectangle& area) { return area.empty() ? 0 : int64_t{area.width} * area.height; }
 
 int64_t shared_pixels(const Rectangle& place, std::span<const Rectangle> others) {
   int64_t shared = 0;
-  for (const Rectangle& other : others) shared += pixels(intersection(place, other));
+  for (const Rectangle& other : others) shared += area_of(intersection(place, other));
   return shared;
 }
 
@@ -57,7 +57,7 @@ std::vector<Rectangle> place_labels(const Rectangle& picture, std::span<const La
       least = covered;
       best = place;
     }
-    const bool readable = static_cast<double>(least) <= kMostCovered * static_cast<double>(pixels(best));
+    const bool readable = static_cast<double>(least) <= kMostCovered * static_cast<double>(area_of(best));
     placed.push_back(readable ? best : Rectangle{});
   }
   return placed;

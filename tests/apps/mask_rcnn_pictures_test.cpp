@@ -168,7 +168,8 @@ TEST(Objects, BoxesEndAtThePictureAndAbsurdOnesAreLeftOut) {
                                                                  {5, 5, 0, 5},
                                                                  {5, 5, -3, 5},
                                                                  {60, 5, 9, 9},
-                                                                 {-20, 5, 20, 9}})
+                                                                 {-20, 5, 20, 9},
+                                                                 {5, -20, 9, 20}})
     draw_objects(bare, std::vector<DrawnObject>{{.box = box, .object_class = 1, .label = "absurd"}});
   EXPECT_TRUE(touched(bare, kGrey).empty());
   draw_objects(bare, std::vector<DrawnObject>{{.box = {59.9, 49.9, 0.01, 0.01}, .object_class = 1}});
@@ -193,13 +194,14 @@ TEST(Objects, MasksAreTranslucentWithAnOutline) {
 
 TEST(Objects, SmallOnesAreDrawnOverLargeOnes) {
   const DrawnObject small{
-      .box = {20, 20, 10, 10}, .mask = mask_of_rectangle({20, 20, 10, 10}, 60, 50), .object_class = 1};
+      .box = {20, 20, 10, 10}, .mask = mask_of_rectangle({23, 23, 4, 4}, 60, 50), .object_class = 1};
   const DrawnObject large{.box = {5, 5, 50, 40}, .mask = mask_of_rectangle({5, 5, 50, 40}, 60, 50), .object_class = 2};
   Canvas one(60, 50, kGrey), other(60, 50, kGrey);
   draw_objects(one, std::vector<DrawnObject>{small, large});
   draw_objects(other, std::vector<DrawnObject>{large, small});
   EXPECT_EQ(one.image().pixels, other.image().pixels);
   EXPECT_EQ(one.at(20, 25), color_of_class(1));
+  EXPECT_EQ(one.at(23, 25), color_of_class(1));
 }
 
 TEST(Labels, StayInsideThePictureAndApart) {
@@ -342,6 +344,7 @@ TEST(Gallery, HasScoresCountsAndPrecision) {
                            "width:34.6%", ">34.6<", "<td>&ndash;</td>", ">50.0<", "<td>12</td>", "prefers-color-scheme",
                            "width=\"900\" height=\"300\"", "class=\"wide\"", "Worst images", "Best images"})
     EXPECT_TRUE(contains(page, part)) << part;
+  EXPECT_FALSE(contains(page, "-100.0"));
   const std::string empty = to_html({.title = "Nothing"});
   EXPECT_FALSE(contains(empty, "images</h2>"));
   EXPECT_FALSE(contains(empty, "<table>"));

@@ -24,6 +24,12 @@ ulimit -c 0
 export OMP_NUM_THREADS=2  # limits on memory are met however many cores there are
 cnn() { dtrain-cnn-benchmarks --model=lenet --device=cpu --image_size=28 --batch_size=2 --num_warmup_batches=0 "$@"; }
 scale() { dtrain-scale --images_per_sec=300 --batch_size=64 --gpus=1,8 "$@"; }
+# COCO's annotations: one image of this file name, width and height, and one object of this segmentation.
+coco() {
+  printf '{"images":[{"id":1,"file_name":"%s","width":%s,"height":%s}],"categories":[{"id":1,"name":"a"}],' "$1" $2 $3
+  printf '"annotations":[{"id":1,"image_id":1,"category_id":1,"iscrowd":0,"segmentation":%s}]}' "$4"
+}
+score() { echo '[]' > R.json; dtrain-mask-rcnn eval --annotations=A.json --results=R.json "$@"; }
 eval "$3"
 """
 
@@ -77,6 +83,19 @@ ROWS = [
     ("no records at all", "mkdir E; : > E/train-00000-of-00001; cnn --num_batches=1 --data_dir=E", 2, r"error: .*E"),
     ("weights of another model", "cnn --num_batches=1 --train_dir=T >/dev/null 2>&1; dtrain-classify --model=resnet18 "
      "--weights=T/checkpoints/step-1/model.safetensors x.jpg", 5, r"error: "),
+    ("annotations of brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; score", 2,
+     r"error: A.json: "),
+    ("an image beyond its folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; score", 2,
+     r"error: A.json: image 1: "),
+    ("a mask of four billion pixels", "coco a.jpg 65535 65535 '{\"size\":[65535,65535],\"counts\":[4294836225]}' > A.json; "
+     "ulimit -v 4000000; score --iou_type=segm", 2, r"error: A.json: "),
+    ("a mask of another size", "coco a.jpg 9 9 '{\"size\":[8,8],\"counts\":[64]}' > A.json; score", 2,
+     r"error: A.json: annotation 1: "),
+    ("a polygon around the world", "coco a.jpg 9 9 '[[0,0,1e300,0,1e300,1e300]]' > A.json; score --iou_type=segm", 2,
+     r"error: A.json: annotation 1: "),
+    ("a forged error in the name of an image", "coco 'x\\nerror: forged' 9 0 '[]' > A.json; score", 2, r"error: "),
+    ("weights that are a picture", "head -c 300 /dev/urandom > w; dtrain-mask-rcnn predict --device=cpu --load=w x.jpg",
+     5, r"error: w: "),
     # Words.
     ("a forged error in a path", "cnn --num_batches=1 --data_dir=$'x\\nerror: forged'", 2, r"error: "),
     ("a forged error in a flag", "cnn --model=$'x\\nerror: forged'", 1, r"error: "),

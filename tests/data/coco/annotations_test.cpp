@@ -204,6 +204,26 @@ TEST(Annotations, OfTextThatIsNoJsonAreRefused) {
     expect_error([&] { parse_annotations(whole.substr(0, size), "set.json"); }, Fault::data, "set.json: ");
 }
 
+TEST(Annotations, OfDamagedTextAreReadOrRefused) {
+  const std::string whole = kSmallSet.dump();
+  int read = 0, refused = 0;
+  for (size_t at = 0; at < whole.size(); ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+      try {
+        parse_annotations(damaged, "set.json");
+        ++read;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.fault(), Fault::data) << error.what();
+        EXPECT_TRUE(std::string(error.what()).starts_with("set.json: ")) << error.what();
+        ++refused;
+      }
+    }
+  EXPECT_GT(read, 1000);
+  EXPECT_GT(refused, 1000);
+}
+
 TEST(Annotations, TakeTheLastOfSeveralEqualKeys) {
   const Annotations all = parse_annotations(
       R"({"images": [{"id": 1, "file_name": "a", "width": 9, "height": 9, "id": 2}],

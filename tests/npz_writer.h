@@ -16,6 +16,7 @@ struct NpzWriter {
     bool deflated = false;
   };
   std::vector<Member> members{};
+  bool large = false;  // ZIP64: sizes and offsets in 64 bits, whatever they are
 
   template <class T>
   static std::string text_of(T number) {
@@ -56,22 +57,35 @@ struct NpzWriter {
     std::string bytes, directory;
     for (const Member& member : members) {
       const std::string packed = member.deflated ? deflated_of(member.bytes) : member.bytes;
+      const uint64_t unpacked_size = member.bytes.size(), packed_size = packed.size(), header = bytes.size();
       const auto crc = static_cast<uint32_t>(
           crc32(0, reinterpret_cast<const Bytef*>(member.bytes.data()), static_cast<uInt>(member.bytes.size())));
-      const std::string common = text_of(uint16_t{20}) + text_of(uint16_t{0}) +
-                                 text_of(uint16_t(member.deflated ? 8 : 0)) + text_of(uint32_t{0}) + text_of(crc) +
-                                 text_of(static_cast<uint32_t>(packed.size())) +
-                                 text_of(static_cast<uint32_t>(member.bytes.size())) +
-                                 text_of(static_cast<uint16_t>(member.name.size())) + text_of(uint16_t{0});
-      directory += "PK\1\2" + text_of(uint16_t{20}) + common + std::string(10, '\0') +
-                   text_of(static_cast<uint32_t>(bytes.size())) + member.name;
-      bytes += "PK\3\4" + common + member.name + packed;
+      const std::string before = text_of(uint16_t{20}) + text_of(uint16_t{0}) +
+                                 text_of(static_cast<uint16_t>(member.deflated ? 8 : 0)) + text_of(uint32_t{0}) +
+                                 text_of(crc);
+      const std::string name_length = text_of(static_cast<uint16_t>(member.name.size()));
+      const std::string extra = large ? text_of(uint16_t{1}) + text_of(uint16_t{24}) + text_of(unpacked_size) +
+                                            text_of(packed_size) + text_of(header)
+                                      : "";
+      directory += "PK\1\2" + text_of(uint16_t{20}) + before + limited(packed_size) + limited(unpacked_size) +
+                   name_length + text_of(static_cast<uint16_t>(extra.size())) + std::string(10, '\0') +
+                   limited(header) + member.name + extra;
+      bytes += "PK\3\4" + before + limited(packed_size) + limited(unpacked_size) + name_length + text_of(uint16_t{0}) +
+               member.name + packed;
     }
-    const auto count = static_cast<uint16_t>(members.size());
-    return bytes + directory + "PK\5\6" + std::string(4, '\0') + text_of(count) + text_of(count) +
-           text_of(static_cast<uint32_t>(directory.size())) + text_of(static_cast<uint32_t>(bytes.size())) +
+    const uint64_t offset = bytes.size(), count = members.size(), size = directory.size();
+    bytes += directory;
+    if (large)
+      bytes += "PK\6\6" + text_of(uint64_t{44}) + std::string(12, '\0') + text_of(count) + text_of(count) +
+               text_of(size) + text_of(offset) + "PK\6\7" + std::string(4, '\0') + text_of(offset + size) +
+               text_of(uint32_t{1});
+    const std::string short_count = text_of(static_cast<uint16_t>(large ? 0xffff : count));
+    return bytes + "PK\5\6" + std::string(4, '\0') + short_count + short_count + limited(size) + limited(offset) +
            std::string(2, '\0');
   }
+
+ private:
+  std::string limited(uint64_t number) const { return text_of(large ? 0xffffffffu : static_cast<uint32_t>(number)); }
 };
 
 }  // namespace dtrain

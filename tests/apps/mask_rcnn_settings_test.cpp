@@ -157,6 +157,18 @@ TEST(MaskRcnnSettings, KeysSetWhatTheySay) {
   EXPECT_EQ(s.detector.detection.per_image, 50);
 }
 
+TEST(MaskRcnnSettings, SchedulesByName) {
+  const Settings s = with("aws", {"TRAIN.LR_SCHEDULE=2x"});
+  EXPECT_FALSE(s.rate.in_epochs);
+  ASSERT_EQ(s.rate.drops.size(), 2u);
+  EXPECT_EQ(s.rate.drops[0].after, 240'000);
+  EXPECT_EQ(s.rate.drops[0].factor, 0.1);
+  EXPECT_EQ(s.rate.drops[1].after, 320'000);
+  EXPECT_EQ(s.rate.drops[1].factor, 0.01);
+  EXPECT_EQ(s.rate.end, 360'000);
+  EXPECT_EQ(with("tensorpack2019", {"TRAIN.LR_SCHEDULE='1x'"}).rate.end, 180'000);
+}
+
 TEST(MaskRcnnSettings, SharesFollowInAnyOrder) {
   for (const bool share_first : {true, false}) {
     std::vector<std::string> keys = {"FRCNN.FG_RATIO=0.3", "FRCNN.BATCH_PER_IM=128"};

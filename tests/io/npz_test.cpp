@@ -133,7 +133,35 @@ TEST(Npz, RefusesWhatTheDirectoryGetsWrong) {
   EXPECT_TRUE(contains(changed(false, 28, 0xffff, 2), "the directory of members is truncated"));
 }
 
-TEST(Npz, ElementsBeyondTheLimitOfDeflate) {
+TEST(Npz, SizesOf64Bits) {
+  NpzWriter writer = two_arrays(true);
+  writer.large = true;
+  const std::string bytes = writer.archive();
+  EXPECT_EQ(npz_error(bytes), "");
+  std::string changed = bytes;
+  changed[bytes.find("PK\6\7") + 8] ^= 1;
+  EXPECT_TRUE(contains(npz_error(changed), "not where its locator says"));
+  changed = bytes;
+  changed[bytes.find("PK\6\6") + 24 + 8] ^= 4;
+  EXPECT_TRUE(contains(npz_error(changed), "the directory of members is damaged"));
+  changed = bytes;
+  changed[bytes.find("PK\1\2") + 46 + 5 + 2] = 16;  // of 24 bytes
+  EXPECT_NE(npz_error(changed), "");
+}
+
+TEST(Npz, UnpacksToWhatIsStated) {
+  for (const int more : {-4, 4}) {
+    NpzWriter writer;
+    writer.add("a", more < 0 ? "(2,)" : "(4,)", {1, 2, 3}, true);
+    std::string bytes = writer.archive();
+    const auto size = static_cast<uint32_t>(static_cast<int>(writer.members[0].bytes.size()) + more);
+    std::memcpy(bytes.data() + bytes.find("PK\1\2") + 24, &size, sizeof size);
+    EXPECT_TRUE(contains(npz_error(bytes),
+                         more < 0 ? "it unpacks to more bytes than stated" : "it unpacks to fewer bytes than stated"));
+  }
+}
+
+TEST(Npz, AsSmallAsDeflateCan) {
   NpzWriter writer;
   writer.add("zeros", "(1000, 1000)", Values(1'000'000), true);
   EXPECT_EQ(npz_error(writer.archive()), "");

@@ -12,7 +12,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-constexpr double kMaskOpacity = 0.42, kShadow = 0.45;
+constexpr double kMaskOpacity = 0.36, kShadow = 0.45;
 
 // The pixels of a box inside the picture; empty where there are none. A thin box has at least a pixel a side.
 Rectangle pixels_of(const data::coco::Box& box, const Rectangle& picture) {

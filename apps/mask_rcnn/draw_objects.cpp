@@ -12,7 +12,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-constexpr double kMaskOpacity = 0.42, kShadow = 0.45;
+constexpr double kMaskOpacity = 0.36, kShadow = 0.45;
 
 // The pixels of a box inside the picture; empty where there are none. A thin box has at least a pixel a side.
 Rectangle pixels_of(const data::coco::Box& box, const Rectangle& picture) {
@@ -52,8 +52,8 @@ Depths depths_of(const data::coco::Rle& mask, const Rectangle& picture, uint8_t 
   const data::coco::Box around = bounds(mask);
   const auto x = static_cast<int>(around.x), y = static_cast<int>(around.y);
   // With a border of pixels outside the mask, where there are any.
-  Depths depths{
-      intersection({x - 1, y - 1, static_cast<int>(around.width) + 2, static_cast<int>(around.height) + 2}, picture)};
+  const Rectangle grown{x - 1, y - 1, static_cast<int>(around.width) + 2, static_cast<int>(around.height) + 2};
+  Depths depths{intersection(grown, picture)};
   const std::vector<uint8_t> pixels = decode(mask);
   const Rectangle& area = depths.area;
   for (int row = area.y; row < area.bottom(); ++row)

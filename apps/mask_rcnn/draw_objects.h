@@ -27,9 +27,9 @@ std::vector<DrawnObject> annotated_objects(const data::coco::Annotations& truth,
 
 // Draws small objects over large ones. Labels are at the upper left corners of their boxes, or near them where they
 // would leave the picture or cover the label of an earlier object. So the objects that matter most come first: a label
-// that could not be read, because there is no room for it, is left out. Boxes end at the edges of the picture; those
-// that are not finite or have no pixel in it are left out with their labels. Throws Error where a mask is not of the
-// picture's size.
+// is left out where there is no room to read it, or where labels already cover a quarter of the picture. Boxes end at
+// the edges of the picture; those that are not finite or have no pixel in it are left out with their labels. Throws
+// Error where a mask is not of the picture's size.
 void draw_objects(Canvas& canvas, std::span<const DrawnObject> objects);
 
 // A label of this size, which belongs to a box; none where its width is 0.

@@ -1,7 +1,8 @@
 #include "apps/mask_rcnn/gallery.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -52,26 +53,16 @@ tbody th { font-weight: 500; }
 
 // `text` as a part of a page, in quotes or not.
 std::string to_text(std::string_view text) {
+  constexpr std::pair<char, std::string_view> kEntities[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string out;
-  for (const char c : cli::escaped(text)) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
+  for (const char c : cli::escaped(text)) {
+    const auto* const entity = std::ranges::find(kEntities, c, &std::pair<char, std::string_view>::first);
+    if (entity == std::end(kEntities))
+      out += c;
+    else
+      out += entity->second;
+  }
   return out;
 }
 

@@ -6,7 +6,8 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-constexpr double kMostCovered = 0.1;  // of a label, by the labels of earlier objects
+// What labels may cover: of each other, and all together of the picture.
+constexpr double kMostOfLabel = 0.1, kMostOfPicture = 0.25;
 
 Rectangle moved_inside(Rectangle chip, const Rectangle& picture) {
   chip.x = std::max(picture.x, std::min(chip.x, picture.right() - chip.width));
@@ -48,6 +49,8 @@ std::vector<Rectangle> places(const LabelledBox& label, const Rectangle& picture
 
 std::vector<Rectangle> place_labels(const Rectangle& picture, std::span<const LabelledBox> labels) {
   std::vector<Rectangle> placed;
+  const double whole = kMostOfPicture * static_cast<double>(area_of(picture));
+  double room = whole;
   for (const LabelledBox& label : labels) {
     Rectangle best{};
     int64_t least = std::numeric_limits<int64_t>::max();
@@ -57,8 +60,11 @@ std::vector<Rectangle> place_labels(const Rectangle& picture, std::span<const La
       least = covered;
       best = place;
     }
-    const bool readable = static_cast<double>(least) <= kMostCovered * static_cast<double>(area_of(best));
-    placed.push_back(readable ? best : Rectangle{});
+    const auto area = static_cast<double>(area_of(best));
+    // The first one is worth more than what it covers, however small the picture.
+    const bool fits = static_cast<double>(least) <= kMostOfLabel * area && (area <= room || room == whole);
+    placed.push_back(fits ? best : Rectangle{});
+    if (fits) room -= area;
   }
   return placed;
 }

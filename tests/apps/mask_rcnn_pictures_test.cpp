@@ -1,4 +1,5 @@
 // What dtrain-mask-rcnn draws: pixels of boxes, masks and labels where they must be, panels, and the gallery's page.
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -229,6 +230,10 @@ TEST(Labels, StayInsideThePictureAndApart) {
   const std::vector<Rectangle> room = place_labels(picture, crowd);
   EXPECT_FALSE(room.front().empty());
   EXPECT_TRUE(room.back().empty());
+  std::vector<LabelledBox> everywhere;
+  for (int i = 0; i < 30; ++i) everywhere.push_back({{i % 3 * 67, i / 3 * 15 + 13, 20, 2}, 66, 13});
+  const std::vector<Rectangle> some = place_labels(picture, everywhere);
+  EXPECT_EQ(std::ranges::count_if(some, [](const Rectangle& place) { return !place.empty(); }), 8);  // a quarter
 }
 
 TEST(Labels, AreLegibleOnTheirChips) {

@@ -85,9 +85,10 @@ TEST_F(MaskRcnn, GoesOnWithTheSameBits) {
 
 TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
   ASSERT_EQ(run_program("dtrain-mask-rcnn", train_words("run", 2)).code, 0);
-  const Words small = joined_words({"--config", "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96",
-                                    "TEST.RESULT_SCORE_THRESH=0.01", "TEST.RESULT_SCORE_THRESH_VIS=0.01"},
-                                   kSmall);
+  const Words small =
+      joined_words({"--config", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64",
+                    "PREPROC.MAX_SIZE=96", "TEST.RESULT_SCORE_THRESH=0.01", "TEST.RESULT_SCORE_THRESH_VIS=0.01"},
+                   kSmall);
   const ProgramResult scored = run_program(
       "dtrain-mask-rcnn",
       joined_words({"eval", "--load=" + weights("run", 2), "--data_dir=" + path("data"), "--device=cpu"}, small));

@@ -42,7 +42,8 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       .identity("preset");
   flags.add("config_file", config_file, "text file of KEY=VALUE lines, which --config changes");
   flags.add("load", load,
-            "safetensors file with parameters by torchvision's names, as a checkpoint's model.safetensors");
+            "safetensors file with parameters by torchvision's names, as a checkpoint's model.safetensors, or "
+            "TensorPack's .npz");
   flags.add("data_dir", data_dir,
             "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
 }

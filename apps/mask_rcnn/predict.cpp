@@ -38,8 +38,9 @@ struct PredictFlags {
   }
 };
 
-// As many classes as the weights have scores for.
-int64_t classes_of_weights(const std::string& path) {
+// As many classes as the weights have scores for; those of TensorPack have as many as its preset says.
+int64_t classes_of_weights(const std::string& path, int64_t of_preset) {
+  if (path.ends_with(".npz")) return of_preset;
   const SafetensorsFile file(path, Fault::checkpoint);
   const SafetensorsEntry* scores = file.find("roi_heads.box_predictor.cls_score.bias");
   if (!scores) throw Error(Fault::checkpoint, path + ": no tensor roi_heads.box_predictor.cls_score.bias");
@@ -143,7 +144,7 @@ int predict(const Arguments& argv) {
   Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) cli::print_message("note", notice);
-  settings.detector.classes = classes_of_weights(settings.weights);
+  settings.detector.classes = classes_of_weights(settings.weights, settings.detector.classes);
   Predictor predictor{values, settings, categories_of(values.annotations, settings.detector.classes),
                       Model(settings, machine, 0, /*gradients=*/false)};
   predictor.model.load(settings.weights, /*complete=*/true);

@@ -12,10 +12,10 @@
 namespace dtrain::models {
 namespace {
 
-constexpr int64_t kImages = 2, kSide = 64, kObjects = 3, kRuns = 200;
+constexpr int64_t kScenes = 2, kSceneSide = 64, kMostObjects = 3, kRuns = 200;
 
 // A detector whose step takes a fraction of a second.
-DetectorOptions small_detector(bool per_image_means = false) {
+DetectorOptions tiny_detector(bool per_image_means = false) {
   DetectorOptions options;
   options.classes = 4;
   options.backbone = {.blocks = {1, 1, 1, 1}, .batch_norm = {.frozen = true}};
@@ -38,7 +38,7 @@ struct Rectangle {
 
   void draw(float* pixels) const {
     for (int64_t row = y; row < y + h; ++row)
-      for (int64_t column = x; column < x + w; ++column) pixels[(row * kSide + column) * 3 + kind] = 2;
+      for (int64_t column = x; column < x + w; ++column) pixels[(row * kSceneSide + column) * 3 + kind] = 2;
   }
   std::vector<float> box() const {
     return {static_cast<float>(x), static_cast<float>(y), static_cast<float>(x + w), static_cast<float>(y + h)};
@@ -47,8 +47,9 @@ struct Rectangle {
   std::vector<int32_t> runs() const {
     std::vector<int32_t> ends;
     for (int64_t column = x; column < x + w; ++column)
-      for (const int64_t end : {column * kSide + y, column * kSide + y + h}) ends.push_back(static_cast<int32_t>(end));
-    ends.push_back(static_cast<int32_t>(kSide * kSide));
+      for (const int64_t end : {column * kSceneSide + y, column * kSceneSide + y + h})
+        ends.push_back(static_cast<int32_t>(end));
+    ends.push_back(static_cast<int32_t>(kSceneSide * kSceneSide));
     return ends;
   }
 };
@@ -58,42 +59,42 @@ std::vector<Rectangle> rectangles_of(int64_t number) {
   RandomStream random(5, static_cast<uint64_t>(number));
   const auto below = [&](int64_t bound) { return static_cast<int64_t>(random.below(static_cast<uint32_t>(bound))); };
   std::vector<Rectangle> all;
-  for (int64_t i = 0; i < 1 + number % kObjects; ++i) {
+  for (int64_t i = 0; i < 1 + number % kMostObjects; ++i) {
     const int64_t w = 10 + below(20), h = 10 + below(20);
-    all.push_back({below(kSide - w), below(kSide - h), w, h, static_cast<int32_t>(below(3))});
+    all.push_back({below(kSceneSide - w), below(kSceneSide - h), w, h, static_cast<int32_t>(below(3))});
   }
   return all;
 }
 
 // Rectangles of plain colours, by which their classes are known.
 struct DrawnScene {
-  explicit DrawnScene(Context& context, int64_t first = 0, int64_t count = kImages) {
-    std::vector<float> pixels(static_cast<size_t>(count * kSide * kSide * 3)), boxes, sizes;
+  explicit DrawnScene(Context& context, int64_t first = 0, int64_t count = kScenes) {
+    std::vector<float> pixels(static_cast<size_t>(count * kSceneSide * kSceneSide * 3)), boxes, sizes;
     std::vector<int32_t> classes, counts, begins, ends;
     for (int64_t i = 0; i < count; ++i) {
       const std::vector<Rectangle> objects = rectangles_of(first + i);
       std::vector<float> own_boxes;
       std::vector<int32_t> own_classes, own_begins, own_ends;
       for (const Rectangle& object : objects) {
-        object.draw(pixels.data() + i * kSide * kSide * 3);
+        object.draw(pixels.data() + i * kSceneSide * kSceneSide * 3);
         own_begins.push_back(static_cast<int32_t>(own_ends.size()));
         for (const float corner : object.box()) own_boxes.push_back(corner);
         for (const int32_t end : object.runs()) own_ends.push_back(end);
         own_classes.push_back(object.kind + 1);
       }
-      append(own_boxes, 4 * kObjects, 0.0f, boxes);
-      append(own_classes, kObjects, 0, classes);
-      append(own_begins, kObjects + 1, static_cast<int32_t>(own_ends.size()), begins);
+      append(own_boxes, 4 * kMostObjects, 0.0f, boxes);
+      append(own_classes, kMostObjects, 0, classes);
+      append(own_begins, kMostObjects + 1, static_cast<int32_t>(own_ends.size()), begins);
       append(own_ends, kRuns, 0, ends);
       counts.push_back(static_cast<int32_t>(objects.size()));
-      sizes.insert(sizes.end(), {kSide, kSide});
+      sizes.insert(sizes.end(), {kSceneSide, kSceneSide});
     }
-    images = to_device(context, {count, kSide, kSide, 3}, pixels);
+    images = to_device(context, {count, kSceneSide, kSceneSide, 3}, pixels);
     truth.sizes = to_device(context, {count, 2}, sizes);
     truth.counts = to_device(context, {count}, counts);
-    truth.boxes = to_device(context, {count, kObjects, 4}, boxes);
-    truth.classes = to_device(context, {count, kObjects}, classes);
-    truth.masks = {to_device(context, {count, kRuns}, ends), to_device(context, {count, kObjects + 1}, begins),
+    truth.boxes = to_device(context, {count, kMostObjects, 4}, boxes);
+    truth.classes = to_device(context, {count, kMostObjects}, classes);
+    truth.masks = {to_device(context, {count, kRuns}, ends), to_device(context, {count, kMostObjects + 1}, begins),
                    truth.sizes};
   }
   // Appends `values`, made as many as `room` by `padding`.
@@ -120,7 +121,7 @@ Trained train_detector(Context& context, int steps, bool cuda_graph, const Detec
   const Detector detector(store, options);
   store.allocate(3, {.image_channels = context.is_cpu() ? 3 : 4});
   freeze(store, options);
-  const Canvas canvas = detector.canvas(context, kSide, kSide);
+  const Canvas canvas = detector.canvas(context, kSceneSide, kSceneSide);
   Optimizer optimizer(store, {});
   Trainer trainer(store, optimizer, Schedule{.base = 0.01},
                   {.micro_steps = static_cast<int>(micro_batches.size()), .seed = 9, .cuda_graph = cuda_graph});
@@ -140,7 +141,7 @@ Trained train_detector(Context& context, int steps, bool cuda_graph, const Detec
 TEST(Detector, LearnsAScene) {
   for (const auto& context : devices()) {
     const DrawnScene scene(*context);
-    const Trained trained = train_detector(*context, 12, true, small_detector(), {&scene});
+    const Trained trained = train_detector(*context, 12, true, tiny_detector(), {&scene});
     EXPECT_TRUE(std::isfinite(trained.losses.back()));
     EXPECT_LT(trained.losses.back(), 0.8 * trained.losses.front());
   }
@@ -149,7 +150,7 @@ TEST(Detector, LearnsAScene) {
 TEST(Detector, TwoRunsAreBitEqual) {
   for (const auto& context : devices()) {
     const DrawnScene scene(*context);
-    const auto train = [&] { return train_detector(*context, 3, true, small_detector(), {&scene}); };
+    const auto train = [&] { return train_detector(*context, 3, true, tiny_detector(), {&scene}); };
     EXPECT_EQ(train(), train());
   }
 }
@@ -158,16 +159,16 @@ TEST(Detector, RecordedStepsAreEagerSteps) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     const DrawnScene scene(*context);
-    const Trained recorded = train_detector(*context, 6, true, small_detector(), {&scene});
+    const Trained recorded = train_detector(*context, 6, true, tiny_detector(), {&scene});
     EXPECT_TRUE(context->notices().empty()) << context->notices().front();
-    EXPECT_EQ(recorded, train_detector(*context, 6, false, small_detector(), {&scene}));
+    EXPECT_EQ(recorded, train_detector(*context, 6, false, tiny_detector(), {&scene}));
   }
 }
 
 // Means within each image do not know which images are beside it, and what is drawn depends on its number in the step.
 TEST(Detector, MicroStepsStandForABatch) {
   for (const auto& context : devices()) {
-    const DetectorOptions options = small_detector(/*per_image_means=*/true);
+    const DetectorOptions options = tiny_detector(/*per_image_means=*/true);
     const DrawnScene both(*context), first(*context, 0, 1), second(*context, 1, 1);
     const Trained whole = train_detector(*context, 1, false, options, {&both});
     const Trained parts = train_detector(*context, 1, false, options, {&first, &second});
@@ -182,15 +183,15 @@ TEST(Detector, MicroStepsStandForABatch) {
 
 TEST(Detector, NothingIsFoundWithoutRegions) {
   for (const auto& context : devices()) {
-    DetectorOptions options = small_detector();
+    DetectorOptions options = tiny_detector();
     options.detection.score_threshold = 2;
     ParameterStore store(*context);
     const Detector detector(store, options);
     store.allocate(3);
     const DrawnScene scene(*context);
     Tape tape(*context, Mode::eval);
-    const Detections found =
-        detector.detect(tape, detector.canvas(*context, kSide, kSide), tape.constant(scene.images), scene.truth.sizes);
+    const Detections found = detector.detect(tape, detector.canvas(*context, kSceneSide, kSceneSide),
+                                             tape.constant(scene.images), scene.truth.sizes);
     EXPECT_EQ(values_of<int32_t>(*context, found.counts), (std::vector<int32_t>{0, 0}));
     EXPECT_FALSE(found.masks);
   }
@@ -200,7 +201,7 @@ TEST(Detector, ImagesWithoutObjectsTrainTheRest) {
   for (const auto& context : devices()) {
     DrawnScene scene(*context);
     context->fill_zero(scene.truth.counts);
-    const Trained trained = train_detector(*context, 2, false, small_detector(), {&scene});
+    const Trained trained = train_detector(*context, 2, false, tiny_detector(), {&scene});
     for (const double loss : trained.losses) EXPECT_TRUE(std::isfinite(loss)) << loss;
     for (const float parameter : trained.parameters) ASSERT_TRUE(std::isfinite(parameter));
   }
@@ -212,10 +213,10 @@ TEST(Detector, RefusesWhatMakesNone) {
     ParameterStore store(*context);
     const Detector detector(store, options);
   };
-  DetectorOptions options = small_detector();
+  DetectorOptions options = tiny_detector();
   options.classes = 1;
   expect_error([&] { build(options); }, Fault::config, "1 classes");
-  options = small_detector();
+  options = tiny_detector();
   options.backbone.blocks = {1, 1};
   expect_error([&] { build(options); }, Fault::config, "2 stages");
   expect_error([] { detector_preset("tensorpak"); }, Fault::config, "expected one of torchvision, tensorpack");

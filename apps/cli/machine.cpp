@@ -41,6 +41,8 @@ ComputeOptions Machine::compute() const {
   return {precision, gpu ? kPixelBytes / static_cast<int>(size_of(precision)) : 3};
 }
 
+int gpu_of_rank(int local_rank) { return local_rank < cuda_device_count() ? local_rank : 0; }
+
 std::string why_no_gpu(int index) {
   std::string reason;
   const int count = cuda_device_count(&reason);

@@ -29,6 +29,9 @@ struct Machine {
 // The user said how many compute threads there shall be: as a number that is not 0, or in OMP_NUM_THREADS.
 bool threads_are_chosen(int64_t threads);
 
+// The number of the GPU that a rank takes by its number among the ranks of its host. A launcher may have left each rank
+// one GPU to see, which is number 0 then.
+int gpu_of_rank(int local_rank);
 // Why GPU `index` cannot be used; empty where it can.
 std::string why_no_gpu(int index = 0);
 

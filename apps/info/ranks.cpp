@@ -23,14 +23,14 @@ namespace {
 
 using nlohmann::json;
 
-// Each rank of a host takes the GPU of its number.
 void add_device(RankFacts& facts, const RankOptions& options, int local_rank) {
   facts.device = "CPU";
   if (options.device == "cpu" || (options.device == "auto" && cuda_device_count() == 0)) return;
-  const std::string reason = cli::why_no_gpu(local_rank);
+  const int index = cli::gpu_of_rank(local_rank);
+  const std::string reason = cli::why_no_gpu(index);
   facts.device = "no GPU: " + reason;
   if (!reason.empty()) return;
-  const GpuInfo gpu = gpu_info(local_rank);
+  const GpuInfo gpu = gpu_info(index);
   facts.device = gpu.name;
   facts.gpu = gpu.address;
   const GpuVersions versions = gpu_versions();

@@ -1,6 +1,6 @@
 """Mask R-CNN (ResNet-50 and FPN) against torchvision's on the same random weights and images: the maps of the pyramid,
 proposals, detections with masks, and, with regions drawn by the engine's random numbers on both sides, all losses and
-the gradients of all parameters. torchvision detects in double precision, and trains in single precision.
+the gradients of all parameters. torchvision computes in double precision.
 
 Usage: detector.py PARITY_DETECTOR [--device cpu|gpu]
 """
@@ -16,7 +16,9 @@ from torchvision.ops.misc import FrozenBatchNorm2d
 SEED, STEP = 11, 5  # of the engine's random numbers
 SIZES = [(160, 224), (131, 192)]  # height and width of each image on the canvas
 OBJECTS = 5  # room for objects; the second image has fewer
-FOUND = 20  # detections of an image, as in parity_detector: the time goes into their masks
+# As in parity_detector. The time goes into the masks of detections. Proposals are numbered by their scores, and what is
+# drawn depends on their numbers: with this few no two scores are so close that rounding could exchange them.
+FOUND, CANDIDATES, PROPOSALS = 20, 200, 100
 LEVELS = ["0", "1", "2", "3", "pool"]
 
 options = arguments()
@@ -68,6 +70,8 @@ def make_model():
         backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d, trainable_layers=3
     )
     model = mask_rcnn.MaskRCNN(backbone, num_classes=91, box_detections_per_img=FOUND)
+    for phase in ("training", "testing"):
+        model.rpn._pre_nms_top_n[phase], model.rpn._post_nms_top_n[phase] = CANDIDATES, PROPOSALS
     for name, module in model.named_modules():
         if isinstance(module, FrozenBatchNorm2d):
             # The sums of residual blocks shall not grow from stage to stage.
@@ -188,10 +192,10 @@ with scratch() as folder:
     ours = load_safetensors(os.path.join(folder, "results.safetensors"))
     our_gradients = load_safetensors(os.path.join(folder, "gradients.safetensors"))
 
-# In single precision: a gate of a ReLU or a cell that a sample falls into may be another one in double precision, which
-# then moves the gradients of both sides by the same 1e-3.
-losses, gradients = train(copy.deepcopy(model), images, targets)
-maps, proposals, found = detect(model.double(), images.double())
+_, single = train(copy.deepcopy(model), images, targets)
+model.double()
+images = images.double()
+maps, proposals, found = detect(model, images)
 for level, key in enumerate(LEVELS):
     report.check(f"map P{level + 2}", ours[f"P{level + 2}"], nhwc(maps[key]), 3e-6, "l2")
 counts = [len(boxes) for boxes in proposals]
@@ -209,10 +213,25 @@ else:
             report.fail(f"classes of image {i}")
     report.check("masks found", ours["detected_masks"], torch.cat([one["masks"] for one in found])[:, 0].numpy(), 1e-5)
 
+targets = [dict(target, boxes=target["boxes"].double()) for target in targets]
+losses, gradients = train(model, images, targets)
 for i, name in enumerate(["total", "objectness", "boxes of proposals", "classes", "boxes", "masks"]):
     print(f"     loss of {name}: {ours['losses'][i]:.7f}, expected {losses[i]:.7f}")
     report.check(f"loss of {name}", ours["losses"][i : i + 1], losses[i : i + 1], 2e-6)
-errors = {name: report.error(our_gradients[name], gradients[name], "l2") for name in gradients}
-worst = max(errors, key=errors.get)
-report.check(f"gradient, worst of {len(errors)} ({worst})", our_gradients[worst], gradients[worst], 3e-4, "l2")
+# A gate of a ReLU or a cell that a sample falls into may be another one in double precision, which moves the gradients of
+# single tensors by up to 1e-3, torchvision's own in single precision, too.
+def worst(ours):
+    errors = {name: report.error(ours[name], gradients[name], "l2") for name in gradients}
+    return max(errors, key=errors.get)
+
+
+def joined(tensors):
+    return np.concatenate([np.float64(tensors[name]).ravel() for name in gradients])
+
+
+name, other = worst(our_gradients), worst(single)
+beside = f", torchvision's {report.error(single[other], gradients[other], 'l2'):.1e}"
+report.check(f"gradient, worst of {len(gradients)} ({name})", our_gradients[name], gradients[name], 2e-3, "l2", beside)
+beside = f", torchvision's {report.error(joined(single), joined(gradients), 'l2'):.1e}"
+report.check("gradient of all parameters", joined(our_gradients), joined(gradients), 1e-4, "l2", beside)
 report.exit()

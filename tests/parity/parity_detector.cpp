@@ -57,6 +57,7 @@ void run(const std::string& batch_path, const std::string& folder, const std::st
   const auto read = [&](const char* name) { return read_tensor(*context, batch, name); };
   models::DetectorOptions options = models::detector_preset("torchvision").options;
   options.detection.per_image = 20;
+  options.rpn.training = options.rpn.evaluation = {.per_level = 200, .total = 100};
   ParameterStore store(*context);
   const models::Detector detector(store, options);
   store.allocate(0);

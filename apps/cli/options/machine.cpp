@@ -12,10 +12,9 @@
 namespace dtrain::cli {
 namespace {
 
-// The GPU of this rank: by its number among the ranks of its host, from the list where there is one. A launcher may
-// have left each rank one GPU to see, which is number 0 then.
+// The GPU of this rank, from the list where there is one.
 int gpu_index(const std::string& list, const Ranks& ranks) {
-  if (list.empty()) return ranks.local_rank < cuda_device_count() ? ranks.local_rank : 0;
+  if (list.empty()) return gpu_of_rank(ranks.local_rank);
   std::vector<int> indices;
   for (const char *at = list.data(), *end = at + list.size();; ++at) {
     int& index = indices.emplace_back(-1);

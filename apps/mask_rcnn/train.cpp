@@ -26,7 +26,9 @@ int run_training(TrainingJob& job, Group& group, cli::Log& log) {
   options.training = open_training(job.settings.data);
   for (const std::string& split : validation_splits(job.settings.data))
     options.validation.push_back(open_validation(job.settings.data, split));
-  check_equal(group, {{"the training data set", options.training->contents()}}, "data sets");
+  RankSettings alike = {{"the training data set", options.training->contents()}};
+  for (const auto& [key, value] : options.settings) alike.emplace_back(key, value);
+  check_equal(group, alike, "settings and data sets");
   job.settings.detector.classes = classes_of(*options.training);
   Model model(job.settings, job.machine, job.seed(), /*gradients=*/true);
   if (!job.settings.weights.empty()) log.line("Weights:     " + model.load(job.settings.weights, /*complete=*/false));

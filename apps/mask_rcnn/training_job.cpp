@@ -8,9 +8,9 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// Whether all values whose names end so are at least `target`.
+// Whether all values whose names end so are at least `target`. The chief alone has values.
 bool reaches(const Evaluation& evaluation, std::string_view ending, double target) {
-  return std::ranges::all_of(evaluation.values, [&](const MetricValue& value) {
+  return !evaluation.values.empty() && std::ranges::all_of(evaluation.values, [&](const MetricValue& value) {
     return !value.name.ends_with(ending) || value.value >= target;
   });
 }

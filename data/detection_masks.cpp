@@ -39,7 +39,8 @@ class Ends {
   bool set_ = false;
 };
 
-// For each row of the source and the one behind the last: the first row of the result that comes of it or a later one.
+// For each row of the source, and for the one after the last: the first row of the result that comes of it or a later
+// one.
 std::vector<int64_t> first_rows(int64_t from, int64_t to) {
   std::vector<int64_t> first(static_cast<size_t>(from) + 1);
   // Row y of the result is row (2 * y + 1) * from / (2 * to) of the source.

@@ -55,13 +55,13 @@ SampleOrder::SampleOrder(uint64_t records, size_t groups, const std::function<si
 
 // Splits off one group after another: of the batches that are not of the groups before it, which ones are its own.
 SampleOrder::Turn SampleOrder::turn_of_batch(uint64_t batch) const {
-  uint64_t left = size_;  // records of this group and those behind it
+  uint64_t left = size_;  // records of this group and of those after it
   for (size_t g = 0;; ++g) {
-    const uint64_t behind = left - groups_[g].size;
-    const uint64_t before = share(batch, behind, left);
-    if (share(batch + 1, behind, left) == before) return {g, batch - before};
+    const uint64_t later = left - groups_[g].size;
+    const uint64_t before = share(batch, later, left);
+    if (share(batch + 1, later, left) == before) return {g, batch - before};
     batch = before;
-    left = behind;
+    left = later;
   }
 }
 

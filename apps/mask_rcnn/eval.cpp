@@ -85,6 +85,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   for (const std::string& split : validation_splits(settings.data))
     options.validation.push_back(open_validation(settings.data, split));
   options.evaluation_batch = values.batch;
+  options.paste = settings.paste();
   settings.detector.classes = classes_of(*options.validation.front().images);
   Model model(settings, machine, 0, /*gradients=*/false);
   log.line("Weights:     " + model.load(values.model.load, /*complete=*/true));

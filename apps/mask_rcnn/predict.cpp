@@ -1,6 +1,7 @@
 // dtrain-mask-rcnn predict: objects in images.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -57,16 +58,20 @@ nlohmann::ordered_json json_of(const data::coco::Detection& one) {
   return json;
 }
 
+void print_line(const nlohmann::ordered_json& line) {
+  cli::patient_stdout() << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
+}
+
 void print_found(const std::string& path, const ImagePlace& place, const std::vector<data::coco::Detection>& found,
                  const std::vector<data::coco::Category>& categories, bool json) {
-  std::ostream& out = cli::patient_stdout();
   if (json) {
     nlohmann::ordered_json line = {{"file", path}, {"width", place.width}, {"height", place.height}};
     line["detections"] = nlohmann::ordered_json::array();
     for (const data::coco::Detection& one : found) line["detections"].push_back(json_of(one));
-    out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
+    print_line(line);
     return;
   }
+  std::ostream& out = cli::patient_stdout();
   out << fmt::format("{}: {} objects\n", path, found.size());
   for (const data::coco::Detection& one : found)
     out << fmt::format("  {:5.3f}  {:<16} at {:.0f}, {:.0f}, {:.0f} x {:.0f}\n", one.score,
@@ -105,6 +110,16 @@ void draw_found(const std::string& path, const PlacedImage& image, const std::ve
   write_png(path, canvas.image().view());
 }
 
+std::string picture_name(const std::string& path) { return std::filesystem::path(path).stem().string() + ".png"; }
+
+// No picture shall take the place of another one.
+void require_different_names(const std::vector<std::string>& images) {
+  std::set<std::string> names;
+  for (const std::string& path : images)
+    DT_CHECK(names.insert(picture_name(path)).second, "--output: two images would become ", picture_name(path),
+             "; predict them with different folders");
+}
+
 // A detector and how it is asked.
 struct Predictor {
   const PredictFlags& flags;
@@ -118,13 +133,10 @@ struct Predictor {
     const models::Canvas& canvas = model.canvas(image.pixels.dim(1), image.pixels.dim(2));
     const models::Detections found =
         model.detector.detect(tape, canvas, model.pixels(tape, image.pixels, image.sizes), image.sizes);
-    const auto detections = detections_of(
-        *model.context, found, {image.place}, categories,
-        settings.preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous);
+    const auto detections = detections_of(*model.context, found, {image.place}, categories, settings.paste());
     print_found(path, image.place, detections[0], categories, flags.json);
     if (!flags.output.empty())
-      draw_found(fmt::format("{}/{}.png", flags.output, std::filesystem::path(path).stem().string()), image,
-                 detections[0], categories, settings.visible_score);
+      draw_found(flags.output + "/" + picture_name(path), image, detections[0], categories, settings.visible_score);
   }
 };
 
@@ -139,6 +151,7 @@ int predict(const Arguments& argv) {
   const auto images = read_arguments(flags, values.model, argv);
   if (!images) return 0;
   DT_CHECK(!values.model.load.empty() && !images->empty(), "expected --load and at least one image; see --help");
+  if (!values.output.empty()) require_different_names(*images);
   values.machine.check(flags);
   std::vector<std::string> notices;
   Settings settings = values.model.settings(notices);
@@ -155,6 +168,7 @@ int predict(const Arguments& argv) {
       predictor.predict(path);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
+      if (values.json) print_line({{"file", path}, {"error", error.what()}});
       cli::print_message("error", path + ": " + error.what());
       code = static_cast<int>(Fault::data);
     }

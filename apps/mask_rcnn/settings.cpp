@@ -89,6 +89,10 @@ std::string code_of(const std::string& line) {
 
 }  // namespace
 
+data::coco::Paste Settings::paste() const {
+  return preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous;
+}
+
 int64_t Settings::epoch_steps(int64_t images_per_step) const {
   DT_CHECK(images_per_step > 0, "a batch of ", images_per_step, " images: expected at least one");
   if (images_per_epoch == 0) return steps_per_epoch;

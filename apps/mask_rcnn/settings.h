@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/coco/paste.h"
 #include "data/detection.h"
 #include "models/detection/options.h"
 
@@ -66,6 +67,8 @@ struct Settings {
   double box_target = 0, mask_target = 0;              // of AP; training ends where both are reached; 0: none
   double visible_score = 0.5;                          // what is drawn
 
+  // How the program of the preset makes pixels of masks.
+  data::coco::Paste paste() const;
   // Steps of a reporting period at `batch` images a step, all devices together. Throws Error where there are none.
   int64_t epoch_steps(int64_t batch) const;
   // Throws Error where settings that are sound by themselves do not go together.

@@ -27,8 +27,7 @@ TaskOptions task_options(const TrainingJob& job) {
   options.identity = job.identity;
   for (const auto& [key, value] : job.settings.described()) options.settings.insert({key, value});
   options.settings.insert({"version", cli::version()});
-  options.paste =
-      job.settings.preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous;
+  options.paste = job.settings.paste();
   return options;
 }
 

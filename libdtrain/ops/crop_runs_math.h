@@ -22,7 +22,7 @@ struct RunImage {
   // The weighted sum of two pixels of column x, one below the other.
   DT_HD float blend(int32_t x, const RoiTap& rows) const {
     const int64_t pixel = int64_t{x} * height + rows.low;
-    int32_t low = begin, high = end;  // the run of `pixel` is the first that ends behind it
+    int32_t low = begin, high = end;  // the run of `pixel` is the first that ends after it
     while (low < high) {
       const int32_t middle = low + (high - low) / 2;
       if (ends[middle] > pixel)

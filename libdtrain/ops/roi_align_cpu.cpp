@@ -147,7 +147,7 @@ struct MapRows {
   const Tensor &rois, &images, &levels;
   const RoiAlignOptions& options;
   std::span<const Tensor> maps;  // some may be undefined
-  std::vector<int64_t> first;    // row of each map, and behind the last
+  std::vector<int64_t> first;    // the first row of each map, and one after the last
 
   MapRows(const Tensor& roi, const Tensor& image, const Tensor& level, const RoiAlignOptions& o,
           std::span<const Tensor> all)

@@ -198,7 +198,7 @@ __device__ float weight_of(const RoiAxis& axis, int cell, int pixel) {
   return weight;
 }
 
-// For each of `count` regions the weights [height][kTile] of the tile's rows, with the factor of the mean, and behind
+// For each of `count` regions the weights [height][kTile] of the tile's rows, with the factor of the mean, and after
 // them those [width][kTile] of its columns.
 template <class T>
 __device__ void find_weights(const Regions& regions, const RoiMap<T>& map, const Tile& tile, const int* found,

@@ -109,6 +109,10 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
     EXPECT_EQ(one["segmentation"]["size"], (Json{kSide, kSide}));
   }
   EXPECT_TRUE(std::filesystem::exists(path("pictures/1.png")));
+  const size_t last = found.out.rfind('\n', found.out.size() - 2) + 1;
+  const Json failed = Json::parse(found.out.substr(last));
+  EXPECT_EQ(failed["file"], path("data/annotations/instances_val.json"));
+  EXPECT_TRUE(failed.contains("error")) << failed;
 }
 
 TEST_F(MaskRcnn, SaysWhatIsWrong) {
@@ -123,6 +127,9 @@ TEST_F(MaskRcnn, SaysWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(error({"train", "--config", "FRCNN.BATCH_PER_IMG=3"}, 1).find("FRCNN.BATCH_PER_IM"), std::string::npos);
   EXPECT_NE(error({"eval", "--device=cpu"}, 1).find("--load"), std::string::npos);
+  EXPECT_NE(error({"predict", "--load=w", "--output=" + path("pictures"), "a/0.png", "b/0.jpg", "--device=cpu"}, 1)
+                .find("two images would become 0.png"),
+            std::string::npos);
   EXPECT_NE(error({"predict", "--load=" + path("data/val/0.png"), "x.jpg", "--device=cpu"}, 5).find("0.png"),
             std::string::npos);
 }

@@ -45,7 +45,7 @@ TEST(SampleOrder, OneGroupIsTheStreamOfPermutations) {
 }
 
 // The closed form against one that goes through all batches: the groups' own streams are taken up without a gap, each
-// epoch of a group has each of its records once, and no group is ahead or behind of its share by more than the bound.
+// epoch of a group has each of its records once, and no group is off its share by more than the bound.
 TEST(SampleOrder, EachGroupGoesThroughItsEpochsInItsShareOfTheBatches) {
   constexpr uint64_t kBatch = 6, kBatches = 700;
   for (const std::vector<uint64_t>& sizes : kGroupSizes) {

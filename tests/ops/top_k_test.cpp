@@ -14,7 +14,7 @@ namespace {
 using Scores = std::vector<float>;
 using Ranks = std::vector<int32_t>;
 
-// The first `count` of a row, sorted; -infinity and -1 behind them.
+// The first `count` of a row, sorted; -infinity and -1 after them.
 void naive_top(const double* row, int64_t count, size_t k, Scores& values, Ranks& indices) {
   const auto value = [&](int32_t i) { return std::isnan(row[i]) ? -INFINITY : row[i]; };
   Ranks order(static_cast<size_t>(count));

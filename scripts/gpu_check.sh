@@ -53,8 +53,8 @@ stage() {
 }
 
 echo "== Machine =="
-gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1)
-driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -1)
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | sed -n 1p)
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed -n 1p)
 echo "GPU: ${gpu:-none: this is a rehearsal}; driver ${driver:-none}; $(nproc) processors; commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
 export GPU_CHECK_DRIVER=$driver
 
@@ -101,7 +101,7 @@ for source in tests/{core,autograd,ops,train,cuda}/*_test.cpp; do  # those with 
   program=$programs/tests/test_$(basename "$(dirname "$source")")
   file=$(basename "$source" _test.cpp)
   # What this build leaves out has no tests; any other failure to list them is one of the stage.
-  if "$program" "$file" --gtest_list_tests 2>&1 | grep -q 'no test of this program is defined'; then continue; fi
+  if "$program" "$file" --gtest_list_tests 2>&1 | grep 'no test of this program is defined' >/dev/null; then continue; fi
   stage "$(basename "$program")_$file" 120 "$program" "$file" --gtest_color=no
 done
 

@@ -39,7 +39,7 @@ done
 
 # nvJPEG does not come with PyTorch: it is taken along from $NVJPEG_LIBRARY, e.g. the file in PyPI's nvidia-nvjpeg, or
 # else from the toolkit.
-nvjpeg=${NVJPEG_LIBRARY:-$(ls /usr/local/cuda/lib64/libnvjpeg.so.[0-9][0-9] 2>/dev/null | head -1 || true)}
+nvjpeg=${NVJPEG_LIBRARY:-$(ls /usr/local/cuda/lib64/libnvjpeg.so.[0-9][0-9] 2>/dev/null | sed -n 1p || true)}
 [ -z "$nvjpeg" ] || cp -L "$nvjpeg" "$out/lib/"
 
 if [ -d "$data/imagenet_sample/train" ]; then
@@ -48,7 +48,7 @@ if [ -d "$data/imagenet_sample/train" ]; then
   trap 'rm -rf "$few"' EXIT
   for class in "$data"/imagenet_sample/train/*/; do
     mkdir -p "$few/train/$(basename "$class")"
-    find "$class" -type f | sort | head -1 | xargs -I{} cp {} "$few/train/$(basename "$class")/"
+    find "$class" -type f | sort | sed -n 1p | xargs -I{} cp {} "$few/train/$(basename "$class")/"
   done
   ls "$few/train" >"$few/labels.txt"
   "$build/bin/dtrain-data" imagenet --input "$few" --labels "$few/labels.txt" --output "$out/data/imagenet" --shards 2 ||

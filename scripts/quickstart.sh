@@ -10,7 +10,7 @@ scripts/setup.sh build
 step "2/5 Build: preset release, into build/"
 # CPU only, unless there is a GPU to run on or the caller asks for one.
 gpu=()
-nvidia-smi -L 2>/dev/null | grep -q GPU && gpu=(-DDTRAIN_CUDA=AUTO)
+nvidia-smi -L 2>/dev/null | grep GPU >/dev/null && gpu=(-DDTRAIN_CUDA=AUTO)
 cmake --preset release "${gpu[@]}" "$@" | grep -- '^-- \(dtrain\|  \)'
 cmake --build --preset release --target programs
 

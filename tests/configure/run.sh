@@ -17,7 +17,7 @@ configure() {
     -DDTRAIN_NVCC="$place/nvcc" -DDTRAIN_CUDA_ARCHITECTURES="80-real;90-virtual" 2>&1
 }
 expect() {
-  tr -s '[:space:]' ' ' <"$place/$1.log" | grep -qF "$2" || { echo "DTRAIN_CUDA=$1: no \"$2\" in:" && cat "$place/$1.log" && exit 1; }
+  tr -s '[:space:]' ' ' <"$place/$1.log" | grep -F "$2" >/dev/null || { echo "DTRAIN_CUDA=$1: no \"$2\" in:" && cat "$place/$1.log" && exit 1; }
 }
 reason="$place/nvcc cannot compile C++20 for 80-real 90-virtual: nvcc fatal : Value 'c++20' is not defined"
 configure AUTO >"$place/AUTO.log" || { cat "$place/AUTO.log" && exit 1; }

@@ -241,8 +241,8 @@ void Run::Training::pass_on_notices() {
   notices.clear();
 }
 
-// A result that is there at once is the same on all ranks. One that comes later may be the chief's alone: then it asks
-// for a stop as a signal would.
+// A result that comes later may be the chief's alone, which then asks for a stop as a signal would. Its thread may be
+// so quick that the result is there at once: so ranks agree on what follows from any.
 void Run::Training::evaluate_now() {
   take_evaluation(/*wait=*/true);
   group_.enter(Section::evaluation, state_.step);
@@ -251,10 +251,12 @@ void Run::Training::evaluate_now() {
   pass_on_notices();
   if (!evaluation_.valid()) return;
   const bool later = group_.extremes(is_ready(evaluation_) ? 0 : 1, "state of the evaluation").second > 0;
-  if (!later)
-    enough_ = take_evaluation(/*wait=*/true);
-  else
+  if (later) {
     came_later_ = true;
+    return;
+  }
+  const bool suffices = take_evaluation(/*wait=*/true);
+  enough_ = group_.extremes(suffices ? 1 : 0, "result of the evaluation").second > 0;
 }
 
 bool Run::Training::take_evaluation(bool wait) {

@@ -133,5 +133,29 @@ TEST_F(RunOfRanks, TheLastCheckpointDoesNotWaitForALateResult) {
   });
 }
 
+// A thread may have scored before the ranks ask one another whether it has.
+TEST_F(RunOfRanks, AResultThatIsTheChiefsAloneEndsTheTrainingOfAll) {
+  class ScoresOnTheChief : public DrawnTask {
+   public:
+    using DrawnTask::DrawnTask;
+    std::future<Evaluation> evaluate(const EvaluationRequest&) override {
+      std::promise<Evaluation> result;
+      result.set_value({.values = {{"score", group_.rank() == 0 ? 1.0 : 0.0}}, .examples = 1});
+      return result.get_future();
+    }
+  };
+  on_two([&](Context& own, ThreadCommunicator& communicator) {
+    ScoresOnTheChief task(own, communicator.group());
+    Optimizer optimizer(task.store, {});
+    Trainer trainer(task.store, optimizer, {.base = 0.1}, {.communicator = &communicator});
+    RunOptions with = options(5);
+    with.cadence.evaluate_after = [](uint64_t step) { return step == 3; };
+    with.enough = [](const Evaluation& evaluation) { return evaluation.value("score") > 0.5; };
+    dtrain::Run run(task, trainer, communicator.group(), with);
+    EXPECT_EQ(run.train(), Outcome::enough);
+    EXPECT_EQ(run.step(), 3u);
+  });
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -27,6 +27,8 @@ int run_training(TrainingJob& job, Group& group, cli::Log& log) {
   for (const std::string& split : validation_splits(job.settings.data))
     options.validation.push_back(open_validation(job.settings.data, split));
   RankSettings alike = {{"the training data set", options.training->contents()}};
+  for (const ValidationSplit& split : options.validation)
+    alike.emplace_back("the validation data set", split.images->contents());
   for (const auto& [key, value] : options.settings) alike.emplace_back(key, value);
   check_equal(group, alike, "settings and data sets");
   job.settings.detector.classes = classes_of(*options.training);
@@ -36,7 +38,7 @@ int run_training(TrainingJob& job, Group& group, cli::Log& log) {
   const char* fault = cli::environment()("DTRAIN_FAULT");
   Faults faults(fault == nullptr ? "" : fault, group.rank(), group.size());
   const auto communicator =
-      faults.around(make_communicator(group, *model.context, job.flags.ranks.communicator()), *model.context);
+      faults.around(make_communicator(group, *model.context, job.shape.gradients), *model.context);
   const RateRule rate(job.settings, job.global_batch());
   const uint64_t steps = job.flags.run.num_batches ? static_cast<uint64_t>(*job.flags.run.num_batches) : rate.steps();
   for (const std::string& line : rate.lines()) log.line(line);
@@ -82,6 +84,7 @@ int train(const Arguments& argv) {
   std::vector<std::string> notices;
   TrainingJob job{values, values.model.settings(notices), cli::ranks_of(*group), {}, flags.recorded_identity()};
   job.machine = values.machine.resolve(flags, job.ranks, notices);
+  settle_shape(job, flags, *group, notices);
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), job.ranks.is_chief());
   for (const std::string& notice : notices) log.notice(notice);
   const int code = run_training(job, *group, log);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
 
 namespace dtrain::mask_rcnn {
@@ -17,11 +18,30 @@ bool reaches(const Evaluation& evaluation, std::string_view ending, double targe
 
 }  // namespace
 
+void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices) {
+  const TrainFlags& asked_for = job.flags;
+  job.shape = {.batch = asked_for.run.batch_size > 0 ? asked_for.run.batch_size : job.settings.batch,
+               .micro_steps = static_cast<int>(asked_for.run.gradient_accumulation),
+               .gradients = asked_for.ranks.communicator(),
+               .buckets = asked_for.ranks.buckets.options(),
+               .tune_buckets = asked_for.ranks.autotune_buckets,
+               .threads = job.machine.threads,
+               .cores = cli::available_cores().usable,
+               .device = job.machine.device()};
+  AskedFor asked = asked_for.ranks.asked_for(flags);
+  asked.threads = asked_for.machine.asks_for_threads();
+  RunOptions resume;
+  resume.chief = job.ranks.chief;
+  asked_for.checkpoints.apply(resume);
+  for (std::string& notice : continue_as_trained(job.shape, asked, resume, group)) notices.push_back(std::move(notice));
+  job.machine.threads = job.shape.threads;
+}
+
 TaskOptions task_options(const TrainingJob& job) {
   TaskOptions options;
-  options.batch = job.batch();
+  options.batch = job.shape.batch;
   options.evaluation_batch = job.evaluation_batch();
-  options.micro_steps = static_cast<int>(job.flags.run.gradient_accumulation);
+  options.micro_steps = job.shape.micro_steps;
   options.seed = job.seed();
   options.chief = job.ranks.chief;
   options.identity = job.identity;
@@ -35,7 +55,8 @@ RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults) {
   RunOptions options;
   options.chief = job.ranks.chief;
   job.flags.checkpoints.apply(options);
-  options.batch = job.batch();
+  options.batch = job.shape.batch;
+  options.tune_buckets = job.shape.tune_buckets;
   options.faults = &faults;
   Cadence& cadence = options.cadence;
   cadence.total_steps = steps;
@@ -59,8 +80,8 @@ RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults) {
 TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicator) {
   TrainerOptions options;
   if (job.ranks.size > 1) options.communicator = &communicator;
-  options.buckets = job.flags.ranks.buckets.options();
-  options.micro_steps = static_cast<int>(job.flags.run.gradient_accumulation);
+  options.buckets = job.shape.buckets;
+  options.micro_steps = job.shape.micro_steps;
   options.seed = job.seed();
   job.flags.machine.apply(options);
   return options;

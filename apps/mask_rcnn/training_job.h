@@ -11,6 +11,7 @@
 #include "apps/cli/options/run.h"
 #include "apps/mask_rcnn/detection_task.h"
 #include "apps/mask_rcnn/flags.h"
+#include "libdtrain/run/elastic.h"
 #include "libdtrain/run/run.h"
 
 namespace dtrain::mask_rcnn {
@@ -45,14 +46,18 @@ struct TrainingJob {
   cli::Ranks ranks;
   cli::Machine machine;
   std::map<std::string, std::string> identity;
+  RunShape shape{};
 
-  int64_t batch() const { return flags.run.batch_size > 0 ? flags.run.batch_size : settings.batch; }
   int64_t evaluation_batch() const {
     return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.evaluation_batch;
   }
   uint64_t seed() const { return settings.seed ? static_cast<uint64_t>(*settings.seed) : flags.run.seed(); }
-  int64_t global_batch() const { return batch() * flags.run.gradient_accumulation * ranks.size; }
+  int64_t global_batch() const { return shape.batch * shape.micro_steps * ranks.size; }
 };
+
+// Settles the job's shape, and with it the machine's threads: as the flags have it or, where a checkpoint is continued,
+// as that was trained, see continue_as_trained(). Appends to `notices`; throws what that does. Collective.
+void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
 
 TaskOptions task_options(const TrainingJob& job);
 RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "libdtrain/core/error.h"
+
 namespace dtrain::mask_rcnn {
 namespace {
 
@@ -23,6 +25,12 @@ void add_scores(const data::coco::Annotations& truth, const std::vector<data::co
 }
 
 }  // namespace
+
+void require_masks(const data::coco::Annotations& truth, const std::string& path) {
+  for (const data::coco::Annotation& one : truth.annotations)
+    if (std::holds_alternative<std::monostate>(one.segmentation))
+      throw Error(Fault::data, concat(path, ": annotation ", one.id, " has no segmentation: masks cannot be scored"));
+}
 
 std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,
                                     const std::vector<data::coco::Detection>& detections, const std::string& split,

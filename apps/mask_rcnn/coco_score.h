@@ -11,6 +11,9 @@
 
 namespace dtrain::mask_rcnn {
 
+// Throws Error(Fault::data) where an object of the annotations in `path` has no mask.
+void require_masks(const data::coco::Annotations& truth, const std::string& path);
+
 // "SPLIT-mAP(bbox)/IoU=0.5:0.95", ".../IoU=0.5", ".../IoU=0.75", ".../small", ".../medium" and ".../large", and the
 // same for "mAP(segm)" where `masks`; -1 where COCO's evaluation has no number.
 std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,

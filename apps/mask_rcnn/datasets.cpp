@@ -49,9 +49,29 @@ data::DetectionOptions dataset_options(const DataSettings& settings, bool traini
 }
 
 std::shared_ptr<data::DetectionDataset> open(const DataSettings& settings, const std::string& split, bool training) {
-  return std::make_shared<data::DetectionDataset>(
-      data::open_coco(annotations_of(settings, split), settings.base_dir + "/" + split, settings.classes),
-      dataset_options(settings, training));
+  const std::string path = annotations_of(settings, split);
+  const auto source = data::open_coco(path, settings.base_dir + "/" + split, settings.classes);
+  const auto refuse = [&](const std::string& problem) { throw Error(Fault::data, path + ": " + problem); };
+  if (source->size() == 0) refuse("lists no images");
+  if (source->categories().empty()) refuse("lists no categories");
+  auto dataset = std::make_shared<data::DetectionDataset>(source, dataset_options(settings, training));
+  if (dataset->size() == 0)
+    refuse(fmt::format("none of its {} images has an object to train on; crowds and objects without area are none",
+                       source->size()));
+  return dataset;
+}
+
+// A detector's classes are numbered in the order of the categories.
+void check_categories(const std::vector<data::coco::Category>& found, const std::vector<data::coco::Category>& expected,
+                      const std::string& path) {
+  const auto described = [](const std::vector<data::coco::Category>& all, size_t i) {
+    return i < all.size() ? fmt::format("{} ({})", all[i].id, all[i].name) : "missing";
+  };
+  for (size_t i = 0; i < std::max(found.size(), expected.size()); ++i)
+    if (i >= found.size() || i >= expected.size() || found[i].id != expected[i].id)
+      throw Error(Fault::data, fmt::format("{}: category {} of the detector is {}, expected {}: list the same "
+                                           "categories in all splits, or choose them by DATA.CLASS_NAMES",
+                                           path, i + 1, described(found, i), described(expected, i)));
 }
 
 }  // namespace
@@ -71,10 +91,18 @@ std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settin
   return open(settings, splits[0], true);
 }
 
-ValidationSplit open_validation(const DataSettings& settings, const std::string& split) {
-  return {split, open(settings, split, false),
-          std::make_shared<data::coco::Annotations>(
-              data::coco::read_annotations(annotations_of(settings, split), {.classes = settings.classes}))};
+std::vector<ValidationSplit> open_validation(const Settings& settings, const data::DetectionDataset* training) {
+  std::vector<ValidationSplit> splits;
+  for (const std::string& name : validation_splits(settings.data)) {
+    const std::string path = annotations_of(settings.data, name);
+    auto truth = data::coco::read_annotations(path, {.classes = settings.data.classes});
+    if (settings.detector.masks) require_masks(truth, path);
+    splits.push_back(
+        {name, open(settings.data, name, false), std::make_shared<data::coco::Annotations>(std::move(truth))});
+    const data::DetectionDataset& learnt = training ? *training : *splits.front().images;
+    check_categories(splits.back().images->categories(), learnt.categories(), path);
+  }
+  return splits;
 }
 
 int64_t classes_of(const data::DetectionDataset& dataset) {

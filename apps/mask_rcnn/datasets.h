@@ -14,8 +14,10 @@ std::vector<std::string> training_splits(const DataSettings& settings);
 std::vector<std::string> validation_splits(const DataSettings& settings);
 
 std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settings);
-// With the truth.
-ValidationSplit open_validation(const DataSettings& settings, const std::string& split);
+// All splits that are evaluated, with their truth. `training` is null where nothing is trained. Throws
+// Error(Fault::data) where their categories are not those that the detector learns, or masks are to be scored and an
+// object has none.
+std::vector<ValidationSplit> open_validation(const Settings& settings, const data::DetectionDataset* training);
 
 // Classes of the data, with the background.
 int64_t classes_of(const data::DetectionDataset& dataset);

@@ -32,24 +32,41 @@ struct EvalFlags {
     flags.add("annotations", annotations, "COCO's annotations, for --results");
     flags.add("results", results, "COCO's list of detections, which is scored in place of a model");
     flags.add_choice("iou_type", iou_type, {"bbox", "segm"}, "what of the results is compared: boxes or masks");
-    flags.add("json", json, R"(print one line: {"iou_type": T, "stats": [12 numbers], "names": [...]})");
+    flags.add("json", json,
+              R"(print one line: {"iou_type": T, "stats": [12 numbers], "names": [...]}; for each -1 among them )"
+              R"("why_absent" has the reason)");
     machine.declare(flags);
   }
 };
+
+void add_results(data::coco::Evaluator& evaluator, const std::string& path) {
+  const std::vector<data::coco::Detection> detections = data::coco::read_results(path);
+  for (size_t i = 0; i < detections.size(); ++i) {
+    try {
+      evaluator.add(detections[i]);
+    } catch (const Error& error) {
+      throw Error(error.fault(), fmt::format("{}: at index {}: {}", path, i, error.what()));
+    }
+  }
+}
 
 int score_results(const EvalFlags& values) {
   DT_CHECK(!values.annotations.empty(), "--results needs --annotations");
   const auto truth = data::coco::read_annotations(values.annotations);
   data::coco::EvaluationOptions options;
-  if (values.iou_type == "segm") options.compare = data::coco::EvaluationOptions::Compare::masks;
+  if (values.iou_type == "segm") {
+    require_masks(truth, values.annotations);
+    options.compare = data::coco::EvaluationOptions::Compare::masks;
+  }
   data::coco::Evaluator evaluator(truth, options);
-  evaluator.add(data::coco::read_results(values.results));
+  add_results(evaluator, values.results);
   const auto statistics = evaluator.score().statistics();
   if (values.json) {
     nlohmann::ordered_json line = {{"iou_type", values.iou_type}, {"stats", nlohmann::json::array()}};
     for (const auto& one : statistics) {
       line["stats"].push_back(one.value);
       line["names"].push_back(one.name);
+      if (!one.why_absent.empty()) line["why_absent"][one.name] = one.why_absent;
     }
     cli::patient_stdout() << line.dump() << std::endl;
     return 0;
@@ -82,8 +99,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) log.notice(notice);
   TaskOptions options;
-  for (const std::string& split : validation_splits(settings.data))
-    options.validation.push_back(open_validation(settings.data, split));
+  options.validation = open_validation(settings, nullptr);
   options.evaluation_batch = values.batch;
   options.paste = settings.paste();
   settings.detector.classes = classes_of(*options.validation.front().images);

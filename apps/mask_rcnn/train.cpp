@@ -24,8 +24,7 @@ namespace {
 int run_training(TrainingJob& job, Group& group, cli::Log& log) {
   TaskOptions options = task_options(job);
   options.training = open_training(job.settings.data);
-  for (const std::string& split : validation_splits(job.settings.data))
-    options.validation.push_back(open_validation(job.settings.data, split));
+  options.validation = open_validation(job.settings, options.training.get());
   RankSettings alike = {{"the training data set", options.training->contents()}};
   for (const ValidationSplit& split : options.validation)
     alike.emplace_back("the validation data set", split.images->contents());

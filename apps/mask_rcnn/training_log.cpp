@@ -3,6 +3,15 @@
 #include <fmt/format.h>
 
 namespace dtrain::mask_rcnn {
+namespace {
+
+// Why COCO's evaluation has no number of this name.
+std::string why_absent(const std::string& name) {
+  const std::string area = name.substr(name.rfind('/') + 1);
+  return area.starts_with("IoU=") ? "no ground truth" : "no ground truth of area " + area;
+}
+
+}  // namespace
 
 TrainingLog::TrainingLog(cli::Log& log, double images, uint64_t steps) : log_(log), images_(images), steps_(steps) {}
 
@@ -28,7 +37,8 @@ void TrainingLog::stepped(const Stepped& event) {
 std::vector<std::string> lines_of(const Evaluation& evaluation) {
   std::vector<std::string> lines;
   for (const MetricValue& value : evaluation.values)
-    lines.push_back(fmt::format("{}: {:.4f}", value.name, value.value));
+    lines.push_back(value.value == -1 ? fmt::format("{}: -1 ({})", value.name, why_absent(value.name))
+                                      : fmt::format("{}: {:.4f}", value.name, value.value));
   return lines;
 }
 

@@ -29,7 +29,8 @@ class TrainingLog final : public Observer {
   double seconds_ = 0;
 };
 
-// "val2017-mAP(bbox)/IoU=0.5:0.95: 0.3821", a line each; -1 stands for what could not be measured.
+// "val2017-mAP(bbox)/IoU=0.5:0.95: 0.3821", a line each; -1 stands for what could not be measured, with
+// the reason.
 std::vector<std::string> lines_of(const Evaluation& evaluation);
 
 }  // namespace dtrain::mask_rcnn

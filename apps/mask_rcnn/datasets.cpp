@@ -15,10 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBefore = "instances_", kAfter = ".json";
 
-std::string annotations_of(const DataSettings& settings, const std::string& split) {
-  return fmt::format("{}/annotations/{}{}{}", settings.base_dir, kBefore, split, kAfter);
-}
-
 // Splits with annotations whose names contain `part`, sorted.
 std::vector<std::string> splits_with(const DataSettings& settings, const std::string& part) {
   DT_CHECK(!settings.base_dir.empty(), "no data: give --data_dir DIR, a folder with annotations/instances_SPLIT.json");
@@ -50,11 +46,19 @@ data::DetectionOptions dataset_options(const DataSettings& settings, bool traini
 
 std::shared_ptr<data::DetectionDataset> open(const DataSettings& settings, const std::string& split, bool training) {
   return std::make_shared<data::DetectionDataset>(
-      data::open_coco(annotations_of(settings, split), settings.base_dir + "/" + split, settings.classes),
+      data::open_coco(annotations_of(settings, split), images_of(settings, split), settings.classes),
       dataset_options(settings, training));
 }
 
 }  // namespace
+
+std::string annotations_of(const DataSettings& settings, const std::string& split) {
+  return fmt::format("{}/annotations/{}{}{}", settings.base_dir, kBefore, split, kAfter);
+}
+
+std::string images_of(const DataSettings& settings, const std::string& split) {
+  return settings.base_dir + "/" + split;
+}
 
 std::vector<std::string> training_splits(const DataSettings& settings) {
   return settings.training.empty() ? splits_with(settings, "train") : settings.training;

@@ -13,10 +13,8 @@
 #include "apps/cli/run_main.h"
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
-#include "apps/mask_rcnn/model.h"
-#include "apps/mask_rcnn/placed_image.h"
+#include "apps/mask_rcnn/predictor.h"
 #include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/safetensors.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -38,15 +36,6 @@ struct PredictFlags {
     machine.declare(flags);
   }
 };
-
-// As many classes as the weights have scores for; those of TensorPack have as many as its preset says.
-int64_t classes_of_weights(const std::string& path, int64_t of_preset) {
-  if (path.ends_with(".npz")) return of_preset;
-  const SafetensorsFile file(path, Fault::checkpoint);
-  const SafetensorsEntry* scores = file.find("roi_heads.box_predictor.cls_score.bias");
-  if (!scores) throw Error(Fault::checkpoint, path + ": no tensor roi_heads.box_predictor.cls_score.bias");
-  return scores->shape.count();
-}
 
 nlohmann::ordered_json json_of(const data::coco::Detection& one) {
   nlohmann::ordered_json json;
@@ -80,33 +69,10 @@ void print_found(const std::string& path, const ImagePlace& place, const std::ve
   out.flush();
 }
 
-// What the classes from 1 on stand for: the categories of --annotations, which a model of torchvision's numbers by
-// their ids, or their own numbers.
-std::vector<data::coco::Category> categories_of(const std::string& annotations, int64_t classes) {
-  std::vector<data::coco::Category> categories;
-  for (int64_t i = 1; i < classes; ++i) categories.push_back({i, fmt::format("class {}", i)});
-  if (annotations.empty()) return categories;
-  const auto known = data::coco::read_annotations(annotations).categories;
-  if (known.size() == categories.size()) return known;
-  for (const data::coco::Category& category : known) {
-    if (category.id < 1 || category.id >= classes)
-      throw Error(Fault::data, fmt::format("{}: {} categories, for a model of {} classes", annotations, known.size(),
-                                           categories.size()));
-    categories[static_cast<size_t>(category.id) - 1].name = category.name;
-  }
-  return categories;
-}
-
 void draw_found(const std::string& path, const PlacedImage& image, const std::vector<data::coco::Detection>& found,
-                const std::vector<data::coco::Category>& categories, double visible) {
-  std::vector<DrawnObject> objects;
-  for (const data::coco::Detection& one : found) {
-    if (one.score < visible) continue;
-    const auto category = std::ranges::find(categories, one.category_id, &data::coco::Category::id);
-    objects.push_back({*one.box, one.mask, category - categories.begin() + 1, score_label(category->name, one.score)});
-  }
+                const Predictor& predictor) {
   Canvas canvas(image.original.view());
-  draw_objects(canvas, objects);
+  draw_objects(canvas, found_objects(found, predictor.categories(), predictor.settings().visible_score));
   write_png(path, canvas.image().view());
 }
 
@@ -120,25 +86,28 @@ void require_different_names(const std::vector<std::string>& images) {
              "; predict them with different folders");
 }
 
-// A detector and how it is asked.
-struct Predictor {
-  const PredictFlags& flags;
-  const Settings& settings;
-  std::vector<data::coco::Category> categories;
-  Model model;
+void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path) {
+  const PlacedImage image = predictor.place(decode_image(read_image_file(path)));
+  const auto found = predictor.in_file(predictor.detect(image), image.place);
+  print_found(path, image.place, found, predictor.categories(), values.json);
+  if (!values.output.empty()) draw_found(values.output + "/" + picture_name(path), image, found, predictor);
+}
 
-  void predict(const std::string& path) {
-    const PlacedImage image = place_image(*model.context, path, settings.data);
-    Tape tape(*model.context, Mode::eval);
-    const models::Canvas& canvas = model.canvas(image.pixels.dim(1), image.pixels.dim(2));
-    const models::Detections found =
-        model.detector.detect(tape, canvas, model.pixels(tape, image.pixels, image.sizes), image.sizes);
-    const auto detections = detections_of(*model.context, found, {image.place}, categories, settings.paste());
-    print_found(path, image.place, detections[0], categories, flags.json);
-    if (!flags.output.empty())
-      draw_found(flags.output + "/" + picture_name(path), image, detections[0], categories, settings.visible_score);
+// Data faults of an image are reported, and the others are done.
+int predict_all(Predictor& predictor, const PredictFlags& values, const std::vector<std::string>& images) {
+  int code = 0;
+  for (const std::string& path : images) {
+    try {
+      predict_image(predictor, values, path);
+    } catch (const Error& error) {
+      if (error.fault() != Fault::data) throw;
+      if (values.json) print_line({{"file", path}, {"error", error.what()}});
+      cli::print_message("error", path + ": " + error.what());
+      code = static_cast<int>(Fault::data);
+    }
   }
-};
+  return code;
+}
 
 }  // namespace
 
@@ -154,26 +123,14 @@ int predict(const Arguments& argv) {
   if (!values.output.empty()) require_different_names(*images);
   values.machine.check(flags);
   std::vector<std::string> notices;
-  Settings settings = values.model.settings(notices);
+  const Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) cli::print_message("note", notice);
-  settings.detector.classes = classes_of_weights(settings.weights, settings.detector.classes);
-  Predictor predictor{values, settings, categories_of(values.annotations, settings.detector.classes),
-                      Model(settings, machine, 0, /*gradients=*/false)};
-  predictor.model.load(settings.weights, /*complete=*/true);
+  std::vector<data::coco::Category> known;
+  if (!values.annotations.empty()) known = data::coco::read_annotations(values.annotations).categories;
+  Predictor predictor(settings, machine, std::move(known), values.annotations);
   if (!values.output.empty()) make_directories(system_files(), values.output);
-  int code = 0;
-  for (const std::string& path : *images) {
-    try {
-      predictor.predict(path);
-    } catch (const Error& error) {
-      if (error.fault() != Fault::data) throw;
-      if (values.json) print_line({{"file", path}, {"error", error.what()}});
-      cli::print_message("error", path + ": " + error.what());
-      code = static_cast<int>(Fault::data);
-    }
-  }
-  return code;
+  return predict_all(predictor, values, *images);
 }
 
 }  // namespace dtrain::mask_rcnn

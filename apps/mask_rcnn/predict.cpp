@@ -11,6 +11,7 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/benchmark.h"
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/predictor.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct PredictFlags {
   ModelFlags model;
+  BenchmarkFlags benchmark;
   cli::MachineFlags machine;
   std::string output, annotations;
   bool json = false;
@@ -33,6 +35,7 @@ struct PredictFlags {
     flags.add("json", json,
               R"(a line per image: {"file", "width", "height", "detections": [{"bbox": [x, y, w, h], "score", )"
               R"("category_id", "segmentation": RLE}]}, or {"file", "error"})");
+    benchmark.declare(flags);
     machine.declare(flags);
   }
 };
@@ -113,13 +116,17 @@ int predict_all(Predictor& predictor, const PredictFlags& values, const std::vec
 
 int predict(const Arguments& argv) {
   PredictFlags values;
-  cli::FlagSet flags(argv.front(), "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]",
+  cli::FlagSet flags(argv.front(),
+                     "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]\n   or: " + argv.front() +
+                         " --load WEIGHTS --benchmark [IMAGE...] [flags]",
                      "Finds objects in JPEG and PNG images. The weights are those of a checkpoint or of torchvision, "
                      "saved as safetensors.");
   values.declare(flags);
   const auto images = read_arguments(flags, values.model, argv);
   if (!images) return 0;
-  DT_CHECK(!values.model.load.empty() && !images->empty(), "expected --load and at least one image; see --help");
+  DT_CHECK(!values.model.load.empty() && (values.benchmark.benchmark || !images->empty()),
+           "expected --load and at least one image; see --help");
+  values.benchmark.check(flags);
   if (!values.output.empty()) require_different_names(*images);
   values.machine.check(flags);
   std::vector<std::string> notices;
@@ -129,6 +136,10 @@ int predict(const Arguments& argv) {
   std::vector<data::coco::Category> known;
   if (!values.annotations.empty()) known = data::coco::read_annotations(values.annotations).categories;
   Predictor predictor(settings, machine, std::move(known), values.annotations);
+  if (values.benchmark.benchmark) {
+    run_benchmark(predictor, machine, values.benchmark, *images, values.json);
+    return 0;
+  }
   if (!values.output.empty()) make_directories(system_files(), values.output);
   return predict_all(predictor, values, *images);
 }

@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -41,12 +43,14 @@ uint64_t peak_resident_bytes() {
   return uint64_t{1024} * static_cast<uint64_t>(usage.ru_maxrss);
 }
 
+// In milliseconds, to the microsecond.
 nlohmann::ordered_json json_of(const PartTimes& part) {
   const Latency latency = latency_of(part.seconds);
-  return {{"median", 1e3 * latency.median},
-          {"p90", 1e3 * latency.p90},
-          {"p99", 1e3 * latency.p99},
-          {"mean", 1e3 * latency.mean}};
+  const auto milliseconds = [](double seconds) { return std::round(1e6 * seconds) / 1e3; };
+  return {{"median", milliseconds(latency.median)},
+          {"p90", milliseconds(latency.p90)},
+          {"p99", milliseconds(latency.p99)},
+          {"mean", milliseconds(latency.mean)}};
 }
 
 // What is known of a benchmark, in the words of both reports.
@@ -56,6 +60,7 @@ struct Report {
   const BenchmarkFlags& flags;
   const std::vector<EncodedFile>& files;
   const DetectionTimes& measured;
+
   double images_per_second() const { return 1 / latency_of(measured.whole.seconds).mean; }
   size_t tensor_bytes() const { return predictor.context().memory_stats().peak_in_use; }
 };
@@ -64,6 +69,7 @@ nlohmann::ordered_json json_report(const Report& report) {
   nlohmann::ordered_json parts;
   for (const PartTimes& part : report.measured.parts) parts[part.key] = json_of(part);
   return {{"device", report.machine.device()},
+          {"threads", report.predictor.context().threads()},
           {"precision", cli::name_of_precision(report.machine.precision)},
           {"images", report.files.size()},
           {"network_sizes", report.measured.network_sizes},
@@ -80,7 +86,8 @@ nlohmann::ordered_json json_report(const Report& report) {
 std::string text_report(const Report& report) {
   const auto megabytes = [](auto bytes) { return static_cast<double>(bytes) / (1 << 20); };
   std::string text =
-      fmt::format("Device:      {}, {}\n", report.machine.device(), cli::name_of_precision(report.machine.precision));
+      fmt::format("Device:      {}, {} threads, {}\n", report.machine.device(), report.predictor.context().threads(),
+                  cli::name_of_precision(report.machine.precision));
   text += fmt::format("Images:      {}\n", report.files.size() == 1 ? report.files.front().name
                                                                     : fmt::format("{} files", report.files.size()));
   text += fmt::format("Network:     {} pixels with padding\n", fmt::join(report.measured.network_sizes, ", "));

@@ -153,7 +153,9 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   DetectionTask task(model, *group, std::move(options));
   Lines lines(log);
   if (!dtrain::evaluate(task, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
-  if (!values.gallery.empty()) write_gallery_of(values, settings, shown, detections);
+  if (values.gallery.empty()) return 0;
+  write_gallery_of(values, settings, shown, detections);
+  log.line("Gallery:     " + values.gallery + "/index.html");
   return 0;
 }
 

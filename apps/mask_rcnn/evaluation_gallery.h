@@ -22,8 +22,8 @@ struct EvaluationGallery {
   int threads = 1;
 };
 
-// Makes the folder, or throws Error(Fault::resource) where that cannot be done or written to, so that it comes out
-// before a long evaluation.
+// Makes the folder where there is none, for those who want to know before a long evaluation that it can be made.
+// Throws Error(Fault::config) where a file is in the way, Error(Fault::resource) where the disk fails.
 void make_gallery_folder(const std::string& folder);
 
 // Scores the detections and writes pictures of the images of the lowest and of the highest F1 at IoU 0.5, ground truth

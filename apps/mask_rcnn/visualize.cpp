@@ -43,7 +43,7 @@ std::vector<DrawnObject> best_objects(std::span<const Proposal> proposals, int64
   return objects;
 }
 
-// In the colours of the objects that they cover. Only the best proposal of an object has a label.
+// The best one of each object has a label and the object's colour.
 std::vector<DrawnObject> covering_objects(std::span<const Proposal> proposals,
                                           std::span<const data::coco::Annotation> truth) {
   constexpr size_t kPerObject = 3;  // as many as TensorPack shows
@@ -52,9 +52,10 @@ std::vector<DrawnObject> covering_objects(std::span<const Proposal> proposals,
   for (const CoveringProposal& one : covering_proposals(proposals, truth, kPerObject)) {
     DrawnObject& object = objects.emplace_back();
     object.box = proposals[one.proposal].box;
-    object.object_class = int64_t{truth[one.object].category} + 1;
-    if (!labelled[one.object]) object.label = fmt::format("IoU {:.2f}", one.iou);
+    if (labelled[one.object]) continue;
     labelled[one.object] = true;
+    object.object_class = int64_t{truth[one.object].category} + 1;
+    object.label = fmt::format("IoU {:.2f}", one.iou);
   }
   return objects;
 }

@@ -35,6 +35,7 @@ std::string summary_of(const Evaluation& evaluation, const char* kind) {
 // The scores of the boxes and of the masks, and the images by those that rank them.
 struct Scores {
   std::optional<Evaluation> boxes{}, masks{};
+  std::vector<std::vector<data::coco::Match>> matches{};  // of each image, by which they are ranked
   std::vector<ImageOutcome> ranked{};
 };
 
@@ -48,10 +49,11 @@ Scores scores_of(const EvaluationGallery& options, const data::coco::Annotations
     data::coco::Evaluator evaluator(truth, how);
     evaluator.add(detections);
     evaluation = evaluator.score();
-    if (ranks) scores.ranked = ranked_images(evaluator.matches(), options.visible_score);
+    if (ranks) scores.matches = evaluator.matches();
   };
   if (options.boxes) evaluate(Compare::boxes, true, scores.boxes);
   if (options.masks) evaluate(Compare::masks, !options.boxes, scores.masks);
+  scores.ranked = ranked_images(scores.matches, options.visible_score);
   return scores;
 }
 
@@ -75,7 +77,7 @@ std::vector<std::string> notes_of(const EvaluationGallery& options, const Scores
   notes.push_back(
       fmt::format("Images are ranked by F1 = 2 found / (2 found + missed + false), over detections with a score of at "
                   "least {:.2f}. An object is found where a detection of its class has an IoU of at least 0.5 with its "
-                  "{}. Crowds do not count.",
+                  "{}. Other detections are labelled as false. Crowds do not count.",
                   options.visible_score, options.boxes ? "box" : "mask"));
   const size_t empty = images - scores.ranked.size();
   notes.push_back(fmt::format("{} of {} images are ranked{}.", scores.ranked.size(), images,
@@ -87,8 +89,8 @@ std::vector<std::string> notes_of(const EvaluationGallery& options, const Scores
 class Pictures {
  public:
   Pictures(const EvaluationGallery& options, const data::coco::Annotations& truth,
-           const std::vector<Detection>& detections)
-      : options_(options), truth_(truth) {
+           const std::vector<Detection>& detections, const Scores& scores)
+      : options_(options), truth_(truth), scores_(scores) {
     for (const Detection& one : detections) detections_.emplace(one.image_id, &one);
   }
 
@@ -96,9 +98,8 @@ class Pictures {
     const data::coco::Image& image = truth_.images[outcome.image];
     const data::Image pixels = read_annotated_image(options_.images, image);
     const auto objects = annotated_objects(truth_, outcome.image, pixels.height, pixels.width);
-    const data::Image both = side_by_side(std::vector<Panel>{
-        {"Ground truth", drawn(pixels, objects)},
-        {"Results", drawn(pixels, found_objects(detections_of(image.id), truth_.categories, options_.visible_score))}});
+    const data::Image both = side_by_side(
+        std::vector<Panel>{{"Ground truth", drawn(pixels, objects)}, {"Results", drawn(pixels, results_of(outcome))}});
     const std::string name = kPictures + "/" + names_.take(image);
     write_png(options_.folder + "/" + name, both.view());
     return {relative_source(name), both.width,   both.height,    image.file_name,
@@ -114,8 +115,28 @@ class Pictures {
     return own;
   }
 
+  // Those of what is not there are labelled as false. The match of a category has its detections in this order, too.
+  std::vector<DrawnObject> results_of(const ImageOutcome& outcome) const {
+    const std::vector<data::coco::Match>& matches = scores_.matches[outcome.image];
+    std::map<int64_t, size_t> ranks;  // of the next detection of each category
+    std::vector<DrawnObject> all;
+    for (const Detection& one : detections_of(truth_.images[outcome.image].id)) {
+      const auto match = std::ranges::find_if(
+          matches, [&](const data::coco::Match& own) { return truth_.categories[own.category].id == one.category_id; });
+      const size_t rank = ranks[one.category_id]++;
+      if (match == matches.end() || rank >= match->scores.size()) continue;
+      const data::coco::Match::Bits bits = match->bits[rank];
+      for (DrawnObject& object : found_objects(std::span(&one, 1), truth_.categories, options_.visible_score)) {
+        if (((bits.matched | bits.ignored) & 1) == 0) object.label += " (false)";
+        all.push_back(std::move(object));
+      }
+    }
+    return all;
+  }
+
   const EvaluationGallery& options_;
   const data::coco::Annotations& truth_;
+  const Scores& scores_;
   std::multimap<int64_t, const Detection*> detections_;
   PictureNames names_;
 };
@@ -133,7 +154,7 @@ void write_evaluation_gallery(const EvaluationGallery& options, const data::coco
                   .notes = notes_of(options, scores, truth.images.size()),
                   .score_name = "F1",
                   .classes = classes_of(scores)};
-  Pictures pictures(options, truth, detections);
+  Pictures pictures(options, truth, detections, scores);
   for (const ImageOutcome& outcome : extremes.worst) gallery.worst.push_back(pictures.card(outcome));
   for (const ImageOutcome& outcome : extremes.best) gallery.best.push_back(pictures.card(outcome));
   write_gallery(options.folder + "/index.html", gallery);

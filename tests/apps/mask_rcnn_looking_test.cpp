@@ -96,7 +96,10 @@ std::vector<std::string> sources_of(const std::string& page) {
   for (size_t at = page.find(kBefore); at != page.npos; at = page.find(kBefore, at)) {
     at += kBefore.size();
     std::string source = page.substr(at, page.find('"', at) - at);
-    for (size_t space; (space = source.find("%20")) != source.npos;) source.replace(space, 3, " ");
+    for (size_t space; (space = source.find("%20")) != source.npos;) {
+      source.erase(space, 2);
+      source[space] = ' ';
+    }
     sources.push_back(source);
   }
   return sources;

@@ -107,11 +107,12 @@ class Pictures {
   }
 
  private:
-  std::vector<Detection> detections_of(int64_t image) const {
-    std::vector<Detection> own;
+  // By descending score; equal ones in their order.
+  std::vector<const Detection*> detections_of(int64_t image) const {
+    std::vector<const Detection*> own;
     const auto [first, last] = detections_.equal_range(image);
-    for (auto one = first; one != last; ++one) own.push_back(*one->second);
-    std::ranges::stable_sort(own, std::greater<>(), &Detection::score);
+    for (auto one = first; one != last; ++one) own.push_back(one->second);
+    std::ranges::stable_sort(own, std::greater<>(), [](const Detection* one) { return one->score; });
     return own;
   }
 
@@ -120,13 +121,14 @@ class Pictures {
     const std::vector<data::coco::Match>& matches = scores_.matches[outcome.image];
     std::map<int64_t, size_t> ranks;  // of the next detection of each category
     std::vector<DrawnObject> all;
-    for (const Detection& one : detections_of(truth_.images[outcome.image].id)) {
-      const auto match = std::ranges::find_if(
-          matches, [&](const data::coco::Match& own) { return truth_.categories[own.category].id == one.category_id; });
-      const size_t rank = ranks[one.category_id]++;
+    for (const Detection* one : detections_of(truth_.images[outcome.image].id)) {
+      const auto match = std::ranges::find_if(matches, [&](const data::coco::Match& own) {
+        return truth_.categories[own.category].id == one->category_id;
+      });
+      const size_t rank = ranks[one->category_id]++;
       if (match == matches.end() || rank >= match->scores.size()) continue;
       const data::coco::Match::Bits bits = match->bits[rank];
-      for (DrawnObject& object : found_objects(std::span(&one, 1), truth_.categories, options_.visible_score)) {
+      for (DrawnObject& object : found_objects(std::span(one, 1), truth_.categories, options_.visible_score)) {
         if (((bits.matched | bits.ignored) & 1) == 0) object.label += " (false)";
         all.push_back(std::move(object));
       }

@@ -260,6 +260,13 @@ TEST_F(MaskRcnnLooking, GalleryOfResultsHasWorstAndBestImages) {
   const Rectangle object = object_of(2);
   EXPECT_EQ(pixel_of_panel(wrong, 0, object.x + 5, object.bottom() - 1), color_of_class(1));
   EXPECT_EQ(pixel_of_panel(wrong, 1, object.x + 5, object.bottom() - 1), color_of_class(2));
+  int longest = 0;  // of the rows of the label's chip
+  for (int y = 0; y < object.y; ++y) {
+    int row = 0;
+    for (int x = 0; x < kWidth; ++x) row += pixel_of_panel(wrong, 1, x, y) == color_of_class(2);
+    longest = std::max(longest, row);
+  }
+  EXPECT_GT(longest, text_width("blue 0.90 (fa", 1));
   const Canvas right = picture_at(path("gallery/pictures/" + name_of(0)));
   EXPECT_EQ(pixel_of_panel(right, 1, 70, 2), kBackground);  // a score below 0.5
 }

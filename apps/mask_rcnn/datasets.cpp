@@ -15,10 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBefore = "instances_", kAfter = ".json";
 
-std::string annotations_of(const DataSettings& settings, const std::string& split) {
-  return fmt::format("{}/annotations/{}{}{}", settings.base_dir, kBefore, split, kAfter);
-}
-
 // Splits with annotations whose names contain `part`, sorted.
 std::vector<std::string> splits_with(const DataSettings& settings, const std::string& part) {
   DT_CHECK(!settings.base_dir.empty(), "no data: give --data_dir DIR, a folder with annotations/instances_SPLIT.json");
@@ -50,7 +46,7 @@ data::DetectionOptions dataset_options(const DataSettings& settings, bool traini
 
 std::shared_ptr<data::DetectionDataset> open(const DataSettings& settings, const std::string& split, bool training) {
   const std::string path = annotations_of(settings, split);
-  const auto source = data::open_coco(path, settings.base_dir + "/" + split, settings.classes);
+  const auto source = data::open_coco(path, images_of(settings, split), settings.classes);
   const auto refuse = [&](const std::string& problem) { throw Error(Fault::data, path + ": " + problem); };
   if (source->size() == 0) refuse("lists no images");
   if (source->categories().empty()) refuse("lists no categories");
@@ -75,6 +71,14 @@ void check_categories(const std::vector<data::coco::Category>& found, const std:
 }
 
 }  // namespace
+
+std::string annotations_of(const DataSettings& settings, const std::string& split) {
+  return fmt::format("{}/annotations/{}{}{}", settings.base_dir, kBefore, split, kAfter);
+}
+
+std::string images_of(const DataSettings& settings, const std::string& split) {
+  return settings.base_dir + "/" + split;
+}
 
 std::vector<std::string> training_splits(const DataSettings& settings) {
   return settings.training.empty() ? splits_with(settings, "train") : settings.training;

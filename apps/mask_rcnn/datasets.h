@@ -13,6 +13,10 @@ namespace dtrain::mask_rcnn {
 std::vector<std::string> training_splits(const DataSettings& settings);
 std::vector<std::string> validation_splits(const DataSettings& settings);
 
+// The file of a split's annotations, and the folder of its images.
+std::string annotations_of(const DataSettings& settings, const std::string& split);
+std::string images_of(const DataSettings& settings, const std::string& split);
+
 std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settings);
 // All splits that are evaluated, with their truth. `training` is null where nothing is trained. Throws
 // Error(Fault::data) where their categories are not those that the detector learns, or masks are to be scored and an

@@ -16,13 +16,15 @@ struct Scoring {
   std::vector<std::string> texts;
 };
 
-Evaluation score(const std::vector<Scoring>& splits, bool masks, uint64_t examples, Clock::time_point began) {
+Evaluation score(const std::vector<Scoring>& splits, const TaskOptions& options, bool masks, uint64_t examples,
+                 Clock::time_point began) {
   Evaluation evaluation{.examples = examples};
   for (const Scoring& scoring : splits) {
     std::vector<data::coco::Detection> detections;
     for (const std::string& text : scoring.texts)
       for (data::coco::Detection& one : data::coco::parse_results(text, "detections of a rank"))
         detections.push_back(std::move(one));
+    if (options.detected) options.detected(scoring.split, detections);
     for (MetricValue& value : coco_score(*scoring.split.truth, detections, scoring.split.name, masks, 1))
       evaluation.values.push_back(std::move(value));
   }
@@ -106,7 +108,8 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
   }
   const bool masks = model_.detector.options().masks;
   if (group_.rank() == options_.chief)
-    return std::async(std::launch::async, [=] { return score(splits, masks, examples, began); });
+    return std::async(std::launch::async,
+                      [=, options = options_] { return score(splits, options, masks, examples, began); });
   std::promise<Evaluation> nothing;
   nothing.set_value({.examples = examples});
   return nothing.get_future();

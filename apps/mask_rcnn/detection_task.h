@@ -1,6 +1,7 @@
 // What dtrain-mask-rcnn trains: a detector on a data set in COCO's layout.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ struct TaskOptions {
   int chief = 0;    // the rank that scores
   int workers = 0;  // threads that load images; 0: one per core
   data::coco::Paste paste = data::coco::Paste::continuous;
+  // Called by the chief, on the thread that scores, with all detections of a split.
+  std::function<void(const ValidationSplit&, const std::vector<data::coco::Detection>&)> detected{};
   std::map<std::string, std::string> identity{}, settings{};  // what checkpoints record
 };
 

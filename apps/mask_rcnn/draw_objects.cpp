@@ -135,6 +135,18 @@ std::vector<DrawnObject> annotated_objects(const data::coco::Annotations& truth,
   return objects;
 }
 
+std::vector<DrawnObject> found_objects(std::span<const data::coco::Detection> found,
+                                       const std::vector<data::coco::Category>& categories, double least_score) {
+  std::vector<DrawnObject> objects;
+  for (const data::coco::Detection& one : found) {
+    const auto category = std::ranges::find(categories, one.category_id, &data::coco::Category::id);
+    if (one.score < least_score || category == categories.end()) continue;
+    objects.push_back({one.box ? *one.box : bounds(*one.mask), one.mask, category - categories.begin() + 1,
+                       score_label(category->name, one.score)});
+  }
+  return objects;
+}
+
 void draw_objects(Canvas& canvas, std::span<const DrawnObject> objects) {
   const double scale = canvas.text_scale();
   const int text_room = canvas.width() - 2 * padding_of(scale).beside;

@@ -9,6 +9,7 @@
 
 #include "apps/mask_rcnn/canvas.h"
 #include "data/coco/annotations.h"
+#include "data/coco/results.h"
 
 namespace dtrain::mask_rcnn {
 
@@ -24,6 +25,10 @@ std::string score_label(const std::string& name, double score);
 
 // The ground truth of images[image], for a picture of this size. A crowd is labelled as such.
 std::vector<DrawnObject> annotated_objects(const data::coco::Annotations& truth, size_t image, int height, int width);
+
+// The detections with at least this score, coloured by the places of their categories, of which others are left out.
+std::vector<DrawnObject> found_objects(std::span<const data::coco::Detection> found,
+                                       const std::vector<data::coco::Category>& categories, double least_score);
 
 // Draws small objects over large ones. Labels are at the upper left corners of their boxes, or near them where they
 // would leave the picture or cover the label of an earlier object. So the objects that matter most come first: a label

@@ -1,4 +1,5 @@
 // dtrain-mask-rcnn eval: a model on a data set, or a file of results alone.
+#include <filesystem>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -6,12 +7,15 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/log.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
 #include "apps/mask_rcnn/datasets.h"
+#include "apps/mask_rcnn/evaluation_gallery.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/training_log.h"
+#include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
 #include "libdtrain/run/evaluation.h"
 
@@ -21,9 +25,9 @@ namespace {
 struct EvalFlags {
   ModelFlags model;
   cli::MachineFlags machine;
-  std::string annotations, results, iou_type = "bbox";
+  std::string annotations, results, iou_type = "bbox", gallery, images;
   bool json = false;
-  int64_t batch = 1;
+  int64_t batch = 1, gallery_images = 12;
 
   void declare(cli::FlagSet& flags) {
     model.declare(flags);
@@ -35,12 +39,20 @@ struct EvalFlags {
     flags.add("json", json,
               R"(print one line: {"iou_type": T, "stats": [12 numbers], "names": [...]}; for each -1 among them )"
               R"("why_absent" has the reason)");
+    flags.group("Gallery");
+    flags.add("gallery", gallery,
+              "folder for index.html, a page with pictures of the images of the lowest and of the highest F1, and the "
+              "precision of each class");
+    flags.add("gallery_images", gallery_images, "images of each end", cli::kPositiveCount);
+    flags.add("images", images, "folder of the images, for a gallery of --results");
     machine.declare(flags);
   }
+  // Throws Error for flags that do not go together.
+  void check() const;
 };
 
-void add_results(data::coco::Evaluator& evaluator, const std::string& path) {
-  const std::vector<data::coco::Detection> detections = data::coco::read_results(path);
+void add_results(data::coco::Evaluator& evaluator, const std::vector<data::coco::Detection>& detections,
+                 const std::string& path) {
   for (size_t i = 0; i < detections.size(); ++i) {
     try {
       evaluator.add(detections[i]);
@@ -50,17 +62,23 @@ void add_results(data::coco::Evaluator& evaluator, const std::string& path) {
   }
 }
 
-int score_results(const EvalFlags& values) {
-  DT_CHECK(!values.annotations.empty(), "--results needs --annotations");
-  const auto truth = data::coco::read_annotations(values.annotations);
-  data::coco::EvaluationOptions options;
-  if (values.iou_type == "segm") {
-    require_masks(truth, values.annotations);
-    options.compare = data::coco::EvaluationOptions::Compare::masks;
-  }
-  data::coco::Evaluator evaluator(truth, options);
-  add_results(evaluator, values.results);
-  const auto statistics = evaluator.score().statistics();
+void EvalFlags::check() const {
+  cli::refuse(
+      {{!results.empty() && annotations.empty(), "--results needs --annotations"},
+       {results.empty() && model.load.empty(), "give --load WEIGHTS, or --annotations and --results; see --help"},
+       {!results.empty() && !gallery.empty() && images.empty(),
+        "--gallery of --results needs --images, the folder of the images"},
+       {!images.empty() && (results.empty() || gallery.empty()), "--images is for --gallery of --results"}});
+}
+
+EvaluationGallery gallery_of(const EvalFlags& values, double visible_score) {
+  return {.folder = values.gallery,
+          .visible_score = visible_score,
+          .most = values.gallery_images,
+          .threads = usable_cores()};
+}
+
+void print_statistics(const EvalFlags& values, const std::vector<data::coco::Statistic>& statistics) {
   if (values.json) {
     nlohmann::ordered_json line = {{"iou_type", values.iou_type}, {"stats", nlohmann::json::array()}};
     for (const auto& one : statistics) {
@@ -69,12 +87,38 @@ int score_results(const EvalFlags& values) {
       if (!one.why_absent.empty()) line["why_absent"][one.name] = one.why_absent;
     }
     cli::patient_stdout() << line.dump() << std::endl;
-    return 0;
+    return;
   }
   for (const auto& one : statistics)
     cli::patient_stdout() << fmt::format(" {} = {:.3f}{}", one.title, one.value,
                                          one.why_absent.empty() ? "" : "   (" + one.why_absent + ")")
                           << std::endl;
+}
+
+int score_results(const EvalFlags& values) {
+  std::vector<std::string> notices;
+  const double visible_score = values.model.settings(notices).visible_score;
+  for (const std::string& notice : notices) cli::print_message("note", notice);
+  if (!values.gallery.empty()) make_gallery_folder(values.gallery);
+  const auto truth = data::coco::read_annotations(values.annotations);
+  data::coco::EvaluationOptions options;
+  if (values.iou_type == "segm") {
+    require_masks(truth, values.annotations);
+    options.compare = data::coco::EvaluationOptions::Compare::masks;
+  }
+  data::coco::Evaluator evaluator(truth, options);
+  const std::vector<data::coco::Detection> detections = data::coco::read_results(values.results);
+  add_results(evaluator, detections, values.results);
+  const auto statistics = evaluator.score().statistics();
+  print_statistics(values, statistics);
+  if (values.gallery.empty()) return 0;
+  EvaluationGallery gallery = gallery_of(values, visible_score);
+  gallery.title = "Evaluation of " + std::filesystem::path(values.results).filename().string();
+  gallery.notes = {"Results: " + values.results, "Annotations: " + values.annotations};
+  gallery.images = values.images;
+  gallery.masks = values.iou_type == "segm";
+  gallery.boxes = !gallery.masks;
+  write_evaluation_gallery(gallery, truth, detections);
   return 0;
 }
 
@@ -91,8 +135,17 @@ class Lines final : public Observer {
   cli::Log& log_;
 };
 
+void write_gallery_of(const EvalFlags& values, const Settings& settings, const ValidationSplit& split,
+                      const std::vector<data::coco::Detection>& detections) {
+  EvaluationGallery gallery = gallery_of(values, settings.visible_score);
+  gallery.title = "Evaluation on " + split.name;
+  gallery.notes = {"Weights: " + values.model.load, "Data: " + settings.data.base_dir};
+  gallery.images = images_of(settings.data, split.name);
+  gallery.masks = settings.detector.masks;
+  write_evaluation_gallery(gallery, *split.truth, detections);
+}
+
 int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
-  DT_CHECK(!values.model.load.empty(), "give --load WEIGHTS, or --annotations and --results; see --help");
   cli::Log log(cli::patient_stdout(), cli::patient_stderr());
   std::vector<std::string> notices;
   Settings settings = values.model.settings(notices);
@@ -100,29 +153,43 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   for (const std::string& notice : notices) log.notice(notice);
   TaskOptions options;
   options.validation = open_validation(settings, nullptr);
+  if (!values.gallery.empty()) {
+    DT_CHECK(options.validation.size() == 1, "--gallery: there are ", options.validation.size(), " splits; name one of them by DATA.VAL");
+    make_gallery_folder(values.gallery);
+  }
   options.evaluation_batch = values.batch;
   options.paste = settings.paste();
-  settings.detector.classes = classes_of(*options.validation.front().images);
+  std::vector<data::coco::Detection> detections;
+  if (!values.gallery.empty()) options.detected = [&](const ValidationSplit&, const auto& all) { detections = all; };
+  const ValidationSplit shown = options.validation.front();
+  settings.detector.classes = classes_of(*shown.images);
   Model model(settings, machine, 0, /*gradients=*/false);
   log.line("Weights:     " + model.load(values.model.load, /*complete=*/true));
   const std::unique_ptr<Group> group = make_single_group();
   DetectionTask task(model, *group, std::move(options));
   Lines lines(log);
-  return dtrain::evaluate(task, *group, 0, 10, lines, cli::stop_requested) ? 0 : cli::kStopped;
+  if (!dtrain::evaluate(task, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
+  if (values.gallery.empty()) return 0;
+  write_gallery_of(values, settings, shown, detections);
+  log.line("Gallery:     " + values.gallery + "/index.html");
+  return 0;
 }
 
 }  // namespace
 
 int eval(const Arguments& argv) {
   EvalFlags values;
-  cli::FlagSet flags(argv.front(),
-                     "--load WEIGHTS --data_dir DIR [flags]\n   or: " + argv.front() +
-                         " --annotations A.json --results R.json [--iou_type=segm] [--json]",
-                     "Scores a detector, or what another program has found, by COCO's rules.");
+  cli::FlagSet flags(
+      argv.front(),
+      "--load WEIGHTS --data_dir DIR [--gallery DIR] [flags]\n   or: " + argv.front() +
+          " --annotations A.json --results R.json [--iou_type=segm] [--json] [--gallery DIR --images DIR]",
+      "Scores a detector, or what another program has found, by COCO's rules. A gallery shows what is behind the "
+      "figures: the worst and the best images.");
   values.declare(flags);
   const auto positional = read_arguments(flags, values.model, argv);
   if (!positional) return 0;
   DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
+  values.check();
   values.machine.check(flags);
   if (!values.results.empty()) return score_results(values);
   cli::catch_stop_signals();

@@ -15,17 +15,10 @@ std::vector<T> on_host(Context& context, const Tensor& tensor) {
   return values;
 }
 
-// The box on the canvas in pixels of the file.
-data::coco::PasteBox scaled(const float* box, const ImagePlace& image) {
-  const double x = static_cast<double>(image.width) / image.canvas_width;
-  const double y = static_cast<double>(image.height) / image.canvas_height;
-  return {box[0] * x, box[1] * y, box[2] * x, box[3] * y};
-}
-
 // `cells` are empty for a detector without masks.
 Detection detection_of(const ImagePlace& image, const float* box, float score, int64_t category,
                        std::span<const float> cells, int side, data::coco::Paste paste) {
-  const data::coco::PasteBox at = scaled(box, image);
+  const data::coco::PasteBox at = box_in_file(box, image);
   Detection detection{.image_id = image.id, .category_id = category, .score = score};
   detection.box = {at.x1, at.y1, at.x2 - at.x1, at.y2 - at.y1};
   if (!cells.empty()) detection.mask = data::coco::paste(cells, side, at, image.height, image.width, paste);
@@ -33,6 +26,12 @@ Detection detection_of(const ImagePlace& image, const float* box, float score, i
 }
 
 }  // namespace
+
+data::coco::PasteBox box_in_file(const float* box, const ImagePlace& image) {
+  const double x = static_cast<double>(image.width) / image.canvas_width;
+  const double y = static_cast<double>(image.height) / image.canvas_height;
+  return {box[0] * x, box[1] * y, box[2] * x, box[3] * y};
+}
 
 std::vector<std::vector<Detection>> detections_of(Context& context, const models::Detections& found,
                                                   const std::vector<ImagePlace>& images,

@@ -18,6 +18,9 @@ struct ImagePlace {
   int64_t height = 0, width = 0;               // of its file
 };
 
+// A box x1, y1, x2, y2 on the canvas in pixels of the file.
+data::coco::PasteBox box_in_file(const float* box, const ImagePlace& image);
+
 // The detections of each image, by descending score, with masks where there are some. An image of id -1 is no sample.
 std::vector<std::vector<data::coco::Detection>> detections_of(Context& context, const models::Detections& found,
                                                               const std::vector<ImagePlace>& images,

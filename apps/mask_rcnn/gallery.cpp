@@ -27,8 +27,9 @@ p { margin: 0; color: var(--faint); overflow-wrap: anywhere; }
 figure { margin: 0; overflow: hidden; background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 figure a, figure img { display: block; width: 100%; }
 figure img { height: auto; aspect-ratio: 4 / 3; object-fit: contain; background: var(--mat); }
-.wide { grid-column: 1 / -1; }
-.wide img { aspect-ratio: auto; }
+.broad { grid-template-columns: repeat(auto-fill, minmax(min(100%, 560px), 1fr)); }
+.broad img { aspect-ratio: 12 / 5; }
+@media (max-width: 640px) { .broad img { aspect-ratio: auto; } }
 figcaption { padding: 10px 14px 12px; }
 .head { display: flex; gap: 12px; justify-content: space-between; align-items: baseline; font-weight: 600; }
 .name { overflow-wrap: anywhere; }
@@ -44,7 +45,7 @@ th, td { padding: 7px clamp(8px, 1.5vw, 14px); text-align: right; border-top: 1p
 thead th { border-top: 0; color: var(--faint); font-size: 13px; font-weight: 600; }
 th:first-child { min-width: 8em; text-align: left; white-space: normal; overflow-wrap: anywhere; }
 tbody th { font-weight: 500; }
-.value { display: inline-block; min-width: 2.7em; }
+.value { display: inline-block; min-width: 3em; }
 .bar { display: inline-block; width: clamp(40px, 12vw, 140px); height: 8px; margin-right: 10px; overflow: hidden;
   background: var(--line); border-radius: 4px; vertical-align: 1px; }
 @media (max-width: 520px) { .bar { display: none; } }
@@ -81,19 +82,20 @@ std::string card(const GalleryImage& image, const std::string& score_name) {
   const std::string picture =
       fmt::format("<img src=\"{}\" alt=\"Objects found in {}\" loading=\"lazy\"{}>", source, name, size_of(image));
   const bool embedded = image.source.starts_with("data:");  // browsers open no such page
-  const bool wide = image.width > 2 * image.height;         // several panels
   return fmt::format(
-      "<figure{}>\n{}\n<figcaption>\n<div class=\"head\"><span class=\"name\">{}</span>"
+      "<figure>\n{}\n<figcaption>\n<div class=\"head\"><span class=\"name\">{}</span>"
       "<span class=\"score\">{} {:.3f}</span></div>\n<div class=\"counts\">{}{}{}</div>\n</figcaption>\n</figure>\n",
-      wide ? " class=\"wide\"" : "", embedded ? picture : fmt::format("<a href=\"{}\">{}</a>", source, picture), name,
-      to_text(score_name), image.score, counted(image.hits, "hits", "found"), counted(image.misses, "misses", "missed"),
+      embedded ? picture : fmt::format("<a href=\"{}\">{}</a>", source, picture), name, to_text(score_name),
+      image.score, counted(image.hits, "hits", "found"), counted(image.misses, "misses", "missed"),
       counted(image.false_alarms, "misses", "false"));
 }
 
 std::string image_section(std::string_view title, const std::vector<GalleryImage>& images,
                           const std::string& score_name) {
   if (images.empty()) return "";
-  std::string out = fmt::format("<section>\n<h2>{}</h2>\n<div class=\"grid\">\n", title);
+  // Pictures of several panels need more room than those of one.
+  const bool broad = std::ranges::any_of(images, [](const GalleryImage& one) { return one.width > 2 * one.height; });
+  std::string out = fmt::format("<section>\n<h2>{}</h2>\n<div class=\"grid{}\">\n", title, broad ? " broad" : "");
   for (const GalleryImage& image : images) out += card(image, score_name);
   return out + "</div>\n</section>\n";
 }

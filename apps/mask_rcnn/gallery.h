@@ -12,7 +12,7 @@ namespace dtrain::mask_rcnn {
 
 struct GalleryImage {
   std::string source{};       // of the picture, from relative_source() or embedded_source()
-  int width = 0, height = 0;  // of the picture, which has a row of its own if it is wide; 0: not known
+  int width = 0, height = 0;  // of the picture; 0: not known. Wide ones have all those of their list shown broader.
   std::string file_name{};    // as it is shown
   double score = 0;           // from 0 to 1
   // Objects that were found, that were not, and detections of what is not there.

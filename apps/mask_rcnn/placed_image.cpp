@@ -8,20 +8,6 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-data::Image decode(const std::string& path) {
-  const InputFile file(path);
-  std::vector<std::byte> bytes(file.size());
-  file.read(0, bytes.data(), bytes.size());
-  data::ImageDecoder decoder;
-  decoder.open(bytes);
-  const data::ImageView view = decoder.decode();
-  data::Image image(view.width, view.height);
-  for (int y = 0; y < view.height; ++y)
-    std::copy_n(view.row(y), size_t{3} * static_cast<size_t>(view.width),
-                image.pixels.data() + size_t{3} * static_cast<size_t>(y) * static_cast<size_t>(view.width));
-  return image;
-}
-
 // The image at `size`, on a canvas [1, h, w, 3] of zeros.
 std::vector<uint8_t> resized_onto(const Shape& canvas, const data::ImageView& image, const data::ImageSize& size) {
   const auto axis = [](int in, int64_t out) {
@@ -38,8 +24,26 @@ std::vector<uint8_t> resized_onto(const Shape& canvas, const data::ImageView& im
 
 }  // namespace
 
-PlacedImage place_image(Context& context, const std::string& path, const DataSettings& settings) {
-  PlacedImage placed{.original = decode(path)};
+std::vector<std::byte> read_image_file(const std::string& path) {
+  const InputFile file(path);
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes.data(), bytes.size());
+  return bytes;
+}
+
+data::Image decode_image(std::span<const std::byte> bytes) {
+  data::ImageDecoder decoder;
+  decoder.open(bytes);
+  const data::ImageView view = decoder.decode();
+  data::Image image(view.width, view.height);
+  for (int y = 0; y < view.height; ++y)
+    std::copy_n(view.row(y), size_t{3} * static_cast<size_t>(view.width),
+                image.pixels.data() + size_t{3} * static_cast<size_t>(y) * static_cast<size_t>(view.width));
+  return image;
+}
+
+PlacedImage place_image(Context& context, data::Image original, const DataSettings& settings) {
+  PlacedImage placed{.original = std::move(original)};
   const data::ImageView image = placed.original.view();
   const data::ResizeRule& rule = settings.evaluation_resize;
   const data::ImageSize size = data::resized({image.height, image.width}, rule.max_short_edge, rule);

@@ -1,7 +1,10 @@
 // An image of a file on a canvas of its own, as evaluation would see it.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "apps/mask_rcnn/found.h"
 #include "apps/mask_rcnn/settings.h"
@@ -16,7 +19,10 @@ struct PlacedImage {
   ImagePlace place{};
 };
 
-// Throws Error(Fault::data) where the file cannot be read or decoded.
-PlacedImage place_image(Context& context, const std::string& path, const DataSettings& settings);
+// Both throw Error(Fault::data) where the file cannot be read or the image decoded.
+std::vector<std::byte> read_image_file(const std::string& path);
+data::Image decode_image(std::span<const std::byte> bytes);
+
+PlacedImage place_image(Context& context, data::Image image, const DataSettings& settings);
 
 }  // namespace dtrain::mask_rcnn

@@ -11,18 +11,18 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/benchmark.h"
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
-#include "apps/mask_rcnn/model.h"
-#include "apps/mask_rcnn/placed_image.h"
+#include "apps/mask_rcnn/predictor.h"
 #include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/safetensors.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
 
 struct PredictFlags {
   ModelFlags model;
+  BenchmarkFlags benchmark;
   cli::MachineFlags machine;
   std::string output, annotations;
   bool json = false;
@@ -35,18 +35,10 @@ struct PredictFlags {
     flags.add("json", json,
               R"(a line per image: {"file", "width", "height", "detections": [{"bbox": [x, y, w, h], "score", )"
               R"("category_id", "segmentation": RLE}]}, or {"file", "error"})");
+    benchmark.declare(flags);
     machine.declare(flags);
   }
 };
-
-// As many classes as the weights have scores for; those of TensorPack have as many as its preset says.
-int64_t classes_of_weights(const std::string& path, int64_t of_preset) {
-  if (path.ends_with(".npz")) return of_preset;
-  const SafetensorsFile file(path, Fault::checkpoint);
-  const SafetensorsEntry* scores = file.find("roi_heads.box_predictor.cls_score.bias");
-  if (!scores) throw Error(Fault::checkpoint, path + ": no tensor roi_heads.box_predictor.cls_score.bias");
-  return scores->shape.count();
-}
 
 nlohmann::ordered_json json_of(const data::coco::Detection& one) {
   nlohmann::ordered_json json;
@@ -80,33 +72,10 @@ void print_found(const std::string& path, const ImagePlace& place, const std::ve
   out.flush();
 }
 
-// What the classes from 1 on stand for: the categories of --annotations, which a model of torchvision's numbers by
-// their ids, or their own numbers.
-std::vector<data::coco::Category> categories_of(const std::string& annotations, int64_t classes) {
-  std::vector<data::coco::Category> categories;
-  for (int64_t i = 1; i < classes; ++i) categories.push_back({i, fmt::format("class {}", i)});
-  if (annotations.empty()) return categories;
-  const auto known = data::coco::read_annotations(annotations).categories;
-  if (known.size() == categories.size()) return known;
-  for (const data::coco::Category& category : known) {
-    if (category.id < 1 || category.id >= classes)
-      throw Error(Fault::data, fmt::format("{}: {} categories, for a model of {} classes", annotations, known.size(),
-                                           categories.size()));
-    categories[static_cast<size_t>(category.id) - 1].name = category.name;
-  }
-  return categories;
-}
-
 void draw_found(const std::string& path, const PlacedImage& image, const std::vector<data::coco::Detection>& found,
-                const std::vector<data::coco::Category>& categories, double visible) {
-  std::vector<DrawnObject> objects;
-  for (const data::coco::Detection& one : found) {
-    if (one.score < visible) continue;
-    const auto category = std::ranges::find(categories, one.category_id, &data::coco::Category::id);
-    objects.push_back({*one.box, one.mask, category - categories.begin() + 1, score_label(category->name, one.score)});
-  }
+                const Predictor& predictor) {
   Canvas canvas(image.original.view());
-  draw_objects(canvas, objects);
+  draw_objects(canvas, found_objects(found, predictor.categories(), predictor.settings().visible_score));
   write_png(path, canvas.image().view());
 }
 
@@ -120,52 +89,19 @@ void require_different_names(const std::vector<std::string>& images) {
              "; predict them with different folders");
 }
 
-// A detector and how it is asked.
-struct Predictor {
-  const PredictFlags& flags;
-  const Settings& settings;
-  std::vector<data::coco::Category> categories;
-  Model model;
+void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path) {
+  const PlacedImage image = predictor.place(decode_image(read_image_file(path)));
+  const auto found = predictor.in_file(predictor.detect(image), image.place);
+  print_found(path, image.place, found, predictor.categories(), values.json);
+  if (!values.output.empty()) draw_found(values.output + "/" + picture_name(path), image, found, predictor);
+}
 
-  void predict(const std::string& path) {
-    const PlacedImage image = place_image(*model.context, path, settings.data);
-    Tape tape(*model.context, Mode::eval);
-    const models::Canvas& canvas = model.canvas(image.pixels.dim(1), image.pixels.dim(2));
-    const models::Detections found =
-        model.detector.detect(tape, canvas, model.pixels(tape, image.pixels, image.sizes), image.sizes);
-    const auto detections = detections_of(*model.context, found, {image.place}, categories, settings.paste());
-    print_found(path, image.place, detections[0], categories, flags.json);
-    if (!flags.output.empty())
-      draw_found(flags.output + "/" + picture_name(path), image, detections[0], categories, settings.visible_score);
-  }
-};
-
-}  // namespace
-
-int predict(const Arguments& argv) {
-  PredictFlags values;
-  cli::FlagSet flags(argv.front(), "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]",
-                     "Finds objects in JPEG and PNG images. The weights are those of a checkpoint or of torchvision, "
-                     "saved as safetensors.");
-  values.declare(flags);
-  const auto images = read_arguments(flags, values.model, argv);
-  if (!images) return 0;
-  DT_CHECK(!values.model.load.empty() && !images->empty(), "expected --load and at least one image; see --help");
-  if (!values.output.empty()) require_different_names(*images);
-  values.machine.check(flags);
-  std::vector<std::string> notices;
-  Settings settings = values.model.settings(notices);
-  const cli::Machine machine = values.machine.resolve(flags, {}, notices);
-  for (const std::string& notice : notices) cli::print_message("note", notice);
-  settings.detector.classes = classes_of_weights(settings.weights, settings.detector.classes);
-  Predictor predictor{values, settings, categories_of(values.annotations, settings.detector.classes),
-                      Model(settings, machine, 0, /*gradients=*/false)};
-  predictor.model.load(settings.weights, /*complete=*/true);
-  if (!values.output.empty()) make_directories(system_files(), values.output);
+// Data faults of an image are reported, and the others are done.
+int predict_all(Predictor& predictor, const PredictFlags& values, const std::vector<std::string>& images) {
   int code = 0;
-  for (const std::string& path : *images) {
+  for (const std::string& path : images) {
     try {
-      predictor.predict(path);
+      predict_image(predictor, values, path);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       if (values.json) print_line({{"file", path}, {"error", error.what()}});
@@ -174,6 +110,38 @@ int predict(const Arguments& argv) {
     }
   }
   return code;
+}
+
+}  // namespace
+
+int predict(const Arguments& argv) {
+  PredictFlags values;
+  cli::FlagSet flags(argv.front(),
+                     "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]\n   or: " + argv.front() +
+                         " --load WEIGHTS --benchmark [IMAGE...] [flags]",
+                     "Finds objects in JPEG and PNG images. The weights are those of a checkpoint or of torchvision, "
+                     "saved as safetensors.");
+  values.declare(flags);
+  const auto images = read_arguments(flags, values.model, argv);
+  if (!images) return 0;
+  DT_CHECK(!values.model.load.empty() && (values.benchmark.benchmark || !images->empty()),
+           "expected --load and at least one image; see --help");
+  values.benchmark.check(flags);
+  if (!values.output.empty()) require_different_names(*images);
+  values.machine.check(flags);
+  std::vector<std::string> notices;
+  const Settings settings = values.model.settings(notices);
+  const cli::Machine machine = values.machine.resolve(flags, {}, notices);
+  for (const std::string& notice : notices) cli::print_message("note", notice);
+  std::vector<data::coco::Category> known;
+  if (!values.annotations.empty()) known = data::coco::read_annotations(values.annotations).categories;
+  Predictor predictor(settings, machine, std::move(known), values.annotations);
+  if (values.benchmark.benchmark) {
+    run_benchmark(predictor, machine, values.benchmark, *images, values.json);
+    return 0;
+  }
+  if (!values.output.empty()) make_directories(system_files(), values.output);
+  return predict_all(predictor, values, *images);
 }
 
 }  // namespace dtrain::mask_rcnn

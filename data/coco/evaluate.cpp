@@ -204,6 +204,15 @@ void Evaluator::add(std::span<const Detection> detections) {
   }
 }
 
+std::vector<std::vector<Match>> Evaluator::matches() const {
+  const MatchOptions options{options_.compare == EvaluationOptions::Compare::masks, options_.iou_thresholds,
+                             options_.areas, options_.max_detections.back()};
+  std::vector<std::vector<Match>> all(found_.size());
+  for_each(found_.size(), options_.threads,
+           [&](size_t image) { all[image] = match(truth_->of(image), found_[image], options); });
+  return all;
+}
+
 Evaluation Evaluator::score() const {
   Evaluation evaluation{options_, truth_->categories, {}, {}, {}};
   const size_t categories = truth_->categories.size(), areas = options_.areas.size();
@@ -212,13 +221,9 @@ Evaluation Evaluator::score() const {
   evaluation.precision.assign(values * options_.recall_thresholds.size(), -1);
   evaluation.recall.assign(values, -1);
 
-  const MatchOptions options{options_.compare == EvaluationOptions::Compare::masks, options_.iou_thresholds,
-                             options_.areas, options_.max_detections.back()};
-  std::vector<std::vector<Match>> matches(found_.size());
-  for_each(found_.size(), options_.threads,
-           [&](size_t image) { matches[image] = match(truth_->of(image), found_[image], options); });
+  const std::vector<std::vector<Match>> all = matches();
   std::vector<std::vector<const Match*>> by_category(categories);
-  for (const std::vector<Match>& image : matches)
+  for (const std::vector<Match>& image : all)
     for (const Match& one : image) by_category[one.category].push_back(&one);
   for_each(categories, options_.threads,
            [&](size_t category) { Ranking(options_, by_category[category]).accumulate(category, evaluation); });

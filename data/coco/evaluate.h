@@ -68,6 +68,8 @@ class Evaluator {
   void add(const Detection& detection) { add(std::span(&detection, 1)); }
 
   Evaluation score() const;
+  // What score() is made of: the matches of each image, in the order of the ground truth's images.
+  std::vector<std::vector<Match>> matches() const;
 
  private:
   struct GroundTruth;

@@ -50,12 +50,22 @@ Rows rows_taken(Context& context, const std::vector<int32_t>& counts, int64_t pl
 
 }  // namespace
 
-Detections Detector::detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const {
+Detections Detector::detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes,
+                            const std::function<void(DetectionPart)>& queued) const {
   DT_CHECK(!tape.training(), "detect: the tape records; expected Mode::eval");
+  const auto report = [&](DetectionPart part) {
+    if (queued) queued(part);
+  };
   const std::vector<Var> maps = features(tape, images);
+  report(DetectionPart::features);
   const Proposals proposals = rpn_.propose(tape.context(), rpn_(tape, maps), canvas, sizes, false);
+  report(DetectionPart::proposals);
   Detections found = find_boxes(tape, maps, proposals, sizes);
-  if (mask_head_) found.masks = masks_of(tape, maps, found);
+  found.proposals = proposals;
+  report(DetectionPart::boxes);
+  if (!mask_head_) return found;
+  found.masks = masks_of(tape, maps, found);
+  report(DetectionPart::masks);
   return found;
 }
 

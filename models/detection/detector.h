@@ -1,6 +1,7 @@
 // Detector: Faster and Mask R-CNN (Ren et al. 2015, He et al. 2017) over a feature pyramid.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -23,7 +24,11 @@ struct Detections {
   // [m, s, s] f32, the probability of each cell, of the m detections of all images one after the other; undefined for a
   // detector without masks, and where nothing was found.
   Tensor masks{};
+  Proposals proposals{};  // what the boxes were found among
 };
+
+// The parts of Detector::detect(), in their order; the last one is that of a detector with masks.
+enum class DetectionPart { features, proposals, boxes, masks };
 
 class Detector {
  public:
@@ -39,8 +44,10 @@ class Detector {
   // The losses, by name: objectness_loss, rpn_box_loss, class_loss, box_loss and mask_loss. On a GPU nothing waits for
   // the device.
   Loss loss(Tape& tape, const Canvas& canvas, const Var& images, const DetectionTruth& truth) const;
-  // On a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device.
-  Detections detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const;
+  // On a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device. `queued` is called after
+  // each part, when its work is queued.
+  Detections detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes,
+                    const std::function<void(DetectionPart)>& queued = {}) const;
 
  private:
   // Regions rois [r, 4] of images [r] i32 -> [r, resolution, resolution, channels].

@@ -82,6 +82,7 @@ Proposals Rpn::propose(Context& context, const Output& output, const Canvas& can
   Proposals proposals{{}, context.empty({n}, DType::i32)};
   nms(context, sorted_boxes, sorted, levels.view({n, k}), {.threshold = options.nms_threshold}, kept, proposals.counts);
   proposals.boxes = rows_of(context, sorted_boxes, kept);
+  if (!training) proposals.scores = rows_of(context, sorted.view({n, k, 1}), kept).view({n, limits.total});
   return proposals;
 }
 

@@ -11,8 +11,9 @@
 namespace dtrain::models {
 
 struct Proposals {
-  Tensor boxes;   // [n, p, 4] f32, by descending score; what is beyond the count is 0
-  Tensor counts;  // [n] i32
+  Tensor boxes;     // [n, p, 4] f32, by descending score; what is beyond the count is 0
+  Tensor counts;    // [n] i32
+  Tensor scores{};  // [n, p] f32, logits; of proposals for evaluation alone
 };
 
 struct Rpn {

@@ -347,7 +347,7 @@ TEST(Gallery, HasScoresCountsAndPrecision) {
   const std::string page = to_html(hostile_gallery());
   for (const char* part : {"0.125</span>", "<b>3</b> found", "<b>4</b> missed", "<b>5</b> false", "1.000</span>",
                            "width:34.6%", ">34.6<", "<td>&ndash;</td>", ">50.0<", "<td>12</td>", "prefers-color-scheme",
-                           "width=\"900\" height=\"300\"", "class=\"wide\"", "Worst images", "Best images"})
+                           "width=\"900\" height=\"300\"", "class=\"grid broad\"", "Worst images", "Best images"})
     EXPECT_TRUE(contains(page, part)) << part;
   EXPECT_FALSE(contains(page, "-100.0"));
   const std::string empty = to_html({.title = "Nothing"});

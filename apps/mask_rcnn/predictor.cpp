@@ -1,0 +1,55 @@
+#include "apps/mask_rcnn/predictor.h"
+
+#include <fmt/format.h>
+
+#include "libdtrain/io/safetensors.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+// As many classes as the weights have scores for; those of TensorPack have as many as its preset says.
+Settings with_classes_of_weights(Settings settings) {
+  if (settings.weights.ends_with(".npz")) return settings;
+  const SafetensorsFile file(settings.weights, Fault::checkpoint);
+  const SafetensorsEntry* scores = file.find("roi_heads.box_predictor.cls_score.bias");
+  if (!scores) throw Error(Fault::checkpoint, settings.weights + ": no tensor roi_heads.box_predictor.cls_score.bias");
+  settings.detector.classes = scores->shape.count();
+  return settings;
+}
+
+std::vector<data::coco::Category> categories_of(std::vector<data::coco::Category> known, const std::string& source,
+                                                int64_t classes) {
+  std::vector<data::coco::Category> categories;
+  for (int64_t i = 1; i < classes; ++i) categories.push_back({i, fmt::format("class {}", i)});
+  if (known.size() == categories.size()) return known;
+  for (const data::coco::Category& category : known) {
+    if (category.id < 1 || category.id >= classes)
+      throw Error(Fault::data,
+                  fmt::format("{}: {} categories, for a model of {} classes", source, known.size(), categories.size()));
+    categories[static_cast<size_t>(category.id) - 1].name = category.name;
+  }
+  return categories;
+}
+
+}  // namespace
+
+Predictor::Predictor(Settings settings, const cli::Machine& machine, std::vector<data::coco::Category> known,
+                     const std::string& source)
+    : settings_(with_classes_of_weights(std::move(settings))),
+      categories_(categories_of(std::move(known), source, settings_.detector.classes)),
+      model_(settings_, machine, 0, /*gradients=*/false) {
+  model_.load(settings_.weights, /*complete=*/true);
+}
+
+models::Detections Predictor::detect(const PlacedImage& image,
+                                     const std::function<void(models::DetectionPart)>& queued) {
+  Tape tape(*model_.context, Mode::eval);
+  const models::Canvas& canvas = model_.canvas(image.pixels.dim(1), image.pixels.dim(2));
+  return model_.detector.detect(tape, canvas, model_.pixels(tape, image.pixels, image.sizes), image.sizes, queued);
+}
+
+std::vector<data::coco::Detection> Predictor::in_file(const models::Detections& found, const ImagePlace& place) const {
+  return std::move(detections_of(*model_.context, found, {place}, categories_, settings_.paste()).front());
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,130 @@
+// dtrain-mask-rcnn visualize: what annotations say of images, what the network proposes, and what it finds.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apps/cli/command_line.h"
+#include "apps/cli/messages.h"
+#include "apps/cli/options/machine.h"
+#include "apps/cli/output.h"
+#include "apps/mask_rcnn/annotated_images.h"
+#include "apps/mask_rcnn/datasets.h"
+#include "apps/mask_rcnn/flags.h"
+#include "apps/mask_rcnn/panels.h"
+#include "apps/mask_rcnn/predictor.h"
+#include "apps/mask_rcnn/proposals.h"
+#include "libdtrain/io/atomic_file.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+struct VisualizeFlags {
+  ModelFlags model;
+  cli::MachineFlags machine;
+  std::string split, output;
+  int64_t images = 10, proposals = 20;
+
+  void declare(cli::FlagSet& flags) {
+    model.declare(flags);
+    flags.add("split", split, "the split whose images are shown; by default the first one whose name contains \"val\"");
+    flags.add("images", images, "images that are shown, the first ones by their ids", cli::kPositiveCount);
+    flags.add("proposals", proposals, "proposals that are shown of each image, the best ones by their scores",
+              cli::kPositiveCount);
+    flags.group("Output");
+    flags.add("output", output, "folder for the pictures, NAME.png for each image");
+    machine.declare(flags);
+  }
+};
+
+std::vector<DrawnObject> best_objects(std::span<const Proposal> proposals, int64_t most) {
+  std::vector<DrawnObject> objects;
+  for (const Proposal& one : proposals.first(std::min(proposals.size(), static_cast<size_t>(most))))
+    objects.push_back({.box = one.box, .label = fmt::format("{:.2f}", one.score)});
+  return objects;
+}
+
+// The best one of each object has a label and the object's colour.
+std::vector<DrawnObject> covering_objects(std::span<const Proposal> proposals,
+                                          std::span<const data::coco::Annotation> truth) {
+  constexpr size_t kPerObject = 3;  // as many as TensorPack shows
+  std::vector<DrawnObject> objects;
+  std::vector<bool> labelled(truth.size());
+  for (const CoveringProposal& one : covering_proposals(proposals, truth, kPerObject)) {
+    DrawnObject& object = objects.emplace_back();
+    object.box = proposals[one.proposal].box;
+    if (labelled[one.object]) continue;
+    labelled[one.object] = true;
+    object.object_class = int64_t{truth[one.object].category} + 1;
+    object.label = fmt::format("IoU {:.2f}", one.iou);
+  }
+  return objects;
+}
+
+// What all pictures are made of.
+struct Visualizer {
+  const VisualizeFlags& flags;
+  data::coco::Annotations truth;
+  std::string folder;  // of the images
+  Predictor predictor;
+  PictureNames names{};
+
+  void show(size_t index) {
+    const data::coco::Image& image = truth.images[index];
+    const PlacedImage placed = predictor.place(read_annotated_image(folder, image));
+    const models::Detections found = predictor.detect(placed);
+    const auto proposals = proposals_of(predictor.context(), found.proposals, placed.place);
+    const auto objects = annotated_objects(truth, index, placed.original.height, placed.original.width);
+    const auto results =
+        found_objects(predictor.in_file(found, placed.place), truth.categories, predictor.settings().visible_score);
+    const data::Image& plain = placed.original;
+    const std::vector<Panel> panels = {
+        {"Ground truth", drawn(plain, objects)},
+        {"Best proposals", drawn(plain, best_objects(proposals, flags.proposals))},
+        {"Closest proposals", drawn(plain, covering_objects(proposals, truth.of(index)))},
+        {"Results", drawn(plain, results)}};
+    const std::string path = flags.output + "/" + names.take(image);
+    write_png(path, side_by_side(panels).view());
+    cli::patient_stdout() << fmt::format("{}: {} objects, {} proposals, {} results", path, objects.size(),
+                                         proposals.size(), results.size())
+                          << std::endl;
+  }
+};
+
+}  // namespace
+
+int visualize(const Arguments& argv) {
+  VisualizeFlags values;
+  cli::FlagSet flags(argv.front(), "--load WEIGHTS --data_dir DIR --output DIR [flags] [--config KEY=VALUE...]",
+                     "Draws a picture for each image of a data set in COCO's layout: its ground truth, the proposals "
+                     "of the highest scores, those that cover each object best, and the results, side by side.");
+  values.declare(flags);
+  const auto positional = read_arguments(flags, values.model, argv);
+  if (!positional) return 0;
+  DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
+  DT_CHECK(!values.model.load.empty() && !values.output.empty(), "expected --load and --output; see --help");
+  values.machine.check(flags);
+  std::vector<std::string> notices;
+  const Settings settings = values.model.settings(notices);
+  const cli::Machine machine = values.machine.resolve(flags, {}, notices);
+  for (const std::string& notice : notices) cli::print_message("note", notice);
+  const std::string split = values.split.empty() ? validation_splits(settings.data).front() : values.split;
+  const std::string annotations = annotations_of(settings.data, split);
+  data::coco::Annotations truth = data::coco::read_annotations(annotations, {.classes = settings.data.classes});
+  auto categories = truth.categories;
+  Visualizer visualizer{values, std::move(truth), images_of(settings.data, split),
+                        Predictor(settings, machine, std::move(categories), annotations)};
+  make_directories(system_files(), values.output);
+  int code = 0;
+  for (size_t i = 0; i < std::min(visualizer.truth.images.size(), static_cast<size_t>(values.images)); ++i) {
+    try {
+      visualizer.show(i);
+    } catch (const Error& error) {
+      if (error.fault() != Fault::data) throw;
+      cli::print_message("error", error.what());
+      code = static_cast<int>(Fault::data);
+    }
+  }
+  return code;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
+#include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
 
 void Log::line(const std::string& text) {
   if (!speaks_) return;
+  copy(text);
   out_ << escaped(text) << std::endl;
   if (out_) return;
   const int cause = errno;
@@ -23,7 +25,19 @@ void Log::line(const std::string& text) {
 }
 
 void Log::notice(const std::string& text) {
-  if (speaks_) notices_ << "note: " << escaped(text) << std::endl;
+  if (!speaks_) return;
+  copy("note: " + text);
+  notices_ << "note: " << escaped(text) << std::endl;
+}
+
+void Log::copy(const std::string& line) {
+  if (!speaks_ || copy_ == nullptr) return;
+  try {
+    copy_->append(escaped(line));
+  } catch (const Error& error) {
+    copy_ = nullptr;
+    notice(fmt::format("{}; the run goes on without a copy of the log", error.what()));
+  }
 }
 
 }  // namespace dtrain::cli

@@ -4,6 +4,8 @@
 #include <ostream>
 #include <string>
 
+#include "apps/cli/line_file.h"
+
 namespace dtrain::cli {
 
 // Every line is flushed: what a job has printed is in its log even if it is killed. Where the log cannot be written (a
@@ -16,11 +18,18 @@ class Log {
   void line(const std::string& text);
   void notice(const std::string& text);
 
+  // From now on lines and notices of one that speaks are appended to `file`, too, which outlives the log. Where that
+  // fails one notice says so, and the run goes on without it.
+  void copy_to(LineFile& file) { copy_ = &file; }
+  // Appends what has been printed in another way, there alone.
+  void copy(const std::string& line);
+
  private:
   std::ostream& out_;
   std::ostream& notices_;
   bool speaks_;
   bool lost_ = false;  // a line that could not be written
+  LineFile* copy_ = nullptr;
 };
 
 }  // namespace dtrain::cli

@@ -30,14 +30,23 @@ void Log::notice(const std::string& text) {
   notices_ << "note: " << escaped(text) << std::endl;
 }
 
-void Log::copy(const std::string& line) {
+void Log::write_copy(const std::function<void(LineFile&)>& write) {
   if (!speaks_ || copy_ == nullptr) return;
   try {
-    copy_->append(escaped(line));
+    write(*copy_);
   } catch (const Error& error) {
+    if (error.fault() != Fault::resource) throw;
     copy_ = nullptr;
     notice(fmt::format("{}; the run goes on without a copy of the log", error.what()));
   }
+}
+
+void Log::open_copy(const std::string& path) {
+  write_copy([&](LineFile& file) { file.open(path); });
+}
+
+void Log::copy(const std::string& line) {
+  write_copy([&](LineFile& file) { file.append(escaped(line)); });
 }
 
 }  // namespace dtrain::cli

@@ -1,6 +1,7 @@
 // The lines that a program prints for people.
 #pragma once
 
+#include <functional>
 #include <ostream>
 #include <string>
 
@@ -18,13 +19,17 @@ class Log {
   void line(const std::string& text);
   void notice(const std::string& text);
 
-  // From now on lines and notices of one that speaks are appended to `file`, too, which outlives the log. Where that
-  // fails one notice says so, and the run goes on without it.
+  // From now on lines and notices of one that speaks are appended to `file`, too, which has to be there as long as the
+  // log is used. Where that fails one notice says so, and the run goes on without it.
   void copy_to(LineFile& file) { copy_ = &file; }
+  // Opens it. Throws Error(Fault::config) as LineFile::open.
+  void open_copy(const std::string& path);
   // Appends what has been printed in another way, there alone.
   void copy(const std::string& line);
 
  private:
+  void write_copy(const std::function<void(LineFile&)>& write);
+
   std::ostream& out_;
   std::ostream& notices_;
   bool speaks_;

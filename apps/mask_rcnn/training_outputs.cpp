@@ -30,7 +30,7 @@ TrainingOutputs::TrainingOutputs(const TrainingJob& job, const std::string& host
   const auto notice = [&log](const std::string& text) { log.notice(text); };
   if (const std::string& folder = job.flags.checkpoints.train_dir; !folder.empty()) {
     log.copy_to(log_file_);
-    log_opener_.emplace(log_file_, folder + "/log.log");
+    log_opener_.emplace(log, folder + "/log.log");
     events_.emplace(event_options(folder, host), notice);
     stats_.emplace(observers::StatsJsonOptions{.path = folder + "/stats.json", .period = period_, .tags = kTags},
                    notice);

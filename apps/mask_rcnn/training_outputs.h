@@ -28,11 +28,11 @@ class TrainingOutputs {
   // Opens log.log.
   class LogOpener final : public Observer {
    public:
-    LogOpener(cli::LineFile& file, std::string path) : file_(file), path_(std::move(path)) {}
-    void begun(const Begun&) override { file_.open(path_); }
+    LogOpener(cli::Log& log, std::string path) : log_(log), path_(std::move(path)) {}
+    void begun(const Begun&) override { log_.open_copy(path_); }
 
    private:
-    cli::LineFile& file_;
+    cli::Log& log_;
     const std::string path_;
   };
 

@@ -32,10 +32,14 @@ void EventFiles::put(uint64_t step, const std::vector<MetricValue>& scalars) {
 }
 
 void EventFiles::stepped(const Stepped& event) {
-  if (event.shown) put(event.step, scalars_of(event, event.l2_loss, options_.tags));
+  if (event.shown) l2_loss_ = event.l2_loss;
+  if (options_.every > 0 ? event.step % options_.every == 0 : event.shown)
+    put(event.step, scalars_of(event, l2_loss_, options_.tags));
 }
 
-void EventFiles::evaluated(const Evaluated& event) { put(event.step, tagged(options_.tags, event.result.values)); }
+void EventFiles::evaluated(const Evaluated& event) {
+  put(event.step, tagged(options_.evaluation_tags, event.result.values));
+}
 
 // What a checkpoint has behind it is never made again.
 void EventFiles::saved(const Saved&) {

@@ -1,4 +1,4 @@
-// TensorBoard's event file of a run: scalars of each shown step, of evaluations, and of what others measure.
+// TensorBoard's event file of a run: scalars of steps, of evaluations, and of what others measure.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@ namespace dtrain::observers {
 
 struct EventFilesOptions {
   EventFileOptions file{};
-  ScalarTags tags{};
+  uint64_t every = 0;                    // steps between those that have events; 0: the shown ones have
+  ScalarTags tags{}, evaluation_tags{};  // of steps, and of evaluations
 };
 
 // A run that goes on from a checkpoint begins a file of its own, by which what earlier ones hold of later steps is
@@ -37,6 +38,7 @@ class EventFiles final : public Observer {
   const EventFilesOptions options_;
   const std::function<void(const std::string&)> notice_;
   std::optional<EventFile> file_;
+  double l2_loss_ = 0;  // of the last shown step
 };
 
 }  // namespace dtrain::observers

@@ -173,7 +173,7 @@ TEST(LineFile, WaitsAndAppends) {
   log.copy_to(file);
   log.line("first\nline");
   EXPECT_EQ(read_file(path), "one\ncut o");
-  file.open(path);
+  log.open_copy(path);
   log.notice("second");
   log.copy("third");
   EXPECT_EQ(read_file(path), "one\ncut o\nfirst\\nline\nnote: second\nthird\n");
@@ -186,6 +186,21 @@ TEST(LineFile, WaitsAndAppends) {
   EXPECT_EQ(out.str(), "first\\nline\nfourth\nfifth\nsixth\n");
   EXPECT_TRUE(contains(err.str(), "File too large; the run goes on without a copy of the log")) << err.str();
   EXPECT_TRUE(read_file(path).ends_with("third\n"));
+}
+
+TEST(LineFile, ALogThatCannotBeOpenedEndsNoRun) {
+  const TempDirectory directory;
+  std::ostringstream out, err;
+  cli::LineFile file, linked;
+  cli::Log log(out, err);
+  log.copy_to(file);
+  log.open_copy(directory / "none/log");
+  log.line("first");
+  EXPECT_TRUE(contains(err.str(), "none/log: No such file or directory; the run goes on")) << err.str();
+  fs::create_symlink(directory / "target", directory / "link");
+  log.copy_to(linked);
+  expect_error([&] { log.open_copy(directory / "link"); }, Fault::config, "/link: is a link");
+  EXPECT_FALSE(fs::exists(directory / "target"));
 }
 
 }  // namespace

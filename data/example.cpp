@@ -1,21 +1,18 @@
 #include "data/example.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/protobuf.h"
 
 namespace dtrain::data {
 namespace {
 
-enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
-
 // Bounds the table that a record of millions of empty features would make.
 constexpr size_t kMaxFeatures = size_t{1} << 16;
 
-constexpr uint32_t tag_of(uint32_t field, WireType type) { return field << 3 | type; }
-constexpr uint32_t kFirstLength = tag_of(1, kLength);
+constexpr uint32_t kFirstLength = field_tag(1, WireType::length);
 
 [[noreturn]] void malformed(const std::string& problem) {
   throw Error(Fault::data, "malformed tf.Example: " + problem);
@@ -32,17 +29,17 @@ class Fields {
     const uint64_t tag = read_varint();
     if (tag > UINT32_MAX || tag < 8) malformed(concat("field tag ", tag));
     tag_ = static_cast<uint32_t>(tag);
-    switch (tag_ & 7) {
-      case kVarint:
+    switch (static_cast<WireType>(tag_ & 7)) {
+      case WireType::varint:
         varint_ = read_varint();
         break;
-      case kFixed64:
+      case WireType::fixed64:
         bytes_ = take(8);
         break;
-      case kLength:
+      case WireType::length:
         bytes_ = take(read_varint());
         break;
-      case kFixed32:
+      case WireType::fixed32:
         bytes_ = take(4);
         break;
       default:
@@ -98,7 +95,7 @@ void each_bytes(std::string_view list, Visit visit) {
 template <class Visit>
 void each_run_of_floats(std::string_view list, Visit visit) {
   for (Fields fields(list); fields.next();) {
-    if (fields.tag() != kFirstLength && fields.tag() != tag_of(1, kFixed32)) continue;
+    if (fields.tag() != kFirstLength && fields.tag() != field_tag(1, WireType::fixed32)) continue;
     if (fields.bytes().size() % 4) malformed(concat("packed floats of ", fields.bytes().size(), " bytes"));
     visit(fields.bytes().data(), fields.bytes().size() / 4);
   }
@@ -107,7 +104,7 @@ void each_run_of_floats(std::string_view list, Visit visit) {
 template <class Visit>
 void each_int64(std::string_view list, Visit visit) {
   for (Fields fields(list); fields.next();) {
-    if (fields.tag() == tag_of(1, kVarint)) visit(static_cast<int64_t>(fields.varint()));
+    if (fields.tag() == field_tag(1, WireType::varint)) visit(static_cast<int64_t>(fields.varint()));
     if (fields.tag() != kFirstLength) continue;
     for (Fields packed(fields.bytes()); !packed.at_end();) visit(static_cast<int64_t>(packed.read_varint()));
   }
@@ -141,7 +138,7 @@ bool is_utf8(std::string_view text) {
 void parse_feature(std::string_view message, Example::Entry& entry) {
   for (Fields fields(message); fields.next();) {
     const uint32_t field = fields.tag() >> 3;
-    if ((fields.tag() & 7) != kLength || field < 1 || field > 3) continue;
+    if (fields.tag() != field_tag(field, WireType::length) || field < 1 || field > 3) continue;
     if (entry.feature.kind != FeatureKind::unset) malformed("a feature with two value lists");
     entry.feature = {static_cast<FeatureKind>(field), 0, fields.bytes()};
   }
@@ -154,7 +151,7 @@ Example::Entry parse_entry(std::string_view message) {
       entry.key = fields.bytes();
       if (!is_utf8(entry.key)) malformed("a feature name that is not UTF-8");
     }
-    if (fields.tag() == tag_of(2, kLength)) parse_feature(fields.bytes(), entry);
+    if (fields.tag() == field_tag(2, WireType::length)) parse_feature(fields.bytes(), entry);
   }
   entry.feature.count = count_values(entry.feature.kind, entry.feature.list);
   return entry;
@@ -199,7 +196,7 @@ void Feature::read(std::vector<int64_t>& values) const {
 void Example::parse(std::span<const std::byte> record) {
   entries_.clear();
   for (Fields fields({reinterpret_cast<const char*>(record.data()), record.size()}); fields.next();) {
-    if (fields.tag() == tag_of(2, kLength))
+    if (fields.tag() == field_tag(2, WireType::length))
       throw Error(Fault::data, "is a tf.SequenceExample (it has feature_lists), expected a tf.Example");
     if (fields.tag() != kFirstLength) continue;
     for (Fields features(fields.bytes()); features.next();) {
@@ -245,26 +242,6 @@ void Example::floats(std::string_view key, std::vector<float>& values) const {
     throw Error(Fault::data, concat("feature ", key, " holds ", name_of(feature->kind), " values, expected float"));
   feature->read(values);
 }
-
-namespace {
-
-size_t varint_bytes(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7; }
-
-void put_varint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
-  out.push_back(static_cast<char>(value));
-}
-
-// The start of a field of `size` bytes, which follow.
-void put_length(std::string& out, uint32_t field, size_t size) {
-  put_varint(out, tag_of(field, kLength));
-  put_varint(out, size);
-}
-
-// Bytes of a field of one of the messages above: all field numbers fit one byte.
-size_t field_bytes(size_t size) { return 1 + varint_bytes(size) + size; }
-
-}  // namespace
 
 void ExampleWriter::begin_feature(std::string_view key, FeatureKind kind, size_t list_bytes) {
   const size_t feature = field_bytes(list_bytes);

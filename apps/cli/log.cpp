@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
+#include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
 
 void Log::line(const std::string& text) {
   if (!speaks_) return;
+  copy(text);
   out_ << escaped(text) << std::endl;
   if (out_) return;
   const int cause = errno;
@@ -23,7 +25,28 @@ void Log::line(const std::string& text) {
 }
 
 void Log::notice(const std::string& text) {
-  if (speaks_) notices_ << "note: " << escaped(text) << std::endl;
+  if (!speaks_) return;
+  copy("note: " + text);
+  notices_ << "note: " << escaped(text) << std::endl;
+}
+
+void Log::write_copy(const std::function<void(LineFile&)>& write) {
+  if (!speaks_ || copy_ == nullptr) return;
+  try {
+    write(*copy_);
+  } catch (const Error& error) {
+    if (error.fault() != Fault::resource) throw;
+    copy_ = nullptr;
+    notice(fmt::format("{}; the run goes on without a copy of the log", error.what()));
+  }
+}
+
+void Log::open_copy(const std::string& path) {
+  write_copy([&](LineFile& file) { file.open(path); });
+}
+
+void Log::copy(const std::string& line) {
+  write_copy([&](LineFile& file) { file.append(escaped(line)); });
 }
 
 }  // namespace dtrain::cli

@@ -1,8 +1,11 @@
 // The lines that a program prints for people.
 #pragma once
 
+#include <functional>
 #include <ostream>
 #include <string>
+
+#include "apps/cli/line_file.h"
 
 namespace dtrain::cli {
 
@@ -16,11 +19,22 @@ class Log {
   void line(const std::string& text);
   void notice(const std::string& text);
 
+  // From now on lines and notices of one that speaks are appended to `file`, too, which has to be there as long as the
+  // log is used. Where that fails one notice says so, and the run goes on without it.
+  void copy_to(LineFile& file) { copy_ = &file; }
+  // Opens it. Throws Error(Fault::config) as LineFile::open.
+  void open_copy(const std::string& path);
+  // Appends what has been printed in another way, there alone.
+  void copy(const std::string& line);
+
  private:
+  void write_copy(const std::function<void(LineFile&)>& write);
+
   std::ostream& out_;
   std::ostream& notices_;
   bool speaks_;
   bool lost_ = false;  // a line that could not be written
+  LineFile* copy_ = nullptr;
 };
 
 }  // namespace dtrain::cli

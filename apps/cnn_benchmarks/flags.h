@@ -10,6 +10,7 @@
 #include "apps/cli/options/optimizer.h"
 #include "apps/cli/options/ranks.h"
 #include "apps/cli/options/run.h"
+#include "apps/cli/options/summaries.h"
 #include "apps/cnn_benchmarks/distribution.h"
 #include "apps/cnn_benchmarks/mode_flags.h"
 #include "apps/cnn_benchmarks/model_flags.h"
@@ -31,6 +32,7 @@ struct Flags {
   DistributionFlags distribution;
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
+  cli::SummaryFlags summaries;
   TfFlags tf;
 
   // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
@@ -44,7 +46,7 @@ struct Flags {
   template <class Self>
   static auto groups(Self& f) {
     return std::tie(f.model, f.mode, f.run, f.input, f.pixels, f.optimizer, f.schedule, f.machine, f.ranks,
-                    f.distribution, f.checkpoints, f.display, f.tf);
+                    f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
   }
   // Those that concern flags of several groups.
   void check_across_groups(const cli::FlagSet& flags) const;

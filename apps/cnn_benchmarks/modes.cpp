@@ -19,22 +19,29 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-// The log and, where it is asked for, the metrics file.
+// The log and, where they are asked for, the metrics file and events.
 class RunObservers {
  public:
   RunObservers(Session& session, cli::Log& log)
       : log_(log, log_options(session), *session.context, *session.communicator) {
-    if (!session.config.flags.display.metrics_file.empty() && session.is_chief())
-      metrics_.emplace(json_options(session), [&log](const std::string& text) { log.notice(text); });
+    if (!session.is_chief()) return;
+    const Flags& f = session.config.flags;
+    const auto notice = [&log](const std::string& text) { log.notice(text); };
+    if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
+    if (f.summaries.wanted() && session.config.trains() && !f.checkpoints.train_dir.empty())
+      events_.emplace(event_options(session), notice);
   }
   std::vector<Observer*> all() {
-    if (!metrics_) return {&log_};
-    return {&log_, &*metrics_};
+    std::vector<Observer*> observers = {&log_};
+    if (metrics_) observers.push_back(&*metrics_);
+    if (events_) observers.push_back(&*events_);
+    return observers;
   }
 
  private:
   observers::TfCnnLog log_;
   std::optional<observers::JsonLines> metrics_;
+  std::optional<observers::EventFiles> events_;
 };
 
 void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {

@@ -92,6 +92,18 @@ observers::JsonLinesOptions json_options(const Session& session) {
           .loss_scale = config.machine.precision == DType::f16};
 }
 
+// The names of tf_cnn_benchmarks.
+observers::EventFilesOptions event_options(const Session& session) {
+  const Flags& f = session.config.flags;
+  const bool base = f.tf.loss_type_to_report == "base_loss";
+  return {.file = {.folder = f.checkpoints.train_dir,
+                   .host = session.group.places()[static_cast<size_t>(session.group.rank())].host},
+          .every = static_cast<uint64_t>(f.summaries.save_summaries_steps),
+          .tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}},
+          .evaluation_tags = {
+              {"top_1_accuracy", "eval/Accuracy@1"}, {"top_5_accuracy", "eval/Accuracy@5"}, {"loss", "eval/loss"}}};
+}
+
 void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group) {
   if (!config.trains()) return;
   Distribution& distribution = config.distribution;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "apps/cnn_benchmarks/session.h"
+#include "apps/observers/event_files.h"
 #include "apps/observers/json_lines.h"
 #include "apps/observers/tf_cnn_log.h"
 #include "libdtrain/run/run.h"
@@ -16,6 +17,7 @@ RunOptions resume_options(const Config& config);
 RunOptions run_options(Session& session);
 observers::TfCnnLogOptions log_options(const Session& session);
 observers::JsonLinesOptions json_options(const Session& session);
+observers::EventFilesOptions event_options(const Session& session);
 
 // Where train_dir holds a checkpoint that this run will continue, the batch, the sums and the threads of that
 // checkpoint are taken over; the notices say so. Collective.

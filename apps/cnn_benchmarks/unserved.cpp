@@ -63,8 +63,6 @@ constexpr Unserved kUnserved[] = {
     {kMachine, "sparse_to_dense_grads", "bool", "false", "sparse gradients"},
     {kMachine, "use_python32_barrier", "bool", "false", "Python's barrier"},
 
-    {kOutput, "summary_verbosity", "int", "0", "TensorBoard events"},
-    {kOutput, "save_summaries_steps", "int", "0", "TensorBoard events"},
     {kOutput, "trace_file", "string", "", "trace of a step"},
     {kOutput, "use_chrome_trace_format", "bool", "true", "form of the trace"},
     {kOutput, "tfprof_file", "string", "", "profile of ten steps"},

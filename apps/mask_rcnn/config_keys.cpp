@@ -35,6 +35,11 @@ const ConfigKey& config_key(const std::string& name) {
   throw Error(fmt::format("unknown key {}{}", name, other ? fmt::format(", did you mean {}?", *other) : ""));
 }
 
+std::vector<ConfigKey> of_model(std::vector<ConfigKey> keys) {
+  for (ConfigKey& key : keys) key.of_model = true;
+  return keys;
+}
+
 ConfigKey alias_key(const std::string& name, ConfigKey other) { return {name, std::move(other.set)}; }
 
 }  // namespace dtrain::mask_rcnn

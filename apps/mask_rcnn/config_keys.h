@@ -19,7 +19,8 @@ struct ConfigKey {
   std::function<void(Settings&, const std::string&)> set;
   // The text of the value; nothing where another key describes the settings.
   std::function<std::optional<std::string>(const Settings&)> get = [](const Settings&) { return std::nullopt; };
-  std::string notice{};  // where the key has no effect
+  std::string notice{};   // where the key has no effect
+  bool of_model = false;  // a checkpoint that was trained with another value is of another model, and is not continued
 };
 
 // Rows of the table, by the part of the settings that they are about.
@@ -64,6 +65,9 @@ ConfigKey number_key(const std::string& name, Member member, cli::Range<double> 
           },
           [=](const Settings& s) { return fmt::format("{}", member(s)); }};
 }
+
+// The same keys, as those that make the model what it is.
+std::vector<ConfigKey> of_model(std::vector<ConfigKey> keys);
 
 // The same as another key, under a name that one of the programs had for it; it is described by that one.
 ConfigKey alias_key(const std::string& name, ConfigKey other);

@@ -120,15 +120,27 @@ std::vector<data::ImageSize> DataSettings::canvases() const {
   return canvases;
 }
 
+namespace {
+
+// What the model's input and output mean.
+std::vector<ConfigKey> meaning_keys() {
+  return of_model({
+      {"DATA.CLASS_NAMES", set_classes, [](const Settings& s) { return texts(s.data.classes); }},
+      colours_key("PREPROC.PIXEL_MEAN", [](auto& s) -> auto& { return s.data.mean; }, {-1e6, 1e6}),
+      colours_key("PREPROC.PIXEL_STD", [](auto& s) -> auto& { return s.data.deviation; }, {1e-3, 1e6}),
+  });
+}
+
+}  // namespace
+
 std::vector<ConfigKey> data_keys() {
-  return {
+  std::vector<ConfigKey> keys = {
       {"DATA.BASEDIR", [](Settings& s, const std::string& text) { s.data.base_dir = unquoted(text); },
        [](const Settings& s) { return s.data.base_dir; }},
       splits_key(
           "DATA.TRAIN", [](auto& s) -> auto& { return s.data.training; }),
       splits_key(
           "DATA.VAL", [](auto& s) -> auto& { return s.data.validation; }),
-      {"DATA.CLASS_NAMES", set_classes, [](const Settings& s) { return texts(s.data.classes); }},
       flag_key(
           "DATA.FILTER_EMPTY_ANNOTATIONS", [](auto& s) -> auto& { return s.data.keep_empty; }, true),
       {"PREPROC.TRAIN_SHORT_EDGE_SIZE", set_short_edges, short_edges},
@@ -136,8 +148,6 @@ std::vector<ConfigKey> data_keys() {
        [](const Settings& s) { return fmt::format("{}", s.data.evaluation_resize.max_short_edge); }},
       {"PREPROC.MAX_SIZE", set_max_size,
        [](const Settings& s) { return fmt::format("{}", s.data.training_resize.max_size); }},
-      colours_key("PREPROC.PIXEL_MEAN", [](auto& s) -> auto& { return s.data.mean; }, {-1e6, 1e6}),
-      colours_key("PREPROC.PIXEL_STD", [](auto& s) -> auto& { return s.data.deviation; }, {1e-3, 1e6}),
       flag_key(
           "PREPROC.PREDEFINED_PADDING", [](auto& s) -> auto& { return s.data.predefined_padding; }),
       {"PREPROC.PADDING_SHAPES", set_padding_shapes, padding_shapes},
@@ -152,6 +162,9 @@ std::vector<ConfigKey> data_keys() {
           "PREPROC.SATURATION", [](auto& s) -> auto& { return s.data.jitter.saturation; }, cli::kShare),
       number_key("PREPROC.HUE", [](auto& s) -> auto& { return s.data.jitter.hue; }, {0, 0.5}),
   };
+  const std::vector<ConfigKey> meanings = meaning_keys();
+  keys.insert(keys.end(), meanings.begin(), meanings.end());
+  return keys;
 }
 
 }  // namespace dtrain::mask_rcnn

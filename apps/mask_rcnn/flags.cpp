@@ -38,8 +38,7 @@ Arguments ModelFlags::take_config(const Arguments& argv, std::vector<std::string
 
 void ModelFlags::declare(cli::FlagSet& flags) {
   flags.group("Model and data");
-  flags.add_choice("preset", preset, preset_names(), "the conventions of the program that weights or habits come from")
-      .identity("preset");
+  flags.add_choice("preset", preset, preset_names(), "the conventions of the program that weights or habits come from");
   flags.add("config_file", config_file, "text file of KEY=VALUE lines, which --config changes");
   flags.add("load", load,
             "safetensors file with parameters by torchvision's names, as a checkpoint's model.safetensors, or "

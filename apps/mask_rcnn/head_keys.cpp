@@ -68,8 +68,11 @@ void set_region_threshold(Settings& s, const std::string& text) {
   s.detector.box.match.positive = s.detector.box.match.negative = threshold;
 }
 
-std::vector<ConfigKey> detection_keys() {
+// What the heads learn from, and what is made of their output.
+std::vector<ConfigKey> threshold_keys() {
   return {
+      {"FRCNN.FG_THRESH", set_region_threshold,
+       [](const Settings& s) { return fmt::format("{}", s.detector.box.match.positive); }},
       number_key(
           "TEST.FRCNN_NMS_THRESH", [](auto& s) -> auto& { return s.detector.detection.nms_threshold; }, cli::kShare),
       number_key(
@@ -90,9 +93,7 @@ std::vector<ConfigKey> head_keys() {
       "FPN.FRCNN_CONV_HEAD_DIM", [](auto& s) -> auto& { return s.detector.box.channels; }, kChannelCount);
   const ConfigKey features = integer_key(
       "FPN.FRCNN_FC_HEAD_DIM", [](auto& s) -> auto& { return s.detector.box.features; }, kChannelCount);
-  std::vector<ConfigKey> keys = {
-      {"FRCNN.FG_THRESH", set_region_threshold,
-       [](const Settings& s) { return fmt::format("{}", s.detector.box.match.positive); }},
+  std::vector<ConfigKey> keys = of_model({
       {"FRCNN.BBOX_REG_WEIGHTS", set_box_weights, box_weights},
       head,
       channels,
@@ -103,9 +104,9 @@ std::vector<ConfigKey> head_keys() {
       {"FPN.MRCNN_HEAD_FUNC", set_mask_head, mask_head},
       integer_key(
           "MRCNN.HEAD_DIM", [](auto& s) -> auto& { return s.detector.mask.channels; }, kChannelCount),
-  };
-  const std::vector<ConfigKey> detection = detection_keys();
-  keys.insert(keys.end(), detection.begin(), detection.end());
+  });
+  const std::vector<ConfigKey> thresholds = threshold_keys();
+  keys.insert(keys.end(), thresholds.begin(), thresholds.end());
   return keys;
 }
 

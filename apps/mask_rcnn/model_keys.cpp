@@ -100,11 +100,9 @@ void add_proposal_keys(std::vector<ConfigKey>& keys, const std::string& phase, M
 }
 
 std::vector<ConfigKey> backbone_keys() {
-  return {
+  return of_model({
       flag_key(
           "MODE_MASK", [](auto& s) -> auto& { return s.detector.masks; }),
-      {"BACKBONE.WEIGHTS", [](Settings& s, const std::string& text) { s.weights = unquoted(text); },
-       [](const Settings& s) { return s.weights; }},
       {"BACKBONE.RESNET_NUM_BLOCKS", set_blocks, [](const Settings& s) { return listed(s.detector.backbone.blocks); }},
       // Of this program alone: without bottlenecks [2, 2, 2, 2] makes ResNet-18.
       flag_key(
@@ -118,17 +116,22 @@ std::vector<ConfigKey> backbone_keys() {
           "BACKBONE.STRIDE_1X1", [](auto& s) -> auto& { return s.detector.backbone.stride_in_3x3; }, true),
       integer_key(
           "FPN.NUM_CHANNEL", [](auto& s) -> auto& { return s.detector.channels; }, kChannelCount),
-  };
+  });
 }
 
-std::vector<ConfigKey> proposal_keys() {
-  std::vector<ConfigKey> keys = {
+std::vector<ConfigKey> anchor_keys() {
+  return of_model({
       sizes_key(
           "RPN.ANCHOR_SIZES", [](auto& s) -> auto& { return s.detector.rpn.sizes; }, 5,
           "five numbers, one for each level"),
       sizes_key(
           "RPN.ANCHOR_RATIOS", [](auto& s) -> auto& { return s.detector.rpn.anchors.ratios; }, 0, "a list of numbers"),
       {"RPN.UNQUANTIZED_ANCHOR", set_unquantised, unquantised},
+  });
+}
+
+std::vector<ConfigKey> proposal_keys() {
+  std::vector<ConfigKey> keys = {
       number_key(
           "RPN.POSITIVE_ANCHOR_THRESH", [](auto& s) -> auto& { return s.detector.rpn.match.positive; }, cli::kShare),
       number_key(
@@ -151,9 +154,12 @@ std::vector<ConfigKey> proposal_keys() {
 }  // namespace
 
 std::vector<ConfigKey> model_keys() {
-  std::vector<ConfigKey> keys = backbone_keys();
-  const std::vector<ConfigKey> proposals = proposal_keys();
-  keys.insert(keys.end(), proposals.begin(), proposals.end());
+  std::vector<ConfigKey> keys = {
+      {"BACKBONE.WEIGHTS", [](Settings& s, const std::string& text) { s.weights = unquoted(text); },
+       [](const Settings& s) { return s.weights; }},
+  };
+  for (const auto& part : {backbone_keys(), anchor_keys(), proposal_keys()})
+    keys.insert(keys.end(), part.begin(), part.end());
   return keys;
 }
 

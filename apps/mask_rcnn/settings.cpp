@@ -122,6 +122,13 @@ std::map<std::string, std::string> Settings::described() const {
   return texts;
 }
 
+std::map<std::string, std::string> Settings::model_identity() const {
+  std::map<std::string, std::string> texts{{kPreset, preset}};
+  for (const ConfigKey& key : config_keys())
+    if (const auto value = key.get(*this); value && key.of_model) texts[key.name] = *value;
+  return texts;
+}
+
 Settings preset_settings(const std::string& preset) {
   Settings settings;
   settings.preset = preset;

@@ -75,6 +75,8 @@ struct Settings {
   void check() const;
   // The effective settings by key, for people and for checkpoints: applied to those of the same preset, they are these.
   std::map<std::string, std::string> described() const;
+  // Those that make the model what it is: the preset and the keys that are `of_model`. A checkpoint must agree.
+  std::map<std::string, std::string> model_identity() const;
 };
 
 // Those of a preset, see models::detector_presets(). Throws Error naming those that there are.

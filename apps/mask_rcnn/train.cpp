@@ -12,8 +12,7 @@
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/rate_rule.h"
 #include "apps/mask_rcnn/training_job.h"
-#include "apps/mask_rcnn/training_log.h"
-#include "apps/observers/json_lines.h"
+#include "apps/mask_rcnn/training_outputs.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/run/faults.h"
 #include "libdtrain/train/agreement.h"
@@ -21,14 +20,14 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-int run_training(TrainingJob& job, Group& group, cli::Log& log) {
+int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::Log& log) {
   TaskOptions options = task_options(job);
   options.training = open_training(job.settings.data);
   options.validation = open_validation(job.settings, options.training.get());
   RankSettings alike = {{"the training data set", options.training->contents()}};
   for (const ValidationSplit& split : options.validation)
     alike.emplace_back("the validation data set", split.images->contents());
-  for (const auto& [key, value] : options.settings) alike.emplace_back(key, value);
+  for (const auto& [key, value] : job.settings.described()) alike.emplace_back(key, value);
   check_equal(group, alike, "settings and data sets");
   job.settings.detector.classes = classes_of(*options.training);
   Model model(job.settings, job.machine, job.seed(), /*gradients=*/true);
@@ -45,24 +44,25 @@ int run_training(TrainingJob& job, Group& group, cli::Log& log) {
   Optimizer optimizer(model.store, optimizer_options(job.settings.rate));
   Trainer trainer(model.store, optimizer, rate.schedule(), trainer_options(job, *communicator));
   DetectionTask task(model, group, std::move(options));
-  TrainingLog lines(log, static_cast<double>(job.global_batch()), steps);
-  std::vector<Observer*> observers = {&lines};
-  std::optional<observers::JsonLines> metrics;
-  if (!job.flags.display.metrics_file.empty() && job.ranks.is_chief()) {
-    metrics.emplace(observers::JsonLinesOptions{.path = job.flags.display.metrics_file,
-                                                .speed = {.samples_per_step = static_cast<double>(job.global_batch())},
-                                                .sums = job.ranks.size > 1,
-                                                .gpu = job.machine.gpu},
-                    [&log](const std::string& text) { log.notice(text); });
-    observers.push_back(&*metrics);
-  }
-  Run run(task, trainer, group, run_options(job, steps, faults), observers, cli::stop_requested);
+  Run run(task, trainer, group, run_options(job, steps, faults), outputs.observers(steps), cli::stop_requested);
   if (run.train() == Outcome::stopped) {
     log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
   }
   run.evaluate();
   return 0;
+}
+
+// The line of an error, which is printed when all else has ended, belongs to what the run leaves behind.
+int run_logged(TrainingJob& job, Group& group, const std::vector<std::string>& notices, cli::Log& log) {
+  TrainingOutputs outputs(job, group.places()[static_cast<size_t>(group.rank())].host, log);
+  for (const std::string& notice : notices) log.notice(notice);
+  try {
+    return run_training(job, group, outputs, log);
+  } catch (const std::exception& error) {
+    log.copy(fmt::format("error: {}", error.what()));
+    throw;
+  }
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ int train(const Arguments& argv) {
   job.machine = values.machine.resolve(flags, job.ranks, notices);
   settle_shape(job, flags, *group, notices);
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), job.ranks.is_chief());
-  for (const std::string& notice : notices) log.notice(notice);
-  const int code = run_training(job, *group, log);
+  const int code = run_logged(job, *group, notices, log);
   cli::ignore_stop_signals();
   group->finish();
   return code;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
 
@@ -44,8 +46,11 @@ TaskOptions task_options(const TrainingJob& job) {
   options.micro_steps = job.shape.micro_steps;
   options.seed = job.seed();
   options.chief = job.ranks.chief;
-  options.identity = job.identity;
-  for (const auto& [key, value] : job.settings.described()) options.settings.insert({key, value});
+  options.identity = job.settings.model_identity();
+  options.identity.insert(job.identity.begin(), job.identity.end());
+  options.identity["seed"] = fmt::format("{}", job.seed());
+  for (const auto& [key, value] : job.settings.described())
+    if (!options.identity.contains(key)) options.settings.insert({key, value});
   options.settings.insert({"version", cli::version()});
   options.paste = job.settings.paste();
   return options;

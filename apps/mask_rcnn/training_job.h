@@ -23,6 +23,7 @@ struct TrainFlags {
   cli::RankFlags ranks;
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
+  int64_t throughput_log_freq = 100;
 
   void declare(cli::FlagSet& flags) {
     model.declare(flags);
@@ -31,6 +32,8 @@ struct TrainFlags {
     ranks.declare(flags);
     checkpoints.declare_saving(flags).former_name("logdir");
     display.declare(flags);
+    flags.add("throughput_log_freq", throughput_log_freq,
+              "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
   }
   void check(const cli::FlagSet& flags) const {
     run.check(flags);

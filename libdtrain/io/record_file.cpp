@@ -203,6 +203,14 @@ std::span<const std::byte> RecordFile::read_record_at(uint64_t offset, uint64_t 
   return {body, length};
 }
 
+RecordFrame::RecordFrame(std::span<const std::byte> record) {
+  const uint64_t length = record.size();
+  const uint32_t length_crc = masked(&length, sizeof length), body_crc = masked(record.data(), record.size());
+  std::memcpy(header_.data(), &length, sizeof length);
+  std::memcpy(header_.data() + sizeof length, &length_crc, sizeof length_crc);
+  std::memcpy(footer_.data(), &body_crc, sizeof body_crc);
+}
+
 struct RecordWriter::State {
   State(const std::string& path, Compression compression, FileSystem& files) : file(path, files) {
     if (compression == Compression::gzip) gzip = std::make_unique<GzipWriter>(file);
@@ -240,15 +248,12 @@ RecordWriter::RecordWriter(const std::string& path, Compression compression, Fil
 RecordWriter::~RecordWriter() = default;
 
 void RecordWriter::append(std::span<const std::byte> record) {
-  const uint64_t length = record.size();
-  const uint32_t length_crc = masked(&length, sizeof length);
-  const uint32_t body_crc = masked(record.data(), record.size());
-  state_->put(&length, sizeof length);
-  state_->put(&length_crc, sizeof length_crc);
+  const RecordFrame frame(record);
+  state_->put(frame.header().data(), kRecordHeader);
   state_->put(record.data(), record.size());
-  state_->put(&body_crc, sizeof body_crc);
+  state_->put(frame.footer().data(), kRecordFooter);
   ++state_->records;
-  state_->offset += kRecordHeader + length + kRecordFooter;
+  state_->offset += kRecordHeader + record.size() + kRecordFooter;
 }
 
 void RecordWriter::finish() {

@@ -4,12 +4,14 @@
 // format)
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libdtrain/io/atomic_file.h"
@@ -87,6 +89,18 @@ class RecordFile {
  private:
   InputFile file_;
   uint64_t max_record_bytes_;
+};
+
+// What stands before and after a record's own bytes.
+class RecordFrame {
+ public:
+  explicit RecordFrame(std::span<const std::byte> record);
+  std::string_view header() const { return {header_.data(), header_.size()}; }
+  std::string_view footer() const { return {footer_.data(), footer_.size()}; }
+
+ private:
+  std::array<char, kRecordHeader> header_;
+  std::array<char, kRecordFooter> footer_;
 };
 
 // Writes a file that appears under its name when finish() returns, and not at all before. The bytes depend on the

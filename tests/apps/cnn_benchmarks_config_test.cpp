@@ -113,7 +113,7 @@ TEST(Config, RefusedCombinations) {
 }
 
 TEST(Config, WhatIsNotServedSaysSo) {
-  for (const char* flag : {"--xla", "--trace_file=x", "--summary_verbosity=1", "--datasets_use_caching"})
+  for (const char* flag : {"--xla", "--trace_file=x", "--summary_verbosity=2", "--datasets_use_caching"})
     EXPECT_TRUE(contains(failure({flag}), "not served by this version")) << flag << ": " << failure({flag});
   for (const char* flag : {"--data_name=coco", "--precision=bf16", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not served")) << flag << ": " << failure({flag});

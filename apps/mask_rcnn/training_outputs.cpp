@@ -1,0 +1,70 @@
+#include "apps/mask_rcnn/training_outputs.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+// TensorPack's names.
+const observers::ScalarTags kTags = {
+    {"total_loss", "total_cost"},
+    {"loss", ""},
+    {"l2_loss", "wd_cost"},
+    {"objectness_loss", "rpn_losses/label_loss"},
+    {"rpn_box_loss", "rpn_losses/box_loss"},
+    {"class_loss", "fastrcnn_losses/label_loss"},
+    {"box_loss", "fastrcnn_losses/box_loss"},
+    {"mask_loss", "maskrcnn_loss/maskrcnn_loss"},
+};
+
+// What is shown is in the file: a step every so often is no burden.
+observers::EventFilesOptions event_options(const std::string& folder, const std::string& host) {
+  return {.file = {.folder = folder, .host = host, .most_pending = 1}, .tags = kTags};
+}
+
+}  // namespace
+
+TrainingOutputs::TrainingOutputs(const TrainingJob& job, const std::string& host, cli::Log& log)
+    : log_(log),
+      images_(static_cast<double>(job.global_batch())),
+      period_(static_cast<uint64_t>(job.settings.epoch_steps(job.global_batch()))) {
+  if (!job.ranks.is_chief()) return;
+  const auto notice = [&log](const std::string& text) { log.notice(text); };
+  if (const std::string& folder = job.flags.checkpoints.train_dir; !folder.empty()) {
+    log.copy_to(log_file_);
+    log_opener_.emplace(log, folder + "/log.log");
+    events_.emplace(event_options(folder, host), notice);
+    stats_.emplace(observers::StatsJsonOptions{.path = folder + "/stats.json", .period = period_, .tags = kTags},
+                   notice);
+  }
+  if (!job.flags.display.metrics_file.empty())
+    metrics_.emplace(observers::JsonLinesOptions{.path = job.flags.display.metrics_file,
+                                                 .speed = {.samples_per_step = images_},
+                                                 .sums = job.ranks.size > 1,
+                                                 .gpu = job.machine.gpu},
+                     notice);
+  throughput_.emplace(observers::ThroughputOptions{.images = images_,
+                                                   .period = period_,
+                                                   .every = static_cast<uint64_t>(job.flags.throughput_log_freq),
+                                                   .line = [&log](const std::string& text) { log.line(text); },
+                                                   .put =
+                                                       [this](uint64_t step, const std::vector<MetricValue>& scalars) {
+                                                         if (events_) events_->put(step, scalars);
+                                                         if (stats_) stats_->put(scalars);
+                                                       }});
+}
+
+std::vector<Observer*> TrainingOutputs::observers(uint64_t steps) {
+  std::vector<Observer*> all;
+  const auto add = [&](auto& observer) {
+    if (observer) all.push_back(&*observer);
+  };
+  lines_.emplace(log_, images_, steps);
+  add(log_opener_);
+  add(lines_);
+  add(throughput_);  // before those to which it passes on what it has measured
+  add(events_);
+  add(stats_);
+  add(metrics_);
+  return all;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,51 @@
+// What a training leaves behind beside its checkpoints, as TensorPack's and AWS Mask R-CNN's do: TensorBoard's events,
+// stats.json, log.log and lines about speed.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "apps/cli/line_file.h"
+#include "apps/cli/log.h"
+#include "apps/mask_rcnn/training_job.h"
+#include "apps/mask_rcnn/training_log.h"
+#include "apps/observers/event_files.h"
+#include "apps/observers/json_lines.h"
+#include "apps/observers/stats_json.h"
+#include "apps/observers/throughput_tracker.h"
+
+namespace dtrain::mask_rcnn {
+
+// Files are in train_dir, where there is one, and written by the chief alone, once the run holds train_dir.
+class TrainingOutputs {
+ public:
+  // From now on `log` goes to log.log, too: it is not used after this object.
+  TrainingOutputs(const TrainingJob& job, const std::string& host, cli::Log& log);
+  // In the order in which they hear of an event. `steps`: those of the run.
+  std::vector<Observer*> observers(uint64_t steps);
+
+ private:
+  // Opens log.log.
+  class LogOpener final : public Observer {
+   public:
+    LogOpener(cli::Log& log, std::string path) : log_(log), path_(std::move(path)) {}
+    void begun(const Begun&) override { log_.open_copy(path_); }
+
+   private:
+    cli::Log& log_;
+    const std::string path_;
+  };
+
+  cli::Log& log_;
+  const double images_;  // of a step
+  const uint64_t period_;
+  cli::LineFile log_file_;
+  std::optional<LogOpener> log_opener_;
+  std::optional<TrainingLog> lines_;
+  std::optional<observers::ThroughputTracker> throughput_;
+  std::optional<observers::EventFiles> events_;
+  std::optional<observers::StatsJson> stats_;
+  std::optional<observers::JsonLines> metrics_;
+};
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,117 @@
+#include "apps/observers/stats_json.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/json_limits.h"
+
+namespace dtrain::observers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kEpoch[] = "epoch_num", kStep[] = "global_step";
+constexpr JsonLimits kLimits{.bytes = size_t{64} << 20, .depth = 4, .values = 10'000'000};
+
+// The last of an epoch counts; of other scalars the mean over its steps.
+bool is_last(const std::string& name) { return name == "learning_rate" || name == "l2_loss"; }
+
+[[noreturn]] void refuse(const std::string& path) {
+  throw Error(Fault::data, fmt::format("{}: expected a JSON array of objects with {} and {}, as TensorPack's "
+                                       "stats.json; move the file away to start a new one",
+                                       path, kEpoch, kStep));
+}
+
+uint64_t step_of(const nlohmann::ordered_json& row) { return row.at(kStep).get<uint64_t>(); }
+
+nlohmann::ordered_json read_rows(const std::string& path) {
+  const fs::file_status status = fs::symlink_status(path);
+  if (status.type() == fs::file_type::not_found) return nlohmann::ordered_json::array();
+  DT_CHECK(status.type() == fs::file_type::regular, path,
+           ": is a link or no file, which is not written to; move it away");
+  const std::string text = read_text(path, kLimits.bytes);
+  try {
+    check_json(text, path, Fault::data, kLimits);
+  } catch (const Error&) {
+    refuse(path);
+  }
+  auto rows = nlohmann::ordered_json::parse(text);
+  const auto is_row = [](const auto& row) {
+    return row.is_object() && row.contains(kEpoch) && row.contains(kStep) && row[kStep].is_number_unsigned();
+  };
+  if (!rows.is_array() || !std::ranges::all_of(rows, is_row)) refuse(path);
+  return rows;
+}
+
+}  // namespace
+
+void StatsJson::begun(const Begun& event) {
+  open_ = !event.complete;
+  if (!open_) return;
+  rows_ = read_rows(options_.path);
+  auto& rows = rows_.get_ref<Json::array_t&>();
+  if (std::erase_if(rows, [&](const Json& row) { return step_of(row) > event.step; }) > 0) write();
+}
+
+void StatsJson::put(const std::vector<MetricValue>& scalars) {
+  put_.insert(put_.end(), scalars.begin(), scalars.end());
+}
+
+void StatsJson::stepped(const Stepped& event) {
+  if (event.shown) l2_loss_ = event.l2_loss;
+  ++steps_;
+  for (const MetricValue& scalar : scalars_of(event, l2_loss_, {})) {
+    double& sum = sums_[scalar.name];
+    sum = is_last(scalar.name) ? scalar.value : sum + scalar.value;
+  }
+  if (event.step % options_.period == 0) add_row(event.step);
+}
+
+void StatsJson::ended(const Ended& event) {
+  if (event.outcome != Outcome::stopped && steps_ > 0) add_row(event.step);
+}
+
+void StatsJson::evaluated(const Evaluated& event) {
+  if (!open_) return;
+  Json& row = row_of(event.step);
+  for (const MetricValue& scalar : tagged(options_.tags, event.result.values)) row[scalar.name] = scalar.value;
+  write();
+}
+
+void StatsJson::add_row(uint64_t step) {
+  std::vector<MetricValue> means;
+  for (const auto& [name, sum] : sums_)
+    means.push_back({name, is_last(name) ? sum : sum / static_cast<double>(steps_)});
+  Json& row = row_of(step);
+  for (const auto& scalars : {tagged(options_.tags, means), put_})
+    for (const MetricValue& scalar : scalars) row[scalar.name] = scalar.value;
+  sums_.clear();
+  put_.clear();
+  steps_ = 0;
+  write();
+}
+
+// Steps increase, but the result of an evaluation may come late.
+StatsJson::Json& StatsJson::row_of(uint64_t step) {
+  auto& rows = rows_.get_ref<Json::array_t&>();
+  const auto at = std::ranges::find_if(rows, [&](const Json& row) { return step_of(row) >= step; });
+  if (at != rows.end() && step_of(*at) == step) return *at;
+  return *rows.insert(at, Json{{kEpoch, (step + options_.period - 1) / options_.period}, {kStep, step}});
+}
+
+void StatsJson::write() {
+  try {
+    AtomicFile file(options_.path);
+    file.write(rows_.dump(-1, ' ', false, Json::error_handler_t::replace));
+    file.commit();
+  } catch (const Error& error) {
+    if (!std::exchange(told_, true)) notice_(fmt::format("{}; the run goes on", error.what()));
+  }
+}
+
+}  // namespace dtrain::observers

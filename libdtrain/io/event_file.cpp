@@ -1,0 +1,107 @@
+#include "libdtrain/io/event_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/protobuf.h"
+#include "libdtrain/io/record_file.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::string_view kPrefix = "events.out.tfevents.";
+constexpr size_t kDigits = 10;  // of the seconds in a name
+constexpr uint64_t kLastSecond = 9'999'999'999;
+constexpr char kVersion[] = "brain.Event:2";
+
+enum EventField : uint32_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
+enum SummaryField : uint32_t { kValue = 1 };
+enum ValueField : uint32_t { kTag = 1, kSimpleValue = 2 };
+constexpr uint32_t kStatus = 1;  // of a SessionLog
+constexpr uint64_t kStart = 1;
+
+std::string event(double wall_time, uint64_t step) {
+  std::string bytes;
+  put_double(bytes, kWallTime, wall_time);
+  if (step > 0) put_integer(bytes, kStep, step);
+  return bytes;
+}
+
+// The seconds in the name of an event file.
+std::optional<uint64_t> seconds_of(std::string_view name) {
+  if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + kDigits) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size(), kDigits);
+  uint64_t seconds = 0;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + kDigits, seconds);
+  return problem == std::errc() && end == digits.data() + kDigits ? std::optional(seconds) : std::nullopt;
+}
+
+std::string path_of(const EventFileOptions& options, double wall_time) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+  uint64_t seconds = static_cast<uint64_t>(std::clamp(wall_time, 0.0, static_cast<double>(kLastSecond)));
+  std::error_code unreadable;  // whoever writes there finds out
+  for (const auto& entry : std::filesystem::directory_iterator(options.folder, unreadable))
+    if (const auto other = seconds_of(entry.path().filename().string()); other && *other < kLastSecond)
+      seconds = std::max(seconds, *other + 1);
+  std::string digits = std::to_string(seconds), host = options.host;
+  digits.insert(0, kDigits - digits.size(), '0');
+  for (char& letter : host)
+    if (kPlain.find(letter) == kPlain.npos) letter = '_';
+  return concat(options.folder, "/", kPrefix, digits, ".", host);
+}
+
+}  // namespace
+
+void Summary::scalar(std::string_view tag, double value) {
+  std::string message;
+  put_bytes(message, kTag, tag);
+  put_float(message, kSimpleValue, static_cast<float>(value));
+  put_bytes(bytes_, kValue, message);
+}
+
+EventFile::EventFile(const EventFileOptions& options, uint64_t first_step, double wall_time, FileSystem& files)
+    : options_(options), file_(files, path_of(options, wall_time)) {
+  std::string version = event(wall_time, 0), log = event(wall_time, first_step), status;
+  put_bytes(version, kFileVersion, kVersion);
+  put_integer(status, kStatus, kStart);
+  put_bytes(log, kSessionLog, status);
+  append(version);
+  append(log);
+  flush();
+}
+
+EventFile::~EventFile() {
+  try {
+    flush();
+  } catch (const std::exception&) {  // nobody is left who would care
+  }
+}
+
+void EventFile::append(const std::string& event) {
+  const RecordFrame frame(std::as_bytes(std::span(event)));
+  pending_ += frame.header();
+  pending_ += event;
+  pending_ += frame.footer();
+  ++events_;
+}
+
+void EventFile::add(uint64_t step, double wall_time, const Summary& summary) {
+  std::string bytes = event(wall_time, step);
+  put_bytes(bytes, kSummary, summary.bytes());
+  append(bytes);
+  if (!oldest_) oldest_ = wall_time;
+  if (events_ >= options_.most_pending || wall_time - *oldest_ >= options_.most_seconds) flush();
+}
+
+void EventFile::flush() {
+  const std::string bytes = std::exchange(pending_, {});  // none of it is written twice
+  events_ = 0;
+  oldest_.reset();
+  if (!bytes.empty()) file_.write(bytes);
+}
+
+}  // namespace dtrain

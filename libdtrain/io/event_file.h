@@ -1,0 +1,65 @@
+// TensorBoard's event files: what a run has measured, as TensorFlow's writers leave it.
+//   Event      { 1: double wall_time  2: int64 step  oneof 3: string file_version  5: Summary  7: SessionLog }
+//   Summary    { 1: repeated Value }   Value { 1: string tag  oneof 2: float simple_value }
+//   SessionLog { 1: enum status }
+// Each is a record of a TFRecord file. (TensorFlow, core/util/event.proto and core/framework/summary.proto)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libdtrain/io/atomic_file.h"
+
+namespace dtrain {
+
+// What is shown of one step: values, each under a tag. Other kinds of values are further functions of this class.
+class Summary {
+ public:
+  // Kept as a float; NaN and infinities are legal.
+  void scalar(std::string_view tag, double value);
+
+  bool empty() const { return bytes_.empty(); }
+  const std::string& bytes() const { return bytes_; }  // of the message
+
+ private:
+  std::string bytes_;
+};
+
+struct EventFileOptions {
+  std::string folder{};  // must exist
+  std::string host{};    // a part of the file's name; what a name should not hold becomes '_'
+  // Events wait in memory until there are so many, or the first one of them is so old.
+  size_t most_pending = 10;
+  double most_seconds = 120;
+};
+
+// One file of one run, always a new one: FOLDER/events.out.tfevents.SECONDS.HOST. Times are seconds since 1970, by the
+// caller's clock. What cannot be written throws Error(Fault::resource) and is lost, and the file had better be given
+// up: its end may be a part of a record, which readers pass over only there.
+class EventFile {
+ public:
+  // Writes that a run begins whose first step is `first_step`: readers drop what files before this one hold of it and
+  // of later steps. Readers go through a folder by names, so the seconds in the name are `wall_time` or, where there is
+  // such a file already, one more than the latest. Creates nothing through a link.
+  EventFile(const EventFileOptions& options, uint64_t first_step, double wall_time, FileSystem& files = system_files());
+  // Writes what is pending, as far as that is possible.
+  ~EventFile();
+
+  void add(uint64_t step, double wall_time, const Summary& summary);
+  void flush();
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  void append(const std::string& event);
+
+  EventFileOptions options_;
+  OutputFile file_;
+  std::string pending_;
+  size_t events_ = 0;               // that are pending
+  std::optional<double> oldest_{};  // the time of the first one
+};
+
+}  // namespace dtrain

@@ -15,8 +15,8 @@ namespace {
 constexpr double kPi = std::numbers::pi;
 constexpr float kEmptyShare = 0.05f, kCrowdShare = 0.08f;  // of scenes
 constexpr uint32_t kMostObjects = 6, kFewestOfCrowd = 8, kMostOfCrowd = 14;
-constexpr int kTries = 12;                                               // to place an object; it is left out then
-constexpr float kSmallest = 0.07f, kLargest = 0.24f, kOfCrowd = 0.045f;  // radii, in shorter sides of the image
+constexpr int kTries = 12;                                              // to place an object; it is left out then
+constexpr float kSmallest = 0.1f, kLargest = 0.28f, kOfCrowd = 0.055f;  // radii, in shorter sides of the image
 
 enum Shape { kCircle, kRectangle, kTriangle, kStar, kRing };
 

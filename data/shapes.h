@@ -17,7 +17,7 @@ struct SceneOptions {
   static constexpr float kMaxNoise = 128;
 
   int width = 320, height = 240;
-  float noise = 24;  // levels, of the ground's texture and of each pixel; 0: every shape and the ground have one colour
+  float noise = 16;  // levels, of the ground's texture and of each pixel; 0: every shape and the ground have one colour
   uint64_t seed = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "data/hue.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/rng.h"
 
@@ -43,18 +44,6 @@ float figure(int kind, float u, float v, float frequency) {
   }
 }
 
-using Colour = std::array<float, 3>;
-
-// Full hue circle; `value` and `saturation` in [0, 1].
-Colour colour_of(float hue, float saturation, float value) {
-  Colour colour;
-  for (size_t i = 0; i < 3; ++i) {
-    const float phase = std::fmod(hue * 6 + static_cast<float>(std::array{5, 3, 1}[i]), 6.0f);
-    colour[i] = 255 * value * (1 - saturation * std::clamp(std::min(phase, 4 - phase), 0.0f, 1.0f));
-  }
-  return colour;
-}
-
 }  // namespace
 
 std::string drawn_class_name(int drawn_class, int classes) {
@@ -76,10 +65,10 @@ Image draw_image(int drawn_class, int classes, int size, uint64_t seed, uint64_t
                         ? random.uniform()
                         : (static_cast<float>(drawn_class / kDrawnKinds) + share) / static_cast<float>(colours);
   const bool dark_ground = random.uniform() < 0.5f;
-  const Colour ink =
-      colour_of(hue, random.uniform(0.5f, 1), dark_ground ? random.uniform(0.7f, 1) : random.uniform(0.35f, 0.6f));
-  const Colour ground = colour_of(random.uniform(), random.uniform(0, 0.4f),
-                                  dark_ground ? random.uniform(0.05f, 0.3f) : random.uniform(0.8f, 1));
+  const Levels ink =
+      levels_of_hue(hue, random.uniform(0.5f, 1), dark_ground ? random.uniform(0.7f, 1) : random.uniform(0.35f, 0.6f));
+  const Levels ground = levels_of_hue(random.uniform(), random.uniform(0, 0.4f),
+                                      dark_ground ? random.uniform(0.05f, 0.3f) : random.uniform(0.8f, 1));
   const float radius = texture ? 1 : random.uniform(0.35f, 0.75f);
   const float reach = 0.9f - radius;
   const float x0 = texture ? random.uniform(-1, 1) : random.uniform(-1, 1) * reach;

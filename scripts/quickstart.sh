@@ -2,17 +2,9 @@
 # From a clean clone to a trained and evaluated ResNet. Arguments go to cmake, e.g. -DDTRAIN_CUDA=ON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-step() { echo; echo "== $* =="; }
+. scripts/quickstart-common.sh
 
-step "1/5 Debian packages"
-scripts/setup.sh build
-
-step "2/5 Build: preset release, into build/"
-# CPU only, unless there is a GPU to run on or the caller asks for one.
-gpu=()
-nvidia-smi -L 2>/dev/null | grep GPU >/dev/null && gpu=(-DDTRAIN_CUDA=AUTO)
-cmake --preset release "${gpu[@]}" "$@" | grep -- '^-- \(dtrain\|  \)'
-cmake --build --preset release --target programs
+install_and_build "$@"
 
 data=build/quickstart/data
 run=build/quickstart/train
@@ -53,6 +45,7 @@ step "5/5 Evaluation"
 "${model[@]}" --eval --batch_size=50 --num_eval_epochs=1 | tee build/quickstart/evaluation.log
 awk '/^Accuracy @ 1 = / { found = 1; good = $5 >= 0.95 } END { exit !(found && good) }' build/quickstart/evaluation.log ||
   { echo "Top-1 on the validation set is below 0.95: something is wrong with this build."; exit 1; }
+end_step
 
 cat <<'END'
 

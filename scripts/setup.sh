@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that are missing; asks apt nothing where none is.
-#   scripts/setup.sh build   what quickstart.sh needs: compiler, build tools, libraries
+#   scripts/setup.sh build   what the quickstarts need: compiler, build tools, libraries
 #   scripts/setup.sh test    that, and what test.sh needs: test libraries, reference decoders, PyTorch
 set -euo pipefail
 

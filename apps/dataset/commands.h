@@ -11,6 +11,7 @@ using Arguments = std::vector<std::string>;
 
 int imagenet(const Arguments& argv);
 int synthesize(const Arguments& argv);
+int shapes(const Arguments& argv);
 int cifar10(const Arguments& argv);
 int coco(const Arguments& argv);
 int inspect(const Arguments& argv);

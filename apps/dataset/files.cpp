@@ -39,6 +39,34 @@ std::vector<std::string> record_files_of(const std::string& folder) try {
 
 }  // namespace
 
+void for_each_index(size_t count, int64_t threads, const std::string& what, const std::function<void(size_t)>& work) {
+  std::optional<cli::Progress> progress;
+  if (!what.empty()) progress.emplace(what, count);
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  uint64_t done = 0;
+  std::exception_ptr failure;
+  auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) try {
+        work(i);
+        std::lock_guard lock(mutex);
+        ++done;
+        if (progress) progress->update(done);
+      } catch (...) {
+        next = count;
+        std::lock_guard lock(mutex);
+        failure = std::current_exception();
+      }
+  };
+  {
+    const auto most = static_cast<size_t>(threads > 0 ? threads : usable_cores());
+    std::vector<std::jthread> pool;
+    for (size_t i = 0; i < std::min(most, count); ++i) pool.emplace_back(run);
+  }
+  if (failure) std::rethrow_exception(failure);
+  if (progress) progress->finish();
+}
+
 std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about,
                                               const std::function<void(cli::FlagSet&)>& declare) {
   RecordFiles files;
@@ -73,34 +101,13 @@ int report(const std::vector<std::optional<Error>>& errors) {
 
 std::vector<std::optional<Error>> RecordFiles::for_each(const std::function<void(size_t)>& work) const {
   std::vector<std::optional<Error>> errors(paths.size());
-  std::optional<cli::Progress> progress;
-  if (paths.size() > 1) progress.emplace("files", paths.size());
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  uint64_t done = 0;
-  std::exception_ptr failure;  // the program's, not a file's
-  auto run = [&] {
-    for (size_t i = next++; i < paths.size(); i = next++) {
-      try {
-        work(i);
-      } catch (const Error& error) {
-        errors[i] = error;
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        failure = std::current_exception();
-      }
-      std::lock_guard lock(mutex);
-      ++done;
-      if (progress) progress->update(done);
+  for_each_index(paths.size(), threads, paths.size() > 1 ? "files" : "", [&](size_t i) {
+    try {
+      work(i);
+    } catch (const Error& error) {
+      errors[i] = error;
     }
-  };
-  {
-    const auto count = static_cast<size_t>(threads > 0 ? threads : usable_cores());
-    std::vector<std::jthread> pool;
-    for (size_t i = 0; i < std::min(count, paths.size()); ++i) pool.emplace_back(run);
-  }
-  if (progress) progress->finish();
-  if (failure) std::rethrow_exception(failure);
+  });
   return errors;
 }
 

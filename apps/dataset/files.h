@@ -13,6 +13,10 @@
 
 namespace dtrain::dataset {
 
+// Calls work(i) for all i < count, on as many threads, 0: one per core. Progress counts `what`; it is silent where that
+// is empty. After an exception no more calls begin, and it is rethrown once the others are done.
+void for_each_index(size_t count, int64_t threads, const std::string& what, const std::function<void(size_t)>& work);
+
 // The TFRecord files that a command reads.
 struct RecordFiles {
   std::vector<std::string> paths;

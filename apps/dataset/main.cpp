@@ -13,6 +13,7 @@ using cli::Command;
 constexpr std::array kCommands = {
     Command{"imagenet", dataset::imagenet, "a tree of raw images, a folder per class, to TFRecord shards"},
     Command{"synthesize", dataset::synthesize, "drawn shapes and textures as TFRecord shards"},
+    Command{"shapes", dataset::shapes, "drawn shapes with boxes and masks in COCO's layout"},
     Command{"cifar10", dataset::cifar10, "CIFAR-10, from image folders or binary batches, to TFRecord shards"},
     Command{"coco", dataset::coco, "annotated images in COCO's folders to TFRecord shards"},
     Command{"inspect", dataset::inspect, "what TFRecord files hold: a JSON line per file"},

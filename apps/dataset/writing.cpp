@@ -18,9 +18,9 @@ namespace dtrain::dataset {
 void CommonFlags::declare(cli::FlagSet& flags, const char* input_meaning) {
   has_input_ = input_meaning != nullptr;
   if (has_input_) flags.add("input", input, input_meaning);
-  flags.add("output", output, "folder for the shards, made if absent");
+  flags.add("output", output, "folder for the data set, made if absent");
   flags.add("threads", threads, "worker threads; 0: one per core. The output does not depend on it", cli::kThreads);
-  flags.add("seed", seed, "seed of the order of the records and of what is drawn", {0, INT64_MAX});
+  flags.add("seed", seed, "seed of what is drawn, and of the order of records", {0, INT64_MAX});
 }
 
 bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {
@@ -30,9 +30,18 @@ bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {
   return true;
 }
 
-void write_set(const CommonFlags& common, const std::vector<data::Split>& splits) {
+void until_stopped(const std::function<void()>& work) {
   cli::catch_stop_signals();
   try {
+    work();
+  } catch (const Error&) {
+    if (cli::stop_requested()) cli::end_by_signal();
+    throw;
+  }
+}
+
+void write_set(const CommonFlags& common, const std::vector<data::Split>& splits) {
+  until_stopped([&] {
     std::optional<cli::Progress> progress;
     data::write_shards({common.output, common.threads}, splits, [&](const data::Split& split, uint64_t done) {
       if (done == 1) progress.emplace(split.name + " images", split.count);
@@ -40,10 +49,7 @@ void write_set(const CommonFlags& common, const std::vector<data::Split>& splits
       if (cli::stop_requested()) throw Error("stopped");
       if (done == split.count) progress->finish();
     });
-  } catch (const Error&) {
-    if (cli::stop_requested()) cli::end_by_signal();  // the unfinished shards are gone
-    throw;
-  }
+  });
   for (const data::Split& split : splits)
     fmt::print("{0}: {1} images in {2} shards, {3}/{0}-*-of-{2:05}\n", split.name, split.count, split.shards,
                cli::escaped(common.output));

@@ -25,6 +25,10 @@ struct CommonFlags {
   bool has_input_ = false;
 };
 
+// Calls `work`, which shall throw an Error soon after cli::stop_requested(): then SIGINT and SIGTERM end the process
+// once what `work` leaves unfinished is removed.
+void until_stopped(const std::function<void()>& work);
+
 // data::write_shards with progress and a line for each split at the end. SIGINT and SIGTERM end the process once the
 // unfinished shards are removed.
 void write_set(const CommonFlags& common, const std::vector<data::Split>& splits);

@@ -1,8 +1,6 @@
 #include "data/coco/results.h"
 
-#include <charconv>
-#include <cmath>
-
+#include "data/coco/json_text.h"
 #include "data/coco/read_records.h"
 #include "libdtrain/core/error.h"
 
@@ -29,33 +27,6 @@ std::vector<Detection> read(const TextSource& source) {
   return detections;
 }
 
-void append(std::string& text, double number) {
-  if (!std::isfinite(number))
-    throw Error(Fault::numeric, concat("a detection has the number ", number, ", which JSON has no form for"));
-  char digits[32];
-  text.append(digits, std::to_chars(digits, digits + sizeof(digits), number).ptr);
-}
-
-void append(std::string& text, const Box& box) {
-  text += ", \"bbox\": ";
-  char separator = '[';
-  for (const double number : {box.x, box.y, box.width, box.height}) {
-    text += separator;
-    append(text, number);
-    separator = ',';
-  }
-  text += ']';
-}
-
-void append(std::string& text, const Rle& mask) {
-  text += concat(", \"segmentation\": {\"size\": [", mask.height, ", ", mask.width, "], \"counts\": \"");
-  for (const char c : to_text(mask)) {
-    if (c == '\\') text += '\\';
-    text += c;
-  }
-  text += "\"}";
-}
-
 }  // namespace
 
 std::vector<Detection> read_results(const std::string& path) { return read(file_source(path)); }
@@ -68,10 +39,9 @@ void ResultWriter::add(const Detection& detection) {
   DT_CHECK(!finished_, "a detection for a list of results that is finished");
   std::string text =
       concat(empty_ ? "[" : ",\n", "{\"image_id\": ", detection.image_id, ", \"category_id\": ", detection.category_id);
-  if (detection.box) append(text, *detection.box);
-  if (detection.mask) append(text, *detection.mask);
-  text += ", \"score\": ";
-  append(text, detection.score);
+  if (detection.box) append_json(text += ", \"bbox\": ", *detection.box);
+  if (detection.mask) append_json(text += ", \"segmentation\": ", *detection.mask);
+  append_json(text += ", \"score\": ", detection.score);
   text += '}';
   write_(text);
   empty_ = false;

@@ -56,6 +56,7 @@ TEST(ExtremeValues, EveryNumberHasARange) {
                                            {"dtrain-allreduce-benchmark"},
                                            {"dtrain-data", "imagenet"},
                                            {"dtrain-data", "synthesize"},
+                                           {"dtrain-data", "shapes"},
                                            {"dtrain-data", "cifar10"},
                                            {"dtrain-data", "inspect"},
                                            {"dtrain-data", "verify"},

@@ -5,6 +5,7 @@
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/gemm_tile.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/simd.h"
 
 namespace dtrain::cpu {
 namespace {

@@ -1,6 +1,8 @@
 #include "apps/mask_rcnn/detection_times.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -9,35 +11,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum Part : size_t { kDecode, kFeatures, kProposals, kBoxes, kMasks, kPaste };
+// What the time of an image begins and ends with.
+constexpr const char *kPlace = "decode and resize", *kPaste = "download and paste";
 
-std::vector<PartTimes> empty_parts() {
-  return {{"decode and resize", "decode_resize"},
-          {"backbone and FPN", "backbone_fpn"},
-          {"RPN", "rpn"},
-          {"boxes", "boxes"},
-          {"masks", "masks"},
-          {"download and paste", "paste"}};
-}
-
-Part part_of(models::DetectionPart part) { return static_cast<Part>(kFeatures + static_cast<size_t>(part)); }
-
-// Times parts of one image one after the other.
+// Times the parts of one image one after the other.
 class Stopwatch {
  public:
   Stopwatch(Context& context, DetectionTimes& times) : context_(context), times_(times) {}
 
-  void end(Part part) {
+  // Of the part that ends with this call; the next one begins.
+  void begin(const char* next) {
     context_.synchronize("benchmark");
     const Clock::time_point now = Clock::now();
-    times_.parts[part].seconds.push_back(std::chrono::duration<double>(now - last_).count());
-    if (part == kPaste) times_.whole.seconds.push_back(std::chrono::duration<double>(now - began_).count());
+    seconds_of(part_).push_back(std::chrono::duration<double>(now - last_).count());
+    part_ = next;
     last_ = now;
+  }
+  void end() {
+    begin("");
+    times_.whole.seconds.push_back(std::chrono::duration<double>(last_ - began_).count());
   }
 
  private:
+  std::vector<double>& seconds_of(std::string_view part) {
+    const auto known = std::ranges::find(times_.parts, part, &PartTimes::name);
+    if (known != times_.parts.end()) return known->seconds;
+    std::string key(part);
+    std::ranges::replace(key, ' ', '_');
+    return times_.parts.emplace_back(PartTimes{std::string(part), key}).seconds;
+  }
+
   Context& context_;
   DetectionTimes& times_;
+  const char* part_ = kPlace;
   Clock::time_point began_ = Clock::now(), last_ = began_;
 };
 
@@ -45,10 +51,10 @@ class Stopwatch {
 size_t run_once(Predictor& predictor, const EncodedFile& file, DetectionTimes& times) try {
   Stopwatch watch(predictor.context(), times);
   const PlacedImage image = predictor.place(decode_image(file.bytes));
-  watch.end(kDecode);
-  const auto found = predictor.detect(image, [&](models::DetectionPart part) { watch.end(part_of(part)); });
+  const auto found = predictor.detect(image, [&](const char* part) { watch.begin(part); });
+  watch.begin(kPaste);
   const size_t count = predictor.in_file(found, image.place).size();
-  watch.end(kPaste);
+  watch.end();
   times.network_sizes.insert(fmt::format("{} x {}", image.pixels.dim(2), image.pixels.dim(1)));
   return count;
 } catch (const Error& error) {
@@ -58,7 +64,7 @@ size_t run_once(Predictor& predictor, const EncodedFile& file, DetectionTimes& t
 }  // namespace
 
 DetectionTimes time_detection(Predictor& predictor, std::span<const EncodedFile> files, int64_t warmup, int64_t runs) {
-  DetectionTimes ignored{.parts = empty_parts()}, times{.parts = empty_parts()};
+  DetectionTimes ignored, times;
   size_t found = 0;
   for (int64_t i = 0; i < warmup + runs; ++i) {
     const EncodedFile& file = files[static_cast<size_t>(i) % files.size()];
@@ -66,7 +72,6 @@ DetectionTimes time_detection(Predictor& predictor, std::span<const EncodedFile>
     if (i >= warmup) found += count;
   }
   times.found = static_cast<double>(found) / static_cast<double>(runs);
-  std::erase_if(times.parts, [](const PartTimes& part) { return part.seconds.empty(); });
   return times;
 }
 

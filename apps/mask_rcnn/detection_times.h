@@ -20,7 +20,7 @@ struct EncodedFile {
 };
 
 struct DetectionTimes {
-  std::vector<PartTimes> parts{};  // in the order of the work; a detector without masks has none for them
+  std::vector<PartTimes> parts{};  // by the names of Tape::part(), in the order of the work
   PartTimes whole{"whole image", "image"};
   std::set<std::string> network_sizes{};  // of what the network is given, "1088 x 800"
   double found = 0;                       // objects of an image

@@ -41,11 +41,11 @@ Predictor::Predictor(Settings settings, const cli::Machine& machine, std::vector
   model_.load(settings_.weights, /*complete=*/true);
 }
 
-models::Detections Predictor::detect(const PlacedImage& image,
-                                     const std::function<void(models::DetectionPart)>& queued) {
+models::Detections Predictor::detect(const PlacedImage& image, std::function<void(const char*)> watch) {
   Tape tape(*model_.context, Mode::eval);
+  tape.on_part(std::move(watch));
   const models::Canvas& canvas = model_.canvas(image.pixels.dim(1), image.pixels.dim(2));
-  return model_.detector.detect(tape, canvas, model_.pixels(tape, image.pixels, image.sizes), image.sizes, queued);
+  return model_.detector.detect(tape, canvas, model_.pixels(tape, image.pixels, image.sizes), image.sizes);
 }
 
 std::vector<data::coco::Detection> Predictor::in_file(const models::Detections& found, const ImagePlace& place) const {

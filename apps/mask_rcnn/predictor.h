@@ -24,8 +24,8 @@ class Predictor {
   Context& context() const { return *model_.context; }
 
   PlacedImage place(data::Image image) const { return place_image(context(), std::move(image), settings_.data); }
-  // `queued` as models::Detector::detect() has it.
-  models::Detections detect(const PlacedImage& image, const std::function<void(models::DetectionPart)>& queued = {});
+  // `watch` as Tape::on_part() has it.
+  models::Detections detect(const PlacedImage& image, std::function<void(const char*)> watch = {});
   std::vector<data::coco::Detection> in_file(const models::Detections& found, const ImagePlace& place) const;
 
  private:

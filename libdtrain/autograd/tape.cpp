@@ -99,7 +99,7 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
   }
   if (!wants_grad(inputs)) return constant(std::move(value));
   DT_CHECK(backward, op, ": recorded without a closure, but an input wants a gradient");
-  Node node{op, add_slot(value), {}, std::move(backward)};
+  Node node{op, part_, add_slot(value), {}, std::move(backward)};
   bytes_ += value.bytes();
   for (const Var* input : inputs) {
     if (input->value) bytes_ += input->value.bytes();
@@ -175,8 +175,14 @@ void Tape::begin_gradients(ParameterStore* store) {
   }
 }
 
+void Tape::part(const char* name) {
+  if (watch_ && name != part_) watch_(name);
+  part_ = name;
+}
+
 void Tape::run(Node& node) {
   current_op_ = node.op;
+  part(node.part);
   // Where no consumer wrote a gradient this output does not lead to the loss.
   if (const Tensor dy = std::exchange(slots_[node.output].grad, {})) {
     running_ = static_cast<int64_t>(nodes_.size());

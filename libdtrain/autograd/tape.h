@@ -79,6 +79,11 @@ class Tape {
   uint64_t next_stream() { return static_cast<uint64_t>(share_) << 32 | streams_++; }
   int share() const { return share_; }
 
+  // What is recorded from now on belongs to this part of the model, and so does its backward work. For measurements:
+  // `watch` hears the name where work of another part begins.
+  void part(const char* name);
+  void on_part(std::function<void(const char*)> watch) { watch_ = std::move(watch); }
+
   // Inside a closure: where to write the gradient of input `x`; nothing where it is not wanted.
   std::optional<GradTarget> grad_target(const Var& x);
   // Inside a closure: the gradient of `x` is `dx` itself (an add, a view): no copy where `x` has none yet.
@@ -109,7 +114,7 @@ class Tape {
     bool keep = false;
   };
   struct Node {
-    const char* op;
+    const char *op, *part;
     size_t output;
     std::vector<size_t> inputs;
     Backward backward;
@@ -134,6 +139,8 @@ class Tape {
   std::vector<Node> nodes_;
   std::vector<int> parameter_slots_;  // by Parameter::index
   Ready ready_;
+  std::function<void(const char*)> watch_;
+  const char* part_ = "";
   size_t bytes_ = 0;
   const char* current_op_ = "";
 };

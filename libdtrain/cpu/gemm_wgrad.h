@@ -1,6 +1,8 @@
 // The gradient of a convolution's filters as one matrix product over the pixels of the output, for any stride.
 #pragma once
 
+#include <vector>
+
 #include "libdtrain/cpu/direct_conv.h"
 
 namespace dtrain::cpu {
@@ -10,7 +12,10 @@ bool gemm_wgrad_supports(const ConvShape& shape);
 // Whether it takes the shape and is faster there than oneDNN: enough products per pixel to pay for the packing. With
 // AVX-512 oneDNN is the faster one for 1x1 kernels.
 bool gemm_wgrad_pays(const ConvShape& shape);
-// dw from x and dy, stored or added.
-void gemm_wgrad(Context&, const ConvShape&, const float* x, const float* dy, float* dw, bool add);
+// Whether there are enough products per pixel to pay for the packing.
+bool enough_products(const ConvShape& shape);
+// dw from x and dy, stored or added; `chosen`: of these pixels of dy alone, where the others are zero.
+void gemm_wgrad(Context&, const ConvShape&, const float* x, const float* dy, float* dw, bool add,
+                const std::vector<int64_t>* chosen = nullptr);
 
 }  // namespace dtrain::cpu

@@ -1,9 +1,11 @@
 #include "libdtrain/cpu/winograd.h"
 
+#include <algorithm>
 #include <array>
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/gemm_tile.h"
+#include "libdtrain/cpu/simd.h"
 #include "libdtrain/cpu/winograd_math.h"
 
 namespace dtrain::cpu {
@@ -131,15 +133,19 @@ void transform_filters(int64_t inner, int64_t outer, float* panels, int threads,
   }
 }
 
+// Floats from one transformed tile of `channels` to the next. The odd line keeps tiles out of one cache set.
+constexpr int64_t tile_stride(int64_t channels) { return kPoints * channels + 16; }
+
 // y = x * filters, where `panels` holds the transformed filters [point][out / 16][in][16]. A group's tiles lie as
 // [tile][point][channel]: each is written, and read back, as one run of memory.
 void convolve(Context& context, const Source& x, const float* panels, int64_t n, const Target& y) {
   const int64_t c = x.c, k = y.c, panels_per_point = k / kTileColumns;
   const Tiles tiles(n, y.h, y.w, c, k);
-  const Tensor scratch = context.empty({tiles.group * kPoints * (c + k)});
+  const int64_t in_stride = tile_stride(c), out_stride = tile_stride(k);
+  const Tensor scratch = context.empty({tiles.group * (in_stride + out_stride)});
   const Tensor zero_pixel = context.zeros({c});
   float* const inputs = scratch.data<float>();
-  float* const products = inputs + tiles.group * kPoints * c;
+  float* const products = inputs + tiles.group * in_stride;
   const float* const zeros = zero_pixel.data<float>();
 #pragma omp parallel num_threads(context.threads())
   for (int64_t first = 0; first < tiles.count; first += tiles.group) {
@@ -148,18 +154,18 @@ void convolve(Context& context, const Source& x, const float* panels, int64_t n,
     for (int64_t t = 0; t < group; ++t)
       transform_input(x, tiles, first + t, zeros, [&](int64_t channel, const Block6& block) {
         for (int point = 0; point < kPoints; ++point)
-          store8(inputs + (t * kPoints + point) * c + channel, block[point / 6][point % 6]);
+          store8(inputs + t * in_stride + point * c + channel, block[point / 6][point % 6]);
       });
 #pragma omp for schedule(static)
     for (int64_t item = 0; item < kPoints * panels_per_point; ++item) {
       const int64_t point = item / panels_per_point, panel = item % panels_per_point;
       for (int64_t depth = 0; depth < c; depth += kDepth)
-        gemm_rows(group, std::min(kDepth, c - depth), inputs + point * c + depth, kPoints * c,
-                  panels + (item * c + depth) * kTileColumns, products + point * k + panel * kTileColumns, kPoints * k,
+        gemm_rows(group, std::min(kDepth, c - depth), inputs + point * c + depth, in_stride,
+                  panels + (item * c + depth) * kTileColumns, products + point * k + panel * kTileColumns, out_stride,
                   depth > 0);
     }
 #pragma omp for schedule(static)
-    for (int64_t t = 0; t < group; ++t) transform_output(products + t * kPoints * k, tiles, first + t, y);
+    for (int64_t t = 0; t < group; ++t) transform_output(products + t * out_stride, tiles, first + t, y);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/few_pixels.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/winograd.h"
@@ -99,7 +100,7 @@ std::optional<WinogradShape> winograd_of(const ConvShape& o) {
 
 }  // namespace
 
-// These three choose the algorithm of a shape; the direct one takes them all.
+// These three choose the algorithm of a shape, and of a gradient that is mostly zero; the direct one takes them all.
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
             const Tensor& y) {
   const ConvShape shape = shape_of(x, w, y, options);
@@ -113,7 +114,9 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
   const ConvShape shape = shape_of(dx, w, dy, options);
-  if (const auto winograd = winograd_of(shape))
+  if (const auto pixels = few_pixels(shape, dy.data<float>()))
+    few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
+  else if (const auto winograd = winograd_of(shape))
     winograd_dgrad(context, *winograd, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
   else
     direct_conv_dgrad(context, shape, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
@@ -122,7 +125,9 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
   const ConvShape shape = shape_of(x, dw, dy, options);
-  if (const auto winograd = winograd_of(shape))
+  if (const auto pixels = few_pixels(shape, dy.data<float>()))
+    gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add, &*pixels);
+  else if (const auto winograd = winograd_of(shape))
     winograd_wgrad(context, *winograd, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
   else if (gemm_wgrad_pays(shape))
     gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);

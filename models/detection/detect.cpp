@@ -50,22 +50,17 @@ Rows rows_taken(Context& context, const std::vector<int32_t>& counts, int64_t pl
 
 }  // namespace
 
-Detections Detector::detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes,
-                            const std::function<void(DetectionPart)>& queued) const {
+Detections Detector::detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const {
   DT_CHECK(!tape.training(), "detect: the tape records; expected Mode::eval");
-  const auto report = [&](DetectionPart part) {
-    if (queued) queued(part);
-  };
   const std::vector<Var> maps = features(tape, images);
-  report(DetectionPart::features);
-  const Proposals proposals = rpn_.propose(tape.context(), rpn_(tape, maps), canvas, sizes, false);
-  report(DetectionPart::proposals);
+  tape.part("rpn");
+  const Rpn::Output dense = rpn_(tape, maps);
+  tape.part("proposals");
+  const Proposals proposals = rpn_.propose(tape.context(), dense, canvas, sizes, false);
+  tape.part("box head");
   Detections found = find_boxes(tape, maps, proposals, sizes);
   found.proposals = proposals;
-  report(DetectionPart::boxes);
-  if (!mask_head_) return found;
-  found.masks = masks_of(tape, maps, found);
-  report(DetectionPart::masks);
+  if (mask_head_) found.masks = masks_of(tape, maps, found);
   return found;
 }
 
@@ -78,6 +73,7 @@ Detections Detector::find_boxes(Tape& tape, const std::vector<Var>& maps, const 
   images_of_places(context, proposals.counts, images);
   const BoxHead::Output heads = box_head_(tape, pool(tape, maps, rois, images, options_.box.resolution));
 
+  tape.part("boxes");
   const Tensor boxes = context.empty({n * p, c, 4}), scores = context.empty({n, p * c});
   const Tensor passed = context.empty({n}, DType::i32);
   decode_boxes(context, heads.deltas.value.view({n * p, c, 4}), rois, sizes, options_.box.coder, boxes);
@@ -103,6 +99,7 @@ Tensor Detector::masks_of(Tape& tape, const std::vector<Var>& maps, const Detect
   const Rows taken = rows_taken(context, on_host(context, found.counts), d);
   const int64_t m = taken.images.dim(0);
   if (m == 0) return {};
+  tape.part("mask head");
   const Tensor rois = rows_of(context, found.boxes.view({1, n * d, 4}), taken.places).view({m, 4});
   const Tensor classes = rows_of(context, found.classes.view({1, n * d, 1}), taken.places).view({m});
   const Var logits = (*mask_head_)(tape, pool(tape, maps, rois, taken.images, options_.mask.resolution));

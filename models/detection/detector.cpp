@@ -67,7 +67,10 @@ Canvas Detector::canvas(Context& context, int64_t height, int64_t width) const {
 }
 
 std::vector<Var> Detector::features(Tape& tape, const Var& images) const {
-  return fpn_(tape, backbone_.features(tape, images));
+  tape.part("backbone");
+  const std::vector<Var> stages = backbone_.features(tape, images);
+  tape.part("fpn");
+  return fpn_(tape, stages);
 }
 
 Var Detector::pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
@@ -120,6 +123,7 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
   gather_positives(context, regions, n, mean_of(options_), positives);
   const MaskHeadOptions& options = options_.mask;
   const Var logits = (*mask_head_)(tape, pool(tape, maps, positives.rois, positives.images, options.resolution));
+  tape.part("mask loss");
   const int side = 2 * options.resolution;
   const int64_t cells = int64_t{side} * side;
   const Tensor targets = context.empty({m, side, side});
@@ -134,12 +138,17 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
 
 Loss Detector::loss(Tape& tape, const Canvas& canvas, const Var& images, const DetectionTruth& truth) const {
   const std::vector<Var> maps = features(tape, images);
+  tape.part("rpn");
   const Rpn::Output dense = rpn_(tape, maps);
+  tape.part("rpn losses");
   const Rpn::Losses rpn = rpn_.losses(tape, dense, canvas, truth);
+  tape.part("proposals");
   const Proposals proposals = rpn_.propose(tape.context(), dense, canvas, truth.sizes, true);
   const RoiSamples regions = draw_regions(tape, proposals.boxes, truth);
+  tape.part("box head");
   const BoxHead::Output heads =
       box_head_(tape, pool(tape, maps, regions.rois, regions.images, options_.box.resolution));
+  tape.part("box losses");
   const Var classes = softmax_cross_entropy(tape, heads.logits, regions.classes).loss;
   const Var boxes = box_loss(tape, heads.deltas, regions, truth.boxes.dim(0));
 
@@ -149,6 +158,7 @@ Loss Detector::loss(Tape& tape, const Canvas& canvas, const Var& images, const D
                                  {"class_loss", classes.value},
                                  {"box_loss", boxes.value}};
   if (mask_head_) {
+    tape.part("mask head");
     terms.push_back(mask_loss(tape, maps, regions, truth));
     metrics.push_back({"mask_loss", terms.back().value});
   }

@@ -1,7 +1,6 @@
 // Detector: Faster and Mask R-CNN (Ren et al. 2015, He et al. 2017) over a feature pyramid.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -27,9 +26,6 @@ struct Detections {
   Proposals proposals{};  // what the boxes were found among
 };
 
-// The parts of Detector::detect(), in their order; the last one is that of a detector with masks.
-enum class DetectionPart { features, proposals, boxes, masks };
-
 class Detector {
  public:
   // Parameters have torchvision's names for maskrcnn_resnet50_fpn. Throws Error where the options make no detector.
@@ -44,10 +40,8 @@ class Detector {
   // The losses, by name: objectness_loss, rpn_box_loss, class_loss, box_loss and mask_loss. On a GPU nothing waits for
   // the device.
   Loss loss(Tape& tape, const Canvas& canvas, const Var& images, const DetectionTruth& truth) const;
-  // On a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device. `queued` is called after
-  // each part, when its work is queued.
-  Detections detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes,
-                    const std::function<void(DetectionPart)>& queued = {}) const;
+  // On a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device.
+  Detections detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const;
 
  private:
   // Regions rois [r, 4] of images [r] i32 -> [r, resolution, resolution, channels].

@@ -192,7 +192,8 @@ TEST_F(MaskRcnnLooking, BenchmarkReportsTimesOfAllParts) {
   EXPECT_GT(report["peak_tensor_bytes"], 0);
   EXPECT_GE(report["peak_resident_bytes"], report["peak_tensor_bytes"]);
   double parts = 0;
-  for (const char* part : {"decode_resize", "backbone_fpn", "rpn", "boxes", "masks", "paste"}) {
+  for (const char* part : {"decode_and_resize", "backbone", "fpn", "rpn", "proposals", "box_head", "boxes", "mask_head",
+                           "download_and_paste"}) {
     const LookingJson& times = report["parts_ms"][part];
     EXPECT_LE(times["median"], times["p90"]) << part;
     EXPECT_LE(times["p90"], times["p99"]) << part;

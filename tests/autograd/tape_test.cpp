@@ -203,6 +203,23 @@ TEST(Tape, StreamsDifferWithinAStepAndRepeatFromStepToStep) {
   EXPECT_NE(stream, micro.next_stream());
 }
 
+TEST(Tape, SaysWhereAnotherPartBegins) {
+  const auto context = make_cpu_context();
+  Tape tape(*context);
+  std::vector<std::string> parts;
+  const auto ran = [&] { parts.emplace_back("closure"); };
+  tape.on_part([&](const char* part) { parts.emplace_back(part); });
+  tape.part("trunk");
+  Var x = scale(tape, tape.variable(context->zeros({1})), 2, ran);
+  tape.part("head");
+  x = scale(tape, scale(tape, x, 3, ran), 4, ran);
+  tape.part("trunk");
+  EXPECT_EQ(parts, (std::vector<std::string>{"trunk", "head", "trunk"}));
+  parts.clear();
+  tape.backward(x);
+  EXPECT_EQ(parts, (std::vector<std::string>{"head", "closure", "closure", "trunk", "closure"}));
+}
+
 TEST(Tape, NamesTheOpThatFailed) {
   const auto context = make_cpu_context();
   Tape tape(*context);

@@ -8,10 +8,9 @@ Usage: detector.py PARITY_DETECTOR [--device cpu|gpu]
 import copy
 import os
 from parity import Report, arguments, load_safetensors, nhwc, np, run, save_safetensors, scratch, torch, torchvision
-from torchvision.models.detection import _utils, mask_rcnn
-from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+from detection_model import batch_of, make_model, make_truth
+from torchvision.models.detection import _utils
 from torchvision.models.detection.image_list import ImageList
-from torchvision.ops.misc import FrozenBatchNorm2d
 
 SEED, STEP = 11, 5  # of the engine's random numbers
 SIZES = [(160, 224), (131, 192)]  # height and width of each image on the canvas
@@ -65,73 +64,6 @@ class EngineSampler(_utils.BalancedPositiveNegativeSampler):
         return chosen
 
 
-def make_model():
-    backbone = resnet_fpn_backbone(
-        backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d, trainable_layers=3
-    )
-    model = mask_rcnn.MaskRCNN(backbone, num_classes=91, box_detections_per_img=FOUND)
-    for phase in ("training", "testing"):
-        model.rpn._pre_nms_top_n[phase], model.rpn._post_nms_top_n[phase] = CANDIDATES, PROPOSALS
-    for name, module in model.named_modules():
-        if isinstance(module, FrozenBatchNorm2d):
-            # The sums of residual blocks shall not grow from stage to stage.
-            size = 0.3 if name.endswith("bn3") else 1.0
-            torch.nn.init.uniform_(module.weight, 0.5 * size, size)
-            torch.nn.init.normal_(module.bias, 0, 0.1)
-            torch.nn.init.normal_(module.running_mean, 0, 0.1)
-            torch.nn.init.uniform_(module.running_var, 0.5, 2.0)
-    # Scores and boxes that differ, so that there is something to find.
-    for parameter, deviation in ((model.rpn.head.cls_logits.weight, 0.05), (model.rpn.head.bbox_pred.weight, 0.02)):
-        torch.nn.init.normal_(parameter, 0, deviation)
-    torch.nn.init.normal_(model.roi_heads.box_predictor.cls_score.weight, 0, 0.5)
-    torch.nn.init.normal_(model.roi_heads.box_predictor.bbox_pred.weight, 0, 0.1)
-    return model
-
-
-def make_truth(height, width, count):
-    """Ellipses, so that masks are not their boxes."""
-    rows, columns = np.mgrid[:height, :width] + 0.5
-    masks, boxes = [], []
-    for _ in range(count):
-        w, h = generator.uniform(20, 90, 2)
-        x, y = generator.uniform(0, width - w), generator.uniform(0, height - h)
-        mask = ((columns - x - w / 2) / (w / 2)) ** 2 + ((rows - y - h / 2) / (h / 2)) ** 2 <= 1
-        masks.append(mask.astype(np.uint8))
-        boxes.append([x, y, x + w, y + h])
-    return {
-        "boxes": torch.tensor(np.float32(boxes)),
-        "labels": torch.tensor(generator.integers(1, 91, count)),
-        "masks": torch.tensor(np.stack(masks)),
-    }
-
-
-def runs_of(mask):
-    """Where the runs of a mask end, column by column, the first of zeros."""
-    flat = np.concatenate([[0], mask.T.ravel()]).astype(np.int8)
-    return np.append(np.flatnonzero(np.diff(flat)), mask.size).astype(np.int32)
-
-
-def batch_of(images, targets):
-    """What parity_detector reads."""
-    n = len(targets)
-    batch = {"images": nhwc(images), "sizes": np.float32(SIZES)}
-    batch["counts"] = np.int32([len(target["labels"]) for target in targets])
-    batch["boxes"] = np.zeros((n, OBJECTS, 4), np.float32)
-    batch["classes"] = np.zeros((n, OBJECTS), np.int32)
-    runs = [[runs_of(mask.numpy()) for mask in target["masks"]] for target in targets]
-    batch["run_ends"] = np.zeros((n, max(sum(map(len, row)) for row in runs)), np.int32)
-    batch["run_begins"] = np.zeros((n, OBJECTS + 1), np.int32)
-    for i, target in enumerate(targets):
-        count = len(target["labels"])
-        batch["boxes"][i, :count] = target["boxes"]
-        batch["classes"][i, :count] = target["labels"]
-        ends = np.concatenate(runs[i])
-        batch["run_ends"][i, : len(ends)] = ends
-        begins = np.cumsum([0] + [len(run) for run in runs[i]])
-        batch["run_begins"][i] = np.append(begins, np.full(OBJECTS - count, begins[-1]))
-    return batch
-
-
 def detect(model, images):
     model.eval()
     with torch.no_grad():
@@ -175,19 +107,21 @@ def compare_boxes(name, ours, theirs, bound):
         report.check(f"{name} of image {i}, {count}", ours[i][:count], expected.numpy(), bound)
 
 
-model = make_model()
+model = make_model(box_detections_per_img=FOUND)
+for phase in ("training", "testing"):
+    model.rpn._pre_nms_top_n[phase], model.rpn._post_nms_top_n[phase] = CANDIDATES, PROPOSALS
 state = {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
 images = torch.zeros(len(SIZES), 3, *[(max(size[i] for size in SIZES) + 31) // 32 * 32 for i in range(2)])
 for image, (height, width) in zip(images, SIZES):
     coarse = torch.randn(1, 3, height // 8, width // 8)
     smooth = torch.nn.functional.interpolate(coarse, size=(height, width), mode="bilinear")[0]
     image[:, :height, :width] = smooth + 0.3 * torch.randn(3, height, width)
-targets = [make_truth(height, width, OBJECTS - 2 * i) for i, (height, width) in enumerate(SIZES)]
+targets = [make_truth(generator, height, width, OBJECTS - 2 * i) for i, (height, width) in enumerate(SIZES)]
 
 with scratch() as folder:
     save_safetensors(os.path.join(folder, "weights.safetensors"), state)
     batch = os.path.join(folder, "batch.safetensors")
-    save_safetensors(batch, batch_of(images, targets))
+    save_safetensors(batch, batch_of(images, SIZES, targets, OBJECTS))
     run(options.program, batch, folder, options.device)
     ours = load_safetensors(os.path.join(folder, "results.safetensors"))
     our_gradients = load_safetensors(os.path.join(folder, "gradients.safetensors"))

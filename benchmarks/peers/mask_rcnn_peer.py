@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What detector_bench measures, done by torchvision: a step of training, or inference, of maskrcnn_resnet50_fpn.
+
+mask_rcnn_peer.py --folder FOLDER --make [--height 320] [--width 480] [--batch 2]   makes weights and a batch for both
+mask_rcnn_peer.py --folder FOLDER --mode train|infer [--threads 2] [--steps 5] [--warmup 1] [--channels_last]
+
+Images are as large as the network sees them, and normalised; masks stay as the head gives them on both sides.
+Prints one line of JSON.
+"""
+import argparse
+import json
+import pathlib
+import resource
+import statistics
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/parity"))
+from detection_model import batch_of, make_model, make_truth
+from parity import load_safetensors, np, save_safetensors, torch, torchvision
+from torchvision.models.detection.image_list import ImageList
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--folder", type=pathlib.Path, required=True)
+parser.add_argument("--make", action="store_true")
+parser.add_argument("--mode", choices=("train", "infer"), default="train")
+parser.add_argument("--height", type=int, default=320)
+parser.add_argument("--width", type=int, default=480)
+parser.add_argument("--batch", type=int, default=2)
+parser.add_argument("--objects", type=int, default=8)
+parser.add_argument("--channels_last", action="store_true")
+parser.add_argument("--threads", type=int, default=2)
+parser.add_argument("--steps", type=int, default=5)
+parser.add_argument("--warmup", type=int, default=1)
+options = parser.parse_args()
+
+torch.set_num_threads(options.threads)
+torch.manual_seed(1)
+generator = np.random.default_rng(1)
+
+
+def make_files():
+    height, width, n = options.height, options.width, options.batch
+    coarse = torch.randn(n, 3, height // 8, width // 8)
+    images = torch.nn.functional.interpolate(coarse, size=(height, width), mode="bilinear")
+    images += 0.3 * torch.randn_like(images)
+    targets = [make_truth(generator, height, width, options.objects) for _ in range(n)]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    batch = batch_of(images, [(height, width)] * n, targets, options.objects)
+    save_safetensors(options.folder / "batch.safetensors", batch)
+    masks = np.stack([target["masks"].numpy() for target in targets])
+    save_safetensors(options.folder / "masks.safetensors", {"masks": masks.astype(np.int32)})
+    state = {name: value.detach().numpy() for name, value in make_model().state_dict().items()}
+    save_safetensors(options.folder / "weights.safetensors", state)
+
+
+def read_files():
+    batch = load_safetensors(options.folder / "batch.safetensors")
+    masks = load_safetensors(options.folder / "masks.safetensors")["masks"]
+    images = torch.tensor(batch["images"]).permute(0, 3, 1, 2).contiguous()
+    targets = [
+        {"boxes": torch.tensor(boxes), "labels": torch.tensor(classes).long(), "masks": torch.tensor(mask).byte()}
+        for boxes, classes, mask in zip(batch["boxes"], batch["classes"], masks)
+    ]
+    model = make_model()
+    weights = load_safetensors(options.folder / "weights.safetensors")
+    model.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    layout = torch.channels_last if options.channels_last else torch.contiguous_format
+    return model.to(memory_format=layout), images.to(memory_format=layout), targets
+
+
+if options.make:
+    make_files()
+    sys.exit(0)
+
+model, images, targets = read_files()
+sizes = [tuple(images.shape[2:])] * len(images)
+optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 1e-6, momentum=0.9)
+loss = detections = 0
+
+
+def train():
+    global loss
+    optimizer.zero_grad()
+    maps = model.backbone(images)
+    proposals, rpn = model.rpn(ImageList(images, sizes), maps, targets)
+    _, heads = model.roi_heads(maps, proposals, sizes, targets)
+    total = sum([*rpn.values(), *heads.values()])
+    total.backward()
+    optimizer.step()
+    loss = total.item()
+
+
+def infer():
+    global detections
+    with torch.no_grad():
+        maps = model.backbone(images)
+        proposals, _ = model.rpn(ImageList(images, sizes), maps)
+        found, _ = model.roi_heads(maps, proposals, sizes)
+    detections = sum(len(one["scores"]) for one in found)
+
+
+def times_of(step):
+    begin, processor = time.perf_counter(), time.process_time()
+    step()
+    return time.perf_counter() - begin, time.process_time() - processor
+
+
+step = train if options.mode == "train" else infer
+model.train(options.mode == "train")
+for _ in range(options.warmup):
+    step()
+seconds, processor = zip(*(times_of(step) for _ in range(options.steps)))
+report = {
+    "model": f"torchvision {torchvision.__version__} maskrcnn_resnet50_fpn, torch {torch.__version__}",
+    "layout": "channels_last" if options.channels_last else "NCHW",
+    "mode": options.mode,
+    "batch": len(images),
+    "threads": options.threads,
+    "seconds": statistics.median(seconds),
+    "processor_seconds": statistics.median(processor),
+    "loss": loss,
+    "detections": detections,
+    "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+}
+print(json.dumps(report))

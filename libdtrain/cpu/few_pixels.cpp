@@ -1,0 +1,96 @@
+#include "libdtrain/cpu/few_pixels.h"
+
+#include <algorithm>
+
+#include "libdtrain/cpu/gemm_tile.h"
+#include "libdtrain/cpu/gemm_wgrad.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/simd.h"
+
+namespace dtrain::cpu {
+namespace {
+
+// One pixel in so many is few: Winograd's algorithm is at best four times as fast as a product over the same pixels.
+constexpr int64_t kShare = 8;
+// Pixels that are looked at first: where many of them differ from zero nobody looks at all.
+constexpr int64_t kProbes = 64;
+// Rows of products at a time.
+constexpr int64_t kRows = 256;
+
+bool is_zero(const float* row, int64_t count) {
+  return std::all_of(row, row + count, [](float value) { return value == 0; });
+}
+
+bool probably_few(int64_t pixels, int64_t k, const float* dy) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < kProbes; ++i) found += !is_zero(dy + pixels * i / kProbes * k, k);
+  return found <= 2 * kProbes / kShare;
+}
+
+// w [k, columns] as panels [columns / 16][k][16].
+void pack_filters(const Context& context, const float* w, int64_t k, int64_t columns, float* panels) {
+#pragma omp parallel for schedule(static) num_threads(context.threads())
+  for (int64_t panel = 0; panel < columns / kTileColumns; ++panel)
+    for (int64_t row = 0; row < k; ++row) {
+      const float* const from = w + row * columns + panel * kTileColumns;
+      float* const to = panels + (panel * k + row) * kTileColumns;
+      store8(to, load8(from));
+      store8(to + 8, load8(from + 8));
+    }
+}
+
+// Adds products [count][16], of a tap and the sixteen channels at `channel`, to the pixels of dx that the tap reads.
+void scatter(const ConvShape& o, const int64_t* pixels, int64_t count, int64_t tap, int64_t channel,
+             const float* products, float* dx) {
+  for (int64_t row = 0; row < count; ++row, products += kTileColumns) {
+    const int64_t image = pixels[row] / (o.p * o.q), p = pixels[row] / o.q % o.p, q = pixels[row] % o.q;
+    const int64_t h = p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
+    const int64_t w = q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
+    if (h < 0 || h >= o.h || w < 0 || w >= o.w) continue;
+    float* const to = dx + ((image * o.h + h) * o.w + w) * o.c + channel;
+    store8(to, load8(to) + load8(products));
+    store8(to + 8, load8(to + 8) + load8(products + 8));
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> few_pixels(const ConvShape& o, const float* dy) {
+  const int64_t pixels = o.n * o.p * o.q;
+  if (!gemm_wgrad_supports(o) || !enough_products(o) || pixels < kProbes || !probably_few(pixels, o.k, dy)) return {};
+  std::vector<int64_t> found;
+  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+    if (is_zero(dy + pixel * o.k, o.k)) continue;
+    if (static_cast<int64_t>(found.size()) == pixels / kShare) return {};
+    found.push_back(pixel);
+  }
+  return found;
+}
+
+void few_pixels_dgrad(Context& context, const ConvShape& o, const std::vector<int64_t>& pixels, const float* dy,
+                      const float* w, float* dx, bool add) {
+  const int64_t taps = o.r * o.s, columns = taps * o.c, stride = o.k + kTileColumns;
+  const Scratch<float> panels(context, columns * o.k), gathered(context, kRows * stride);
+  const Scratch<float> products(context, context.threads() * kRows * kTileColumns);
+  pack_filters(context, w, o.k, columns, panels.data());
+  if (!add)
+    parallel_ranges(o.n * o.h * o.w * o.c, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, 0.0f); });
+  const auto total = static_cast<int64_t>(pixels.size());
+  for (int64_t first = 0; first < total; first += kRows) {
+    const int64_t rows = std::min(kRows, total - first);
+    for (int64_t row = 0; row < rows; ++row)
+      std::copy_n(dy + pixels[static_cast<size_t>(first + row)] * o.k, o.k, gathered.data() + row * stride);
+      // A thread has all taps of its channels, so that no two add to one element.
+#pragma omp parallel for schedule(static) num_threads(context.threads())
+    for (int64_t channel = 0; channel < o.c; channel += kTileColumns) {
+      float* const mine = products.data() + omp_get_thread_num() * kRows * kTileColumns;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        gemm_rows(rows, o.k, gathered.data(), stride, panels.data() + (tap * o.c + channel) * o.k, mine, kTileColumns,
+                  false);
+        scatter(o, pixels.data() + first, rows, tap, channel, mine, dx);
+      }
+    }
+  }
+}
+
+}  // namespace dtrain::cpu

@@ -62,6 +62,7 @@ TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicato
   options.buckets = job.flags.ranks.buckets.options();
   options.micro_steps = static_cast<int>(job.flags.run.gradient_accumulation);
   options.seed = job.seed();
+  options.equal_statistics = job.settings.synchronised_norms;
   job.flags.machine.apply(options);
   return options;
 }

@@ -1,75 +1,8 @@
 // dtrain-mask-rcnn as users run it: on drawn shapes, on results of other programs, and on four images of COCO.
-#include <nlohmann/json.hpp>
+#include "tests/apps/mask_rcnn_fixture.h"
 
-#include "apps/mask_rcnn/canvas.h"
-#include "tests/apps/program.h"
-#include "tests/files.h"
-#include "tests/testing.h"
-
-namespace dtrain {
+namespace dtrain::mask_rcnn {
 namespace {
-
-using Json = nlohmann::ordered_json;
-using Words = std::vector<std::string>;
-
-Words joined_words(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-// A small backbone and small heads.
-const Words kSmall = {"BACKBONE.BOTTLENECK=False",    "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
-                      "BACKBONE.FREEZE_AT=0",         "BACKBONE.NORM=BN",
-                      "BACKBONE.FREEZE_AFFINE=False", "FPN.NUM_CHANNEL=16",
-                      "FPN.FRCNN_FC_HEAD_DIM=32",     "MRCNN.HEAD_DIM=16",
-                      "FRCNN.BATCH_PER_IM=16",        "RPN.BATCH_PER_IM=32"};
-
-// Data in COCO's layout: plain rectangles on grey, of two kinds whose ids have a gap.
-class MaskRcnn : public testing::Test {
- protected:
-  static constexpr int kImages = 6, kSide = 64;
-
-  void SetUp() override {
-    namespace fs = std::filesystem;
-    for (const char* folder : {"annotations", "train", "val"}) fs::create_directories(scratch_ / "data" / folder);
-    Json truth = {{"images", Json::array()}, {"annotations", Json::array()}};
-    truth["categories"] = {{{"id", 2}, {"name", "red"}}, {{"id", 7}, {"name", "blue"}}};
-    for (int i = 0; i < kImages; ++i) {
-      const mask_rcnn::Rectangle area{4 + 5 * i, 30 - 4 * i, 24, 20 + 2 * i};
-      mask_rcnn::Canvas canvas(i % 2 == 0 ? kSide : kSide / 2 * 3, kSide, {120, 120, 120});
-      canvas.fill(area, i % 2 == 0 ? mask_rcnn::Color{250, 20, 20} : mask_rcnn::Color{20, 20, 250});
-      const std::string name = std::to_string(i) + ".png";
-      for (const char* split : {"train/", "val/"})
-        mask_rcnn::write_png(path("data/" + (split + name)), canvas.image().view());
-      const double x = area.x, y = area.y, right = area.right(), bottom = area.bottom();
-      truth["images"].push_back({{"id", i}, {"file_name", name}, {"width", canvas.width()}, {"height", kSide}});
-      truth["annotations"].push_back({{"id", 10 + i},
-                                      {"image_id", i},
-                                      {"category_id", i % 2 == 0 ? 2 : 7},
-                                      {"bbox", {x, y, right - x, bottom - y}},
-                                      {"area", (right - x) * (bottom - y)},
-                                      {"iscrowd", 0},
-                                      {"segmentation", {{x, y, right, y, right, bottom, x, bottom}}}});
-    }
-    for (const char* split : {"train", "val"})
-      write_file(path(std::string("data/annotations/instances_") + split + ".json"), truth.dump());
-  }
-
-  std::string path(const std::string& name) const { return (scratch_ / name).string(); }
-  Words train_words(const std::string& run, int steps) const {
-    return joined_words(
-        {"train", "--data_dir=" + path("data"), "--train_dir=" + path(run), "--device=cpu", "--batch_size=2",
-         "--display_every=1", "--save_model_steps=2", "--num_batches=" + std::to_string(steps), "--config",
-         "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96",
-         "TRAIN.BASE_LR=0.02", "TRAIN.WARMUP=2"},
-        kSmall);
-  }
-  std::string weights(const std::string& run, int step) const {
-    return path(run) + "/checkpoints/step-" + std::to_string(step) + "/model.safetensors";
-  }
-
-  TempDirectory scratch_;
-};
 
 TEST_F(MaskRcnn, GoesOnWithTheSameBits) {
   const ProgramResult whole = run_program("dtrain-mask-rcnn", train_words("whole", 6));
@@ -152,4 +85,4 @@ TEST(MaskRcnnOnCoco, ScoresResultsAsPycocotoolsDoes) {
 }
 
 }  // namespace
-}  // namespace dtrain
+}  // namespace dtrain::mask_rcnn

@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(All, MaskRcnnForms,
                          testing::Values(Words{"FPN.CASCADE=True"},
                                          Words{"MODE_FPN=False", "BACKBONE.NORM=FreezeBN", "RPN.HEAD_DIM=16",
                                                "RPN.TRAIN_PRE_NMS_TOPK=100", "RPN.TRAIN_POST_NMS_TOPK=50",
-                                               "RPN.TEST_PRE_NMS_TOPK=100", "RPN.TEST_POST_NMS_TOPK=20"},
+                                               "RPN.TEST_PRE_NMS_TOPK=100", "RPN.TEST_POST_NMS_TOPK=5",
+                                               "FRCNN.BATCH_PER_IM=4"},
                                          Words{"BACKBONE.NORM=GN", "FPN.NORM=GN", "FPN.NUM_CHANNEL=32"},
                                          Words{"BACKBONE.NORM=SyncBN"}));
 

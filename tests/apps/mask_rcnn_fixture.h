@@ -1,14 +1,17 @@
-// Drawn data in COCO's layout, and how dtrain-mask-rcnn is trained on it.
+// A small detector to be trained on drawn shapes, for tests of dtrain-mask-rcnn.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "apps/mask_rcnn/canvas.h"
 #include "tests/apps/program.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain {
 
 using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
@@ -19,11 +22,11 @@ inline Words joined_words(Words a, const Words& b) {
 }
 
 // A small backbone and small heads.
-inline const Words kSmall = {"BACKBONE.BOTTLENECK=False",    "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
-                             "BACKBONE.FREEZE_AT=0",         "BACKBONE.NORM=BN",
-                             "BACKBONE.FREEZE_AFFINE=False", "FPN.NUM_CHANNEL=16",
-                             "FPN.FRCNN_FC_HEAD_DIM=32",     "MRCNN.HEAD_DIM=16",
-                             "FRCNN.BATCH_PER_IM=16",        "RPN.BATCH_PER_IM=32"};
+inline const Words kSmallDetector = {"BACKBONE.BOTTLENECK=False",    "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
+                                     "BACKBONE.FREEZE_AT=0",         "BACKBONE.NORM=BN",
+                                     "BACKBONE.FREEZE_AFFINE=False", "FPN.NUM_CHANNEL=16",
+                                     "FPN.FRCNN_FC_HEAD_DIM=32",     "MRCNN.HEAD_DIM=16",
+                                     "FRCNN.BATCH_PER_IM=16",        "RPN.BATCH_PER_IM=32"};
 
 // Data in COCO's layout: plain rectangles on grey, of two kinds whose ids have a gap.
 class MaskRcnn : public testing::Test {
@@ -36,11 +39,12 @@ class MaskRcnn : public testing::Test {
     Json truth = {{"images", Json::array()}, {"annotations", Json::array()}};
     truth["categories"] = {{{"id", 2}, {"name", "red"}}, {{"id", 7}, {"name", "blue"}}};
     for (int i = 0; i < kImages; ++i) {
-      const Rectangle area{4 + 5 * i, 30 - 4 * i, 24, 20 + 2 * i};
-      Canvas canvas(i % 2 == 0 ? kSide : kSide / 2 * 3, kSide, {120, 120, 120});
-      canvas.fill(area, i % 2 == 0 ? Color{250, 20, 20} : Color{20, 20, 250});
+      const mask_rcnn::Rectangle area{4 + 5 * i, 30 - 4 * i, 24, 20 + 2 * i};
+      mask_rcnn::Canvas canvas(i % 2 == 0 ? kSide : kSide / 2 * 3, kSide, {120, 120, 120});
+      canvas.fill(area, i % 2 == 0 ? mask_rcnn::Color{250, 20, 20} : mask_rcnn::Color{20, 20, 250});
       const std::string name = std::to_string(i) + ".png";
-      for (const char* split : {"train/", "val/"}) write_png(path("data/" + (split + name)), canvas.image().view());
+      for (const char* split : {"train/", "val/"})
+        mask_rcnn::write_png(path("data/" + (split + name)), canvas.image().view());
       const double x = area.x, y = area.y, right = area.right(), bottom = area.bottom();
       truth["images"].push_back({{"id", i}, {"file_name", name}, {"width", canvas.width()}, {"height", kSide}});
       truth["annotations"].push_back({{"id", 10 + i},
@@ -62,7 +66,7 @@ class MaskRcnn : public testing::Test {
          "--display_every=1", "--save_model_steps=2", "--num_batches=" + std::to_string(steps), "--config",
          "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96",
          "TRAIN.BASE_LR=0.02", "TRAIN.WARMUP=2"},
-        kSmall);
+        kSmallDetector);
   }
   std::string weights(const std::string& run, int step) const {
     return path(run) + "/checkpoints/step-" + std::to_string(step) + "/model.safetensors";
@@ -71,4 +75,4 @@ class MaskRcnn : public testing::Test {
   TempDirectory scratch_;
 };
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain

@@ -1,7 +1,7 @@
 // dtrain-mask-rcnn as users run it: on drawn shapes, on results of other programs, and on four images of COCO.
 #include "tests/apps/mask_rcnn_fixture.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain {
 namespace {
 
 TEST_F(MaskRcnn, GoesOnWithTheSameBits) {
@@ -21,7 +21,7 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
   const Words small =
       joined_words({"--config", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64",
                     "PREPROC.MAX_SIZE=96", "TEST.RESULT_SCORE_THRESH=0.01", "TEST.RESULT_SCORE_THRESH_VIS=0.01"},
-                   kSmall);
+                   kSmallDetector);
   const ProgramResult scored = run_program(
       "dtrain-mask-rcnn",
       joined_words({"eval", "--load=" + weights("run", 2), "--data_dir=" + path("data"), "--device=cpu"}, small));
@@ -85,4 +85,4 @@ TEST(MaskRcnnOnCoco, ScoresResultsAsPycocotoolsDoes) {
 }
 
 }  // namespace
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain

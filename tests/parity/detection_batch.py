@@ -1,14 +1,11 @@
-"""What comparisons of detectors share: drawn images with their truth, and the boxes that the engine draws."""
+"""What comparisons of detectors share: images, and the boxes that the engine draws."""
 
-from parity import nhwc, np, torch
+from parity import np, torch
 from torchvision.models.detection._utils import BalancedPositiveNegativeSampler
-from torchvision.ops.misc import FrozenBatchNorm2d
 
 SEED, STEP = 11, 5  # of the engine's random numbers
 SIZES = [(160, 224), (131, 192)]  # height and width of each image on the canvas
 OBJECTS = 5  # room for objects; the second image has fewer
-
-generator = np.random.default_rng(3)
 
 
 def philox(seed, stream, counters):
@@ -49,18 +46,6 @@ class EngineSampler(BalancedPositiveNegativeSampler):
         return chosen
 
 
-def spread_norms(model):
-    """Gives frozen batch norms numbers as they are in trained models."""
-    for name, module in model.named_modules():
-        if isinstance(module, FrozenBatchNorm2d):
-            # The sums of residual blocks shall not grow from stage to stage.
-            size = 0.3 if name.endswith("bn3") else 1.0
-            torch.nn.init.uniform_(module.weight, 0.5 * size, size)
-            torch.nn.init.normal_(module.bias, 0, 0.1)
-            torch.nn.init.normal_(module.running_mean, 0, 0.1)
-            torch.nn.init.uniform_(module.running_var, 0.5, 2.0)
-
-
 def make_images():
     """Images [n, 3, h, w] of SIZES on a canvas of zeros."""
     images = torch.zeros(len(SIZES), 3, *[(max(size[i] for size in SIZES) + 31) // 32 * 32 for i in range(2)])
@@ -69,47 +54,3 @@ def make_images():
         smooth = torch.nn.functional.interpolate(coarse, size=(height, width), mode="bilinear")[0]
         image[:, :height, :width] = smooth + 0.3 * torch.randn(3, height, width)
     return images
-
-
-def make_truth(height, width, count):
-    """Ellipses, so that masks are not their boxes."""
-    rows, columns = np.mgrid[:height, :width] + 0.5
-    masks, boxes = [], []
-    for _ in range(count):
-        w, h = generator.uniform(20, 90, 2)
-        x, y = generator.uniform(0, width - w), generator.uniform(0, height - h)
-        mask = ((columns - x - w / 2) / (w / 2)) ** 2 + ((rows - y - h / 2) / (h / 2)) ** 2 <= 1
-        masks.append(mask.astype(np.uint8))
-        boxes.append([x, y, x + w, y + h])
-    return {
-        "boxes": torch.tensor(np.float32(boxes)),
-        "labels": torch.tensor(generator.integers(1, 91, count)),
-        "masks": torch.tensor(np.stack(masks)),
-    }
-
-
-def runs_of(mask):
-    """Where the runs of a mask end, column by column, the first of zeros."""
-    flat = np.concatenate([[0], mask.T.ravel()]).astype(np.int8)
-    return np.append(np.flatnonzero(np.diff(flat)), mask.size).astype(np.int32)
-
-
-def batch_of(images, targets):
-    """What parity_detector reads."""
-    n = len(targets)
-    batch = {"images": nhwc(images), "sizes": np.float32(SIZES)}
-    batch["counts"] = np.int32([len(target["labels"]) for target in targets])
-    batch["boxes"] = np.zeros((n, OBJECTS, 4), np.float32)
-    batch["classes"] = np.zeros((n, OBJECTS), np.int32)
-    runs = [[runs_of(mask.numpy()) for mask in target["masks"]] for target in targets]
-    batch["run_ends"] = np.zeros((n, max(sum(map(len, row)) for row in runs)), np.int32)
-    batch["run_begins"] = np.zeros((n, OBJECTS + 1), np.int32)
-    for i, target in enumerate(targets):
-        count = len(target["labels"])
-        batch["boxes"][i, :count] = target["boxes"]
-        batch["classes"][i, :count] = target["labels"]
-        ends = np.concatenate(runs[i])
-        batch["run_ends"][i, : len(ends)] = ends
-        begins = np.cumsum([0] + [len(run) for run in runs[i]])
-        batch["run_begins"][i] = np.append(begins, np.full(OBJECTS - count, begins[-1]))
-    return batch

@@ -8,11 +8,9 @@ Usage: detector.py PARITY_DETECTOR [--device cpu|gpu]
 import copy
 import os
 from parity import Report, arguments, load_safetensors, nhwc, np, run, save_safetensors, scratch, torch
-from detection_batch import OBJECTS, SIZES, EngineSampler, batch_of, make_images, make_truth, spread_norms
-from torchvision.models.detection import mask_rcnn
-from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+from detection_batch import OBJECTS, SIZES, EngineSampler, make_images
+from detection_model import batch_of, make_model, make_truth
 from torchvision.models.detection.image_list import ImageList
-from torchvision.ops.misc import FrozenBatchNorm2d
 
 # As in parity_detector. The time goes into the masks of detections. Proposals are numbered by their scores, and what is
 # drawn depends on their numbers: with this few no two scores are so close that rounding could exchange them.
@@ -22,22 +20,7 @@ LEVELS = ["0", "1", "2", "3", "pool"]
 options = arguments()
 report = Report()
 torch.manual_seed(3)
-
-
-def make_model():
-    backbone = resnet_fpn_backbone(
-        backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d, trainable_layers=3
-    )
-    model = mask_rcnn.MaskRCNN(backbone, num_classes=91, box_detections_per_img=FOUND)
-    for phase in ("training", "testing"):
-        model.rpn._pre_nms_top_n[phase], model.rpn._post_nms_top_n[phase] = CANDIDATES, PROPOSALS
-    spread_norms(model)
-    # Scores and boxes that differ, so that there is something to find.
-    for parameter, deviation in ((model.rpn.head.cls_logits.weight, 0.05), (model.rpn.head.bbox_pred.weight, 0.02)):
-        torch.nn.init.normal_(parameter, 0, deviation)
-    torch.nn.init.normal_(model.roi_heads.box_predictor.cls_score.weight, 0, 0.5)
-    torch.nn.init.normal_(model.roi_heads.box_predictor.bbox_pred.weight, 0, 0.1)
-    return model
+generator = np.random.default_rng(3)
 
 
 def detect(model, images):
@@ -83,15 +66,17 @@ def compare_boxes(name, ours, theirs, bound):
         report.check(f"{name} of image {i}, {count}", ours[i][:count], expected.numpy(), bound)
 
 
-model = make_model()
+model = make_model(box_detections_per_img=FOUND)
+for phase in ("training", "testing"):
+    model.rpn._pre_nms_top_n[phase], model.rpn._post_nms_top_n[phase] = CANDIDATES, PROPOSALS
 state = {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
 images = make_images()
-targets = [make_truth(height, width, OBJECTS - 2 * i) for i, (height, width) in enumerate(SIZES)]
+targets = [make_truth(generator, height, width, OBJECTS - 2 * i) for i, (height, width) in enumerate(SIZES)]
 
 with scratch() as folder:
     save_safetensors(os.path.join(folder, "weights.safetensors"), state)
     batch = os.path.join(folder, "batch.safetensors")
-    save_safetensors(batch, batch_of(images, targets))
+    save_safetensors(batch, batch_of(images, SIZES, targets, OBJECTS))
     run(options.program, batch, folder, options.device)
     ours = load_safetensors(os.path.join(folder, "results.safetensors"))
     our_gradients = load_safetensors(os.path.join(folder, "gradients.safetensors"))

@@ -8,7 +8,8 @@ Usage: detector_variants.py PARITY_DETECTOR [--device cpu|gpu]
 
 import os
 from parity import Report, arguments, load_safetensors, nhwc, np, run, save_safetensors, scratch, torch
-from detection_batch import OBJECTS, SIZES, EngineSampler, batch_of, make_images, make_truth, spread_norms
+from detection_batch import OBJECTS, SIZES, EngineSampler, make_images
+from detection_model import batch_of, make_model, make_truth
 from torch import nn
 from torch.nn import functional as F
 from torchvision import ops
@@ -16,7 +17,6 @@ from torchvision.models import resnet50
 from torchvision.models.detection import anchor_utils, backbone_utils, faster_rcnn, mask_rcnn, roi_heads, rpn
 from torchvision.models.detection._utils import BoxCoder
 from torchvision.models.detection.image_list import ImageList
-from torchvision.ops.misc import FrozenBatchNorm2d
 
 # As in parity_detector.
 CLASSES, FOUND, CANDIDATES, PROPOSALS, REGIONS, POSITIVES = 91, 20, 200, 100, 64, 16
@@ -54,9 +54,7 @@ class Cascade(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.backbone = backbone_utils.resnet_fpn_backbone(
-            backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d, trainable_layers=3
-        )
+        self.backbone = make_model().backbone
         self.rpn = make_rpn(256, tuple((size,) for size in ANCHOR_SIZES), (RATIOS,) * 5)
         self.roi_heads = nn.Module()
         for number in (1, 2, 3):
@@ -89,10 +87,7 @@ class C4(nn.Module):
     def __init__(self):
         super().__init__()
         self.backbone = nn.Module()
-        self.backbone.body = resnet50(norm_layer=FrozenBatchNorm2d)
-        del self.backbone.body.fc
-        for part in (self.backbone.body.conv1, self.backbone.body.layer1):
-            part.requires_grad_(False)
+        self.backbone.body = make_model().backbone.body
         self.rpn = make_rpn(1024, (ANCHOR_SIZES,), (RATIOS,))
         self.roi_heads = nn.Module()
         self.roi_heads.box_predictor = faster_rcnn.FastRCNNPredictor(2048, CLASSES)
@@ -137,6 +132,9 @@ class GroupNormed(nn.Module):
     def __init__(self):
         super().__init__()
         body = resnet50(norm_layer=group_norm)
+        for name, module in body.named_modules():
+            if name.endswith("bn3"):  # the sums of residual blocks shall not grow
+                nn.init.uniform_(module.weight, 0.15, 0.3)
         stages = {f"layer{i}": str(i - 1) for i in range(1, 5)}
         channels = [256, 512, 1024, 2048]
         self.backbone = backbone_utils.BackboneWithFPN(body, stages, channels, 256)
@@ -269,7 +267,6 @@ def detect(model, images):
 
 def spread_heads(model):
     """Scores and boxes that differ, so that there is something to find."""
-    spread_norms(model)
     for name, parameter in model.named_parameters():
         for part, deviation in DEVIATIONS.items():
             if name.endswith(part + ".weight"):
@@ -280,11 +277,11 @@ def compare(report, form, model):
     spread_heads(model)
     state = {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
     images = make_images()
-    targets = [make_truth(height, width, OBJECTS - 2 * i) for i, (height, width) in enumerate(SIZES)]
+    targets = [make_truth(generator, height, width, OBJECTS - 2 * i) for i, (height, width) in enumerate(SIZES)]
     with scratch() as folder:
         save_safetensors(os.path.join(folder, "weights.safetensors"), state)
         batch = os.path.join(folder, "batch.safetensors")
-        save_safetensors(batch, batch_of(images, targets))
+        save_safetensors(batch, batch_of(images, SIZES, targets, OBJECTS))
         run(options.program, batch, folder, options.device, form)
         ours = load_safetensors(os.path.join(folder, "results.safetensors"))
         our_gradients = load_safetensors(os.path.join(folder, "gradients.safetensors"))
@@ -325,6 +322,7 @@ def compare(report, form, model):
 options = arguments()
 report = Report()
 torch.manual_seed(3)
+generator = np.random.default_rng(3)
 for form, kind in (("cascade", Cascade), ("c4", C4), ("gn", GroupNormed)):
     compare(report, form, kind())
 report.exit()

@@ -24,6 +24,9 @@ IOUS, WEIGHTS = [0.5, 0.6, 0.7], [[10, 10, 5, 5], [20, 20, 10, 10], [30, 30, 15,
 ANCHOR_SIZES = (32, 64, 128, 256, 512)
 RATIOS = (0.5, 1.0, 2.0)
 DETECTED = ["boxes", "scores", "classes"]
+# By how much what is found, the gradient of the worst parameter and that of all may be off. Group norms magnify what
+# rounding does: torchvision's own single precision is off by 5e-5, 8e-3 and 3e-3 with them.
+BOUNDS = {"cascade": (1e-5, 2e-3, 1e-4), "c4": (1e-5, 2e-3, 1e-4), "gn": (2e-4, 3e-2, 1e-2)}
 DEVIATIONS = {"cls_logits": 0.05, "head.bbox_pred": 0.02, "cls_score": 0.5, "predictor.bbox_pred": 0.1}
 
 
@@ -274,6 +277,7 @@ def spread_heads(model):
 
 
 def compare(report, form, model):
+    of_found, of_worst, of_all = BOUNDS[form]
     spread_heads(model)
     state = {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
     images = make_images()
@@ -300,11 +304,11 @@ def compare(report, form, model):
     else:
         for i, (boxes, scores, labels) in enumerate(found):
             our_boxes, our_scores, classes = (ours["detected_" + key][i][: counts[i]] for key in DETECTED)
-            report.check(f"{form}: boxes found in image {i}", our_boxes, boxes.numpy(), 1e-5)
-            report.check(f"{form}: their scores", our_scores, scores.numpy(), 1e-5)
+            report.check(f"{form}: boxes found in image {i}", our_boxes, boxes.numpy(), of_found)
+            report.check(f"{form}: their scores", our_scores, scores.numpy(), of_found)
             if list(classes) != labels.tolist():
                 report.fail(f"{form}: classes of image {i}: {list(classes)}, expected {labels.tolist()}")
-        report.check(f"{form}: masks found", ours["detected_masks"], masks.numpy(), 1e-5)
+        report.check(f"{form}: masks found", ours["detected_masks"], masks.numpy(), of_found)
 
     targets = [dict(target, boxes=target["boxes"].double()) for target in targets]
     losses, gradients = train(model, images, targets)
@@ -314,9 +318,9 @@ def compare(report, form, model):
     errors = {name: report.error(our_gradients[name], gradients[name], "l2") for name in gradients}
     worst = max(errors, key=errors.get)
     name = f"{form}: gradient, worst of {len(errors)} ({worst})"
-    report.check(name, our_gradients[worst], gradients[worst], 2e-3, "l2")
+    report.check(name, our_gradients[worst], gradients[worst], of_worst, "l2")
     joined = [np.concatenate([np.float64(g[name]).ravel() for name in gradients]) for g in (our_gradients, gradients)]
-    report.check(f"{form}: gradient of all parameters", *joined, 1e-4, "l2")
+    report.check(f"{form}: gradient of all parameters", *joined, of_all, "l2")
 
 
 options = arguments()

@@ -86,8 +86,9 @@ Var BatchNorm::relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool) 
   return bn_relu_max_pool(tape, x, tape.leaf(*gamma), tape.leaf(*beta), state(), current_options(), pool);
 }
 
-GroupNorm::GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int number, float e)
-    : gamma(per_channel(store, path + ".weight", channels, 1)),
+GroupNorm::GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int number, float e,
+                     float initial_gamma)
+    : gamma(per_channel(store, path + ".weight", channels, initial_gamma)),
       beta(per_channel(store, path + ".bias", channels, 0)),
       groups(number),
       epsilon(e) {}

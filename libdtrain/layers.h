@@ -62,7 +62,8 @@ struct BatchNorm {
 
 // group_norm and layer_norm with `<path>.weight`, initially 1, and `<path>.bias`, initially 0, both [c].
 struct GroupNorm {
-  GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int groups, float epsilon = 1e-5f);
+  GroupNorm(ParameterStore& store, const std::string& path, int64_t channels, int groups, float epsilon = 1e-5f,
+            float initial_gamma = 1);
   Var operator()(Tape& tape, const Var& x) const;
 
   Parameter *gamma, *beta;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libdtrain/ops/pointwise.h"
+
 namespace dtrain::models {
 namespace {
 
@@ -12,26 +14,9 @@ Padding padding_of(const ResNetOptions& options, int kernel, int stride) {
   return options.padding == StridedPadding::before ? Padding(more, less, more, less) : Padding(less, more, less, more);
 }
 
-ConvBnAct conv_bn(ParameterStore& store, Trace& trace, const std::string& conv, const std::string& bn,
-                  const ResNetOptions& options, int64_t out, int kernel, int stride, Activation activation) {
-  const Conv2d::Options conv_options{.conv = {.stride = stride, .padding = padding_of(options, kernel, stride)}};
-  ConvBnAct layer{Conv2d(store, conv, trace.channels(), out, kernel, conv_options),
-                  BatchNorm(store, bn, out, options.batch_norm), activation};
-  trace.pass(layer.conv);
-  return layer;
-}
-
 std::optional<PoolOptions> stem_pool(const ResNetOptions& options) {
   if (options.cifar) return {};
   return PoolOptions{.kernel = 3, .stride = 2, .padding = padding_of(options, 3, 2)};
-}
-
-ConvBnAct make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options) {
-  const bool cifar = options.cifar;
-  ConvBnAct stem =
-      conv_bn(store, trace, "conv1", "bn1", options, cifar ? 16 : 64, cifar ? 3 : 7, cifar ? 1 : 2, Activation::relu);
-  if (const auto pool = stem_pool(options)) trace.pass(*pool);
-  return stem;
 }
 
 Linear make_classifier_layer(ParameterStore& store, Trace& trace, int64_t classes) {
@@ -43,36 +28,85 @@ Linear make_classifier_layer(ParameterStore& store, Trace& trace, int64_t classe
 
 }  // namespace
 
+ResNet::Layer ResNet::make_layer(ParameterStore& store, Trace& trace, const ResNetOptions& options,
+                                 const LayerForm& form) {
+  Conv2d::Options conv{.conv = {.stride = form.stride, .padding = padding_of(options, form.kernel, form.stride)}};
+  if (options.norm == ConvNorm::none && form.last) conv.init = Init::normal(0);
+  Layer layer{Conv2d(store, form.conv, trace.channels(), form.channels, form.kernel, conv), std::monostate(),
+              form.activation};
+  const float gamma = options.zero_last_gamma && form.last ? 0.0f : 1.0f;
+  if (options.norm == ConvNorm::batch)
+    layer.norm = BatchNorm(store, form.norm, form.channels, options.batch_norm, gamma);
+  if (options.norm == ConvNorm::group)
+    layer.norm = GroupNorm(store, form.norm, form.channels, kNormGroups, 1e-5f, gamma);
+  trace.pass(layer.conv);
+  return layer;
+}
+
+Var ResNet::Layer::operator()(Tape& tape, const Var& x, const Var* residual) const {
+  if (const auto* bn = std::get_if<BatchNorm>(&norm)) return ConvBnAct{conv, *bn, activation}(tape, x, residual);
+  Var y = conv(tape, x);
+  if (const auto* gn = std::get_if<GroupNorm>(&norm)) y = (*gn)(tape, y);
+  if (residual) return activation == Activation::relu ? add_relu(tape, y, *residual) : add(tape, y, *residual);
+  return activation == Activation::relu ? relu(tape, y) : y;
+}
+
+ResNet::Layer ResNet::make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options) {
+  const bool cifar = options.cifar;
+  Layer stem = make_layer(
+      store, trace, options,
+      {.conv = "conv1", .norm = "bn1", .channels = cifar ? 16 : 64, .kernel = cifar ? 3 : 7, .stride = cifar ? 1 : 2});
+  if (const auto pool = stem_pool(options)) trace.pass(*pool);
+  return stem;
+}
+
 ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std::string& path,
                                  const ResNetOptions& options, int64_t width, int stride) {
   const int64_t out = options.bottleneck ? 4 * width : width;
   const Shape input = trace.shape;
-  const auto layer = [&](int i, int64_t channels, int kernel, int step, Activation activation) {
-    const std::string number = std::to_string(i);
-    return conv_bn(store, trace, path + ".conv" + number, path + ".bn" + number, options, channels, kernel, step,
-                   activation);
-  };
+  const int count = options.bottleneck ? 3 : 2;
   Block block;
+  const auto add_layer = [&](int64_t channels, int kernel, int step) {
+    const auto i = static_cast<int>(block.convs.size()) + 1;
+    const std::string number = std::to_string(i);
+    block.convs.push_back(make_layer(store, trace, options,
+                                     {.conv = path + ".conv" + number,
+                                      .norm = path + ".bn" + number,
+                                      .channels = channels,
+                                      .kernel = kernel,
+                                      .stride = step,
+                                      .last = i == count}));
+  };
   if (options.bottleneck) {
     const bool late = options.stride_in_3x3;
-    block.convs.push_back(layer(1, width, 1, late ? 1 : stride, Activation::relu));
-    block.convs.push_back(layer(2, width, 3, late ? stride : 1, Activation::relu));
-    block.convs.push_back(layer(3, out, 1, 1, Activation::relu));
+    add_layer(width, 1, late ? 1 : stride);
+    add_layer(width, 3, late ? stride : 1);
+    add_layer(out, 1, 1);
   } else {
-    block.convs.push_back(layer(1, width, 3, stride, Activation::relu));
-    block.convs.push_back(layer(2, out, 3, 1, Activation::relu));
+    add_layer(width, 3, stride);
+    add_layer(out, 3, 1);
   }
   if (stride != 1 || input[3] != out) {
     trace.shape = input;
-    block.downsample = conv_bn(store, trace, path + ".downsample.0", path + ".downsample.1", options, out, 1, stride,
-                               Activation::none);
+    block.downsample = make_layer(store, trace, options,
+                                  {.conv = path + ".downsample.0",
+                                   .norm = path + ".downsample.1",
+                                   .channels = out,
+                                   .stride = stride,
+                                   .activation = Activation::none});
   }
   return block;
 }
 
 Var ResNet::Block::operator()(Tape& tape, const Var& x) const {
   const Var shortcut = downsample ? (*downsample)(tape, x) : x;
-  return conv_bn_act(tape, x, convs, &shortcut);
+  std::vector<ConvBnAct> chain;
+  for (const Layer& layer : convs)
+    if (const auto* bn = std::get_if<BatchNorm>(&layer.norm)) chain.push_back({layer.conv, *bn, layer.activation});
+  if (!chain.empty()) return conv_bn_act(tape, x, chain, &shortcut);
+  Var y = x;
+  for (size_t i = 0; i < convs.size(); ++i) y = convs[i](tape, y, i + 1 == convs.size() ? &shortcut : nullptr);
+  return y;
 }
 
 ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes)
@@ -92,24 +126,31 @@ ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options
 }
 
 Var ResNet::stem(Tape& tape, const Var& x) const {
-  return pool_ ? stem_.bn.relu_max_pool(tape, stem_.conv(tape, x), *pool_) : stem_(tape, x);
+  const auto* bn = std::get_if<BatchNorm>(&stem_.norm);
+  if (pool_ && bn) return bn->relu_max_pool(tape, stem_.conv(tape, x), *pool_);
+  const Var y = stem_(tape, x);
+  return pool_ ? max_pool(tape, y, *pool_) : y;
+}
+
+Var ResNet::stage(Tape& tape, size_t index, const Var& x) const {
+  Var y = x;
+  for (const Block& block : stages_.at(index)) y = block(tape, y);
+  return y;
 }
 
 Var ResNet::operator()(Tape& tape, const Var& x) const {
   DT_CHECK(fc_, "ResNet: built without classes, it gives features() alone");
   Var y = stem(tape, x);
-  for (const std::vector<Block>& stage : stages_)
-    for (const Block& block : stage) y = block(tape, y);
+  for (size_t i = 0; i < stages_.size(); ++i) y = stage(tape, i, y);
   return (*fc_)(tape, global_average_pool(tape, y));
 }
 
-std::vector<Var> ResNet::features(Tape& tape, const Var& x) const {
+std::vector<Var> ResNet::features(Tape& tape, const Var& x) const { return features(tape, x, stages_.size()); }
+
+std::vector<Var> ResNet::features(Tape& tape, const Var& x, size_t stages) const {
   std::vector<Var> result;
   Var y = stem(tape, x);
-  for (const std::vector<Block>& stage : stages_) {
-    for (const Block& block : stage) y = block(tape, y);
-    result.push_back(y);
-  }
+  for (size_t i = 0; i < stages; ++i) result.push_back(y = stage(tape, i, y));
   return result;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "libdtrain/layers.h"
@@ -17,13 +19,24 @@ enum class StridedPadding {
   after,   // the odd one at the bottom and the right: TensorFlow's SAME, for images of even sides
 };
 
+inline constexpr int kNormGroups = 32;  // of channels in each group norm (Wu and He 2018)
+
+// What follows each convolution.
+enum class ConvNorm {
+  batch,
+  group,  // under the names that batch norm has
+  none,   // the last convolution of each block is 0 at first
+};
+
 struct ResNetOptions {
   std::vector<int> blocks{};  // per stage
   bool bottleneck = false;    // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
   bool stride_in_3x3 = true;  // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
   bool cifar = false;         // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
   StridedPadding padding = StridedPadding::both;
+  ConvNorm norm = ConvNorm::batch;
   BatchNormOptions batch_norm{};
+  bool zero_last_gamma = false;  // the last norm of each block scales by 0 at first (Goyal et al. 2017)
 };
 
 class ResNet {
@@ -36,19 +49,40 @@ class ResNet {
   // and c 64 times 1, 2, 4 and 8, and four times that with bottlenecks; in that for CIFAR s is 1, 2 and 4, and c 16, 32
   // and 64.
   std::vector<Var> features(Tape& tape, const Var& x) const;
+  // The first `stages` of them.
+  std::vector<Var> features(Tape& tape, const Var& x, size_t stages) const;
+  // What stage `index`, from 0 on, makes of what the one before it gives.
+  Var stage(Tape& tape, size_t index, const Var& x) const;
 
  private:
+  // A convolution without bias, its norm and an activation; with batch norm a ConvBnAct.
+  struct Layer {
+    Conv2d conv;
+    std::variant<BatchNorm, GroupNorm, std::monostate> norm;
+    Activation activation = Activation::relu;
+    Var operator()(Tape& tape, const Var& x, const Var* residual = nullptr) const;
+  };
   struct Block {
-    std::vector<ConvBnAct> convs;
-    std::optional<ConvBnAct> downsample;  // where the number of channels or the resolution changes
+    std::vector<Layer> convs;
+    std::optional<Layer> downsample;  // where the number of channels or the resolution changes
     Var operator()(Tape& tape, const Var& x) const;
   };
+  // How a layer differs from the others of its model.
+  struct LayerForm {
+    std::string conv, norm;  // paths
+    int64_t channels = 0;
+    int kernel = 1, stride = 1;
+    Activation activation = Activation::relu;
+    bool last = false;  // of its block
+  };
+  static Layer make_layer(ParameterStore& store, Trace& trace, const ResNetOptions& options, const LayerForm& form);
+  static Layer make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options);
   static Block make_block(ParameterStore& store, Trace& trace, const std::string& path, const ResNetOptions& options,
                           int64_t width, int stride);
   Var stem(Tape& tape, const Var& x) const;
 
   std::optional<PoolOptions> pool_;  // of the stem
-  ConvBnAct stem_;
+  Layer stem_;
   std::vector<std::vector<Block>> stages_;
   std::optional<Linear> fc_;
 };

@@ -26,7 +26,8 @@ struct ConfigKey {
 // Rows of the table, by the part of the settings that they are about.
 std::vector<ConfigKey> data_keys();
 std::vector<ConfigKey> training_keys();
-std::vector<ConfigKey> model_keys();
+std::vector<ConfigKey> backbone_keys();
+std::vector<ConfigKey> proposal_keys();
 std::vector<ConfigKey> head_keys();
 std::vector<ConfigKey> machinery_keys();  // no effect, or a single value that is served
 // All of them.
@@ -37,6 +38,9 @@ const ConfigKey& config_key(const std::string& name);
 // Limits that several parts share.
 inline constexpr cli::Range<int64_t> kChannelCount{1, 1 << 16}, kBoxCount{1, 1 << 20};
 inline constexpr cli::Range<double> kPositiveSize{1e-6, 1e6};
+
+// As Python writes a list.
+std::string listed(const auto& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
 // Makers of rows. `member` returns a reference to the field, in settings that may be const.
 

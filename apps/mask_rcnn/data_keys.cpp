@@ -1,6 +1,5 @@
 // Keys of the data set and of what becomes of its images.
 #include <algorithm>
-#include <cmath>
 
 #include "apps/mask_rcnn/config_keys.h"
 #include "libdtrain/core/error.h"
@@ -77,14 +76,9 @@ void set_test_short_edge(Settings& s, const std::string& text) {
   s.data.evaluation_resize.min_short_edge = s.data.evaluation_resize.max_short_edge = side;
 }
 
-// TensorPack makes a multiple of the coarsest stride of it, and limits the size of decoded boxes by it.
 void set_max_size(Settings& s, const std::string& text) {
-  int64_t size = as_integer(parse_literal(text), kSide);
-  if (s.preset != "torchvision") {
-    size = (size + kMultiple - 1) / kMultiple * kMultiple;
-    s.detector.rpn.coder.clip = s.detector.box.coder.clip = std::log(static_cast<float>(size) / 16);
-  }
-  s.data.training_resize.max_size = s.data.evaluation_resize.max_size = size;
+  s.longest_side = as_integer(parse_literal(text), kSide);
+  s.fit_longest_side();
 }
 
 void set_padding_shapes(Settings& s, const std::string& text) {

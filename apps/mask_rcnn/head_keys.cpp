@@ -1,22 +1,67 @@
 // Keys of the detector's heads, and of what is made of their output.
+#include <array>
+
 #include "apps/mask_rcnn/config_keys.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
 
-void set_box_weights(Settings& s, const std::string& text) {
-  const Literal literal = parse_literal(text);
+std::array<float, 4> weights_of(const Literal& literal) {
   const auto& items = as_sequence(literal, 4, "four numbers, of x, y, width and height");
-  BoxCoder coder = s.detector.box.coder;
-  float* const weights[] = {&coder.wx, &coder.wy, &coder.ww, &coder.wh};
-  for (size_t i = 0; i < 4; ++i) *weights[i] = static_cast<float>(as_number(items[i], kPositiveSize));
-  s.detector.box.coder = coder;
+  std::array<float, 4> weights{};
+  for (size_t i = 0; i < 4; ++i) weights[i] = static_cast<float>(as_number(items[i], kPositiveSize));
+  return weights;
+}
+
+void set_box_weights(Settings& s, const std::string& text) {
+  const auto weights = weights_of(parse_literal(text));
+  BoxCoder& coder = s.detector.box.coder;
+  coder.wx = weights[0], coder.wy = weights[1], coder.ww = weights[2], coder.wh = weights[3];
 }
 
 std::string box_weights(const Settings& s) {
   const BoxCoder& coder = s.detector.box.coder;
   return fmt::format("[{}, {}, {}, {}]", coder.wx, coder.wy, coder.ww, coder.wh);
+}
+
+constexpr size_t kStages = 3;  // of a cascade, as TensorPack's
+
+void set_cascade_ious(Settings& s, const std::string& text) {
+  const Literal literal = parse_literal(text);
+  const auto& items = as_sequence(literal, kStages, "three numbers, one for each head");
+  std::vector<models::CascadeStage> stages = s.detector.stages;
+  for (size_t i = 0; i < kStages; ++i) stages[i].iou = static_cast<float>(as_number(items[i], cli::kShare));
+  s.detector.stages = stages;
+}
+
+std::string cascade_ious(const Settings& s) {
+  std::vector<float> ious;
+  for (const models::CascadeStage& stage : s.detector.stages) ious.push_back(stage.iou);
+  return listed(ious);
+}
+
+void set_cascade_weights(Settings& s, const std::string& text) {
+  const Literal literal = parse_literal(text);
+  const auto& items = as_sequence(literal, kStages, "three lists of four numbers, one for each head");
+  std::vector<models::CascadeStage> stages = s.detector.stages;
+  for (size_t i = 0; i < kStages; ++i) stages[i].weights = weights_of(items[i]);
+  s.detector.stages = stages;
+}
+
+std::string cascade_weights(const Settings& s) {
+  std::vector<std::string> lists;
+  for (const models::CascadeStage& stage : s.detector.stages) lists.push_back(listed(stage.weights));
+  return listed(lists);
+}
+
+std::vector<ConfigKey> cascade_keys() {
+  return of_model({
+      flag_key(
+          "FPN.CASCADE", [](auto& s) -> auto& { return s.detector.cascade; }),
+      {"CASCADE.IOUS", set_cascade_ious, cascade_ious},
+      {"CASCADE.BBOX_REG_WEIGHTS", set_cascade_weights, cascade_weights},
+  });
 }
 
 struct BoxHeadForm {
@@ -105,8 +150,8 @@ std::vector<ConfigKey> head_keys() {
       integer_key(
           "MRCNN.HEAD_DIM", [](auto& s) -> auto& { return s.detector.mask.channels; }, kChannelCount),
   });
-  const std::vector<ConfigKey> thresholds = threshold_keys();
-  keys.insert(keys.end(), thresholds.begin(), thresholds.end());
+  for (const std::vector<ConfigKey>& part : {cascade_keys(), threshold_keys()})
+    keys.insert(keys.end(), part.begin(), part.end());
   return keys;
 }
 

@@ -14,7 +14,6 @@ void read_integer(const std::string& text) { as_integer(parse_literal(text), cli
 void read_optional_integer(const std::string& text) {
   if (parse_literal(text).kind != Literal::Kind::none) read_integer(text);
 }
-void read_sequence(const std::string& text) { as_sequence(parse_literal(text), 0, "a list"); }
 
 // `read` throws where the value has another type.
 ConfigKey no_effect(const std::string& name, void (*read)(const std::string&), const std::string& notice) {
@@ -56,10 +55,8 @@ void read_trainer(const std::string& text) {
 
 std::vector<ConfigKey> single_values() {
   return {
-      flag_served_only("MODE_FPN", true, "there is no detector without a feature pyramid"),
-      flag_served_only("FPN.CASCADE", false, "there are no cascaded heads"),
-      served_only("FPN.NORM", {"None"}, {"GN"}, "the feature pyramid has no group norm"),
       served_only("FPN.PROPOSAL_MODE", {"Level"}, {"Joint"}, "proposals of the levels do not suppress one another"),
+      served_only("RPN.ANCHOR_STRIDE", {"16"}, {}, "the stride of a single map is 16"),
       served_only("FPN.ANCHOR_STRIDES", {"4,8,16,32,64"}, {}, "the strides of the levels are 4, 8, 16, 32 and 64"),
       flag_served_only("RPN.TOPK_PER_IMAGE", true, "proposals are limited by image, not by batch"),
       flag_served_only("DATA.ABSOLUTE_COORD", true, "annotations are in pixels, as COCO's"),
@@ -78,10 +75,9 @@ std::vector<ConfigKey> single_values() {
 
 std::vector<ConfigKey> machinery_keys() {
   const std::string ranks = "the number of ranks is that of the processes which are started";
-  const std::string c4 = "it is about detectors without a feature pyramid";
   const std::string layout = "images have their channels last";
   const std::string after = "after suppression only the limit of the image counts";
-  const std::string data = "the annotations say it", cascade = "it is about cascaded heads";
+  const std::string data = "the annotations say it";
   const std::string exact = "masks are always cropped and pasted to fractions of a pixel";
   std::vector<ConfigKey> keys = single_values();
   for (const ConfigKey& key : {
@@ -93,18 +89,10 @@ std::vector<ConfigKey> machinery_keys() {
            no_effect("TRAIN.FPN_NCHW", read_flag, layout),
            no_effect("TRAIN.RPN_NCHW", read_flag, layout),
            no_effect("TRAIN.MASK_NCHW", read_flag, layout),
-           no_effect("RPN.ANCHOR_STRIDE", read_integer, c4),
-           no_effect("RPN.HEAD_DIM", read_integer, c4),
-           no_effect("RPN.TRAIN_PRE_NMS_TOPK", read_integer, c4),
-           no_effect("RPN.TRAIN_POST_NMS_TOPK", read_integer, c4),
-           no_effect("RPN.TEST_PRE_NMS_TOPK", read_integer, c4),
-           no_effect("RPN.TEST_POST_NMS_TOPK", read_integer, c4),
            no_effect("RPN.TRAIN_PER_LEVEL_POST_NMS_TOPK", read_integer, after),
            no_effect("RPN.TEST_PER_LEVEL_POST_NMS_TOPK", read_integer, after),
            no_effect("RPN.SLOW_ACCURATE_MASK", read_flag, exact),
            no_effect("MRCNN.ACCURATE_PASTE", read_flag, exact),
-           no_effect("CASCADE.IOUS", read_sequence, cascade),
-           no_effect("CASCADE.BBOX_REG_WEIGHTS", read_sequence, cascade),
        })
     keys.push_back(key);
   return keys;

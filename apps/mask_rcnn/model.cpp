@@ -23,12 +23,24 @@ ComputeOptions compute_options(const cli::Machine& machine, bool gradients) {
   return options;
 }
 
+std::unique_ptr<Communicator> statistics_communicator(const Settings& settings, Group* ranks, Context& context) {
+  if (!settings.synchronised_norms || ranks == nullptr) return nullptr;
+  return make_communicator(*ranks, context, {.queue = Queue::compute});
+}
+
+models::DetectorOptions detector_options(const Settings& settings, Communicator* statistics) {
+  models::DetectorOptions options = settings.detector;
+  options.backbone.batch_norm.communicator = statistics;
+  return options;
+}
+
 }  // namespace
 
-Model::Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients)
+Model::Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients, Group* ranks)
     : context(machine.make_context()),
+      statistics(statistics_communicator(settings, ranks, *context)),
       store(*context),
-      detector(store, settings.detector),
+      detector(store, detector_options(settings, statistics.get())),
       normalization_(normalization_of(settings.data, machine)) {
   store.allocate(seed, compute_options(machine, gradients));
   models::freeze(store, settings.detector);

@@ -7,6 +7,7 @@
 
 #include "apps/cli/machine.h"
 #include "apps/mask_rcnn/settings.h"
+#include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/pointwise.h"
 #include "models/detection/detector.h"
 
@@ -14,8 +15,9 @@ namespace dtrain::mask_rcnn {
 
 class Model {
  public:
-  // With its initial parameters, frozen where the settings say so. `gradients` false: for inference alone.
-  Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients);
+  // With its initial parameters, frozen where the settings say so. `gradients` false: for inference alone. `ranks`:
+  // over which batch norms are synchronised where the settings say so; all of them make their models.
+  Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients, Group* ranks = nullptr);
   Model(const Model&) = delete;
 
   // Loads parameters by name and returns a line about them. Throws Error(Fault::checkpoint) where nothing fits, or,
@@ -28,6 +30,7 @@ class Model {
   const models::Canvas& canvas(int64_t height, int64_t width);
 
   std::unique_ptr<Context> context;
+  std::unique_ptr<Communicator> statistics;  // of synchronised batch norms
   ParameterStore store;
   models::Detector detector;
 

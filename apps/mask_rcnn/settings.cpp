@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "apps/mask_rcnn/config_keys.h"
 #include "libdtrain/core/error.h"
@@ -13,7 +14,7 @@ namespace dtrain::mask_rcnn {
 namespace {
 
 constexpr char kPreset[] = "PRESET";
-constexpr int64_t kGroups = 32;  // of group norms
+constexpr int64_t kCoarsestStride = 32;  // of a backbone
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
@@ -37,7 +38,7 @@ void set_torchvision(Settings& s) {
 void set_tensorpack(Settings& s) {
   s.data.training = {"train2017"};
   s.data.validation = {"val2017"};
-  s.data.training_resize.max_size = s.data.evaluation_resize.max_size = 1344;
+  s.fit_longest_side();
   s.rate.decays_biases = false;
   s.evaluate_epochs = 50;
   s.checkpoint_epochs = 20;
@@ -87,7 +88,22 @@ std::string code_of(const std::string& line) {
   return trimmed(line);
 }
 
+// `channels` of layers with group norm, if they have it.
+void check_groups(bool group_norm, const char* key, int64_t channels) {
+  DT_CHECK(!group_norm || channels % models::kNormGroups == 0, key, "=", channels, ": expected a multiple of ",
+           models::kNormGroups, " with group norm");
+}
+
 }  // namespace
+
+void Settings::fit_longest_side() {
+  int64_t size = longest_side;
+  if (preset != "torchvision") {
+    if (detector.pyramid) size = (size + kCoarsestStride - 1) / kCoarsestStride * kCoarsestStride;
+    detector.rpn.coder.clip = detector.box.coder.clip = std::log(static_cast<float>(size) / 16);
+  }
+  data.training_resize.max_size = data.evaluation_resize.max_size = size;
+}
 
 data::coco::Paste Settings::paste() const {
   return preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous;
@@ -105,12 +121,20 @@ void Settings::check() const {
   const MatchOptions& anchors = detector.rpn.match;
   DT_CHECK(anchors.negative <= anchors.positive, "RPN.NEGATIVE_ANCHOR_THRESH=", anchors.negative,
            ": expected at most RPN.POSITIVE_ANCHOR_THRESH, ", anchors.positive);
-  DT_CHECK(!detector.box.group_norm || detector.box.channels % kGroups == 0,
-           "FPN.FRCNN_CONV_HEAD_DIM=", detector.box.channels, ": expected a multiple of ", kGroups, " with group norm");
-  DT_CHECK(!detector.mask.group_norm || detector.mask.channels % kGroups == 0,
-           "MRCNN.HEAD_DIM=", detector.mask.channels, ": expected a multiple of ", kGroups, " with group norm");
+  check_groups(detector.box.group_norm, "FPN.FRCNN_CONV_HEAD_DIM", detector.box.channels);
+  check_groups(detector.mask.group_norm, "MRCNN.HEAD_DIM", detector.mask.channels);
+  check_groups(detector.pyramid_norm, "FPN.NUM_CHANNEL", detector.channels);
   DT_CHECK(detector.backbone.batch_norm.frozen || !detector.freeze_norms,
            "BACKBONE.FREEZE_AFFINE=True: expected BACKBONE.NORM=FreezeBN with it");
+  if (!detector.pyramid) {
+    DT_CHECK(!detector.cascade, "FPN.CASCADE=True: expected MODE_FPN=True with it");
+    DT_CHECK(detector.backbone.norm != models::ConvNorm::batch || detector.backbone.batch_norm.frozen,
+             "MODE_FPN=False: expected BACKBONE.NORM=FreezeBN, GN or None with it, because regions that are padding "
+             "would be among a batch's statistics");
+  }
+  DT_CHECK(!detector.cascade || detector.stages.front().iou == detector.box.match.positive,
+           "FRCNN.FG_THRESH=", detector.box.match.positive, ": expected that of the first head with FPN.CASCADE, ",
+           detector.stages.front().iou, ", see CASCADE.IOUS");
   data.training_resize.check();
   data.evaluation_resize.check();
 }

@@ -59,6 +59,8 @@ struct Settings {
   double anchor_share = 0.5, region_share = 0.25;
   DataSettings data{};
   RateSettings rate{};
+  bool synchronised_norms = false;          // batch norms of the backbone: over the images of all ranks
+  int64_t longest_side = 1333;              // of images, as a key gives it; see fit_longest_side()
   int64_t batch = 1, evaluation_batch = 1;  // images of a device
   std::optional<int64_t> seed{};            // where a key gives one
   int64_t steps_per_epoch = 500;            // a reporting period
@@ -67,6 +69,9 @@ struct Settings {
   double box_target = 0, mask_target = 0;              // of AP; training ends where both are reached; 0: none
   double visible_score = 0.5;                          // what is drawn
 
+  // Limits the sizes of images. TensorPack makes a multiple of the coarsest stride of a pyramid of the longest side,
+  // and limits the sizes of decoded boxes by it.
+  void fit_longest_side();
   // How the program of the preset makes pixels of masks.
   data::coco::Paste paste() const;
   // Steps of a reporting period at `batch` images a step, all devices together. Throws Error where there are none.

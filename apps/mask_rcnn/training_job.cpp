@@ -88,6 +88,7 @@ TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicato
   options.buckets = job.shape.buckets;
   options.micro_steps = job.shape.micro_steps;
   options.seed = job.seed();
+  options.equal_statistics = job.settings.synchronised_norms;
   job.flags.machine.apply(options);
   return options;
 }

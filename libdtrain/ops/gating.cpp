@@ -32,6 +32,12 @@ Var scale(Tape& tape, const Var& x, float factor) {
   });
 }
 
+Var scale_gradient(Tape& tape, const Var& x, float factor) {
+  return tape.record("scale_gradient", x.value, {&x}, [x = x.without_value(), factor](Tape& t, const Tensor& dy) {
+    if (const auto target = t.grad_target(x)) DT_DISPATCH(t.context(), scale)(dy, factor, target->dx, target->add);
+  });
+}
+
 Var sigmoid(Tape& tape, const Var& x) {
   Context& context = tape.context();
   const Tensor y = context.empty(x.shape(), x.value.dtype());

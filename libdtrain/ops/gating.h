@@ -11,6 +11,8 @@ namespace dtrain {
 Var mul(Tape& tape, const Var& a, const Var& b);
 // factor * x
 Var scale(Tape& tape, const Var& x, float factor);
+// x itself, whose gradient is multiplied by `factor`.
+Var scale_gradient(Tape& tape, const Var& x, float factor);
 // 1 / (1 + exp(-x))
 Var sigmoid(Tape& tape, const Var& x);
 // x * sigmoid(x) (Hendrycks and Gimpel 2016; also known as swish)

@@ -1,5 +1,6 @@
-// CUDA arm of top_k and nms. A block finds the largest scores of a row digit by digit, without sorting the rest. Which
-// boxes suppress which is a matrix of bits; a block for each row then goes through it 64 boxes at a time.
+// CUDA arm of top_k and nms. A block finds the largest scores of a row digit by digit, without sorting the rest; those
+// it sorts in shared memory, or, where they are more than it has room for, in memory of the device. Which boxes
+// suppress which is a matrix of bits; a block for each row then goes through it 64 boxes at a time.
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/match_math.h"
 #include "libdtrain/ops/selection_kernels.cuh"
@@ -9,13 +10,13 @@
 namespace dtrain::cuda {
 namespace {
 
-// As many as shared memory takes without asking, with SelectionScratch.
-constexpr int kMostChosen = 4096;
+// As many keys as shared memory takes without asking, with SelectionScratch.
+constexpr int64_t kSharedKeys = 4096;
 
 struct TopScratch {
   SelectionScratch selection;
   int found;
-  uint64_t keys[kMostChosen];
+  uint64_t keys[kSharedKeys];
 };
 
 // Sorts keys[count] in descending order, by all threads of a block; `count` is a power of two.
@@ -32,10 +33,13 @@ __device__ void sort_descending(uint64_t* keys, int count) {
   __syncthreads();
 }
 
+// `many`: null, or `room` keys for each row, where shared memory has too few.
 template <class T>
 __global__ void __launch_bounds__(kSelectionThreads)
-    top_k_kernel(int64_t n, int64_t k, const T* scores, const int32_t* counts, float* values, int32_t* indices) {
+    top_k_kernel(int64_t n, int64_t k, const T* scores, const int32_t* counts, uint64_t* many, int64_t room,
+                 float* values, int32_t* indices) {
   TopScratch& s = *shared_memory<TopScratch>();
+  uint64_t* const keys = many != nullptr ? many + blockIdx.x * room : s.keys;
   const int64_t row = blockIdx.x, count = counts != nullptr ? within(counts[row], n) : n;
   const T* const from = scores + row * n;
   const int wanted = static_cast<int>(count < k ? count : k);
@@ -44,15 +48,15 @@ __global__ void __launch_bounds__(kSelectionThreads)
   if (threadIdx.x == 0) s.found = 0;
   __syncthreads();
   for_each_key(count, key, [&](int64_t, uint64_t found) {
-    if (found >= threshold) s.keys[atomicAdd(&s.found, 1)] = found;
+    if (found >= threshold) keys[atomicAdd(&s.found, 1)] = found;
   });
   int sorted = 1;
   while (sorted < wanted) sorted *= 2;
-  for (int i = wanted + static_cast<int>(threadIdx.x); i < sorted; i += static_cast<int>(blockDim.x)) s.keys[i] = 0;
-  sort_descending(s.keys, sorted);
+  for (int i = wanted + static_cast<int>(threadIdx.x); i < sorted; i += static_cast<int>(blockDim.x)) keys[i] = 0;
+  sort_descending(keys, sorted);
   for (int64_t i = threadIdx.x; i < k; i += blockDim.x) {
-    values[row * k + i] = i < wanted ? ScoreKey::score(s.keys[i]) : -INFINITY;
-    indices[row * k + i] = i < wanted ? ScoreKey::index(s.keys[i]) : -1;
+    values[row * k + i] = i < wanted ? ScoreKey::score(keys[i]) : -INFINITY;
+    indices[row * k + i] = i < wanted ? ScoreKey::index(keys[i]) : -1;
   }
 }
 
@@ -157,11 +161,13 @@ __global__ void __launch_bounds__(kScanThreads)
 
 void top_k(Context& context, const Tensor& scores, const Tensor& counts, const Tensor& values, const Tensor& indices) {
   const int64_t rows = scores.dim(0), n = scores.dim(1), k = values.dim(1);
-  DT_CHECK(std::min(n, k) <= kMostChosen, "top_k: the largest ", k, " of ", n, " elements; on a GPU up to ",
-           kMostChosen);
+  int64_t room = kSharedKeys;
+  while (room < std::min(n, k)) room *= 2;
+  const Tensor many = room > kSharedKeys ? context.empty({rows, room}, DType::i64) : Tensor();
   dispatch_floating(scores.dtype(), "top_k", [&]<class T>(T) {
     launch(context, top_k_kernel<T>, {static_cast<unsigned>(rows), kSelectionThreads, sizeof(TopScratch)}, n, k,
-           scores.data<T>(), counts ? counts.data<int32_t>() : nullptr, values.data<float>(), indices.data<int32_t>());
+           scores.data<T>(), counts ? counts.data<int32_t>() : nullptr,
+           many ? static_cast<uint64_t*>(many.raw()) : nullptr, room, values.data<float>(), indices.data<int32_t>());
   });
 }
 

@@ -25,13 +25,13 @@ Tensor candidate_levels(Context& context, const std::vector<Tensor>& anchors, in
 
 Canvas make_canvas(Context& context, const RpnOptions& options, const std::vector<int>& strides, int64_t height,
                    int64_t width) {
-  DT_CHECK(options.sizes.size() == strides.size(), "anchors: ", options.sizes.size(), " sizes for ", strides.size(),
-           " levels");
+  DT_CHECK(options.single_map ? strides.size() == 1 : options.sizes.size() == strides.size(),
+           "anchors: ", options.sizes.size(), " sizes for ", strides.size(), " levels");
   Canvas canvas{.height = height, .width = width};
   std::vector<float> all;
   for (size_t level = 0; level < strides.size(); ++level) {
     AnchorOptions anchors = options.anchors;
-    anchors.sizes = {options.sizes[level]};
+    anchors.sizes = options.single_map ? options.sizes : std::vector{options.sizes[level]};
     const int64_t rows = (height + strides[level] - 1) / strides[level];
     const int64_t columns = (width + strides[level] - 1) / strides[level];
     anchors.stride_h = static_cast<float>(options.strides_of_maps ? height / rows : strides[level]);

@@ -17,7 +17,7 @@ struct Canvas {
 };
 
 // `strides`: pixels per cell of each level. A map has as many rows as the image has strides, rounded up. Throws Error
-// where the options do not have one size of anchor per level.
+// where the options have neither one size of anchor per level nor a single map.
 Canvas make_canvas(Context& context, const RpnOptions& options, const std::vector<int>& strides, int64_t height,
                    int64_t width);
 

@@ -57,11 +57,34 @@ Detections Detector::detect(Tape& tape, const Canvas& canvas, const Var& images,
   const Rpn::Output dense = rpn_(tape, maps);
   tape.part("proposals");
   const Proposals proposals = rpn_.propose(tape.context(), dense, canvas, sizes, false);
-  tape.part("box head");
   Detections found = find_boxes(tape, maps, proposals, sizes);
   found.proposals = proposals;
   if (mask_head_) found.masks = masks_of(tape, maps, found);
   return found;
+}
+
+Detector::Scored Detector::score_regions(Tape& tape, const std::vector<Var>& maps, const Tensor& rois,
+                                         const Tensor& images, const Tensor& sizes) const {
+  Context& context = tape.context();
+  const int64_t r = rois.dim(0), c = options_.classes, k = options_.box.class_agnostic ? 1 : c;
+  Scored scored;
+  Tensor regions = rois;
+  for (size_t stage = 0; stage < box_heads_.size(); ++stage) {
+    tape.part("box head");
+    const BoxHead::Output heads = box_heads_[stage](tape, box_features(tape, maps, regions, images));
+    tape.part("boxes");
+    scored.boxes = context.empty({r, k, 4});
+    decode_boxes(context, heads.deltas.value.view({r, k, 4}), regions, sizes, coder(stage), scored.boxes);
+    const Tensor probabilities = softmax(context, heads.logits.value);
+    if (stage == 0)
+      scored.probabilities = probabilities;
+    else
+      accumulate(context, probabilities, scored.probabilities);
+    if (options_.cascade) regions = scored.boxes.view({r, 4});
+  }
+  if (options_.cascade) scale_by(context, scored.probabilities, 1 / static_cast<float>(box_heads_.size()));
+  if (k < c) scored.boxes = rows_of(context, scored.boxes, context.zeros({r, c}, DType::i32));
+  return scored;
 }
 
 Detections Detector::find_boxes(Tape& tape, const std::vector<Var>& maps, const Proposals& proposals,
@@ -71,18 +94,13 @@ Detections Detector::find_boxes(Tape& tape, const std::vector<Var>& maps, const 
   const int64_t n = proposals.boxes.dim(0), p = proposals.boxes.dim(1), c = options_.classes;
   const Tensor rois = proposals.boxes.view({n * p, 4}), images = context.empty({n * p}, DType::i32);
   images_of_places(context, proposals.counts, images);
-  const BoxHead::Output heads = box_head_(tape, pool(tape, maps, rois, images, options_.box.resolution));
-
-  tape.part("boxes");
-  const Tensor boxes = context.empty({n * p, c, 4}), scores = context.empty({n, p * c});
-  const Tensor passed = context.empty({n}, DType::i32);
-  decode_boxes(context, heads.deltas.value.view({n * p, c, 4}), rois, sizes, options_.box.coder, boxes);
-  class_candidates(context, softmax(context, heads.logits.value), proposals.counts, options.score_threshold, scores,
-                   passed);
+  const Scored scored = score_regions(tape, maps, rois, images, sizes);
+  const Tensor scores = context.empty({n, p * c}), passed = context.empty({n}, DType::i32);
+  class_candidates(context, scored.probabilities, proposals.counts, options.score_threshold, scores, passed);
   const int64_t k = room_for_candidates(context, passed, p * c), d = options.per_image;
   const Tensor best = context.empty({n, k}), indices = context.empty({n, k}, DType::i32);
   top_k(context, scores, {}, best, indices);
-  const Tensor best_boxes = rows_of(context, boxes.view({n, p * c, 4}), indices);
+  const Tensor best_boxes = rows_of(context, scored.boxes.view({n, p * c, 4}), indices);
   const Tensor classes = context.empty({n, k}, DType::i32);
   candidate_classes(context, indices, c, classes);
   drop_small_boxes(context, best_boxes.view({n * k, 4}), options.min_side, best.view({n * k}));

@@ -4,17 +4,46 @@
 
 #include "libdtrain/ops/concat_channels.h"
 #include "libdtrain/ops/crop_runs.h"
+#include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/positive_samples.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
+#include "models/detection/cascade.h"
 
 namespace dtrain::models {
 namespace {
 
 constexpr int kStages = 4;
 const std::string kBody = "backbone.body.";
+
+// Stages of the backbone that see the whole image; the others see regions.
+size_t image_stages(const DetectorOptions& options) { return options.pyramid ? kStages : kStages - 1; }
+
+// Options of the parts as the form of the detector asks for them.
+DetectorOptions resolved(DetectorOptions options) {
+  DT_CHECK(options.classes >= 2, "detector: ", options.classes, " classes; expected background and at least another");
+  DT_CHECK(!options.cascade || (options.pyramid && !options.stages.empty()), "detector: a cascade of ",
+           options.stages.size(), " heads", options.pyramid ? "" : " without a pyramid",
+           "; expected at least one, over a pyramid");
+  options.box.class_agnostic |= options.cascade;
+  if (options.pyramid) return options;
+  const C4Options& c4 = options.c4;
+  DT_CHECK(c4.resolution >= 2 && c4.resolution % 2 == 0, "detector: regions of ", c4.resolution,
+           " cells without a pyramid; expected an even number");
+  DT_CHECK(options.backbone.norm != ConvNorm::batch || options.backbone.batch_norm.frozen,
+           "detector: without a pyramid the fourth stage reads regions, of which some are padding; expected batch norm "
+           "with constant statistics, group norm or none");
+  options.rpn.single_map = true;
+  options.rpn.channels = c4.rpn_channels;
+  options.rpn.training = c4.training;
+  options.rpn.evaluation = c4.evaluation;
+  options.box.convolutions = options.box.linear_layers = options.mask.convolutions = 0;
+  options.box.resolution = 1;  // a mean
+  options.mask.resolution = c4.resolution / 2;
+  return options;
+}
 
 ResNet make_backbone(ParameterStore& store, Trace& trace, const DetectorOptions& options) {
   const ParameterScope scope(store, kBody);
@@ -26,6 +55,29 @@ std::vector<int64_t> stage_channels(const ResNetOptions& options) {
            " stages; expected ImageNet's form, of ", kStages);
   const int64_t first = options.bottleneck ? 256 : 64;
   return {first, 2 * first, 4 * first, 8 * first};
+}
+
+std::optional<Fpn> make_fpn(ParameterStore& store, const DetectorOptions& options) {
+  const std::vector<int64_t> channels = stage_channels(options.backbone);
+  if (!options.pyramid) return {};
+  return Fpn(store, "backbone.fpn", channels, options.channels, options.pyramid_norm);
+}
+
+// Channels of what the network for proposals, and of what the heads read.
+int64_t map_channels(const DetectorOptions& options) {
+  return options.pyramid ? options.channels : stage_channels(options.backbone)[kStages - 2];
+}
+int64_t region_channels(const DetectorOptions& options) {
+  return options.pyramid ? options.channels : stage_channels(options.backbone).back();
+}
+
+std::vector<BoxHead> make_box_heads(ParameterStore& store, const DetectorOptions& options) {
+  std::vector<BoxHead> heads;
+  const size_t count = options.cascade ? options.stages.size() : 1;
+  for (size_t i = 0; i < count; ++i)
+    heads.emplace_back(store, options.cascade ? "roi_heads.stage" + std::to_string(i + 1) : "roi_heads",
+                       region_channels(options), options.classes, options.box);
+  return heads;
 }
 
 MeanOver mean_of(const DetectorOptions& options) {
@@ -43,13 +95,13 @@ int64_t room_for_positives(Context& context, const RoiSamples& regions, int64_t 
 }  // namespace
 
 Detector::Detector(ParameterStore& store, const DetectorOptions& options)
-    : options_(options),
-      backbone_(make_backbone(store, trace_, options)),
-      fpn_(store, "backbone.fpn", stage_channels(options.backbone), options.channels),
-      rpn_(store, "rpn", options.channels, options.rpn),
-      box_head_(store, "roi_heads", options.channels, options.classes, options.box) {
-  DT_CHECK(options.classes >= 2, "detector: ", options.classes, " classes; expected background and at least another");
-  if (options.masks) mask_head_.emplace(store, "roi_heads", options.channels, options.classes, options.mask);
+    : options_(resolved(options)),
+      backbone_(make_backbone(store, trace_, options_)),
+      fpn_(make_fpn(store, options_)),
+      rpn_(store, "rpn", map_channels(options_), options_.rpn),
+      box_heads_(make_box_heads(store, options_)) {
+  if (options_.masks)
+    mask_head_.emplace(store, "roi_heads", region_channels(options_), options_.classes, options_.mask);
 }
 
 void freeze(ParameterStore& store, const DetectorOptions& options) {
@@ -63,32 +115,51 @@ void freeze(ParameterStore& store, const DetectorOptions& options) {
 }
 
 Canvas Detector::canvas(Context& context, int64_t height, int64_t width) const {
-  return make_canvas(context, options_.rpn, {4, 8, 16, 32, 64}, height, width);
+  const std::vector<int> strides = fpn_ ? std::vector{4, 8, 16, 32, 64} : std::vector{16};
+  return make_canvas(context, options_.rpn, strides, height, width);
 }
 
 std::vector<Var> Detector::features(Tape& tape, const Var& images) const {
   tape.part("backbone");
-  const std::vector<Var> stages = backbone_.features(tape, images);
+  const std::vector<Var> stages = backbone_.features(tape, images, image_stages(options_));
   tape.part("fpn");
-  return fpn_(tape, stages);
+  return fpn_ ? (*fpn_)(tape, stages) : std::vector{stages.back()};
 }
 
 Var Detector::pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
                    int resolution) const {
-  const Tensor levels = roi_levels(tape.context(), rois, {.lowest = 2, .highest = 5});
-  return roi_align(tape, std::span(maps).first(kStages), rois, images, levels,
-                   {.height = resolution,
-                    .width = resolution,
-                    .sampling_ratio = 2,
-                    .aligned = options_.aligned_rois,
-                    .scales = {1.0f / 4, 1.0f / 8, 1.0f / 16, 1.0f / 32}});
+  RoiAlignOptions options{
+      .height = resolution, .width = resolution, .sampling_ratio = 2, .aligned = options_.aligned_rois};
+  if (fpn_) {
+    options.scales = {1.0f / 4, 1.0f / 8, 1.0f / 16, 1.0f / 32};
+    const Tensor levels = roi_levels(tape.context(), rois, {.lowest = 2, .highest = 5});
+    return roi_align(tape, std::span(maps).first(kStages), rois, images, levels, options);
+  }
+  options.height = options.width = options_.c4.resolution;
+  options.scales = {1.0f / 16};
+  return backbone_.stage(tape, kStages - 1, roi_align(tape, maps, rois, images, {}, options));
+}
+
+Var Detector::box_features(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images) const {
+  const Var pooled = pool(tape, maps, rois, images, options_.box.resolution);
+  if (!fpn_) return global_average_pool(tape, pooled);
+  const auto heads = static_cast<float>(box_heads_.size());
+  return heads > 1 ? scale_gradient(tape, pooled, 1 / heads) : pooled;
+}
+
+BoxCoder Detector::coder(size_t stage) const {
+  BoxCoder coder = options_.box.coder;
+  if (!options_.cascade) return coder;
+  const auto& weights = options_.stages[stage].weights;
+  coder.wx = weights[0], coder.wy = weights[1], coder.ww = weights[2], coder.wh = weights[3];
+  return coder;
 }
 
 RoiSamples Detector::draw_regions(Tape& tape, const Tensor& proposals, const DetectionTruth& truth) const {
   Context& context = tape.context();
   const BoxHeadOptions& options = options_.box;
   const Tensor boxes = join_rows(context, {proposals, truth.boxes});
-  const int64_t n = boxes.dim(0), r = n * options.batch;
+  const int64_t n = boxes.dim(0);
   const Tensor matched = context.empty({n, boxes.dim(1)}, DType::i32);
   match_boxes(context, boxes, {}, truth.boxes, truth.counts, truth.sizes, options.match, matched);
   sample_matches(context,
@@ -97,10 +168,8 @@ RoiSamples Detector::draw_regions(Tape& tape, const Tensor& proposals, const Det
                   .stream = tape.next_stream() & UINT32_MAX,
                   .first_row = static_cast<uint64_t>(tape.share() * n)},
                  matched);
-  const RoiSamples regions{context.empty({r, 4}),          context.empty({r}, DType::i32),
-                           context.empty({r}, DType::i32), context.empty({r}, DType::i32),
-                           context.empty({r, 4}),          context.empty({2})};
-  gather_samples(context, boxes, matched, truth.boxes, truth.classes, options.coder, regions);
+  const RoiSamples regions = empty_regions(context, n * options.batch);
+  gather_samples(context, boxes, matched, truth.boxes, truth.classes, coder(0), regions);
   return regions;
 }
 
@@ -109,12 +178,34 @@ Var Detector::box_loss(Tape& tape, const Var& deltas, const RoiSamples& regions,
   const int64_t r = regions.rois.dim(0);
   const Tensor weights = context.empty({r});
   region_weights(context, regions, images, mean_of(options_), weights);
-  const Var own = select_class(tape, reshape(tape, deltas, {r, 1, options_.classes, 4}), regions.classes);
-  return smooth_l1(tape, reshape(tape, own, {r, 4}), regions.deltas, weights, options_.box.beta, {});
+  Var own = deltas;
+  if (!options_.box.class_agnostic) {
+    own = select_class(tape, reshape(tape, deltas, {r, 1, options_.classes, 4}), regions.classes);
+    own = reshape(tape, own, {r, 4});
+  }
+  return smooth_l1(tape, own, regions.deltas, weights, options_.box.beta, {});
+}
+
+std::vector<std::pair<std::string, Var>> Detector::box_losses(Tape& tape, const std::vector<Var>& maps,
+                                                              RoiSamples regions, const DetectionTruth& truth) const {
+  std::vector<std::pair<std::string, Var>> losses;
+  for (size_t stage = 0; stage < box_heads_.size(); ++stage) {
+    tape.part("box head");
+    const BoxHead::Output heads = box_heads_[stage](tape, box_features(tape, maps, regions.rois, regions.images));
+    tape.part("box losses");
+    const std::string name = options_.cascade ? concat("cascade_rcnn_stage", stage + 1, "_") : "";
+    losses.emplace_back(name + "class_loss", softmax_cross_entropy(tape, heads.logits, regions.classes).loss);
+    losses.emplace_back(name + "box_loss", box_loss(tape, heads.deltas, regions, truth.boxes.dim(0)));
+    if (stage + 1 == box_heads_.size()) break;
+    const Tensor boxes = refined_boxes(tape.context(), heads.deltas.value, regions.rois, truth.sizes, coder(stage));
+    regions = refined_regions(tape.context(), boxes, truth, options_.stages[stage + 1].iou, coder(stage + 1));
+  }
+  return losses;
 }
 
 Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSamples& regions,
                         const DetectionTruth& truth) const {
+  tape.part("mask head");
   Context& context = tape.context();
   const int64_t n = truth.boxes.dim(0);
   const int64_t m = room_for_positives(context, regions, n * options_.box.positives);
@@ -145,22 +236,15 @@ Loss Detector::loss(Tape& tape, const Canvas& canvas, const Var& images, const D
   tape.part("proposals");
   const Proposals proposals = rpn_.propose(tape.context(), dense, canvas, truth.sizes, true);
   const RoiSamples regions = draw_regions(tape, proposals.boxes, truth);
-  tape.part("box head");
-  const BoxHead::Output heads =
-      box_head_(tape, pool(tape, maps, regions.rois, regions.images, options_.box.resolution));
-  tape.part("box losses");
-  const Var classes = softmax_cross_entropy(tape, heads.logits, regions.classes).loss;
-  const Var boxes = box_loss(tape, heads.deltas, regions, truth.boxes.dim(0));
+  std::vector<std::pair<std::string, Var>> losses = {{"objectness_loss", rpn.objectness}, {"rpn_box_loss", rpn.boxes}};
+  for (auto& loss : box_losses(tape, maps, regions, truth)) losses.push_back(std::move(loss));
+  if (mask_head_) losses.emplace_back("mask_loss", mask_loss(tape, maps, regions, truth));
 
-  std::vector<Var> terms = {rpn.objectness, rpn.boxes, classes, boxes};
-  std::vector<Metric> metrics = {{"objectness_loss", rpn.objectness.value},
-                                 {"rpn_box_loss", rpn.boxes.value},
-                                 {"class_loss", classes.value},
-                                 {"box_loss", boxes.value}};
-  if (mask_head_) {
-    tape.part("mask head");
-    terms.push_back(mask_loss(tape, maps, regions, truth));
-    metrics.push_back({"mask_loss", terms.back().value});
+  std::vector<Var> terms;
+  std::vector<Metric> metrics;
+  for (const auto& [name, loss] : losses) {
+    terms.push_back(loss);
+    metrics.push_back({name, loss.value});
   }
   return {weighted_sum(tape, terms, std::vector<float>(terms.size(), 1)), metrics};
 }

@@ -1,7 +1,10 @@
-// Detector: Faster and Mask R-CNN (Ren et al. 2015, He et al. 2017) over a feature pyramid.
+// Detector: Faster and Mask R-CNN (Ren et al. 2015, He et al. 2017) over a feature pyramid, with one box head or a
+// cascade of them, or over a single map.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "libdtrain/ops/roi_samples.h"
@@ -28,27 +31,45 @@ struct Detections {
 
 class Detector {
  public:
-  // Parameters have torchvision's names for maskrcnn_resnet50_fpn. Throws Error where the options make no detector.
+  // Parameters have torchvision's names for maskrcnn_resnet50_fpn; the heads of a cascade are roi_heads.stage1 and so
+  // on. Without a pyramid the backbone's fourth stage, layer4, is a part of the heads. Throws Error where the options
+  // make no detector.
   Detector(ParameterStore& store, const DetectorOptions& options);
 
+  // With what the form of the detector says of its parts.
   const DetectorOptions& options() const { return options_; }
   Canvas canvas(Context& context, int64_t height, int64_t width) const;
 
-  // The maps of the pyramid, of images [n, height, width, 3] that are normalised, and 0 where they are padding.
+  // The maps of the pyramid, or the single one, of images [n, height, width, 3] that are normalised, and 0 where they
+  // are padding.
   std::vector<Var> features(Tape& tape, const Var& images) const;
   const Rpn& rpn() const { return rpn_; }
-  // The losses, by name: objectness_loss, rpn_box_loss, class_loss, box_loss and mask_loss. On a GPU nothing waits for
-  // the device.
+  // The losses, by name: objectness_loss, rpn_box_loss, class_loss, box_loss and mask_loss; in a cascade each head has
+  // its own, as cascade_rcnn_stage1_class_loss. On a GPU nothing waits for the device.
   Loss loss(Tape& tape, const Canvas& canvas, const Var& images, const DetectionTruth& truth) const;
   // On a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device.
   Detections detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const;
 
  private:
-  // Regions rois [r, 4] of images [r] i32 -> [r, resolution, resolution, channels].
+  // What was found in regions before suppression.
+  struct Scored {
+    Tensor boxes;          // [r, classes, 4]
+    Tensor probabilities;  // [r, classes]
+  };
+  // Regions rois [r, 4] of images [r] i32 -> [r, s, s, channels], where the resolution s is that of the heads, or,
+  // without a pyramid, what the fourth stage leaves of C4Options::resolution.
   Var pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images, int resolution) const;
+  // What the box heads read of regions.
+  Var box_features(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images) const;
+  BoxCoder coder(size_t stage) const;  // of a box head
   RoiSamples draw_regions(Tape& tape, const Tensor& proposals, const DetectionTruth& truth) const;
+  // The losses of all box heads, by name. `regions` are those of the first.
+  std::vector<std::pair<std::string, Var>> box_losses(Tape& tape, const std::vector<Var>& maps, RoiSamples regions,
+                                                      const DetectionTruth& truth) const;
   Var box_loss(Tape& tape, const Var& deltas, const RoiSamples& regions, int64_t images) const;
   Var mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSamples& regions, const DetectionTruth& truth) const;
+  Scored score_regions(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
+                       const Tensor& sizes) const;
   Detections find_boxes(Tape& tape, const std::vector<Var>& maps, const Proposals& proposals,
                         const Tensor& sizes) const;
   Tensor masks_of(Tape& tape, const std::vector<Var>& maps, const Detections& found) const;
@@ -56,9 +77,9 @@ class Detector {
   DetectorOptions options_;
   Trace trace_{224};
   ResNet backbone_;
-  Fpn fpn_;
+  std::optional<Fpn> fpn_;
   Rpn rpn_;
-  BoxHead box_head_;
+  std::vector<BoxHead> box_heads_;  // one, or those of a cascade
   std::optional<MaskHead> mask_head_;
 };
 

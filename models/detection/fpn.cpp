@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "libdtrain/ops/upsample.h"
+#include "models/resnet.h"
 
 namespace dtrain::models {
 namespace {
@@ -10,15 +11,26 @@ namespace {
 // Glorot's uniform without the fan-out, which TensorPack and torchvision share.
 Init by_fan_in(int64_t fan_in) { return Init::uniform(std::sqrt(3.0f / static_cast<float>(fan_in))); }
 
+Var normalized(Tape& tape, const Var& x, const std::vector<GroupNorm>& norms, size_t i) {
+  return norms.empty() ? x : norms[i](tape, x);
+}
+
 }  // namespace
 
-Fpn::Fpn(ParameterStore& store, const std::string& path, const std::vector<int64_t>& in_channels, int64_t channels) {
-  for (size_t i = 0; i < in_channels.size(); ++i)
-    inner.emplace_back(store, path + ".inner_blocks." + std::to_string(i) + ".0", in_channels[i], channels, 1,
+Fpn::Fpn(ParameterStore& store, const std::string& path, const std::vector<int64_t>& in_channels, int64_t channels,
+         bool group_norm) {
+  for (size_t i = 0; i < in_channels.size(); ++i) {
+    const std::string block = path + ".inner_blocks." + std::to_string(i);
+    inner.emplace_back(store, block + ".0", in_channels[i], channels, 1,
                        Conv2d::Options{.bias = true, .init = by_fan_in(in_channels[i])});
-  for (size_t i = 0; i < in_channels.size(); ++i)
-    layer.emplace_back(store, path + ".layer_blocks." + std::to_string(i) + ".0", channels, channels, 3,
+    if (group_norm) inner_norms.emplace_back(store, block + ".1", channels, kNormGroups);
+  }
+  for (size_t i = 0; i < in_channels.size(); ++i) {
+    const std::string block = path + ".layer_blocks." + std::to_string(i);
+    layer.emplace_back(store, block + ".0", channels, channels, 3,
                        Conv2d::Options{.conv = {.padding = 1}, .bias = true, .init = by_fan_in(9 * channels)});
+    if (group_norm) layer_norms.emplace_back(store, block + ".1", channels, kNormGroups);
+  }
 }
 
 std::vector<Var> Fpn::operator()(Tape& tape, const std::vector<Var>& stages) const {
@@ -26,10 +38,10 @@ std::vector<Var> Fpn::operator()(Tape& tape, const std::vector<Var>& stages) con
   std::vector<Var> maps(stages.size());
   Var top;
   for (size_t i = stages.size(); i-- > 0;) {
-    const Var lateral = inner[i](tape, stages[i]);
+    const Var lateral = normalized(tape, inner[i](tape, stages[i]), inner_norms, i);
     top = i + 1 == stages.size() ? lateral
                                  : upsample_nearest(tape, top, lateral.value.dim(1), lateral.value.dim(2), &lateral);
-    maps[i] = layer[i](tape, top);
+    maps[i] = normalized(tape, layer[i](tape, top), layer_norms, i);
   }
   maps.push_back(max_pool(tape, maps.back(), {.kernel = 1, .stride = 2, .padding = 0}));
   return maps;

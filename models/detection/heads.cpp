@@ -7,8 +7,6 @@
 namespace dtrain::models {
 namespace {
 
-constexpr int kGroups = 32;
-
 // The first linear layer reads an image, the others vectors. With convolutions in front the layers go on counting,
 // after one that flattens.
 std::vector<Linear> make_linears(ParameterStore& store, const std::string& path, int64_t image_channels,
@@ -29,6 +27,8 @@ int64_t features_of(int64_t image_channels, const BoxHeadOptions& options) {
   return options.linear_layers > 0 ? options.features : image_channels * options.resolution * options.resolution;
 }
 
+int64_t boxes_of(int64_t classes, const BoxHeadOptions& options) { return options.class_agnostic ? 1 : classes; }
+
 int64_t channels_after(int64_t channels, const BoxHeadOptions& options) {
   return options.convolutions > 0 ? options.channels : channels;
 }
@@ -36,12 +36,13 @@ int64_t channels_after(int64_t channels, const BoxHeadOptions& options) {
 }  // namespace
 
 ConvTower::ConvTower(ParameterStore& store, const std::string& path, int count, int64_t in, int64_t channels,
-                     bool group_norm) {
+                     bool group_norm, bool norm_after_relu)
+    : relu_first(norm_after_relu) {
   for (int i = 0; i < count; ++i) {
     const std::string layer = path + "." + std::to_string(i);
     convs.emplace_back(store, layer + ".0", i == 0 ? in : channels, channels, 3,
-                       Conv2d::Options{.conv = {.padding = 1}, .bias = !group_norm});
-    if (group_norm) norms.emplace_back(store, layer + ".1", channels, kGroups);
+                       Conv2d::Options{.conv = {.padding = 1}, .bias = !group_norm || norm_after_relu});
+    if (group_norm) norms.emplace_back(store, layer + ".1", channels, kNormGroups);
   }
 }
 
@@ -49,20 +50,21 @@ Var ConvTower::operator()(Tape& tape, const Var& x) const {
   Var y = x;
   for (size_t i = 0; i < convs.size(); ++i) {
     y = convs[i](tape, y);
+    if (relu_first) y = relu(tape, y);
     if (!norms.empty()) y = norms[i](tape, y);
-    y = relu(tape, y);
+    if (!relu_first) y = relu(tape, y);
   }
   return y;
 }
 
 BoxHead::BoxHead(ParameterStore& store, const std::string& path, int64_t channels, int64_t classes,
                  const BoxHeadOptions& o)
-    : tower(store, path + ".box_head", o.convolutions, channels, o.channels, o.group_norm),
+    : tower(store, path + ".box_head", o.convolutions, channels, o.channels, o.group_norm, o.norm_after_relu),
       linears(make_linears(store, path + ".box_head", channels_after(channels, o), o)),
       cls_score(store, path + ".box_predictor.cls_score", features_of(channels_after(channels, o), o), classes,
                 Init::normal(0.01f)),
-      bbox_pred(store, path + ".box_predictor.bbox_pred", features_of(channels_after(channels, o), o), 4 * classes,
-                Init::normal(0.001f)) {}
+      bbox_pred(store, path + ".box_predictor.bbox_pred", features_of(channels_after(channels, o), o),
+                4 * boxes_of(classes, o), Init::normal(0.001f)) {}
 
 BoxHead::Output BoxHead::operator()(Tape& tape, const Var& regions) const {
   Var y = flatten(tape, tower(tape, regions));
@@ -72,7 +74,7 @@ BoxHead::Output BoxHead::operator()(Tape& tape, const Var& regions) const {
 
 MaskHead::MaskHead(ParameterStore& store, const std::string& path, int64_t channels, int64_t classes,
                    const MaskHeadOptions& o)
-    : tower(store, path + ".mask_head", o.convolutions, channels, o.channels, o.group_norm),
+    : tower(store, path + ".mask_head", o.convolutions, channels, o.channels, o.group_norm, o.norm_after_relu),
       conv5_mask(store, path + ".mask_predictor.conv5_mask", o.convolutions > 0 ? o.channels : channels, o.channels, 2,
                  {.conv = {.stride = 2}, .bias = true}),
       mask_fcn_logits(store, path + ".mask_predictor.mask_fcn_logits", o.channels, classes, 1, {.bias = true}) {}

@@ -11,13 +11,16 @@
 namespace dtrain::models {
 
 // 3x3 convolutions of `channels` channels, each followed by a group norm, if asked for, and ReLU; `path`.I.0 and
-// `path`.I.1, as torchvision names them.
+// `path`.I.1, as torchvision names them. With `norm_after_relu`, as TensorPack has it, ReLU comes first, and the
+// convolutions have biases nevertheless.
 struct ConvTower {
-  ConvTower(ParameterStore& store, const std::string& path, int count, int64_t in, int64_t channels, bool group_norm);
+  ConvTower(ParameterStore& store, const std::string& path, int count, int64_t in, int64_t channels, bool group_norm,
+            bool norm_after_relu = false);
   Var operator()(Tape& tape, const Var& x) const;
 
   std::vector<Conv2d> convs;
   std::vector<GroupNorm> norms;  // none, or one per convolution
+  bool relu_first = false;
 };
 
 // Classes and boxes of regions.
@@ -27,9 +30,9 @@ struct BoxHead {
           const BoxHeadOptions& options);
   struct Output {
     Var logits;  // [r, classes]
-    Var deltas;  // [r, 4 * classes], class by class
+    Var deltas;  // [r, 4 * classes], class by class, or [r, 4]
   };
-  // regions [r, resolution, resolution, channels]
+  // regions [r, resolution, resolution, channels], or [r, channels] where the resolution is 1
   Output operator()(Tape& tape, const Var& regions) const;
 
   ConvTower tower;

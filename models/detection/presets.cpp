@@ -28,6 +28,7 @@ DetectorOptions tensorpack() {
   options.rpn.fixed_divisor = true;
   options.rpn.min_side = 0;
   options.box.beta = 0;
+  options.box.norm_after_relu = options.mask.norm_after_relu = true;
   options.mask.soft_targets = true;
   options.detection.min_side = 0;
   return options;

@@ -38,14 +38,22 @@ Candidates best_of_level(Context& context, const Tensor& logits, const Tensor& d
   return best;
 }
 
+int64_t hidden_channels(int64_t channels, const RpnOptions& options) {
+  return options.channels > 0 ? options.channels : channels;
+}
+
+int64_t anchors_of_cell(const RpnOptions& options) {
+  return static_cast<int64_t>((options.single_map ? options.sizes.size() : 1) * options.anchors.ratios.size());
+}
+
 }  // namespace
 
 Rpn::Rpn(ParameterStore& store, const std::string& path, int64_t channels, const RpnOptions& o)
-    : conv(store, path + ".head.conv.0.0", channels, channels, 3,
+    : conv(store, path + ".head.conv.0.0", channels, hidden_channels(channels, o), 3,
            {.conv = {.padding = 1}, .bias = true, .init = Init::normal(0.01f)}),
-      cls_logits(store, path + ".head.cls_logits", channels, static_cast<int64_t>(o.anchors.ratios.size()), 1,
+      cls_logits(store, path + ".head.cls_logits", hidden_channels(channels, o), anchors_of_cell(o), 1,
                  {.bias = true, .init = Init::normal(0.01f)}),
-      bbox_pred(store, path + ".head.bbox_pred", channels, static_cast<int64_t>(4 * o.anchors.ratios.size()), 1,
+      bbox_pred(store, path + ".head.bbox_pred", hidden_channels(channels, o), 4 * anchors_of_cell(o), 1,
                 {.bias = true, .init = Init::normal(0.01f)}),
       options(o) {}
 

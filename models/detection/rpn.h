@@ -1,4 +1,4 @@
-// The region proposal network (Ren et al. 2015) over the levels of a pyramid.
+// The region proposal network (Ren et al. 2015) over the levels of a pyramid, or a single map.
 #pragma once
 
 #include <string>

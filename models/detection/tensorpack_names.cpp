@@ -29,13 +29,26 @@ constexpr NamePair kLayers[] = {{"backbone.body.conv1", "conv0"},
                                 {"roi_heads.box_head.5", "fastrcnn/fc"},  // after four convolutions
                                 {"roi_heads.box_predictor.cls_score", "fastrcnn/outputs/class"},
                                 {"roi_heads.box_predictor.bbox_pred", "fastrcnn/outputs/box"},
+                                {"roi_heads.box_predictor.cls_score", "fastrcnn/class"},  // without a pyramid
+                                {"roi_heads.box_predictor.bbox_pred", "fastrcnn/box"},
+                                {"roi_heads.stage#.box_head.fc#", "cascade_rcnn_stage#/head/fc#"},
+                                {"roi_heads.stage#.box_head.#.0", "cascade_rcnn_stage#/head/conv#"},
+                                {"roi_heads.stage#.box_head.5", "cascade_rcnn_stage#/head/fc"},
+                                {"roi_heads.stage#.box_predictor.cls_score", "cascade_rcnn_stage#/outputs/class"},
+                                {"roi_heads.stage#.box_predictor.bbox_pred", "cascade_rcnn_stage#/outputs/box"},
                                 {"roi_heads.mask_head.#.0", "maskrcnn/fcn#"},
                                 {"roi_heads.mask_predictor.conv5_mask", "maskrcnn/deconv"},
                                 {"roi_heads.mask_predictor.mask_fcn_logits", "maskrcnn/conv"}};
 constexpr NamePair kNorms[] = {{"backbone.body.bn1", "conv0/bn"},
                                {"backbone.body.layer#.#.bn#", "group#/block#/conv#/bn", -1},
                                {"backbone.body.layer#.#.downsample.1", "group#/block#/convshortcut/bn", -1},
+                               {"backbone.body.bn1", "conv0/gn"},
+                               {"backbone.body.layer#.#.bn#", "group#/block#/conv#/gn", -1},
+                               {"backbone.body.layer#.#.downsample.1", "group#/block#/convshortcut/gn", -1},
+                               {"backbone.fpn.inner_blocks.#.1", "fpn/gn_c#", 2},
+                               {"backbone.fpn.layer_blocks.#.1", "fpn/gn_p#", 2},
                                {"roi_heads.box_head.#.1", "fastrcnn/gn#"},
+                               {"roi_heads.stage#.box_head.#.1", "cascade_rcnn_stage#/head/gn#"},
                                {"roi_heads.mask_head.#.1", "maskrcnn/gn#"}};
 constexpr NamePair kOfLayer[] = {{".weight", "/W"}, {".bias", "/b"}};
 constexpr NamePair kOfNorm[] = {
@@ -94,6 +107,12 @@ std::string translated(std::string_view name, const Pairs& pairs, const Parts& p
     }
   }
   return "";
+}
+
+// `name` with `part` replaced, where it has it.
+std::string with_part(std::string name, std::string_view part, std::string_view by) {
+  const size_t at = name.find(part);
+  return at == name.npos ? name : name.replace(at, part.size(), by);
 }
 
 std::string without_output(const std::string& name) {
@@ -156,12 +175,12 @@ void arrange(const Arrangement& a, const std::vector<float>& theirs, std::vector
 
 class Loading {
  public:
-  Loading(const ParameterStore& store, const NpzFile& file) : context_(store.context()), file_(file) {
+  Loading(ParameterStore& store, const NpzFile& file) : store_(store), context_(store.context()), file_(file) {
     for (const NpzEntry& entry : file.entries()) by_name_[without_output(entry.name)] = &entry;
   }
 
   void load(const std::string& name, const Tensor& value, const Arrangement& arrangement) {
-    const std::string theirs = tensorpack_name(name);
+    const std::string theirs = tensorpack_name(store_, name);
     const auto found = by_name_.find(theirs);
     if (theirs.empty() || found == by_name_.end()) {
       report.missing.push_back(theirs.empty() ? name : concat(name, " (", theirs, ")"));
@@ -187,6 +206,7 @@ class Loading {
   WeightReport report{};
 
  private:
+  ParameterStore& store_;
   Context& context_;
   const NpzFile& file_;
   std::map<std::string, const NpzEntry*> by_name_;
@@ -197,6 +217,14 @@ class Loading {
 std::string tensorpack_name(const std::string& name) {
   const std::string norm = translated(name, kNorms, kOfNorm, true);
   return norm.empty() ? translated(name, kLayers, kOfLayer, true) : norm;
+}
+
+std::string tensorpack_name(ParameterStore& store, const std::string& name) {
+  std::string theirs = tensorpack_name(name);
+  const std::string norm = name.substr(0, name.rfind('.'));
+  if (!store.find_buffer(norm + ".running_mean")) theirs = with_part(theirs, "/bn/", "/gn/");
+  if (!store.find("backbone.fpn.inner_blocks.0.0.weight")) theirs = with_part(theirs, "fastrcnn/outputs/", "fastrcnn/");
+  return theirs;
 }
 
 std::string name_of_tensorpack(const std::string& name) {
@@ -214,9 +242,9 @@ WeightReport load_tensorpack(ParameterStore& store, const std::string& path, Fau
     loading.load(buffer.name, buffer.value, {.theirs = buffer.shape, .k_count = buffer.shape[0]});
   WeightReport& report = loading.report;
   for (const NpzEntry& entry : file.entries()) {
-    const std::string ours = name_of_tensorpack(entry.name);
-    const bool known = !ours.empty() && (store.find(ours) || store.find_buffer(ours));
-    if (!known && !is_expected(without_output(entry.name))) report.unexpected.push_back(entry.name);
+    const std::string ours = name_of_tensorpack(entry.name), name = without_output(entry.name);
+    const bool known = (store.find(ours) || store.find_buffer(ours)) && tensorpack_name(store, ours) == name;
+    if (!known && !is_expected(name)) report.unexpected.push_back(entry.name);
   }
   if (report.loaded.empty()) throw Error(fault, concat(path, ": does not fit the model: ", report.summary()));
   store.refresh_compute();

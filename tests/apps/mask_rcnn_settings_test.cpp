@@ -206,13 +206,14 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
   EXPECT_EQ(error_of("TRAIN.BASE_LR"), "expected KEY=VALUE, found 'TRAIN.BASE_LR'");
   EXPECT_EQ(error_of("TRAIN.BASE_LR=1e-2/8"), "TRAIN.BASE_LR=1e-2/8: expected a number, found 1e-2/8");
   EXPECT_EQ(error_of("TRAIN.BASE_LR=-1"), "TRAIN.BASE_LR=-1: expected a number of at least 0, found -1");
-  EXPECT_EQ(error_of("MODE_FPN=False"),
-            "MODE_FPN=False: cannot be served: there is no detector without a feature pyramid");
-  EXPECT_EQ(error_of("MODE_FPN=maybe"), "MODE_FPN=maybe: expected one of True, true, 1, False, false, 0");
+  EXPECT_EQ(error_of("DATA.ABSOLUTE_COORD=False"),
+            "DATA.ABSOLUTE_COORD=False: cannot be served: annotations are in pixels, as COCO's");
+  EXPECT_EQ(error_of("DATA.ABSOLUTE_COORD=maybe"),
+            "DATA.ABSOLUTE_COORD=maybe: expected one of True, true, 1, False, false, 0");
+  EXPECT_EQ(error_of("BACKBONE.NORM=LN"), "BACKBONE.NORM=LN: expected one of FreezeBN, BN, SyncBN, GN, None");
   for (const char* assignment :
-       {"FPN.CASCADE=True", "BACKBONE.NORM=GN", "BACKBONE.NORM=SyncBN", "FPN.NORM='GN'", "FPN.PROPOSAL_MODE=Joint",
-        "FPN.ANCHOR_STRIDES=(8,16,32,64,128)", "RPN.CROWD_OVERLAP_THRESH=0.7", "TRAIN.STARTING_EPOCH=3",
-        "DATA.ABSOLUTE_COORD=False", "RPN.TOPK_PER_IMAGE=False"})
+       {"FPN.PROPOSAL_MODE=Joint", "RPN.ANCHOR_STRIDE=8", "FPN.ANCHOR_STRIDES=(8,16,32,64,128)",
+        "RPN.CROWD_OVERLAP_THRESH=0.7", "TRAIN.STARTING_EPOCH=3", "RPN.TOPK_PER_IMAGE=False"})
     EXPECT_TRUE(contains(error_of(assignment), "cannot be served: ")) << assignment;
   for (const char* assignment : {"MODE_MASK=2",
                                  "DATA.TRAIN=3",
@@ -237,6 +238,10 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
                                  "PREPROC.PADDING_SHAPES=[]",
                                  "RPN.ANCHOR_SIZES=[32]",
                                  "RPN.ANCHOR_RATIOS=[]",
+                                 "FPN.NORM=BN",
+                                 "CASCADE.IOUS=[0.5, 0.6, 1.7]",
+                                 "CASCADE.BBOX_REG_WEIGHTS=[10, 10, 5, 5]",
+                                 "CASCADE.BBOX_REG_WEIGHTS=[[10, 10, 5, 5], [20, 20, 10, 10], [30, 30, 15]]",
                                  "FPN.FRCNN_HEAD_FUNC=fastrcnn_3fc_head",
                                  "FPN.BOXCLASS_HEAD_FUNC=fastrcnn_2fc_head",
                                  "TEST.FRCNN_NMS_THRESH=1.5",
@@ -250,12 +255,11 @@ TEST(MaskRcnnSettings, NoticesWhatHasNoEffect) {
   Settings settings = preset_settings("aws");
   const auto before = settings.described();
   for (const char* assignment :
-       {"TRAINER=horovod", "TRAINER='replicated'", "TRAIN.NUM_GPUS=None", "TRAIN.FPN_NCHW=True", "DATA.NUM_WORKERS=0",
-        "RPN.HEAD_DIM=1024", "CASCADE.IOUS=[0.5,0.6,0.7]"})
+       {"TRAINER=horovod", "TRAINER='replicated'", "TRAIN.NUM_GPUS=None", "TRAIN.FPN_NCHW=True", "DATA.NUM_WORKERS=0"})
     EXPECT_TRUE(contains(apply(settings, assignment), " has no effect: ")) << assignment;
   for (const char* assignment : {"MODE_FPN=True", "FPN.NORM=None", "FPN.CASCADE=False", "FPN.PROPOSAL_MODE='Level'",
-                                 "FPN.ANCHOR_STRIDES=(4, 8, 16, 32, 64)", "RPN.CROWD_OVERLAP_THRESH=9.99",
-                                 "TRAIN.STARTING_EPOCH=1", "PRESET=aws"})
+                                 "RPN.ANCHOR_STRIDE=16", "FPN.ANCHOR_STRIDES=(4, 8, 16, 32, 64)",
+                                 "RPN.CROWD_OVERLAP_THRESH=9.99", "TRAIN.STARTING_EPOCH=1", "PRESET=aws"})
     EXPECT_EQ(apply(settings, assignment), "") << assignment;
   EXPECT_EQ(settings.described(), before);
 }
@@ -286,6 +290,12 @@ TEST(MaskRcnnSettings, DescriptionsAreRoundTrips) {
                                             "PREPROC.HUE=0.1",
                                             "PREPROC.PREDEFINED_PADDING=True",
                                             "FPN.BOXCLASS_HEAD_FUNC=boxclass_4conv1fc_head",
+                                            "MODE_FPN=False",
+                                            "BACKBONE.NORM=GN",
+                                            "CASCADE.IOUS=[0.4, 0.5, 0.61]",
+                                            "CASCADE.BBOX_REG_WEIGHTS=[[1, 2, 3, 4], [5, 6, 7, 8.1], [9, 10, 11, 12]]",
+                                            "RPN.HEAD_DIM=77",
+                                            "RPN.TEST_PRE_NMS_TOPK=99",
                                             "RPN.ANCHOR_RATIOS=[0.3, 1, 3.1]"};
   for (const models::DetectorPreset& preset : models::detector_presets()) {
     for (const bool changed : {false, true}) {

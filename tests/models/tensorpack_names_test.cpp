@@ -13,7 +13,7 @@
 namespace dtrain::models {
 namespace {
 
-DetectorOptions small_detector(bool convolutions = false) {
+DetectorOptions small_pyramid(bool convolutions) {
   DetectorOptions options;
   options.classes = 4;
   options.channels = 32;
@@ -27,6 +27,24 @@ DetectorOptions small_detector(bool convolutions = false) {
     options.box.channels = 32;
     options.box.group_norm = options.mask.group_norm = true;
   }
+  return options;
+}
+
+DetectorOptions small_detector() { return small_pyramid(false); }
+
+DetectorOptions small_cascade(bool convolutions) {
+  DetectorOptions options = small_pyramid(convolutions);
+  options.cascade = true;
+  options.pyramid_norm = convolutions;
+  options.backbone.norm = convolutions ? ConvNorm::group : ConvNorm::batch;
+  return options;
+}
+
+DetectorOptions small_c4() {
+  DetectorOptions options = small_detector();
+  options.pyramid = false;
+  options.backbone.batch_norm.frozen = true;
+  options.c4.rpn_channels = 32;
   return options;
 }
 
@@ -63,14 +81,14 @@ struct MadeUp {
   }
 };
 
-MadeUp file_for(const ParameterStore& store) {
+MadeUp file_for(ParameterStore& store) {
   MadeUp file;
   for (const Parameter& parameter : store.parameters()) {
-    const std::string name = tensorpack_name(parameter.name);
+    const std::string name = tensorpack_name(store, parameter.name);
     file.add(name, tensorpack_shape(name, parameter.shape));
   }
   for (const Buffer& buffer : store.buffers())
-    file.add(tensorpack_name(buffer.name), tensorpack_shape("", buffer.shape));
+    file.add(tensorpack_name(store, buffer.name), tensorpack_shape("", buffer.shape));
   return file;
 }
 
@@ -98,14 +116,22 @@ TEST(TensorpackNames, AreTranslatedBothWays) {
       {"roi_heads.box_predictor.cls_score.weight", "fastrcnn/outputs/class/W"},
       {"roi_heads.mask_head.3.0.bias", "maskrcnn/fcn3/b"},
       {"roi_heads.mask_predictor.conv5_mask.weight", "maskrcnn/deconv/W"},
-      {"roi_heads.mask_predictor.mask_fcn_logits.weight", "maskrcnn/conv/W"}};
+      {"roi_heads.mask_predictor.mask_fcn_logits.weight", "maskrcnn/conv/W"},
+      {"backbone.fpn.inner_blocks.0.1.weight", "fpn/gn_c2/gamma"},
+      {"backbone.fpn.layer_blocks.3.1.bias", "fpn/gn_p5/beta"},
+      {"roi_heads.stage1.box_head.fc6.weight", "cascade_rcnn_stage1/head/fc6/W"},
+      {"roi_heads.stage3.box_predictor.bbox_pred.bias", "cascade_rcnn_stage3/outputs/box/b"},
+      {"roi_heads.stage2.box_predictor.cls_score.weight", "cascade_rcnn_stage2/outputs/class/W"},
+      {"roi_heads.stage2.box_head.3.0.weight", "cascade_rcnn_stage2/head/conv3/W"},
+      {"roi_heads.stage2.box_head.3.1.weight", "cascade_rcnn_stage2/head/gn3/gamma"},
+      {"roi_heads.stage2.box_head.5.bias", "cascade_rcnn_stage2/head/fc/b"}};
   for (const auto& [ours, theirs] : pairs) {
     EXPECT_EQ(tensorpack_name(ours), theirs);
     EXPECT_EQ(name_of_tensorpack(theirs), ours);
     EXPECT_EQ(name_of_tensorpack(std::string(theirs) + ":0"), ours);
   }
   for (const char* name : {"", "linear/W", "group0/blockx/conv1/W", "fpn/lateral_1x1_c1/W", "conv0/W/Momentum",
-                           "cascade_rcnn_stage1/head/fc6/W", "group99999/block0/conv1/W"})
+                           "cascade_rcnn_stage/head/fc6/W", "cascade_rcnn_stage1/fc6/W", "group99999/block0/conv1/W"})
     EXPECT_EQ(name_of_tensorpack(name), "") << name;
   EXPECT_EQ(tensorpack_name("fc.weight"), "");
 }
@@ -113,9 +139,10 @@ TEST(TensorpackNames, AreTranslatedBothWays) {
 TEST(TensorpackNames, EveryTensorIsLoaded) {
   const auto context = make_cpu_context();
   const TempDirectory folder;
-  for (const bool convolutions : {false, true}) {
+  for (const DetectorOptions& options :
+       {small_pyramid(false), small_pyramid(true), small_cascade(false), small_cascade(true), small_c4()}) {
     ParameterStore store(*context);
-    const Detector detector(store, small_detector(convolutions));
+    const Detector detector(store, options);
     store.allocate(1);
     MadeUp file = file_for(store);
     for (const char* extra : {"linear/W", "learning_rate:0", "conv0/W/Momentum:0"}) file.add(extra, {1});
@@ -178,6 +205,46 @@ TEST(TensorpackNames, ElementsGoWhereTheyBelong) {
   EXPECT_EQ(values_of(store, "backbone.body.layer4.1.bn2.bias"), file.values.at("group3/block1/conv2/bn/beta"));
   EXPECT_EQ(values_of(store, "backbone.body.bn1.running_mean"), file.values.at("conv0/bn/mean/EMA"));
   EXPECT_EQ(values_of(store, "backbone.body.bn1.running_var"), file.values.at("conv0/bn/variance/EMA"));
+}
+
+// The same layers here have other names in files, by what is around them.
+TEST(TensorpackNames, DependOnTheFormOfTheDetector) {
+  const auto context = make_cpu_context();
+  const auto names = [&](const DetectorOptions& options, const std::vector<std::string>& ours) {
+    ParameterStore store(*context);
+    const Detector detector(store, options);
+    std::vector<std::string> theirs;
+    for (const std::string& name : ours) {
+      EXPECT_NE(store.find(name), nullptr) << name;
+      theirs.push_back(tensorpack_name(store, name));
+    }
+    return theirs;
+  };
+  EXPECT_EQ(names(small_c4(), {"roi_heads.box_predictor.cls_score.weight", "roi_heads.box_predictor.bbox_pred.bias",
+                               "backbone.body.layer4.0.bn1.weight", "rpn.head.conv.0.0.weight",
+                               "roi_heads.mask_predictor.conv5_mask.weight"}),
+            (std::vector<std::string>{"fastrcnn/class/W", "fastrcnn/box/b", "group3/block0/conv1/bn/gamma",
+                                      "rpn/conv0/W", "maskrcnn/deconv/W"}));
+  EXPECT_EQ(names(small_cascade(true), {"backbone.body.bn1.weight", "backbone.body.layer2.0.downsample.1.bias",
+                                        "backbone.body.layer3.0.bn3.weight", "roi_heads.stage1.box_head.0.0.weight"}),
+            (std::vector<std::string>{"conv0/gn/gamma", "group1/block0/convshortcut/gn/beta",
+                                      "group2/block0/conv3/gn/gamma", "cascade_rcnn_stage1/head/conv0/W"}));
+}
+
+// The scales of batch norms are none of group norms.
+TEST(TensorpackNames, NormsOfAnotherKindAreNotLoaded) {
+  const auto context = make_cpu_context();
+  const TempDirectory folder;
+  ParameterStore store(*context);
+  const Detector detector(store, small_cascade(true));
+  store.allocate(1);
+  MadeUp file;
+  file.add("conv0/W", {7, 7, 3, 64});
+  file.add("conv0/bn/gamma", {64});
+  const WeightReport report = load_tensorpack(store, file.write(folder));
+  EXPECT_EQ(report.loaded, std::vector<std::string>{"backbone.body.conv1.weight"});
+  EXPECT_EQ(report.unexpected, std::vector<std::string>{"conv0/bn/gamma"});
+  EXPECT_EQ(report.missing[0], "backbone.body.bn1.weight (conv0/gn/gamma)");
 }
 
 TEST(TensorpackNames, SaysWhatDoesNotFit) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "libdtrain/ops/gating_math.h"
+#include "libdtrain/ops/scalar_loss.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -82,6 +83,23 @@ TEST(Gating, Silu) {
               .op = [](Tape& t, const Vars& v) { return silu(t, v[0]); },
               .reference =
                   [](const Arrays& a) { return each(a[0], [&](int64_t i) { return a[0][i] * logistic(a[0][i]); }); }});
+}
+
+// As a function it is the identity, with another gradient than that of the identity.
+TEST(Gating, ScaleGradient) {
+  for (const auto& context : devices()) {
+    const Array x = random_array({2, 5, 3}, 4);
+    Tape tape(*context);
+    const Var leaf = tape.variable(to_device(*context, x));
+    const Var y = scale_gradient(tape, leaf, 0.25f);
+    expect_close(to_host(*context, y.value), x, 0, "value");
+    const Tensor zero = context->zeros(x.shape);
+    // The gradient of the mean of x^2 is x / 15, once by way of the op and once beside it
+    const std::vector<Var> losses = {mean_squared_error(tape, y, zero), mean_squared_error(tape, leaf, zero)};
+    tape.backward(weighted_sum(tape, losses, {1, 1}));
+    const Array dx = to_host(*context, tape.grad(leaf));
+    for (int64_t i = 0; i < x.count(); ++i) EXPECT_NEAR(dx[i], 1.25 * x[i] / 15, 1e-7);
+  }
 }
 
 TEST(Gating, SigmoidAtItsEnds) {

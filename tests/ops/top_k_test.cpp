@@ -81,17 +81,12 @@ TEST(TopK, OfSixteenBits) {
         for (const int64_t k : {9, 300}) expect_top(*context, random_array({2, 1500}, 5), {1500, 200}, k, dtype);
 }
 
-TEST(TopK, TakesUpTo4096OnAGpu) {
+// More than a GPU sorts in shared memory: the candidates of all levels of a pyramid, or of a single map.
+TEST(TopK, SortsMoreThanSharedMemoryHolds) {
   for (const auto& context : devices()) {
-    const Tensor scores = context->zeros({1, 5000}), none;
-    const auto choose = [&](int64_t k) {
-      top_k(*context, scores, none, context->empty({1, k}), context->empty({1, k}, DType::i32));
-    };
-    choose(4096);
-    if (context->is_cpu())
-      choose(4097);
-    else
-      expect_error([&] { choose(4097); }, Fault::config, "the largest 4097 of 5000 elements; on a GPU up to 4096");
+    expect_top(*context, random_array({2, 5000}, 6), {}, 5000);
+    expect_top(*context, tied_scores({2, 9000}, 3), {9000, 4500}, 6000);
+    expect_top(*context, random_array({1, 4097}, 7), {}, 4096);
   }
 }
 

@@ -7,14 +7,11 @@ Usage: detector.py PARITY_DETECTOR [--device cpu|gpu]
 
 import copy
 import os
-from parity import Report, arguments, load_safetensors, nhwc, np, run, save_safetensors, scratch, torch, torchvision
+from parity import Report, arguments, load_safetensors, nhwc, np, run, save_safetensors, scratch, torch
+from detection_batch import OBJECTS, SIZES, EngineSampler, make_images
 from detection_model import batch_of, make_model, make_truth
-from torchvision.models.detection import _utils
 from torchvision.models.detection.image_list import ImageList
 
-SEED, STEP = 11, 5  # of the engine's random numbers
-SIZES = [(160, 224), (131, 192)]  # height and width of each image on the canvas
-OBJECTS = 5  # room for objects; the second image has fewer
 # As in parity_detector. The time goes into the masks of detections. Proposals are numbered by their scores, and what is
 # drawn depends on their numbers: with this few no two scores are so close that rounding could exchange them.
 FOUND, CANDIDATES, PROPOSALS = 20, 200, 100
@@ -24,44 +21,6 @@ options = arguments()
 report = Report()
 torch.manual_seed(3)
 generator = np.random.default_rng(3)
-
-
-def philox(seed, stream, counters):
-    """The four words of libdtrain/core/rng.h for each counter."""
-    low = np.uint64(0xFFFFFFFF)
-    counters = np.asarray(counters, np.uint64)
-    c = [counters & low, counters >> np.uint64(32)]
-    c += [np.full_like(counters, stream & 0xFFFFFFFF), np.full_like(counters, stream >> 32)]
-    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
-    for _ in range(10):
-        p0, p1 = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
-        c = [p1 >> np.uint64(32) ^ c[1] ^ np.uint64(k0), p1 & low, p0 >> np.uint64(32) ^ c[3] ^ np.uint64(k1), p0 & low]
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    return np.stack(c, 1)
-
-
-class EngineSampler(_utils.BalancedPositiveNegativeSampler):
-    """Draws the boxes that the engine draws. `places` maps the boxes of an image to the engine's numbers for them."""
-
-    stream = 0
-    places = staticmethod(lambda labels: np.arange(len(labels)))
-
-    def __call__(self, labels_of_images):
-        chosen = [], []
-        for row, labels in enumerate(labels_of_images):
-            words = philox(SEED, self.stream, [STEP << 32 | row])[0]
-            image = int(words[1]) << 32 | int(words[0])
-            places = self.places(labels)
-            keys = philox(image, self.stream, places // 4)[np.arange(len(places)), places % 4]
-            order = np.lexsort((places, keys))
-            labels = labels.numpy()
-            positive = order[labels[order] >= 1][: int(self.batch_size_per_image * self.positive_fraction)]
-            negative = order[labels[order] == 0][: self.batch_size_per_image - len(positive)]
-            for drawn, indices in zip(chosen, (positive, negative)):
-                mask = torch.zeros(len(labels), dtype=torch.uint8)
-                mask[indices] = 1
-                drawn.append(mask)
-        return chosen
 
 
 def detect(model, images):
@@ -111,11 +70,7 @@ model = make_model(box_detections_per_img=FOUND)
 for phase in ("training", "testing"):
     model.rpn._pre_nms_top_n[phase], model.rpn._post_nms_top_n[phase] = CANDIDATES, PROPOSALS
 state = {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
-images = torch.zeros(len(SIZES), 3, *[(max(size[i] for size in SIZES) + 31) // 32 * 32 for i in range(2)])
-for image, (height, width) in zip(images, SIZES):
-    coarse = torch.randn(1, 3, height // 8, width // 8)
-    smooth = torch.nn.functional.interpolate(coarse, size=(height, width), mode="bilinear")[0]
-    image[:, :height, :width] = smooth + 0.3 * torch.randn(3, height, width)
+images = make_images()
 targets = [make_truth(generator, height, width, OBJECTS - 2 * i) for i, (height, width) in enumerate(SIZES)]
 
 with scratch() as folder:

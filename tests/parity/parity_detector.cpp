@@ -1,5 +1,6 @@
-// The engine's side of detector.py: what a detector of torchvision's conventions finds, and its losses and gradients.
-//   parity_detector BATCH FOLDER cpu|gpu
+// The engine's side of detector.py and detector_variants.py: what a detector of torchvision's conventions finds, and
+// its losses and gradients.
+//   parity_detector BATCH FOLDER cpu|gpu [cascade|c4|gn]
 // BATCH holds `images` [n, h, w, 3], normalised and padded, `sizes` [n, 2], `counts` [n], `boxes` [n, g, 4], `classes`
 // [n, g], `run_ends` [n, r] and `run_begins` [n, g + 1]. FOLDER holds weights.safetensors, and gets results.safetensors
 // (the maps `P2` ..., `proposals` and `proposal_counts`, `detected_*`, `losses`) and gradients.safetensors.
@@ -51,13 +52,33 @@ void train(ParameterStore& store, const models::Detector& detector, const models
   file.commit();
 }
 
-void run(const std::string& batch_path, const std::string& folder, const std::string& device) {
-  const auto context = parity_context(device);
-  const SafetensorsFile batch(batch_path);
-  const auto read = [&](const char* name) { return read_tensor(*context, batch, name); };
+void normalise_by_groups(models::DetectorOptions& options) {
+  options.freeze_at = 0;
+  options.freeze_norms = false;
+  options.backbone.norm = models::ConvNorm::group;
+  options.pyramid_norm = options.box.group_norm = options.mask.group_norm = true;
+  options.box.norm_after_relu = options.mask.norm_after_relu = true;
+  options.box.convolutions = 4;
+  options.box.linear_layers = 1;
+}
+
+models::DetectorOptions options_of(const std::string& form) {
   models::DetectorOptions options = models::detector_preset("torchvision").options;
   options.detection.per_image = 20;
   options.rpn.training = options.rpn.evaluation = {.per_level = 200, .total = 100};
+  options.c4.training = options.c4.evaluation = options.rpn.training;
+  options.cascade = form == "cascade";
+  options.pyramid = form != "c4";
+  if (form == "gn") normalise_by_groups(options);
+  if (!form.empty()) options.box.batch = 64, options.box.positives = 16;
+  return options;
+}
+
+void run(const std::string& batch_path, const std::string& folder, const std::string& device, const std::string& form) {
+  const auto context = parity_context(device);
+  const SafetensorsFile batch(batch_path);
+  const auto read = [&](const char* name) { return read_tensor(*context, batch, name); };
+  const models::DetectorOptions options = options_of(form);
   ParameterStore store(*context);
   const models::Detector detector(store, options);
   store.allocate(0);
@@ -84,8 +105,9 @@ void run(const std::string& batch_path, const std::string& folder, const std::st
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 4) throw dtrain::Error(dtrain::Fault::config, "usage: parity_detector BATCH FOLDER cpu|gpu");
-    dtrain::run(argv[1], argv[2], argv[3]);
+    if (argc != 4 && argc != 5)
+      throw dtrain::Error(dtrain::Fault::config, "usage: parity_detector BATCH FOLDER cpu|gpu [cascade|c4|gn]");
+    dtrain::run(argv[1], argv[2], argv[3], argc == 5 ? argv[4] : "");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

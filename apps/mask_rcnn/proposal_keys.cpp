@@ -1,4 +1,4 @@
-// Keys of the detector, up to the regions that its heads are given.
+// Keys of the anchors and of the proposals, up to the regions that the heads are given.
 #include <algorithm>
 
 #include "apps/mask_rcnn/config_keys.h"
@@ -8,39 +8,6 @@ namespace dtrain::mask_rcnn {
 namespace {
 
 using Rounding = AnchorOptions::Rounding;
-
-constexpr cli::Range<int64_t> kBlocks{1, 1000};
-
-std::string listed(const auto& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
-
-void set_blocks(Settings& s, const std::string& text) {
-  const Literal literal = parse_literal(text);
-  std::vector<int> blocks;
-  for (const Literal& item : as_sequence(literal, 4, "the blocks of four stages, such as [3, 4, 6, 3]"))
-    blocks.push_back(static_cast<int>(as_integer(item, kBlocks)));
-  s.detector.backbone.blocks = blocks;
-}
-
-void set_padding_mode(Settings& s, const std::string& text) {
-  s.detector.backbone.padding =
-      as_bool(parse_literal(text)) ? models::StridedPadding::after : models::StridedPadding::before;
-}
-
-// The others that TensorPack has need layers that the backbone does not have.
-void set_norm(Settings& s, const std::string& text) {
-  const std::string norm = unquoted(text);
-  DT_CHECK(norm == "FreezeBN" || norm == "BN",
-           "cannot be served: the backbone has batch norm alone, with constant statistics (FreezeBN) or those of each "
-           "device's batch (BN)");
-  s.detector.backbone.batch_norm.frozen = norm == "FreezeBN";
-}
-
-std::string norm_of(const Settings& s) { return s.detector.backbone.batch_norm.frozen ? "FreezeBN" : "BN"; }
-
-std::optional<std::string> padding_mode(const Settings& s) {
-  if (s.detector.backbone.padding == models::StridedPadding::both) return {};
-  return s.detector.backbone.padding == models::StridedPadding::after ? "True" : "False";
-}
 
 void set_unquantised(Settings& s, const std::string& text) {
   s.detector.rpn.anchors.rounding = as_bool(parse_literal(text)) ? Rounding::none : Rounding::detectron;
@@ -99,27 +66,16 @@ void add_proposal_keys(std::vector<ConfigKey>& keys, const std::string& phase, M
                   }});
 }
 
-std::vector<ConfigKey> backbone_keys() {
-  return of_model({
-      flag_key(
-          "MODE_MASK", [](auto& s) -> auto& { return s.detector.masks; }),
-      {"BACKBONE.RESNET_NUM_BLOCKS", set_blocks, [](const Settings& s) { return listed(s.detector.backbone.blocks); }},
-      // Of this program alone: without bottlenecks [2, 2, 2, 2] makes ResNet-18.
-      flag_key(
-          "BACKBONE.BOTTLENECK", [](auto& s) -> auto& { return s.detector.backbone.bottleneck; }),
-      {"BACKBONE.NORM", set_norm, norm_of},
-      flag_key(
-          "BACKBONE.FREEZE_AFFINE", [](auto& s) -> auto& { return s.detector.freeze_norms; }),
-      integer_key("BACKBONE.FREEZE_AT", [](auto& s) -> auto& { return s.detector.freeze_at; }, {0, 5}),
-      {"BACKBONE.TF_PAD_MODE", set_padding_mode, padding_mode},
-      flag_key(
-          "BACKBONE.STRIDE_1X1", [](auto& s) -> auto& { return s.detector.backbone.stride_in_3x3; }, true),
-      integer_key(
-          "FPN.NUM_CHANNEL", [](auto& s) -> auto& { return s.detector.channels; }, kChannelCount),
-  });
+// Limits of a detector without a pyramid.
+template <class Member>
+void add_single_map_keys(std::vector<ConfigKey>& keys, const std::string& phase, Member member) {
+  keys.push_back(integer_key(
+      phase + "_PRE_NMS_TOPK", [=](auto& s) -> auto& { return member(s).per_level; }, kBoxCount));
+  keys.push_back(integer_key(
+      phase + "_POST_NMS_TOPK", [=](auto& s) -> auto& { return member(s).total; }, kBoxCount));
 }
 
-std::vector<ConfigKey> anchor_keys() {
+std::vector<ConfigKey> rpn_keys() {
   return of_model({
       sizes_key(
           "RPN.ANCHOR_SIZES", [](auto& s) -> auto& { return s.detector.rpn.sizes; }, 5,
@@ -127,8 +83,12 @@ std::vector<ConfigKey> anchor_keys() {
       sizes_key(
           "RPN.ANCHOR_RATIOS", [](auto& s) -> auto& { return s.detector.rpn.anchors.ratios; }, 0, "a list of numbers"),
       {"RPN.UNQUANTIZED_ANCHOR", set_unquantised, unquantised},
+      integer_key(
+          "RPN.HEAD_DIM", [](auto& s) -> auto& { return s.detector.c4.rpn_channels; }, kChannelCount),
   });
 }
+
+}  // namespace
 
 std::vector<ConfigKey> proposal_keys() {
   std::vector<ConfigKey> keys = {
@@ -140,6 +100,8 @@ std::vector<ConfigKey> proposal_keys() {
       number_key(
           "RPN.PROPOSAL_NMS_THRESH", [](auto& s) -> auto& { return s.detector.rpn.nms_threshold; }, cli::kShare),
   };
+  const std::vector<ConfigKey> rpn = rpn_keys();
+  keys.insert(keys.end(), rpn.begin(), rpn.end());
   add_sample_keys(
       keys, "RPN", [](auto& s) -> auto& { return s.detector.rpn; }, [](auto& s) -> auto& { return s.anchor_share; });
   add_sample_keys(
@@ -148,18 +110,10 @@ std::vector<ConfigKey> proposal_keys() {
       keys, "RPN.TRAIN", [](auto& s) -> auto& { return s.detector.rpn.training; });
   add_proposal_keys(
       keys, "RPN.TEST", [](auto& s) -> auto& { return s.detector.rpn.evaluation; });
-  return keys;
-}
-
-}  // namespace
-
-std::vector<ConfigKey> model_keys() {
-  std::vector<ConfigKey> keys = {
-      {"BACKBONE.WEIGHTS", [](Settings& s, const std::string& text) { s.weights = unquoted(text); },
-       [](const Settings& s) { return s.weights; }},
-  };
-  for (const auto& part : {backbone_keys(), anchor_keys(), proposal_keys()})
-    keys.insert(keys.end(), part.begin(), part.end());
+  add_single_map_keys(
+      keys, "RPN.TRAIN", [](auto& s) -> auto& { return s.detector.c4.training; });
+  add_single_map_keys(
+      keys, "RPN.TEST", [](auto& s) -> auto& { return s.detector.c4.evaluation; });
   return keys;
 }
 

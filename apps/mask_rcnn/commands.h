@@ -11,5 +11,6 @@ using Arguments = std::vector<std::string>;
 int train(const Arguments& argv);
 int eval(const Arguments& argv);
 int predict(const Arguments& argv);
+int convert(const Arguments& argv);
 
 }  // namespace dtrain::mask_rcnn

@@ -14,6 +14,7 @@ constexpr std::array kCommands = {
     cli::Command{"train", mask_rcnn::train, "trains Mask R-CNN on a data set in COCO's layout"},
     cli::Command{"eval", mask_rcnn::eval, "scores a model, or a file of results, by COCO's rules"},
     cli::Command{"predict", mask_rcnn::predict, "finds objects in images"},
+    cli::Command{"convert", mask_rcnn::convert, "turns weights of one program into those of another"},
 };
 
 }  // namespace

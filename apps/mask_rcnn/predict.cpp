@@ -16,7 +16,7 @@
 #include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/placed_image.h"
 #include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/safetensors.h"
+#include "models/detection/weight_files.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -38,15 +38,6 @@ struct PredictFlags {
     machine.declare(flags);
   }
 };
-
-// As many classes as the weights have scores for; those of TensorPack have as many as its preset says.
-int64_t classes_of_weights(const std::string& path, int64_t of_preset) {
-  if (path.ends_with(".npz")) return of_preset;
-  const SafetensorsFile file(path, Fault::checkpoint);
-  const SafetensorsEntry* scores = file.find("roi_heads.box_predictor.cls_score.bias");
-  if (!scores) throw Error(Fault::checkpoint, path + ": no tensor roi_heads.box_predictor.cls_score.bias");
-  return scores->shape.count();
-}
 
 nlohmann::ordered_json json_of(const data::coco::Detection& one) {
   nlohmann::ordered_json json;
@@ -145,8 +136,8 @@ struct Predictor {
 int predict(const Arguments& argv) {
   PredictFlags values;
   cli::FlagSet flags(argv.front(), "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]",
-                     "Finds objects in JPEG and PNG images. The weights are those of a checkpoint or of torchvision, "
-                     "saved as safetensors.");
+                     "Finds objects in JPEG and PNG images. The weights are those of a checkpoint, of torchvision or "
+                     "of detectron2, saved as safetensors, or TensorPack's .npz.");
   values.declare(flags);
   const auto images = read_arguments(flags, values.model, argv);
   if (!images) return 0;
@@ -157,7 +148,8 @@ int predict(const Arguments& argv) {
   Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) cli::print_message("note", notice);
-  settings.detector.classes = classes_of_weights(settings.weights, settings.detector.classes);
+  if (const auto classes = models::classes_of_weights(settings.weights, Fault::checkpoint))
+    settings.detector.classes = *classes;
   Predictor predictor{values, settings, categories_of(values.annotations, settings.detector.classes),
                       Model(settings, machine, 0, /*gradients=*/false)};
   predictor.model.load(settings.weights, /*complete=*/true);

@@ -4,13 +4,14 @@
 #include <cmath>
 
 namespace dtrain::models {
-namespace {
 
 Padding padding_of(const ResNetOptions& options, int kernel, int stride) {
   if (stride == 1 || options.padding == StridedPadding::both) return kernel / 2;
   const int all = std::max(kernel - stride, 0), more = (all + 1) / 2, less = all / 2;
   return options.padding == StridedPadding::before ? Padding(more, less, more, less) : Padding(less, more, less, more);
 }
+
+namespace {
 
 ConvBnAct conv_bn(ParameterStore& store, Trace& trace, const std::string& conv, const std::string& bn,
                   const ResNetOptions& options, int64_t out, int kernel, int stride, Activation activation) {

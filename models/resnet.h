@@ -26,6 +26,9 @@ struct ResNetOptions {
   BatchNormOptions batch_norm{};
 };
 
+// That of a convolution or pool with a square kernel.
+Padding padding_of(const ResNetOptions& options, int kernel, int stride);
+
 class ResNet {
  public:
   // `classes` 0: features() alone, without the layer `fc`.

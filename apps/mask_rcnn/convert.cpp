@@ -5,8 +5,7 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/output.h"
 #include "apps/mask_rcnn/flags.h"
-#include "models/detection/detector.h"
-#include "models/detection/weight_files.h"
+#include "apps/mask_rcnn/loaded_detector.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -50,17 +49,17 @@ struct ConvertFlags {
 void print_count(const char* title, const std::vector<std::string>& tensors, const char* meaning) {
   std::ostream& out = cli::patient_stdout();
   out << fmt::format("{:<13}{}{}\n", title, tensors.size(), tensors.empty() ? "" : meaning);
-  for (const std::string& tensor : tensors) out << "  " << tensor << '\n';
+  for (const std::string& tensor : tensors) out << "  " << cli::escaped(tensor) << '\n';
 }
 
 void print_report(const ConvertFlags& flags, const models::LoadedWeights& loaded) {
   std::ostream& out = cli::patient_stdout();
-  out << fmt::format("{:<13}{}, {}'s names\n", "Read:", flags.from, loaded.names.program);
+  out << fmt::format("{:<13}{}, {}'s names\n", "Read:", cli::escaped(flags.from), loaded.names.program);
   out << fmt::format("{:<13}{} tensors\n", "Taken:", loaded.report.loaded.size());
   print_count("Missing:", loaded.report.missing, ", which the written file lacks, too");
   print_count("Left over:", loaded.report.unexpected, ", which are no part of the model");
   print_count("Other shape:", loaded.report.mismatched, ", which were not taken");
-  out << fmt::format("{:<13}{}, {}'s names", "Written:", flags.to, flags.target().program) << std::endl;
+  out << fmt::format("{:<13}{}, {}'s names", "Written:", cli::escaped(flags.to), flags.target().program) << std::endl;
 }
 
 }  // namespace
@@ -76,19 +75,12 @@ int convert(const Arguments& argv) {
   DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
   values.check();
   std::vector<std::string> notices;
-  Settings settings = values.model.settings(notices);
+  const Settings settings = values.model.settings(notices);
   for (const std::string& notice : notices) cli::print_message("note", notice);
-  if (const auto classes = models::classes_of_weights(values.from, Fault::checkpoint))
-    settings.detector.classes = *classes;
-  const std::unique_ptr<Context> context = make_cpu_context();
-  ParameterStore store(*context);
-  const models::Detector detector(store, settings.detector);
-  store.allocate(0, {.gradients = false});
-  context->fill_zero(store.values());  // what another program does not predict of background
-  const models::LoadedWeights loaded = models::load_detector(store, values.from, Fault::checkpoint);
-  const std::set<std::string> taken(loaded.report.loaded.begin(), loaded.report.loaded.end());
-  models::save_detector(store, taken, values.target(), values.format(), values.to);
-  print_report(values, loaded);
+  const LoadedDetector loaded(settings, values.from);
+  const auto& taken = loaded.weights.report.loaded;
+  models::save_detector(loaded.store, {taken.begin(), taken.end()}, values.target(), values.format(), values.to);
+  print_report(values, loaded.weights);
   return 0;
 }
 

@@ -1,7 +1,7 @@
 #include "apps/mask_rcnn/model.h"
 
+#include "apps/mask_rcnn/loaded_detector.h"
 #include "libdtrain/ops/blank_outside.h"
-#include "models/detection/weight_files.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -34,15 +34,10 @@ Model::Model(const Settings& settings, const cli::Machine& machine, uint64_t see
   normalization_.channels = store.image_channels();
 }
 
-std::string load_all(ParameterStore& store, const std::string& path) {
-  const WeightReport report = models::load_detector(store, path, Fault::checkpoint).report;
-  if (!(report.missing.empty() && report.mismatched.empty()))
-    throw Error(Fault::checkpoint, concat(path, ": does not fit the detector: ", report.summary()));
-  return report.summary();
-}
-
 std::string Model::load(const std::string& path, bool complete) {
-  return complete ? load_all(store, path) : models::load_detector(store, path, Fault::checkpoint).report.summary();
+  const WeightReport report = models::load_detector(store, path, Fault::checkpoint).report;
+  if (complete) require_complete(report, path);
+  return report.summary();
 }
 
 Var Model::pixels(Tape& tape, const Tensor& images, const Tensor& sizes) const {

@@ -12,10 +12,6 @@
 
 namespace dtrain::mask_rcnn {
 
-// Loads all parameters of a detector by name and returns a line about them. Throws Error(Fault::checkpoint) where some
-// are missing or have another shape.
-std::string load_all(ParameterStore& store, const std::string& path);
-
 class Model {
  public:
   // With its initial parameters, frozen where the settings say so. `gradients` false: for inference alone.

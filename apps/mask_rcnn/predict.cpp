@@ -13,10 +13,10 @@
 #include "apps/cli/run_main.h"
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
+#include "apps/mask_rcnn/loaded_detector.h"
 #include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/placed_image.h"
 #include "libdtrain/io/atomic_file.h"
-#include "models/detection/weight_files.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -148,8 +148,7 @@ int predict(const Arguments& argv) {
   Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) cli::print_message("note", notice);
-  if (const auto classes = models::classes_of_weights(settings.weights, Fault::checkpoint))
-    settings.detector.classes = *classes;
+  take_classes(settings, settings.weights);
   Predictor predictor{values, settings, categories_of(values.annotations, settings.detector.classes),
                       Model(settings, machine, 0, /*gradients=*/false)};
   predictor.model.load(settings.weights, /*complete=*/true);

@@ -10,6 +10,8 @@
 
 namespace dtrain::models {
 
+inline constexpr int kHeadNormGroups = 32;
+
 // 3x3 convolutions of `channels` channels, each followed by a group norm, if asked for, and ReLU; `path`.I.0 and
 // `path`.I.1, as torchvision names them.
 struct ConvTower {
@@ -19,6 +21,10 @@ struct ConvTower {
   std::vector<Conv2d> convs;
   std::vector<GroupNorm> norms;  // none, or one per convolution
 };
+
+// What a box head's linear layer `i` is called: fc6 and so on. With convolutions in front the layers go on counting,
+// after one that flattens.
+std::string linear_name(const BoxHeadOptions& options, int i);
 
 // Classes and boxes of regions.
 struct BoxHead {

@@ -1,6 +1,5 @@
 #include "models/detection/onnx.h"
 
-#include "libdtrain/io/result_file.h"
 #include "models/detection/onnx_parts.h"
 
 namespace dtrain::models {
@@ -60,9 +59,7 @@ void export_onnx(const ParameterStore& store, const Detector& detector, const On
                  {some, int64_t{1}, image.height, image.width}, "the probability of each pixel of the image");
   }
   layers.require_all_used();
-  ResultFile file(path);
-  graph.write(file.output());
-  file.commit();
+  graph.write(path);
 }
 
 }  // namespace dtrain::models

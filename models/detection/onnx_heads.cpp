@@ -64,6 +64,14 @@ OnnxValue column(OnnxGraph& graph, const OnnxValue& x, int64_t number) {
   return graph.add("Gather", {x, graph.integer(number)}, {{"axis", int64_t{1}}});
 }
 
+// Rows of class, 0 and region, region by region: of equal scores the first is taken, as Detector has it.
+OnnxValue by_region(OnnxGraph& graph, const OnnxValue& kept, int64_t classes) {
+  const OnnxValue region = graph.add("Mul", {column(graph, kept, 2), graph.integer(classes)});
+  const OnnxValue key = graph.add("Add", {region, column(graph, kept, 0)});
+  const auto sorted = graph.add("TopK", 2, {key, graph.add("Shape", {key})}, {{"largest", int64_t{0}}});
+  return graph.add("Gather", {kept, sorted[1]});
+}
+
 }  // namespace
 
 // Each level's regions by themselves, then all in their order again.
@@ -100,7 +108,8 @@ OnnxFound onnx_found(OnnxGraph& graph, OnnxLayers& layers, const DetectorOptions
   const OnnxValue boxes = by_class(graph, decoded, {1, 0, 2}), all = by_class(graph, probabilities, {1, 0});
   const OnnxValue scores = onnx_large_only(graph, {boxes, all}, limits.min_side);
   const OnnxBoxes groups{boxes, graph.add("Unsqueeze", {scores, graph.ints({1})})};
-  const OnnxValue kept = onnx_suppressed(graph, groups, limits.nms_threshold, limits.score_threshold);
+  const OnnxValue kept =
+      by_region(graph, onnx_suppressed(graph, groups, limits.nms_threshold, limits.score_threshold), options.classes);
   const OnnxValue places = graph.add("Gather", {kept, graph.ints({0, 2})}, {{"axis", int64_t{1}}});
   const OnnxValue kept_scores = graph.add("GatherND", {scores, places});
   const OnnxValue best = onnx_best(graph, kept_scores, limits.per_image);

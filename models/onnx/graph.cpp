@@ -3,6 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "libdtrain/io/result_file.h"
+
 namespace dtrain::models {
 namespace {
 
@@ -122,7 +124,7 @@ std::vector<OnnxValue> OnnxGraph::add(const std::string& op, int outputs, const 
   return results;
 }
 
-void OnnxGraph::write(OutputFile& file) const {
+void OnnxGraph::write(const std::string& path) const {
   const ProtoMessage name = ProtoMessage().text(field::kGraphName, name_);
   uint64_t size = nodes_.bytes().size() + name.bytes().size() + inputs_.bytes().size() + outputs_.bytes().size();
   std::vector<ProtoMessage> heads;
@@ -135,14 +137,16 @@ void OnnxGraph::write(OutputFile& file) const {
   model.message(field::kOpsetImport, ProtoMessage().number(field::kVersion, kOpset)).head(field::kGraph, size);
   constexpr uint64_t kLargest = std::numeric_limits<int32_t>::max();
   if (model.bytes().size() + size > kLargest)
-    throw Error(Fault::config, concat(file.path(), ": an ONNX model of ", size,
+    throw Error(Fault::config, concat(path, ": an ONNX model of ", size,
                                       " bytes, expected less than 2 GiB, the most that a protobuf can have"));
+  ResultFile file(path);
   for (const ProtoMessage* const part : {&std::as_const(model), &nodes_, &name}) file.write(part->bytes());
   for (size_t i = 0; i < constants_.size(); ++i) {
     file.write(heads[i].bytes());
     file.write(constants_[i]);
   }
   for (const ProtoMessage* const part : {&inputs_, &outputs_}) file.write(part->bytes());
+  file.commit();
 }
 
 }  // namespace dtrain::models

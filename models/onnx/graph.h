@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "libdtrain/core/types.h"
-#include "libdtrain/io/atomic_file.h"
 #include "models/onnx/proto.h"
 
 namespace dtrain::models {
@@ -48,8 +47,9 @@ class OnnxGraph {
   std::vector<OnnxValue> add(const std::string& op, int outputs, const std::vector<OnnxValue>& inputs,
                              const OnnxAttributes& attributes = {});
 
-  // Writes the model. Throws Error(Fault::config) where it would pass the 2 GiB that a protobuf can have.
-  void write(OutputFile& file) const;
+  // Writes the model into a ResultFile. Throws Error(Fault::config) where it would pass the 2 GiB that a protobuf can
+  // have.
+  void write(const std::string& path) const;
 
  private:
   OnnxValue constant(OnnxType type, const Shape& shape, std::string_view bytes, const std::string& name);

@@ -15,6 +15,7 @@ std::string bytes_of(const std::vector<int>& bytes) { return {bytes.begin(), byt
 // The examples of protobuf's description of its format.
 TEST(OnnxProto, HasTheBytesOfTheFormat) {
   EXPECT_EQ(ProtoMessage().number(1, 150).bytes(), bytes_of({0x08, 0x96, 0x01}));
+  EXPECT_EQ(ProtoMessage().number(1, 128).bytes(), bytes_of({0x08, 0x80, 0x01}));
   EXPECT_EQ(ProtoMessage().text(2, "testing").bytes(), bytes_of({0x12, 7, 't', 'e', 's', 't', 'i', 'n', 'g'}));
   EXPECT_EQ(ProtoMessage().message(3, ProtoMessage().number(1, 150)).bytes(), bytes_of({0x1a, 3, 0x08, 0x96, 0x01}));
   EXPECT_EQ(ProtoMessage().number(1, -2).bytes(),
@@ -36,9 +37,7 @@ TEST_F(OnnxFiles, GraphIsWrittenWhole) {
   const float ones[] = {1, 1};
   graph.output(graph.add("Add", {x, graph.floats(ones, {2}, "ones")}), "y", OnnxType::f32, {"n", int64_t{2}}, "out");
   graph.floats(ones, {2}, "ones");  // made once
-  AtomicFile file(path());
-  graph.write(file.output());
-  file.commit();
+  graph.write(path());
   const std::string add =
       ProtoMessage().text(1, "x").text(1, "ones").text(2, "Add_0").text(3, "Add_0").text(4, "Add").bytes();
   const std::string identity = ProtoMessage().text(1, "Add_0").text(2, "y").text(3, "y").text(4, "Identity").bytes();

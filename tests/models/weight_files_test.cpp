@@ -154,7 +154,7 @@ TEST_F(WeightFiles, TorchvisionsAreThoseOfCheckpoints) {
     Numbered model(*context_, 2, convolutions);
     save_weights(model.store, path("checkpoint.safetensors"));
     const std::string ours = saved(model, program("torchvision"), ArrayFormat::safetensors, "ours.safetensors");
-    EXPECT_EQ(read_file(ours), read_file(path("checkpoint.safetensors")));
+    EXPECT_TRUE(read_file(ours) == read_file(path("checkpoint.safetensors")));
   }
 }
 
@@ -163,7 +163,7 @@ TEST_F(WeightFiles, RoundTripsAreExact) {
   for (const bool convolutions : {false, true}) {
     Numbered model(*context_, 3, convolutions), between(*context_, 4, convolutions), back(*context_, 5, convolutions);
     for (Numbered* const one : {&model, &between, &back}) one->zero_background();
-    for (const WeightNames* const first : all_weight_names())
+    for (const WeightNames* const first : all_weight_names().first(convolutions ? 1 : 3))
       for (const WeightNames* const second : all_weight_names()) {
         const std::string begin = saved(model, *first, ArrayFormat::safetensors, "begin");
         const LoadedWeights loaded = load_detector(between.store, begin);

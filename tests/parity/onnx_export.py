@@ -128,7 +128,7 @@ class Weights:
         else:
             self.layer(head + ".fc6", (FEATURES, CHANNELS * 49))
             self.layer(head + ".fc7", (FEATURES, FEATURES))
-        self.layer(predictor + "cls_score", (CLASSES, FEATURES), 2.0)
+        self.layer(predictor + "cls_score", (CLASSES, FEATURES), 0.7)  # equal scores have no order
         self.layer(predictor + "bbox_pred", (4 * CLASSES, FEATURES))
 
     def mask_head(self):

@@ -163,17 +163,19 @@ TEST_F(WeightFiles, RoundTripsAreExact) {
   for (const bool convolutions : {false, true}) {
     Numbered model(*context_, 3, convolutions), between(*context_, 4, convolutions), back(*context_, 5, convolutions);
     for (Numbered* const one : {&model, &between, &back}) one->zero_background();
-    for (const WeightNames* const first : all_weight_names().first(convolutions ? 1 : 3))
+    for (const WeightNames* const first : all_weight_names().first(convolutions ? 1 : 3)) {
+      const std::string begin = saved(model, *first, ArrayFormat::safetensors, "begin");
+      const LoadedWeights loaded = load_detector(between.store, begin);
+      EXPECT_EQ(&loaded.names, first);
+      EXPECT_TRUE(loaded.report.complete()) << loaded.report.summary();
       for (const WeightNames* const second : all_weight_names()) {
-        const std::string begin = saved(model, *first, ArrayFormat::safetensors, "begin");
-        const LoadedWeights loaded = load_detector(between.store, begin);
-        EXPECT_EQ(&loaded.names, first);
-        EXPECT_TRUE(loaded.report.complete()) << loaded.report.summary();
+        if (second == first) continue;
         EXPECT_EQ(&load_detector(back.store, saved(between, *second, ArrayFormat::npz, "middle")).names, second);
         EXPECT_TRUE(read_file(saved(back, *first, ArrayFormat::safetensors, "end")) == read_file(begin))
             << first->id << " " << second->id;
         std::ranges::fill(back.values("rpn.head.conv.0.0.weight"), 1.0f);
       }
+    }
   }
 }
 

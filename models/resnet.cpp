@@ -6,13 +6,14 @@
 #include "libdtrain/ops/pointwise.h"
 
 namespace dtrain::models {
-namespace {
 
 Padding padding_of(const ResNetOptions& options, int kernel, int stride) {
   if (stride == 1 || options.padding == StridedPadding::both) return kernel / 2;
   const int all = std::max(kernel - stride, 0), more = (all + 1) / 2, less = all / 2;
   return options.padding == StridedPadding::before ? Padding(more, less, more, less) : Padding(less, more, less, more);
 }
+
+namespace {
 
 std::optional<PoolOptions> stem_pool(const ResNetOptions& options) {
   if (options.cifar) return {};

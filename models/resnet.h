@@ -39,6 +39,9 @@ struct ResNetOptions {
   bool zero_last_gamma = false;  // the last norm of each block scales by 0 at first (Goyal et al. 2017)
 };
 
+// That of a convolution or pool with a square kernel.
+Padding padding_of(const ResNetOptions& options, int kernel, int stride);
+
 class ResNet {
  public:
   // `classes` 0: features() alone, without the layer `fc`.

@@ -12,5 +12,7 @@ int train(const Arguments& argv);
 int eval(const Arguments& argv);
 int predict(const Arguments& argv);
 int visualize(const Arguments& argv);
+int convert(const Arguments& argv);
+int export_model(const Arguments& argv);
 
 }  // namespace dtrain::mask_rcnn

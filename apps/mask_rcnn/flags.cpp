@@ -36,13 +36,21 @@ Arguments ModelFlags::take_config(const Arguments& argv, std::vector<std::string
   return rest;
 }
 
-void ModelFlags::declare(cli::FlagSet& flags) {
+void ModelFlags::declare_conventions(cli::FlagSet& flags) {
   flags.group("Model and data");
   flags.add_choice("preset", preset, preset_names(), "the conventions of the program that weights or habits come from");
   flags.add("config_file", config_file, "text file of KEY=VALUE lines, which --config changes");
+}
+
+void ModelFlags::declare_load(cli::FlagSet& flags) {
   flags.add("load", load,
-            "safetensors file with parameters by torchvision's names, as a checkpoint's model.safetensors, or "
-            "TensorPack's .npz");
+            "safetensors or .npz file of parameters by torchvision's names, as a checkpoint's model.safetensors, by "
+            "TensorPack's or by detectron2's");
+}
+
+void ModelFlags::declare(cli::FlagSet& flags) {
+  declare_conventions(flags);
+  declare_load(flags);
   flags.add("data_dir", data_dir,
             "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
 }

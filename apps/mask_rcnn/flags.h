@@ -18,7 +18,10 @@ struct ModelFlags {
 
   // Takes `--config KEY=VALUE ...` out of argv, as TensorPack's programs have it: all arguments up to the next flag.
   static Arguments take_config(const Arguments& argv, std::vector<std::string>& assignments);
+  // All, or --preset and --config_file alone, or --load.
   void declare(cli::FlagSet& flags);
+  void declare_conventions(cli::FlagSet& flags);
+  void declare_load(cli::FlagSet& flags);
   // The preset with what --config_file, --config and the flags change of it. Appends to `notices` what has no effect.
   Settings settings(std::vector<std::string>& notices) const;
 };

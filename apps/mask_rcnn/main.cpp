@@ -15,6 +15,8 @@ constexpr std::array kCommands = {
     cli::Command{"eval", mask_rcnn::eval, "scores a model, or a file of results, by COCO's rules"},
     cli::Command{"predict", mask_rcnn::predict, "finds objects in images"},
     cli::Command{"visualize", mask_rcnn::visualize, "draws ground truth, proposals and results side by side"},
+    cli::Command{"convert", mask_rcnn::convert, "turns weights of one program into those of another"},
+    cli::Command{"export", mask_rcnn::export_model, "writes a detector as an ONNX model"},
 };
 
 }  // namespace

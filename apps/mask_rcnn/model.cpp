@@ -1,8 +1,7 @@
 #include "apps/mask_rcnn/model.h"
 
+#include "apps/mask_rcnn/loaded_detector.h"
 #include "libdtrain/ops/blank_outside.h"
-#include "libdtrain/train/weights.h"
-#include "models/detection/tensorpack_names.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -48,10 +47,8 @@ Model::Model(const Settings& settings, const cli::Machine& machine, uint64_t see
 }
 
 std::string Model::load(const std::string& path, bool complete) {
-  const WeightReport report = path.ends_with(".npz") ? models::load_tensorpack(store, path, Fault::checkpoint)
-                                                     : load_weights(store, path, Fault::checkpoint);
-  if (complete && !(report.missing.empty() && report.mismatched.empty()))
-    throw Error(Fault::checkpoint, concat(path, ": does not fit the detector: ", report.summary()));
+  const WeightReport report = models::load_detector(store, path, Fault::checkpoint).report;
+  if (complete) require_complete(report, path);
   return report.summary();
 }
 

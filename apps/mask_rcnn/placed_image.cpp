@@ -2,23 +2,16 @@
 
 #include <algorithm>
 
-#include "data/resize.h"
 #include "libdtrain/io/input_file.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
 
-// The image at `size`, on a canvas [1, h, w, 3] of zeros.
-std::vector<uint8_t> resized_onto(const Shape& canvas, const data::ImageView& image, const data::ImageSize& size) {
-  const auto axis = [](int in, int64_t out) {
-    return data::Axis{in, static_cast<int>(out), 0, static_cast<int>(out), false};
-  };
-  Filter<float> x, y;
-  data::make_half_pixel_filter(axis(image.width, size.width), x);
-  data::make_half_pixel_filter(axis(image.height, size.height), y);
+// The image where `placement` says, on a canvas of zeros.
+std::vector<uint8_t> resized_onto(const Placement& placement, const data::ImageView& image) {
   std::vector<float> rows;
-  std::vector<uint8_t> pixels(static_cast<size_t>(canvas.count()));
-  data::resample(image, x, y, rows, pixels.data(), 3 * canvas[2]);
+  std::vector<uint8_t> pixels(static_cast<size_t>(3 * placement.canvas_height * placement.canvas_width));
+  data::resample(image, placement.columns, placement.rows, rows, pixels.data(), 3 * placement.canvas_width);
   return pixels;
 }
 
@@ -42,18 +35,30 @@ data::Image decode_image(std::span<const std::byte> bytes) {
   return image;
 }
 
+Placement placement_of(const data::ImageSize& image, const DataSettings& settings) {
+  const data::ResizeRule& rule = settings.evaluation_resize;
+  constexpr int64_t kMultiple = 32;
+  const auto padded = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
+  const auto axis = [](int64_t in, int64_t out) {
+    return data::Axis{static_cast<int>(in), static_cast<int>(out), 0, static_cast<int>(out), false};
+  };
+  Placement placement{.size = data::resized(image, rule.max_short_edge, rule)};
+  placement.canvas_height = padded(placement.size.height);
+  placement.canvas_width = padded(placement.size.width);
+  data::make_half_pixel_filter(axis(image.height, placement.size.height), placement.rows);
+  data::make_half_pixel_filter(axis(image.width, placement.size.width), placement.columns);
+  return placement;
+}
+
 PlacedImage place_image(Context& context, data::Image original, const DataSettings& settings) {
   PlacedImage placed{.original = std::move(original)};
   const data::ImageView image = placed.original.view();
-  const data::ResizeRule& rule = settings.evaluation_resize;
-  const data::ImageSize size = data::resized({image.height, image.width}, rule.max_short_edge, rule);
-  constexpr int64_t kMultiple = 32;
-  const auto padded = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
-  const Shape shape{1, padded(size.height), padded(size.width), 3};
-  placed.pixels = context.empty(shape, DType::u8);
+  const Placement placement = placement_of({image.height, image.width}, settings);
+  const data::ImageSize size = placement.size;
+  placed.pixels = context.empty({1, placement.canvas_height, placement.canvas_width, 3}, DType::u8);
   placed.sizes = context.empty({1, 2});
   placed.place = {0, static_cast<double>(size.height), static_cast<double>(size.width), image.height, image.width};
-  context.upload(resized_onto(shape, image, size).data(), placed.pixels);
+  context.upload(resized_onto(placement, image).data(), placed.pixels);
   const float sides[] = {static_cast<float>(size.height), static_cast<float>(size.width)};
   context.upload(sides, placed.sizes);
   return placed;

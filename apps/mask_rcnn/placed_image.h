@@ -9,8 +9,17 @@
 #include "apps/mask_rcnn/found.h"
 #include "apps/mask_rcnn/settings.h"
 #include "data/image.h"
+#include "data/resize.h"
 
 namespace dtrain::mask_rcnn {
+
+// Where evaluation puts an image.
+struct Placement {
+  data::ImageSize size{};                       // of the image on its canvas
+  int64_t canvas_height = 0, canvas_width = 0;  // the next multiples of 32
+  Filter<float> rows{}, columns{};              // from the image to that size
+};
+Placement placement_of(const data::ImageSize& image, const DataSettings& settings);
 
 struct PlacedImage {
   data::Image original{};  // as it is in the file

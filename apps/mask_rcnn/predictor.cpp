@@ -2,18 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/io/safetensors.h"
+#include "apps/mask_rcnn/loaded_detector.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
 
-// As many classes as the weights have scores for; those of TensorPack have as many as its preset says.
+// As many classes as the weights have scores for.
 Settings with_classes_of_weights(Settings settings) {
-  if (settings.weights.ends_with(".npz")) return settings;
-  const SafetensorsFile file(settings.weights, Fault::checkpoint);
-  const SafetensorsEntry* scores = file.find("roi_heads.box_predictor.cls_score.bias");
-  if (!scores) throw Error(Fault::checkpoint, settings.weights + ": no tensor roi_heads.box_predictor.cls_score.bias");
-  settings.detector.classes = scores->shape.count();
+  take_classes(settings, settings.weights);
   return settings;
 }
 

@@ -99,6 +99,16 @@ Shape torch_shape(const Parameter& parameter) {
   return {shape[0], shape[3], shape[1], shape[2]};
 }
 
+std::vector<float> torch_values(const ParameterStore& store, const Parameter& parameter) {
+  require_allocated(store, "torch_values");
+  std::vector<float> values(static_cast<size_t>(parameter.shape.count()));
+  store.context().download(parameter.value, values.data(), "reading weights");
+  if (parameter.options().layout == Layout::plain) return values;
+  std::vector<float> ordered(values.size());
+  for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { ordered[torch] = values[ours]; });
+  return ordered;
+}
+
 void write_weights(OutputFile& file, const ParameterStore& store, const float* values, const float* buffers,
                    uint64_t batches_tracked) {
   file.write(safetensors_header(plan_of(store), {{"format", "pt"}}));

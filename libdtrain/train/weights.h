@@ -18,6 +18,9 @@ struct WeightReport {
 
 // Shape of a parameter as torchvision has it: OIHW for convolution weights.
 Shape torch_shape(const Parameter& parameter);
+// The values of a store's parameter in that order, and those of a linear layer over an image channel by channel. Throws
+// Error before allocate().
+std::vector<float> torch_values(const ParameterStore& store, const Parameter& parameter);
 
 // Writes parameters and buffers, f32, convolution weights as OIHW, and for each batch norm the i64 scalar
 // `num_batches_tracked` that torchvision has. The file is a ResultFile: it appears whole or not at all, where links

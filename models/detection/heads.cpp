@@ -7,16 +7,13 @@
 namespace dtrain::models {
 namespace {
 
-// The first linear layer reads an image, the others vectors. With convolutions in front the layers go on counting,
-// after one that flattens.
+// The first linear layer reads an image, the others vectors.
 std::vector<Linear> make_linears(ParameterStore& store, const std::string& path, int64_t image_channels,
                                  const BoxHeadOptions& options) {
   std::vector<Linear> linears;
   int64_t in = image_channels * options.resolution * options.resolution;
   for (int i = 0; i < options.linear_layers; ++i) {
-    const std::string name =
-        options.convolutions > 0 ? std::to_string(options.convolutions + 1 + 2 * i) : "fc" + std::to_string(6 + i);
-    linears.emplace_back(store, path + "." + name, in, options.features,
+    linears.emplace_back(store, path + "." + linear_name(options, i), in, options.features,
                          Init::uniform(std::sqrt(3.0f / static_cast<float>(in))), i == 0 ? image_channels : 0);
     in = options.features;
   }
@@ -34,6 +31,10 @@ int64_t channels_after(int64_t channels, const BoxHeadOptions& options) {
 }
 
 }  // namespace
+
+std::string linear_name(const BoxHeadOptions& options, int i) {
+  return options.convolutions > 0 ? std::to_string(options.convolutions + 1 + 2 * i) : "fc" + std::to_string(6 + i);
+}
 
 ConvTower::ConvTower(ParameterStore& store, const std::string& path, int count, int64_t in, int64_t channels,
                      bool group_norm, bool norm_after_relu)

@@ -23,6 +23,10 @@ struct ConvTower {
   bool relu_first = false;
 };
 
+// What a box head's linear layer `i` is called: fc6 and so on. With convolutions in front the layers go on counting,
+// after one that flattens.
+std::string linear_name(const BoxHeadOptions& options, int i);
+
 // Classes and boxes of regions.
 struct BoxHead {
   // `path`.box_head and `path`.box_predictor.

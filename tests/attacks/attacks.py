@@ -30,6 +30,8 @@ coco() {
   printf '"annotations":[{"id":1,"image_id":1,"category_id":1,"iscrowd":0,"segmentation":%s}]}' "$4"
 }
 score() { echo '[]' > R.json; dtrain-mask-rcnn eval --annotations=A.json --results=R.json "$@"; }
+# Safetensors with this header, of less than 256 bytes, and 16 bytes of zeros.
+safetensors() { printf "\\x$(printf %x ${#1})\\0\\0\\0\\0\\0\\0\\0"; printf %s "$1"; head -c 16 /dev/zero; }
 eval "$3"
 """
 
@@ -96,6 +98,11 @@ ROWS = [
     ("a forged error in the name of an image", "coco 'x\\nerror: forged' 9 0 '[]' > A.json; score", 2, r"error: "),
     ("weights that are a picture", "head -c 300 /dev/urandom > w; dtrain-mask-rcnn predict --device=cpu --load=w x.jpg",
      5, r"error: w: "),
+    ("weights to convert that are a pickle", "printf '\\200\\002}q\\000.' > w; dtrain-mask-rcnn convert --from=w "
+     "--to=x.npz; code=$?; [ ! -e x.npz ] || exit 99; exit $code", 5, r"error: w: pickled Python objects"),
+    ("weights with a forged error as a name", r"""safetensors '{"x\nerror: forged":{"dtype":"F32","shape":[],"""
+     r""""data_offsets":[0,4]},"rpn.head.cls_logits.bias":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}}' > w; """
+     "dtrain-mask-rcnn convert --from=w --to=x.npz", 0, r"Left over: +1"),
     # Words.
     ("a forged error in a path", "cnn --num_batches=1 --data_dir=$'x\\nerror: forged'", 2, r"error: "),
     ("a forged error in a flag", "cnn --model=$'x\\nerror: forged'", 1, r"error: "),

@@ -1,9 +1,6 @@
 """What the parity tests share: safetensors files, layouts, and comparison with a stated bound."""
 
 import argparse
-import json
-import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -16,9 +13,9 @@ except ImportError as error:
     print(f"SKIPPED: {sys.executable} has no {error.name}; on Debian: apt install python3-torch python3-torchvision")
     sys.exit(0)
 
-torch.set_num_threads(2)
+from arrays import load_safetensors, save_safetensors  # noqa: F401, E402: the scripts import them from here
 
-DTYPES = {"F32": np.float32, "F16": np.float16, "I32": np.int32, "I64": np.int64}
+torch.set_num_threads(2)
 
 
 def arguments():
@@ -27,38 +24,6 @@ def arguments():
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), default="fp32")
     return parser.parse_args()
-
-
-def save_safetensors(path, tensors, metadata=None):
-    header, offset = {"__metadata__": metadata or {}}, 0
-    arrays = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    for name, array in arrays.items():
-        dtype = next(key for key, value in DTYPES.items() if value == array.dtype)
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for array in arrays.values():
-            file.write(array.tobytes())
-
-
-def load_safetensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + size])
-    header.pop("__metadata__", None)
-    result = {}
-    for name, entry in header.items():
-        begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        if entry["dtype"] == "BF16":  # the upper half of a float32
-            values = (np.frombuffer(data[begin:end], np.uint16).astype(np.uint32) << 16).view(np.float32)
-        else:
-            values = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]])
-        result[name] = values.reshape(entry["shape"])
-    return result
 
 
 def nhwc(tensor):

@@ -1,0 +1,87 @@
+// dtrain-mask-rcnn convert: weights by the names and layouts of one program, by those of another.
+#include <fmt/format.h>
+
+#include "apps/cli/command_line.h"
+#include "apps/cli/messages.h"
+#include "apps/cli/output.h"
+#include "apps/mask_rcnn/flags.h"
+#include "apps/mask_rcnn/loaded_detector.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+std::vector<std::string> program_ids() {
+  std::vector<std::string> ids;
+  for (const models::WeightNames* const names : models::all_weight_names()) ids.emplace_back(names->id);
+  return ids;
+}
+
+const models::WeightNames& names_with_id(const std::string& id) {
+  for (const models::WeightNames* const names : models::all_weight_names())
+    if (names->id == id) return *names;
+  throw Error("no names of the program " + id);
+}
+
+struct ConvertFlags {
+  ModelFlags model;
+  std::string from, to, names;
+
+  void declare(cli::FlagSet& flags) {
+    flags.add("from", from, "file to read, safetensors or .npz, by the names of any of the programs");
+    flags.add("to", to, "file to write, .safetensors or .npz");
+    std::vector<std::string> choices = program_ids();
+    choices.insert(choices.begin(), "");
+    flags.add_choice("names", names, choices,
+                     "whose names the written file has; by default TensorPack's in .npz, else torchvision's");
+    model.declare_conventions(flags);
+  }
+  void check() const {
+    DT_CHECK(!from.empty() && !to.empty(), "expected --from and --to; see --help");
+    DT_CHECK(to.ends_with(".safetensors") || to.ends_with(".npz"), "--to=", to, ": expected .safetensors or .npz");
+  }
+  ArrayFormat format() const { return to.ends_with(".npz") ? ArrayFormat::npz : ArrayFormat::safetensors; }
+  const models::WeightNames& target() const {
+    if (!names.empty()) return names_with_id(names);
+    return names_with_id(format() == ArrayFormat::npz ? "tensorpack" : "torchvision");
+  }
+};
+
+void print_count(const char* title, const std::vector<std::string>& tensors, const char* meaning) {
+  std::ostream& out = cli::patient_stdout();
+  out << fmt::format("{:<13}{}{}\n", title, tensors.size(), tensors.empty() ? "" : meaning);
+  for (const std::string& tensor : tensors) out << "  " << cli::escaped(tensor) << '\n';
+}
+
+void print_report(const ConvertFlags& flags, const models::LoadedWeights& loaded) {
+  std::ostream& out = cli::patient_stdout();
+  out << fmt::format("{:<13}{}, {}'s names\n", "Read:", cli::escaped(flags.from), loaded.names.program);
+  out << fmt::format("{:<13}{} tensors\n", "Taken:", loaded.report.loaded.size());
+  print_count("Missing:", loaded.report.missing, ", which the written file lacks, too");
+  print_count("Left over:", loaded.report.unexpected, ", which are no part of the model");
+  print_count("Other shape:", loaded.report.mismatched, ", which were not taken");
+  out << fmt::format("{:<13}{}, {}'s names", "Written:", cli::escaped(flags.to), flags.target().program) << std::endl;
+}
+
+}  // namespace
+
+int convert(const Arguments& argv) {
+  ConvertFlags values;
+  cli::FlagSet flags(argv.front(), "--from FILE --to FILE [--names PROGRAM] [flags] [--config KEY=VALUE...]",
+                     "Converts weights between torchvision's names, which checkpoints have, TensorPack's and "
+                     "detectron2's. Numbers keep all their bits; the number of classes is that of the file.");
+  values.declare(flags);
+  const auto positional = read_arguments(flags, values.model, argv);
+  if (!positional) return 0;
+  DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
+  values.check();
+  std::vector<std::string> notices;
+  const Settings settings = values.model.settings(notices);
+  for (const std::string& notice : notices) cli::print_message("note", notice);
+  const LoadedDetector loaded(settings, values.from);
+  const auto& taken = loaded.weights.report.loaded;
+  models::save_detector(loaded.store, {taken.begin(), taken.end()}, values.target(), values.format(), values.to);
+  print_report(values, loaded.weights);
+  return 0;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,78 @@
+// dtrain-mask-rcnn export: a detector as an ONNX model.
+#include <fmt/format.h>
+
+#include "apps/cli/command_line.h"
+#include "apps/cli/messages.h"
+#include "apps/cli/output.h"
+#include "apps/mask_rcnn/flags.h"
+#include "apps/mask_rcnn/loaded_detector.h"
+#include "apps/mask_rcnn/placed_image.h"
+#include "models/detection/onnx.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+constexpr cli::Range<int64_t> kSide{1, 16384};
+
+struct ExportFlags {
+  ModelFlags model;
+  std::string onnx;
+  std::optional<int64_t> height, width;
+
+  void declare(cli::FlagSet& flags) {
+    flags.add("onnx", onnx, "file to write");
+    flags.add("height", height, "of the images, in pixels; by default the short edge that evaluation resizes to",
+              kSide);
+    flags.add("width", width, "of the images, in pixels; by default the longest edge that evaluation allows", kSide);
+    model.declare_conventions(flags);
+    model.declare_load(flags);
+  }
+};
+
+models::OnnxImage image_of(const Settings& settings, const data::ImageSize& size) {
+  const Placement placement = placement_of(size, settings.data);
+  models::OnnxImage image{.height = size.height,
+                          .width = size.width,
+                          .canvas_height = placement.canvas_height,
+                          .canvas_width = placement.canvas_width,
+                          .resized_height = placement.size.height,
+                          .resized_width = placement.size.width};
+  if (placement.size.height != size.height) image.rows = placement.rows;
+  if (placement.size.width != size.width) image.columns = placement.columns;
+  std::copy_n(settings.data.mean, 3, image.mean);
+  std::copy_n(settings.data.deviation, 3, image.deviation);
+  image.whole_pixels = settings.paste() == data::coco::Paste::whole_pixels;
+  return image;
+}
+
+}  // namespace
+
+int export_model(const Arguments& argv) {
+  ExportFlags values;
+  cli::FlagSet flags(argv.front(), "--onnx FILE --load WEIGHTS [flags] [--config KEY=VALUE...]",
+                     "Writes a detector as an ONNX model of opset 17, for images of one size, which finds what predict "
+                     "finds. The graph resizes, normalises and pads; its input is `image` [3, height, width], RGB "
+                     "from 0 to 1, its outputs are `boxes`, `scores`, `labels` and `masks`.");
+  values.declare(flags);
+  const auto positional = read_arguments(flags, values.model, argv);
+  if (!positional) return 0;
+  DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
+  std::vector<std::string> notices;
+  const Settings settings = values.model.settings(notices);
+  DT_CHECK(!values.onnx.empty() && !settings.weights.empty(), "expected --onnx and --load; see --help");
+  for (const std::string& notice : notices) cli::print_message("note", notice);
+  const LoadedDetector loaded(settings, settings.weights);
+  require_complete(loaded.weights.report, settings.weights);
+  const data::ResizeRule& rule = settings.data.evaluation_resize;
+  const data::ImageSize size{static_cast<int>(values.height.value_or(rule.max_short_edge)),
+                             static_cast<int>(values.width.value_or(rule.max_size))};
+  const models::OnnxImage image = image_of(settings, size);
+  models::export_onnx(loaded.store, loaded.detector, image, values.onnx);
+  cli::patient_stdout() << fmt::format("{}: {} classes, images of {} x {}, resized to {} x {}\n",
+                                       cli::escaped(values.onnx), loaded.detector.options().classes, size.height,
+                                       size.width, image.resized_height, image.resized_width)
+                        << std::flush;
+  return 0;
+}
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,34 @@
+#include "apps/mask_rcnn/loaded_detector.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+models::DetectorOptions options_for(Settings settings, const std::string& path) {
+  take_classes(settings, path);
+  return settings.detector;
+}
+
+models::LoadedWeights loaded_into(ParameterStore& store, const std::string& path) {
+  store.allocate(0, {.gradients = false});
+  store.context().fill_zero(store.values());
+  return models::load_detector(store, path, Fault::checkpoint);
+}
+
+}  // namespace
+
+void take_classes(Settings& settings, const std::string& path) {
+  if (const auto classes = models::classes_of_weights(path, Fault::checkpoint)) settings.detector.classes = *classes;
+}
+
+void require_complete(const WeightReport& report, const std::string& path) {
+  if (!(report.missing.empty() && report.mismatched.empty()))
+    throw Error(Fault::checkpoint, concat(path, ": does not fit the detector: ", report.summary()));
+}
+
+LoadedDetector::LoadedDetector(const Settings& settings, const std::string& path)
+    : context(make_cpu_context()),
+      store(*context),
+      detector(store, options_for(settings, path)),
+      weights(loaded_into(store, path)) {}
+
+}  // namespace dtrain::mask_rcnn

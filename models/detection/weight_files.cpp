@@ -1,0 +1,187 @@
+#include "models/detection/weight_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "libdtrain/io/result_file.h"
+#include "models/detection/array_arrangement.h"
+
+namespace dtrain::models {
+namespace {
+
+constexpr int64_t kMostClasses = 1 << 16;  // whose detector a machine has memory for
+constexpr std::string_view kRunningMean = ".running_mean", kBatches = ".num_batches_tracked";
+
+using ByName = std::map<std::string, const ArrayEntry*>;
+
+ByName by_name(const ArrayFile& file) {
+  ByName entries;
+  for (const ArrayEntry& entry : file.entries()) {
+    const bool output = entry.name.ends_with(":0");
+    entries[output ? entry.name.substr(0, entry.name.size() - 2) : entry.name] = &entry;
+  }
+  return entries;
+}
+
+// The names that most of the store's parameters have in the file.
+const WeightNames& names_in(const ByName& entries, const ParameterStore& store) {
+  const WeightNames* best = &torchvision_names();
+  int64_t most = 0;
+  for (const WeightNames* const names : all_weight_names()) {
+    const int64_t known = std::ranges::count_if(store.parameters(), [&](const Parameter& parameter) {
+      return entries.contains(foreign_name(*names, store, parameter.name).text);
+    });
+    if (known > most) best = names, most = known;
+  }
+  return *best;
+}
+
+class Loading {
+ public:
+  Loading(const ParameterStore& store, const ArrayFile& file, const ByName& entries, const WeightNames& names)
+      : store_(store), context_(store.context()), file_(file), entries_(entries), names_(names) {}
+
+  void load(const Parameter& parameter) {
+    const ForeignName name = foreign_name(names_, store_, parameter.name);
+    load(parameter.name, name.text, parameter.value, ArrayArrangement(parameter, names_.order, name.layer));
+  }
+  void load(const Buffer& buffer) {
+    load(buffer.name, foreign_name(names_, store_, buffer.name).text, buffer.value, ArrayArrangement(buffer));
+  }
+
+  // After all have been asked for.
+  WeightReport finish() {
+    for (const auto& [name, entry] : entries_)
+      if (!asked_.contains(name) && std::ranges::none_of(names_.extras, [&name](std::string_view extra) {
+            return name.find(extra) != name.npos;
+          }))
+        report_.unexpected.push_back(entry->name);
+    return std::move(report_);
+  }
+
+ private:
+  void load(const std::string& ours, const std::string& theirs, const Tensor& value,
+            const ArrayArrangement& arrangement) {
+    const auto found = entries_.find(theirs);
+    if (theirs.empty() || found == entries_.end()) {
+      report_.missing.push_back(theirs.empty() || theirs == ours ? ours : concat(ours, " (", theirs, ")"));
+      return;
+    }
+    asked_.insert(theirs);
+    const ArrayEntry& entry = *found->second;
+    if (!file_.readable(entry) || entry.shape != arrangement.theirs()) {
+      const std::string type = file_.readable(entry) ? "" : entry.dtype + " ", expected = type.empty() ? "" : "F32 ";
+      report_.mismatched.push_back(
+          concat(theirs, ": file ", type, entry.shape, ", model ", expected, arrangement.theirs()));
+      return;
+    }
+    const std::vector<float> read = file_.read(entry);
+    const auto bad = std::ranges::find_if(read, [](float number) { return !std::isfinite(number); });
+    if (bad != read.end())
+      throw Error(Fault::numeric,
+                  concat(file_.path(), ": element ", bad - read.begin(), " of ", theirs, " is not finite"));
+    std::vector<float> to(static_cast<size_t>(value.count()));
+    if (arrangement.leaves_out()) context_.download(value, to.data(), "loading weights");
+    arrangement.for_each([&](size_t our, size_t their) { to[our] = read[their]; });
+    context_.upload(to.data(), value);
+    report_.loaded.push_back(ours);
+  }
+
+  const ParameterStore& store_;
+  Context& context_;
+  const ArrayFile& file_;
+  const ByName& entries_;
+  const WeightNames& names_;
+  std::set<std::string> asked_;
+  WeightReport report_;
+};
+
+// An array to be written; `value` is undefined for a count of batches.
+struct Planned {
+  TensorSpec spec{};
+  Tensor value{};
+  std::optional<ArrayArrangement> arrangement{};
+};
+
+std::string foreign_or_throw(const WeightNames& names, const ParameterStore& store, const std::string& ours) {
+  const std::string theirs = foreign_name(names, store, ours).text;
+  DT_CHECK(!theirs.empty(), names.program, " has no name for ", ours);
+  return theirs;
+}
+
+std::vector<Planned> plan_of(const ParameterStore& store, const std::set<std::string>& only, const WeightNames& names) {
+  std::vector<Planned> plan;
+  const auto add = [&](const std::string& ours, const Tensor& value, const ArrayArrangement& arrangement) {
+    plan.push_back({{foreign_or_throw(names, store, ours), DType::f32, arrangement.theirs()}, value, arrangement});
+  };
+  for (const Buffer& buffer : store.buffers())
+    if (&names == &torchvision_names() && only.contains(buffer.name) && buffer.name.ends_with(kRunningMean))
+      plan.push_back(
+          {{buffer.name.substr(0, buffer.name.size() - kRunningMean.size()) + std::string(kBatches), DType::i64, {}}});
+  for (const Parameter& parameter : store.parameters())
+    if (only.contains(parameter.name))
+      add(parameter.name, parameter.value,
+          ArrayArrangement(parameter, names.order, foreign_name(names, store, parameter.name).layer));
+  for (const Buffer& buffer : store.buffers())
+    if (only.contains(buffer.name)) add(buffer.name, buffer.value, ArrayArrangement(buffer));
+  return plan;
+}
+
+}  // namespace
+
+std::optional<int64_t> classes_of_weights(const std::string& path, Fault fault) {
+  const ArrayFile file(path, fault);
+  const ByName entries = by_name(file);
+  for (const WeightNames* const names : all_weight_names())
+    for (const std::string_view name : names->scores) {
+      const auto scores = entries.find(std::string(name));
+      if (scores == entries.end()) continue;
+      const int64_t classes = scores->second->shape.count();
+      if (classes < 2 || classes > kMostClasses)
+        throw Error(fault, concat(path, ": ", name, " of ", classes, " classes; expected 2 to ", kMostClasses));
+      return classes;
+    }
+  return {};
+}
+
+LoadedWeights load_detector(ParameterStore& store, const std::string& path, Fault fault) {
+  DT_CHECK(store.allocated(), "load_detector: the store holds no values before ParameterStore::allocate()");
+  const ArrayFile file(path, fault);
+  const ByName entries = by_name(file);
+  const WeightNames& names = names_in(entries, store);
+  Loading loading(store, file, entries, names);
+  for (const Parameter& parameter : store.parameters()) loading.load(parameter);
+  for (const Buffer& buffer : store.buffers()) loading.load(buffer);
+  LoadedWeights loaded{names, loading.finish()};
+  if (loaded.report.loaded.empty())
+    throw Error(fault, concat(path, ": does not fit the model: ", loaded.report.summary()));
+  store.refresh_compute();
+  return loaded;
+}
+
+void save_detector(const ParameterStore& store, const std::set<std::string>& only, const WeightNames& names,
+                   ArrayFormat format, const std::string& path) {
+  DT_CHECK(store.allocated(), "save_detector: the store holds no values before ParameterStore::allocate()");
+  const std::vector<Planned> plan = plan_of(store, only, names);
+  std::vector<TensorSpec> specs;
+  for (const Planned& one : plan) specs.push_back(one.spec);
+  ResultFile file(path);
+  ArrayOutput output(file.output(), format, specs);
+  for (const Planned& one : plan) {
+    if (!one.value) {
+      constexpr int64_t kNoBatches = 0;
+      output.write(&kNoBatches);
+      continue;
+    }
+    std::vector<float> ours(static_cast<size_t>(one.value.count())),
+        theirs(static_cast<size_t>(one.spec.shape.count()));
+    store.context().download(one.value, ours.data(), "saving weights");
+    one.arrangement->for_each([&](size_t our, size_t their) { theirs[their] = ours[our]; });
+    output.write(theirs.data());
+  }
+  output.finish();
+  file.commit();
+}
+
+}  // namespace dtrain::models

@@ -1,0 +1,49 @@
+// The layers of libdtrain/layers.h as nodes of an ONNX graph, with a store's parameters. Images are [n, c, h, w] there.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "libdtrain/layers.h"
+#include "models/onnx/graph.h"
+
+namespace dtrain::models {
+
+class OnnxLayers {
+ public:
+  // `store` holds values. All throw Error(Fault::config) where it has no parameter that a layer needs.
+  OnnxLayers(OnnxGraph& graph, const ParameterStore& store) : graph_(graph), store_(store) {}
+
+  // With the bias, if there is one.
+  OnnxValue conv(const OnnxValue& x, const std::string& path, const Conv2dOptions& options);
+  OnnxValue conv_transpose(const OnnxValue& x, const std::string& path, const Conv2dOptions& options);
+  OnnxValue batch_norm(const OnnxValue& x, const std::string& path, float epsilon);
+  // x [n, c, h, w], where n may be 0.
+  OnnxValue group_norm(const OnnxValue& x, const std::string& path, const Shape& chw, int groups, float epsilon);
+  OnnxValue linear(const OnnxValue& x, const std::string& path);
+  OnnxValue relu(const OnnxValue& x) { return graph_.add("Relu", {x}); }
+  OnnxValue max_pool(const OnnxValue& x, const PoolOptions& options);
+
+  bool has(const std::string& name) const { return find(name) != nullptr; }
+  // Rows of a parameter: the outputs of its layer.
+  int64_t rows(const std::string& name) const { return parameter(name).shape[0]; }
+  // Throws Error(Fault::config) naming a parameter or buffer that no layer has asked for: the graph would not be the
+  // whole model.
+  void require_all_used() const;
+
+ private:
+  const Parameter* find(const std::string& name) const;
+  const Parameter& parameter(const std::string& name) const;
+  OnnxValue weight(const std::string& name);
+  // With another shape of as many elements.
+  OnnxValue weight(const std::string& name, const Shape& shape);
+  OnnxValue buffer(const std::string& name);
+  // {x, path.weight} and path.bias, if there is one.
+  std::vector<OnnxValue> inputs(const OnnxValue& x, const std::string& path);
+
+  OnnxGraph& graph_;
+  const ParameterStore& store_;
+  std::set<std::string> used_{};
+};
+
+}  // namespace dtrain::models

@@ -1,0 +1,12 @@
+// Weights in either format, told by their first bytes.
+#include "libdtrain/io/array_file.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace dtrain;
+  return fuzz::expect(Fault::data, [&] {
+    const ArrayFile file(fuzz::file_of("weights", fuzz::text_of(data, size)));
+    for (const ArrayEntry& entry : file.entries())
+      if (file.readable(entry)) file.read(entry);
+  });
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The parts of scripts/gpu_check.sh that compare and measure; the function of each below says what it does.
 
-compare_gpu.py kernels|steps|jpegs|curves|same_bits|one_rank|ranks --programs FOLDER --out FOLDER
+compare_gpu.py kernels|steps|jpegs|curves|same_bits|one_rank|ranks|detection --programs FOLDER --out FOLDER
     [--records FOLDER] [--depth quick|full]
 compare_gpu.py summary --out FOLDER --gpu NAME
 Each writes FOLDER/<part>.json and prints a line that starts with RESULT. Without a GPU it says what it would run.
@@ -255,6 +255,31 @@ def same_bits(options):
         sys.exit(f"FAIL: differ from the captured run: {different}")
 
 
+def detection(options):
+    """Mask R-CNN (ResNet-50 and FPN) at 800 x 1344, batch 8: its training step beside torchvision's, and by its parts
+    beside what was predicted for an H200."""
+    bench, peer = pathlib.Path(options.programs) / "benchmarks/detector_bench", root / "benchmarks/peers/mask_rcnn_peer.py"
+    runs, batch = {}, 8
+    with tempfile.TemporaryDirectory() as folder:
+        shape = ["--height", 800, "--width", 1344, "--batch", batch]
+        output_of([sys.executable, peer, "--folder", folder, "--make", *shape])
+        for _ in range(1 if options.depth == "quick" else 3):
+            for precision in ("bf16",) if options.depth == "quick" else PRECISIONS:
+                rest = ["--folder", folder, "--mode", "train", "--device", "gpu", "--precision", precision, "--steps", 20,
+                        "--warmup", 10]
+                for name, command in ((f"ours.{precision}", [bench, *rest]),
+                                      (f"torchvision.{precision}", [sys.executable, peer, *rest]),
+                                      (f"torchvision.channels_last.{precision}", [sys.executable, peer, *rest, "--channels_last"])):
+                    if found := output_of(command):
+                        runs.setdefault(name, []).append(json.loads(found.strip().splitlines()[-1]))
+        measured = pathlib.Path(folder) / "measured.json"
+        measured.write_text(json.dumps(runs.get("ours.bf16", [{"parts_ms": {}}])[-1]))
+        subprocess.run([sys.executable, root / "benchmarks/predict_detection.py", "--measured", measured], check=True)
+    save(options, "detection", runs)
+    rates = {name: batch / statistics.median(run["seconds"] for run in found) for name, found in runs.items()}
+    result(", ".join(f"{name} {rate:.1f} images/s" for name, rate in rates.items()) or "Mask R-CNN's step, 220 images/s asked for")
+
+
 def summary(options):
     """All figures in one file, and the table of what was asked for."""
     out = pathlib.Path(options.out)
@@ -290,7 +315,7 @@ def summary(options):
 
 
 def main():
-    parts = {function.__name__: function for function in (kernels, steps, jpegs, curves, same_bits, one_rank, ranks, summary)}
+    parts = {function.__name__: function for function in (kernels, steps, jpegs, curves, same_bits, one_rank, ranks, detection, summary)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=parts)
     parser.add_argument("--programs", default="build-cuda")

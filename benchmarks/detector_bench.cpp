@@ -2,7 +2,10 @@
 // where they go, and the peak of memory. One line of JSON.
 //   benchmarks/peers/mask_rcnn_peer.py --folder FOLDER --make --height 320 --width 480 --batch 2
 //   detector_bench --folder FOLDER --mode train --threads 2
-// benchmarks/peers/mask_rcnn_peer.py does the same with torchvision, on the same weights and images.
+//   detector_bench --folder FOLDER --mode train --device gpu --precision bf16
+// The parts of a CPU's step are in processor time. Those of a GPU's are of eager steps in which the host awaits each
+// part, and the step itself is recorded and replayed. benchmarks/peers/mask_rcnn_peer.py does the same with
+// torchvision, on the same weights and images.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -12,6 +15,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/environment.h"
+#include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/metrics.h"
 #include "libdtrain/train/trainer.h"
 #include "libdtrain/train/weights.h"
@@ -25,9 +30,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string folder, mode = "train";
+  std::string folder, mode = "train", device = "cpu", precision = "fp32";
   int threads = 0, steps = 5, warmup = 1;
 };
+
+DType dtype_of(const std::string& precision) {
+  return precision == "bf16" ? DType::bf16 : precision == "fp16" ? DType::f16 : DType::f32;
+}
+
+std::unique_ptr<Context> make_context(const Options& o) {
+  if (o.device == "cpu") return make_cpu_context({.threads = o.threads});
+  return make_cuda_context(cli::with_environment({.tf32 = o.precision == "tf32"}));
+}
+
+double wall_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 double processor_seconds() {
   timespec now{};
@@ -41,11 +57,14 @@ int64_t page_faults() {
   return usage.ru_minflt;
 }
 
-// Processor milliseconds by part of the model, those of its backward work apart.
+// Milliseconds by part of the model, those of its backward work apart.
 class PartTimes {
  public:
+  explicit PartTimes(Context& context) : context_(context) {}
+
   void enter(std::string part) {
-    const double now = processor_seconds();
+    context_.synchronize("benchmark");
+    const double now = context_.is_cpu() ? processor_seconds() : wall_seconds();
     if (!part_.empty()) milliseconds_[part_] += 1e3 * (now - since_);
     part_ = std::move(part);
     since_ = now;
@@ -53,6 +72,7 @@ class PartTimes {
   std::map<std::string, double> take() { return std::exchange(milliseconds_, {}); }
 
  private:
+  Context& context_;
   std::string part_;
   double since_ = 0;
   std::map<std::string, double> milliseconds_;
@@ -74,55 +94,76 @@ Sample read_sample(Context& context, const std::string& path) {
 class Bench {
  public:
   explicit Bench(const Options& o)
-      : context_(make_cpu_context({.threads = o.threads})),
+      : context_(make_context(o)),
         store_(*context_),
         detector_(store_, options_),
-        train_(o.mode == "train") {
-    store_.allocate(0, {.gradients = train_});
+        train_(o.mode == "train"),
+        dtype_(dtype_of(o.precision)),
+        parts_(*context_) {
+    const int channels = context_->is_cpu() ? 3 : static_cast<int>(16 / size_of(dtype_));
+    store_.allocate(0, {.dtype = dtype_, .image_channels = channels, .gradients = train_});
     models::freeze(store_, options_);
     if (const WeightReport report = load_weights(store_, o.folder + "/weights.safetensors"); !report.complete())
       throw Error(Fault::data, report.summary());
-    if (train_) {
+    if (train_)
       optimizer_.emplace(store_, OptimizerOptions{.update = {.rule = UpdateRule::momentum, .momentum = 0.9f}});
-      trainer_.emplace(store_, *optimizer_, Schedule{.base = 1e-6}, TrainerOptions{});
-    }
+    recorded_ = make_trainer(true);
+    eager_ = make_trainer(false);
     sample_ = read_sample(*context_, o.folder + "/batch.safetensors");
     canvas_ = detector_.canvas(*context_, sample_.images.dim(1), sample_.images.dim(2));
   }
 
-  // Seconds of one step.
+  // Seconds of a step; the times of its parts are taken on a CPU alone, where taking them costs nothing.
   double step() {
-    const Clock::time_point begin = Clock::now();
-    if (train_)
-      train();
-    else
-      infer();
-    parts_.enter("");
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+    const double begin = wall_seconds();
+    run(recorded_, context_->is_cpu());
+    context_->synchronize("benchmark");
+    return wall_seconds() - begin;
   }
-  std::map<std::string, double> take_parts() { return parts_.take(); }
+  // On a GPU an eager step is made for them.
+  std::map<std::string, double> parts_of_step() {
+    if (!context_->is_cpu()) run(eager_, true);
+    return parts_.take();
+  }
   int64_t batch() const { return sample_.images.dim(0); }
-  int threads() const { return context_->threads(); }
+  Context& context() { return *context_; }
   int64_t detections() const { return detections_; }
-  float loss() const { return loss_; }
+  double loss() const { return loss_; }
 
  private:
-  void train() {
-    trainer_->enqueue([&](Tape& tape, int) {
-      tape.on_part([this](const char* part) { parts_.enter(part); });
-      Loss loss = detector_.loss(tape, canvas_, tape.constant(sample_.images), sample_.truth);
-      tape.on_part([this](const char* part) { parts_.enter(std::string(part) + ", backward"); });
+  std::unique_ptr<Trainer> make_trainer(bool cuda_graph) {
+    if (!train_) return nullptr;
+    return std::make_unique<Trainer>(
+        store_, *optimizer_, Schedule{.base = 1e-6},
+        TrainerOptions{.loss_scale = dtype_ == DType::f16 ? 128.0f : 1.0f, .cuda_graph = cuda_graph});
+  }
+  Var pixels(Tape& tape) {
+    const Tensor& images = sample_.images;
+    if (context_->is_cpu()) return tape.constant(images);
+    return tape.constant(normalize_pixels(*context_, images, {.dtype = dtype_, .channels = store_.image_channels()}));
+  }
+  void run(const std::unique_ptr<Trainer>& trainer, bool timed) {
+    if (trainer)
+      train(*trainer, timed);
+    else
+      infer(timed);
+    if (timed) parts_.enter("");
+  }
+  void train(Trainer& trainer, bool timed) {
+    trainer.enqueue([&](Tape& tape, int) {
+      if (timed) tape.on_part([this](const char* part) { parts_.enter(part); });
+      Loss loss = detector_.loss(tape, canvas_, pixels(tape), sample_.truth);
+      if (timed) tape.on_part([this](const char* part) { parts_.enter(std::string(part) + ", backward"); });
       return loss;
     });
-    const StepReport report = trainer_->collect(0).back();
+    const StepReport report = trainer.collect(0).back();
     DT_CHECK(report.finite, "the loss is not finite in step ", report.step);
-    loss_ = static_cast<float>(report.loss);
+    loss_ = report.loss;
   }
-  void infer() {
+  void infer(bool timed) {
     Tape tape(*context_, Mode::eval);
-    tape.on_part([this](const char* part) { parts_.enter(part); });
-    const models::Detections found =
-        detector_.detect(tape, canvas_, tape.constant(sample_.images), sample_.truth.sizes);
+    if (timed) tape.on_part([this](const char* part) { parts_.enter(part); });
+    const models::Detections found = detector_.detect(tape, canvas_, pixels(tape), sample_.truth.sizes);
     detections_ = found.masks ? found.masks.dim(0) : 0;
   }
 
@@ -131,19 +172,20 @@ class Bench {
   ParameterStore store_;
   models::Detector detector_;
   bool train_;
+  DType dtype_;
   std::optional<Optimizer> optimizer_;
-  std::optional<Trainer> trainer_;
+  std::unique_ptr<Trainer> recorded_, eager_;
   Sample sample_;
   models::Canvas canvas_;
   PartTimes parts_;
   int64_t detections_ = 0;
-  float loss_ = 0;
+  double loss_ = 0;
 };
 
 nlohmann::ordered_json measure(const Options& o) {
   Bench bench(o);
   for (int i = 0; i < o.warmup; ++i) bench.step();
-  bench.take_parts();
+  bench.parts_of_step();
   std::vector<double> seconds, processor;
   std::map<std::string, std::vector<double>> parts;
   const int64_t faults = page_faults();
@@ -151,7 +193,7 @@ nlohmann::ordered_json measure(const Options& o) {
     const double begin = processor_seconds();
     seconds.push_back(bench.step());
     processor.push_back(processor_seconds() - begin);
-    for (const auto& [part, milliseconds] : bench.take_parts()) parts[part].push_back(milliseconds);
+    for (const auto& [part, milliseconds] : bench.parts_of_step()) parts[part].push_back(milliseconds);
   }
   const int64_t fresh_faults = page_faults() - faults;
   nlohmann::ordered_json times;
@@ -159,15 +201,18 @@ nlohmann::ordered_json measure(const Options& o) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return {{"mode", o.mode},
+          {"device", o.device},
+          {"precision", o.precision},
           {"batch", bench.batch()},
-          {"threads", bench.threads()},
+          {"threads", bench.context().threads()},
           {"seconds", median(seconds)},
           {"processor_seconds", median(processor)},
           {"loss", bench.loss()},
           {"detections", bench.detections()},
           {"peak_mib", usage.ru_maxrss >> 10},
           {"page_faults_per_step", fresh_faults / o.steps},
-          {"parts_processor_ms", times}};
+          {"pool_peak_mib", bench.context().memory_stats().peak_in_use >> 20},
+          {"parts_ms", times}};
 }
 
 }  // namespace
@@ -178,6 +223,9 @@ int main(int argc, char** argv) {
   CLI::App app("Times a step of Mask R-CNN; medians over the steps.");
   app.add_option("--folder", options.folder, "with weights.safetensors and batch.safetensors")->required();
   app.add_option("--mode", options.mode, "what is timed")->check(CLI::IsMember({"train", "infer"}));
+  app.add_option("--device", options.device, "where it runs")->check(CLI::IsMember({"cpu", "gpu"}));
+  app.add_option("--precision", options.precision, "type of the arithmetic; all but fp32 need a GPU")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}));
   app.add_option("--threads", options.threads, "0: OpenMP's choice")->capture_default_str();
   app.add_option("--steps", options.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", options.warmup, "steps before them")->capture_default_str();

@@ -126,6 +126,7 @@ if [ $depth = full ]; then
   [ -n "$gpu" ] || device=cpu
   stage parity.ops 120 "$python" -B tests/parity/ops.py "$programs/tests/parity_ops" --device $device
   stage parity.detection_ops 120 "$python" -B tests/parity/detection_ops.py "$programs/tests/parity_ops" --device $device
+  stage parity.detector 240 "$python" -B tests/parity/detector.py "$programs/tests/parity_detector" --device $device
   for precision in fp32 bf16 fp16; do
     [ $device = gpu ] || [ $precision = fp32 ] || { printf '%-8s %-34s needs a GPU\n' SKIP "parity.resnet50.$precision"; continue; }
     stage "parity.resnet50.$precision" 120 "$python" -B tests/parity/resnet50.py "$programs/tests/parity_model" --device $device --precision $precision
@@ -143,6 +144,7 @@ stage one_rank 120 "$python" -B benchmarks/compare_gpu.py one_rank --programs "$
 echo "== Speed =="
 stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth
 stage kernels 300 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
+stage detection 420 "$python" -B benchmarks/compare_gpu.py detection --programs "$programs" --out "$out" --depth $depth
 stage jpegs 120 "$python" -B benchmarks/compare_gpu.py jpegs --programs "$programs" --records "$records" --out "$out"
 "$python" -B benchmarks/compare_gpu.py summary --out "$out" --gpu "${gpu:-none}" || failed=1
 exit $failed

@@ -17,9 +17,9 @@ cmake --preset release-cuda -B "$build" -DDTRAIN_CUDA_ARCHITECTURES="$architectu
 programs=(dtrain-{cnn-benchmarks,allreduce-benchmark,info,data})
 # Those that have entries of the label gpu, and the engine's sides of the comparisons with PyTorch.
 mapfile -t tests < <(ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\.\([^.]*\)\..*/test_\1/p' | sort -u)
-tests+=(parity_model parity_ops)
+tests+=(parity_model parity_ops parity_detector)
 benchmarks=()
-for program in conv_bench chain_bench batch_norm_bench op_bench roi_align_bench update_bench step_bench jpeg_decode_bench; do
+for program in conv_bench chain_bench batch_norm_bench op_bench roi_align_bench update_bench step_bench detector_bench jpeg_decode_bench; do
   [ ! -f "benchmarks/$program.cpp" ] || benchmarks+=("$program")
 done
 cmake --build "$build" -j "$(nproc)" --target "${programs[@]}" "${tests[@]}" "${benchmarks[@]}"

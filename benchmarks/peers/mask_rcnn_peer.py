@@ -3,11 +3,13 @@
 
 mask_rcnn_peer.py --folder FOLDER --make [--height 320] [--width 480] [--batch 2]   makes weights and a batch for both
 mask_rcnn_peer.py --folder FOLDER --mode train|infer [--threads 2] [--steps 5] [--warmup 1] [--channels_last]
+    [--device cpu|gpu] [--precision fp32|tf32|bf16|fp16]
 
 Images are as large as the network sees them, and normalised; masks stay as the head gives them on both sides.
 Prints one line of JSON.
 """
 import argparse
+import contextlib
 import json
 import pathlib
 import resource
@@ -24,6 +26,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--folder", type=pathlib.Path, required=True)
 parser.add_argument("--make", action="store_true")
 parser.add_argument("--mode", choices=("train", "infer"), default="train")
+parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+parser.add_argument("--precision", choices=("fp32", "tf32", "bf16", "fp16"), default="fp32")
 parser.add_argument("--height", type=int, default=320)
 parser.add_argument("--width", type=int, default=480)
 parser.add_argument("--batch", type=int, default=2)
@@ -36,6 +40,12 @@ options = parser.parse_args()
 
 torch.set_num_threads(options.threads)
 torch.manual_seed(1)
+on_gpu = options.device == "gpu"
+device = "cuda" if on_gpu else "cpu"
+HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+if on_gpu:
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
 generator = np.random.default_rng(1)
 
 
@@ -66,7 +76,15 @@ def read_files():
     weights = load_safetensors(options.folder / "weights.safetensors")
     model.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
     layout = torch.channels_last if options.channels_last else torch.contiguous_format
-    return model.to(memory_format=layout), images.to(memory_format=layout), targets
+    targets = [{name: value.to(device) for name, value in target.items()} for target in targets]
+    return model.to(device, memory_format=layout), images.to(device, memory_format=layout), targets
+
+
+def autocast():
+    """As torchvision's reference training has it: the backbone and the heads in 16 bits."""
+    if options.precision in HALF:
+        return torch.autocast(device, HALF[options.precision])
+    return contextlib.nullcontext()
 
 
 if options.make:
@@ -76,24 +94,31 @@ if options.make:
 model, images, targets = read_files()
 sizes = [tuple(images.shape[2:])] * len(images)
 optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 1e-6, momentum=0.9)
+scaler = torch.amp.GradScaler(device, enabled=options.precision == "fp16") if on_gpu else None
 loss = detections = 0
 
 
 def train():
     global loss
     optimizer.zero_grad()
-    maps = model.backbone(images)
-    proposals, rpn = model.rpn(ImageList(images, sizes), maps, targets)
-    _, heads = model.roi_heads(maps, proposals, sizes, targets)
-    total = sum([*rpn.values(), *heads.values()])
-    total.backward()
-    optimizer.step()
+    with autocast():
+        maps = model.backbone(images)
+        proposals, rpn = model.rpn(ImageList(images, sizes), maps, targets)
+        _, heads = model.roi_heads(maps, proposals, sizes, targets)
+        total = sum([*rpn.values(), *heads.values()])
+    if scaler:
+        scaler.scale(total).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    else:
+        total.backward()
+        optimizer.step()
     loss = total.item()
 
 
 def infer():
     global detections
-    with torch.no_grad():
+    with torch.no_grad(), autocast():
         maps = model.backbone(images)
         proposals, _ = model.rpn(ImageList(images, sizes), maps)
         found, _ = model.roi_heads(maps, proposals, sizes)
@@ -103,6 +128,8 @@ def infer():
 def times_of(step):
     begin, processor = time.perf_counter(), time.process_time()
     step()
+    if on_gpu:
+        torch.cuda.synchronize()
     return time.perf_counter() - begin, time.process_time() - processor
 
 
@@ -123,4 +150,7 @@ report = {
     "detections": detections,
     "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
 }
+if on_gpu:
+    report.update(device=torch.cuda.get_device_name(), precision=options.precision,
+                  peak_device_mib=torch.cuda.max_memory_allocated() >> 20)
 print(json.dumps(report))

@@ -36,6 +36,20 @@ TEST(Detector, RecordedStepsAreEagerSteps) {
   }
 }
 
+TEST(Detector, LearnsInSixteenBits) {
+  for (const auto& context : devices()) {
+    if (context->is_cpu()) continue;
+    const DrawnScene scene(*context);
+    const double first = train_detector(*context, 1, false, tiny_detector(), {&scene}).losses.front();
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      const Trained trained = train_detector(*context, 12, true, tiny_detector(), {&scene}, dtype);
+      EXPECT_TRUE(context->notices().empty()) << context->notices().front();
+      EXPECT_NEAR(trained.losses.front(), first, 0.05 * first);
+      EXPECT_LT(trained.losses.back(), 0.8 * trained.losses.front());
+    }
+  }
+}
+
 TEST(Detector, MicroStepsStandForABatch) {
   for (const auto& context : devices())
     expect_micro_steps_to_stand_for_a_batch(*context, tiny_detector(/*per_image_means=*/true));

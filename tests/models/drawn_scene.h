@@ -115,10 +115,10 @@ struct Trained {
 };
 
 inline Trained train_detector(Context& context, int steps, bool cuda_graph, const DetectorOptions& options,
-                              const std::vector<const DrawnScene*>& micro_batches) {
+                              const std::vector<const DrawnScene*>& micro_batches, DType dtype = DType::f32) {
   ParameterStore store(context);
   const Detector detector(store, options);
-  store.allocate(3, {.image_channels = context.is_cpu() ? 3 : 4});
+  store.allocate(3, {dtype, context.is_cpu() ? 3 : static_cast<int>(16 / size_of(dtype))});
   freeze(store, options);
   const Canvas canvas = detector.canvas(context, kSceneSide, kSceneSide);
   Optimizer optimizer(store, {});
@@ -128,7 +128,7 @@ inline Trained train_detector(Context& context, int steps, bool cuda_graph, cons
   for (int step = 0; step < steps; ++step) {
     const StepReport report = trainer.step([&](Tape& tape, int micro_step) {
       const DrawnScene& scene = *micro_batches[static_cast<size_t>(micro_step)];
-      const Tensor pixels = normalize_pixels(context, scene.images, {.channels = store.image_channels()});
+      const Tensor pixels = normalize_pixels(context, scene.images, {.channels = store.image_channels(), .dtype = dtype});
       return detector.loss(tape, canvas, tape.constant(pixels), scene.truth);
     });
     trained.losses.push_back(report.loss);

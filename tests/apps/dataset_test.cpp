@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 struct Labelled {
   int64_t label;
@@ -88,16 +88,16 @@ TEST_F(DatasetMaking, InspectPrintsAJsonLinePerFile) {
   std::istringstream lines(outcome.out);
   std::string line;
   ASSERT_TRUE(std::getline(lines, line));
-  const Json plain = Json::parse(line);
+  const SortedJson plain = SortedJson::parse(line);
   EXPECT_EQ(plain["file"], "./a-00000-of-00001");
   EXPECT_EQ(plain["records"], 2);
   EXPECT_EQ(plain["bytes"], std::filesystem::file_size(root / "a-00000-of-00001"));
   EXPECT_EQ(plain["compression"], "none");
-  EXPECT_EQ(plain["keys"]["image/class/label"], (Json{{"type", "int64"}, {"count", 2}, {"values", 2}}));
+  EXPECT_EQ(plain["keys"]["image/class/label"], (SortedJson{{"type", "int64"}, {"count", 2}, {"values", 2}}));
   EXPECT_EQ(plain["keys"]["image/encoded"]["type"], "bytes");
-  EXPECT_EQ(plain["keys"]["image/object/bbox/xmin"], (Json{{"type", "float"}, {"count", 2}, {"values", 0}}));
+  EXPECT_EQ(plain["keys"]["image/object/bbox/xmin"], (SortedJson{{"type", "float"}, {"count", 2}, {"values", 0}}));
   ASSERT_TRUE(std::getline(lines, line));
-  const Json packed = Json::parse(line);
+  const SortedJson packed = SortedJson::parse(line);
   EXPECT_EQ(packed["compression"], "gzip");
   EXPECT_EQ(packed["records"], 1);
   EXPECT_FALSE(std::getline(lines, line));
@@ -113,7 +113,7 @@ TEST_F(DatasetMaking, InspectCountsTheLastOfDoubledKeysAndManyKeysFast) {
   write_records(root / "x.tfrecord", {example.take()});
   const Outcome outcome = run("inspect x.tfrecord");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(Json::parse(outcome.out)["keys"]["a"], (Json{{"type", "float"}, {"count", 1}, {"values", 3}}));
+  EXPECT_EQ(SortedJson::parse(outcome.out)["keys"]["a"], (SortedJson{{"type", "float"}, {"count", 1}, {"values", 3}}));
 }
 
 class ImagenetTree : public DatasetProgram {
@@ -284,7 +284,7 @@ TEST_F(DatasetMaking, ThroughputEndsWithAJsonLine) {
     const Outcome outcome =
         run(concat("throughput set --threads 2 --seconds 0.1 --image_size 32 --json --preprocessing ", preprocessing));
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    const Json line = Json::parse(outcome.out.substr(outcome.out.find('\n')));
+    const SortedJson line = SortedJson::parse(outcome.out.substr(outcome.out.find('\n')));
     EXPECT_GT(line["images_per_sec"], 0.0);
     EXPECT_GT(line["images_per_sec_per_core"], 0.0);
   }

@@ -128,7 +128,8 @@ inline Trained train_detector(Context& context, int steps, bool cuda_graph, cons
   for (int step = 0; step < steps; ++step) {
     const StepReport report = trainer.step([&](Tape& tape, int micro_step) {
       const DrawnScene& scene = *micro_batches[static_cast<size_t>(micro_step)];
-      const Tensor pixels = normalize_pixels(context, scene.images, {.channels = store.image_channels(), .dtype = dtype});
+      const Tensor pixels =
+          normalize_pixels(context, scene.images, {.dtype = dtype, .channels = store.image_channels()});
       return detector.loss(tape, canvas, tape.constant(pixels), scene.truth);
     });
     trained.losses.push_back(report.loss);

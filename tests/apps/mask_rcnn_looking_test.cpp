@@ -205,7 +205,8 @@ TEST_F(MaskRcnnLooking, BenchmarkReportsTimesOfAllParts) {
       run_program("dtrain-mask-rcnn", with_model({"predict", "--benchmark", "--num_batches=2", "--num_warmup_batches=0",
                                                   path("data/val/" + name_of(0)), path("data/val/" + name_of(1))}));
   ASSERT_EQ(lines.code, 0) << lines.err;
-  for (const char* part : {"2 files", "backbone and FPN", "whole image", "median", "p99", "images/s", "Peak memory"})
+  for (const char* part :
+       {"2 files", "backbone", "box head", "whole image", "median", "p99", "images/s", "Peak memory"})
     EXPECT_NE(lines.out.find(part), std::string::npos) << part << "\n" << lines.out;
 }
 

@@ -18,8 +18,7 @@ inline DetectorOptions tiny_detector(bool per_image_means = false) {
   DetectorOptions options;
   options.classes = 4;
   options.backbone = {.blocks = {1, 1, 1, 1}, .batch_norm = {.frozen = true}};
-  options.freeze_at = 1;
-  options.channels = 16;
+  options.freeze_at = 1, options.channels = 16;
   options.per_image_means = per_image_means;
   options.rpn.sizes = {8, 16, 32, 64, 128};
   options.rpn.batch = 32, options.rpn.positives = 16;

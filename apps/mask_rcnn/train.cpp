@@ -20,6 +20,13 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
+// Those of the schedule, unless a flag says otherwise. `samples`: images of the training data.
+uint64_t steps_of(const TrainingJob& job, const RateRule& rate, uint64_t samples) {
+  const cli::RunFlags& flags = job.flags.run;
+  if (!flags.num_batches && !flags.num_epochs) return rate.steps();
+  return static_cast<uint64_t>(flags.training_batches(samples, job.global_batch()));
+}
+
 int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::Log& log) {
   TaskOptions options = task_options(job);
   options.training = open_training(job.settings.data);
@@ -38,7 +45,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   const auto communicator =
       faults.around(make_communicator(group, *model.context, job.shape.gradients), *model.context);
   const RateRule rate(job.settings, job.global_batch());
-  const uint64_t steps = job.flags.run.num_batches ? static_cast<uint64_t>(*job.flags.run.num_batches) : rate.steps();
+  const uint64_t steps = steps_of(job, rate, options.training->size());
   for (const std::string& line : rate.lines()) log.line(line);
 
   Optimizer optimizer(model.store, optimizer_options(job.settings.rate));

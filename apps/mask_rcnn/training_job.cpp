@@ -20,6 +20,19 @@ bool reaches(const Evaluation& evaluation, std::string_view ending, double targe
 
 }  // namespace
 
+void TrainFlags::check(const cli::FlagSet& flags) const {
+  run.check(flags);
+  machine.check(flags);
+  checkpoints.check(flags);
+  cli::refuse({
+      {run.num_eval_batches || run.num_eval_epochs,
+       "--num_eval_batches, --num_eval_epochs: an evaluation sees all images of the validation data"},
+      {run.num_warmup_batches.has_value(),
+       "--num_warmup_batches: all steps are timed; see TRAIN.WARMUP for the rate's"},
+      {ranks.sync_batch_norm, "--sync_batch_norm: expected --config BACKBONE.NORM=SyncBN in its place"},
+  });
+}
+
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices) {
   const TrainFlags& asked_for = job.flags;
   job.shape = {.batch = asked_for.run.batch_size > 0 ? asked_for.run.batch_size : job.settings.batch,

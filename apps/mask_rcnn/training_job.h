@@ -35,11 +35,7 @@ struct TrainFlags {
     flags.add("throughput_log_freq", throughput_log_freq,
               "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
   }
-  void check(const cli::FlagSet& flags) const {
-    run.check(flags);
-    machine.check(flags);
-    checkpoints.check(flags);
-  }
+  void check(const cli::FlagSet& flags) const;
 };
 
 // All that a training is made of.

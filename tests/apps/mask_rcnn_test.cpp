@@ -1,6 +1,8 @@
 // dtrain-mask-rcnn as users run it: on drawn shapes, on results of other programs, and on four images of COCO.
 #include "tests/apps/mask_rcnn_fixture.h"
 
+#include <algorithm>
+
 namespace dtrain {
 namespace {
 
@@ -48,6 +50,14 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
   EXPECT_TRUE(failed.contains("error")) << failed;
 }
 
+TEST_F(MaskRcnn, TrainsForEpochs) {
+  Words words = train_words("run", 9);
+  std::ranges::replace(words, "--num_batches=9", "--num_epochs=0.5");  // of six images
+  ASSERT_EQ(run_program("dtrain-mask-rcnn", words).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(weights("run", 2)));
+  EXPECT_FALSE(std::filesystem::exists(weights("run", 4)));
+}
+
 TEST_F(MaskRcnn, SaysWhatIsWrong) {
   const auto error = [&](const Words& words, int code) {
     const ProgramResult result = run_program("dtrain-mask-rcnn", words);
@@ -55,6 +65,10 @@ TEST_F(MaskRcnn, SaysWhatIsWrong) {
     return result.err;
   };
   EXPECT_NE(error({"trian"}, 1).find("did you mean train?"), std::string::npos);
+  for (const char* flag :
+       {"--num_eval_batches=3", "--num_eval_epochs=1", "--num_warmup_batches=2", "--sync_batch_norm"})
+    EXPECT_NE(error({"train", "--device=cpu", "--data_dir=" + path("data"), flag}, 1).find(std::string(flag, 8)),
+              std::string::npos);
   EXPECT_NE(error({"train", "--device=cpu"}, 1).find("--data_dir"), std::string::npos);
   EXPECT_NE(error({"train", "--device=cpu", "--data_dir=" + path("none")}, 2).find("instances_*train*.json"),
             std::string::npos);

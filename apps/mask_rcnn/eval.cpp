@@ -154,7 +154,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   TaskOptions options;
   options.validation = open_validation(settings, nullptr);
   if (!values.gallery.empty()) {
-    DT_CHECK(options.validation.size() == 1, "--gallery: there are ", options.validation.size(), " splits; name one of them by DATA.VAL");
+    DT_CHECK(options.validation.size() == 1, "--gallery: several splits; name one of them by DATA.VAL");
     make_gallery_folder(values.gallery);
   }
   options.evaluation_batch = values.batch;

@@ -42,10 +42,10 @@ TEST(Detector, LearnsInSixteenBits) {
     const DrawnScene scene(*context);
     const double first = train_detector(*context, 1, false, tiny_detector(), {&scene}).losses.front();
     for (const DType dtype : {DType::bf16, DType::f16}) {
-      const Trained trained = train_detector(*context, 12, true, tiny_detector(), {&scene}, dtype);
+      const Trained trained = train_detector(*context, 5, true, tiny_detector(), {&scene}, dtype);
       EXPECT_TRUE(context->notices().empty()) << context->notices().front();
       EXPECT_NEAR(trained.losses.front(), first, 0.05 * first);
-      EXPECT_LT(trained.losses.back(), 0.8 * trained.losses.front());
+      EXPECT_LT(trained.losses.back(), 0.95 * trained.losses.front());
     }
   }
 }

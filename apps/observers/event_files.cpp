@@ -41,7 +41,7 @@ void EventFiles::evaluated(const Evaluated& event) {
   put(event.step, tagged(options_.evaluation_tags, event.result.values));
 }
 
-// What a checkpoint has behind it is never made again.
+// Steps before a checkpoint are never made again.
 void EventFiles::saved(const Saved&) {
   if (file_) attempt([&] { file_->flush(); });
 }

@@ -5,7 +5,7 @@
 
 namespace dtrain::cpu {
 
-// B comes in panels of kTileColumns columns: [k][16]. Up to kTileRows rows of the result are computed at a time.
+// B comes in panels of kTileColumns columns: [k][16]. Groups of rows are best a multiple of kTileRows.
 inline constexpr int kTileRows = 6;
 inline constexpr int kTileColumns = 16;
 

@@ -107,10 +107,11 @@ done
 
 if [ $depth = full ]; then
   echo "== compute-sanitizer on small cases of our own kernels =="
-  # Not convolutions and products: their kernels are the libraries'.
+  # Not convolutions: their kernels are the libraries'.
   for tool in memcheck racecheck; do
-    for family in batch_norm bn_relu_max_pool pointwise pool loss update compute_copy step_metrics jpeg_decode \
-      gating group_norm concat_channels scalar_loss roi_align upsample masked_losses crop_runs blank_outside; do
+    for source in libdtrain/ops/*_cuda.cu; do
+      family=$(basename "$source" _cuda.cu)
+      [ -e "tests/ops/${family}_test.cpp" ] && [[ $family != conv* ]] || continue
       if [ -z "$gpu" ] || ! command -v compute-sanitizer >/dev/null; then
         printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops %s\n' SKIP "$tool.$family" $tool $family
       else
@@ -127,6 +128,7 @@ if [ $depth = full ]; then
   stage parity.ops 120 "$python" -B tests/parity/ops.py "$programs/tests/parity_ops" --device $device
   stage parity.detection_ops 120 "$python" -B tests/parity/detection_ops.py "$programs/tests/parity_ops" --device $device
   stage parity.detector 240 "$python" -B tests/parity/detector.py "$programs/tests/parity_detector" --device $device
+  stage parity.detector_variants 240 "$python" -B tests/parity/detector_variants.py "$programs/tests/parity_detector" --device $device
   for precision in fp32 bf16 fp16; do
     [ $device = gpu ] || [ $precision = fp32 ] || { printf '%-8s %-34s needs a GPU\n' SKIP "parity.resnet50.$precision"; continue; }
     stage "parity.resnet50.$precision" 120 "$python" -B tests/parity/resnet50.py "$programs/tests/parity_model" --device $device --precision $precision

@@ -18,9 +18,8 @@ struct OptimizerOptions {
 // What the store says of a parameter counts from the next step() on: a frozen one keeps its value and its state, and of
 // the others
 // - `rate` multiplies the learning rate, and with it the decoupled decay of AdamW, as a group's rate does in PyTorch;
-// - `weight_decay` multiplies that of the options, in l2_loss() too. Biases and norms have none to be multiplied,
-// unless
-//   all parameters decay;
+// - `weight_decay` multiplies that of the options, in l2_loss() too. Biases and norms have none to be multiplied
+//   unless all parameters decay;
 // - LARS computes the ratio of norms with the multiplied decay, and multiplies the ratio by the multiplied rate. A
 //   parameter whose decay is multiplied by 0 still has its ratio; biases and norms take the rate itself, whether they
 //   decay or not;

@@ -28,6 +28,7 @@
 #include "libdtrain/ops/pool.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
+#include "libdtrain/ops/slice_rows.h"
 #include "libdtrain/ops/upsample.h"
 #include "libdtrain/run/elastic.h"
 #include "libdtrain/run/evaluation.h"

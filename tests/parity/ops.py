@@ -110,6 +110,7 @@ def pointwise():
     case("silu", "silu", {"x": 3 * a}, lambda x: {"y": F.silu(x)}, SUM)
     case("concat_channels", "concat_channels", {"a": a, "b": random(2, 3, 6, 7)},
          lambda a, b: {"y": torch.cat((a, b), 1)}, EXACT)
+    case("slice_rows", "slice_rows", {"x": a}, lambda x: {"y": x[1:2]}, EXACT, "begin=1 end=2")
     case("linear", "linear", {"x": random(6, 300), "w": random(40, 300), "b": random(40)},
          lambda x, w, b: {"y": F.linear(x, w, b)}, SUM)
 

@@ -24,6 +24,7 @@
 #include "libdtrain/ops/pool.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
+#include "libdtrain/ops/slice_rows.h"
 #include "libdtrain/ops/top_k.h"
 #include "libdtrain/ops/upsample.h"
 #include "libdtrain/train/optimizer.h"
@@ -247,6 +248,11 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
     {"concat_channels",
      [](Case& t) {
        t.finish(concat_channels(*t.tape, {t.var("a"), t.var("b")}));
+     }},
+    {"slice_rows",
+     [](Case& t) {
+       const auto row = [&](const char* name) { return static_cast<int64_t>(t.number(name, 0)); };
+       t.finish(slice_rows(*t.tape, t.var("x"), row("begin"), row("end")));
      }},
     {"group_norm",
      [](Case& t) {

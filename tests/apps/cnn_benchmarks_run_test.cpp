@@ -184,6 +184,20 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   EXPECT_TRUE(contains(otherwise.err, "preprocessing is tf_cnn, asked for is torchvision")) << otherwise.err;
 }
 
+TEST_F(CnnBenchmarks, EvaluatesTheNewestCheckpointAgainAndAgain) {
+  const Arguments model = synthetic() + Arguments{"--num_batches=2", "--train_dir=" + path("run")};
+  Program evaluations(kProgram, model + Arguments{"--eval", "--eval_interval_secs=1", "--display_every=1"});
+  ASSERT_TRUE(evaluations.wait_for("\nCheckpoint not found in " + path("run") + "\n"));
+  for (const int steps : {2, 3}) {
+    ASSERT_EQ(train(model + Arguments{"--num_warmup_batches=" + std::to_string(steps - 2)}).code, 0);
+    ASSERT_TRUE(evaluations.wait_for("Successfully loaded model from " + checkpoint("run", steps) + ".\n1\t"));
+  }
+  evaluations.signal(SIGTERM);
+  const ProgramResult result = evaluations.finish();
+  EXPECT_EQ(result.code, 75) << result.err;
+  EXPECT_TRUE(contains(result.out, "\nAccuracy @ 1 = ")) << result.out;
+}
+
 TEST_F(CnnBenchmarks, StopsOnceTheAccuracyIsReached) {
   const ProgramResult run =
       train(real("run") + Arguments{"--eval_during_training_at_specified_steps=3", "--stop_at_top_1_accuracy=0"});

@@ -122,7 +122,10 @@ Flag& FlagSet::add_choice(const std::string& name, std::string& value, std::vect
 }
 
 Flag& FlagSet::add_unread(const std::string& name, std::string type, std::string initial, std::string meaning) {
-  const auto check = [type](const std::string& text) { normalised(type, text); };
+  const auto check = [type](const std::string& text) {
+    if (type == "int") parse_number<int64_t>(text, {0, 1'000'000'000'000});
+    normalised(type, text);
+  };
   return declare(name, type, std::move(initial), std::move(meaning), check);
 }
 

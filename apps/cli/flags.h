@@ -35,7 +35,8 @@ class FlagSet {
   Flag& add(const std::string& name, std::vector<std::string>& value, std::string meaning);  // comma-separated
   Flag& add_choice(const std::string& name, std::string& value, std::vector<std::string> choices, std::string meaning);
   // A flag of another program whose value nothing here reads: the caller adds why it has no effect or is refused.
-  // `type` is bool, int, float, string or choices as in "fast|slow"; what is no such value is an error all the same.
+  // `type` is bool, int (0 to 10^12), float, string or choices as in "fast|slow"; what is no such value is an error all
+  // the same.
   Flag& add_unread(const std::string& name, std::string type, std::string initial, std::string meaning);
 
   // Reads argv, whose first entry is the program. Returns the positional arguments. Throws Error naming the flag, what

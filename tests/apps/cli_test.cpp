@@ -128,6 +128,7 @@ TEST_F(CliFlags, RefusedFlagsMayOnlyHaveTheirDefault) {
   EXPECT_EQ(failure({"--spec=nccl"}), "--spec=nccl is not served: there is one; leave the flag out");
   EXPECT_EQ(failure({"--spec=", "--trt=fp16"}), "--trt=FP16 is not served: it is not used; leave the flag out");
   flags.add_unread("steps", "int", "1", "steps").refused("none are made");
+  EXPECT_EQ(failure({"--steps=-1"}), "--steps: expected an integer of at least 0, found -1");
   EXPECT_EQ(failure({"--trt=", "--steps=2"}),
             "--steps=2 is not served: none are made; leave the flag out or set it to 1");
 }

@@ -148,6 +148,8 @@ ResizeMethod method_of(TfResize resize, uint64_t position) {
   return methods[resize == TfResize::round_robin ? position % methods.size() : static_cast<size_t>(resize)];
 }
 
+constexpr float kOfficialSize = 256;  // of the shorter side in evaluations
+
 // What is resized: a window of the image to a window of the result, which begins at (left, top) of the sample.
 struct Geometry {
   Window source;
@@ -170,13 +172,15 @@ Geometry training_geometry(const Window& crop, const PreprocessOptions& o, bool 
 }
 
 Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o) {
-  const bool tf = o.preset == Preset::tf_cnn;
   int width = 0, height = 0, left = 0, top = 0;
-  if (tf) {
+  if (o.preset != Preset::torchvision) {
+    const bool official = o.preset == Preset::official;
     const auto w = static_cast<float>(image.width), h = static_cast<float>(image.height);
-    const float ratio = std::max(static_cast<float>(o.height) / h, static_cast<float>(o.width) / w);
-    width = static_cast<int>(w * ratio * 1.145f);
-    height = static_cast<int>(h * ratio * 1.145f);
+    const float ratio = official ? kOfficialSize / std::min(w, h)
+                                 : std::max(static_cast<float>(o.height) / h, static_cast<float>(o.width) / w);
+    const float margin = official ? 1 : 1.145f;
+    width = static_cast<int>(w * ratio * margin);
+    height = static_cast<int>(h * ratio * margin);
     left = (width - o.width) / 2;
     top = (height - o.height) / 2;
   } else {
@@ -246,9 +250,9 @@ class Augment {
       return central_geometry(image, options_, options_.training && random.uniform() < 0.5f);
     if (!options_.training) return evaluation_geometry(image, options_);
     if (!options_.use_boxes) boxes = {};
-    const Window crop = options_.preset == Preset::tf_cnn
-                            ? sample_distorted_box(image.width, image.height, boxes, random)
-                            : random_resized_crop(image.width, image.height, random);
+    const Window crop = options_.preset == Preset::torchvision
+                            ? random_resized_crop(image.width, image.height, random)
+                            : sample_distorted_box(image.width, image.height, boxes, random);
     return training_geometry(crop, options_, random.uniform() < 0.5f);
   }
 
@@ -281,11 +285,11 @@ class Augment {
 
 }  // namespace
 
-DType pixel_type(Preset preset) { return preset == Preset::tf_cnn ? DType::f32 : DType::u8; }
+DType pixel_type(Preset preset) { return preset == Preset::torchvision ? DType::u8 : DType::f32; }
 
 DecodeOptions decode_options(const PreprocessOptions& options) {
   return {.fast_dct = options.preset == Preset::tf_cnn,
-          .fancy_upsampling = options.preset == Preset::torchvision || options.training,
+          .fancy_upsampling = options.preset != Preset::tf_cnn || options.training,
           .limits = options.limits};
 }
 
@@ -296,6 +300,11 @@ void check(const PreprocessOptions& options) {
            " pixels");
   DT_CHECK(!options.distort_color || options.preset == Preset::tf_cnn,
            "colour distortion belongs to the tf_cnn preset");
+  // Truncation may leave a pixel less than kOfficialSize.
+  DT_CHECK(options.preset != Preset::official || options.training ||
+               std::max(options.width, options.height) < static_cast<int>(kOfficialSize),
+           "the official models' evaluation takes its crop from 256 pixels on the shorter side, found a size of ",
+           options.width, "x", options.height);
 }
 
 }  // namespace

@@ -31,6 +31,12 @@ enum class Preset : uint8_t {
   // torchvision's reference recipe. Training: random_resized_crop, flip; evaluation: resize to 256/224 of the size and
   // central crop. PIL's antialiased bilinear, exact IDCT. Pixels are u8.
   torchvision,
+  // TensorFlow's official models, preprocess_image of official/r1/resnet/imagenet_preprocessing.py. Training:
+  // sample_distorted_box, flip, resize; evaluation: the central crop of the image resized, aspect kept, to 256 pixels
+  // on
+  // its shorter side, which is for sizes up to 255. Exact IDCT, bilinear without antialiasing. Pixels are f32 in
+  // [0, 255].
+  official,
 };
 
 // `round_robin`: one of the methods before it, by the sample's position in the stream. `crop`: nothing is resized; in
@@ -49,7 +55,7 @@ struct PreprocessOptions {
   ImageLimits limits = {};
 };
 
-// The type of the pixels: f32 for tf_cnn, u8 for torchvision.
+// The type of the pixels: u8 for torchvision, else f32.
 DType pixel_type(Preset preset);
 
 // How a preset has JPEGs decoded.

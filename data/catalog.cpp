@@ -35,6 +35,7 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
 std::vector<DatasetInfo> make_catalog() {
   const Preprocessing tf_cnn{.name = "tf_cnn", .preset = Preset::tf_cnn, .scale = kToPlusMinusOne};
   const Preprocessing torchvision{.name = "torchvision", .preset = Preset::torchvision, .scale = kStandard};
+  const Preprocessing official{.name = "official_models_imagenet", .preset = Preset::official, .scale = kLessMean};
   Preprocessing tf_cnn_cifar = tf_cnn;
   tf_cnn_cifar.make = make_cifar;
   tf_cnn_cifar.host_only = "CIFAR-10's images are PNGs and are augmented on the host";
@@ -42,7 +43,7 @@ std::vector<DatasetInfo> make_catalog() {
            .training = 1'281'167,
            .validation = 50'000,
            .classes = 1001,
-           .preprocessings = {tf_cnn, torchvision},
+           .preprocessings = {tf_cnn, torchvision, official},
            .open = open_imagenet},
           {.name = "cifar10",
            .path_part = "cifar10",

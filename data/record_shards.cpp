@@ -9,9 +9,12 @@
 #include <iomanip>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 
 #include "data/shard_manifest.h"
 #include "data/unpacked_file.h"
@@ -104,7 +107,30 @@ std::vector<std::string> find_shards(const std::string& directory, const std::st
   return paths;
 }
 
-RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache) : shards_(paths.size()) {
+// Records that have been read once.
+class RecordShards::Kept {
+ public:
+  std::optional<std::span<const std::byte>> find(uint64_t record) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = records_.find(record);
+    return found == records_.end() ? std::nullopt : std::optional(std::span(found->second));
+  }
+  // Where two threads have read one record, the first one's stays.
+  std::span<const std::byte> keep(uint64_t record, std::span<const std::byte> bytes) {
+    std::vector<std::byte> copy(bytes.begin(), bytes.end());
+    const std::lock_guard lock(mutex_);
+    return records_.try_emplace(record, std::move(copy)).first->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, const std::vector<std::byte>> records_;
+};
+
+RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache)
+    : shards_(paths.size()),
+      first_only_(cache.first_record_only),
+      kept_(cache.keeps_records ? std::make_shared<Kept>() : nullptr) {
   const bool keep = can_keep_open(paths.size());
   std::mutex mutex;
   uint64_t opened = 0;
@@ -134,6 +160,7 @@ const RecordShards::Shard& RecordShards::shard_of(uint64_t record) const {
 }
 
 RecordLocation RecordShards::locate(uint64_t record) const {
+  if (first_only_) record = 0;
   const Shard& shard = shard_of(record);
   const uint64_t index = record - begins_[&shard - shards_.data()];
   return {shard.plain_path, shard.index.offset(index), index};
@@ -142,7 +169,7 @@ RecordLocation RecordShards::locate(uint64_t record) const {
 std::string RecordShards::identity() const {
   std::string lines;
   for (const Shard& shard : shards_) lines += concat(shard.name, " ", shard.bytes, "\n");
-  return lines;
+  return first_only_ ? lines + "the first record for all\n" : lines;
 }
 
 std::string RecordShards::contents() const {
@@ -154,6 +181,13 @@ std::string RecordShards::contents() const {
 }
 
 std::span<const std::byte> RecordShards::read(uint64_t record, std::vector<std::byte>& buffer) const {
+  if (first_only_) record = 0;
+  if (!kept_) return read_file(record, buffer);
+  const auto kept = kept_->find(record);
+  return kept ? *kept : kept_->keep(record, read_file(record, buffer));
+}
+
+std::span<const std::byte> RecordShards::read_file(uint64_t record, std::vector<std::byte>& buffer) const {
   const Shard& shard = shard_of(record);
   const uint64_t index = record - begins_[&shard - shards_.data()];
   const uint64_t offset = shard.index.offset(index), length = shard.index.length(index);

@@ -48,6 +48,7 @@ int run(const std::vector<std::string>& argv) {
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
   values.declare(flags);
   if (!cli::read_flags(flags, argv)) return 0;
+  values.settle(flags);
 
   if (const auto reason = values.distribution.reason_to_leave()) {
     cli::print_message("note", *reason);
@@ -74,7 +75,8 @@ int run(const std::vector<std::string>& argv) {
   const Plan plan = make_plan(config, datasets.sizes);
   print_header(log, config, plan, cli::version());
 
-  log.line(config.mode == RunMode::evaluation ? "Generating evaluation model" : "Generating training model");
+  if (config.mode != RunMode::evaluation) log.line("Generating training model");
+  if (config.evaluates()) log.line("Generating evaluation model");
   const char* faults = cli::environment()("DTRAIN_FAULT");
   Session session(config, plan, datasets, *group, faults == nullptr ? "" : faults);
   const int code = run_mode(session, log);

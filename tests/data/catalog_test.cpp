@@ -19,7 +19,7 @@ TEST(Catalog, DefaultsOfTfCnnBenchmarks) {
   EXPECT_EQ(cifar.validation, 10000u);
   EXPECT_EQ(cifar.classes, 11);
   EXPECT_EQ(dataset_names(), (std::vector<std::string>{"imagenet", "cifar10"}));
-  EXPECT_EQ(preprocessing_names(), (std::vector<std::string>{"tf_cnn", "torchvision"}));
+  EXPECT_EQ(preprocessing_names(), (std::vector<std::string>{"tf_cnn", "torchvision", "official_models_imagenet"}));
 }
 
 TEST(Catalog, PathsTellTheDataSet) {
@@ -55,6 +55,11 @@ TEST(Pixels, AreThoseOfTheDataSetAndOfTheNames) {
     EXPECT_EQ(pixels_of(Pixels{.dataset = "cifar10", .size = 16}.make(training)),
               pixels_of(make_cifar_preprocess({training, 16, 16})));
   }
+  const Pixels official{.preprocessing = "official_models_imagenet", .size = 16};
+  EXPECT_EQ(pixels_of(official.make(false)),
+            pixels_of(make_preprocess({.preset = Preset::official, .training = false, .height = 16, .width = 16})));
+  EXPECT_EQ(official.scale().mean, (std::array<float, 3>{123.68f, 116.78f, 103.94f}));
+  EXPECT_EQ(official.scale().scale, (std::array<float, 3>{1, 1, 1}));
   const MakePreprocess torchvision = Pixels{.preprocessing = "torchvision", .size = 20}.make(true);
   EXPECT_EQ(torchvision.dtype, DType::u8);
   EXPECT_EQ(torchvision.shape, (Shape{20, 20, 3}));

@@ -22,19 +22,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> record_files_of(const std::string& folder) try {
+// TFRecord files in one folder.
+void list_record_files(const fs::path& folder, std::vector<std::string>& files) try {
   static const std::regex kName("[^.].*(-[0-9]+-of-[0-9]+|\\.(tfrecords?|record))(\\.gz)?");
-  std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder))
     if (!entry.is_directory() && std::regex_match(entry.path().filename().string(), kName))
       files.push_back(entry.path().string());
+} catch (const fs::filesystem_error& error) {
+  throw Error(fault_of_errno(error.code().value(), Fault::data),
+              folder.string() + ": cannot be listed: " + error.code().message());
+}
+
+// Those of a data set, in its own folder or in those of its splits.
+std::vector<std::string> record_files_of(const std::string& folder) {
+  std::vector<std::string> files;
+  list_record_files(folder, files);
+  for (const char* split : {"train", "validation", "val"}) {
+    std::error_code unreadable;
+    const fs::path inner = fs::path(folder) / split;
+    if (fs::is_directory(inner, unreadable)) list_record_files(inner, files);
+  }
   if (files.empty())
     throw Error(Fault::data, folder + ": no TFRecord files in it (*-of-*, *.tfrecord, *.tfrecords, *.record)");
   std::sort(files.begin(), files.end());
   return files;
-} catch (const fs::filesystem_error& error) {
-  throw Error(fault_of_errno(error.code().value(), Fault::data),
-              folder + ": cannot be listed: " + error.code().message());
 }
 
 }  // namespace
@@ -83,7 +94,7 @@ std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::
       continue;
     }
     const std::vector<std::string> found = record_files_of(place);
-    files.folders.push_back(directory_of(found.front()));
+    for (const std::string& path : found) files.folders.insert(directory_of(path));
     files.paths.insert(files.paths.end(), found.begin(), found.end());
   }
   return files;

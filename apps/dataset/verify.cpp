@@ -1,16 +1,13 @@
 // dtrain-data verify: every checksum, record and image.
 #include <algorithm>
-#include <filesystem>
-#include <map>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
 #include "apps/dataset/files.h"
+#include "apps/dataset/set_checker.h"
 #include "data/detection_record.h"
 #include "data/imagenet.h"
-#include "data/shard_manifest.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
@@ -61,73 +58,6 @@ class RecordChecker {
   data::ImageDecoder decoder_;
 };
 
-// What the manifests beside shards say of them.
-class SetChecker {
- public:
-  explicit SetChecker(const RecordFiles& files) {
-    for (const std::string& path : files.paths) manifests_[directory_of(path)] = {};
-    for (auto& [folder, manifest] : manifests_) {
-      try {
-        data::require_all_in_place(folder);
-        manifest = data::read_shard_manifest(folder).value_or(data::ShardManifest());
-      } catch (const Error& error) {
-        faults_.emplace_back(error.what());
-      }
-    }
-    for (const std::string& folder : files.folders) find_missing(folder);
-  }
-
-  // What is wrong with the sets as such.
-  const std::vector<std::string>& faults() const { return faults_; }
-
-  // Throws Error(Fault::data) where the file is not the one that was written with the others.
-  void check(const std::string& path) const {
-    const std::string folder = directory_of(path), name = std::filesystem::path(path).filename();
-    const data::ShardManifest& manifest = manifests_.at(folder);
-    const auto listed = manifest.find(name);
-    if (listed == manifest.end()) {
-      if (has_split(manifest, data::split_of_shard(name)))
-        throw Error(Fault::data, concat(path, ": is none of the shards that were written together", advice(folder)));
-      return;
-    }
-    const InputFile file(path);
-    const data::ShardFacts found{file.size(), crc32c_of(file)};
-    if (found != listed->second)
-      throw Error(Fault::data, concat(path, ": is not the shard that was written with the others, but one of ",
-                                      to_text(found), ", expected ", to_text(listed->second), advice(folder)));
-  }
-
- private:
-  static std::string advice(const std::string& folder) {
-    const std::string path = folder + "/" + data::kShardManifest;
-    return concat(" (", path, "); make the data set again or, if it was changed on purpose, delete ", path);
-  }
-
-  static bool has_split(const data::ShardManifest& manifest, const std::string& split) {
-    return std::any_of(manifest.begin(), manifest.end(),
-                       [&](const auto& entry) { return data::split_of_shard(entry.first) == split; });
-  }
-
-  // A split that has been removed as a whole is not missed.
-  void find_missing(const std::string& folder) {
-    std::map<std::string, std::vector<std::string>> missing;  // by split
-    std::set<std::string> present;                            // splits
-    for (const auto& [name, facts] : manifests_.at(folder)) {
-      const std::string path = folder + "/" + name, split = data::split_of_shard(name);
-      std::error_code unknown;
-      if (std::filesystem::exists(path, unknown))
-        present.insert(split);
-      else
-        missing[split].push_back(path);
-    }
-    for (const std::string& split : present)
-      for (const std::string& path : missing[split]) faults_.push_back(concat(path, ": is missing", advice(folder)));
-  }
-
-  std::map<std::string, data::ShardManifest> manifests_;  // by folder
-  std::vector<std::string> faults_;
-};
-
 void verify_file(const std::string& path, const SetChecker& sets, Findings& findings) {
   RecordReader reader(path);
   RecordChecker checker;
@@ -167,7 +97,8 @@ int verify(const Arguments& argv) {
       "image and mask. Prints each fault with "
       "file, record and offset; exit code 2 if there is one. An image that decodes with a warning is listed and "
       "counted as damaged, which is not a fault. Shards that dtrain-data has written are compared with the list in "
-      ".shards: one that is missing or comes from elsewhere is a fault.");
+      "the file .shards: one that is missing or comes from elsewhere is a fault, and so is a gap in the numbers of "
+      "shards from elsewhere.");
   if (!files) return 0;
 
   std::vector<Findings> findings(files->paths.size());

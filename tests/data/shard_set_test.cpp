@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "data/record_shards.h"
+#include "data/shard_files.h"
 #include "data/shard_manifest.h"
 #include "data/shards.h"
 #include "libdtrain/io/atomic_file.h"

@@ -14,7 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The image of a file that is there, or "": of a plain file and its gzip form the plain one.
+constexpr int64_t kClasses = 10;
+
+// The path of a file that is there, or "": of a plain file and its gzip form the plain one.
 std::string existing_file(const fs::path& folder, const std::string& stem, int dimensions) {
   std::error_code unreadable;  // a file that cannot be examined cannot be read
   for (const char* ending : {"", ".gz"})
@@ -30,14 +32,32 @@ void require_dimensions(const IdxArray& array, size_t dimensions, const char* wh
     throw Error(Fault::data, concat(array.path, ": ", shape_text(array), " bytes by its header, expected ", what));
 }
 
-}  // namespace
-
-void check_mnist(const MnistSplit& split) {
+void check_pair(const MnistSplit& split) {
   require_dimensions(split.images, 3, "images: count x height x width");
   require_dimensions(split.labels, 1, "labels: a count alone");
   if (split.images.items() != split.labels.items())
     throw Error(Fault::data, concat(split.labels.path, ": ", split.labels.items(), " labels by its header, expected ",
                                     split.images.items(), ", one for each image of ", split.images.path));
+}
+
+void check_range(const IdxArray& labels, int64_t classes, int64_t label_offset) {
+  for (uint64_t i = 0; i < labels.items(); ++i)
+    if (const int64_t label = labels.bytes[i] + label_offset; label < 0 || label >= classes)
+      throw Error(Fault::data, fmt::format("{}: label {} at byte {}, expected {} to {} ({} classes, label offset {})",
+                                           labels.path, labels.bytes[i], labels.offset_of(i), -label_offset,
+                                           classes - label_offset - 1, classes, label_offset));
+}
+
+}  // namespace
+
+void check_labels_of(const IdxArray& labels) {
+  const fs::path path = labels.path;
+  const std::string name = path.filename().string(), part = "-labels";
+  const size_t at = name.find(part);
+  if (at == std::string::npos) return;
+  check_range(labels, kClasses, 0);
+  if (const std::string images = existing_file(path.parent_path(), name.substr(0, at) + "-images", 3); !images.empty())
+    check_pair({read_idx(images), labels});
 }
 
 MnistSplit read_mnist(const std::string& directory, bool training) {
@@ -51,7 +71,7 @@ MnistSplit read_mnist(const std::string& directory, bool training) {
     if (path.empty())
       throw Error(Fault::data, concat(directory, ": no file ", stem, name, " in it, plain or with .gz"));
   MnistSplit split{read_idx(images), read_idx(labels)};
-  check_mnist(split);
+  check_pair(split);
   return split;
 }
 
@@ -87,12 +107,7 @@ MnistDataset::MnistDataset(const MnistOptions& options)
   const ImageLimits limits;
   if (images.bytes.empty() || images.shape[1] > limits.max_side || images.shape[2] > limits.max_side)
     throw Error(Fault::data, concat(images.path, ": ", shape_text(images), " bytes by its header: no images"));
-  for (uint64_t i = 0; i < split_.labels.items(); ++i)
-    if (const int64_t label = split_.labels.bytes[i] + label_offset_; label < 0 || label >= options.classes)
-      throw Error(Fault::data,
-                  fmt::format("{}: label {} at byte {}, expected {} to {} ({} classes, label offset {})",
-                              split_.labels.path, split_.labels.bytes[i], split_.labels.offset_of(i), -label_offset_,
-                              options.classes - label_offset_ - 1, options.classes, label_offset_));
+  check_range(split_.labels, options.classes, label_offset_);
 }
 
 RecordLocation MnistDataset::locate(uint64_t record) const {

@@ -112,6 +112,11 @@ std::vector<std::string> shard_folders(const std::string& directory, const std::
   return folders;
 }
 
+bool has_shards(const std::string& directory, const std::string& split) {
+  return std::ranges::any_of(shard_folders(directory, split),
+                             [&](const std::string& folder) { return !family_in(folder, split).names.empty(); });
+}
+
 std::vector<std::string> find_shards(const std::string& directory, const std::string& split) {
   std::vector<std::string> paths, holders;
   for (const std::string& folder : shard_folders(directory, split)) {

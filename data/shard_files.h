@@ -15,6 +15,9 @@ std::vector<std::string> shards_in(const std::string& folder, const std::string&
 // or val for "validation".
 std::vector<std::string> shard_folders(const std::string& directory, const std::string& split);
 
+// Whether any of them holds a file of such a name.
+bool has_shards(const std::string& directory, const std::string& split);
+
 // The shards of the one of these folders that holds any. Throws Error(Fault::data) as shards_in does, and where no
 // folder or more than one of them holds any, or new ones are being put in place.
 std::vector<std::string> find_shards(const std::string& directory, const std::string& split);

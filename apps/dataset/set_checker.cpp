@@ -23,7 +23,7 @@ bool has_split(const data::ShardManifest& manifest, const std::string& split) {
 
 }  // namespace
 
-SetChecker::SetChecker(const RecordFiles& files) {
+SetChecker::SetChecker(const DataFiles& files) {
   for (const std::string& path : files.paths) manifests_[directory_of(path)] = {};
   for (auto& [folder, manifest] : manifests_) {
     try {

@@ -12,7 +12,7 @@ namespace dtrain::dataset {
 
 class SetChecker {
  public:
-  explicit SetChecker(const RecordFiles& files);
+  explicit SetChecker(const DataFiles& files);
 
   // What is wrong with the sets as such.
   const std::vector<std::string>& faults() const { return faults_; }

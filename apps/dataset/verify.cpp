@@ -8,6 +8,7 @@
 #include "apps/dataset/set_checker.h"
 #include "data/detection_record.h"
 #include "data/imagenet.h"
+#include "data/mnist.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
@@ -18,6 +19,7 @@ constexpr uint64_t kListed = 10000;
 
 struct Findings {
   uint64_t records = 0, faults = 0, damaged = 0;
+  bool labels_only = false;  // of images in another file, where they are counted
   std::vector<std::string> lines;
 
   void fault(const std::string& line) {
@@ -87,10 +89,17 @@ void verify_file(const std::string& path, const SetChecker& sets, Findings& find
     findings.lines.push_back(fmt::format("{}: {} more faults", path, findings.faults - kListed));
 }
 
+void verify_idx(const std::string& path, Findings& findings) {
+  const data::IdxArray array = data::read_idx(path);
+  findings.records = array.items();
+  findings.labels_only = array.shape.size() == 1;
+  if (findings.labels_only) data::check_labels_of(array);
+}
+
 }  // namespace
 
 int verify(const Arguments& argv) {
-  const auto files = parse_record_files(
+  const auto files = parse_data_files(
       argv,
       "Verifies every checksum, parses every record as training does (image/class/label, or for object detection "
       "image/object/class/label and all other lists of objects; image/object/bbox; image/encoded) and decodes every "
@@ -98,12 +107,17 @@ int verify(const Arguments& argv) {
       "file, record and offset; exit code 2 if there is one. An image that decodes with a warning is listed and "
       "counted as damaged, which is not a fault. Shards that dtrain-data has written are compared with the list in "
       "the file .shards: one that is missing or comes from elsewhere is a fault, and so is a gap in the numbers of "
-      "shards from elsewhere.");
+      "shards from elsewhere. IDX files, as MNIST's are, are checked for their sizes, their labels for being the "
+      "classes of as many images.",
+      true);
   if (!files) return 0;
 
   std::vector<Findings> findings(files->paths.size());
   const SetChecker sets(*files);
-  const auto errors = files->for_each([&](size_t i) { verify_file(files->paths[i], sets, findings[i]); });
+  const auto errors = files->for_each([&](size_t i) {
+    const std::string& path = files->paths[i];
+    is_idx_file(path) ? verify_idx(path, findings[i]) : verify_file(path, sets, findings[i]);
+  });
 
   uint64_t records = 0, faults = sets.faults().size(), damaged = 0;
   Fault worst = Fault::data;
@@ -117,7 +131,7 @@ int verify(const Arguments& argv) {
     }
     if (found.records == 0 && found.faults == 0) found.lines.push_back(files->paths[i] + ": holds no record");
     for (const std::string& line : found.lines) fmt::print("{}\n", cli::escaped(line));
-    records += found.records;
+    if (!found.labels_only) records += found.records;
     faults += found.faults;
     damaged += found.damaged;
   }

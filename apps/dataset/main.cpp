@@ -17,8 +17,8 @@ constexpr std::array kCommands = {
     Command{"shapes", dataset::shapes, "drawn shapes with boxes and masks in COCO's layout"},
     Command{"cifar10", dataset::cifar10, "CIFAR-10, from image folders or binary batches, to TFRecord shards"},
     Command{"coco", dataset::coco, "annotated images in COCO's folders to TFRecord shards"},
-    Command{"inspect", dataset::inspect, "what TFRecord files hold: a JSON line per file"},
-    Command{"verify", dataset::verify, "every checksum, record and image of TFRecord files"},
+    Command{"inspect", dataset::inspect, "what TFRecord and IDX files hold: a JSON line per file"},
+    Command{"verify", dataset::verify, "every checksum, record and image of TFRecord files; IDX files"},
     Command{"index", dataset::index, "the index for random access, made ahead of time; gzip files unpacked"},
     Command{"throughput", dataset::throughput, "how fast this machine decodes and augments a data set"},
 };

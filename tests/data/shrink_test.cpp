@@ -20,7 +20,7 @@ std::vector<std::byte> drawn_jpeg(int width, int height, int quality) {
   return encode_jpeg(view, {.quality = quality, .optimize = true});
 }
 
-Image decoded(std::span<const std::byte> encoded) {
+Image pixels_in(std::span<const std::byte> encoded) {
   ImageDecoder decoder;
   decoder.open(encoded);
   const ImageView view = decoder.decode();
@@ -33,7 +33,7 @@ Image decoded(std::span<const std::byte> encoded) {
 TEST(Shrink, TheShorterSideHasTheSizeAskedFor) {
   const auto size = [](int width, int height, const ShrinkOptions& options) {
     const ShrunkImage image = shrink_image(drawn_jpeg(width, height, 95), options);
-    const Image pixels = decoded(image.jpeg);
+    const Image pixels = pixels_in(image.jpeg);
     EXPECT_EQ(pixels.width, image.width);
     EXPECT_EQ(pixels.height, image.height);
     return std::pair(image.width, image.height);
@@ -54,7 +54,7 @@ TEST(Shrink, PixelsAreThoseOfThePicture) {
     for (int x = 0; x < 128; ++x)
       std::copy_n(image.view().row(y / 2) + 3 * (x / 2), 3, doubled.pixels.data() + 3 * (128 * y + x));
   const ShrunkImage shrunk = shrink_image(encode_png(doubled.view()), {.size = 64, .quality = 100});
-  const Image found = decoded(shrunk.jpeg);
+  const Image found = pixels_in(shrunk.jpeg);
   ASSERT_EQ(found.width, 64);
   double sum = 0;
   for (size_t i = 0; i < 3 * 64 * 64; ++i) sum += std::abs(found.pixels[i] - image.pixels[i]);

@@ -7,18 +7,14 @@
 #include <exception>
 #include <filesystem>
 #include <iomanip>
-#include <map>
 #include <mutex>
 #include <optional>
-#include <regex>
 #include <sstream>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 
-#include "data/shard_manifest.h"
 #include "data/unpacked_file.h"
-#include "libdtrain/io/file_system.h"
 
 namespace dtrain::data {
 namespace {
@@ -61,51 +57,6 @@ bool can_keep_open(size_t files) {
 }
 
 }  // namespace
-
-std::vector<std::string> find_shards(const std::string& directory, const std::string& prefix) {
-  require_all_in_place(directory);
-  namespace fs = std::filesystem;
-  const std::regex pattern(prefix + "-(\\d{1,9})-of-(\\d{1,9}).*");
-  std::map<uint64_t, std::string> found;
-  std::string family;  // digits after "-of-", and the name they came from
-  std::string first;
-  std::error_code failure;
-  for (fs::directory_iterator entry(directory, failure), end; !failure && entry != end; entry.increment(failure)) {
-    const std::string name = entry->path().filename().string();
-    std::smatch match;
-    if (is_temporary_name(name) || !std::regex_match(name, match, pattern)) continue;
-    if (first.empty()) {
-      first = name;
-      family = match[2];
-    }
-    if (match[2] != family)
-      throw Error(Fault::data, concat(directory, ": shards of two data sets, ", first, " and ", name,
-                                      "; keep one of them in this directory"));
-    const auto [other, added] = found.emplace(std::stoull(match[1]), name);
-    if (!added)
-      throw Error(Fault::data, concat(directory, ": two files for one shard, ", other->second, " and ", name));
-  }
-  if (failure)
-    throw Error(fault_of_errno(failure.value(), Fault::data),
-                concat(directory, ": cannot list the directory: ", failure.message()));
-  if (found.empty())
-    throw Error(Fault::data, concat(directory, ": no ", prefix, "-*-of-* files; make them with dtrain-data"));
-  const uint64_t total = std::stoull(family);
-  std::vector<std::string> paths;
-  for (const auto& [number, name] : found) {
-    if (number != paths.size() || number >= total) break;
-    paths.push_back((fs::path(directory) / name).string());
-  }
-  if (paths.size() != total || found.size() != total) {
-    std::string missing = std::to_string(paths.size());
-    missing.insert(0, family.size() - std::min(family.size(), missing.size()), '0');
-    throw Error(Fault::data, paths.size() < total
-                                 ? concat(directory, ": ", prefix, "-", missing, "-of-", family, " is missing (",
-                                          found.size(), " of ", total, " shards found)")
-                                 : concat(directory, ": ", found.rbegin()->second, " is one shard too many"));
-  }
-  return paths;
-}
 
 // Records that have been read once.
 class RecordShards::Kept {

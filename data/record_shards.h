@@ -13,10 +13,6 @@
 
 namespace dtrain::data {
 
-// The files PREFIX-00000-of-N ... of `directory`, in order, whatever suffix they have. Throws Error(Fault::data) where
-// there are none, one is missing (naming it), two families are mixed, or new ones are being put in place.
-std::vector<std::string> find_shards(const std::string& directory, const std::string& prefix);
-
 // Reading is safe from many threads.
 class RecordShards {
  public:

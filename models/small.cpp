@@ -19,11 +19,22 @@ Linear make_linear(ParameterStore& store, Trace& trace, const std::string& path,
   return layer;
 }
 
-Conv2d make_conv(ParameterStore& store, Trace& trace, const std::string& path, int64_t out) {
-  Conv2d conv(store, path, trace.channels(), out, 5, {.conv = {.padding = 2}, .bias = true});
+// Without a change of size.
+Conv2d make_conv(ParameterStore& store, Trace& trace, const std::string& path, int64_t out, int kernel) {
+  Conv2d conv(store, path, trace.channels(), out, kernel, {.conv = {.padding = kernel / 2}, .bias = true});
   trace.pass(conv);
+  return conv;
+}
+
+Conv2d make_pooled_conv(ParameterStore& store, Trace& trace, const std::string& path, int64_t out, int kernel) {
+  Conv2d conv = make_conv(store, trace, path, out, kernel);
   trace.pass(kPool);
   return conv;
+}
+
+// Of a model for MNIST or for what has its form.
+ClassifierInfo mnist_info(const char* name, const char* dataset) {
+  return {.name = name, .dataset = dataset, .image_size = 28, .classes = 10, .batch_size = 64, .base_rate = 0.05};
 }
 
 }  // namespace
@@ -39,8 +50,8 @@ Var Trivial::operator()(Tape& tape, const Var& x) const {
 }
 
 LeNet::LeNet(ParameterStore& store, Trace& trace, int64_t classes)
-    : conv1_(make_conv(store, trace, "conv1", 32)),
-      conv2_(make_conv(store, trace, "conv2", 64)),
+    : conv1_(make_pooled_conv(store, trace, "conv1", 32, 5)),
+      conv2_(make_pooled_conv(store, trace, "conv2", 64, 5)),
       fc1_(make_linear(store, trace, "fc1", 512, 2, trace.channels())),
       fc2_(make_linear(store, trace, "fc2", classes, 1)) {}
 
@@ -50,14 +61,32 @@ Var LeNet::operator()(Tape& tape, const Var& x) const {
   return fc2_(tape, relu(tape, fc1_(tape, flatten(tape, y))));
 }
 
+SmallCnn::SmallCnn(ParameterStore& store, Trace& trace, int64_t classes)
+    : conv1_(make_conv(store, trace, "conv1", 32, 3)),
+      conv2_(make_pooled_conv(store, trace, "conv2", 64, 3)),
+      fc1_(make_linear(store, trace, "fc1", 128, 2, trace.channels())),
+      fc2_(make_linear(store, trace, "fc2", classes, 1)) {}
+
+Var SmallCnn::operator()(Tape& tape, const Var& x) const {
+  Var y = relu(tape, conv2_(tape, relu(tape, conv1_(tape, x))));
+  y = dropout(tape, flatten(tape, max_pool(tape, y, kPool)), 0.25f);
+  return fc2_(tape, dropout(tape, relu(tape, fc1_(tape, y)), 0.5f));
+}
+
 std::vector<Entry> small_entries() {
   const auto trivial = [](const BuildInputs& in) { return forward_of(Trivial(in.store, in.trace, in.classes)); };
   const auto lenet = [](const BuildInputs& in) { return forward_of(LeNet(in.store, in.trace, in.classes)); };
-  return {
+  const auto small_cnn = [](const BuildInputs& in) { return forward_of(SmallCnn(in.store, in.trace, in.classes)); };
+  std::vector<Entry> entries = {
       {{.name = "trivial", .dataset = "imagenet", .image_size = 227, .classes = 1001, .batch_size = 32}, trivial},
       {{.name = "trivial", .dataset = "cifar10", .image_size = 32, .classes = 11, .batch_size = 32}, trivial},
       {{.name = "lenet", .dataset = "imagenet", .image_size = 28, .classes = 1001, .batch_size = 32}, lenet},
   };
+  for (const char* dataset : {"mnist", "fashion_mnist"}) {
+    entries.push_back({mnist_info("lenet", dataset), lenet});
+    entries.push_back({mnist_info("small_cnn", dataset), small_cnn});
+  }
+  return entries;
 }
 
 }  // namespace dtrain::models

@@ -1,4 +1,4 @@
-// The two smallest models of tf_cnn_benchmarks: for checking a set-up, not for accuracy.
+// The smallest models: two of tf_cnn_benchmarks and one for images of 28x28 pixels.
 #pragma once
 
 #include "libdtrain/layers.h"
@@ -6,7 +6,8 @@
 
 namespace dtrain::models {
 
-// All pixels -> 1 -> 4096 -> classes: hardly any arithmetic, so that it times everything but the model.
+// All pixels -> 1 -> 4096 -> classes: hardly any arithmetic, so that it times everything but the model. It is no model
+// for accuracy.
 class Trivial {
  public:
   Trivial(ParameterStore& store, Trace& trace, int64_t classes);
@@ -28,7 +29,19 @@ class LeNet {
   Linear fc1_, fc2_;
 };
 
-// trivial for both data sets, and lenet.
+// Two 3x3 convolutions, one pooling, 128 hidden units, with dropout before each linear layer (after Keras' example for
+// MNIST).
+class SmallCnn {
+ public:
+  SmallCnn(ParameterStore& store, Trace& trace, int64_t classes);
+  Var operator()(Tape& tape, const Var& x) const;
+
+ private:
+  Conv2d conv1_, conv2_;
+  Linear fc1_, fc2_;
+};
+
+// trivial, lenet and small_cnn, each for the data sets that it suits.
 std::vector<Entry> small_entries();
 
 }  // namespace dtrain::models

@@ -49,6 +49,11 @@ TEST(Classifier, SmallModelsByHand) {
   const Classifier model = make_classifier(lenet, classifier_info("lenet", "imagenet"));
   EXPECT_EQ(lenet.parameter_count(), (25 * 3 + 1) * 32 + (25 * 32 + 1) * 64 + (49 * 64 + 1) * 512 + 513 * 1001);
   EXPECT_EQ(model.multiply_adds, 784 * 75 * 32 + 196 * 800 * 64 + 3136 * 512 + 512 * 1001);
+  EXPECT_EQ(classifier_info("lenet", "fashion_mnist").classes, 10);
+  ParameterStore small(*context);
+  const Classifier cnn = make_classifier(small, classifier_info("small_cnn", "mnist"));
+  EXPECT_EQ(small.parameter_count(), (9 * 3 + 1) * 32 + (9 * 32 + 1) * 64 + (196 * 64 + 1) * 128 + 129 * 10);
+  EXPECT_EQ(cnn.multiply_adds, 784 * 27 * 32 + 784 * 288 * 64 + 12544 * 128 + 128 * 10);
   ParameterStore trivial(*context);
   make_classifier(trivial, classifier_info("trivial", "cifar10"));
   EXPECT_EQ(trivial.parameter_count(), 3072 + 1 + 4096 + 4096 + 4097 * 11);

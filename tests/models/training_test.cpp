@@ -52,10 +52,10 @@ TEST_P(TrainingStep, WritesEveryParameterAndLowersTheLoss) {
 INSTANTIATE_TEST_SUITE_P(
     Models, TrainingStep,
     testing::Values(SmallCase{"trivial", "imagenet", 32, 4}, SmallCase{"trivial", "cifar10", 32, 4},
-                    SmallCase{"lenet", "imagenet", 28, 4}, SmallCase{"vgg11", "imagenet", 32, 2},
-                    SmallCase{"resnet18", "imagenet", 64, 4}, SmallCase{"resnet50", "imagenet", 64, 4},
-                    SmallCase{"resnet50_v1.5", "imagenet", 64, 4}, SmallCase{"resnet20", "cifar10", 32, 4},
-                    SmallCase{"resnet56", "cifar10", 16, 4}));
+                    SmallCase{"lenet", "imagenet", 28, 4}, SmallCase{"small_cnn", "mnist", 28, 4},
+                    SmallCase{"vgg11", "imagenet", 32, 2}, SmallCase{"resnet18", "imagenet", 64, 4},
+                    SmallCase{"resnet50", "imagenet", 64, 4}, SmallCase{"resnet50_v1.5", "imagenet", 64, 4},
+                    SmallCase{"resnet20", "cifar10", 32, 4}, SmallCase{"resnet56", "cifar10", 16, 4}));
 
 TEST(Training, Resnet20LearnsABatchByHeart) {
   const auto context = make_cpu_context();

@@ -42,15 +42,19 @@ std::vector<std::string> split(const std::string& text) {
 
 bool divides_by_ten(double before, double after) { return std::abs(after - 0.1 * before) <= 1e-12 * before; }
 
+// An epoch of one step is none to a reader.
+const char* unit_of(const Schedule& schedule) { return schedule.steps_per_epoch == 1 ? "step" : "epoch"; }
+
 std::string describe_piecewise(const Schedule& schedule) {
+  const char* unit = unit_of(schedule);
   bool tenths = true;
   std::string epochs, rates;
   for (size_t i = 0; i < schedule.values.size(); ++i) {
     tenths &= divides_by_ten(i ? schedule.values[i - 1] : schedule.base, schedule.values[i]);
-    epochs += fmt::format("{}{:g}", i ? ", " : "", schedule.boundaries[i]);
-    rates += fmt::format(", {:g} from epoch {:g}", schedule.values[i], schedule.boundaries[i]);
+    epochs += fmt::format("{}{}", i ? ", " : "", schedule.boundaries[i]);
+    rates += fmt::format(", {:g} from {} {}", schedule.values[i], unit, schedule.boundaries[i]);
   }
-  return tenths ? fmt::format(", x0.1 at epoch{} {}", schedule.values.size() > 1 ? "s" : "", epochs) : rates;
+  return tenths ? fmt::format(", x0.1 at {}{} {}", unit, schedule.values.size() > 1 ? "s" : "", epochs) : rates;
 }
 
 }  // namespace
@@ -84,7 +88,7 @@ double Schedule::at(uint64_t step) const {
 
 std::string Schedule::describe() const {
   std::string text = fmt::format("{:g}", base);
-  if (warmup_epochs > 0) text += fmt::format(", linear warm-up over {:g} epochs", warmup_epochs);
+  if (warmup_epochs > 0) text += fmt::format(", linear warm-up over {} {}s", warmup_epochs, unit_of(*this));
   if (warmup_epochs > 0 && warmup_start > 0) text += fmt::format(" from {:g}", warmup_start);
   switch (decay) {
     case Decay::constant:
@@ -93,7 +97,7 @@ std::string Schedule::describe() const {
       text += describe_piecewise(*this);
       break;
     case Decay::exponential:
-      text += fmt::format(", x{:g} every {:g} epochs", factor, decay_epochs);
+      text += fmt::format(", x{:g} every {:g} {}s", factor, decay_epochs, unit_of(*this));
       if (floor > 0) text += fmt::format(", not below {:g}", floor);
       break;
     case Decay::polynomial:

@@ -31,7 +31,8 @@ struct Schedule {
   double steps_per_epoch = 1;
 
   double at(uint64_t step) const;
-  // One line for people: "0.256, linear warm-up over 5 epochs, x0.1 at epochs 30, 60, 80, 90".
+  // One line for people: "0.256, linear warm-up over 5 epochs, x0.1 at epochs 30, 60, 80, 90"; where an epoch is
+  // one step, the times are called steps.
   std::string describe() const;
   // Throws Error where the fields make no schedule.
   void validate() const;

@@ -342,6 +342,7 @@ TEST(MaskRcnnRateRule, TensorPack) {
   EXPECT_EQ(rule.schedule().at(29'999), 0.04);
   EXPECT_DOUBLE_EQ(rule.schedule().at(30'000), 0.004);
   EXPECT_DOUBLE_EQ(rule.schedule().at(40'000), 0.0004);
+  EXPECT_EQ(rule.schedule().describe(), "0.04, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 30000, 40000");
   EXPECT_EQ(rule.lines(),
             (std::vector<std::string>{
                 "learning rate: 0.04 for 32 images a step, 0.01 for 8", "warm-up: linear from 1e-05 over 1000 steps",
@@ -351,6 +352,8 @@ TEST(MaskRcnnRateRule, TensorPack) {
   // One device: the rate of an eighth of the batch, eight times as many steps.
   const RateRule one(preset_settings("tensorpack"), 1);
   EXPECT_EQ(one.steps(), 1'440'000u);
+  EXPECT_EQ(one.schedule().describe(),
+            "0.00125, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 960000, 1280000");
   EXPECT_EQ(one.schedule().at(2000), 0.00125);
   // 120000 * 8 / 7 is not whole.
   EXPECT_EQ(RateRule(preset_settings("tensorpack"), 7).schedule().boundaries[0], 137'142);

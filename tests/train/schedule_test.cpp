@@ -37,7 +37,7 @@ TEST(Schedule, WarmupFromARate) {
   EXPECT_DOUBLE_EQ(schedule.at(3), 0.016);
   EXPECT_EQ(schedule.at(4), 0.02);
   EXPECT_EQ(schedule.at(10), 0.002);
-  EXPECT_EQ(schedule.describe(), "0.02, linear warm-up over 4 epochs from 0.004, x0.1 at epochs 10, 20");
+  EXPECT_EQ(schedule.describe(), "0.02, linear warm-up over 4 steps from 0.004, x0.1 at steps 10, 20");
 
   schedule.warmup_start = 0.05;  // down to the rate, which is as good
   EXPECT_DOUBLE_EQ(schedule.at(2), 0.035);

@@ -48,7 +48,7 @@ struct RateSettings {
   std::vector<RateDrop> drops = {{120'000, 0.1}, {160'000, 0.01}};
   double end = 180'000;
   double momentum = 0.9, weight_decay = 1e-4, clip_norm = 0;  // of the gradient's global norm; 0: none
-  bool decays_biases = true;                                  // or weights of convolutions and linear layers alone
+  bool decays_biases = true;                                  // and the parameters of norms; or other weights alone
 };
 
 struct Settings {

@@ -109,6 +109,7 @@ TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicato
 OptimizerOptions optimizer_options(const RateSettings& rate) {
   OptimizerOptions options;
   options.weight_decay = static_cast<float>(rate.weight_decay);
+  options.decays_all = rate.decays_biases;
   options.update.momentum = static_cast<float>(rate.momentum);
   options.update.clip_norm = static_cast<float>(rate.clip_norm);
   return options;

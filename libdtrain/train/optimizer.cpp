@@ -21,7 +21,7 @@ std::vector<UpdateSegment> segments_of(const ParameterStore& store, const Optimi
     const UpdateSegment segment{
         .begin = parameter.offset,
         .end = parameter.offset + parameter.shape.count(),
-        .weight_decay = own.decay ? own.multipliers.weight_decay * options.weight_decay : 0,
+        .weight_decay = own.decay || options.decays_all ? own.multipliers.weight_decay * options.weight_decay : 0,
         .parameter = own.decay && options.update.rule == UpdateRule::lars ? parameter.index : -1,
         .rate = own.multipliers.rate};
     UpdateSegment* last = segments.empty() ? nullptr : &segments.back();
@@ -111,7 +111,8 @@ const Tensor& Optimizer::queue_l2_loss() {
 std::string Optimizer::describe() const {
   std::string text = describe_rule(options_.update);
   if (options_.weight_decay > 0)
-    text += fmt::format(", weight decay {:g} except on biases and batch norm", options_.weight_decay);
+    text += fmt::format(", weight decay {:g}{}", options_.weight_decay,
+                        options_.decays_all ? "" : " except on biases and norms");
   if (options_.update.clip_value > 0) text += fmt::format(", gradients clipped to +-{:g}", options_.update.clip_value);
   if (options_.update.clip_norm > 0) text += fmt::format(", gradient norm clipped to {:g}", options_.update.clip_norm);
   return text;

@@ -11,15 +11,19 @@ namespace dtrain {
 
 struct OptimizerOptions {
   UpdateOptions update{};
-  float weight_decay = 0;  // on parameters whose options say `decay`: not on biases, not on batch norm
+  float weight_decay = 0;
+  bool decays_all = false;  // or only parameters whose options say `decay`: neither biases nor norms
 };
 
 // What the store says of a parameter counts from the next step() on: a frozen one keeps its value and its state, and of
 // the others
 // - `rate` multiplies the learning rate, and with it the decoupled decay of AdamW, as a group's rate does in PyTorch;
-// - `weight_decay` multiplies that of the options, in l2_loss() too. Biases and batch norm have none to be multiplied;
+// - `weight_decay` multiplies that of the options, in l2_loss() too. Biases and norms have none to be multiplied,
+// unless
+//   all parameters decay;
 // - LARS computes the ratio of norms with the multiplied decay, and multiplies the ratio by the multiplied rate. A
-//   parameter whose decay is multiplied by 0 still has its ratio; biases and batch norm take the rate itself;
+//   parameter whose decay is multiplied by 0 still has its ratio; biases and norms take the rate itself, whether they
+//   decay or not;
 // - clipping by norm is by the one norm of all gradients, which no multiplier changes.
 class Optimizer {
  public:
@@ -40,7 +44,7 @@ class Optimizer {
   const Tensor& queue_l2_loss();
   const OptimizerOptions& options() const { return options_; }
   const ParameterStore& store() const { return store_; }
-  std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm"
+  std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and norms"
 
  private:
   const UpdatePlan& plan();

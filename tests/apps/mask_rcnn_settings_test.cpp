@@ -8,6 +8,7 @@
 #include "apps/mask_rcnn/config_keys.h"
 #include "apps/mask_rcnn/literal.h"
 #include "apps/mask_rcnn/rate_rule.h"
+#include "apps/mask_rcnn/training_job.h"
 #include "libdtrain/core/error.h"
 #include "models/detection/presets.h"
 #include "tests/files.h"
@@ -155,6 +156,28 @@ TEST(MaskRcnnSettings, KeysSetWhatTheySay) {
   EXPECT_EQ(s.detector.box.linear_layers, 1);
   EXPECT_TRUE(s.detector.mask.group_norm);
   EXPECT_EQ(s.detector.detection.per_image, 50);
+}
+
+// What a step at rate 0.5 makes of a bias of 2 whose gradient is zero.
+float bias_after_a_step(const Settings& settings) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const Parameter& bias = store.add("bias", {1}, Init::constant(2), {.decay = false});
+  store.allocate(0);
+  Optimizer optimizer(store, optimizer_options(settings.rate));
+  context->set_scalars({.learning_rate = 0.5f});
+  optimizer.step();
+  return *bias.value.data<float>();
+}
+
+TEST(MaskRcnnSettings, BiasesDecayAsInTheProgramsOfThePresets) {
+  EXPECT_FLOAT_EQ(bias_after_a_step(preset_settings("torchvision")), 2 - 0.5f * 1e-4f * 2);
+  EXPECT_EQ(bias_after_a_step(with("torchvision", {"TRAIN.DECAY_BIASES=False"})), 2);
+  for (const char* preset : {"tensorpack", "tensorpack2019", "aws"}) {
+    EXPECT_EQ(bias_after_a_step(preset_settings(preset)), 2) << preset;
+    EXPECT_FLOAT_EQ(bias_after_a_step(with(preset, {"TRAIN.DECAY_BIASES=True", "TRAIN.WEIGHT_DECAY=0.25"})), 1.75f)
+        << preset;
+  }
 }
 
 TEST(MaskRcnnSettings, SchedulesByName) {

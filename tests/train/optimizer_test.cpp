@@ -54,6 +54,23 @@ TEST(Optimizer, DecaysWeightsOnlyAndLeavesFrozenOnes) {
   }
 }
 
+// PyTorch's optimisers know no exceptions.
+TEST(Optimizer, DecaysBiasesTooWhereAllParametersDecay) {
+  const OptimizerOptions options{.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f, .decays_all = true};
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Model model(*context, options, 0.125f);
+    model.store.set_multipliers("last", {.weight_decay = 2});
+    model.store.set_multipliers("bias", {.weight_decay = 3});
+    EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (3 * 30 + 3 * 30 + 2 * 70));
+    model.optimizer->step();
+    EXPECT_EQ(model.value(model.first), 1 - 0.5 * (0.125 + 0.25));
+    EXPECT_EQ(model.value(model.bias), 1 - 0.5 * (0.125 + 3 * 0.25));
+    EXPECT_EQ(model.value(model.last), 1 - 0.5 * (0.125 + 2 * 0.25));
+    EXPECT_EQ(model.value(model.frozen), 1);
+  }
+}
+
 TEST(Optimizer, L2LossIsOfTheDecayedWeights) {
   for (const auto& context : devices()) {
     Model model(*context, {.weight_decay = 0.25f}, 1);
@@ -294,6 +311,16 @@ TEST(Optimizer, L2LossFollowsTheMultipliersAndWhatIsFrozen) {
   }
 }
 
+TEST(Optimizer, LarsDecaysBiasesAtTheRateItselfWhereAllParametersDecay) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 1});
+    Model model(*context,
+                {.update = {.rule = UpdateRule::lars, .momentum = 0}, .weight_decay = 0.5f, .decays_all = true}, 0.25f);
+    model.optimizer->step();
+    EXPECT_EQ(model.value(model.bias), 1 - (0.25 + 0.5));
+  }
+}
+
 TEST(Optimizer, LarsTakesTheMultipliedDecayIntoItsRatio) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 1});
@@ -341,9 +368,11 @@ TEST(Optimizer, DescribesItself) {
   auto text = [&](const OptimizerOptions& options) { return Model(*context, options, 1).optimizer->describe(); };
   EXPECT_EQ(text({.update = {.rule = UpdateRule::sgd}}), "SGD");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::nesterov}, .weight_decay = 1e-4f}),
-            "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and batch norm");
+            "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and norms");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::adamw, .clip_norm = 1}}),
             "AdamW (beta1 0.9, beta2 0.999, epsilon 1e-08), gradient norm clipped to 1");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::sgd}, .weight_decay = 1e-4f, .decays_all = true}),
+            "SGD, weight decay 0.0001");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::rmsprop, .clip_value = 5}}),
             "RMSProp (decay 0.9, momentum 0.9, epsilon 1e-08), gradients clipped to +-5");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::lars}}), "LARS (momentum 0.9, trust 0.001, epsilon 1e-08)");

@@ -21,9 +21,10 @@ struct OptimizerOptions {
 // - `weight_decay` multiplies that of the options, in l2_loss() too. Biases and norms have none to be multiplied,
 // unless
 //   all parameters decay;
-// - LARS computes the ratio of norms with the multiplied decay, and multiplies the ratio by the multiplied rate. A
-//   parameter whose decay is multiplied by 0 still has its ratio; biases and norms take the rate itself, whether they
+// - LARS and LAMB compute the ratio of norms with the multiplied decay, and multiply the ratio by the multiplied rate.
+//   A parameter whose decay is multiplied by 0 still has its ratio; biases and norms take the rate itself, whether they
 //   decay or not;
+// - LARC compares the local rate of every parameter, biases and norms included, with the multiplied rate;
 // - clipping by norm is by the one norm of all gradients, which no multiplier changes.
 class Optimizer {
  public:

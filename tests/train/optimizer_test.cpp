@@ -12,7 +12,7 @@ namespace {
 using Values = std::vector<double>;
 
 const UpdateRule kRules[] = {UpdateRule::sgd,  UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,
-                             UpdateRule::adam, UpdateRule::rmsprop,  UpdateRule::lars};
+                             UpdateRule::adam, UpdateRule::rmsprop,  UpdateRule::lars,     UpdateRule::lamb};
 
 // weight, bias, frozen weight, weight; every gradient is `gradient`.
 struct Model {
@@ -107,6 +107,36 @@ TEST(Optimizer, LarsScalesEachWeightByItsOwnNormsAndBiasesNotAtAll) {
     EXPECT_NEAR(model.value(model.first), 1 - 0.01 * 1 / (0.25 + 0.5) * (0.25 + 0.5), 1e-6);
     EXPECT_NEAR(model.value(model.last), 2 - 0.01 * 2 / (0.25 + 1) * (0.25 + 1), 1e-6);
     EXPECT_EQ(model.value(model.bias), 1 - 0.25);
+  }
+}
+
+// Adam's first direction is the sign of the gradient; a ratio of norms of constant tensors is that of their elements.
+TEST(Optimizer, LambAdaptsAndDecaysWeightsAlone) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Model model(*context, {.update = {.rule = UpdateRule::lamb}, .weight_decay = 0.25f}, 4);
+    context->upload(std::vector<float>(70, 2.0f).data(), model.last->value);
+    model.store.set_multipliers("last", {.rate = 0.5f, .weight_decay = 2});
+    model.optimizer->step();
+    EXPECT_NEAR(model.value(model.first), 1 - 0.5 * (1 / 1.25) * 1.25, 1e-6);
+    EXPECT_NEAR(model.value(model.last), 2 - 0.25 * (2 / 2.0) * 2, 1e-6);
+    EXPECT_NEAR(model.value(model.bias), 1 - 0.5, 1e-6);
+    EXPECT_EQ(model.value(model.frozen), 1);
+  }
+}
+
+// Biases adapt too, as in Apex; the local rate is compared with the multiplied one.
+TEST(Optimizer, LarcLimitsTheRateOfEachParameter) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Model model(*context,
+                {.update = {.rule = UpdateRule::sgd, .trust = 0.1f, .larc = Larc::clip}, .weight_decay = 0.25f}, 0.25f);
+    model.store.set_multipliers("last", {.rate = 0.125f});
+    model.optimizer->step();
+    EXPECT_NEAR(model.value(model.first), 1 - 0.1 / 0.5 * 0.5, 1e-6);
+    EXPECT_NEAR(model.value(model.bias), 1 - 0.1 / 0.25 * 0.25, 1e-6);
+    EXPECT_NEAR(model.value(model.last), 1 - 0.5 * 0.125 * 0.5, 1e-6) << "0.2 is above its rate";
+    EXPECT_EQ(model.value(model.frozen), 1);
   }
 }
 
@@ -376,6 +406,9 @@ TEST(Optimizer, DescribesItself) {
   EXPECT_EQ(text({.update = {.rule = UpdateRule::rmsprop, .clip_value = 5}}),
             "RMSProp (decay 0.9, momentum 0.9, epsilon 1e-08), gradients clipped to +-5");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::lars}}), "LARS (momentum 0.9, trust 0.001, epsilon 1e-08)");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::lamb}}), "LAMB (beta1 0.9, beta2 0.999, epsilon 1e-08)");
+  EXPECT_EQ(text({.update = {.larc = Larc::scale, .joint_norm = true}}),
+            "momentum 0.9, LARC (scale, joint norm, trust 0.001, epsilon 1e-08)");
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ void check_segments(const UpdatePlan& plan, const Tensor& values) {
 
 void check_options(const UpdateOptions& o) {
   const bool larc = o.larc != Larc::none;
+  DT_CHECK(o.average_decay >= 0 && o.average_decay <= 1, "update: a moving average of decay ", o.average_decay,
+           ", expected 0 to 1");
   DT_CHECK(o.clip_value == 0 || (o.clip_norm == 0 && o.rule != UpdateRule::lars && !larc),
            "update: clipping by value does not go with clipping by norm, LARS or LARC: they need the norm before "
            "clipping");
@@ -59,6 +61,8 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
     DT_CHECK(state.shape() == values.shape(), "update: values ", values.shape(), " and state ", state.shape());
   DT_CHECK(!copy || (copy.shape() == values.shape() && copy.dtype() != DType::f32), "update: values ", values.shape(),
            " and their rounded copy ", copy.shape(), " of ", copy.dtype());
+  DT_CHECK(!arenas.average || arenas.average.shape() == values.shape(), "update: values ", values.shape(),
+           " and their average ", arenas.average.shape());
   check_options(options);
   check_segments(plan, values);
   for (const UpdateSegment& segment : plan.segments())
@@ -166,6 +170,10 @@ void apply(const UpdateFactors& factors, const Pointers& arenas, const UpdatePie
   }
 }
 
+void average_piece(float share, const float* __restrict v, float* __restrict a, const UpdatePiece& piece) {
+  for (int64_t i = piece.begin; i < piece.begin + piece.count; ++i) a[i] += share * (v[i] - a[i]);
+}
+
 }  // namespace
 
 void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
@@ -180,9 +188,11 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
   const UpdateFactors step = update_factors(options, scalars, norm[0]);
   if (!settle(scalars, norm[0])) return;
   if (options.rule == UpdateRule::lamb) move_moments(step, plan, pointers, norm);
+  float* const average = arenas.average ? arenas.average.data<float>() : nullptr;
   dispatch_rule(options.rule, [&](auto rule) {
     for_each_piece(plan, [&](size_t, const UpdatePiece& piece) {
       apply<rule>(piece_factors(options, step, piece, norm), pointers, piece);
+      if (average) average_piece(step.averaged, pointers.values, average, piece);
     });
   });
 }

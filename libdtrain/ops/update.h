@@ -50,6 +50,10 @@ struct UpdateOptions {
   bool joint_norm = false;
   float clip_value = 0;  // > 0: limits each element of the scaled gradient to +-this; not with clip_norm, LARS, LARC
   float clip_norm = 0;   // > 0: the whole gradient is scaled down to this norm
+  // Of the moving average a += (1 - d) (v - a): d is this decay, in a warm-up no more than (1 + t) / (10 + t) at update
+  // t = 1, 2 ..., as that of TensorFlow's ExponentialMovingAverage with num_updates.
+  float average_decay = 0.9999f;
+  bool average_warmup = true;
 };
 
 // Whether the rates of parameters adapt to their norms.
@@ -111,21 +115,21 @@ class UpdatePlan {
 };
 
 // The arenas have equal shapes, and all but `copy` are f32; `state` has as many as state_arenas(rule). `copy`, where
-// defined, is bf16 or f16: the updated values rounded to it.
+// defined, is bf16 or f16: the updated values rounded to it. `average`, where defined, is their moving average.
 struct UpdateArenas {
   Tensor values, grads;
   std::vector<Tensor> state{};
-  Tensor copy{};
+  Tensor copy{}, average{};
 
-  auto tensors() const { return std::tie(values, grads, state, copy); }
+  auto tensors() const { return std::tie(values, grads, state, copy, average); }
 };
 
 // g is gradient_scale / loss_scale * grads, clipped, plus weight_decay * v except for adamw; rate, scales and step are
-// those of the context's StepScalars. If any gradient of a segment is not finite, values, copy and state are left as
-// they are, and the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated
-// from then on. `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then |v| and |g| of
-// each parameter whose rate adapts; with joint_norm |g + wd v| after clipping in place of |g|, for LAMB |u|. Throws
-// Error where shapes do not fit, or options do not go together.
+// those of the context's StepScalars. If any gradient of a segment is not finite, all arenas are left as they are, and
+// the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated from then on.
+// `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then |v| and |g| of each
+// parameter whose rate adapts; with joint_norm |g + wd v| after clipping in place of |g|, for LAMB |u|. Throws Error
+// where shapes do not fit, or options do not go together.
 void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
             const Tensor& norms);
 

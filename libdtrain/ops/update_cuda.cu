@@ -186,6 +186,17 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 __global__ void __launch_bounds__(kThreads)
+    average_kernel(const Verdict* verdict, const UpdatePiece* pieces, const float* values, float* average) {
+  if (!verdict->apply) return;
+  const UpdatePiece piece = pieces[blockIdx.x];
+  const float share = verdict->factors.averaged;
+  for (int i = static_cast<int>(threadIdx.x); i < piece.count; i += kThreads) {
+    const int64_t at = piece.begin + i;
+    average[at] += share * (values[at] - average[at]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
     l2_piece_kernel(const UpdatePiece* pieces, const float* values, double* losses) {
   const UpdatePiece piece = pieces[blockIdx.x];
   const double squares = piece.weight_decay > 0 ? sum_of_squares(values, piece) : 0;
@@ -256,6 +267,9 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
              l.piece(), pointers_to<Copy>(arenas));
     });
   });
+  if (arenas.average)
+    launch(context, average_kernel, {l.pieces, kThreads}, l.verdict(), l.piece(), arenas.values.data<float>(),
+           arenas.average.data<float>());
 }
 
 void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, const Tensor& loss) {

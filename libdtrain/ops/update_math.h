@@ -19,6 +19,7 @@ struct UpdateFactors {
   float limit;     // for each element of it
   float momentum, beta1, beta2, rho, epsilon;
   float correction1, correction2;  // Adam and LAMB: 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), t counted from 1
+  float averaged;                  // share of the new value in the moving average
 };
 
 // Beyond them the dynamic loss scale does not move: no gradient of 16 bits needs more, and one that is not finite at

@@ -15,6 +15,13 @@ DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
   return o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1.0f;
 }
 
+// The share of update `t` in the moving average.
+DT_HD inline float averaged_share(const UpdateOptions& o, double t) {
+  const auto decay = static_cast<double>(o.average_decay);
+  const double most = o.average_warmup ? (1 + t) / (10 + t) : 1;
+  return static_cast<float>(1 - (most < decay ? most : decay));
+}
+
 // `norm` is that of all scaled gradients, before clipping.
 DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScalars& s, float norm) {
   const auto t = static_cast<double>(s.step + 1 - s.skipped);  // updates, this one included
@@ -28,7 +35,8 @@ DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScal
           o.rho,
           o.epsilon,
           static_cast<float>(1 / (1 - std::pow(static_cast<double>(o.beta1), t))),
-          static_cast<float>(1 / std::sqrt(1 - std::pow(static_cast<double>(o.beta2), t)))};
+          static_cast<float>(1 / std::sqrt(1 - std::pow(static_cast<double>(o.beta2), t))),
+          averaged_share(o, t)};
 }
 
 // LARS: what the rate of a parameter is multiplied by. Norms of the values and of the clipped gradient.

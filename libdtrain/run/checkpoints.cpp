@@ -38,6 +38,7 @@ std::string RunCheckpoints::open(TrainState& state) {
   CheckpointOptions options;
   options.train_dir = options_.train_dir;
   options.keep = options_.keep;
+  options.average = trainer_.optimizer().average();
   files_.emplace(trainer_.store(), options, [this](const std::string& text) { warn(text); });
   report();
 
@@ -63,6 +64,7 @@ std::string RunCheckpoints::open(TrainState& state) {
 
 std::string RunCheckpoints::restore(TrainState& state) {
   std::string path;
+  trainer_.optimizer().restart_average();  // weights may have been loaded since it was made
   if (has_directory() && is_chief()) path = open(state);
   if (group_.size() > 1) {
     const std::string text = group_.broadcast(train_state_text(state), options_.chief, "state of the chief");
@@ -73,7 +75,9 @@ std::string RunCheckpoints::restore(TrainState& state) {
   }
   crash_loop_.begin(state.step);
   trainer_.resume(state.step, state.device);
-  if (group_.size() > 1) broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief);
+  if (group_.size() > 1)
+    broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief,
+                      trainer_.optimizer().average());
   return path;
 }
 

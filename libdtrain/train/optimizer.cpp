@@ -81,6 +81,8 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
   }
   norms_ = context.zeros({1 + 2 * static_cast<int64_t>(store.parameters().size())});
   l2_loss_ = context.zeros({1});
+  if (options.averages) average_ = context.empty(store.values().shape());
+  restart_average();
 }
 
 const UpdatePlan& Optimizer::plan() {
@@ -94,10 +96,14 @@ const UpdatePlan& Optimizer::plan() {
 }
 
 void Optimizer::step() {
-  const UpdateArenas arenas{store_.values(), store_.grads(), state_, store_.compute_values()};
+  const UpdateArenas arenas{store_.values(), store_.grads(), state_, store_.compute_values(), average_};
   update(store_.context(), options_.update, plan(), arenas, norms_);
   store_.refresh_padded();
   store_.touch();
+}
+
+void Optimizer::restart_average() {
+  if (average_) store_.context().copy(store_.values(), average_);
 }
 
 float Optimizer::gradient_norm() const {
@@ -124,6 +130,9 @@ std::string Optimizer::describe() const {
                         options_.decays_all ? "" : " except on biases and norms");
   if (options_.update.clip_value > 0) text += fmt::format(", gradients clipped to +-{:g}", options_.update.clip_value);
   if (options_.update.clip_norm > 0) text += fmt::format(", gradient norm clipped to {:g}", options_.update.clip_norm);
+  if (options_.averages)
+    text += fmt::format(", parameters averaged with decay {:g}{}", options_.update.average_decay,
+                        options_.update.average_warmup ? " after a warm-up" : "");
   return text;
 }
 

@@ -25,14 +25,14 @@ struct Arenas {
     for (int i = 0; i < state_arenas(o.rule); ++i) state.push_back(c.zeros(initial.shape));
   }
   void step(const Array& grads) {
-    update(context, options, plan, {values, to_device(context, grads), state, copy}, norms);
+    update(context, options, plan, {values, to_device(context, grads), state, copy, average}, norms);
   }
   double norm(int64_t i) const { return to_host(context, norms)[i]; }
 
   Context& context;
   UpdateOptions options;
   UpdatePlan plan;
-  Tensor values, norms, copy;
+  Tensor values, norms, copy, average;
   std::vector<Tensor> state;
 };
 
@@ -346,6 +346,35 @@ TEST(Update, AgreesWithApexAwsAndTensorFlowAddons) {
         arenas.step(Array({4}, grads[t]));
       }
       expect_close(to_host(*context, arenas.values), Array({4}, values), 1e-6, concat("case ", i));
+    }
+}
+
+// As TensorFlow's ExponentialMovingAverage has it; an update that is skipped does not count.
+TEST(Update, KeepsAMovingAverage) {
+  const std::vector<UpdateSegment> segments{{0, 5000}, {5001, 5006}};
+  for (const auto& context : devices())
+    for (const bool warmup : {false, true}) {
+      const Array initial = padded_random(5010, segments, 1);
+      UpdateOptions options{.rule = UpdateRule::sgd, .average_decay = 0.3f, .average_warmup = warmup};
+      Arenas arenas(*context, options, segments, initial);
+      arenas.average = to_device(*context, padded_random(5010, segments, 2));
+      Array expected = padded_random(5010, segments, 2);
+      context->set_step_state({.loss_scale = 1, .double_after = 100});
+      int t = 0;
+      for (uint64_t step = 0; step < 5; ++step) {
+        Array grads = gradients(5010, segments, 10 + step);
+        if (step == 2) grads[4000] = NAN;
+        const float scale = context->get_scalars().loss_scale;  // which does not matter here
+        context->set_scalars({.learning_rate = 0.1f, .gradient_scale = scale, .step = step});
+        arenas.step(grads);
+        if (step == 2) continue;
+        ++t;
+        const double decay = warmup ? std::min(double{0.3f}, (1.0 + t) / (10.0 + t)) : double{0.3f};
+        const Array values = to_host(*context, arenas.values);
+        for (int64_t i = 0; i < values.count(); ++i) expected[i] -= (1 - decay) * (expected[i] - values[i]);
+      }
+      expect_close(to_host(*context, arenas.average), expected, 1e-6, "average");
+      EXPECT_EQ(context->get_scalars().skipped, 1u);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "libdtrain/train/averaged.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -365,6 +366,35 @@ TEST(Optimizer, LarsTakesTheMultipliedDecayIntoItsRatio) {
   }
 }
 
+TEST(Optimizer, AveragesWhatIsTrained) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 1});
+    const UpdateOptions update{.rule = UpdateRule::sgd, .average_decay = 0.75f, .average_warmup = false};
+    EXPECT_FALSE(Model(*context, {.update = update}, 1).optimizer->average());
+    Model model(*context, {.update = update, .averages = true}, 1);
+    const auto average = [&](const Parameter* parameter) {
+      return to_host(*context, model.optimizer->average())[parameter->offset];
+    };
+    EXPECT_EQ(average(model.first), 1);
+    model.optimizer->step();  // to 0
+    EXPECT_EQ(average(model.first), 0.75);
+    EXPECT_EQ(average(model.frozen), 1);
+    model.store.freeze("first");
+    model.optimizer->step();
+    EXPECT_EQ(average(model.first), 0.75);
+    EXPECT_EQ(average(model.last), 0.75 * 0.75 - 0.25);
+    with_average(model.store, model.optimizer->average(), [&] {
+      EXPECT_EQ(model.value(model.first), 0.75);
+      EXPECT_EQ(model.value(model.frozen), 1);
+    });
+    EXPECT_THROW(with_average(model.store, model.optimizer->average(), [] { throw Error("no"); }), Error);
+    EXPECT_EQ(model.value(model.first), 0);
+    EXPECT_EQ(model.value(model.last), -1);
+    model.optimizer->restart_average();
+    EXPECT_EQ(average(model.last), -1);
+  }
+}
+
 TEST(Optimizer, RefusesAStoreWithoutArenas) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
@@ -406,6 +436,8 @@ TEST(Optimizer, DescribesItself) {
   EXPECT_EQ(text({.update = {.rule = UpdateRule::rmsprop, .clip_value = 5}}),
             "RMSProp (decay 0.9, momentum 0.9, epsilon 1e-08), gradients clipped to +-5");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::lars}}), "LARS (momentum 0.9, trust 0.001, epsilon 1e-08)");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::sgd}, .averages = true}),
+            "SGD, parameters averaged with decay 0.9999 after a warm-up");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::lamb}}), "LAMB (beta1 0.9, beta2 0.999, epsilon 1e-08)");
   EXPECT_EQ(text({.update = {.larc = Larc::scale, .joint_norm = true}}),
             "momentum 0.9, LARC (scale, joint norm, trust 0.001, epsilon 1e-08)");

@@ -132,6 +132,10 @@ Outcome Run::Training::train() {
   steps_.resume(state_);
   observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe()});
   pass_on_notices();
+  if (const StepState& saved = state_.device;
+      !restored.empty() && saved.double_after > 0 && trainer_.options().double_loss_scale_after > 0)
+    observers_.noticed({fmt::format("the loss scale goes on at {}, after {} good steps; {} updates were skipped so far",
+                                    saved.loss_scale, saved.good_steps, saved.skipped)});
   if (ended()) {
     observers_.noticed({fmt::format("step {} is the end of the run already; a larger number of steps would continue it",
                                     state_.step)});

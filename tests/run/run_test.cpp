@@ -94,6 +94,21 @@ TEST_F(RunTest, AnAverageBeginsWithTheParametersOfTheRun) {
   EXPECT_EQ(rig.average(), ones);
 }
 
+TEST_F(RunTest, TellsOfTheLossScaleThatGoesOn) {
+  const auto train = [&](uint64_t steps, Observer& observer) {
+    DrawnTask task(*context, *group);
+    Optimizer optimizer(task.store, {});
+    Trainer trainer(task.store, optimizer, {.base = 0.1}, {.loss_scale = 64, .double_loss_scale_after = 3});
+    dtrain::Run(task, trainer, *group, saving(steps), {&observer}).train();
+  };
+  Diary first, second;
+  train(5, first);
+  EXPECT_TRUE(first.notices.empty());
+  train(6, second);
+  EXPECT_EQ(second.notices, std::vector<std::string>{
+                                "the loss scale goes on at 128, after 2 good steps; 0 updates were skipped so far"});
+}
+
 TEST_F(RunTest, AnotherCheckpointThanTheNewestMayBeContinued) {
   Rig whole(*context, *group);
   dtrain::Run(whole.task, whole.trainer, *group, saving(6)).train();

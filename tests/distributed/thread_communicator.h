@@ -57,6 +57,9 @@ class ThreadGroup : public Group {
     places_.clear();
     for (int i = 0; i < size; ++i) places_.push_back({.host = "here", .local_rank = i, .local_size = size});
   }
+  void spread() {  // each rank is on a host of its own
+    for (int i = 0; i < size(); ++i) places_[static_cast<size_t>(i)] = {.host = "host-" + std::to_string(i), .node = i};
+  }
 
   // Copies of what the others show, T.
   template <class T>

@@ -6,140 +6,14 @@
 #include <limits>
 
 #include "libdtrain/core/rng.h"
-#include "tests/testing.h"
+#include "tests/ops/update_fixture.h"
 
 namespace dtrain {
 namespace {
 
+using update_tests::Arenas, update_tests::RuleCase, update_tests::compare_over_steps, update_tests::gradients,
+    update_tests::padded_random;
 using Values = std::vector<double>;
-
-struct RuleCase {
-  const char* name;
-  UpdateOptions options;
-};
-
-// Arenas with padding after the segments, as a ParameterStore lays them out.
-struct Arenas {
-  Arenas(Context& c, const UpdateOptions& o, std::vector<UpdateSegment> segments, const Array& initial)
-      : context(c), options(o), plan(c, std::move(segments)), values(to_device(c, initial)), norms(c.zeros({7})) {
-    for (int i = 0; i < state_arenas(o.rule); ++i) state.push_back(c.zeros(initial.shape));
-  }
-  void step(const Array& grads) {
-    update(context, options, plan, {values, to_device(context, grads), state, copy}, norms);
-  }
-  double norm(int64_t i) const { return to_host(context, norms)[i]; }
-
-  Context& context;
-  UpdateOptions options;
-  UpdatePlan plan;
-  Tensor values, norms, copy;
-  std::vector<Tensor> state;
-};
-
-// The rules of update.h once more, one element at a time.
-struct Reference {
-  UpdateOptions o;
-  Array v, m, s;
-
-  Reference(const UpdateOptions& options, const Array& initial)
-      : o(options), v(initial), m(initial.shape), s(initial.shape) {}
-
-  void step(const std::vector<UpdateSegment>& segments, const Array& grads, double lr, double scale, int t) {
-    double squares = 0;
-    for (const UpdateSegment& segment : segments)
-      for (int64_t i = segment.begin; i < segment.end; ++i) squares += scale * scale * grads[i] * grads[i];
-    const double norm = std::sqrt(squares);
-    const double clip = o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1;
-    for (const UpdateSegment& segment : segments) {
-      double rate = lr * segment.rate;
-      if (segment.parameter >= 0) rate *= lars_ratio(segment, grads, scale * clip);
-      for (int64_t i = segment.begin; i < segment.end; ++i) {
-        double g = scale * clip * grads[i];
-        if (o.clip_value > 0) g = std::clamp(g, -double{o.clip_value}, double{o.clip_value});
-        element(i, g, rate, segment.weight_decay, t);
-      }
-    }
-  }
-  double lars_ratio(const UpdateSegment& segment, const Array& grads, double scale) const {
-    double vv = 0, gg = 0;
-    for (int64_t i = segment.begin; i < segment.end; ++i) vv += v[i] * v[i], gg += scale * scale * grads[i] * grads[i];
-    if (vv == 0 || gg == 0) return 1;
-    return o.trust * std::sqrt(vv) / (std::sqrt(gg) + segment.weight_decay * std::sqrt(vv) + o.epsilon);
-  }
-  void element(int64_t i, double g, double lr, double decay, int t) {
-    const double mu = o.momentum, b1 = o.beta1, b2 = o.beta2;
-    const auto adam = [&](double gradient) {
-      m[i] = b1 * m[i] + (1 - b1) * gradient;
-      s[i] = b2 * s[i] + (1 - b2) * gradient * gradient;
-      const double m_hat = m[i] / (1 - std::pow(b1, t)), s_hat = s[i] / (1 - std::pow(b2, t));
-      return lr * m_hat / (std::sqrt(s_hat) + o.epsilon);
-    };
-    const double with_decay = g + decay * v[i];
-    switch (o.rule) {
-      case UpdateRule::sgd:
-        v[i] -= lr * with_decay;
-        break;
-      case UpdateRule::momentum:
-        m[i] = mu * m[i] + with_decay;
-        v[i] -= lr * m[i];
-        break;
-      case UpdateRule::nesterov:
-        m[i] = mu * m[i] + with_decay;
-        v[i] -= lr * (with_decay + mu * m[i]);
-        break;
-      case UpdateRule::adamw:
-        v[i] = v[i] * (1 - lr * decay) - adam(g);
-        break;
-      case UpdateRule::adam:
-        v[i] -= adam(with_decay);
-        break;
-      case UpdateRule::rmsprop:
-        s[i] = o.rho * s[i] + (1 - double{o.rho}) * with_decay * with_decay;
-        m[i] = mu * m[i] + lr * with_decay / std::sqrt(s[i] + o.epsilon);
-        v[i] -= m[i];
-        break;
-      case UpdateRule::lars:
-        m[i] = mu * m[i] + lr * with_decay;
-        v[i] -= m[i];
-        break;
-    }
-  }
-};
-
-// Zero in the padding.
-Array padded_random(int64_t count, const std::vector<UpdateSegment>& segments, uint64_t seed) {
-  const Array random = random_array({count}, seed);
-  Array result({count});
-  for (const UpdateSegment& segment : segments)
-    for (int64_t i = segment.begin; i < segment.end; ++i) result[i] = random[i];
-  return result;
-}
-
-// Not so small that weight decay can cancel them: Adam's first step is the sign of what is left.
-Array gradients(int64_t count, const std::vector<UpdateSegment>& segments, uint64_t seed) {
-  Array grads = padded_random(count, segments, seed);
-  for (double& g : grads.values) g = g == 0 ? 0 : static_cast<float>(std::copysign(0.4, g) + 0.6 * g);
-  return grads;
-}
-
-void compare_over_steps(Context& context, const RuleCase& test, const std::vector<UpdateSegment>& segments,
-                        int64_t count) {
-  SCOPED_TRACE(test.name);
-  const Array initial = padded_random(count, segments, 1);
-  Arenas arenas(context, test.options, segments, initial);
-  Reference reference(test.options, initial);
-  for (int t = 1; t <= 4; ++t) {
-    const float lr = 0.1f / static_cast<float>(t), scale = 0.5f;
-    const Array grads = gradients(count, segments, 10 + static_cast<uint64_t>(t));
-    context.set_scalars({.learning_rate = lr, .gradient_scale = scale, .step = static_cast<uint64_t>(t - 1)});
-    arenas.step(grads);
-    reference.step(segments, grads, lr, scale, t);
-  }
-  expect_close(to_host(context, arenas.values), reference.v, 2e-6, "values");
-  if (arenas.state.size() > 0) expect_close(to_host(context, arenas.state[0]), reference.m, 2e-6, "m");
-  if (arenas.state.size() > 1) expect_close(to_host(context, arenas.state[1]), reference.s, 2e-6, "s");
-  EXPECT_EQ(context.get_scalars().finite, 1);
-}
 
 const std::vector<RuleCase>& rules() {
   static const std::vector<RuleCase> table{
@@ -149,6 +23,7 @@ const std::vector<RuleCase>& rules() {
       {"adamw", {.rule = UpdateRule::adamw}},
       {"adam", {.rule = UpdateRule::adam}},
       {"rmsprop", {.rule = UpdateRule::rmsprop, .epsilon = 1e-3f}},
+      {"lamb of biases", {.rule = UpdateRule::lamb}},
       {"sgd, clipped by value", {.rule = UpdateRule::sgd, .clip_value = 0.2f}},
       {"momentum, clipped by norm", {.rule = UpdateRule::momentum, .clip_norm = 0.5f}},
       {"momentum, norm below the limit", {.rule = UpdateRule::momentum, .clip_norm = 1e6f}},
@@ -179,6 +54,65 @@ TEST(Update, Lars) {
     }
 }
 
+TEST(Update, Lamb) {
+  const RuleCase cases[] = {
+      {"lamb", {.rule = UpdateRule::lamb, .epsilon = 1e-6f}},
+      {"lamb, clipped by norm", {.rule = UpdateRule::lamb, .epsilon = 1e-3f, .clip_norm = 0.5f}},
+      {"lamb, clipped by value", {.rule = UpdateRule::lamb, .epsilon = 1e-3f, .clip_value = 0.3f}}};
+  for (const auto& context : devices())
+    for (const RuleCase& rule : cases) {
+      compare_over_steps(*context, rule, {{0, 70, 0.1f, 0}, {128, 131, 0, -1}, {192, 300, 0.01f, 2, 0.3f}}, 320);
+      compare_over_steps(*context, rule, {{0, 50000, 0.1f, 0}, {50048, 70001, 0.1f, 1}}, 70016);
+    }
+}
+
+// Local rates below and above the learning rate, which is 0.1 and falls.
+TEST(Update, Larc) {
+  const RuleCase cases[] = {
+      {"clip", {.rule = UpdateRule::momentum, .trust = 0.02f, .larc = Larc::clip}},
+      {"clip, trusting", {.rule = UpdateRule::nesterov, .trust = 0.2f, .larc = Larc::clip}},
+      {"scale", {.rule = UpdateRule::sgd, .trust = 0.02f, .larc = Larc::scale}},
+      {"clip, clipped by norm", {.rule = UpdateRule::nesterov, .trust = 0.02f, .larc = Larc::clip, .clip_norm = 0.5f}},
+      {"joint clip",
+       {.rule = UpdateRule::nesterov, .epsilon = 1, .trust = 0.013f, .larc = Larc::clip, .joint_norm = true}},
+      {"joint scale, clipped by norm",
+       {.rule = UpdateRule::nesterov, .trust = 0.02f, .larc = Larc::scale, .joint_norm = true, .clip_norm = 0.5f}}};
+  for (const auto& context : devices())
+    for (const RuleCase& rule : cases) {
+      compare_over_steps(*context, rule, {{0, 70, 0.1f, 0}, {128, 131, 0, 1}, {192, 300, 0.01f, 2, 0.3f}}, 320);
+      compare_over_steps(*context, rule, {{0, 50000, 0.1f, 0}, {50048, 70001, 0.1f, 1}}, 70016);
+    }
+}
+
+// As in Apex a parameter whose gradient is 0 does not decay; with a joint norm epsilon takes the rate's place.
+TEST(Update, LarcWhereANormIsZero) {
+  const auto step = [](Context& context, const UpdateOptions& options) {
+    context.set_scalars({.learning_rate = 0.5f});
+    Arenas arenas(context, options, {{0, 1, 0.1f, 0}, {1, 2, 0.1f, 1}, {2, 3, 0, 2}}, Array({3}, {0, 4, 4}));
+    arenas.step(Array({3}, {3, 0, 0}));
+    return to_host(context, arenas.values).values;
+  };
+  for (const auto& context : devices()) {
+    EXPECT_EQ(step(*context, {.rule = UpdateRule::sgd, .larc = Larc::scale}), (Values{-1.5, 4, 4}));
+    const Values joint = step(
+        *context, {.rule = UpdateRule::sgd, .epsilon = 0.25f, .trust = 0.5f, .larc = Larc::clip, .joint_norm = true});
+    EXPECT_FLOAT_EQ(static_cast<float>(joint[0]), -0.25f * 3);       // 0.25 / 0.5 of the gradient at rate 0.5
+    EXPECT_FLOAT_EQ(static_cast<float>(joint[1]), 4 - 0.5f * 0.4f);  // its decay alone, at the rate itself
+    EXPECT_EQ(joint[2], 4);
+  }
+}
+
+TEST(Update, LambTakesThePlainRateWhereANormIsZero) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Arenas arenas(*context, {.rule = UpdateRule::lamb}, {{0, 1, 0.1f, 0}, {1, 2, 0, 1}}, Array({2}, {0, 4}));
+    arenas.step(Array({2}, {3, 0}));
+    expect_close(to_host(*context, arenas.values), Array({2}, {-0.5, 4}), 1e-6, "values");
+    EXPECT_EQ(arenas.norm(3), 4);
+    EXPECT_EQ(arenas.norm(4), 0);
+  }
+}
+
 TEST(Update, LarsTakesThePlainRateWhereANormIsZero) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});
@@ -207,6 +141,70 @@ TEST(Update, AgreesWithPytorch) {
         arenas.step(Array({3}, grads[t]));
       }
       expect_close(to_host(*context, arenas.values), Array({3}, values), 1e-6, concat("rule ", static_cast<int>(rule)));
+    }
+}
+
+// Three steps of Apex's LARC around SGD, of the LarcOptimizer of AWS's deep-learning-models and of TensorFlow Addons'
+// LAMB, written down anew in NumPy: learning rate 0.1, weight decay 0.01, LAMB's not on the second parameter.
+TEST(Update, AgreesWithApexAwsAndTensorFlowAddons) {
+  const UpdateOptions apex{.rule = UpdateRule::momentum, .trust = 0.02f, .larc = Larc::clip};
+  UpdateOptions loose = apex, nesterov = apex, lamb{.rule = UpdateRule::lamb, .epsilon = 1e-6f};
+  loose.trust = 0.2f;
+  nesterov.rule = UpdateRule::nesterov;
+  nesterov.larc = Larc::scale;
+  const UpdateOptions aws{
+      .rule = UpdateRule::nesterov, .epsilon = 1, .trust = 0.013f, .larc = Larc::clip, .joint_norm = true};
+  UpdateOptions aws_scale = aws;
+  aws_scale.larc = Larc::scale;
+  const std::vector<std::pair<UpdateOptions, Values>> expected{
+      {apex, {0.995019773, -2.03067782, 0.344894544, 0.240411406}},
+      {loose, {0.946188769, -2.09768759, 0.0660571995, 0.112955203}},
+      {nesterov, {0.999552393, -2.00492739, 0.481874702, 0.248616476}},
+      {aws, {0.997226735, -2.03254519, 0.380427711, 0.241306995}},
+      {aws_scale, {0.999730942, -2.00327926, 0.488016546, 0.249144054}},
+      {lamb, {0.781851246, -2.17640245, 0.211274809, 0.0387819295}},
+  };
+  const std::vector<Values> grads{{0.3, -0.1, 2.0, 0.5}, {-0.2, 0.4, 1.0, -0.1}, {0.05, 0.6, -3.0, 0.2}};
+  for (const auto& context : devices())
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto& [options, values] = expected[i];
+      const bool larc = options.larc != Larc::none;
+      Arenas arenas(*context, options, {{0, 3, 0.01f, 0}, {3, 4, larc ? 0.01f : 0, larc ? 1 : -1}},
+                    Array({4}, {1, -2, 0.5, 0.25}));
+      for (size_t t = 0; t < 3; ++t) {
+        context->set_scalars({.learning_rate = 0.1f, .step = t});
+        arenas.step(Array({4}, grads[t]));
+      }
+      expect_close(to_host(*context, arenas.values), Array({4}, values), 1e-6, concat("case ", i));
+    }
+}
+
+// As TensorFlow's ExponentialMovingAverage has it; an update that is skipped does not count.
+TEST(Update, KeepsAMovingAverage) {
+  const std::vector<UpdateSegment> segments{{0, 5000}, {5001, 5006}};
+  for (const auto& context : devices())
+    for (const bool warmup : {false, true}) {
+      const Array initial = padded_random(5010, segments, 1);
+      UpdateOptions options{.rule = UpdateRule::sgd, .average_decay = 0.3f, .average_warmup = warmup};
+      Arenas arenas(*context, options, segments, initial);
+      arenas.average = to_device(*context, padded_random(5010, segments, 2));
+      Array expected = padded_random(5010, segments, 2);
+      context->set_step_state({.loss_scale = 1, .double_after = 100});
+      int t = 0;
+      for (uint64_t step = 0; step < 5; ++step) {
+        Array grads = gradients(5010, segments, 10 + step);
+        if (step == 2) grads[4000] = NAN;
+        const float scale = context->get_scalars().loss_scale;  // which does not matter here
+        context->set_scalars({.learning_rate = 0.1f, .gradient_scale = scale, .step = step});
+        arenas.step(grads);
+        if (step == 2) continue;
+        ++t;
+        const double decay = warmup ? std::min(double{0.3f}, (1.0 + t) / (10.0 + t)) : double{0.3f};
+        const Array values = to_host(*context, arenas.values);
+        for (int64_t i = 0; i < values.count(); ++i) expected[i] -= (1 - decay) * (expected[i] - values[i]);
+      }
+      expect_close(to_host(*context, arenas.average), expected, 1e-6, "average");
+      EXPECT_EQ(context->get_scalars().skipped, 1u);
     }
 }
 
@@ -274,13 +272,14 @@ TEST(Update, AGradientThatIsNotFiniteStopsAllUpdates) {
 TEST(Update, IsBitEqualFromRunToRun) {
   auto run = [](Context& context, const UpdateOptions& options) {
     context.set_scalars({.learning_rate = 0.1f});
-    Arenas arenas(context, options, {{0, 100003, 0.1f, options.rule == UpdateRule::lars ? 0 : -1}},
-                  random_array({100003}, 1));
+    Arenas arenas(context, options, {{0, 100003, 0.1f, adapts(options) ? 0 : -1}}, random_array({100003}, 1));
     arenas.step(random_array({100003}, 2));
     return to_host(context, arenas.values).values;
   };
   for (const auto& context : devices())
-    for (const UpdateOptions& options : {UpdateOptions{.rule = UpdateRule::lars}, UpdateOptions{.clip_norm = 0.1f}})
+    for (const UpdateOptions& options :
+         {UpdateOptions{.rule = UpdateRule::lars}, UpdateOptions{.rule = UpdateRule::lamb},
+          UpdateOptions{.larc = Larc::clip, .joint_norm = true}, UpdateOptions{.clip_norm = 0.1f}})
       EXPECT_EQ(run(*context, options), run(*context, options));
 }
 
@@ -298,8 +297,10 @@ TEST(Update, BothArmsAgree) {
   };
   const auto cpu = make_cpu_context();
   for (const auto& context : devices())
-    for (int rule = 0; rule <= static_cast<int>(UpdateRule::lars); ++rule) {
-      const UpdateOptions options{.rule = static_cast<UpdateRule>(rule), .epsilon = 1e-3f};
+    for (int rule = 0; rule <= static_cast<int>(UpdateRule::lamb) + 1; ++rule) {
+      UpdateOptions options{.rule = static_cast<UpdateRule>(rule), .epsilon = 1e-3f};
+      if (rule > static_cast<int>(UpdateRule::lamb))
+        options = {.trust = 0.02f, .larc = Larc::clip, .joint_norm = true, .clip_norm = 20};
       const auto expected = run(*cpu, options), actual = run(*context, options);
       // A compiler may round a product before it adds to it, or not.
       for (size_t i = 0; i < expected.size(); ++i)
@@ -338,6 +339,9 @@ TEST(Update, RefusesWhatDoesNotFit) {
   expect_error(step({.rule = UpdateRule::lars}, {0, 64, 0, 1}, 1, 3), Fault::config, "norms of parameter 1");
   expect_error(step({.clip_value = 1, .clip_norm = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
   expect_error(step({.rule = UpdateRule::lars, .clip_value = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
+  expect_error(step({.larc = Larc::clip, .clip_value = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
+  expect_error(step({.rule = UpdateRule::lars, .larc = Larc::clip}, {0, 64}, 1, 1), Fault::config,
+               "LARC goes with SGD");
 }
 
 }  // namespace

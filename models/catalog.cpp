@@ -4,6 +4,7 @@
 
 #include "libdtrain/core/nearest.h"
 #include "models/resnet.h"
+#include "models/resnet_v2.h"
 #include "models/small.h"
 #include "models/vgg.h"
 
@@ -13,7 +14,7 @@ namespace {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
-    for (const auto& family : {small_entries, vgg_entries, resnet_entries})
+    for (const auto& family : {small_entries, vgg_entries, resnet_entries, resnet_v2_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();
@@ -58,10 +59,11 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   DT_CHECK(entry != entries().end(), "unknown model '", info.name, "' for ", info.dataset);
   DT_CHECK(options.classes >= 0 && options.image_size >= 0, "model ", info.name, " with ", options.classes,
            " classes and images of ", options.image_size, " pixels");
+  DT_CHECK(!options.auxiliary_head || info.auxiliary_head, "model ", info.name, " has no auxiliary head to ask for");
   Classifier model{info.name, options.classes ? options.classes : info.classes,
                    options.image_size ? options.image_size : info.image_size};
   Trace trace(model.image_size);
-  model.forward = entry->build({store, trace, model.classes, options.statistics});
+  model.network = entry->build({store, trace, model.classes, options.statistics, options.auxiliary_head});
   for (const LayerWork& layer : trace.layers) model.multiply_adds += layer.multiply_adds;
   model.layers = std::move(trace.layers);
   return model;

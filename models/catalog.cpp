@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/core/nearest.h"
+#include "models/inception.h"
 #include "models/resnet.h"
 #include "models/resnet_v2.h"
 #include "models/small.h"
@@ -14,7 +15,7 @@ namespace {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
-    for (const auto& family : {small_entries, vgg_entries, resnet_entries, resnet_v2_entries})
+    for (const auto& family : {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();

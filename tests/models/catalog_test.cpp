@@ -55,6 +55,8 @@ const Figures kPublished[] = {
     {"resnet44_v2", "cifar10", 10, 658618, 97174144},
     {"resnet56_v2", "cifar10", 10, 853050, 125485696},
     {"resnet110_v2", "cifar10", 10, 1727994, 252887680},
+    {"inception3", "imagenet", 1000, 23834568, 5713216096},
+    {"inception4", "imagenet", 1000, 42679816, 12253974624},
 };
 
 TEST(Classifier, PublishedParametersAndMultiplyAdds) {

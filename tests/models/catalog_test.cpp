@@ -57,6 +57,7 @@ const Figures kPublished[] = {
     {"resnet110_v2", "cifar10", 10, 1727994, 252887680},
     {"inception3", "imagenet", 1000, 23834568, 5713216096},
     {"inception4", "imagenet", 1000, 42679816, 12253974624},
+    {"googlenet", "imagenet", 1000, 6998552, 1582671872},
 };
 
 TEST(Classifier, PublishedParametersAndMultiplyAdds) {

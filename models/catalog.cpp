@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/core/nearest.h"
+#include "models/alexnet.h"
 #include "models/googlenet.h"
 #include "models/inception.h"
 #include "models/resnet.h"
@@ -16,8 +17,8 @@ namespace {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
-    for (const auto& family :
-         {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries, googlenet_entries})
+    for (const auto& family : {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries,
+                               googlenet_entries, alexnet_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();

@@ -58,6 +58,8 @@ const Figures kPublished[] = {
     {"inception3", "imagenet", 1000, 23834568, 5713216096},
     {"inception4", "imagenet", 1000, 42679816, 12253974624},
     {"googlenet", "imagenet", 1000, 6998552, 1582671872},
+    {"alexnet", "imagenet", 1000, 61838248, 838788800},
+    {"alexnet", "cifar10", 10, 1756426, 32778112},
 };
 
 TEST(Classifier, PublishedParametersAndMultiplyAdds) {

@@ -4,6 +4,7 @@
 
 #include "libdtrain/core/nearest.h"
 #include "models/alexnet.h"
+#include "models/densenet.h"
 #include "models/googlenet.h"
 #include "models/inception.h"
 #include "models/resnet.h"
@@ -18,7 +19,7 @@ const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
     for (const auto& family : {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries,
-                               googlenet_entries, alexnet_entries})
+                               googlenet_entries, alexnet_entries, densenet_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();

@@ -7,6 +7,7 @@
 #include "models/densenet.h"
 #include "models/googlenet.h"
 #include "models/inception.h"
+#include "models/overfeat.h"
 #include "models/resnet.h"
 #include "models/resnet_v2.h"
 #include "models/small.h"
@@ -19,7 +20,7 @@ const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
     for (const auto& family : {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries,
-                               googlenet_entries, alexnet_entries, densenet_entries})
+                               googlenet_entries, alexnet_entries, densenet_entries, overfeat_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();
@@ -49,6 +50,12 @@ const ClassifierInfo* find_classifier(const std::string& name, const std::string
   for (const ClassifierInfo& info : classifiers())
     if (info.name == name && (found == nullptr || info.dataset == dataset)) found = &info;
   return found;
+}
+
+const char* other_purpose(const std::string& name) {
+  if (name == "deepspeech2") return "it recognises speech";
+  if (name == "ncf") return "it recommends films to users";
+  return nullptr;
 }
 
 const ClassifierInfo& classifier_info(const std::string& name, const std::string& dataset) {

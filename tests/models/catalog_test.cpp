@@ -60,6 +60,7 @@ const Figures kPublished[] = {
     {"googlenet", "imagenet", 1000, 6998552, 1582671872},
     {"alexnet", "imagenet", 1000, 61838248, 838788800},
     {"alexnet", "cifar10", 10, 1756426, 32778112},
+    {"overfeat", "imagenet", 1000, 145920872, 2801403904},
     {"densenet40_k12", "cifar10", 10, 1020634, 264812928},
     {"densenet100_k12", "cifar10", 10, 6981994, 1769516448},
     {"densenet100_k24", "cifar10", 10, 27253738, 6889347744},

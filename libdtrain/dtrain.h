@@ -21,6 +21,7 @@
 #include "libdtrain/ops/conv_transpose2d.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/group_norm.h"
+#include "libdtrain/ops/local_response_norm.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/matmul.h"

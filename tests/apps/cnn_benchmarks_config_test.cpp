@@ -88,6 +88,19 @@ TEST(Config, UnknownModelsNameTheNearest) {
       << failure({"--model=resnet5O"});
 }
 
+TEST(Config, ModelsForOtherThanImagesAreRefusedWithTheReason) {
+  EXPECT_TRUE(
+      contains(failure({"--model=deepspeech2"}), "--model=deepspeech2: no image classifier: it recognises speech"))
+      << failure({"--model=deepspeech2"});
+  EXPECT_TRUE(contains(failure({"--model=ncf"}), "it recommends films"));
+}
+
+TEST(Config, AuxiliaryHead) {
+  EXPECT_FALSE(config_of({"--model=inception3"}).options.auxiliary_head);
+  EXPECT_TRUE(config_of({"--model=inception3", "--auxiliary_head"}).options.auxiliary_head);
+  EXPECT_TRUE(contains(failure({"--model=googlenet", "--auxiliary_head"}), "--auxiliary_head: for inception3 only"));
+}
+
 TEST(Config, RefusedCombinations) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
       {{"--variable_update=horovod", "--num_gpus=2"}, "--num_gpus=1"},

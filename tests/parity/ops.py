@@ -169,6 +169,14 @@ def conv_transpose(name, k, c, kernel, stride, padding, bias):
          f"stride={stride},{stride} pad={padding}")
 
 
+def response_norms():
+    for radius, alpha in ((4, 0.5), (2, 1.0)):
+        size = 2 * radius + 1
+        case(f"local_response_norm {radius}", "local_response_norm", {"x": 2 * random(2, 13, 5, 4)},
+             lambda x: {"y": F.local_response_norm(x, size, alpha * size, 0.75, 1.0)}, SUM,
+             f"radius={radius} alpha={alpha} beta=0.75")
+
+
 def detection():
     for ratio in (2, 0):
         for aligned in (True, False):
@@ -239,6 +247,7 @@ conv_bn_act("conv_bn_act 1x1/2", 1, 2, False)
 pools()
 pointwise()
 group_norms()
+response_norms()
 losses()
 detection()
 optimizers()

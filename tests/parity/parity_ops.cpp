@@ -16,6 +16,7 @@
 #include "libdtrain/ops/gather_rows.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/group_norm.h"
+#include "libdtrain/ops/local_response_norm.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/match_boxes.h"
@@ -151,6 +152,14 @@ void run_upsample_nearest(Case& test) {
   test.finish(upsample_nearest(*test.tape, test.var("x"), extent("height"), extent("width")));
 }
 
+void run_local_response_norm(Case& test) {
+  const LocalResponseNormOptions options{.radius = static_cast<int>(test.number("radius", 5)),
+                                         .bias = test.number("bias", 1),
+                                         .alpha = test.number("alpha", 1),
+                                         .beta = test.number("beta", 0.5f)};
+  test.finish(local_response_norm(*test.tape, test.var("x"), options));
+}
+
 void run_optimizer(Case& test) {
   ParameterStore store(test.context);
   const Tensor initial = test.tensor("p"), gradients = test.tensor("gradients");
@@ -283,6 +292,7 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
        const float beta = t.number("beta", 1);
        t.finish(smooth_l1(*t.tape, t.var("x"), t.tensor("target"), t.tensor("weights"), beta, {2.5f}));
      }},
+    {"local_response_norm", run_local_response_norm},
     {"optimizer", run_optimizer},
     {"box_iou", run_box_iou},
     {"box_coder", run_box_coder},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/core/nearest.h"
+#include "models/mobilenet.h"
 #include "models/resnet.h"
 #include "models/small.h"
 #include "models/vgg.h"
@@ -13,7 +14,7 @@ namespace {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
-    for (const auto& family : {small_entries, vgg_entries, resnet_entries})
+    for (const auto& family : {small_entries, vgg_entries, resnet_entries, mobilenet_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();

@@ -24,6 +24,7 @@ const Figures kPublished[] = {
     {"vgg19", "imagenet", 1000, 143667240, 19632062464},    {"resnet20", "cifar10", 10, 272474, 40813184},
     {"resnet32", "cifar10", 10, 466906, 69124736},          {"resnet44", "cifar10", 10, 661338, 97436288},
     {"resnet56", "cifar10", 10, 855770, 125747840},         {"resnet110", "cifar10", 10, 1730714, 253149824},
+    {"mobilenet", "imagenet", 1000, 3504872, 300774272},
 };
 
 TEST(Classifier, PublishedParametersAndMultiplyAdds) {

@@ -4,6 +4,7 @@
 
 #include "libdtrain/core/nearest.h"
 #include "models/mobilenet.h"
+#include "models/nasnet.h"
 #include "models/resnet.h"
 #include "models/small.h"
 #include "models/vgg.h"
@@ -14,7 +15,7 @@ namespace {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
-    for (const auto& family : {small_entries, vgg_entries, resnet_entries, mobilenet_entries})
+    for (const auto& family : {small_entries, vgg_entries, resnet_entries, mobilenet_entries, nasnet_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();

@@ -17,15 +17,24 @@ struct Figures {
 // v1 by moving the stride of its bottlenecks, CIFAR by the same network written with its blocks. NASNet's parameters as
 // those of Keras, and multiply-adds that the paper rounds (564 M, 23.8 G).
 const Figures kPublished[] = {
-    {"resnet18", "imagenet", 1000, 11689512, 1814073344},   {"resnet34", "imagenet", 1000, 21797672, 3663761408},
-    {"resnet50", "imagenet", 1000, 25557032, 3857973248},   {"resnet50_v1.5", "imagenet", 1000, 25557032, 4089184256},
-    {"resnet101", "imagenet", 1000, 44549160, 7570194432},  {"resnet101_v1.5", "imagenet", 1000, 44549160, 7801405440},
-    {"resnet152", "imagenet", 1000, 60192808, 11282415616}, {"resnet152_v1.5", "imagenet", 1000, 60192808, 11513626624},
-    {"vgg11", "imagenet", 1000, 132863336, 7609090048},     {"vgg16", "imagenet", 1000, 138357544, 15470264320},
-    {"vgg19", "imagenet", 1000, 143667240, 19632062464},    {"resnet20", "cifar10", 10, 272474, 40813184},
-    {"resnet32", "cifar10", 10, 466906, 69124736},          {"resnet44", "cifar10", 10, 661338, 97436288},
-    {"resnet56", "cifar10", 10, 855770, 125747840},         {"resnet110", "cifar10", 10, 1730714, 253149824},
-    {"mobilenet", "imagenet", 1000, 3504872, 300774272},    {"nasnet", "imagenet", 1000, 5289978, 563638816},
+    {"resnet18", "imagenet", 1000, 11689512, 1814073344},
+    {"resnet34", "imagenet", 1000, 21797672, 3663761408},
+    {"resnet50", "imagenet", 1000, 25557032, 3857973248},
+    {"resnet50_v1.5", "imagenet", 1000, 25557032, 4089184256},
+    {"resnet101", "imagenet", 1000, 44549160, 7570194432},
+    {"resnet101_v1.5", "imagenet", 1000, 44549160, 7801405440},
+    {"resnet152", "imagenet", 1000, 60192808, 11282415616},
+    {"resnet152_v1.5", "imagenet", 1000, 60192808, 11513626624},
+    {"vgg11", "imagenet", 1000, 132863336, 7609090048},
+    {"vgg16", "imagenet", 1000, 138357544, 15470264320},
+    {"vgg19", "imagenet", 1000, 143667240, 19632062464},
+    {"resnet20", "cifar10", 10, 272474, 40813184},
+    {"resnet32", "cifar10", 10, 466906, 69124736},
+    {"resnet44", "cifar10", 10, 661338, 97436288},
+    {"resnet56", "cifar10", 10, 855770, 125747840},
+    {"resnet110", "cifar10", 10, 1730714, 253149824},
+    {"mobilenet", "imagenet", 1000, 3504872, 300774272},
+    {"nasnet", "imagenet", 1000, 5289978, 563638816},
     {"nasnetlarge", "imagenet", 1000, 88753150, 23783414658},
 };
 
@@ -81,6 +90,10 @@ TEST(Classifier, DefaultsOfTfCnnBenchmarks) {
   EXPECT_EQ(classifier_info("resnet152", "imagenet").batch_size, 32);
   EXPECT_EQ(classifier_info("trivial", "imagenet").image_size, 227);
   EXPECT_EQ(classifier_info("resnet56", "cifar10").batch_size, 128);
+  EXPECT_EQ(classifier_info("mobilenet", "imagenet").batch_size, 32);
+  EXPECT_EQ(classifier_info("nasnetlarge", "imagenet").image_size, 331);
+  EXPECT_EQ(classifier_info("nasnetlarge", "imagenet").batch_size, 16);
+  EXPECT_EQ(classifier_info("nasnet", "cifar10").base_rate, 0.025);
   EXPECT_EQ(classifier_info("resnet56", "cifar10").classes, 11);
   std::set<std::pair<std::string, std::string>> names;
   for (const ClassifierInfo& info : classifiers())

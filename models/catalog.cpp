@@ -7,6 +7,8 @@
 #include "models/densenet.h"
 #include "models/googlenet.h"
 #include "models/inception.h"
+#include "models/mobilenet.h"
+#include "models/nasnet.h"
 #include "models/overfeat.h"
 #include "models/resnet.h"
 #include "models/resnet_v2.h"
@@ -19,8 +21,9 @@ namespace {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
-    for (const auto& family : {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries,
-                               googlenet_entries, alexnet_entries, densenet_entries, overfeat_entries})
+    for (const auto& family :
+         {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries, googlenet_entries,
+          alexnet_entries, densenet_entries, overfeat_entries, mobilenet_entries, nasnet_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();

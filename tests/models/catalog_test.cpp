@@ -17,7 +17,8 @@ struct Figures {
 // v1 by moving the stride of its bottlenecks, CIFAR by the same network written with its blocks. Of models that are not
 // in torchvision the parameters are also those of timm (ResNet v2, Inception-v4), of Caffe (GoogLeNet) and, rounded, of
 // the papers (OverFeat, DenseNet); multiply-adds, and what else was not published, are PyTorch's count of the networks
-// in tests/parity/classifier_models.py.
+// in tests/parity/classifier_models.py. NASNet's parameters are those of Keras; the paper rounds
+// its multiply-adds to 564 M and 23.8 G.
 const Figures kPublished[] = {
     {"resnet18", "imagenet", 1000, 11689512, 1814073344},
     {"resnet34", "imagenet", 1000, 21797672, 3663761408},
@@ -64,6 +65,9 @@ const Figures kPublished[] = {
     {"densenet40_k12", "cifar10", 10, 1020634, 264812928},
     {"densenet100_k12", "cifar10", 10, 6981994, 1769516448},
     {"densenet100_k24", "cifar10", 10, 27253738, 6889347744},
+    {"mobilenet", "imagenet", 1000, 3504872, 300774272},
+    {"nasnet", "imagenet", 1000, 5289978, 563638816},
+    {"nasnetlarge", "imagenet", 1000, 88753150, 23783414658},
 };
 
 TEST(Classifier, PublishedParametersAndMultiplyAdds) {
@@ -152,6 +156,10 @@ TEST(Classifier, DefaultsOfTfCnnBenchmarks) {
   EXPECT_EQ(classifier_info("resnet152", "imagenet").batch_size, 32);
   EXPECT_EQ(classifier_info("trivial", "imagenet").image_size, 227);
   EXPECT_EQ(classifier_info("resnet56", "cifar10").batch_size, 128);
+  EXPECT_EQ(classifier_info("mobilenet", "imagenet").batch_size, 32);
+  EXPECT_EQ(classifier_info("nasnetlarge", "imagenet").image_size, 331);
+  EXPECT_EQ(classifier_info("nasnetlarge", "imagenet").batch_size, 16);
+  EXPECT_EQ(classifier_info("nasnet", "cifar10").base_rate, 0.025);
   EXPECT_EQ(classifier_info("resnet56", "cifar10").classes, 11);
   const struct {
     const char *name, *dataset;

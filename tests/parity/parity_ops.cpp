@@ -23,9 +23,11 @@
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
+#include "libdtrain/ops/relu6.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
 #include "libdtrain/ops/slice_rows.h"
+#include "libdtrain/ops/subsample.h"
 #include "libdtrain/ops/top_k.h"
 #include "libdtrain/ops/upsample.h"
 #include "libdtrain/train/optimizer.h"
@@ -254,6 +256,8 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
     {"scale", [](Case& t) { t.finish(scale(*t.tape, t.var("x"), t.number("factor", 1))); }},
     {"sigmoid", [](Case& t) { t.finish(sigmoid(*t.tape, t.var("x"))); }},
     {"silu", [](Case& t) { t.finish(silu(*t.tape, t.var("x"))); }},
+    {"relu6", [](Case& t) { t.finish(relu6(*t.tape, t.var("x"))); }},
+    {"subsample", [](Case& t) { t.finish(subsample(*t.tape, t.var("x"), 2, 1)); }},
     {"concat_channels",
      [](Case& t) {
        t.finish(concat_channels(*t.tape, {t.var("a"), t.var("b")}));

@@ -28,7 +28,7 @@ void ModelFlags::declare(cli::FlagSet& flags) {
   flags.add("label_smoothing", label_smoothing, "share of the target that is spread over all classes", cli::kBelowOne)
       .setting("label smoothing");
   flags.add("auxiliary_head", auxiliary_head,
-            "for inception3: trains with the second classifier of the paper, whose loss counts 0.4 times");
+            "for inception3 and NASNet: trains with the second classifier of the paper, whose loss counts 0.4 times");
   flags.add(
       "resnet_base_lr", resnet_base_lr,
       "for ResNets on ImageNet: learning rate at a global batch of 256, by default 0.128, and 0.1 for official ones",
@@ -50,7 +50,8 @@ models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
   models::ClassifierInfo info = cli::find_model(model, dataset);
   DT_CHECK(!resnet_base_lr || info.rate_grows_with_batch, "--resnet_base_lr: for ResNets on ImageNet only; ", model,
            " takes --init_learning_rate");
-  DT_CHECK(!auxiliary_head || info.auxiliary_head, "--auxiliary_head: for inception3 only; ", model, " has none");
+  DT_CHECK(!auxiliary_head || info.auxiliary_head, "--auxiliary_head: for inception3 and NASNet only; ", model,
+           " has none");
   return info;
 }
 

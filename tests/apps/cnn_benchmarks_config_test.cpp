@@ -98,7 +98,8 @@ TEST(Config, ModelsForOtherThanImagesAreRefusedWithTheReason) {
 TEST(Config, AuxiliaryHead) {
   EXPECT_FALSE(config_of({"--model=inception3"}).options.auxiliary_head);
   EXPECT_TRUE(config_of({"--model=inception3", "--auxiliary_head"}).options.auxiliary_head);
-  EXPECT_TRUE(contains(failure({"--model=googlenet", "--auxiliary_head"}), "--auxiliary_head: for inception3 only"));
+  EXPECT_TRUE(
+      contains(failure({"--model=googlenet", "--auxiliary_head"}), "--auxiliary_head: for inception3 and NASNet only"));
 }
 
 TEST(Config, RefusedCombinations) {

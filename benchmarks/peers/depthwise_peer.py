@@ -2,9 +2,9 @@
 """What depthwise_bench measures, done by PyTorch: the three passes of depthwise convolutions, each by itself.
 
 depthwise_peer.py [--device cpu|gpu] [--batch 16] [--threads 2] [--channels_last] [--seconds 0.2] [--filter REGEX]
-Prints one line of JSON: for each name that depthwise_bench has, in fp32, the seconds of a run, with
-one thread those of its processor. Strides
-have symmetric padding here and SAME's there, which is as many rows and columns.
+Prints one line of JSON: for each name that depthwise_bench has after device and type, the seconds of a run in fp32, with
+one thread those of its processor. Strides have symmetric padding here and SAME's there, which is as many rows and
+columns.
 """
 import argparse
 import json
@@ -66,7 +66,7 @@ for size, channels, kernel, stride in LAYERS:
     passes = {"forward": lambda: torch.nn.functional.conv2d(x, w, None, stride, padding, 1, channels),
               "dgrad": lambda: gradient([True, False, False]), "wgrad": lambda: gradient([False, True, False])}
     for name, work in passes.items():
-        full = f"{options.device}/f32/{name}/{size}x{channels}/k{kernel}s{stride}"
+        full = f"{name}/{size}x{channels}/k{kernel}s{stride}"
         if re.search(options.filter, full):
             with torch.no_grad():
                 result[full] = seconds_of(work)

@@ -1,5 +1,5 @@
 // The source of kDepthwiseAvx2 and of kDepthwiseAvx512, whose files include it: each has functions of its own, compiled
-// for its instructions.
+// for its instructions. Longer than usual: it is their whole source.
 #pragma once
 
 #include <cstring>

@@ -25,6 +25,12 @@ namespace {
   _exit(static_cast<int>(Fault::communication));
 }
 
+std::string name_of(int rank) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("rank {} on {}", rank, host);
+}
+
 void check_launcher(const Group& group, const LauncherRank& told) {
   DT_CHECK(group.size() == told.size && group.rank() == told.rank, told.source, " says rank ", told.rank, " of ",
            told.size, ", MPI says rank ", group.rank(), " of ", group.size(),
@@ -42,10 +48,7 @@ void check_flags(Group& group, const FlagSet& flags) {
 std::string rank_name() {
   try {
     const LauncherRank told = launcher_rank(environment());
-    if (told.size <= 1) return "";
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    return fmt::format("rank {} on {}", told.rank, host);
+    return told.size <= 1 ? "" : name_of(told.rank);
   } catch (const Error&) {  // variables that make no sense are the fault of another moment
     return "";
   }
@@ -56,12 +59,14 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
   const LauncherRank told = launcher_rank(environment());
   std::unique_ptr<Group> group;
   GroupOptions options = limits;
-  options.warn = [name = rank_name()](const std::string& line) {
+  options.warn = [name = tcp ? name_of(tcp->rank) : rank_name()](const std::string& line) {
     print_message("warning", fmt::format("{}: {}", name, line));
   };
   options.fail = end_process;
-  if (told.size <= 1) {
-    group = tcp ? make_tcp_group(options, *tcp) : make_single_group(options);
+  if (tcp) {
+    group = make_tcp_group(options, *tcp);
+  } else if (told.size <= 1) {
+    group = make_single_group(options);
   } else if (environment()("DTRAIN_MASTER_ADDR") != nullptr) {
     group = make_tcp_group(options, tcp_options_from(environment()));
   } else {
@@ -69,7 +74,10 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
     check_launcher(*group, told);
   }
   DT_CHECK(expect_ranks == 0 || group->size() == expect_ranks, "expected ", expect_ranks, " ranks, found ",
-           group->size(), told.source.empty() ? ": no launcher started this process" : " by " + told.source);
+           group->size(),
+           tcp                   ? ": those of --worker_hosts"
+           : told.source.empty() ? ": no launcher started this process"
+                                 : " by " + told.source);
   return group;
 }
 

@@ -29,7 +29,7 @@ void choose_algorithm(const DistributionFlags& f, const cli::FlagSet& flags, boo
     notices.push_back(
         fmt::format("--all_reduce_spec={}: done by {} (--all_reduce_algorithm={}); no process and no "
                     "device sums for the others",
-                    f.all_reduce_spec, gpu ? "NCCL" : "an all-reduce of our own over MPI", gradients.algorithm));
+                    f.all_reduce_spec, gpu ? "NCCL" : "an all-reduce of our own", gradients.algorithm));
   }
   cli::check_algorithm(gradients.algorithm, gpu);
 }
@@ -68,18 +68,8 @@ void refuse_stale_updates(const DistributionFlags& f) {
   DT_CHECK(!f.staged_vars, "--staged_vars", kReason);
 }
 
-std::vector<std::string> names_of_hosts(const std::vector<std::string>& hosts) {
-  std::vector<std::string> names;
-  for (const std::string& host : hosts) names.push_back(host.substr(0, host.rfind(':')));
-  return names;
-}
-
 void check_jobs(const DistributionFlags& f, int ranks, Notices& notices) {
   const int workers = f.check_workers();
-  DT_CHECK(workers <= 1 || ranks > 1, "--worker_hosts names ", workers,
-           " workers, and no launcher has started this process as one of them; start all of them by one command: ",
-           fmt::format("mpirun -np {} --host {} dtrain-cnn-benchmarks ...", workers,
-                       fmt::join(names_of_hosts(f.worker_hosts), ",")));
   if (workers > 0 && ranks > 1)
     notices.push_back(launcher_rank(cli::environment()).size > 1
                           ? fmt::format("--worker_hosts, --task_index: the launcher's {} ranks count", ranks)
@@ -111,9 +101,9 @@ void report_replacements(const DistributionFlags& f, const cli::FlagSet& flags, 
   report(f.agg_small_grads_max_bytes > 0 || flags.given("agg_small_grads_max_group"),
          "--agg_small_grads_*: small gradients share the buckets of --bucket_mb");
   report(f.allreduce_merge_scope > 1, "--allreduce_merge_scope: gradients are merged into the buckets of --bucket_mb");
-  report(f.server_protocol != "grpc", "--server_protocol: MPI or NCCL chooses the transport");
+  report(f.server_protocol != "grpc", "--server_protocol: how the ranks were started chooses the transport");
   report(f.horovod_device == "cpu" && gpu, "--horovod_device=cpu: gradients of GPUs are summed on the GPUs, by NCCL");
-  report(f.horovod_device == "gpu" && !gpu, "--horovod_device=gpu: gradients of CPUs are summed on the CPUs, over MPI");
+  report(f.horovod_device == "gpu" && !gpu, "--horovod_device=gpu: gradients of CPUs are summed on the CPUs");
 }
 
 }  // namespace

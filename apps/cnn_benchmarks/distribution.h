@@ -8,6 +8,7 @@
 
 #include "apps/cli/machine.h"
 #include "apps/cli/options/ranks.h"
+#include "apps/cli/workers.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -36,14 +37,12 @@ struct DistributionFlags {
   Distribution resolve(const cli::FlagSet& flags, const cli::RankFlags& own, int ranks, const cli::Machine& machine,
                        std::vector<std::string>& notices) const;
 
-  // Why a process of this --job_name ends at once, its work done: parameter servers and controllers are not needed.
-  // None for a process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
-  std::optional<std::string> reason_to_leave() const;
+  // Why a process of this --job_name has nothing to do: parameter servers and controllers are not needed. None for a
+  // process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
+  std::optional<std::string> reason_to_wait() const;
 
-  // How the workers of --worker_hosts that no launcher has started find each other: the first of them listens on its
-  // port. None where one process runs alone, or on a CPU (`device`), whose sums go over MPI. Throws
-  // Error(Fault::config) where --task_index or the address of the first worker makes no sense.
-  std::optional<TcpOptions> tcp_of_workers(const std::string& device) const;
+  // The workers of --worker_hosts. Throws as check_workers().
+  cli::Workers workers() const;
 
   // How many workers there are. Throws Error(Fault::config) where this process cannot be one of them.
   int check_workers() const;

@@ -12,6 +12,8 @@
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/train/agreement.h"
 
+#include <fmt/format.h>
+
 namespace {
 
 using namespace dtrain;
@@ -49,15 +51,20 @@ int run(const std::vector<std::string>& argv) {
   values.declare(flags);
   if (!cli::read_flags(flags, argv)) return 0;
 
-  if (const auto reason = values.distribution.reason_to_leave()) {
+  if (const auto reason = values.distribution.reason_to_wait()) {
+    cli::catch_stop_signals();
     cli::print_message("note", *reason);
+    cli::wait_for_stop_request();
     return 0;
   }
   const std::vector<std::string> taken_over = cli::apply_horovod(cli::horovod_variables(), flags);
   cli::catch_stop_signals();
-  const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks,
-                                                       values.distribution.tcp_of_workers(values.machine.device));
+  const std::optional<TcpOptions> tcp = values.distribution.workers().tcp();
+  const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks, tcp);
   cli::check_flags(*group, flags);
+  if (tcp && group->rank() != 0)
+    cli::print_message("note", fmt::format("{} of {} ranks: {} prints the log", group->name(group->rank()),
+                                           group->size(), group->name(0)));
   Config config = make_config(values, flags, cli::ranks_of(*group));
   keep_checkpoint(config, flags, *group);
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());

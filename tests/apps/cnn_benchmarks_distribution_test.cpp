@@ -154,7 +154,7 @@ TEST(Distribution, WhatIsReplacedSaysByWhat) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"--agg_small_grads_max_bytes=1024", "--bucket_mb"},  {"--agg_small_grads_max_group=20", "--bucket_mb"},
       {"--allreduce_merge_scope=4", "--bucket_mb"},         {"--network_topology=gcp_v100", "NCCL finds the links"},
-      {"--server_protocol=grpc+verbs", "chooses the tran"}, {"--horovod_device=gpu", "on the CPUs, over MPI"},
+      {"--server_protocol=grpc+verbs", "chooses the tran"}, {"--horovod_device=gpu", "on the CPUs"},
       {"--hierarchical_copy", "NCCL finds the links"},      {"--ps_hosts=a:1,b:1", "no parameter server"},
   };
   for (const auto& [flag, part] : cases) {
@@ -163,29 +163,35 @@ TEST(Distribution, WhatIsReplacedSaysByWhat) {
   }
 }
 
-TEST(Jobs, WorkersAreStartedByALauncher) {
-  const std::vector<std::string> two = {"--job_name=worker", "--worker_hosts=a:2222,b:2222", "--task_index=1"};
-  EXPECT_TRUE(contains(refusal(two), "mpirun -np 2 --host a,b dtrain-cnn-benchmarks")) << refusal(two);
-  EXPECT_EQ(refusal(two, 2), "");
+TEST(Jobs, WorkersAreNumbered) {
+  EXPECT_EQ(refusal({"--job_name=worker", "--worker_hosts=a:2222,b:2222", "--task_index=1"}, 2), "");
   EXPECT_EQ(refusal({"--job_name=worker", "--worker_hosts=a:2222", "--ps_hosts=a:2221"}), "");
   EXPECT_TRUE(contains(refusal({"--job_name=worker"}), "needs --worker_hosts"));
   EXPECT_TRUE(contains(refusal({"--worker_hosts=a,b", "--task_index=2"}, 2), "names 2 workers, counted from 0"));
 }
 
-// Those on GPUs do without; here are none.
-TEST(Jobs, WorkersOnCpusDoNotMeetOverTcp) {
+TEST(Jobs, WorkersMeetAtTheFirst) {
   DistributionFlags flags;
-  flags.worker_hosts = {"a:2222", "b:2222"};
-  EXPECT_FALSE(flags.tcp_of_workers("gpu"));
+  flags.worker_hosts = {"a:2222"};
+  EXPECT_FALSE(flags.workers().tcp());
+  flags.worker_hosts = {"a:2222", "[::1]:2223"};
+  flags.task_index = 1;
+  const TcpOptions worker = flags.workers().tcp().value();
+  EXPECT_EQ(worker.rank, 1);
+  EXPECT_EQ(worker.size, 2);
+  EXPECT_EQ(worker.address, "a");
+  EXPECT_EQ(worker.port, 2222);
+  EXPECT_EQ(worker.own_address, "::1");
+  EXPECT_EQ(worker.own_port, 2223);
   flags.task_index = 2;
-  EXPECT_THROW(flags.tcp_of_workers("gpu"), Error);
+  EXPECT_THROW(flags.workers(), Error);
 }
 
 TEST(Jobs, ServersAndControllersAreNotNeeded) {
   const auto reason = [](const char* job) {
     DistributionFlags flags;
     flags.job_name = job;
-    return flags.reason_to_leave();
+    return flags.reason_to_wait();
   };
   EXPECT_TRUE(contains(reason("ps").value_or(""), "--job_name=ps: workers sum"));
   EXPECT_TRUE(reason("controller"));

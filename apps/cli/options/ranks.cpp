@@ -22,6 +22,10 @@ bool is_off(const std::string& text) { return text.empty() || text == "0"; }
 }  // namespace
 
 Flag& JobFlags::declare(FlagSet& flags) {
+  flags.add(
+      "start_timeout", start_timeout,
+      "seconds that ranks which meet without MPI wait for each other to start, 600 by default; exit code 4 after that",
+      {0.001, kLongestWait});
   flags.add("expect_ranks", expect_ranks, "exit with code 1 if another number of ranks runs; 0: any number", kCount);
   return flags.add("collective_timeout", collective_timeout,
                    "seconds that a rank waits for the others in a step before the job ends with exit code 4",
@@ -31,6 +35,7 @@ Flag& JobFlags::declare(FlagSet& flags) {
 GroupOptions JobFlags::limits() const {
   GroupOptions limits;
   limits.step_limit = collective_timeout;
+  limits.start_limit = start_timeout;
   for (double* limit : {&limits.setup_limit, &limits.evaluation_limit, &limits.checkpoint_limit})
     *limit = std::max(*limit, collective_timeout);
   return limits;

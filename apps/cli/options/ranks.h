@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,7 @@ Ranks ranks_of(Group& group);
 struct JobFlags {
   int64_t expect_ranks = 0;
   double collective_timeout = GroupOptions{}.step_limit;
+  std::optional<double> start_timeout;
 
   // Returns --collective_timeout.
   Flag& declare(FlagSet& flags);

@@ -1,5 +1,6 @@
-// MpiThread: the one thread of a process that calls MPI. It never waits inside MPI once it has started, so that it can
-// pass on messages of several lanes at a time, see to it that none takes too long, and leave the processor to others.
+// CollectiveThread: the one thread of a process that calls its transport. It never waits inside it once it has started,
+// so that it can pass on messages of several lanes at a time, see to it that none takes too long, and leave the
+// processor to others.
 #pragma once
 
 #include <condition_variable>
@@ -12,10 +13,10 @@
 #include <thread>
 
 #include "libdtrain/distributed/communicator.h"
-#include "libdtrain/distributed/mpi_exchange.h"
+#include "libdtrain/distributed/exchange.h"
 #include "libdtrain/distributed/watchdog.h"
 
-namespace dtrain::mpi {
+namespace dtrain::host {
 
 // What a rank does together with the others in a lane.
 struct Collective {
@@ -27,15 +28,17 @@ struct Collective {
   std::function<void()> before{}, after{};  // on the thread: packing and unpacking
 };
 
-class MpiThread {
+class CollectiveThread {
  public:
-  // Starts MPI. Throws Error(Fault::communication) where that fails, Error(Fault::config) where it was started before.
-  explicit MpiThread(const GroupOptions& options);
-  // Without finish() MPI is left as it is.
-  ~MpiThread();
+  using Start = std::function<std::unique_ptr<Transport>()>;
+  // Starts the transport, on the thread; `name`: what it is for people. Throws what `start` does.
+  CollectiveThread(const GroupOptions& options, const char* name, Start start);
+  // Without finish() the transport is left as it is.
+  ~CollectiveThread();
 
   int rank() const { return rank_; }
   const std::vector<Place>& places() const { return places_; }
+  const char* name() const { return name_; }  // of the transport
 
   // A lane of its own for collectives that wait for nobody else's; collective.
   int open_lane(const std::string& name);
@@ -47,14 +50,14 @@ class MpiThread {
   double take_busy_seconds(int lane);
   // As Group has it.
   std::string ask_peers();
-  // Ends MPI, with all other ranks. What is asked of it from then on throws Error.
+  // Ends the transport, with all other ranks. What is asked of it from then on throws Error.
   void finish();
 
  private:
   struct Lane;
   struct StateMessage {
     std::string text;
-    MPI_Request request = MPI_REQUEST_NULL;
+    Transport::Request request = 0;
   };
   using Task = std::function<void()>;
   struct Turn {
@@ -64,7 +67,7 @@ class MpiThread {
   };
 
   void run();
-  void start();
+  void start(const Start& start_transport);
   void wake();                  // under the mutex
   void call(const Task& task);  // on the thread; the caller waits and gets what it throws
   bool advance(Lane& lane);
@@ -80,9 +83,10 @@ class MpiThread {
   void require_running(const std::string& what) const;  // under the mutex
 
   GroupOptions options_;
+  const char* name_;
+  std::unique_ptr<Transport> transport_;
   int rank_ = 0, size_ = 1;
   std::vector<Place> places_;
-  std::string memory_;  // the name that the memory it shares had
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
@@ -94,10 +98,20 @@ class MpiThread {
   std::unique_ptr<Watchdog> watchdog_;
   Section section_ = Section::setup;
   uint64_t step_ = 0;
-  MPI_Comm states_ = MPI_COMM_NULL;  // carries what the watchdogs say
+  int states_ = 0;  // the channel that carries what the watchdogs say
   std::list<StateMessage> states_under_way_;
   SteadyTime looked_{}, moved_{};  // when the watchdog was asked, and when a message moved
   int sleeps_ = 0;                 // since then
 };
 
-}  // namespace dtrain::mpi
+// A group whose ranks sum host memory among themselves.
+class SummingGroup : public Group {
+ public:
+  // The first call may be the one that connects them: collective.
+  virtual CollectiveThread& thread() = 0;
+
+ protected:
+  using Group::Group;
+};
+
+}  // namespace dtrain::host

@@ -1,5 +1,5 @@
 // Posting, testing and adding of a collective's messages.
-#include "libdtrain/distributed/mpi_exchange.h"
+#include "libdtrain/distributed/exchange.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,23 +7,11 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/wire.h"
 
-namespace dtrain::mpi {
-namespace {
+namespace dtrain::host {
 
-constexpr int kDataTag = 0;
-
-}  // namespace
-
-void check(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  throw Error(Fault::communication, concat(call, ": ", std::string(text, static_cast<size_t>(length))));
-}
-
-Exchange::Exchange(MPI_Comm comm, MessagePlan plan, const Elements& elements, ExchangeBuffers& buffers)
-    : comm_(comm), plan_(std::move(plan)), elements_(elements), buffers_(buffers) {
+Exchange::Exchange(Transport& transport, int channel, MessagePlan plan, const Elements& elements,
+                   ExchangeBuffers& buffers)
+    : transport_(transport), channel_(channel), plan_(std::move(plan)), elements_(elements), buffers_(buffers) {
   int64_t longest = 0;
   for (const Message& message : plan_.sends) longest = std::max(longest, message.range.count());
   for (const Message& message : plan_.receives) longest = std::max(longest, message.range.count());
@@ -45,22 +33,13 @@ bool Exchange::advance() {
   post_sends();
   post_receives();
   const size_t before = left_ + applied_;
-  while (left_ < send_posted_) {
-    int done = 0;
-    check(MPI_Test(&sends_[left_ % kWindow], &done, MPI_STATUS_IGNORE), "MPI_Test of a send");
-    if (!done) break;
-    ++left_;
-  }
+  size_t bytes = 0;
+  while (left_ < send_posted_ && transport_.done(sends_[left_ % kWindow], bytes)) ++left_;
   while (applied_ < receive_posted_) {
     if (!arrived_) {
-      int done = 0;
-      MPI_Status status;
-      check(MPI_Test(&receives_[applied_ % kWindow], &done, &status), "MPI_Test of a receive");
-      if (!done) break;
-      int bytes = 0;
-      check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      if (!transport_.done(receives_[applied_ % kWindow], bytes)) break;
       const Message& message = plan_.receives[applied_];
-      const auto expected = static_cast<int>(static_cast<size_t>(message.range.count()) * elements_.wire_size());
+      const size_t expected = size_on_wire(message);
       if (bytes != expected)
         throw Error(Fault::communication, concat("a message of ", bytes, " bytes came from rank ", message.peer, ", ",
                                                  expected, " were expected"));
@@ -84,9 +63,7 @@ void Exchange::post_sends() {
       round_to_wire(elements_.wire, reinterpret_cast<float*>(bytes), rounded, message.range.count());
       bytes = rounded;
     }
-    const auto count = static_cast<int>(static_cast<size_t>(message.range.count()) * elements_.wire_size());
-    check(MPI_Isend(bytes, count, MPI_BYTE, message.peer, kDataTag, comm_, &sends_[send_posted_ % kWindow]),
-          "MPI_Isend");
+    sends_[send_posted_ % kWindow] = transport_.send(channel_, message.peer, bytes, size_on_wire(message));
     ++send_posted_;
   }
 }
@@ -98,9 +75,7 @@ void Exchange::post_receives() {
     // What comes straight to its place must not change what has still to leave from there.
     if (in_place && message.after > left_) break;
     std::byte* bytes = in_place ? place(message) : slot(buffers_.received, receive_posted_);
-    const auto count = static_cast<int>(static_cast<size_t>(message.range.count()) * elements_.wire_size());
-    check(MPI_Irecv(bytes, count, MPI_BYTE, message.peer, kDataTag, comm_, &receives_[receive_posted_ % kWindow]),
-          "MPI_Irecv");
+    receives_[receive_posted_ % kWindow] = transport_.receive(channel_, message.peer, bytes, size_on_wire(message));
     ++receive_posted_;
   }
 }
@@ -117,4 +92,4 @@ void Exchange::apply(size_t index) {
     copy_from_wire(elements_.wire, came, values, count);
 }
 
-}  // namespace dtrain::mpi
+}  // namespace dtrain::host

@@ -1,13 +1,14 @@
-// Sums and broadcasts of host memory over a lane of the MPI thread.
+// Sums and broadcasts of host memory over a lane of the group's thread.
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "libdtrain/distributed/mpi_group.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/distributed/collective_thread.h"
 #include "libdtrain/distributed/transports.h"
 
 namespace dtrain {
-namespace mpi {
+namespace host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -15,9 +16,9 @@ using Clock = std::chrono::steady_clock;
 // Up to here the whole message goes back and forth log2 n times; above, parts of it go round. In bytes.
 constexpr int64_t kShort = 64 << 10;
 
-class MpiCommunicator : public Communicator {
+class HostCommunicator : public Communicator {
  public:
-  MpiCommunicator(MpiGroup& group, const CommunicatorOptions& options)
+  HostCommunicator(SummingGroup& group, const CommunicatorOptions& options)
       : Communicator(group, options),
         thread_(group.thread()),
         lane_(thread_.open_lane(options.queue == Queue::compute ? "statistics" : "gradients")) {
@@ -27,7 +28,7 @@ class MpiCommunicator : public Communicator {
     place_ = static_cast<int>(std::ranges::find(order_, this->rank()) - order_.begin());
     const std::string& name = options.algorithm;
     DT_CHECK(name == "auto" || name == "ring" || name == "direct" || name == "hierarchical" || name == "doubling",
-             "all-reduce algorithm '", name, "': over MPI there are auto, ring, direct, hierarchical and doubling");
+             "all-reduce algorithm '", name, "': on CPUs there are auto, ring, direct, hierarchical and doubling");
     DT_CHECK(name != "hierarchical" || suits_hierarchy(nodes_),
              "all-reduce algorithm 'hierarchical': it needs several hosts with equally many ranks, several on each");
     const bool one_host = std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
@@ -77,8 +78,8 @@ class MpiCommunicator : public Communicator {
   }
 
   std::string describe() const override {
-    return concat(options_.algorithm == "auto" ? "doubling to 64 KiB, then " : "", long_, " over MPI, ", wire(),
-                  " on the wire");
+    return concat(options_.algorithm == "auto" ? "doubling to 64 KiB, then " : "", long_, " over ", thread_.name(),
+                  ", ", wire(), " on the wire");
   }
 
   CommunicatorTimes take_times() override {
@@ -118,7 +119,7 @@ class MpiCommunicator : public Communicator {
     };
   }
 
-  MpiThread& thread_;
+  CollectiveThread& thread_;
   int lane_;
   std::vector<int> nodes_;
   std::vector<int> order_;  // around the ring: hosts one after the other, so that each link between two is crossed once
@@ -129,12 +130,12 @@ class MpiCommunicator : public Communicator {
 };
 
 }  // namespace
-}  // namespace mpi
+}  // namespace host
 
-std::unique_ptr<Communicator> make_mpi_communicator(Group& group, const CommunicatorOptions& options) {
-  auto* ranks = dynamic_cast<mpi::MpiGroup*>(&group);
-  DT_CHECK(ranks != nullptr, "sums over MPI: the group is of another kind, without MPI");
-  return std::make_unique<mpi::MpiCommunicator>(*ranks, options);
+std::unique_ptr<Communicator> make_host_communicator(Group& group, const CommunicatorOptions& options) {
+  auto* ranks = dynamic_cast<host::SummingGroup*>(&group);
+  DT_CHECK(ranks != nullptr, "sums over CPUs: the group is of a kind whose ranks exchange texts only");
+  return std::make_unique<host::HostCommunicator>(*ranks, options);
 }
 
 }  // namespace dtrain

@@ -6,15 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <mpi.h>
-
 #include "libdtrain/core/types.h"
 #include "libdtrain/distributed/ring.h"
+#include "libdtrain/distributed/transport.h"
 
-namespace dtrain::mpi {
-
-// Throws Error(Fault::communication) with MPI's text where `code`, what an MPI call returned, is not success.
-void check(int code, const char* call);
+namespace dtrain::host {
 
 // Where the elements of a collective are: f32 that are summed, or bytes that are copied.
 struct Elements {
@@ -31,9 +27,9 @@ struct ExchangeBuffers {
 
 class Exchange {
  public:
-  // All ranks of `comm` run plans of the same schedule on elements of the same kind. A 16-bit wire rounds what is sent
-  // in place, so that the rank that keeps it has what the others get.
-  Exchange(MPI_Comm comm, MessagePlan plan, const Elements& elements, ExchangeBuffers& buffers);
+  // All ranks run plans of the same schedule on elements of the same kind, on a channel that nothing else uses. A
+  // 16-bit wire rounds what is sent in place, so that the rank that keeps it has what the others get.
+  Exchange(Transport& transport, int channel, MessagePlan plan, const Elements& elements, ExchangeBuffers& buffers);
   // Posts, tests and applies what can be. True where a message left or arrived.
   bool advance();
   bool done() const { return left_ == plan_.sends.size() && applied_ == plan_.receives.size(); }
@@ -45,20 +41,24 @@ class Exchange {
   static constexpr size_t kWindow = 4;
 
   bool converts() const { return elements_.wire == DType::bf16 || elements_.wire == DType::f16; }
+  size_t size_on_wire(const Message& message) const {
+    return static_cast<size_t>(message.range.count()) * elements_.wire_size();
+  }
   std::byte* place(const Message& message) const { return elements_.memory + message.range.begin * elements_.size; }
   void post_sends();
   void post_receives();
   void apply(size_t index);
   std::byte* slot(std::vector<std::byte>& buffer, size_t index) const;
 
-  MPI_Comm comm_;
+  Transport& transport_;
+  int channel_;
   MessagePlan plan_;
   Elements elements_;
   ExchangeBuffers& buffers_;
   size_t slot_bytes_ = 0;
   size_t send_posted_ = 0, left_ = 0, receive_posted_ = 0, applied_ = 0;
   bool arrived_ = false;  // receive number applied_ is in, but sends that need its place have not left
-  std::array<MPI_Request, kWindow> sends_, receives_;
+  std::array<Transport::Request, kWindow> sends_{}, receives_{};
 };
 
-}  // namespace dtrain::mpi
+}  // namespace dtrain::host

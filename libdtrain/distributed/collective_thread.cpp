@@ -1,5 +1,5 @@
 // The loop of the communication thread, its lanes, and the words of its watchdog.
-#include "libdtrain/distributed/mpi_thread.h"
+#include "libdtrain/distributed/collective_thread.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,17 +12,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "libdtrain/distributed/mpi_memory.h"
-#include "libdtrain/distributed/mpi_places.h"
+#include "libdtrain/core/error.h"
 
-namespace dtrain::mpi {
+namespace dtrain::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kHeaderTag = 1;  // beside the data's
 constexpr auto kWatchEvery = std::chrono::milliseconds(10);
-// Seconds. To start, MPI waits for processes that the launcher has started already, and for no work of theirs.
+// Seconds. To start, a transport waits for processes that are there already, and for no work of theirs.
 constexpr double kStartLimit = 120;
 
 // Goes ahead of a collective's data to the next rank, which compares it with its own.
@@ -43,35 +41,35 @@ double seconds(SteadyTime from, SteadyTime to) { return std::chrono::duration<do
 
 }  // namespace
 
-struct MpiThread::Lane {
+struct CollectiveThread::Lane {
   std::string name;
-  MPI_Comm comm = MPI_COMM_NULL;
+  int data = 0, headers = 0;  // channels
   ExchangeBuffers buffers{};
   std::deque<Collective> queue{};
   Collective* collective = nullptr;  // the first of the queue, once its turn has come
   std::optional<Exchange> exchange{};
   CollectiveId id{};
   Header sent{}, received{};
-  MPI_Request header_sent = MPI_REQUEST_NULL, header_received = MPI_REQUEST_NULL;
-  bool header_checked = false;
+  Transport::Request header_sent = 0, header_received = 0;
+  bool header_left = false, header_came = false;
+  bool header_checked() const { return header_left && header_came; }
   SteadyTime begun{};
   double busy = 0;
   uint64_t submitted = 0, finished = 0;
 };
 
-MpiThread::MpiThread(const GroupOptions& options) : options_(options) {
-  int started_before = 0;
-  check(MPI_Initialized(&started_before), "MPI_Initialized");
-  DT_CHECK(!started_before, "a group of MPI's ranks: MPI has been started in this process before; it starts once only");
+CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name, Start start_transport)
+    : options_(options), name_(name) {
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's, as are those of threads that MPI starts
+  pthread_sigmask(SIG_SETMASK, &all,
+                  &before);  // signals are the program's, as are those of threads that the transport starts
   std::exception_ptr error;
   bool started = false;
   thread_ = std::thread([&, this] {
     std::exception_ptr thrown;
     try {
-      start();
+      start(start_transport);
     } catch (...) {
       thrown = std::current_exception();
     }
@@ -89,8 +87,8 @@ MpiThread::MpiThread(const GroupOptions& options) : options_(options) {
   const double limit = std::min(options.setup_limit, kStartLimit), patience = std::min(limit / 4, 10.0);
   const char* const question = ": are all hosts of the hostfile up, and do they reach one another?";
   if (!starts_within(patience)) {
-    options.tell(concat("MPI has not started within ", patience, " s (limit ", limit, " s)", question));
-    if (!starts_within(limit - patience)) fail(concat("MPI did not start within ", limit, " s", question));
+    options.tell(concat(name_, " has not started within ", patience, " s (limit ", limit, " s)", question));
+    if (!starts_within(limit - patience)) fail(concat(name_, " did not start within ", limit, " s", question));
   }
   lock.unlock();
   if (!error) return;
@@ -98,7 +96,7 @@ MpiThread::MpiThread(const GroupOptions& options) : options_(options) {
   std::rethrow_exception(error);
 }
 
-MpiThread::~MpiThread() {
+CollectiveThread::~CollectiveThread() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -107,30 +105,25 @@ MpiThread::~MpiThread() {
   if (thread_.joinable()) thread_.join();
 }
 
-void MpiThread::start() {
+void CollectiveThread::start(const Start& start_transport) {
   prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // a sleep of 50 microseconds shall not take 100
-  int provided = 0;
-  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
-  if (provided < MPI_THREAD_FUNNELED)
-    throw Error(Fault::communication, "this MPI does not allow threads beside its own");
-  check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-  check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
-  check(MPI_Comm_dup(MPI_COMM_WORLD, &states_), "MPI_Comm_dup");
-  places_ = gather_places();
-  memory_ = unlink_memory(places_[static_cast<size_t>(rank_)].local_rank);  // all others have it by now
+  transport_ = start_transport();
+  states_ = transport_->open_channel();
+  rank_ = transport_->rank();
+  places_ = transport_->places();
+  size_ = static_cast<int>(places_.size());
   std::vector<std::string> names;
   for (int rank = 0; rank < size_; ++rank)
     names.push_back(concat("rank ", rank, " on ", places_[static_cast<size_t>(rank)].host));
   watchdog_ = std::make_unique<Watchdog>(rank_, names, options_);
 }
 
-void MpiThread::call(const Task& task) {
+void CollectiveThread::call(const Task& task) {
   std::exception_ptr error;
   bool done = false;
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return !task_; });  // another thread's
-  require_running("MPI");
+  require_running(name_);
   task_ = [&] {
     try {
       task();
@@ -142,16 +135,17 @@ void MpiThread::call(const Task& task) {
   };
   wake();
   if (!wait_awake(done_, lock, options_.setup_limit, [&] { return done; }))
-    fail(concat("rank ", rank_, ": MPI did not answer within ", options_.setup_limit, " s"));
+    fail(concat("rank ", rank_, ": ", name_, " did not answer within ", options_.setup_limit, " s"));
   if (error) std::rethrow_exception(error);
 }
 
-int MpiThread::open_lane(const std::string& name) {
+int CollectiveThread::open_lane(const std::string& name) {
   auto lane = std::make_unique<Lane>();
   lane->name = lane->id.lane = name;
   int index = 0;
   call([&] {
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &lane->comm), "MPI_Comm_dup");
+    lane->data = transport_->open_channel();
+    lane->headers = transport_->open_channel();
     const std::lock_guard lock(mutex_);
     lanes_.push_back(std::move(lane));
     index = static_cast<int>(lanes_.size()) - 1;
@@ -159,7 +153,7 @@ int MpiThread::open_lane(const std::string& name) {
   return index;
 }
 
-uint64_t MpiThread::submit(int lane, Collective collective) {
+uint64_t CollectiveThread::submit(int lane, Collective collective) {
   const std::lock_guard lock(mutex_);
   require_running(collective.what);
   Lane& one = *lanes_[static_cast<size_t>(lane)];
@@ -168,7 +162,7 @@ uint64_t MpiThread::submit(int lane, Collective collective) {
   return ++one.submitted;
 }
 
-void MpiThread::wait(int lane, uint64_t ticket) {
+void CollectiveThread::wait(int lane, uint64_t ticket) {
   std::unique_lock lock(mutex_);
   Lane& one = *lanes_[static_cast<size_t>(lane)];
   if (one.finished >= ticket) return;
@@ -179,23 +173,23 @@ void MpiThread::wait(int lane, uint64_t ticket) {
   --waiting_;
 }
 
-void MpiThread::wake() {
+void CollectiveThread::wake() {
   asked_ = true;
   wake_.notify_all();
 }
 
-void MpiThread::enter(Section section, uint64_t step) {
+void CollectiveThread::enter(Section section, uint64_t step) {
   const std::lock_guard lock(mutex_);
   section_ = section;
   step_ = step;
 }
 
-double MpiThread::take_busy_seconds(int lane) {
+double CollectiveThread::take_busy_seconds(int lane) {
   const std::lock_guard lock(mutex_);
   return std::exchange(lanes_[static_cast<size_t>(lane)]->busy, 0);
 }
 
-std::string MpiThread::ask_peers() {
+std::string CollectiveThread::ask_peers() {
   constexpr auto kPatience = std::chrono::seconds(1);
   call([&] {
     watchdog_->forget();
@@ -207,22 +201,21 @@ std::string MpiThread::ask_peers() {
   return text;
 }
 
-void MpiThread::ask_all() {
+void CollectiveThread::ask_all() {
   for (int rank = 0; rank < size_; ++rank)
     if (rank != rank_) send_state(rank, true);
 }
 
-void MpiThread::finish() {
+void CollectiveThread::finish() {
   call([&] {
-    name_again(memory_);
-    check(MPI_Finalize(), "MPI_Finalize");
+    transport_->finish();
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   });
 }
 
-// MPI is called without the mutex, so that nobody waits for it.
-void MpiThread::run() {
+// The transport is called without the mutex, so that nobody waits for it.
+void CollectiveThread::run() {
   while (true) {
     Turn turn;
     {
@@ -246,6 +239,7 @@ void MpiThread::run() {
         lane->id.step = step_;
       }
     }
+    if (turn.active) transport_->progress();
     for (const auto& lane : lanes_) {
       if (!lane->collective) continue;
       try {
@@ -260,29 +254,28 @@ void MpiThread::run() {
   }
 }
 
-void MpiThread::begin(Lane& lane) {
+void CollectiveThread::begin(Lane& lane) {
   const Collective& collective = *lane.collective;
   lane.begun = Clock::now();
   ++lane.id.sequence;
   lane.id.what = collective.what.substr(0, sizeof Header::what - 1);
   lane.id.bytes = collective.bytes;
   watchdog_->begin(lane.id, lane.begun);
-  lane.header_checked = false;
+  lane.header_left = lane.header_came = false;
   if (collective.before) collective.before();
-  lane.exchange.emplace(lane.comm, plan_messages(collective.schedule(), collective.segment), collective.elements,
-                        lane.buffers);
+  lane.exchange.emplace(*transport_, lane.data, plan_messages(collective.schedule(), collective.segment),
+                        collective.elements, lane.buffers);
   lane.sent = Header(lane.id);
-  check(MPI_Irecv(&lane.received, sizeof(Header), MPI_BYTE, (rank_ + size_ - 1) % size_, kHeaderTag, lane.comm,
-                  &lane.header_received),
-        "MPI_Irecv");
-  check(MPI_Isend(&lane.sent, sizeof(Header), MPI_BYTE, (rank_ + 1) % size_, kHeaderTag, lane.comm, &lane.header_sent),
-        "MPI_Isend");
+  lane.header_received = transport_->receive(lane.headers, (rank_ + size_ - 1) % size_,
+                                             reinterpret_cast<std::byte*>(&lane.received), sizeof(Header));
+  lane.header_sent =
+      transport_->send(lane.headers, (rank_ + 1) % size_, reinterpret_cast<std::byte*>(&lane.sent), sizeof(Header));
 }
 
-bool MpiThread::advance(Lane& lane) {
-  if (!lane.header_checked) check_header(lane);
+bool CollectiveThread::advance(Lane& lane) {
+  if (!lane.header_checked()) check_header(lane);
   const bool moved = lane.exchange->advance();
-  if (!lane.exchange->done() || !lane.header_checked) return moved;
+  if (!lane.exchange->done() || !lane.header_checked()) return moved;
   const SteadyTime now = Clock::now();
   watchdog_->end(lane.name, now);
   lane.exchange.reset();
@@ -296,34 +289,35 @@ bool MpiThread::advance(Lane& lane) {
   return true;
 }
 
-void MpiThread::check_header(Lane& lane) {
-  std::array<MPI_Request, 2> requests{lane.header_sent, lane.header_received};
-  int done = 0;
-  check(MPI_Testall(2, requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-  lane.header_sent = requests[0];
-  lane.header_received = requests[1];
-  if (!done) return;
+void CollectiveThread::check_header(Lane& lane) {
+  size_t bytes = 0;
+  lane.header_left = lane.header_left || transport_->done(lane.header_sent, bytes);
+  if (lane.header_came || !transport_->done(lane.header_received, bytes)) return;
+  lane.header_came = true;
   const CollectiveId theirs = lane.received.id(lane.name);
   if (theirs != lane.id) fail(watchdog_->mismatch(lane.id, (rank_ + size_ - 1) % size_, theirs));
-  lane.header_checked = true;
 }
 
 // Where ranks do different things, data of another size may come before the header that tells.
-void MpiThread::report_broken(Lane& lane, const Error& error) {
+void CollectiveThread::report_broken(Lane& lane, const Error& error) {
   constexpr auto kPatience = std::chrono::seconds(1);
   try {
     const SteadyTime until = Clock::now() + kPatience;
-    while (lane.exchange && !lane.header_checked && Clock::now() < until) check_header(lane);
+    while (lane.exchange && !lane.header_checked() && Clock::now() < until) {
+      transport_->progress();
+      check_header(lane);
+    }
   } catch (const Error&) {  // the first one says more
   }
   fail(watchdog_->broken(lane.name, error.what()));
 }
 
-void MpiThread::watch() {
+void CollectiveThread::watch() {
   const SteadyTime now = Clock::now();
   if (now - looked_ < kWatchEvery) return;
   looked_ = now;
   try {
+    transport_->progress();
     answer();
     watchdog_->wake(awake_since());
     const Watchdog::Verdict verdict = watchdog_->look(now);
@@ -335,33 +329,25 @@ void MpiThread::watch() {
   }
 }
 
-// A state is short enough for MPI to take it at once.
-void MpiThread::send_state(int rank, bool question) {
-  states_under_way_.remove_if([](StateMessage& message) {
-    int done = 0;
-    check(MPI_Test(&message.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    return done != 0;
+// A state is short enough for a transport to take it at once.
+void CollectiveThread::send_state(int rank, bool question) {
+  states_under_way_.remove_if([this](const StateMessage& message) {
+    size_t bytes = 0;
+    return transport_->done(message.request, bytes);
   });
   StateMessage& message = states_under_way_.emplace_back();
   message.text = (question ? "?" : "!") + watchdog_->state();
-  check(MPI_Isend(message.text.data(), static_cast<int>(message.text.size()), MPI_BYTE, rank, 0, states_,
-                  &message.request),
-        "MPI_Isend");
+  message.request =
+      transport_->send(states_, rank, reinterpret_cast<const std::byte*>(message.text.data()), message.text.size());
 }
 
-void MpiThread::answer() {
-  while (true) {
-    int there = 0;
-    MPI_Message message;
-    MPI_Status status;
-    check(MPI_Improbe(MPI_ANY_SOURCE, 0, states_, &there, &message, &status), "MPI_Improbe");
-    if (!there) return;
-    int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    std::string text(static_cast<size_t>(bytes), '\0');
-    check(MPI_Mrecv(text.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-    watchdog_->hear(status.MPI_SOURCE, text.substr(1));
-    if (text.starts_with('?')) send_state(status.MPI_SOURCE, false);
+void CollectiveThread::answer() {
+  int rank = 0;
+  std::string text;
+  while (transport_->take(states_, rank, text)) {
+    if (text.empty()) continue;  // no rank says so little
+    watchdog_->hear(rank, text.substr(1));
+    if (text.starts_with('?')) send_state(rank, false);
   }
 }
 
@@ -369,7 +355,7 @@ void MpiThread::answer() {
 // caller waits, so that nothing is computed beside it, does it ask on for a moment: a sleep lasts longer than the next
 // message usually takes. Even then it offers its core each time: where another rank computes there, that takes the
 // moment up.
-void MpiThread::pause(const Turn& turn) {
+void CollectiveThread::pause(const Turn& turn) {
   constexpr std::chrono::microseconds kMoment{400}, kShortest{50}, kLongest{1000};
   const SteadyTime now = Clock::now();
   if (turn.moved) {
@@ -384,10 +370,10 @@ void MpiThread::pause(const Turn& turn) {
   }
 }
 
-void MpiThread::fail(const std::string& report) { options_.end(report); }
+void CollectiveThread::fail(const std::string& report) { options_.end(report); }
 
-void MpiThread::require_running(const std::string& what) const {
+void CollectiveThread::require_running(const std::string& what) const {
   DT_CHECK(!stopping_, what, ": asked for after Group::finish()");
 }
 
-}  // namespace dtrain::mpi
+}  // namespace dtrain::host

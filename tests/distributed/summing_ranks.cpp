@@ -1,4 +1,5 @@
-// Run by mpirun as 1 to 4 ranks: what the group and the communicators give, on every rank.
+// Run as 1 to 4 ranks, by mpirun over MPI or with DTRAIN_MASTER_ADDR over TCP: what the group and the communicators
+// give, on every rank.
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -17,6 +18,8 @@ LauncherRank launched() {
   return launcher_rank([](const char* name) { return std::getenv(name); });
 }
 
+bool over_mpi() { return std::getenv("DTRAIN_MASTER_ADDR") == nullptr; }
+
 // MPI starts once in the life of a process.
 Group& group() {
   static const std::unique_ptr<Group> ranks = [] {
@@ -27,7 +30,8 @@ Group& group() {
       std::fprintf(stderr, "%s\n", report.c_str());
       std::_Exit(static_cast<int>(Fault::communication));
     };
-    return make_mpi_group(options, launched().size);
+    if (over_mpi()) return make_mpi_group(options, launched().size);
+    return make_tcp_group(options, tcp_options_from([](const char* name) { return std::getenv(name); }));
   }();
   return *ranks;
 }
@@ -92,7 +96,8 @@ TEST(Group, KnowsItsPlaces) {
   EXPECT_EQ(mine.host, host);
   EXPECT_EQ(mine.pid, getpid());
   EXPECT_EQ(mine.local_rank, launched().local_rank);
-  EXPECT_EQ(std::to_string(mine.local_size), std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE"));
+  EXPECT_EQ(std::to_string(mine.local_size), std::getenv(over_mpi() ? "OMPI_COMM_WORLD_LOCAL_SIZE" : "DTRAIN_SIZE"));
+  EXPECT_EQ(group().transport(), over_mpi() ? "MPI" : "TCP");
   EXPECT_EQ(launched().rank, group().rank());
   EXPECT_EQ(launched().size, group().size());
 
@@ -212,6 +217,7 @@ void expect_refusal(const std::function<void()>& action, const std::string& part
 
 TEST(Group, IsTheOnlyOneOfMpi) {
   group();
+  if (!over_mpi()) return;
   expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
 }
 
@@ -226,7 +232,8 @@ TEST(TheEnd, IsFollowedByNothing) {
   expect_refusal([&] { communicator->broadcast(x, 0, "values"); }, part);
   expect_refusal([] { make_communicator(group(), context(), {.even_alone = true}); }, part);
   expect_refusal([] { group().finish(); }, part);
-  expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
+  if (over_mpi())
+    expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
   communicator->join();  // nothing is under way
 }
 

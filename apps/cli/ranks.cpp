@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/local_ranks.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
@@ -68,7 +69,9 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
   } else if (told.size <= 1) {
     group = make_single_group(options);
   } else if (environment()("DTRAIN_MASTER_ADDR") != nullptr) {
-    group = make_tcp_group(options, tcp_options_from(environment()));
+    TcpOptions meeting = tcp_options_from(environment());
+    take_listener(meeting);
+    group = make_tcp_group(options, meeting);
   } else {
     group = make_mpi_group(options, told.size);
     check_launcher(*group, told);

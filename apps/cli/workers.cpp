@@ -1,6 +1,7 @@
 // Addresses and numbers of ranks.
 #include "apps/cli/workers.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -30,20 +31,31 @@ Address address_of(const std::string& worker) {
 
 }  // namespace
 
-std::optional<TcpOptions> Workers::tcp() const {
-  if (!are_several() || launcher_rank(environment()).size > 1) return std::nullopt;
+std::optional<TcpOptions> Workers::tcp(const LocalRank& local) const {
+  if (!are_several() || (local.count == 0 && launcher_rank(environment()).size > 1)) return std::nullopt;
+  const int devices = std::max(1, local.count);
   const Address first = address_of(hosts[0]), mine = address_of(hosts[static_cast<size_t>(task)]);
   TcpOptions tcp;
-  tcp.rank = task;
-  tcp.size = static_cast<int>(hosts.size());
+  tcp.rank = task * devices + local.rank;
+  tcp.size = static_cast<int>(hosts.size()) * devices;
   tcp.address = first.host;
   tcp.port = first.port;
   tcp.job = "--worker_hosts";
-  tcp.members = fmt::format("{}", fmt::join(hosts, ","));
+  tcp.members = fmt::format("{} with {} device{} each", fmt::join(hosts, ","), devices, devices > 1 ? "s" : "");
   tcp.own_address = mine.host;
-  tcp.own_port = mine.port;
+  tcp.own_port = local.rank == 0 ? mine.port : 0;
   protect(tcp, environment());
   return tcp;
+}
+
+LocalJob Workers::local_job(int devices) const {
+  const LauncherRank told = launcher_rank(environment());
+  DT_CHECK(told.size <= 1, "--num_gpus=", devices, " for rank ", told.rank, " of ", told.size,
+           ": each rank drives one device; start as many ranks as there are devices, without --num_gpus");
+  static_cast<void>(tcp());  // says early what makes no sense
+  return {.count = devices,
+          .first = are_several() ? task * devices : 0,
+          .size = (are_several() ? static_cast<int>(hosts.size()) : 1) * devices};
 }
 
 }  // namespace dtrain::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/distributed/group.h"
+#include "apps/cli/local_ranks.h"
 
 namespace dtrain::cli {
 
@@ -14,9 +14,13 @@ struct Workers {
   int task = 0;                      // which of them this is
 
   bool are_several() const { return hosts.size() > 1; }
-  // How they find each other: they meet at the first. None where there is one worker at most, or where a launcher has
-  // started this process as one of several ranks. Throws Error(Fault::config) where an address makes no sense.
-  std::optional<TcpOptions> tcp() const;
+  // How they find each other: they meet at the first. `local`: which one of its worker's ranks this is. None where
+  // there is one worker at most, or where a launcher has started this process as one of several ranks. Throws
+  // Error(Fault::config) where an address makes no sense.
+  std::optional<TcpOptions> tcp(const LocalRank& local = {}) const;
+  // The ranks to start for the `devices` of this worker. Throws Error(Fault::config) as tcp(), and where a launcher has
+  // started this process as one of several ranks.
+  LocalJob local_job(int devices) const;
 };
 
 }  // namespace dtrain::cli

@@ -45,6 +45,16 @@ void check_machine_and_data(Group& group, const Config& config, const Datasets& 
   check_equal(group, settings, "device and data sets");
 }
 
+// Starts a rank for each device of --num_gpus, and returns what they come to.
+int run_ranks(const Flags& values, const cli::FlagSet& flags, const std::vector<std::string>& argv) {
+  values.check(flags);
+  const auto devices = static_cast<int>(values.tf.num_gpus);
+  const int found = values.machine.device == "gpu" ? cuda_device_count() : 0;
+  DT_CHECK(found == 0 || devices <= found, "--num_gpus=", devices, ": this machine has ", found);
+  cli::LocalJob job = values.distribution.workers().local_job(devices);
+  return cli::run_local_ranks(job, argv);
+}
+
 int run(const std::vector<std::string>& argv) {
   Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
@@ -57,12 +67,14 @@ int run(const std::vector<std::string>& argv) {
     cli::wait_for_stop_request();
     return 0;
   }
+  const cli::LocalRank local = cli::local_rank();
+  if (values.tf.num_gpus > 1 && local.count == 0) return run_ranks(values, flags, argv);
   const std::vector<std::string> taken_over = cli::apply_horovod(cli::horovod_variables(), flags);
   cli::catch_stop_signals();
-  const std::optional<TcpOptions> tcp = values.distribution.workers().tcp();
+  const std::optional<TcpOptions> tcp = values.distribution.workers().tcp(local);
   const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks, tcp);
   cli::check_flags(*group, flags);
-  if (tcp && group->rank() != 0)
+  if (tcp && group->rank() != 0 && local.rank == 0)
     cli::print_message("note", fmt::format("{} of {} ranks: {} prints the log", group->name(group->rank()),
                                            group->size(), group->name(0)));
   Config config = make_config(values, flags, cli::ranks_of(*group));

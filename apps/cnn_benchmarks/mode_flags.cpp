@@ -101,7 +101,9 @@ std::function<bool(uint64_t)> ModeFlags::evaluates_after(uint64_t samples, int64
 
 void TfFlags::declare(cli::FlagSet& flags) {
   flags.group("Only in tf_cnn_benchmarks");
-  flags.add("num_gpus", num_gpus, "devices of this process: 1", cli::kPositiveCount);
+  flags.add("num_gpus", num_gpus,
+            "devices of this host, or worker, each driven by a rank of its own that this program starts",
+            cli::kPositiveCount);
   flags.add("autotune_threshold", autotune_threshold,
             "only sets the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", {1, 10000});
   flags.add_choice("data_format", data_format, {"NHWC", "NCHW"}, "the engine is NHWC; NCHW is accepted with a notice");

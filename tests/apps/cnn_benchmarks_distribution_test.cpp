@@ -187,6 +187,22 @@ TEST(Jobs, WorkersMeetAtTheFirst) {
   EXPECT_THROW(flags.workers(), Error);
 }
 
+TEST(Jobs, WorkersHaveARankForEachDevice) {
+  DistributionFlags flags;
+  EXPECT_EQ(flags.workers().local_job(4).size, 4);
+  flags.worker_hosts = {"a:2222", "b:2222"};
+  flags.task_index = 1;
+  const cli::LocalJob job = flags.workers().local_job(4);
+  EXPECT_EQ(job.count, 4);
+  EXPECT_EQ(job.first, 4);
+  EXPECT_EQ(job.size, 8);
+  const TcpOptions third = flags.workers().tcp({.rank = 2, .count = 4}).value();
+  EXPECT_EQ(third.rank, 6);
+  EXPECT_EQ(third.size, 8);
+  EXPECT_EQ(third.own_port, 0);
+  EXPECT_NE(third.members, flags.workers().tcp({.rank = 1, .count = 2})->members);
+}
+
 TEST(Jobs, ServersAndControllersAreNotNeeded) {
   const auto reason = [](const char* job) {
     DistributionFlags flags;
@@ -200,6 +216,7 @@ TEST(Jobs, ServersAndControllersAreNotNeeded) {
   setenv("DTRAIN_RANK", "1", 1);
   setenv("DTRAIN_SIZE", "3", 1);
   EXPECT_THROW(reason("ps"), Error);
+  EXPECT_THROW(cli::Workers().local_job(2), Error);
   unsetenv("DTRAIN_RANK");
   unsetenv("DTRAIN_SIZE");
 }

@@ -52,6 +52,7 @@ int run_ranks(const Flags& values, const cli::FlagSet& flags, const std::vector<
   const int found = values.machine.device == "gpu" ? cuda_device_count() : 0;
   DT_CHECK(found == 0 || devices <= found, "--num_gpus=", devices, ": this machine has ", found);
   cli::LocalJob job = values.distribution.workers().local_job(devices);
+  job.cores = cli::cores_for_ranks(devices, found > 0, values.machine.num_intra_threads.value_or(0));
   return cli::run_local_ranks(job, argv);
 }
 

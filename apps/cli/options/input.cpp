@@ -34,7 +34,8 @@ void InputFlags::check_machine(const Machine& machine) const {
 
 int InputFlags::workers(const Ranks& ranks) const {
   const int64_t own = datasets_num_private_threads.value_or(0), asked = own > 0 ? own : num_inter_threads;
-  return asked > 0 || ranks.size == 1 ? static_cast<int>(asked) : available_cores().share(ranks.local_size);
+  return asked > 0 || ranks.size == 1 ? static_cast<int>(asked)
+                                      : available_cores().share(ranks.local_size, ranks.sharing);
 }
 
 void PixelFlags::declare(FlagSet& flags) {

@@ -7,6 +7,7 @@
 
 #include "apps/cli/environment.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/rank_table.h"
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
 
@@ -96,6 +97,23 @@ void RankFlags::declare(FlagSet& flags) {
       .identity("batch norm", [this] { return sync_batch_norm ? "over all ranks" : "per rank"; });
 }
 
+namespace {
+
+// How many ranks of this one's host, with itself, may run on cores that it may run on.
+int count_sharing(Group& group) {
+  const std::vector<int> mine = cores_of(0);
+  const std::vector<Place>& places = group.places();
+  const int node = places[static_cast<size_t>(group.rank())].node;
+  int sharing = 0, rank = 0;
+  for (const std::string& text : group.all_gather(fmt::format(" {} ", fmt::join(mine, " ")), "cores")) {
+    const auto is_theirs = [&](int core) { return text.find(fmt::format(" {} ", core)) != std::string::npos; };
+    if (places[static_cast<size_t>(rank++)].node == node && std::ranges::any_of(mine, is_theirs)) ++sharing;
+  }
+  return std::max(1, sharing);
+}
+
+}  // namespace
+
 Ranks ranks_of(Group& group) {
   const Place& place = group.places()[static_cast<size_t>(group.rank())];
   const char* role = environment()("K_MPI_JOB_ROLE");
@@ -105,6 +123,7 @@ Ranks ranks_of(Group& group) {
           .size = group.size(),
           .local_rank = place.local_rank,
           .local_size = place.local_size,
+          .sharing = count_sharing(group),
           .chief = chief < group.size() ? static_cast<int>(chief) : 0};
 }
 

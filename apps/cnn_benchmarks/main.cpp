@@ -49,7 +49,8 @@ void check_machine_and_data(Group& group, const Config& config, const Datasets& 
 int run_ranks(const Flags& values, const cli::FlagSet& flags, const std::vector<std::string>& argv) {
   values.check(flags);
   const auto devices = static_cast<int>(values.tf.num_gpus);
-  const int found = values.machine.device == "gpu" ? cuda_device_count() : 0;
+  const bool takes_first = values.machine.device == "gpu" && values.machine.gpu_indices.empty();
+  const int found = takes_first ? cuda_device_count() : 0;
   DT_CHECK(found == 0 || devices <= found, "--num_gpus=", devices, ": this machine has ", found);
   cli::LocalJob job = values.distribution.workers().local_job(devices);
   job.cores = cli::cores_for_ranks(devices, found > 0, values.machine.num_intra_threads.value_or(0));

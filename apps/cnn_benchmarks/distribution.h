@@ -21,13 +21,10 @@ struct Distribution {
 };
 
 struct DistributionFlags {
-  std::string variable_update = "parameter_server", local_parameter_device = "gpu", horovod_device, all_reduce_spec;
-  int64_t gradient_repacking = 0, agg_small_grads_max_bytes = 0, agg_small_grads_max_group = 10;
-  int64_t allreduce_merge_scope = 1, task_index = 0;
-  bool compact_gradient_transfer = true, hierarchical_copy = false, staged_vars = false, cross_replica_sync = true;
-  std::string network_topology = "dgx1", variable_consistency = "strong", server_protocol = "grpc";
-  std::string job_name, controller_host;
-  std::vector<std::string> ps_hosts, worker_hosts;
+  std::string variable_update = "parameter_server", horovod_device, all_reduce_spec, job_name;
+  int64_t gradient_repacking = 0, task_index = 0;
+  bool compact_gradient_transfer = true, hierarchical_copy = false;
+  std::vector<std::string> worker_hosts;
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet&) const {}

@@ -14,8 +14,6 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
        "collective_all_reduce", "horovod"},
       "all but independent are one thing: each rank keeps the parameters, and gradients are averaged by an "
       "all-reduce. With horovod the lines of steps are about one rank, else about all");
-  flags.add_choice("local_parameter_device", local_parameter_device, {"cpu", "gpu"},
-                   "parameters live on the compute device");
   flags.add_choice("horovod_device", horovod_device, {"", "cpu", "gpu"},
                    "shown in the header; gradients are summed where they are computed");
   flags.add("all_reduce_spec", all_reduce_spec,
@@ -25,28 +23,16 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
   flags.add("compact_gradient_transfer", compact_gradient_transfer,
             "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=auto is "
             "fp16");
-  flags.add("agg_small_grads_max_bytes", agg_small_grads_max_bytes, "see --bucket_mb", cli::kCount);
-  flags.add("agg_small_grads_max_group", agg_small_grads_max_group, "see --bucket_mb", cli::kCount);
-  flags.add("allreduce_merge_scope", allreduce_merge_scope, "see --bucket_mb", cli::kPositiveCount);
   flags.add("hierarchical_copy", hierarchical_copy, "NCCL finds the links between GPUs by itself");
-  flags.add_choice("network_topology", network_topology, {"dgx1", "gcp_v100"},
-                   "topology for hierarchical_copy; NCCL finds the links between GPUs by itself");
-  flags.add_choice("variable_consistency", variable_consistency, {"strong", "relaxed"},
-                   "relaxed, parameters of one step before, is refused");
-  flags.add("staged_vars", staged_vars, "use the parameters of one step before; refused");
-  flags.add("cross_replica_sync", cross_replica_sync, "false, asynchronous updates, is refused");
   flags.add_choice("job_name", job_name, {"", "ps", "worker", "controller"},
                    "ps and controller have nothing to do: they wait until they are told to end (SIGTERM, Ctrl-C), "
                    "which is exit code 0");
-  flags.add("ps_hosts", ps_hosts, "not used: there is no parameter server");
   flags.add("worker_hosts", worker_hosts,
             "host:port of each worker: started by hand, they meet over TCP; under mpirun, mpirun's hosts are used");
-  flags.add("controller_host", controller_host, "not used: there is no controller");
   flags
       .add("task_index", task_index, "number of this worker in worker_hosts; under mpirun, mpirun's is used",
            cli::kCount)
       .may_differ_per_rank();
-  flags.add("server_protocol", server_protocol, "how the ranks were started chooses the transport: MPI, TCP or NCCL");
 }
 
 int DistributionFlags::check_workers() const {
@@ -68,9 +54,8 @@ std::optional<std::string> DistributionFlags::reason_to_wait() const {
   DT_CHECK(told.size <= 1, "--job_name=", job_name, " for rank ", told.rank, " of ", told.size,
            ": all ranks train; start as many as there are workers, without --job_name");
   return fmt::format(
-      "--job_name={}: workers sum gradients among themselves; this process has nothing to do and waits until it is "
-      "told "
-      "to end",
+      "--job_name={}: workers sum gradients among themselves; this process has nothing to do and waits until it "
+      "is told to end",
       job_name);
 }
 

@@ -17,6 +17,7 @@ constexpr char kMode[] = "Mode and evaluation";
 constexpr char kInput[] = "Input";
 constexpr char kPixels[] = "Preprocessing";
 constexpr char kMachine[] = "Device, precision, threads";
+constexpr char kDistribution[] = "Distribution in tf_cnn_benchmarks' terms";
 constexpr char kCheckpoints[] = "Checkpoints";
 constexpr char kDisplay[] = "Display";
 constexpr char kTensorFlow[] = "Machinery of TensorFlow";
@@ -28,6 +29,11 @@ constexpr char kGpuThreads[] = "one thread queues the work of the GPU";
 constexpr char kOpenMp[] = "threads are those of GNU's OpenMP, which reads OMP_PROC_BIND, OMP_PLACES and the like";
 constexpr char kNoGraph[] = "steps are run as they are written, and there is no graph of TensorFlow";
 constexpr char kTracker[] = "kernels are queued without tracking events";
+constexpr char kBuckets[] = "gradients are summed in the buckets of --bucket_mb";
+constexpr char kStale[] =
+    "each step of this engine waits for the gradients of all ranks, so that N ranks train as one does; updates that "
+    "are "
+    "asynchronous or one step old are not made";
 constexpr char kTrace[] = "steps are not traced by this version";
 constexpr char kLogDir[] = "this log is not written by this version; --metrics_file has the figures";
 
@@ -102,6 +108,24 @@ constexpr Unread kUnread[] = {
     {kTensorFlow, "gpu_kt_max_pending", "int", "0", "tracking events at a time", kNoEffect, kTracker},
     {kTensorFlow, "partitioned_graph_file_prefix", "string", "", "files of the graph's parts", kRefused, kNoGraph},
     {kTensorFlow, "debugger", "string", "", "TensorFlow's debugger: cli or HOST:PORT", kRefused, kNoGraph},
+
+    {kDistribution, "local_parameter_device", "cpu|gpu", "gpu", "where parameters live", kNoEffect,
+     "they live where they are computed with"},
+    {kDistribution, "agg_small_grads_max_bytes", "int", "0", "largest gradient that is packed", kNoEffect, kBuckets},
+    {kDistribution, "agg_small_grads_max_group", "int", "10", "gradients of a pack", kNoEffect, kBuckets},
+    {kDistribution, "allreduce_merge_scope", "int", "1", "gradients that are summed together", kNoEffect, kBuckets},
+    {kDistribution, "network_topology", "dgx1|gcp_v100", "dgx1", "topology for hierarchical_copy", kNoEffect,
+     "NCCL finds the links between GPUs by itself"},
+    {kDistribution, "ps_hosts", "string", "", "host:port of each parameter server", kNoEffect,
+     "no parameter server is needed or spoken to"},
+    {kDistribution, "controller_host", "string", "", "host:port of the controller", kNoEffect,
+     "no controller is needed or spoken to"},
+    {kDistribution, "server_protocol", "string", "grpc", "protocol between servers", kNoEffect,
+     "how the ranks were started chooses the transport: MPI, TCP or NCCL"},
+    {kDistribution, "variable_consistency", "strong|relaxed", "strong", "relaxed: parameters of one step before",
+     kRefused, kStale},
+    {kDistribution, "staged_vars", "bool", "false", "parameters of one step before", kRefused, kStale},
+    {kDistribution, "cross_replica_sync", "bool", "true", "false: asynchronous updates", kRefused, kStale},
 
     {kCheckpoints, "backbone_model_path", "string", "", "weights of SSD300's backbone", kRefused, kNoSsd},
     {kDisplay, "trace_file", "string", "", "file of a trace of one step", kRefused, kTrace},

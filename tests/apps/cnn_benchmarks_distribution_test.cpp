@@ -26,8 +26,8 @@ Resolved resolve(std::vector<std::string> arguments, int ranks = 1, const Variab
   flags.parse(arguments);
   std::vector<std::string> taken_over = cli::apply_horovod(variables, flags);
   Resolved result{make_config(values, flags, {.size = ranks}), std::move(taken_over), ""};
-  for (const auto* notices : {&result.taken_over, &result.config.notices})
-    for (const std::string& notice : *notices) result.notices += notice + "\n";
+  for (const auto& notices : {flags.notices(), result.taken_over, result.config.notices})
+    for (const std::string& notice : notices) result.notices += notice + "\n";
   return result;
 }
 

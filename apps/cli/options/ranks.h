@@ -27,7 +27,7 @@ Ranks ranks_of(Group& group);
 struct JobFlags {
   int64_t expect_ranks = 0;
   double collective_timeout = GroupOptions{}.step_limit;
-  std::optional<double> start_timeout;
+  std::optional<double> start_timeout{};
 
   // Returns --collective_timeout.
   Flag& declare(FlagSet& flags);

@@ -111,8 +111,7 @@ class ThreadCommunicator : public Communicator {
   }
   std::string describe() const override { return "in the order of the ranks, over threads, f32"; }
   CommunicatorTimes take_times() override { return {}; }
-  // All-reduces so far.
-  int calls() const { return calls_; }
+  int calls() const { return calls_; }  // all-reduces so far
 
  private:
   struct Message {

@@ -54,7 +54,8 @@ INSTANTIATE_TEST_SUITE_P(
                     SmallCase{"resnet50", "imagenet", 64, 4}, SmallCase{"resnet50_v1.5", "imagenet", 64, 4},
                     SmallCase{"resnet20", "cifar10", 32, 4}, SmallCase{"resnet56", "cifar10", 16, 4},
                     SmallCase{"resnet20_v2", "cifar10", 16, 4}, SmallCase{"googlenet", "imagenet", 32, 4},
-                    SmallCase{"alexnet", "cifar10", 16, 4}, SmallCase{"densenet40_k12", "cifar10", 16, 4}, SmallCase{"mobilenet", "imagenet", 64, 4}));
+                    SmallCase{"alexnet", "cifar10", 16, 4}, SmallCase{"densenet40_k12", "cifar10", 16, 4},
+                    SmallCase{"mobilenet", "imagenet", 64, 4}));
 
 // A model of one matrix and an auxiliary head that is its double.
 TEST(Training, AuxiliaryHeadsCountInTrainingAlone) {

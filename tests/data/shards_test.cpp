@@ -23,7 +23,7 @@ std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+void write_bytes(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -111,7 +111,7 @@ TEST(ImageExample, HoldsTheBoxesOfItsClass) {
 
 TEST(ImageTree, IsListedByClassAndName) {
   const TempDirectory root;
-  for (const char* name : {"b/2.jpg", "b/1.jpg", "a/3.jpg", "b/.hidden"}) write_file(root / name, small_jpeg(0));
+  for (const char* name : {"b/2.jpg", "b/1.jpg", "a/3.jpg", "b/.hidden"}) write_bytes(root / name, small_jpeg(0));
   const auto images = list_image_tree(root.path().string(), {"b", "a"}, 1, false);
   ASSERT_EQ(images.size(), 3u);
   EXPECT_EQ(images[0].filename, "3.jpg");
@@ -128,9 +128,9 @@ TEST(ImageTree, IsListedByClassAndName) {
 TEST(ImageTree, RecordsKeepJpegsAndMendPngs) {
   const TempDirectory root;
   const std::vector<std::byte> jpeg = small_jpeg(1);
-  write_file(root / "a.jpg", jpeg);
-  write_file(root / "png_in_disguise.JPEG", encode_png(draw_image(2, 10, 16, 1, 2).view()));
-  write_file(root / "broken.jpg", std::span(jpeg).first(30));
+  write_bytes(root / "a.jpg", jpeg);
+  write_bytes(root / "png_in_disguise.JPEG", encode_png(draw_image(2, 10, 16, 1, 2).view()));
+  write_bytes(root / "broken.jpg", std::span(jpeg).first(30));
   Example example;
   std::string record = tree_record({(root / "a.jpg").string(), "a.jpg", 7, "n1"});
   example.parse(std::as_bytes(std::span(record)));
@@ -161,7 +161,7 @@ TEST(CifarBatch, KeepsEveryPixel) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 % 251);
   bytes[0] = std::byte{1};
   bytes[CifarBatch::kRecord] = std::byte{2};
-  write_file(root / "batch.bin", bytes);
+  write_bytes(root / "batch.bin", bytes);
   const CifarBatch batch = read_cifar_batches({(root / "batch.bin").string()});
   ASSERT_EQ(batch.count(), 2u);
   const std::string record = cifar_record(batch, 1, {"a", "b", "c"}, 0);
@@ -177,7 +177,7 @@ TEST(CifarBatch, KeepsEveryPixel) {
       for (int c = 0; c < 3; ++c)
         EXPECT_EQ(image.row(y)[3 * x + c], std::to_integer<uint8_t>(planes[c * 1024 + y * 32 + x]));
   expect_error([&] { cifar_record(batch, 1, {"a", "b"}, 0); }, Fault::data, "label 2, expected 0 to 1");
-  write_file(root / "cut.bin", std::span(bytes).first(5000));
+  write_bytes(root / "cut.bin", std::span(bytes).first(5000));
   expect_error([&] { read_cifar_batches({(root / "cut.bin").string()}); }, Fault::data, "cut.bin: 5000 bytes");
 }
 

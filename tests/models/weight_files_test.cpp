@@ -14,11 +14,11 @@
 namespace dtrain::models {
 namespace {
 
-constexpr int64_t kClasses = 4;
+constexpr int64_t kFileClasses = 4;
 
 DetectorOptions tiny_detector(bool convolutions = false) {
   DetectorOptions options;
-  options.classes = kClasses;
+  options.classes = kFileClasses;
   options.channels = 8;
   options.backbone = {.blocks = {1, 1, 1, 1}, .batch_norm = {.frozen = true}};
   options.box.features = 6;
@@ -59,11 +59,11 @@ struct Numbered {
   // What no other program predicts for background, by the names of outputs.
   void zero_background() {
     for (const char* part : {".weight", ".bias"}) {
-      for (const auto& [layer, outputs] : {std::pair{"roi_heads.box_predictor.bbox_pred", 4 * kClasses},
-                                           {"roi_heads.mask_predictor.mask_fcn_logits", kClasses}}) {
+      for (const auto& [layer, outputs] : {std::pair{"roi_heads.box_predictor.bbox_pred", 4 * kFileClasses},
+                                           {"roi_heads.mask_predictor.mask_fcn_logits", kFileClasses}}) {
         const auto all = values(std::string(layer) + part);
         std::ranges::fill(
-            all.first(all.size() / static_cast<size_t>(outputs) * static_cast<size_t>(outputs / kClasses)), 0.0f);
+            all.first(all.size() / static_cast<size_t>(outputs) * static_cast<size_t>(outputs / kFileClasses)), 0.0f);
       }
     }
   }
@@ -182,7 +182,7 @@ TEST_F(WeightFiles, RoundTripsAreExact) {
 TEST_F(WeightFiles, CountsClasses) {
   Numbered model(*context_, 6);
   for (const WeightNames* const names : all_weight_names())
-    EXPECT_EQ(classes_of_weights(saved(model, *names, ArrayFormat::npz, "x.npz")), kClasses) << names->id;
+    EXPECT_EQ(classes_of_weights(saved(model, *names, ArrayFormat::npz, "x.npz")), kFileClasses) << names->id;
   NpzWriter writer;
   writer.add("conv0/W", "(1,)", {1});
   write_file(path("none.npz"), writer.archive());

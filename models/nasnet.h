@@ -18,10 +18,10 @@ struct NasNetOptions {
   int stem_multiplier = 1;            // of the stem's channels
   bool imagenet = true;               // a strided stem and two reductions at once; else one convolution
   bool skip_reduction_input = false;  // the cell after a reduction reads what the reduction read before its input
-  float dropout = 0.5f;               // in front of the last layer
+  float dropout = 0.5f;               // before the last layer
   float drop_path = 0;                // in the last cell, at the end of training
   int64_t training_steps = 250000;    // in which drop path comes up
-  bool auxiliary_head = false;        // on the cell in front of the second reduction
+  bool auxiliary_head = false;        // on the cell before the second reduction
   BatchNormOptions batch_norm{.epsilon = 1e-3f, .momentum = 0.9997f};
 };
 

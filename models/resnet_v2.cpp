@@ -42,7 +42,7 @@ void add_convs(Chain& net, const ResNetV2Options& options, const BlockForm& form
   }
 }
 
-// Every stride-th pixel, with as many channels of zeros before as behind (He et al. 2015, section 4.1, option A).
+// Every stride-th pixel, with as many channels of zeros before as after (He et al. 2015, section 4.1, option A).
 void pad_channels(Chain& shortcut, const BlockForm& form) {
   const int64_t zeros = (form.out - shortcut.channels()) / 2;
   shortcut.average_pool(1, form.stride, Border::valid);

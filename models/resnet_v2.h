@@ -1,5 +1,5 @@
 // ResNet v2 (He et al. 2016): blocks of batch norm, ReLU and convolution, in this order, whose sum nothing follows. The
-// parameters are named as those of v1 are; `bn` is the batch norm behind the last block.
+// parameters are named as those of v1 are; `bn` is the batch norm after the last block.
 #pragma once
 
 #include <vector>

@@ -107,17 +107,18 @@ done
 
 if [ $depth = full ]; then
   echo "== compute-sanitizer on small cases of our own kernels =="
-  # Not convolutions: their kernels are the libraries'.
+  # Not other convolutions: their kernels are the libraries'.
   for tool in memcheck racecheck; do
     for source in libdtrain/ops/*_cuda.cu; do
-      family=$(basename "$source" _cuda.cu)
-      [ -e "tests/ops/${family}_test.cpp" ] && [[ $family != conv* ]] || continue
+      family=$(basename "$source" _cuda.cu) tests=$family filter='*:-*Large*'
+      [ "$family" != depthwise ] || tests=conv2d filter='*Depthwise*'
+      [ -e "tests/ops/${tests}_test.cpp" ] && [[ $family != conv* ]] || continue
       if [ -z "$gpu" ] || ! command -v compute-sanitizer >/dev/null; then
-        printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops %s\n' SKIP "$tool.$family" $tool $family
+        printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops %s\n' SKIP "$tool.$family" $tool $tests
       else
         # Without the pool each tensor has bounds that the tool sees.
-        stage "$tool.$family" 60 env DTRAIN_POOL=0 compute-sanitizer --tool $tool --error-exitcode 9 "$programs/tests/test_ops" "$family" \
-          --gtest_filter='*:-*Large*'
+        stage "$tool.$family" 60 env DTRAIN_POOL=0 compute-sanitizer --tool $tool --error-exitcode 9 "$programs/tests/test_ops" "$tests" \
+          --gtest_filter="$filter"
       fi
     done
   done

@@ -1,4 +1,4 @@
-// The workers of a job that are started by hand, each told of all.
+// The workers of a job that are started by hand, each of which is given the list of all.
 #pragma once
 
 #include <optional>

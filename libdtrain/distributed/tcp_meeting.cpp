@@ -169,8 +169,8 @@ class Reception {
       tell_of_stranger(visitor.caller, "it does not speak as a rank does");
     } else if (hello.job == tcp_.job && hello.members != tcp_.members) {
       end_all(
-          concat("the ranks were told of different processes: rank 0 on ", meeting_.places[0].host, " of ",
-                 printable(tcp_.members), "; rank ", hello.rank, " on ", hello.host, " of ", printable(hello.members)),
+          concat("the ranks were given different lists of processes: rank 0 on ", meeting_.places[0].host, " has ",
+                 printable(tcp_.members), "; rank ", hello.rank, " on ", hello.host, " has ", printable(hello.members)),
           &visitor.socket);
     } else if (const std::string reason = objection(hello); !reason.empty()) {
       static_cast<void>(visitor.socket.send({Kind::refuse, 0, reason}, in(1), why));

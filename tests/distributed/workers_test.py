@@ -99,7 +99,7 @@ def test_other_lists_of_workers_end_all(folder):
     other[2] = "elsewhere:1"
     jobs = [workers.start(0), workers.start(1), workers.start(2, hosts=",".join(other[:2] + [hosts_of(1)]))]
     for job in jobs:
-        job.ends(4, "the ranks were told of different processes: rank 0 on ")
+        job.ends(4, "the ranks were given different lists of processes: rank 0 on ")
         expect(job.errors().count("error: ") == 1, job.errors())
 
 

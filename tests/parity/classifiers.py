@@ -78,7 +78,7 @@ def compare_all(report, name, ours, expected, bound):
 
 
 def compare_worst(report, name, ours, expected, bound):
-    """The worst tensor of many. A gradient that is 0, or next to it, because the batch norm behind it takes offsets
+    """The worst tensor of many. A gradient that is 0, or next to it, because the batch norm after it takes offsets
     away, is measured against a hundredth of what is usual."""
     norms = {key: np.linalg.norm(value) for key, value in expected.items()}
     least = 0.01 * np.median(list(norms.values()))

@@ -41,7 +41,9 @@ void PixelFlags::declare(FlagSet& flags) {
   flags.group("Preprocessing");
   flags
       .add_choice("preprocessing", preprocessing, data::preprocessing_names(),
-                  "crops, resizing and normalisation as tf_cnn_benchmarks or as torchvision has them")
+                  "crops, resizing and normalisation as in tf_cnn_benchmarks, torchvision's training, TensorFlow's "
+                  "official models, MLPerf's reference, which Intel trains too, or AWS's train_imagenet_resnet_hvd.py; "
+                  "all but the first two know ImageNet alone")
       .identity("preprocessing", [this] { return preprocessing + (ml_perf ? ", ml_perf" : ""); });
   flags.add("ml_perf", ml_perf, "subtract the mean colour instead of scaling to [-1, 1]; ignore bounding boxes");
   flags
@@ -49,7 +51,9 @@ void PixelFlags::declare(FlagSet& flags) {
                   "how ImageNet's images are resized; crop takes the central part as it is, without random boxes, and "
                   "pads it with black")
       .setting("resize method");
-  flags.add("distortions", distortions, "distort brightness, saturation, hue and contrast of ImageNet's images")
+  flags
+      .add("distortions", distortions,
+           "distort brightness, saturation, hue and contrast of ImageNet's images, by the ranges of tf_cnn or aws")
       .identity("distortions", [this] { return !distortions           ? "none"
                                                : distort_color_in_yiq ? "in YIQ"
                                                                       : "in HSV"; });
@@ -57,8 +61,12 @@ void PixelFlags::declare(FlagSet& flags) {
 }
 
 void PixelFlags::check(const FlagSet&) const {
-  refuse({{preprocessing == "torchvision" && (distortions || ml_perf || resize_method != "bilinear"),
-           "--distortions, --ml_perf and --resize_method need --preprocessing=tf_cnn"}});
+  refuse({
+      {preprocessing != "tf_cnn" && (ml_perf || resize_method != "bilinear"),
+       "--ml_perf and --resize_method need --preprocessing=tf_cnn"},
+      {preprocessing != "tf_cnn" && preprocessing != "aws" && distortions,
+       "--distortions need --preprocessing=tf_cnn or aws"},
+  });
 }
 
 data::Pixels PixelFlags::pixels(const std::string& dataset, int64_t image_size) const {

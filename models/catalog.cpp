@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/core/nearest.h"
+#include "models/conventions.h"
 #include "models/resnet.h"
 #include "models/small.h"
 #include "models/vgg.h"
@@ -61,7 +62,8 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   Classifier model{info.name, options.classes ? options.classes : info.classes,
                    options.image_size ? options.image_size : info.image_size};
   Trace trace(model.image_size);
-  model.forward = entry->build({store, trace, model.classes, options.statistics});
+  model.forward = entry->build({store, trace, model.classes, options.statistics, options.conventions});
+  initialize(store, trace.layers, options.conventions);
   for (const LayerWork& layer : trace.layers) model.multiply_adds += layer.multiply_adds;
   model.layers = std::move(trace.layers);
   return model;

@@ -14,6 +14,7 @@ struct BuildInputs {
   Trace& trace;  // its shape is that of the image
   int64_t classes;
   Communicator* statistics;  // for the options of every batch norm; null: each rank has its own
+  ModelConventions conventions{};
 };
 
 struct Entry {

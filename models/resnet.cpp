@@ -4,20 +4,30 @@
 #include <cmath>
 
 #include "libdtrain/ops/pointwise.h"
+#include "models/conventions.h"
 
 namespace dtrain::models {
 
-Padding padding_of(const ResNetOptions& options, int kernel, int stride) {
-  if (stride == 1 || options.padding == StridedPadding::both) return kernel / 2;
+namespace {
+
+Padding strided_padding(StridedPadding padding, int kernel, int stride) {
+  if (stride == 1 || padding == StridedPadding::both) return kernel / 2;
   const int all = std::max(kernel - stride, 0), more = (all + 1) / 2, less = all / 2;
-  return options.padding == StridedPadding::before ? Padding(more, less, more, less) : Padding(less, more, less, more);
+  return padding == StridedPadding::before ? Padding(more, less, more, less) : Padding(less, more, less, more);
+}
+
+}  // namespace
+
+Padding padding_of(const ResNetOptions& options, int kernel, int stride) {
+  return strided_padding(options.padding, kernel, stride);
 }
 
 namespace {
 
 std::optional<PoolOptions> stem_pool(const ResNetOptions& options) {
   if (options.cifar) return {};
-  return PoolOptions{.kernel = 3, .stride = 2, .padding = padding_of(options, 3, 2)};
+  const StridedPadding padding = options.pool_padding.value_or(options.padding);
+  return PoolOptions{.kernel = 3, .stride = 2, .padding = strided_padding(padding, 3, 2)};
 }
 
 Linear make_classifier_layer(ParameterStore& store, Trace& trace, int64_t classes) {
@@ -54,8 +64,10 @@ Var ResNet::Layer::operator()(Tape& tape, const Var& x, const Var* residual) con
 
 ResNet::Layer ResNet::make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options) {
   const bool cifar = options.cifar;
+  ResNetOptions own = options;
+  own.padding = options.stem_padding.value_or(options.padding);
   Layer stem = make_layer(
-      store, trace, options,
+      store, trace, own,
       {.conv = "conv1", .norm = "bn1", .channels = cifar ? 16 : 64, .kernel = cifar ? 3 : 7, .stride = cifar ? 1 : 2});
   if (const auto pool = stem_pool(options)) trace.pass(*pool);
   return stem;
@@ -170,9 +182,10 @@ Schedule cifar_schedule(double base, double steps_per_epoch) {
   return Schedule::piecewise(base, {82, 123, 300}, {0.01, 0.001, 0.0002}, steps_per_epoch);
 }
 
-Entry entry(const ClassifierInfo& info, const ResNetOptions& options) {
+Entry entry(ClassifierInfo info, const ResNetOptions& options) {
+  info.residual = true;
   return {info, [options](const BuildInputs& in) {
-            ResNetOptions with = options;
+            ResNetOptions with = by_conventions(options, in.conventions);
             with.batch_norm.communicator = in.statistics;
             return forward_of(ResNet(in.store, in.trace, with, in.classes));
           }};

@@ -34,6 +34,8 @@ struct ResNetOptions {
   bool stride_in_3x3 = true;  // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
   bool cifar = false;         // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
   StridedPadding padding = StridedPadding::both;
+  std::optional<StridedPadding> pool_padding{};  // that of the stem's pool, where it is another
+  std::optional<StridedPadding> stem_padding{};  // that of the stem's convolution, where it is another
   ConvNorm norm = ConvNorm::batch;
   BatchNormOptions batch_norm{};
   bool zero_last_gamma = false;  // the last norm of each block scales by 0 at first (Goyal et al. 2017)

@@ -26,7 +26,8 @@ class Flag {
 
   // The ranks of a job may be given different values; of all other flags they must have been given the same.
   Flag& may_differ_per_rank();
-  // Checkpoints record the flag's text, or `text()`, under `key`; a run continues only checkpoints that agree with it.
+  // Checkpoints record the flag's text, or `text()`, under `key`, unless it is empty; a run continues only checkpoints
+  // that agree with it.
   Flag& identity(std::string key, Text text = {});
   // The same for what the flag comes to only with the model and the data: whoever resolves it records the text.
   Flag& identity_once_resolved(std::string key);
@@ -93,6 +94,8 @@ class FlagSet {
   const std::vector<std::string>& notices() const { return notices_; }
   // Throws Error for the first flag declared by add_unserved that was set to anything but its default.
   void refuse_unserved() const;
+  // Sets a flag that was not given, because of another one.
+  void imply(const std::string& name, const std::string& text);
   // Sets the flag that declares to be set by `variable`, unless the command line has, which does not make it given().
   // Returns a notice, empty where the text sets nothing; none where no flag is set by that variable.
   std::optional<std::string> take_variable(const std::string& variable, const std::string& text);

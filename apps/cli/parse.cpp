@@ -49,6 +49,10 @@ std::optional<std::string> FlagSet::take_variable(const std::string& variable, c
   return std::nullopt;
 }
 
+void FlagSet::imply(const std::string& name, const std::string& text) {
+  if (Flag& flag = *find(name).flag; !flag.given_) set(flag, text);
+}
+
 void FlagSet::refuse_unknown(const std::string& name) const {
   std::vector<std::string> names;
   for (const Flag& known : flags_) {

@@ -100,7 +100,7 @@ Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o)
     const float ratio = std::max(static_cast<float>(o.height) / h, static_cast<float>(o.width) / w);
     return central_crop(image, o, static_cast<int>(w * ratio * 1.145f), static_cast<int>(h * ratio * 1.145f));
   }
-  if (o.preset == Preset::mlperf) {
+  if (o.preset == Preset::official) {
     const float ratio = static_cast<float>(size) / static_cast<float>(shorter);
     // Rounding may take a pixel from small sizes.
     return central_crop(image, o, std::max(static_cast<int>(w * ratio), o.width),

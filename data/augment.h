@@ -22,9 +22,9 @@ enum class Preset : uint8_t {
   // torchvision's reference recipe. Training: random_resized_crop, flip; evaluation: resize to 256/224 of the size and
   // central crop. PIL's antialiased bilinear, exact IDCT. Pixels are u8.
   torchvision,
-  // MLPerf's reference and TensorFlow's official models. Training as in tf_cnn; evaluation: the central crop of the
+  // TensorFlow's official models and MLPerf's reference. Training as in tf_cnn; evaluation: the central crop of the
   // image resized, aspect kept, to 256/224 of the size. Fast IDCT. Pixels are f32 in [0, 255].
-  mlperf,
+  official,
   // AWS's train_imagenet_resnet_hvd.py. Training: sample_distorted_box by kAwsLimits on a square of 1/0.8 of the size,
   // whatever the image's shape is, stretched to the image, crop_and_resize, flip; evaluation: the central 80 % of width
   // and height. Fast IDCT, plain upsampling. Pixels are u8, cut off and not rounded.
@@ -45,7 +45,7 @@ struct PreprocessOptions {
   // brightness is changed by 0.3 of 255 levels at most, next to nothing.
   bool distort_color = false;
   bool distort_in_yiq = true;  // tf_cnn: else saturation and hue in HSV; aws has YIQ
-  bool use_boxes = true;       // tf_cnn and mlperf
+  bool use_boxes = true;       // tf_cnn and official
   ImageLimits limits = {};
 };
 

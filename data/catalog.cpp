@@ -37,7 +37,7 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
 std::vector<DatasetInfo> make_catalog() {
   const Preprocessing tf_cnn{.name = "tf_cnn", .preset = Preset::tf_cnn, .scale = kToPlusMinusOne};
   const Preprocessing torchvision{.name = "torchvision", .preset = Preset::torchvision, .scale = kStandard};
-  const Preprocessing official{.name = "official", .preset = Preset::mlperf, .scale = kLessMean};
+  const Preprocessing official{.name = "official_models_imagenet", .preset = Preset::official, .scale = kLessMean};
   Preprocessing mlperf = official;
   mlperf.name = "mlperf";
   mlperf.use_boxes = false;

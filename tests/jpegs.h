@@ -65,7 +65,7 @@ inline std::vector<data::PreprocessOptions> deferrable_presets(int height, int w
   using data::Preset, data::TfResize;
   std::vector<data::PreprocessOptions> all;
   for (const bool training : {true, false}) {
-    for (const Preset preset : {Preset::torchvision, Preset::mlperf})
+    for (const Preset preset : {Preset::torchvision, Preset::official})
       all.push_back({.preset = preset, .training = training, .height = height, .width = width});
     for (const TfResize resize : {TfResize::bilinear, TfResize::round_robin, TfResize::crop})
       all.push_back({.training = training, .height = height, .width = width, .resize = resize});

@@ -4,12 +4,15 @@
 
 #include "apps/cli/vision.h"
 #include "data/catalog.h"
+#include "models/conventions.h"
 
 namespace dtrain::cnn_benchmarks {
 
 void ModelFlags::declare(cli::FlagSet& flags) {
   flags.group("Model");
-  flags.add("model", model, fmt::format("{}", fmt::join(models::classifier_names(), ", "))).identity("model");
+  flags.add("model", model, fmt::format("{}", fmt::join(models::classifier_names(), ", "))).identity("model", [this] {
+    return model + models::describe(conventions.conventions());
+  });
   flags
       .add("data_name", data_name,
            fmt::format("{}; by default guessed from data_dir, else {}", fmt::join(data::dataset_names(), " or "),
@@ -29,6 +32,7 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       .setting("label smoothing");
   flags.add("resnet_base_lr", resnet_base_lr,
             "for ResNets on ImageNet: learning rate at a global batch of 256, 0.128 by default", cli::kNotNegative);
+  conventions.declare(flags);
 }
 
 void ModelFlags::check(const cli::FlagSet&) const {
@@ -53,6 +57,7 @@ models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info
   models::ClassifierOptions options;
   options.image_size = image_size > 0 ? image_size : info.image_size;
   options.classes = num_classes > 0 ? num_classes : data::dataset_info(dataset).classes;
+  options.conventions = conventions.conventions();
   return options;
 }
 

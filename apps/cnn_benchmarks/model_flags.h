@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/cli/flags.h"
+#include "apps/cnn_benchmarks/convention_flags.h"
 #include "libdtrain/train/schedule.h"
 #include "models/catalog.h"
 
@@ -16,6 +17,7 @@ struct ModelFlags {
   int64_t image_size = 0, num_classes = 0, label_offset = 0;
   double label_smoothing = 0;
   std::optional<double> resnet_base_lr;
+  ConventionFlags conventions;
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet& flags) const;
@@ -26,7 +28,7 @@ struct ModelFlags {
   // The model as that data set knows it. Throws Error naming the nearest known model, and where --resnet_base_lr is
   // given to a model that has no use for it.
   models::ClassifierInfo info(const std::string& dataset) const;
-  // Classes and image size.
+  // Classes, image size and conventions.
   models::ClassifierOptions options(const models::ClassifierInfo& info, const std::string& dataset) const;
   // The model's own learning rates.
   Schedule default_schedule(const models::ClassifierInfo& info, int64_t global_batch, double steps_per_epoch) const;

@@ -279,7 +279,7 @@ PREPROCESSINGS = {
     "tf_cnn": (tf_cnn, plus_minus_one),
     "tf_cnn+distortions": (lambda *sample: tf_cnn(*sample, distortions=True), plus_minus_one),
     "tf_cnn+ml_perf": (lambda *sample: tf_cnn(*sample, boxes=None), less_mean),
-    "official": (official, less_mean),
+    "official_models_imagenet": (official, less_mean),
     "mlperf": (mlperf, less_mean),
     "torchvision": (torchvision, standard),
     "aws": (aws, standard_aws),
@@ -345,7 +345,7 @@ def main():
         worst[f"{name} {split}"] = [group[0] + 1, max(group[1], float(difference.max())),
                                     max(group[2], float((difference > 0).mean())), max(group[3], float(shift))]
     for group, (count, levels, share, shift) in worst.items():
-        print(f"{group:26} {count:3} samples: at most {levels:.2g} levels off, in {share:.2%} of the values; "
+        print(f"{group:30} {count:3} samples: at most {levels:.2g} levels off, in {share:.2%} of the values; "
               f"normalisation {shift:.1e}")
     missing = {f"{name} {split}" for name in PREPROCESSINGS for split in ("train", "eval")
                if split == "train" or "+" not in name} - set(worst)

@@ -33,6 +33,7 @@
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/load_checkpoint.h"
 #include "libdtrain/run/run.h"
+#include "libdtrain/train/averaged.h"
 #include "libdtrain/train/batch_feed.h"
 #include "libdtrain/train/checkpoint.h"
 #include "libdtrain/train/metrics.h"

@@ -29,6 +29,8 @@ void Flags::check_across_groups(const cli::FlagSet& flags) const {
        "--freeze_when_forward_only and --train_dir: at most one may be given"},
       {model.resnet_base_lr && !schedule.piecewise_learning_rate_schedule.empty(),
        "--piecewise_learning_rate_schedule and another flag of the learning rate: at most one may be given"},
+      {model.resnet_base_lr && !schedule.lr_decay_lrs.empty(),
+       "--resnet_base_lr and --lr_decay_lrs: at most one may be given"},
       {model.resnet_base_lr && schedule.init_learning_rate,
        "--resnet_base_lr and --init_learning_rate: at most one may be given"},
       {update == "horovod" && tf.num_gpus > 1, "--variable_update=horovod needs --num_gpus=1: one process per device"},

@@ -70,6 +70,10 @@ void TfCnnLog::evaluated(const Evaluated& event) {
   const double top_1 = value_of(event.result.values, "top_1_accuracy");
   log_.line(fmt::format("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]", top_1,
                         value_of(event.result.values, "top_5_accuracy"), event.result.examples));
+  if (find_metric(event.result.values, "averaged_top_1_accuracy"))
+    log_.line(fmt::format("Averaged parameters: Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f}",
+                          value_of(event.result.values, "averaged_top_1_accuracy"),
+                          value_of(event.result.values, "averaged_top_5_accuracy")));
   if (!options_.trains) total(static_cast<double>(event.result.examples) / event.result.seconds);
   if (options_.stop_at_top_1 && top_1 >= *options_.stop_at_top_1)
     log_.line(fmt::format("Stopping, as eval accuracy at least {} was reached", *options_.stop_at_top_1));

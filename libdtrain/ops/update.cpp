@@ -4,7 +4,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/parallel.h"
-#include "libdtrain/ops/update_math.h"
+#include "libdtrain/ops/update_norms_math.h"
 
 namespace dtrain {
 namespace {
@@ -21,6 +21,17 @@ void check_segments(const UpdatePlan& plan, const Tensor& values) {
   for (const UpdateSegment& segment : plan.segments())
     DT_CHECK(0 <= segment.begin && segment.begin <= segment.end && segment.end <= values.count(), "update: segment [",
              segment.begin, ", ", segment.end, ") of ", values.count(), " elements");
+}
+
+void check_options(const UpdateOptions& o) {
+  const bool larc = o.larc != Larc::none;
+  DT_CHECK(o.average_decay >= 0 && o.average_decay <= 1, "update: a moving average of decay ", o.average_decay,
+           ", expected 0 to 1");
+  DT_CHECK(o.clip_value == 0 || (o.clip_norm == 0 && o.rule != UpdateRule::lars && !larc),
+           "update: clipping by value does not go with clipping by norm, LARS or LARC: they need the norm before "
+           "clipping");
+  DT_CHECK(!larc || o.rule == UpdateRule::sgd || o.rule == UpdateRule::momentum || o.rule == UpdateRule::nesterov,
+           "update: LARC goes with SGD, with momentum or without");
 }
 
 }  // namespace
@@ -50,8 +61,9 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
     DT_CHECK(state.shape() == values.shape(), "update: values ", values.shape(), " and state ", state.shape());
   DT_CHECK(!copy || (copy.shape() == values.shape() && copy.dtype() != DType::f32), "update: values ", values.shape(),
            " and their rounded copy ", copy.shape(), " of ", copy.dtype());
-  DT_CHECK(options.clip_value == 0 || (options.clip_norm == 0 && options.rule != UpdateRule::lars),
-           "update: clipping by value does not go with clipping by norm or LARS: both need the norm before clipping");
+  DT_CHECK(!arenas.average || arenas.average.shape() == values.shape(), "update: values ", values.shape(),
+           " and their average ", arenas.average.shape());
+  check_options(options);
   check_segments(plan, values);
   for (const UpdateSegment& segment : plan.segments())
     DT_CHECK(1 + 2 * (segment.parameter + 1) <= norms.count(), "update: no room for the norms of parameter ",
@@ -82,35 +94,64 @@ double sum_of_squares(const float* x, int64_t count) {
   return sum_in_lanes(count, [x](int64_t i) { return square(x[i]); });
 }
 
-// Fills `norms`; those of single parameters are LARS's.
-void measure(const UpdatePlan& plan, const float* values, const float* grads, float scale, float* norms) {
-  struct Squares {
-    double value = 0, gradient = 0;
-  };
-  std::vector<Squares> squares(plan.pieces().size());
-  for_each_piece(plan, [&](size_t i, const UpdatePiece& piece) {
-    squares[i].gradient = sum_of_squares(grads + piece.begin, piece.count);
-    if (piece.parameter >= 0) squares[i].value = sum_of_squares(values + piece.begin, piece.count);
-  });
-  double all = 0;
-  for (const Squares& piece : squares) all += piece.gradient;
-  norms[0] = norm_of(all, scale);
-  for (const UpdateRun& run : plan.runs()) {
-    Squares sum;
-    for (int i = run.first_piece; i < run.first_piece + run.pieces; ++i) {
-      sum.value += squares[static_cast<size_t>(i)].value;
-      sum.gradient += squares[static_cast<size_t>(i)].gradient;
-    }
-    norms[1 + 2 * run.parameter] = norm_of(sum.value, 1);
-    norms[2 + 2 * run.parameter] = norm_of(sum.gradient, scale);
-  }
-}
-
 struct Pointers {
   float* values;
   const float* grads;
   float *m, *s;
 };
+
+UpdateSums sums_of(const UpdateOptions& options, const UpdatePiece& piece, const Pointers& arenas) {
+  const float *v = arenas.values + piece.begin, *g = arenas.grads + piece.begin;
+  UpdateSums sums{.gradient = sum_of_squares(g, piece.count)};
+  if (piece.parameter < 0) return sums;
+  sums.value = sum_of_squares(v, piece.count);
+  if (options.joint_norm)
+    sums.product = sum_in_lanes(piece.count, [=](int64_t i) { return static_cast<double>(g[i]) * v[i]; });
+  return sums;
+}
+
+// Those of a parameter, from those of its pieces.
+UpdateSums sums_of(const UpdateRun& run, const std::vector<UpdateSums>& pieces) {
+  UpdateSums sums;
+  for (int i = run.first_piece; i < run.first_piece + run.pieces; ++i) {
+    const UpdateSums& piece = pieces[static_cast<size_t>(i)];
+    sums.gradient += piece.gradient;
+    sums.value += piece.value;
+    sums.direction += piece.direction;
+    sums.product += piece.product;
+  }
+  return sums;
+}
+
+// Fills `norms`.
+void measure(const UpdateOptions& options, const UpdatePlan& plan, const Pointers& arenas, float scale, float* norms) {
+  std::vector<UpdateSums> sums(plan.pieces().size());
+  for_each_piece(plan, [&](size_t i, const UpdatePiece& piece) { sums[i] = sums_of(options, piece, arenas); });
+  double all = 0;
+  for (const UpdateSums& piece : sums) all += piece.gradient;
+  norms[0] = norm_of(all, scale);
+  const float clip = norm_clip(options, norms[0]);
+  for (const UpdateRun& run : plan.runs()) {
+    const UpdateSums sum = sums_of(run, sums);
+    const float decay = plan.pieces()[static_cast<size_t>(run.first_piece)].weight_decay;
+    norms[1 + 2 * run.parameter] = norm_of(sum.value, 1);
+    norms[2 + 2 * run.parameter] = second_norm(options, sum, scale, clip, decay);
+  }
+}
+
+// LAMB's first pass: the moments, and the norms of the directions.
+void move_moments(const UpdateFactors& step, const UpdatePlan& plan, const Pointers& arenas, float* norms) {
+  std::vector<UpdateSums> sums(plan.pieces().size());
+  for_each_piece(plan, [&](size_t p, const UpdatePiece& piece) {
+    UpdateFactors f = step;
+    f.decay = piece.weight_decay;
+    const Pointers at{arenas.values + piece.begin, arenas.grads + piece.begin, arenas.m + piece.begin,
+                      arenas.s + piece.begin};
+    sums[p].direction = sum_in_lanes(
+        piece.count, [&](int64_t i) { return square(lamb_moments(f, at.grads[i], at.values[i], at.m[i], at.s[i])); });
+  });
+  for (const UpdateRun& run : plan.runs()) norms[2 + 2 * run.parameter] = norm_of(sums_of(run, sums).direction, 1);
+}
 
 template <UpdateRule rule>
 void apply(const UpdateFactors& factors, const Pointers& arenas, const UpdatePiece& piece) {
@@ -124,9 +165,13 @@ void apply(const UpdateFactors& factors, const Pointers& arenas, const UpdatePie
     if constexpr (state_arenas(rule) > 0) new_m = m[i];
     if constexpr (state_arenas(rule) > 1) new_s = s[i];
     update_element<rule>(f, g[i], v[i], new_m, new_s);
-    if constexpr (state_arenas(rule) > 0) m[i] = new_m;
-    if constexpr (state_arenas(rule) > 1) s[i] = new_s;
+    if constexpr (moves_state(rule) && state_arenas(rule) > 0) m[i] = new_m;
+    if constexpr (moves_state(rule) && state_arenas(rule) > 1) s[i] = new_s;
   }
+}
+
+void average_piece(float share, const float* __restrict v, float* __restrict a, const UpdatePiece& piece) {
+  for (int64_t i = piece.begin; i < piece.begin + piece.count; ++i) a[i] += share * (v[i] - a[i]);
 }
 
 }  // namespace
@@ -139,12 +184,15 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
   const Pointers pointers{arenas.values.data<float>(), arenas.grads.data<float>(), state(0), state(1)};
   float* norm = norms.data<float>();
 
-  measure(plan, pointers.values, pointers.grads, unscale(scalars), norm);
+  measure(options, plan, pointers, unscale(scalars), norm);
   const UpdateFactors step = update_factors(options, scalars, norm[0]);
   if (!settle(scalars, norm[0])) return;
+  if (options.rule == UpdateRule::lamb) move_moments(step, plan, pointers, norm);
+  float* const average = arenas.average ? arenas.average.data<float>() : nullptr;
   dispatch_rule(options.rule, [&](auto rule) {
     for_each_piece(plan, [&](size_t, const UpdatePiece& piece) {
       apply<rule>(piece_factors(options, step, piece, norm), pointers, piece);
+      if (average) average_piece(step.averaged, pointers.values, average, piece);
     });
   });
 }

@@ -12,7 +12,7 @@ namespace dtrain {
 struct UpdateSegment {
   int64_t begin = 0, end = 0;  // elements
   float weight_decay = 0;
-  int64_t parameter = -1;  // LARS: the parameter, all of it, whose norms scale the rate; -1: the rate itself
+  int64_t parameter = -1;  // where rates adapt: the parameter, all of it, whose norms count; -1: the rate itself
   float rate = 1;          // multiplies the learning rate
 };
 
@@ -25,6 +25,16 @@ enum class UpdateRule {
   rmsprop,   // TensorFlow's: s = rho s + (1 - rho) g^2;  m = mu m + lr g / sqrt(s + eps);  v -= m
   lars,      // You, Gitman and Ginsburg 2017: m = mu m + lr * r (g + wd v);  v -= m,
              // with r = trust * |v| / (|g| + wd |v| + eps), or 1 where |v| or |g| is 0
+  lamb,      // You et al. 2020: v -= lr * r u, with u = m^ / (sqrt(s^) + eps) + wd v of Adam's corrected moments,
+             // and r = |v| / |u|, or 1 where |v| or |u| is 0
+};
+
+// NVIDIA Apex's LARC, for sgd, momentum and nesterov: what the gradient of a parameter, its decay included, is
+// multiplied by first. The local rate is q = trust * |v| / (|g| + wd |v| + eps).
+enum class Larc {
+  none,
+  clip,   // by q / lr, and by no more than 1: the smaller rate counts
+  scale,  // by q
 };
 
 struct UpdateOptions {
@@ -32,10 +42,24 @@ struct UpdateOptions {
   float momentum = 0.9f;
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
   float rho = 0.9f;
-  float trust = 0.001f;
-  float clip_value = 0;  // > 0: limits each element of the scaled gradient to +-this; not with clip_norm, not in LARS
+  float trust = 0.001f;  // of lars and LARC
+  Larc larc = Larc::none;
+  // LARC: q = trust * |v| / |g + wd v|, for which decay is a part of the loss, as in the ResNet of AWS's
+  // deep-learning-models. Where |v| or that norm is 0, q is eps. Without it, where |v| or |g| is 0, the gradient is
+  // taken as it is and without decay, as in Apex.
+  bool joint_norm = false;
+  float clip_value = 0;  // > 0: limits each element of the scaled gradient to +-this; not with clip_norm, LARS, LARC
   float clip_norm = 0;   // > 0: the whole gradient is scaled down to this norm
+  // Of the moving average a += (1 - d) (v - a): d is this decay, in a warm-up no more than (1 + t) / (10 + t) at update
+  // t = 1, 2 ..., as that of TensorFlow's ExponentialMovingAverage with num_updates.
+  float average_decay = 0.9999f;
+  bool average_warmup = true;
 };
+
+// Whether the rates of parameters adapt to their norms.
+constexpr bool adapts(const UpdateOptions& o) {
+  return o.rule == UpdateRule::lars || o.rule == UpdateRule::lamb || o.larc != Larc::none;
+}
 
 // Arenas of state that a rule needs: none, m, or m and s, in this order.
 constexpr int state_arenas(UpdateRule rule) {
@@ -49,6 +73,7 @@ constexpr int state_arenas(UpdateRule rule) {
     case UpdateRule::adamw:
     case UpdateRule::adam:
     case UpdateRule::rmsprop:
+    case UpdateRule::lamb:
       return 2;
   }
   return 0;
@@ -62,7 +87,7 @@ struct UpdatePiece {
   float weight_decay = 0, rate = 1;
 };
 
-// The pieces of one parameter under LARS.
+// The pieces of one parameter whose rate adapts.
 struct UpdateRun {
   int32_t first_piece = 0, pieces = 0, parameter = 0;
 };
@@ -90,20 +115,21 @@ class UpdatePlan {
 };
 
 // The arenas have equal shapes, and all but `copy` are f32; `state` has as many as state_arenas(rule). `copy`, where
-// defined, is bf16 or f16: the updated values rounded to it.
+// defined, is bf16 or f16: the updated values rounded to it. `average`, where defined, is their moving average.
 struct UpdateArenas {
   Tensor values, grads;
   std::vector<Tensor> state{};
-  Tensor copy{};
+  Tensor copy{}, average{};
 
-  auto tensors() const { return std::tie(values, grads, state, copy); }
+  auto tensors() const { return std::tie(values, grads, state, copy, average); }
 };
 
 // g is gradient_scale / loss_scale * grads, clipped, plus weight_decay * v except for adamw; rate, scales and step are
-// those of the context's StepScalars. If any gradient of a segment is not finite, values, copy and state are left as
-// they are, and the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated
-// from then on. `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then, for LARS, |v|
-// and |g| of each parameter. Throws Error where shapes do not fit, or options do not go together.
+// those of the context's StepScalars. If any gradient of a segment is not finite, all arenas are left as they are, and
+// the StepState tells what follows: under a dynamic loss scale it is halved, otherwise nothing is updated from then on.
+// `norms` [1 + 2 * parameters] f32: the norm of all scaled gradients before clipping, then |v| and |g| of each
+// parameter whose rate adapts; with joint_norm |g + wd v| after clipping in place of |g|, for LAMB |u|. Throws Error
+// where shapes do not fit, or options do not go together.
 void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
             const Tensor& norms);
 

@@ -1,7 +1,7 @@
 // CUDA arm of the update: a pass over the gradients for their norm, a verdict, and one pass that updates everything.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/update.h"
-#include "libdtrain/ops/update_math.h"
+#include "libdtrain/ops/update_norms_math.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -10,10 +10,6 @@ namespace {
 constexpr int kThreads = 256, kGroup = kLanes<float>;
 constexpr int kBlocks = 4;         // on a multiprocessor: leaves the registers that the division of Adam needs
 constexpr int kSumThreads = 1024;  // in the one block that adds up what the pieces came to
-
-struct Squares {
-  double gradient, value;
-};
 
 // What the kernel that has seen all squares tells the one that updates.
 struct Verdict {
@@ -40,38 +36,54 @@ __device__ inline double sum_of_squares(const float* x, const UpdatePiece& piece
   return block_sum((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]), shared_memory<double>());
 }
 
-__global__ void __launch_bounds__(kThreads)
-    measure_kernel(const UpdatePiece* pieces, const float* values, const float* grads, Squares* squares) {
+__device__ inline double sum_of_products(const float* x, const float* y, const UpdatePiece& piece) {
+  double sum = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < piece.count; i += kThreads)
+    sum += static_cast<double>(x[piece.begin + i]) * static_cast<double>(y[piece.begin + i]);
+  return block_sum(sum, shared_memory<double>());
+}
+
+__global__ void __launch_bounds__(kThreads) measure_kernel(UpdateOptions options, const UpdatePiece* pieces,
+                                                           const float* values, const float* grads, UpdateSums* sums) {
   const UpdatePiece piece = pieces[blockIdx.x];
-  const double gradient = sum_of_squares(grads, piece);
-  const double value = piece.parameter >= 0 ? sum_of_squares(values, piece) : 0;
-  if (threadIdx.x == 0) squares[blockIdx.x] = {gradient, value};
+  UpdateSums sum;
+  sum.gradient = sum_of_squares(grads, piece);
+  if (piece.parameter >= 0) sum.value = sum_of_squares(values, piece);
+  if (piece.parameter >= 0 && options.joint_norm) sum.product = sum_of_products(grads, values, piece);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// Those of a parameter, from those of its pieces; by a warp, in each of its lanes.
+__device__ inline UpdateSums sums_of(const UpdateRun& run, const UpdateSums* pieces, int lane) {
+  UpdateSums sum;
+  for (int i = lane; i < run.pieces; i += kWarp) {
+    const UpdateSums piece = pieces[run.first_piece + i];
+    sum.gradient += piece.gradient;
+    sum.value += piece.value;
+    sum.direction += piece.direction;
+    sum.product += piece.product;
+  }
+  return {warp_sum(sum.gradient), warp_sum(sum.value), warp_sum(sum.direction), warp_sum(sum.product)};
 }
 
 // One block. Norms, what the update is to do, and what becomes of the StepState.
 __global__ void __launch_bounds__(kSumThreads)
-    verdict_kernel(UpdateOptions options, StepScalars* scalars, const Squares* squares, int pieces,
-                   const UpdateRun* runs, int run_count, float* norms, Verdict* verdict) {
+    verdict_kernel(UpdateOptions options, StepScalars* scalars, const UpdatePiece* pieces, const UpdateSums* sums,
+                   int piece_count, const UpdateRun* runs, int run_count, float* norms, Verdict* verdict) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
   const float scale = unscale(*scalars);
+  double all = 0;
+  for (int i = thread; i < piece_count; i += kSumThreads) all += sums[i].gradient;
+  all = block_sum(all, shared_memory<double>());
+  const float norm = norm_of(all, scale), clip = norm_clip(options, norm);
   for (int r = thread / kWarp; r < run_count; r += kSumThreads / kWarp) {
     const UpdateRun run = runs[r];
-    Squares sum{};
-    for (int i = lane; i < run.pieces; i += kWarp) {
-      const Squares piece = squares[run.first_piece + i];
-      sum.gradient += piece.gradient;
-      sum.value += piece.value;
-    }
-    sum = {warp_sum(sum.gradient), warp_sum(sum.value)};
+    const UpdateSums sum = sums_of(run, sums, lane);
     if (lane != 0) continue;
     norms[1 + 2 * run.parameter] = norm_of(sum.value, 1);
-    norms[2 + 2 * run.parameter] = norm_of(sum.gradient, scale);
+    norms[2 + 2 * run.parameter] = second_norm(options, sum, scale, clip, pieces[run.first_piece].weight_decay);
   }
-  double all = 0;
-  for (int i = thread; i < pieces; i += kSumThreads) all += squares[i].gradient;
-  all = block_sum(all, shared_memory<double>());
   if (thread != 0) return;
-  const float norm = norm_of(all, scale);
   norms[0] = norm;
   verdict->factors = update_factors(options, *scalars, norm);
   verdict->apply = settle(*scalars, norm);
@@ -86,6 +98,34 @@ struct Pointers {
   Copy* copy;
 };
 
+// LAMB's first pass: the moments, and the squares of the directions.
+__global__ void __launch_bounds__(kThreads)
+    moments_kernel(const Verdict* verdict, const UpdatePiece* pieces, Pointers<float> arenas, UpdateSums* sums) {
+  if (!verdict->apply) return;
+  const UpdatePiece piece = pieces[blockIdx.x];
+  UpdateFactors f = verdict->factors;
+  f.decay = piece.weight_decay;
+  double squares = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < piece.count; i += kThreads) {
+    const int64_t at = piece.begin + i;
+    squares += square(lamb_moments(f, arenas.g[at], arenas.v[at], arenas.m[at], arenas.s[at]));
+  }
+  squares = block_sum(squares, shared_memory<double>());
+  if (threadIdx.x == 0) sums[blockIdx.x].direction = squares;
+}
+
+// One block. The norms of the directions.
+__global__ void __launch_bounds__(kSumThreads)
+    direction_norms_kernel(const Verdict* verdict, const UpdateSums* sums, const UpdateRun* runs, int run_count,
+                           float* norms) {
+  if (!verdict->apply) return;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
+  for (int r = thread / kWarp; r < run_count; r += kSumThreads / kWarp) {
+    const double squares = sums_of(runs[r], sums, lane).direction;
+    if (lane == 0) norms[2 + 2 * runs[r].parameter] = norm_of(squares, 1);
+  }
+}
+
 template <UpdateRule rule, class Copy>
 __device__ inline void update_one(const UpdateFactors& f, const Pointers<Copy>& arenas, int64_t i) {
   float v = arenas.v[i], m = 0, s = 0;
@@ -93,8 +133,8 @@ __device__ inline void update_one(const UpdateFactors& f, const Pointers<Copy>& 
   if constexpr (state_arenas(rule) > 1) s = arenas.s[i];
   update_element<rule>(f, arenas.g[i], v, m, s);
   arenas.v[i] = v;
-  if constexpr (state_arenas(rule) > 0) arenas.m[i] = m;
-  if constexpr (state_arenas(rule) > 1) arenas.s[i] = s;
+  if constexpr (moves_state(rule) && state_arenas(rule) > 0) arenas.m[i] = m;
+  if constexpr (moves_state(rule) && state_arenas(rule) > 1) arenas.s[i] = s;
   if constexpr (!std::is_same_v<Copy, float>) arenas.copy[i] = from_float<Copy>(v);
 }
 
@@ -121,8 +161,8 @@ __device__ inline void update_groups(const UpdateFactors& f, const Pointers<Copy
       if constexpr (!std::is_same_v<Copy, float>) copy.lane[lane] = from_float<Copy>(v[i].lane[lane]);
     }
     store(arenas.v + at, v[i]);
-    if constexpr (state_arenas(rule) > 0) store(arenas.m + at, m[i]);
-    if constexpr (state_arenas(rule) > 1) store(arenas.s + at, s[i]);
+    if constexpr (moves_state(rule) && state_arenas(rule) > 0) store(arenas.m + at, m[i]);
+    if constexpr (moves_state(rule) && state_arenas(rule) > 1) store(arenas.s + at, s[i]);
     if constexpr (!std::is_same_v<Copy, float>) store(arenas.copy + at, copy);
   }
 }
@@ -146,6 +186,17 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 __global__ void __launch_bounds__(kThreads)
+    average_kernel(const Verdict* verdict, const UpdatePiece* pieces, const float* values, float* average) {
+  if (!verdict->apply) return;
+  const UpdatePiece piece = pieces[blockIdx.x];
+  const float share = verdict->factors.averaged;
+  for (int i = static_cast<int>(threadIdx.x); i < piece.count; i += kThreads) {
+    const int64_t at = piece.begin + i;
+    average[at] += share * (values[at] - average[at]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
     l2_piece_kernel(const UpdatePiece* pieces, const float* values, double* losses) {
   const UpdatePiece piece = pieces[blockIdx.x];
   const double squares = piece.weight_decay > 0 ? sum_of_squares(values, piece) : 0;
@@ -159,38 +210,66 @@ __global__ void __launch_bounds__(kSumThreads) l2_sum_kernel(const double* losse
   if (threadIdx.x == 0) *loss = static_cast<float>(sum);
 }
 
-template <UpdateRule rule, class Copy>
-void launch_update(const Context& context, const UpdateOptions& options, const Tensor& verdict, const Tensor& norms,
-                   const UpdatePlan& plan, const UpdateArenas& arenas) {
+// What an update keeps in device memory between its kernels, and where its pieces are.
+struct Launch {
+  Launch(Context& c, const UpdatePlan& p)
+      : context(c),
+        plan(p),
+        pieces(static_cast<unsigned>(p.pieces().size())),
+        sums_bytes(c.empty({static_cast<int64_t>(pieces * sizeof(UpdateSums))}, DType::u8)),
+        verdict_bytes(c.empty({static_cast<int64_t>(sizeof(Verdict))}, DType::u8)) {}
+
+  const UpdatePiece* piece() const { return static_cast<const UpdatePiece*>(plan.device_pieces().raw()); }
+  const UpdateRun* run() const { return static_cast<const UpdateRun*>(plan.device_runs().raw()); }
+  UpdateSums* sums() const { return static_cast<UpdateSums*>(sums_bytes.raw()); }
+  Verdict* verdict() const { return static_cast<Verdict*>(verdict_bytes.raw()); }
+
+  Context& context;
+  const UpdatePlan& plan;
+  unsigned pieces;
+  Tensor sums_bytes, verdict_bytes;
+};
+
+template <class Copy>
+Pointers<Copy> pointers_to(const UpdateArenas& arenas) {
   auto state = [&](size_t i) { return i < arenas.state.size() ? arenas.state[i].data<float>() : nullptr; };
-  const Pointers<Copy> pointers{arenas.values.data<float>(), arenas.grads.data<float>(), state(0), state(1),
-                                arenas.copy ? arenas.copy.data<Copy>() : nullptr};
-  launch(context, update_kernel<rule, Copy>, {static_cast<unsigned>(plan.pieces().size()), kThreads}, options,
-         static_cast<const Verdict*>(verdict.raw()), norms.data<float>(),
-         static_cast<const UpdatePiece*>(plan.device_pieces().raw()), pointers);
+  Copy* copy = nullptr;
+  if constexpr (!std::is_same_v<Copy, float>) copy = arenas.copy.data<Copy>();
+  return {arenas.values.data<float>(), arenas.grads.data<float>(), state(0), state(1), copy};
+}
+
+constexpr size_t kPieceShared = kThreads / kWarp * sizeof(double), kSumShared = kSumThreads / kWarp * sizeof(double);
+
+void launch_moments(const Launch& l, const UpdateArenas& arenas, const Tensor& norms) {
+  launch(l.context, moments_kernel, {l.pieces, kThreads, kPieceShared}, l.verdict(), l.piece(),
+         pointers_to<float>(arenas), l.sums());
+  launch(l.context, direction_norms_kernel, {1, kSumThreads}, l.verdict(), l.sums(), l.run(), l.plan.runs().size(),
+         norms.data<float>());
 }
 
 }  // namespace
 
 void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
             const Tensor& norms) {
-  const auto pieces = static_cast<unsigned>(plan.pieces().size());
-  const Tensor squares = context.empty({static_cast<int64_t>(pieces * sizeof(Squares))}, DType::u8);
-  const Tensor verdict = context.empty({static_cast<int64_t>(sizeof(Verdict))}, DType::u8);
-  if (pieces > 0)
-    launch(context, measure_kernel, {pieces, kThreads, kThreads / kWarp * sizeof(double)},
-           static_cast<const UpdatePiece*>(plan.device_pieces().raw()), arenas.values.data<float>(),
-           arenas.grads.data<float>(), static_cast<Squares*>(squares.raw()));
-  launch(context, verdict_kernel, {1, kSumThreads, kSumThreads / kWarp * sizeof(double)}, options, context.scalars(),
-         static_cast<const Squares*>(squares.raw()), pieces, static_cast<const UpdateRun*>(plan.device_runs().raw()),
-         plan.runs().size(), norms.data<float>(), static_cast<Verdict*>(verdict.raw()));
-  if (pieces == 0) return;
+  const Launch l(context, plan);
+  if (l.pieces > 0)
+    launch(context, measure_kernel, {l.pieces, kThreads, kPieceShared}, options, l.piece(), arenas.values.data<float>(),
+           arenas.grads.data<float>(), l.sums());
+  launch(context, verdict_kernel, {1, kSumThreads, kSumShared}, options, context.scalars(), l.piece(), l.sums(),
+         l.pieces, l.run(), plan.runs().size(), norms.data<float>(), l.verdict());
+  if (l.pieces == 0) return;
+  if (options.rule == UpdateRule::lamb) launch_moments(l, arenas, norms);
   dispatch_rule(options.rule, [&](auto constant) {
     constexpr UpdateRule rule = decltype(constant)::value;
     dispatch_floating(arenas.copy ? arenas.copy.dtype() : DType::f32, "update", [&](auto copy) {
-      launch_update<rule, decltype(copy)>(context, options, verdict, norms, plan, arenas);
+      using Copy = decltype(copy);
+      launch(context, update_kernel<rule, Copy>, {l.pieces, kThreads}, options, l.verdict(), norms.data<float>(),
+             l.piece(), pointers_to<Copy>(arenas));
     });
   });
+  if (arenas.average)
+    launch(context, average_kernel, {l.pieces, kThreads}, l.verdict(), l.piece(), arenas.values.data<float>(),
+           arenas.average.data<float>());
 }
 
 void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, const Tensor& loss) {

@@ -18,7 +18,8 @@ struct UpdateFactors {
   float gradient;  // multiplies the gradient: the scale, and the clipping by norm
   float limit;     // for each element of it
   float momentum, beta1, beta2, rho, epsilon;
-  float correction1, correction2;  // Adam: 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), t counted from 1
+  float correction1, correction2;  // Adam and LAMB: 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), t counted from 1
+  float averaged;                  // share of the new value in the moving average
 };
 
 // Beyond them the dynamic loss scale does not move: no gradient of 16 bits needs more, and one that is not finite at
@@ -48,50 +49,6 @@ DT_HD inline bool settle(StepState& s, float norm) {
 // What the gradient arena is multiplied by before all else.
 DT_HD inline float unscale(const StepScalars& s) { return s.gradient_scale / s.loss_scale; }
 
-// For a tensor that is to be multiplied by `scale`.
-DT_HD inline float norm_of(double squares, float scale) {
-  return static_cast<float>(std::abs(scale) * std::sqrt(squares));
-}
-
-// What clipping by norm multiplies the gradient by, whose norm before it is `norm`.
-DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
-  return o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1.0f;
-}
-
-// `norm` is that of all scaled gradients, before clipping.
-DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScalars& s, float norm) {
-  const auto t = static_cast<double>(s.step + 1 - s.skipped);  // updates, this one included
-  return {s.learning_rate,
-          0,
-          unscale(s) * norm_clip(o, norm),
-          o.clip_value > 0 ? o.clip_value : INFINITY,
-          o.momentum,
-          o.beta1,
-          o.beta2,
-          o.rho,
-          o.epsilon,
-          static_cast<float>(1 / (1 - std::pow(static_cast<double>(o.beta1), t))),
-          static_cast<float>(1 / std::sqrt(1 - std::pow(static_cast<double>(o.beta2), t)))};
-}
-
-// LARS: what the rate of a parameter is multiplied by. Norms of the values and of the clipped gradient.
-DT_HD inline float lars_ratio(const UpdateOptions& o, float decay, float value_norm, float gradient_norm) {
-  if (value_norm == 0 || gradient_norm == 0) return 1;
-  return o.trust * value_norm / (gradient_norm + decay * value_norm + o.epsilon);
-}
-
-// Those of one piece. `norms`: as update() fills them.
-DT_HD inline UpdateFactors piece_factors(const UpdateOptions& o, const UpdateFactors& step, const UpdatePiece& piece,
-                                         const float* norms) {
-  UpdateFactors f = step;
-  f.decay = piece.weight_decay;
-  f.rate *= piece.rate;  // by 1 in general, which is exact
-  if (o.rule != UpdateRule::lars || piece.parameter < 0) return f;
-  const float* norm = norms + 1 + 2 * piece.parameter;
-  f.rate *= lars_ratio(o, f.decay, norm[0], norm_clip(o, norms[0]) * norm[1]);
-  return f;
-}
-
 // body(std::integral_constant<UpdateRule, rule>())
 template <class Body>
 void dispatch_rule(UpdateRule rule, const Body& body) {
@@ -110,21 +67,46 @@ void dispatch_rule(UpdateRule rule, const Body& body) {
       return body(std::integral_constant<UpdateRule, UpdateRule::rmsprop>());
     case UpdateRule::lars:
       return body(std::integral_constant<UpdateRule, UpdateRule::lars>());
+    case UpdateRule::lamb:
+      return body(std::integral_constant<UpdateRule, UpdateRule::lamb>());
   }
 }
+
+// The scaled gradient of an element, clipped.
+DT_HD inline float clipped(const UpdateFactors& f, float g) {
+  g *= f.gradient;
+  g = g < -f.limit ? -f.limit : g;  // two plain choices: no branch in either arm
+  return g > f.limit ? f.limit : g;
+}
+
+// LAMB: what an element would change by at rate 1.
+DT_HD inline float lamb_direction(const UpdateFactors& f, float v, float m, float s) {
+  return f.correction1 * m / (std::sqrt(s) * f.correction2 + f.epsilon) + f.decay * v;
+}
+
+// LAMB's first pass: moves the moments of an element, and returns its direction.
+DT_HD inline float lamb_moments(const UpdateFactors& f, float g, float v, float& m, float& s) {
+  g = clipped(f, g);
+  m = f.beta1 * m + (1 - f.beta1) * g;
+  s = f.beta2 * s + (1 - f.beta2) * g * g;
+  return lamb_direction(f, v, m, s);
+}
+
+// Whether update_element() moves the state: LAMB's has been moved by its first pass.
+constexpr bool moves_state(UpdateRule rule) { return rule != UpdateRule::lamb; }
 
 // One element: `g` from the gradient arena, value `v`, and the state of the rule, `m` and `s` (unused ones may be any).
 template <UpdateRule rule>
 DT_HD inline void update_element(const UpdateFactors& f, float g, float& v, float& m, float& s) {
-  g *= f.gradient;
-  g = g < -f.limit ? -f.limit : g;  // two plain choices: no branch in either arm
-  g = g > f.limit ? f.limit : g;
+  g = clipped(f, g);
   if constexpr (rule == UpdateRule::adamw)
     v -= f.rate * f.decay * v;
   else
     g += f.decay * v;
 
-  if constexpr (rule == UpdateRule::sgd) {
+  if constexpr (rule == UpdateRule::lamb) {
+    v -= f.rate * lamb_direction(f, v, m, s);
+  } else if constexpr (rule == UpdateRule::sgd) {
     v -= f.rate * g;
   } else if constexpr (rule == UpdateRule::momentum) {
     m = f.momentum * m + g;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "libdtrain/run/common_step.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "libdtrain/train/replicas.h"
 
@@ -34,23 +35,45 @@ void RunCheckpoints::report() {
   observer_.saved({*last});
 }
 
-std::string RunCheckpoints::open(TrainState& state) {
+void RunCheckpoints::open() {
   CheckpointOptions options;
   options.train_dir = options_.train_dir;
   options.keep = options_.keep;
+  options.average = trainer_.optimizer().average();
   files_.emplace(trainer_.store(), options, [this](const std::string& text) { warn(text); });
   report();
+}
 
-  std::optional<RestoreReport> restored;
-  if (!options_.resume_from.empty()) {
-    restored = files_->restore(options_.resume_from, state);
-  } else if (options_.resume == Resume::newest) {
-    restored = files_->restore_latest(state);
-  } else {
-    const auto latest = files_->latest();
-    DT_CHECK(!latest, "the run is to start afresh, and ", *latest,
-             " is there; choose another train_dir, or resume from it");
+std::optional<RestoreReport> RunCheckpoints::load(const TrainState& state) {
+  if (!options_.resume_from.empty()) return files_->restore(options_.resume_from, state);
+  if (options_.resume == Resume::newest) return files_->restore_latest(state);
+  const auto latest = files_->latest();
+  DT_CHECK(!latest, "the run is to start afresh, and ", *latest,
+           " is there; choose another train_dir, or resume from it");
+  return std::nullopt;
+}
+
+std::optional<RestoreReport> RunCheckpoints::load_common(const TrainState& state) {
+  const std::string directory = options_.train_dir + "/checkpoints";
+  std::optional<std::vector<uint64_t>> own;
+  if (files_) {
+    own = list_checkpoints(directory);
+    std::erase_if(*own, [&](uint64_t step) { return !looks_complete(checkpoint_path(directory, step)); });
   }
+  const auto step = newest_common_step(group_, own, [&](uint64_t candidate) {
+    try {
+      verify_checkpoint(checkpoint_path(directory, candidate));
+      return true;
+    } catch (const Error& error) {
+      warn(concat("passed over a damaged checkpoint: ", error.what()));
+      return false;
+    }
+  });
+  if (!step || !files_) return std::nullopt;
+  return files_->restore(checkpoint_path(directory, *step), state);
+}
+
+std::string RunCheckpoints::adopt(const std::optional<RestoreReport>& restored, TrainState& state) {
   if (restored) reported_ = restored->state.step;
   report();
   if (!restored) return {};
@@ -63,7 +86,14 @@ std::string RunCheckpoints::open(TrainState& state) {
 
 std::string RunCheckpoints::restore(TrainState& state) {
   std::string path;
-  if (has_directory() && is_chief()) path = open(state);
+  trainer_.optimizer().restart_average();  // weights may have been loaded since it was made
+  const bool writes = has_directory() && writes_checkpoints(group_, options_.chief, options_.local_checkpoints);
+  if (writes) open();
+  if (has_directory() && options_.local_checkpoints && options_.resume == Resume::newest &&
+      options_.resume_from.empty())
+    path = adopt(load_common(state), state);
+  else if (writes)
+    path = adopt(load(state), state);
   if (group_.size() > 1) {
     const std::string text = group_.broadcast(train_state_text(state), options_.chief, "state of the chief");
     const TrainState shared = train_state_from(text, "the state of the chief");
@@ -73,7 +103,9 @@ std::string RunCheckpoints::restore(TrainState& state) {
   }
   crash_loop_.begin(state.step);
   trainer_.resume(state.step, state.device);
-  if (group_.size() > 1) broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief);
+  if (group_.size() > 1)
+    broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief,
+                      trainer_.optimizer().average());
   return path;
 }
 

@@ -13,7 +13,8 @@
 
 namespace dtrain {
 
-// The chief reads and writes; all ranks call the same, after the same steps.
+// The chief reads and writes, or with RunOptions::local_checkpoints a rank of each host; all ranks call the same, after
+// the same steps.
 class RunCheckpoints {
  public:
   RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer);
@@ -43,7 +44,13 @@ class RunCheckpoints {
 
  private:
   bool is_chief() const { return group_.rank() == options_.chief; }
-  std::string open(TrainState& state);
+  // Of ranks that write.
+  void open();
+  std::optional<RestoreReport> load(const TrainState& state);
+  // The same of those of several hosts. Collective.
+  std::optional<RestoreReport> load_common(const TrainState& state);
+  // Takes over what was restored, if anything was, and returns its path.
+  std::string adopt(const std::optional<RestoreReport>& restored, TrainState& state);
   void warn(const std::string& text);
 
   const RunOptions& options_;
@@ -55,7 +62,7 @@ class RunCheckpoints {
   std::vector<std::string> warnings_;  // from the writer's thread
   std::optional<uint64_t> reported_;   // the step of the last save that was reported to the observers
   std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();
-  std::optional<Checkpointer> files_;  // the chief's; its writer uses what is above
+  std::optional<Checkpointer> files_;  // of ranks that write; its writer uses what is above
 };
 
 }  // namespace dtrain

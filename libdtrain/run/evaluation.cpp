@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "libdtrain/ops/step_metrics.h"
+#include "libdtrain/train/averaged.h"
 
 namespace dtrain {
 namespace {
@@ -37,6 +38,22 @@ Evaluation evaluation_of(const MetricColumns& columns, const std::vector<double>
   result.values = columns.values(sums.data(), batches);
   result.values.push_back({"loss", sums[0] / static_cast<double>(batches)});
   return result;
+}
+
+// What two evaluations of the same samples come to.
+Evaluation joined(Evaluation own, const Evaluation& averaged) {
+  for (const MetricValue& value : averaged.values) own.values.push_back({"averaged_" + value.name, value.value});
+  return own;
+}
+
+std::future<Evaluation> joined(std::future<Evaluation> own, std::future<Evaluation> averaged) {
+  if (!is_ready(own) || !is_ready(averaged))
+    return std::async(std::launch::async, [own = std::move(own), averaged = std::move(averaged)]() mutable {
+      return joined(own.get(), averaged.get());
+    });
+  std::promise<Evaluation> result;
+  result.set_value(joined(own.get(), averaged.get()));
+  return result.get_future();
 }
 
 }  // namespace
@@ -93,6 +110,17 @@ std::future<Evaluation> begin_evaluation(Task& task, Group& group, uint64_t step
   request.progress_every = show_every;
   request.progress = [&](int64_t batches, int64_t examples) { observer.evaluating({step, batches, examples}); };
   return task.evaluate(request);
+}
+
+std::future<Evaluation> begin_evaluations(Task& task, ParameterStore& store, const Tensor& average, Group& group,
+                                          uint64_t step, int64_t show_every, Observer& observer,
+                                          const std::function<bool()>& stop) {
+  const auto begin = [&] { return begin_evaluation(task, group, step, show_every, observer, stop); };
+  std::future<Evaluation> own = begin(), averaged;
+  if (!average || !own.valid()) return own;
+  with_average(store, average, [&] { averaged = begin(); });
+  if (!averaged.valid()) return averaged;
+  return joined(std::move(own), std::move(averaged));
 }
 
 bool is_ready(const std::future<Evaluation>& evaluation) {

@@ -35,6 +35,11 @@ std::vector<MetricValue> metrics_of(Context& context, const Loss& loss);
 std::future<Evaluation> begin_evaluation(Task& task, Group& group, uint64_t step, int64_t show_every,
                                          Observer& observer, const std::function<bool()>& stop);
 
+// The same by the parameters and then, where it is defined, by `average`, whose values' names begin with "averaged_".
+std::future<Evaluation> begin_evaluations(Task& task, ParameterStore& store, const Tensor& average, Group& group,
+                                          uint64_t step, int64_t show_every, Observer& observer,
+                                          const std::function<bool()>& stop);
+
 bool is_ready(const std::future<Evaluation>& evaluation);
 
 // True on all ranks where `stop` is true on one. Collective.

@@ -51,6 +51,7 @@ class Run::Training {
   void report(uint64_t leave);
   Stepped event_of(const Steps::Done& done);
   void pass_on_notices();
+  std::future<Evaluation> begin_evaluations();
   void evaluate_now();
   // Reports the result of the evaluation under way, once it is there or `wait`; true where it suffices.
   bool take_evaluation(bool wait);
@@ -131,6 +132,10 @@ Outcome Run::Training::train() {
   steps_.resume(state_);
   observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe()});
   pass_on_notices();
+  if (const StepState& saved = state_.device;
+      !restored.empty() && saved.double_after > 0 && trainer_.options().double_loss_scale_after > 0)
+    observers_.noticed({fmt::format("the loss scale goes on at {}, after {} good steps; {} updates were skipped so far",
+                                    saved.loss_scale, saved.good_steps, saved.skipped)});
   if (ended()) {
     observers_.noticed({fmt::format("step {} is the end of the run already; a larger number of steps would continue it",
                                     state_.step)});
@@ -241,13 +246,18 @@ void Run::Training::pass_on_notices() {
   notices.clear();
 }
 
+std::future<Evaluation> Run::Training::begin_evaluations() {
+  return dtrain::begin_evaluations(task_, trainer_.store(), trainer_.optimizer().average(), group_, state_.step,
+                                   show_every(), observers_, stop_);
+}
+
 // A result that comes later may be the chief's alone, which then asks for a stop as a signal would. Its thread may be
 // so quick that the result is there at once: so ranks agree on what follows from any.
 void Run::Training::evaluate_now() {
   take_evaluation(/*wait=*/true);
   group_.enter(Section::evaluation, state_.step);
   evaluated_step_ = state_.step;
-  evaluation_ = begin_evaluation(task_, group_, state_.step, show_every(), observers_, stop_);
+  evaluation_ = begin_evaluations();
   pass_on_notices();
   if (!evaluation_.valid()) return;
   const bool later = group_.extremes(is_ready(evaluation_) ? 0 : 1, "state of the evaluation").second > 0;
@@ -271,7 +281,11 @@ bool Run::Training::take_evaluation(bool wait) {
 
 std::optional<Evaluation> Run::Training::evaluate() {
   group_.enter(Section::evaluation, state_.step);
-  return dtrain::evaluate(task_, group_, state_.step, show_every(), observers_, stop_);
+  std::future<Evaluation> result = begin_evaluations();
+  if (!result.valid()) return std::nullopt;
+  Evaluation evaluation = result.get();
+  observers_.evaluated({.step = state_.step, .result = evaluation});
+  return evaluation;
 }
 
 Run::Run(Task& task, Trainer& trainer, Group& group, RunOptions options, std::vector<Observer*> observers,

@@ -27,7 +27,10 @@ struct RunOptions {
   int64_t batch = 1;        // samples of a rank and micro-step, for the global batch of the checkpoint
   int chief = 0;            // the rank that reads and writes checkpoints
   std::string train_dir{};  // empty: nothing is saved or restored
-  int64_t keep = 5;         // the newest checkpoints stay; 2 at least
+  // Checkpoints are written by one rank of each host, the chief on its own, for hosts that have no file system in
+  // common: train_dir is a folder of each. A run goes on from the newest step of which all of them have a checkpoint.
+  bool local_checkpoints = false;
+  int64_t keep = 5;  // the newest checkpoints stay; 2 at least
   Resume resume = Resume::newest;
   std::string resume_from{};  // the folder of a checkpoint, in place of `resume`
   bool tune_buckets = false;  // try sizes of gradient buckets in the first steps, from the trainer's on

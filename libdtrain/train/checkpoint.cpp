@@ -111,6 +111,7 @@ struct Checkpointer::Writer {
     snapshot.state = state;
     download(store.values(), snapshot.values);
     download(store.buffer_values(), snapshot.buffers);
+    if (options.average) download(options.average, snapshot.average);
     snapshot.optimizer.resize(static_cast<size_t>(store.optimizer_states()));
     for (int i = 0; i < store.optimizer_states(); ++i)
       download(store.optimizer_state(i), snapshot.optimizer[static_cast<size_t>(i)]);
@@ -181,7 +182,7 @@ struct Checkpointer::Writer {
     if (const auto differing = differences(report.state.identity, expected.identity); !differing.empty())
       throw Error(Fault::checkpoint, concat(path, " belongs to another run: ", join(differing),
                                             "; continue with its settings, or train in another directory"));
-    load_tensors(path, store);
+    load_tensors(path, store, options.average);
     for (const std::string& extra : verified.extra) report.notices.push_back(concat(path, "/", extra, ": ignored"));
     for (std::string& changed : differences(report.state.settings, expected.settings))
       report.notices.push_back(std::move(changed));

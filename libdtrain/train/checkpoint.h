@@ -1,5 +1,6 @@
 // Checkpoints: a directory per step, committed by a checksummed manifest that is written last.
 //   <train_dir>/checkpoints/step-<N>/{model.safetensors, state.safetensors, state.json, MANIFEST.json}
+// and averaged.safetensors where an average of the parameters is kept, which can be loaded in place of the model's.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ struct CheckpointOptions {
   std::string train_dir{};
   int64_t keep = 5;  // at least 2 are kept
   bool asynchronous = true;
+  // A moving average of the parameters, laid out like the store's values(): saved, and restored as it was, or from the
+  // parameters of a checkpoint that has none. Undefined: none is kept.
+  Tensor average{};
   int max_failures = 3;  // consecutive saves that may fail before save() throws the last Error, as of a full disk
 };
 

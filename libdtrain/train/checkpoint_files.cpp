@@ -26,7 +26,9 @@ constexpr const char* kModel = "model.safetensors";
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kTrainState = "state.json";
 constexpr const char* kManifest = "MANIFEST.json";
-constexpr std::array kListed = {kModel, kState, kTrainState};
+constexpr const char* kAveraged = "averaged.safetensors";
+constexpr std::array kListed = {kModel, kState, kTrainState, kAveraged};
+constexpr size_t kAlways = 3;  // of these are in every checkpoint
 constexpr int kFormat = 1;
 constexpr JsonLimits kManifestLimits = {.bytes = size_t{64} << 10, .values = 100};
 constexpr JsonLimits kStateLimits = {};
@@ -89,7 +91,9 @@ Manifest read_manifest(const std::string& directory) {
     return result;
   });
   if (manifest_text(manifest) != text) damaged(path, "its checksum does not hold");
-  const bool expected = std::equal(manifest.files.begin(), manifest.files.end(), kListed.begin(), kListed.end(),
+  const size_t count = manifest.files.size();
+  const bool expected = count >= kAlways && count <= kListed.size() &&
+                        std::equal(manifest.files.begin(), manifest.files.end(), kListed.begin(),
                                    [](const ListedFile& file, const char* name) { return file.name == name; });
   if (!expected) damaged(path, "it does not list the files of a checkpoint");
   return manifest;
@@ -157,6 +161,7 @@ std::vector<fs::directory_entry> entries_of(const std::string& directory) {
 
 uint64_t CheckpointSnapshot::bytes() const {
   size_t count = values.size() + buffers.size();
+  if (!average.empty()) count += average.size() + buffers.size();
   for (const auto& arena : optimizer) count += arena.size();
   return count * sizeof(float);
 }
@@ -205,6 +210,10 @@ uint64_t write_checkpoint(FileSystem& files, const std::string& path, const Para
   });
   write(kState, [&](OutputFile& file) { write_state(file, store, snapshot); });
   write(kTrainState, [&](OutputFile& file) { file.write(train_state_text(snapshot.state)); });
+  if (!snapshot.average.empty())
+    write(kAveraged, [&](OutputFile& file) {
+      write_weights(file, store, snapshot.average.data(), snapshot.buffers.data(), snapshot.state.step);
+    });
   const std::string text = manifest_text(manifest);
   write(kManifest, [&](OutputFile& file) { file.write(text); });
   return total;
@@ -225,8 +234,8 @@ VerifiedCheckpoint verify_checkpoint(const std::string& path) {
     damaged(state_path, concat("step is ", verified.state.step, ", the manifest says ", manifest.step));
   for (const fs::directory_entry& entry : entries_of(path)) {
     const std::string name = entry.path().filename();
-    if (name != kManifest && std::find(kListed.begin(), kListed.end(), name) == kListed.end())
-      verified.extra.push_back(name);
+    const bool listed = std::ranges::any_of(manifest.files, [&](const ListedFile& file) { return file.name == name; });
+    if (name != kManifest && !listed) verified.extra.push_back(name);
   }
   return verified;
 }
@@ -275,10 +284,18 @@ TrainState train_state_from(const std::string& text, const std::string& path) {
   });
 }
 
-void load_tensors(const std::string& path, ParameterStore& store) {
-  const WeightReport report = load_weights(store, path + "/" + kModel, Fault::checkpoint);
-  if (!report.complete())
-    throw Error(Fault::checkpoint, concat(path, "/", kModel, ": does not fit the model: ", report.summary()));
+void load_tensors(const std::string& path, ParameterStore& store, const Tensor& average) {
+  const auto load = [&](const std::string& file) {
+    const WeightReport report = load_weights(store, file, Fault::checkpoint);
+    if (!report.complete())
+      throw Error(Fault::checkpoint, concat(file, ": does not fit the model: ", report.summary()));
+  };
+  const std::string model = path + "/" + kModel, averaged = path + "/" + kAveraged;
+  if (average) {
+    load(fs::exists(averaged) ? averaged : model);
+    store.context().copy(store.values(), average);
+  }
+  load(model);
   load_state(path + "/" + kState, store);
 }
 

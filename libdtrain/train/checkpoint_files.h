@@ -14,6 +14,7 @@ namespace dtrain {
 struct CheckpointSnapshot {
   TrainState state;
   std::vector<float> values, buffers;         // whole arenas
+  std::vector<float> average{};               // that of the average of the values; empty where there is none
   std::vector<std::vector<float>> optimizer;  // one arena per state of the optimiser
   uint64_t bytes() const;                     // about what its files take
 };
@@ -46,8 +47,9 @@ bool looks_complete(const std::string& path);
 // or exceeds JsonLimits.
 std::string train_state_text(const TrainState& state);
 TrainState train_state_from(const std::string& text, const std::string& path);
-// Loads every tensor into the store; throws Error(Fault::checkpoint) where names or shapes differ from the store's.
-void load_tensors(const std::string& path, ParameterStore& store);
+// Loads every tensor into the store and, where it is defined, the average, see CheckpointOptions; throws
+// Error(Fault::checkpoint) where names or shapes differ from the store's.
+void load_tensors(const std::string& path, ParameterStore& store, const Tensor& average = {});
 
 // Removes what killed writers left in `directory`, and no link; returns how many.
 int remove_leftovers(FileSystem& files, const std::string& directory);

@@ -14,6 +14,7 @@ ParameterStore& trainable(ParameterStore& store) {
 // Runs of trainable parameters with equal factors, the padding between them included.
 std::vector<UpdateSegment> segments_of(const ParameterStore& store, const OptimizerOptions& options) {
   std::vector<UpdateSegment> segments;
+  const bool larc = options.update.larc != Larc::none;
   int64_t next = 0;  // where a parameter must start to continue the last segment
   for (const Parameter& parameter : store.parameters()) {
     const ParameterOptions& own = parameter.options();
@@ -22,7 +23,7 @@ std::vector<UpdateSegment> segments_of(const ParameterStore& store, const Optimi
         .begin = parameter.offset,
         .end = parameter.offset + parameter.shape.count(),
         .weight_decay = own.decay || options.decays_all ? own.multipliers.weight_decay * options.weight_decay : 0,
-        .parameter = own.decay && options.update.rule == UpdateRule::lars ? parameter.index : -1,
+        .parameter = adapts(options.update) && (own.decay || larc) ? parameter.index : -1,
         .rate = own.multipliers.rate};
     UpdateSegment* last = segments.empty() ? nullptr : &segments.back();
     if (last && next == segment.begin && last->weight_decay == segment.weight_decay && last->rate == segment.rate &&
@@ -51,8 +52,16 @@ std::string describe_rule(const UpdateOptions& o) {
       return fmt::format("RMSProp (decay {:g}, momentum {:g}, epsilon {:g})", o.rho, o.momentum, o.epsilon);
     case UpdateRule::lars:
       return fmt::format("LARS (momentum {:g}, trust {:g}, epsilon {:g})", o.momentum, o.trust, o.epsilon);
+    case UpdateRule::lamb:
+      return fmt::format("LAMB (beta1 {:g}, beta2 {:g}, epsilon {:g})", o.beta1, o.beta2, o.epsilon);
   }
   return "?";
+}
+
+std::string describe_larc(const UpdateOptions& o) {
+  if (o.larc == Larc::none) return "";
+  return fmt::format(", LARC ({}{}, trust {:g}, epsilon {:g})", o.larc == Larc::clip ? "clip" : "scale",
+                     o.joint_norm ? ", joint norm" : "", o.trust, o.epsilon);
 }
 
 }  // namespace
@@ -72,6 +81,8 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
   }
   norms_ = context.zeros({1 + 2 * static_cast<int64_t>(store.parameters().size())});
   l2_loss_ = context.zeros({1});
+  if (options.averages) average_ = context.empty(store.values().shape());
+  restart_average();
 }
 
 const UpdatePlan& Optimizer::plan() {
@@ -85,10 +96,14 @@ const UpdatePlan& Optimizer::plan() {
 }
 
 void Optimizer::step() {
-  const UpdateArenas arenas{store_.values(), store_.grads(), state_, store_.compute_values()};
+  const UpdateArenas arenas{store_.values(), store_.grads(), state_, store_.compute_values(), average_};
   update(store_.context(), options_.update, plan(), arenas, norms_);
   store_.refresh_padded();
   store_.touch();
+}
+
+void Optimizer::restart_average() {
+  if (average_) store_.context().copy(store_.values(), average_);
 }
 
 float Optimizer::gradient_norm() const {
@@ -109,12 +124,15 @@ const Tensor& Optimizer::queue_l2_loss() {
 }
 
 std::string Optimizer::describe() const {
-  std::string text = describe_rule(options_.update);
+  std::string text = describe_rule(options_.update) + describe_larc(options_.update);
   if (options_.weight_decay > 0)
     text += fmt::format(", weight decay {:g}{}", options_.weight_decay,
                         options_.decays_all ? "" : " except on biases and norms");
   if (options_.update.clip_value > 0) text += fmt::format(", gradients clipped to +-{:g}", options_.update.clip_value);
   if (options_.update.clip_norm > 0) text += fmt::format(", gradient norm clipped to {:g}", options_.update.clip_norm);
+  if (options_.averages)
+    text += fmt::format(", parameters averaged with decay {:g}{}", options_.update.average_decay,
+                        options_.update.average_warmup ? " after a warm-up" : "");
   return text;
 }
 

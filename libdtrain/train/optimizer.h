@@ -12,17 +12,19 @@ namespace dtrain {
 struct OptimizerOptions {
   UpdateOptions update{};
   float weight_decay = 0;
+  bool averages = false;    // a moving average of the parameters is kept beside them, by update.average_decay
   bool decays_all = false;  // or only parameters whose options say `decay`: neither biases nor norms
 };
 
-// What the store says of a parameter counts from the next step() on: a frozen one keeps its value and its state, and of
-// the others
+// What the store says of a parameter counts from the next step() on: a frozen one keeps its value, its state and its
+// average, and of the others
 // - `rate` multiplies the learning rate, and with it the decoupled decay of AdamW, as a group's rate does in PyTorch;
 // - `weight_decay` multiplies that of the options, in l2_loss() too. Biases and norms have none to be multiplied
 //   unless all parameters decay;
-// - LARS computes the ratio of norms with the multiplied decay, and multiplies the ratio by the multiplied rate. A
-//   parameter whose decay is multiplied by 0 still has its ratio; biases and norms take the rate itself, whether they
+// - LARS and LAMB compute the ratio of norms with the multiplied decay, and multiply the ratio by the multiplied rate.
+//   A parameter whose decay is multiplied by 0 still has its ratio; biases and norms take the rate itself, whether they
 //   decay or not;
+// - LARC compares the local rate of every parameter, biases and norms included, with the multiplied rate;
 // - clipping by norm is by the one norm of all gradients, which no multiplier changes.
 class Optimizer {
  public:
@@ -41,6 +43,11 @@ class Optimizer {
   float l2_loss();
   // The same as [1], on the device.
   const Tensor& queue_l2_loss();
+  // The moving average, laid out like the store's values(); undefined where none is kept. It begins with the values
+  // that there are when the optimizer is made.
+  const Tensor& average() const { return average_; }
+  // Begins it anew, once other values have been loaded; does nothing where none is kept.
+  void restart_average();
   const OptimizerOptions& options() const { return options_; }
   const ParameterStore& store() const { return store_; }
   std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and norms"
@@ -53,7 +60,7 @@ class Optimizer {
   UpdatePlan plan_;
   uint64_t planned_version_;  // the store's layout_version() that plan_ was made for
   std::vector<Tensor> state_;
-  Tensor norms_, l2_loss_;
+  Tensor norms_, l2_loss_, average_;
 };
 
 }  // namespace dtrain

@@ -18,11 +18,12 @@ uint32_t checksum(Context& context, const Tensor& x, uint32_t crc) {
 
 }  // namespace
 
-void broadcast_replica(ParameterStore& store, Communicator& communicator, int root) {
+void broadcast_replica(ParameterStore& store, Communicator& communicator, int root, const Tensor& average) {
   communicator.broadcast(store.values(), root, "parameters");
   if (store.buffer_values().count() > 0) communicator.broadcast(store.buffer_values(), root, "running statistics");
   for (int i = 0; i < store.optimizer_states(); ++i)
     communicator.broadcast(store.optimizer_state(i), root, concat("optimizer state ", i));
+  if (average) communicator.broadcast(average, root, "average of the parameters");
   communicator.join();
   store.context().synchronize("broadcast of the parameters");
   store.refresh_compute();

@@ -6,8 +6,9 @@
 
 namespace dtrain {
 
-// Values, running statistics and the optimiser's state of rank `root` to all. Collective; waits for the device.
-void broadcast_replica(ParameterStore& store, Communicator& communicator, int root);
+// Values, running statistics, the optimiser's state and, where it is defined, the average of the values of rank `root`
+// to all. Collective; waits for the device.
+void broadcast_replica(ParameterStore& store, Communicator& communicator, int root, const Tensor& average = {});
 
 // Compares checksums of values and running statistics. Throws Error(Fault::numeric) that names the ranks whose bits
 // differ from those of the most; on every rank. Collective; waits for the device.

@@ -14,9 +14,14 @@ struct Schedule {
   enum class Decay {
     constant,     // base
     piecewise,    // base; values[i] from boundaries[i] on
-    exponential,  // base * factor^(number of whole decay_epochs done), not below `floor`
+    exponential,  // base * factor^(number of decay_epochs done, whole ones if `staircase`), not below `floor`
     polynomial,   // floor + (base - floor) * (1 - t)^power; t runs from 0 at the end of the warm-up to 1 at total_steps
     cosine,       // floor + (base - floor) * (1 + cos(pi t)) / 2; t as above
+    // Those of TensorFlow 1, where n steps follow the warm-up and t is as above.
+    polynomial_cycle,  // polynomial with t = n / (k d), d: the steps of decay_epochs; k = ceil(n / d), at least 1
+    cosine_restarts,   // floor + (base - floor) * m_mul^i * (1 + cos(pi u)) / 2: u runs from 0 to 1 in period i = 0, 1
+                       // ...; the first takes decay_epochs, each later one t_mul times as long as that before it
+    linear_cosine,     // base * ((alpha + 1 - t) * (1 + cos(2 pi periods t)) / 2 + beta)
   };
   Decay decay = Decay::constant;
   double base = 0.1;
@@ -25,9 +30,12 @@ struct Schedule {
   std::vector<double> boundaries{};  // epochs, increasing
   std::vector<double> values{};      // as many as boundaries
   double factor = 1, decay_epochs = 1;
+  bool staircase = true;
   double floor = 0;
   double power = 2;
-  uint64_t total_steps = 0;  // in the whole run: for polynomial and cosine
+  double t_mul = 2, m_mul = 1;
+  double periods = 0.5, alpha = 0, beta = 0.001;
+  uint64_t total_steps = 0;  // in the whole run: for polynomial, cosine and linear_cosine
   double steps_per_epoch = 1;
 
   double at(uint64_t step) const;
@@ -40,6 +48,9 @@ struct Schedule {
   // The rate falls to values[i] at boundaries[i].
   static Schedule piecewise(double base, std::vector<double> boundaries, std::vector<double> values,
                             double steps_per_epoch);
+  // The same of lists "E1,...,En" and "LR0,LR1,...,LRn"; without epochs, LRi is the rate of epoch i. Throws Error with
+  // the offending part.
+  static Schedule parse_lists(const std::string& epochs, const std::string& rates, double steps_per_epoch);
   // "LR0;E1;LR1;...;En;LRn", as tf_cnn_benchmarks' --piecewise_learning_rate_schedule. Throws Error with the offending
   // part.
   static Schedule parse_piecewise(const std::string& text, double steps_per_epoch);

@@ -171,7 +171,8 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
 }
 
 void Trainer::run(const Forward& forward, Parts& parts) {
-  bytes_ = static_cast<double>(store_.values().bytes()) * (3 + 2 * store_.optimizer_states());
+  bytes_ = static_cast<double>(store_.values().bytes()) *
+           (3 + 2 * store_.optimizer_states() + (optimizer_.average() ? 3 : 0));
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
     statistics_.begin(micro_step);
     run_micro_step(forward, micro_step, parts);

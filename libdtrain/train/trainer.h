@@ -67,7 +67,7 @@ class Trainer {
   const Schedule& schedule() const { return schedule_; }
   const TrainerOptions& options() const { return options_; }
   ParameterStore& store() const { return store_; }
-  const Optimizer& optimizer() const { return optimizer_; }
+  Optimizer& optimizer() const { return optimizer_; }
   // Another size of the gradient buckets, from the next step on: before any step is recorded.
   void set_buckets(const BucketOptions& options);
   // Names of the trainable parameters that the last step's loss did not depend on.

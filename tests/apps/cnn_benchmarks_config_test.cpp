@@ -50,6 +50,29 @@ TEST(Config, DefaultsAreThoseOfTfCnnBenchmarks) {
   EXPECT_EQ(config_of({"--optimizer=momentum"}).flags.optimizer.options().update.rule, UpdateRule::nesterov);
 }
 
+TEST(Config, RulesThatAdaptRatesAndAverages) {
+  const auto options = [](std::vector<std::string> arguments) {
+    return config_of(std::move(arguments)).flags.optimizer.options();
+  };
+  EXPECT_FALSE(options({}).averages);
+  const OptimizerOptions lamb = options({"--optimizer=lamb", "--weight_ema=0.999"});
+  EXPECT_EQ(lamb.update.rule, UpdateRule::lamb);
+  EXPECT_EQ(lamb.update.epsilon, 1e-6f);
+  EXPECT_TRUE(lamb.averages && lamb.update.average_warmup);
+  EXPECT_EQ(lamb.update.average_decay, 0.999f);
+  const UpdateOptions apex = options({"--optimizer=momentum", "--larc=scale"}).update;
+  EXPECT_EQ(apex.rule, UpdateRule::nesterov);
+  EXPECT_EQ(apex.larc, Larc::scale);
+  EXPECT_EQ(apex.epsilon, 1e-8f);
+  EXPECT_EQ(apex.trust, 0.02f);
+  const UpdateOptions aws =
+      options({"--optimizer=momentum", "--larc=clip", "--larc_joint_norm", "--larc_trust=0.013"}).update;
+  EXPECT_EQ(aws.larc, Larc::clip);
+  EXPECT_TRUE(aws.joint_norm);
+  EXPECT_EQ(aws.epsilon, 1);
+  EXPECT_EQ(aws.trust, 0.013f);
+}
+
 TEST(Config, AnyModelTrainsOnAnyDataSet) {
   EXPECT_EQ(config_of({"--model=resnet20", "--data_name=imagenet"}).options.classes, 1001);
   const Config config = config_of({"--model=resnet50", "--data_dir=/data/cifar10", "--image_size=64"});
@@ -101,6 +124,21 @@ TEST(Config, RefusedCombinations) {
       {{"--lr_schedule=cosine"}, "--lr_schedule needs"},
       {{"--gradient_clip=1", "--gradient_clip_norm=1"}, "--gradient_clip and --gradient_clip_norm"},
       {{"--gradient_clip=1", "--optimizer=lars"}, "--gradient_clip and --optimizer=lars"},
+      {{"--larc=clip", "--optimizer=adam"}, "--larc needs --optimizer=sgd or momentum"},
+      {{"--larc=clip", "--gradient_clip=1"}, "--gradient_clip and --larc"},
+      {{"--larc_trust=1"}, "need --larc=clip or scale"},
+      {{"--lamb_epsilon=1"}, "--lamb_epsilon needs"},
+      {{"--weight_ema_warmup"}, "--weight_ema_warmup needs"},
+      {{"--lr_decay_epochs=1"}, "--lr_decay_epochs needs"},
+      {{"--lr_decay_lrs=1", "--init_learning_rate=1"}, "--lr_decay_lrs and another flag"},
+      {{"--lr_decay_lrs=1", "--resnet_base_lr=1", "--model=resnet50"}, "--resnet_base_lr and --lr_decay_lrs"},
+      {{"--lr_staircase=false"}, "--lr_staircase needs"},
+      {{"--init_learning_rate=1", "--lr_schedule=poly_cycle"}, "need --lr_cycle_epochs"},
+      {{"--init_learning_rate=1", "--lr_schedule=cosine", "--lr_cycle_epochs=1"}, "--lr_cycle_epochs needs"},
+      {{"--init_learning_rate=1", "--lr_schedule=cosine", "--lr_power=1"}, "--lr_power needs"},
+      {{"--init_learning_rate=1", "--lr_schedule=poly_cycle", "--lr_cycle_epochs=1", "--lr_t_mul=2"}, "--lr_t_mul and"},
+      {{"--init_learning_rate=1", "--lr_schedule=linear_cosine", "--end_learning_rate=0"}, "--end_learning_rate needs"},
+      {{"--lr_alpha=1"}, "--lr_alpha and --lr_beta need"},
       {{"--use_fp16", "--precision=bf16"}, "different precisions"},
   };
   for (auto [arguments, part] : cases) {
@@ -195,6 +233,26 @@ TEST(Plan, SchedulesOfModelsAndFlags) {
       schedule({"--init_learning_rate=1", "--lr_schedule=cosine", "--num_batches=90", "--end_learning_rate=0.1"});
   EXPECT_DOUBLE_EQ(cosine.at(50), 0.55);
   EXPECT_DOUBLE_EQ(cosine.at(100), 0.1);
+  const Schedule restarts =
+      schedule({"--batch_size=256", "--init_learning_rate=1", "--lr_schedule=cosine_restarts", "--lr_cycle_epochs=0.5",
+                "--lr_m_mul=0.5", "--lr_t_mul=3", "--end_learning_rate=0.2"});
+  EXPECT_DOUBLE_EQ(restarts.at(25), 0.6);
+  EXPECT_DOUBLE_EQ(restarts.at(50), 0.6);
+  EXPECT_DOUBLE_EQ(restarts.at(125), 0.4);
+  const Schedule cycle = schedule({"--batch_size=256", "--init_learning_rate=1", "--lr_schedule=poly_cycle",
+                                   "--lr_cycle_epochs=1", "--lr_power=1"});
+  EXPECT_DOUBLE_EQ(cycle.at(150), 0.25);
+  const Schedule linear = schedule({"--init_learning_rate=1", "--lr_schedule=linear_cosine", "--num_batches=90",
+                                    "--lr_periods=1", "--lr_alpha=0.5", "--lr_beta=0.25"});
+  EXPECT_DOUBLE_EQ(linear.at(100), 0.75);
+  const Schedule lists = schedule(
+      {"--batch_size=256", "--lr_decay_epochs=2,3", "--lr_decay_lrs=1,0.5,0.1", "--num_learning_rate_warmup_epochs=1"});
+  EXPECT_DOUBLE_EQ(lists.at(50), 0.5);
+  EXPECT_DOUBLE_EQ(lists.at(199), 1);
+  EXPECT_DOUBLE_EQ(lists.at(200), 0.5);
+  const Schedule smooth = schedule({"--batch_size=256", "--init_learning_rate=1", "--num_epochs_per_decay=2",
+                                    "--learning_rate_decay_factor=0.25", "--nolr_staircase"});
+  EXPECT_DOUBLE_EQ(smooth.at(100), 0.5);
 }
 
 }  // namespace

@@ -184,6 +184,23 @@ TEST_F(CnnBenchmarks, TrainsOnRecordsMadeByOthers) {
   EXPECT_TRUE(contains(run.out, "[16 examples]\n")) << run.out;
 }
 
+TEST_F(CnnBenchmarks, AnAverageOfTheParametersIsEvaluatedSavedAndLoaded) {
+  Arguments arguments = real("run");
+  arguments.insert(arguments.end(), {"--num_batches=10", "--weight_ema=0.9", "--num_eval_batches=2",
+                                     "--eval_during_training_at_specified_steps=6"});
+  const ProgramResult run = train(arguments);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, ", parameters averaged with decay 0.9 after a warm-up\n")) << run.out;
+  EXPECT_TRUE(contains(run.out, "\nAveraged parameters: Accuracy @ 1 = ")) << run.out;
+  const ProgramResult loaded = train({"--model=resnet20", "--data_name=imagenet", "--image_size=16", "--num_classes=4",
+                                      "--batch_size=4", "--data_dir=" + data(), "--eval", "--num_eval_batches=2",
+                                      "--weights=" + checkpoint("run", 12) + "/averaged.safetensors"});
+  ASSERT_EQ(loaded.code, 0) << loaded.err;
+  const size_t averaged = run.out.rfind("Averaged parameters: ") + 21;
+  const std::string accuracies = run.out.substr(averaged, run.out.find('\n', averaged) - averaged);
+  EXPECT_TRUE(contains(loaded.out, accuracies)) << loaded.out << "expected " << accuracies;
+}
+
 // A known answer: tf_cnn_benchmarks' own test data is learnt without an error.
 TEST_F(CnnBenchmarks, LearnsRecordsMadeByOthersToTheLastImage) {
   const std::filesystem::path records = test_data("tfrecord/tf_cnn_benchmarks");

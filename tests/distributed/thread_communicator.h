@@ -58,6 +58,11 @@ class ThreadGroup : public Group {
     for (int i = 0; i < size; ++i) places_.push_back({.host = "here", .local_rank = i, .local_size = size});
   }
 
+  // From here on each rank is on a host of its own.
+  void spread() {
+    for (int i = 0; i < size(); ++i) places_[static_cast<size_t>(i)] = {.host = "host-" + std::to_string(i), .node = i};
+  }
+
   // Copies of what the others show, T.
   template <class T>
   std::vector<T> exchange(const T& mine) {

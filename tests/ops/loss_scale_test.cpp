@@ -54,7 +54,7 @@ struct Updates {
 TEST(LossScale, MovesAsSpecifiedAndSkipsWithoutATrace) {
   const std::string outcomes = "ggbgggggbbggggggbgggg";
   for (const auto& context : devices())
-    for (const UpdateRule rule : {UpdateRule::momentum, UpdateRule::adamw}) {
+    for (const UpdateRule rule : {UpdateRule::momentum, UpdateRule::adamw, UpdateRule::lamb}) {
       Model model{{.loss_scale = 128, .double_after = 3}};
       Updates run(*context, {.rule = rule}, model.state);
       std::vector<uint64_t> applied;

@@ -25,14 +25,14 @@ struct Arenas {
     for (int i = 0; i < state_arenas(o.rule); ++i) state.push_back(c.zeros(initial.shape));
   }
   void step(const Array& grads) {
-    update(context, options, plan, {values, to_device(context, grads), state, copy}, norms);
+    update(context, options, plan, {values, to_device(context, grads), state, copy, average}, norms);
   }
   double norm(int64_t i) const { return to_host(context, norms)[i]; }
 
   Context& context;
   UpdateOptions options;
   UpdatePlan plan;
-  Tensor values, norms, copy;
+  Tensor values, norms, copy, average;
   std::vector<Tensor> state;
 };
 
@@ -52,13 +52,55 @@ struct Reference {
     const double clip = o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1;
     for (const UpdateSegment& segment : segments) {
       double rate = lr * segment.rate;
-      if (segment.parameter >= 0) rate *= lars_ratio(segment, grads, scale * clip);
+      if (o.rule == UpdateRule::lamb) {
+        lamb(segment, grads, scale * clip, rate, t);
+        continue;
+      }
+      Larced larced;
+      if (o.larc != Larc::none && segment.parameter >= 0)
+        larced = larc(segment, grads, scale * clip, rate);
+      else if (segment.parameter >= 0)
+        rate *= lars_ratio(segment, grads, scale * clip);
       for (int64_t i = segment.begin; i < segment.end; ++i) {
         double g = scale * clip * grads[i];
         if (o.clip_value > 0) g = std::clamp(g, -double{o.clip_value}, double{o.clip_value});
-        element(i, g, rate, segment.weight_decay, t);
+        element(i, larced.factor * g, rate, larced.decays ? larced.factor * segment.weight_decay : 0, t);
       }
     }
+  }
+  struct Larced {
+    double factor = 1;
+    bool decays = true;
+  };
+  Larced larc(const UpdateSegment& segment, const Array& grads, double scale, double lr) const {
+    double vv = 0, gg = 0, joint = 0;
+    for (int64_t i = segment.begin; i < segment.end; ++i) {
+      const double g = scale * grads[i], with_decay = g + segment.weight_decay * v[i];
+      vv += v[i] * v[i], gg += g * g, joint += with_decay * with_decay;
+    }
+    const bool zero = vv == 0 || (o.joint_norm ? joint : gg) == 0;
+    if (zero && !o.joint_norm) return {.decays = false};
+    const double sum =
+        o.joint_norm ? std::sqrt(joint) : std::sqrt(gg) + segment.weight_decay * std::sqrt(vv) + o.epsilon;
+    const double local = zero ? o.epsilon : o.trust * std::sqrt(vv) / sum;
+    return {.factor = o.larc == Larc::clip ? std::min(local / lr, 1.0) : local};
+  }
+  void lamb(const UpdateSegment& segment, const Array& grads, double scale, double lr, int t) {
+    const double b1 = o.beta1, b2 = o.beta2;
+    std::vector<double> u;
+    double vv = 0, uu = 0;
+    for (int64_t i = segment.begin; i < segment.end; ++i) {
+      double g = scale * grads[i];
+      if (o.clip_value > 0) g = std::clamp(g, -double{o.clip_value}, double{o.clip_value});
+      m[i] = b1 * m[i] + (1 - b1) * g;
+      s[i] = b2 * s[i] + (1 - b2) * g * g;
+      u.push_back(m[i] / (1 - std::pow(b1, t)) / (std::sqrt(s[i] / (1 - std::pow(b2, t))) + o.epsilon) +
+                  segment.weight_decay * v[i]);
+      vv += v[i] * v[i], uu += u.back() * u.back();
+    }
+    const double ratio = segment.parameter < 0 || vv == 0 || uu == 0 ? 1 : std::sqrt(vv / uu);
+    for (int64_t i = segment.begin; i < segment.end; ++i)
+      v[i] -= lr * ratio * u[static_cast<size_t>(i - segment.begin)];
   }
   double lars_ratio(const UpdateSegment& segment, const Array& grads, double scale) const {
     double vv = 0, gg = 0;
@@ -102,6 +144,8 @@ struct Reference {
         m[i] = mu * m[i] + lr * with_decay;
         v[i] -= m[i];
         break;
+      case UpdateRule::lamb:
+        FAIL() << "a rule of whole parameters";
     }
   }
 };
@@ -149,6 +193,7 @@ const std::vector<RuleCase>& rules() {
       {"adamw", {.rule = UpdateRule::adamw}},
       {"adam", {.rule = UpdateRule::adam}},
       {"rmsprop", {.rule = UpdateRule::rmsprop, .epsilon = 1e-3f}},
+      {"lamb of biases", {.rule = UpdateRule::lamb}},
       {"sgd, clipped by value", {.rule = UpdateRule::sgd, .clip_value = 0.2f}},
       {"momentum, clipped by norm", {.rule = UpdateRule::momentum, .clip_norm = 0.5f}},
       {"momentum, norm below the limit", {.rule = UpdateRule::momentum, .clip_norm = 1e6f}},
@@ -179,6 +224,65 @@ TEST(Update, Lars) {
     }
 }
 
+TEST(Update, Lamb) {
+  const RuleCase cases[] = {
+      {"lamb", {.rule = UpdateRule::lamb, .epsilon = 1e-6f}},
+      {"lamb, clipped by norm", {.rule = UpdateRule::lamb, .epsilon = 1e-3f, .clip_norm = 0.5f}},
+      {"lamb, clipped by value", {.rule = UpdateRule::lamb, .epsilon = 1e-3f, .clip_value = 0.3f}}};
+  for (const auto& context : devices())
+    for (const RuleCase& rule : cases) {
+      compare_over_steps(*context, rule, {{0, 70, 0.1f, 0}, {128, 131, 0, -1}, {192, 300, 0.01f, 2, 0.3f}}, 320);
+      compare_over_steps(*context, rule, {{0, 50000, 0.1f, 0}, {50048, 70001, 0.1f, 1}}, 70016);
+    }
+}
+
+// Local rates below and above the learning rate, which is 0.1 and falls.
+TEST(Update, Larc) {
+  const RuleCase cases[] = {
+      {"clip", {.rule = UpdateRule::momentum, .trust = 0.02f, .larc = Larc::clip}},
+      {"clip, trusting", {.rule = UpdateRule::nesterov, .trust = 0.2f, .larc = Larc::clip}},
+      {"scale", {.rule = UpdateRule::sgd, .trust = 0.02f, .larc = Larc::scale}},
+      {"clip, clipped by norm", {.rule = UpdateRule::nesterov, .trust = 0.02f, .larc = Larc::clip, .clip_norm = 0.5f}},
+      {"joint clip",
+       {.rule = UpdateRule::nesterov, .epsilon = 1, .trust = 0.013f, .larc = Larc::clip, .joint_norm = true}},
+      {"joint scale, clipped by norm",
+       {.rule = UpdateRule::nesterov, .trust = 0.02f, .larc = Larc::scale, .joint_norm = true, .clip_norm = 0.5f}}};
+  for (const auto& context : devices())
+    for (const RuleCase& rule : cases) {
+      compare_over_steps(*context, rule, {{0, 70, 0.1f, 0}, {128, 131, 0, 1}, {192, 300, 0.01f, 2, 0.3f}}, 320);
+      compare_over_steps(*context, rule, {{0, 50000, 0.1f, 0}, {50048, 70001, 0.1f, 1}}, 70016);
+    }
+}
+
+// As in Apex a parameter whose gradient is 0 does not decay; with a joint norm epsilon takes the rate's place.
+TEST(Update, LarcWhereANormIsZero) {
+  const auto step = [](Context& context, const UpdateOptions& options) {
+    context.set_scalars({.learning_rate = 0.5f});
+    Arenas arenas(context, options, {{0, 1, 0.1f, 0}, {1, 2, 0.1f, 1}, {2, 3, 0, 2}}, Array({3}, {0, 4, 4}));
+    arenas.step(Array({3}, {3, 0, 0}));
+    return to_host(context, arenas.values).values;
+  };
+  for (const auto& context : devices()) {
+    EXPECT_EQ(step(*context, {.rule = UpdateRule::sgd, .larc = Larc::scale}), (Values{-1.5, 4, 4}));
+    const Values joint = step(
+        *context, {.rule = UpdateRule::sgd, .epsilon = 0.25f, .trust = 0.5f, .larc = Larc::clip, .joint_norm = true});
+    EXPECT_FLOAT_EQ(static_cast<float>(joint[0]), -0.25f * 3);       // 0.25 / 0.5 of the gradient at rate 0.5
+    EXPECT_FLOAT_EQ(static_cast<float>(joint[1]), 4 - 0.5f * 0.4f);  // its decay alone, at the rate itself
+    EXPECT_EQ(joint[2], 4);
+  }
+}
+
+TEST(Update, LambTakesThePlainRateWhereANormIsZero) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Arenas arenas(*context, {.rule = UpdateRule::lamb}, {{0, 1, 0.1f, 0}, {1, 2, 0, 1}}, Array({2}, {0, 4}));
+    arenas.step(Array({2}, {3, 0}));
+    expect_close(to_host(*context, arenas.values), Array({2}, {-0.5, 4}), 1e-6, "values");
+    EXPECT_EQ(arenas.norm(3), 4);
+    EXPECT_EQ(arenas.norm(4), 0);
+  }
+}
+
 TEST(Update, LarsTakesThePlainRateWhereANormIsZero) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});
@@ -207,6 +311,70 @@ TEST(Update, AgreesWithPytorch) {
         arenas.step(Array({3}, grads[t]));
       }
       expect_close(to_host(*context, arenas.values), Array({3}, values), 1e-6, concat("rule ", static_cast<int>(rule)));
+    }
+}
+
+// Three steps of Apex's LARC around SGD, of the LarcOptimizer of AWS's deep-learning-models and of TensorFlow Addons'
+// LAMB, written down anew in NumPy: learning rate 0.1, weight decay 0.01, LAMB's not on the second parameter.
+TEST(Update, AgreesWithApexAwsAndTensorFlowAddons) {
+  const UpdateOptions apex{.rule = UpdateRule::momentum, .trust = 0.02f, .larc = Larc::clip};
+  UpdateOptions loose = apex, nesterov = apex, lamb{.rule = UpdateRule::lamb, .epsilon = 1e-6f};
+  loose.trust = 0.2f;
+  nesterov.rule = UpdateRule::nesterov;
+  nesterov.larc = Larc::scale;
+  const UpdateOptions aws{
+      .rule = UpdateRule::nesterov, .epsilon = 1, .trust = 0.013f, .larc = Larc::clip, .joint_norm = true};
+  UpdateOptions aws_scale = aws;
+  aws_scale.larc = Larc::scale;
+  const std::vector<std::pair<UpdateOptions, Values>> expected{
+      {apex, {0.995019773, -2.03067782, 0.344894544, 0.240411406}},
+      {loose, {0.946188769, -2.09768759, 0.0660571995, 0.112955203}},
+      {nesterov, {0.999552393, -2.00492739, 0.481874702, 0.248616476}},
+      {aws, {0.997226735, -2.03254519, 0.380427711, 0.241306995}},
+      {aws_scale, {0.999730942, -2.00327926, 0.488016546, 0.249144054}},
+      {lamb, {0.781851246, -2.17640245, 0.211274809, 0.0387819295}},
+  };
+  const std::vector<Values> grads{{0.3, -0.1, 2.0, 0.5}, {-0.2, 0.4, 1.0, -0.1}, {0.05, 0.6, -3.0, 0.2}};
+  for (const auto& context : devices())
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto& [options, values] = expected[i];
+      const bool larc = options.larc != Larc::none;
+      Arenas arenas(*context, options, {{0, 3, 0.01f, 0}, {3, 4, larc ? 0.01f : 0, larc ? 1 : -1}},
+                    Array({4}, {1, -2, 0.5, 0.25}));
+      for (size_t t = 0; t < 3; ++t) {
+        context->set_scalars({.learning_rate = 0.1f, .step = t});
+        arenas.step(Array({4}, grads[t]));
+      }
+      expect_close(to_host(*context, arenas.values), Array({4}, values), 1e-6, concat("case ", i));
+    }
+}
+
+// As TensorFlow's ExponentialMovingAverage has it; an update that is skipped does not count.
+TEST(Update, KeepsAMovingAverage) {
+  const std::vector<UpdateSegment> segments{{0, 5000}, {5001, 5006}};
+  for (const auto& context : devices())
+    for (const bool warmup : {false, true}) {
+      const Array initial = padded_random(5010, segments, 1);
+      UpdateOptions options{.rule = UpdateRule::sgd, .average_decay = 0.3f, .average_warmup = warmup};
+      Arenas arenas(*context, options, segments, initial);
+      arenas.average = to_device(*context, padded_random(5010, segments, 2));
+      Array expected = padded_random(5010, segments, 2);
+      context->set_step_state({.loss_scale = 1, .double_after = 100});
+      int t = 0;
+      for (uint64_t step = 0; step < 5; ++step) {
+        Array grads = gradients(5010, segments, 10 + step);
+        if (step == 2) grads[4000] = NAN;
+        const float scale = context->get_scalars().loss_scale;  // which does not matter here
+        context->set_scalars({.learning_rate = 0.1f, .gradient_scale = scale, .step = step});
+        arenas.step(grads);
+        if (step == 2) continue;
+        ++t;
+        const double decay = warmup ? std::min(double{0.3f}, (1.0 + t) / (10.0 + t)) : double{0.3f};
+        const Array values = to_host(*context, arenas.values);
+        for (int64_t i = 0; i < values.count(); ++i) expected[i] -= (1 - decay) * (expected[i] - values[i]);
+      }
+      expect_close(to_host(*context, arenas.average), expected, 1e-6, "average");
+      EXPECT_EQ(context->get_scalars().skipped, 1u);
     }
 }
 
@@ -274,13 +442,14 @@ TEST(Update, AGradientThatIsNotFiniteStopsAllUpdates) {
 TEST(Update, IsBitEqualFromRunToRun) {
   auto run = [](Context& context, const UpdateOptions& options) {
     context.set_scalars({.learning_rate = 0.1f});
-    Arenas arenas(context, options, {{0, 100003, 0.1f, options.rule == UpdateRule::lars ? 0 : -1}},
-                  random_array({100003}, 1));
+    Arenas arenas(context, options, {{0, 100003, 0.1f, adapts(options) ? 0 : -1}}, random_array({100003}, 1));
     arenas.step(random_array({100003}, 2));
     return to_host(context, arenas.values).values;
   };
   for (const auto& context : devices())
-    for (const UpdateOptions& options : {UpdateOptions{.rule = UpdateRule::lars}, UpdateOptions{.clip_norm = 0.1f}})
+    for (const UpdateOptions& options :
+         {UpdateOptions{.rule = UpdateRule::lars}, UpdateOptions{.rule = UpdateRule::lamb},
+          UpdateOptions{.larc = Larc::clip, .joint_norm = true}, UpdateOptions{.clip_norm = 0.1f}})
       EXPECT_EQ(run(*context, options), run(*context, options));
 }
 
@@ -298,8 +467,10 @@ TEST(Update, BothArmsAgree) {
   };
   const auto cpu = make_cpu_context();
   for (const auto& context : devices())
-    for (int rule = 0; rule <= static_cast<int>(UpdateRule::lars); ++rule) {
-      const UpdateOptions options{.rule = static_cast<UpdateRule>(rule), .epsilon = 1e-3f};
+    for (int rule = 0; rule <= static_cast<int>(UpdateRule::lamb) + 1; ++rule) {
+      UpdateOptions options{.rule = static_cast<UpdateRule>(rule), .epsilon = 1e-3f};
+      if (rule > static_cast<int>(UpdateRule::lamb))
+        options = {.trust = 0.02f, .larc = Larc::clip, .joint_norm = true, .clip_norm = 20};
       const auto expected = run(*cpu, options), actual = run(*context, options);
       // A compiler may round a product before it adds to it, or not.
       for (size_t i = 0; i < expected.size(); ++i)
@@ -338,6 +509,9 @@ TEST(Update, RefusesWhatDoesNotFit) {
   expect_error(step({.rule = UpdateRule::lars}, {0, 64, 0, 1}, 1, 3), Fault::config, "norms of parameter 1");
   expect_error(step({.clip_value = 1, .clip_norm = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
   expect_error(step({.rule = UpdateRule::lars, .clip_value = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
+  expect_error(step({.larc = Larc::clip, .clip_value = 1}, {0, 64}, 1, 1), Fault::config, "clipping by value");
+  expect_error(step({.rule = UpdateRule::lars, .larc = Larc::clip}, {0, 64}, 1, 1), Fault::config,
+               "LARC goes with SGD");
 }
 
 }  // namespace

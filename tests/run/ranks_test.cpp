@@ -3,8 +3,10 @@
 #include <chrono>
 #include <thread>
 
+#include "libdtrain/run/common_step.h"
 #include "libdtrain/run/elastic.h"
 #include "tests/distributed/thread_communicator.h"
+#include "tests/files.h"
 #include "tests/run/drawn_task.h"
 
 namespace dtrain {
@@ -41,6 +43,79 @@ TEST_F(RunOfRanks, SeveralRanksShareTheChiefsCheckpointAndStopTogether) {
     });
     EXPECT_EQ(values[0], values[1]);
   }
+}
+
+// Two hosts with a disk each.
+class RunOfHosts : public RunOfRanks {
+ protected:
+  // Trains to step `steps` on both; `elsewhere` in place of the second host's disk.
+  std::vector<Diary> train(uint64_t steps, Resume resume = Resume::newest, const std::string& elsewhere = "") {
+    std::vector<Diary> diaries(2);
+    on_two([&](Context& own, ThreadCommunicator& communicator) {
+      static_cast<ThreadGroup&>(communicator.group()).spread();
+      const auto rank = static_cast<size_t>(communicator.rank());
+      Rig rig(own, communicator.group(), &communicator);
+      RunOptions with = saving(steps);
+      with.train_dir = rank == 1 && !elsewhere.empty() ? elsewhere : disk(rank);
+      with.local_checkpoints = true;
+      with.resume = resume;
+      dtrain::Run(rig.task, rig.trainer, communicator.group(), with, {&diaries[rank]}).train();
+      values_[rank] = rig.values();
+    });
+    return diaries;
+  }
+  std::string disk(size_t host) const { return (directory / ("host-" + std::to_string(host))).string(); }
+  std::string checkpoint(size_t host, int step) const {
+    return disk(host) + "/checkpoints/step-" + std::to_string(step);
+  }
+
+  std::vector<float> values_[2];
+};
+
+TEST_F(RunOfHosts, EachHostSavesAndAllGoOnFromTheNewestStepInCommon) {
+  for (const Diary& diary : train(8)) EXPECT_EQ(diary.saves, (std::vector<uint64_t>{2, 4, 6, 8}));
+  const std::vector<float> whole = values_[0];
+  EXPECT_EQ(values_[1], whole);
+  // The first host has lost step 8, and step 6 of the second is damaged.
+  std::filesystem::remove_all(checkpoint(0, 8));
+  std::filesystem::resize_file(checkpoint(1, 6) + "/state.safetensors", 40);
+  std::filesystem::remove_all(checkpoint(0, 2));
+  for (const Diary& diary : train(8)) EXPECT_EQ(diary.entries.front(), "begun 4");
+  EXPECT_EQ(values_[0], whole);
+  EXPECT_EQ(values_[1], whole);
+  for (const size_t host : {0, 1}) EXPECT_TRUE(std::filesystem::exists(checkpoint(host, 8) + "/MANIFEST.json"));
+  for (const Diary& diary : train(10)) EXPECT_EQ(diary.entries.front(), "begun 8");
+}
+
+TEST_F(RunOfHosts, ADamagedFileIsNoticedByAllBeforeTheyGoOn) {
+  train(4);
+  std::string text = read_file(checkpoint(1, 4) + "/model.safetensors");
+  text.back() ^= 1;
+  write_file(checkpoint(1, 4) + "/model.safetensors", text);
+  const std::vector<Diary> diaries = train(4);
+  for (const Diary& diary : diaries) EXPECT_EQ(diary.entries.front(), "begun 2");
+  ASSERT_EQ(diaries[1].notices.size(), 2u);
+  EXPECT_NE(diaries[1].notices[0].find("passed over a damaged checkpoint"), std::string::npos);
+  EXPECT_NE(diaries[1].notices[1].find("set aside as"), std::string::npos);
+}
+
+TEST_F(RunOfHosts, HostsWithoutAStepInCommonAreRefused) {
+  train(4);
+  const TempDirectory empty;
+  expect_error([&] { train(6, Resume::newest, empty.path().string()); }, Fault::checkpoint,
+               "rank 0 on host-0: steps 2, 4; rank 1 on host-1: none");
+  expect_error([&] { train(6, Resume::never); }, Fault::config, "the run is to start afresh");
+}
+
+TEST_F(RunOfHosts, OneRankOfEachHostWrites) {
+  on_two([](Context&, ThreadCommunicator& communicator) {
+    Group& ranks = communicator.group();
+    EXPECT_EQ(writes_checkpoints(ranks, 1, /*per_host=*/false), ranks.rank() == 1);
+    EXPECT_EQ(writes_checkpoints(ranks, 1, /*per_host=*/true), ranks.rank() == 1) << "the chief on its own host";
+    static_cast<ThreadGroup&>(ranks).spread();
+    EXPECT_TRUE(writes_checkpoints(ranks, 1, /*per_host=*/true));
+    EXPECT_EQ(writes_checkpoints(ranks, 1, /*per_host=*/false), ranks.rank() == 1);
+  });
 }
 
 // Ranks that were given different batches or seeds would train, and each something else.

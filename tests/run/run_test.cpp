@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "libdtrain/train/averaged.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "tests/run/drawn_task.h"
 
@@ -43,6 +44,69 @@ TEST_F(RunTest, AResumedRunEndsWithTheSameBits) {
   EXPECT_EQ(diary.entries.front(), "begun 4");
   EXPECT_EQ(diary.losses.begin()->first, 5u);
   EXPECT_EQ(second.values(), whole.values());
+}
+
+// A task whose optimizer averages its parameters.
+struct AveragingRig {
+  AveragingRig(Context& context, Group& group, Communicator* communicator = nullptr)
+      : task(context, group),
+        optimizer(task.store, {.update = {.average_decay = 0.9f}, .averages = true}),
+        trainer(task.store, optimizer, {.base = 0.1}, {.seed = 5, .communicator = communicator}) {}
+  std::vector<float> average() { return values_of<float>(task.store.context(), optimizer.average()); }
+  std::vector<float> values() { return values_of<float>(task.store.context(), task.store.values()); }
+
+  DrawnTask task;
+  Optimizer optimizer;
+  Trainer trainer;
+};
+
+TEST_F(RunTest, AnAverageIsEvaluatedBesideTheParametersAndResumed) {
+  AveragingRig whole(*context, *group), plain(*context, *group);
+  RunOptions with = options(7);
+  with.cadence.evaluate_after = [](uint64_t step) { return step == 3; };
+  Diary diary;
+  dtrain::Run(whole.task, whole.trainer, *group, with, {&diary}).train();
+  dtrain::Run(plain.task, plain.trainer, *group, options(3)).train();
+  const double loss = diary.last.result.value("loss"), averaged = diary.last.result.value("averaged_loss");
+  EXPECT_NE(loss, averaged);
+  dtrain::Run run(plain.task, plain.trainer, *group, options(3));
+  EXPECT_EQ(run.evaluate()->value("averaged_loss"), averaged);
+  with_average(plain.task.store, plain.optimizer.average(),
+               [&] { EXPECT_EQ(run.evaluate()->value("loss"), averaged); });
+  EXPECT_EQ(run.evaluate()->value("loss"), loss);
+  {
+    AveragingRig first(*context, *group);
+    dtrain::Run(first.task, first.trainer, *group, saving(4)).train();
+  }
+  AveragingRig second(*context, *group);
+  dtrain::Run(second.task, second.trainer, *group, saving(7)).train();
+  EXPECT_EQ(second.values(), whole.values());
+  EXPECT_EQ(second.average(), whole.average());
+  EXPECT_NE(whole.average(), whole.values());
+}
+
+// Whoever loads weights after the optimizer was made has them in the average, too.
+TEST_F(RunTest, AnAverageBeginsWithTheParametersOfTheRun) {
+  AveragingRig rig(*context, *group);
+  const std::vector<float> ones(static_cast<size_t>(rig.task.store.values().count()), 1.0f);
+  context->upload(ones.data(), rig.task.store.values());
+  dtrain::Run(rig.task, rig.trainer, *group, options(0)).train();
+  EXPECT_EQ(rig.average(), ones);
+}
+
+TEST_F(RunTest, TellsOfTheLossScaleThatGoesOn) {
+  const auto train = [&](uint64_t steps, Observer& observer) {
+    DrawnTask task(*context, *group);
+    Optimizer optimizer(task.store, {});
+    Trainer trainer(task.store, optimizer, {.base = 0.1}, {.loss_scale = 64, .double_loss_scale_after = 3});
+    dtrain::Run(task, trainer, *group, saving(steps), {&observer}).train();
+  };
+  Diary first, second;
+  train(5, first);
+  EXPECT_TRUE(first.notices.empty());
+  train(6, second);
+  EXPECT_EQ(second.notices, std::vector<std::string>{
+                                "the loss scale goes on at 128, after 2 good steps; 0 updates were skipped so far"});
 }
 
 TEST_F(RunTest, AnotherCheckpointThanTheNewestMayBeContinued) {

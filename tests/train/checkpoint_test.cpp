@@ -1,6 +1,7 @@
 // Checkpoints: bit-exact round trips, what is kept, what is refused, and what is passed over.
 #include "libdtrain/train/checkpoint.h"
 
+#include "libdtrain/train/weights.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"
@@ -112,6 +113,54 @@ TEST_F(CheckpointTest, OptimiserStateThatWasNeverUsedIsZeroAgain) {
   auto checkpointer = open(model);
   ASSERT_TRUE(checkpointer.restore_latest(state_at(0)));
   EXPECT_EQ(model.store.optimizer_state(1).span<float>()[0], 0);
+}
+
+TEST_F(CheckpointTest, AnAverageIsSavedAsWeightsAndRestored) {
+  const auto open_with = [&](SmallModel& model, const Tensor& average) {
+    return Checkpointer(model.store, {.train_dir = directory.path(), .average = average},
+                        [this](const std::string& warning) { warnings.push_back(warning); });
+  };
+  // Padding is zero, as that of the values.
+  const auto averaged = [](SmallModel& model) {
+    const Tensor average = model.context->zeros(model.store.values().shape());
+    for (const Parameter& parameter : model.store.parameters())
+      for (int64_t i = 0; i < parameter.shape.count(); ++i)
+        average.span<float>()[static_cast<size_t>(parameter.offset + i)] = 0.1f * static_cast<float>(i + 1);
+    return average;
+  };
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return std::ranges::equal(a.span<float>(), b.span<float>());
+  };
+  {
+    SmallModel model;
+    auto checkpointer = open_with(model, averaged(model));
+    save_step(checkpointer, model, 1);
+  }
+  SmallModel model;
+  const Tensor expected = averaged(model);
+  const Tensor restored = model.context->zeros(model.store.values().shape());
+  {
+    auto checkpointer = open_with(model, restored);
+    ASSERT_TRUE(checkpointer.restore_latest(state_at(0)));
+    EXPECT_TRUE(same(restored, expected));
+    EXPECT_EQ(model.contents(), contents_at(1));
+    save_step(checkpointer, model, 2);
+  }
+  // A run without an average goes on from there and leaves none; the next begins one anew, from the parameters.
+  {
+    auto checkpointer = open(model);
+    EXPECT_TRUE(checkpointer.restore_latest(state_at(0))->notices.empty());
+    save_step(checkpointer, model, 3);
+  }
+  EXPECT_FALSE(fs::exists(step_dir(3) + "/averaged.safetensors"));
+  {
+    auto checkpointer = open_with(model, restored);
+    ASSERT_TRUE(checkpointer.restore_latest(state_at(0)));
+    EXPECT_TRUE(same(restored, model.store.values()));
+  }
+  EXPECT_TRUE(load_weights(model.store, step_dir(2) + "/averaged.safetensors").complete());
+  EXPECT_TRUE(same(model.store.values(), expected));
+  EXPECT_TRUE(warnings.empty());
 }
 
 TEST_F(CheckpointTest, AnotherRunIsRefusedWithTheDifference) {

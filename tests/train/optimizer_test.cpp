@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "libdtrain/train/averaged.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -12,7 +13,7 @@ namespace {
 using Values = std::vector<double>;
 
 const UpdateRule kRules[] = {UpdateRule::sgd,  UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,
-                             UpdateRule::adam, UpdateRule::rmsprop,  UpdateRule::lars};
+                             UpdateRule::adam, UpdateRule::rmsprop,  UpdateRule::lars,     UpdateRule::lamb};
 
 // weight, bias, frozen weight, weight; every gradient is `gradient`.
 struct Model {
@@ -107,6 +108,36 @@ TEST(Optimizer, LarsScalesEachWeightByItsOwnNormsAndBiasesNotAtAll) {
     EXPECT_NEAR(model.value(model.first), 1 - 0.01 * 1 / (0.25 + 0.5) * (0.25 + 0.5), 1e-6);
     EXPECT_NEAR(model.value(model.last), 2 - 0.01 * 2 / (0.25 + 1) * (0.25 + 1), 1e-6);
     EXPECT_EQ(model.value(model.bias), 1 - 0.25);
+  }
+}
+
+// Adam's first direction is the sign of the gradient; a ratio of norms of constant tensors is that of their elements.
+TEST(Optimizer, LambAdaptsAndDecaysWeightsAlone) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Model model(*context, {.update = {.rule = UpdateRule::lamb}, .weight_decay = 0.25f}, 4);
+    context->upload(std::vector<float>(70, 2.0f).data(), model.last->value);
+    model.store.set_multipliers("last", {.rate = 0.5f, .weight_decay = 2});
+    model.optimizer->step();
+    EXPECT_NEAR(model.value(model.first), 1 - 0.5 * (1 / 1.25) * 1.25, 1e-6);
+    EXPECT_NEAR(model.value(model.last), 2 - 0.25 * (2 / 2.0) * 2, 1e-6);
+    EXPECT_NEAR(model.value(model.bias), 1 - 0.5, 1e-6);
+    EXPECT_EQ(model.value(model.frozen), 1);
+  }
+}
+
+// Biases adapt too, as in Apex; the local rate is compared with the multiplied one.
+TEST(Optimizer, LarcLimitsTheRateOfEachParameter) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 0.5f});
+    Model model(*context,
+                {.update = {.rule = UpdateRule::sgd, .trust = 0.1f, .larc = Larc::clip}, .weight_decay = 0.25f}, 0.25f);
+    model.store.set_multipliers("last", {.rate = 0.125f});
+    model.optimizer->step();
+    EXPECT_NEAR(model.value(model.first), 1 - 0.1 / 0.5 * 0.5, 1e-6);
+    EXPECT_NEAR(model.value(model.bias), 1 - 0.1 / 0.25 * 0.25, 1e-6);
+    EXPECT_NEAR(model.value(model.last), 1 - 0.5 * 0.125 * 0.5, 1e-6) << "0.2 is above its rate";
+    EXPECT_EQ(model.value(model.frozen), 1);
   }
 }
 
@@ -335,6 +366,35 @@ TEST(Optimizer, LarsTakesTheMultipliedDecayIntoItsRatio) {
   }
 }
 
+TEST(Optimizer, AveragesWhatIsTrained) {
+  for (const auto& context : devices()) {
+    context->set_scalars({.learning_rate = 1});
+    const UpdateOptions update{.rule = UpdateRule::sgd, .average_decay = 0.75f, .average_warmup = false};
+    EXPECT_FALSE(Model(*context, {.update = update}, 1).optimizer->average());
+    Model model(*context, {.update = update, .averages = true}, 1);
+    const auto average = [&](const Parameter* parameter) {
+      return to_host(*context, model.optimizer->average())[parameter->offset];
+    };
+    EXPECT_EQ(average(model.first), 1);
+    model.optimizer->step();  // to 0
+    EXPECT_EQ(average(model.first), 0.75);
+    EXPECT_EQ(average(model.frozen), 1);
+    model.store.freeze("first");
+    model.optimizer->step();
+    EXPECT_EQ(average(model.first), 0.75);
+    EXPECT_EQ(average(model.last), 0.75 * 0.75 - 0.25);
+    with_average(model.store, model.optimizer->average(), [&] {
+      EXPECT_EQ(model.value(model.first), 0.75);
+      EXPECT_EQ(model.value(model.frozen), 1);
+    });
+    EXPECT_THROW(with_average(model.store, model.optimizer->average(), [] { throw Error("no"); }), Error);
+    EXPECT_EQ(model.value(model.first), 0);
+    EXPECT_EQ(model.value(model.last), -1);
+    model.optimizer->restart_average();
+    EXPECT_EQ(average(model.last), -1);
+  }
+}
+
 TEST(Optimizer, RefusesAStoreWithoutArenas) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
@@ -376,6 +436,11 @@ TEST(Optimizer, DescribesItself) {
   EXPECT_EQ(text({.update = {.rule = UpdateRule::rmsprop, .clip_value = 5}}),
             "RMSProp (decay 0.9, momentum 0.9, epsilon 1e-08), gradients clipped to +-5");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::lars}}), "LARS (momentum 0.9, trust 0.001, epsilon 1e-08)");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::sgd}, .averages = true}),
+            "SGD, parameters averaged with decay 0.9999 after a warm-up");
+  EXPECT_EQ(text({.update = {.rule = UpdateRule::lamb}}), "LAMB (beta1 0.9, beta2 0.999, epsilon 1e-08)");
+  EXPECT_EQ(text({.update = {.larc = Larc::scale, .joint_norm = true}}),
+            "momentum 0.9, LARC (scale, joint norm, trust 0.001, epsilon 1e-08)");
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
   flags.add("resume", resume,
             "auto: from the newest checkpoint of train_dir if there is one; never: refuse to start where there is one; "
             "or the path of a checkpoint");
+  flags.add(
+      "local_ckpt", local_ckpt,
+      "train_dir is on a disk of each host: one rank of each host writes checkpoints, and a run continues from the "
+      "newest step that all hosts have");
   return folder;
 }
 
@@ -31,6 +35,7 @@ void CheckpointFlags::check(const FlagSet& flags) const {
   const bool path = flags.given("resume") && resume != "never" && resume != "auto";
   refuse({
       {save_model_secs > 0 && save_model_steps, "--save_model_secs and --save_model_steps: at most one may be given"},
+      {local_ckpt && train_dir.empty(), "--local_ckpt needs --train_dir"},
       {save_model_steps && train_dir.empty(), "--save_model_steps needs --train_dir"},
       {save_model_secs > 0 && train_dir.empty(), "--save_model_secs needs --train_dir"},
       {path && train_dir.empty(), "--resume=PATH needs --train_dir, where the run goes on"},
@@ -39,6 +44,7 @@ void CheckpointFlags::check(const FlagSet& flags) const {
 
 void CheckpointFlags::apply(RunOptions& run) const {
   run.train_dir = train_dir;
+  run.local_checkpoints = local_ckpt;
   run.keep = max_ckpts_to_keep;
   run.resume = resume == "never" ? Resume::never : Resume::newest;
   run.resume_from = resume == "never" || resume == "auto" ? "" : resume;

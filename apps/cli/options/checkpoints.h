@@ -14,6 +14,7 @@ struct CheckpointFlags {
   std::string train_dir, resume = "auto", weights;
   int64_t save_model_secs = 0, max_ckpts_to_keep = 5;
   std::optional<int64_t> save_model_steps;
+  bool local_ckpt = false;
 
   void declare(FlagSet& flags);
   // All but --weights, for programs in which that has another name. Returns --train_dir.

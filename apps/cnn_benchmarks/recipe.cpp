@@ -18,12 +18,16 @@ struct Displacement {
 const std::vector<Displacement> kDisplacements = {
     {{"num_classes", "data_name"}, {"num_classes", "label_offset"}},
     {{"preprocessing"}, {"resize_method", "distortions"}},
-    {{"init_learning_rate", "piecewise_learning_rate_schedule", "resnet_base_lr"}, {"lr_reference_batch"}},
+    {{"optimizer"}, {"larc", "larc_trust", "larc_joint_norm", "lars_trust"}},
+    {{"larc"}, {"larc_trust", "larc_joint_norm"}},
+    {{"init_learning_rate", "piecewise_learning_rate_schedule", "lr_decay_lrs", "resnet_base_lr"},
+     {"lr_reference_batch"}},
     {{"init_learning_rate", "lr_schedule"}, {"piecewise_learning_rate_schedule"}},
-    {{"piecewise_learning_rate_schedule", "num_epochs_per_decay", "learning_rate_decay_factor", "minimum_learning_rate",
-      "resnet_base_lr"},
+    {{"piecewise_learning_rate_schedule", "lr_decay_lrs", "num_epochs_per_decay", "learning_rate_decay_factor",
+      "minimum_learning_rate", "resnet_base_lr"},
      {"init_learning_rate", "piecewise_learning_rate_schedule", "lr_schedule", "lr_power", "end_learning_rate",
-      "num_learning_rate_warmup_epochs", "warmup_learning_rate", "lr_reference_batch"}},
+      "num_learning_rate_warmup_epochs", "warmup_learning_rate", "lr_reference_batch", "lr_periods", "lr_alpha",
+      "lr_beta"}},
 };
 
 std::set<std::string> left_out(const cli::FlagSet& flags) {

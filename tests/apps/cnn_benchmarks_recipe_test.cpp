@@ -73,6 +73,27 @@ TEST(Recipe, AwsTrainsAsItsScript) {
   EXPECT_EQ(Cooked({"--recipe=aws", "--num_batches=100"}).schedule().decay, Schedule::Decay::constant);
 }
 
+TEST(Recipe, AwsLargeLimitsTheRateOfEachParameter) {
+  const Cooked cooked({"--recipe=aws-large", "--batch_size=16384", "--num_epochs=90"});
+  const Config config = cooked.config();
+  const UpdateOptions update = config.flags.optimizer.options().update;
+  EXPECT_EQ(update.rule, UpdateRule::nesterov);
+  EXPECT_EQ(update.larc, Larc::clip);
+  EXPECT_TRUE(update.joint_norm);
+  EXPECT_EQ(update.trust, 0.013f);
+  EXPECT_EQ(update.epsilon, 1);
+  EXPECT_EQ(update.momentum, 0.977f);
+  EXPECT_TRUE(config.pixels().distortions);
+  const Schedule schedule = cooked.schedule();
+  EXPECT_EQ(schedule.base, 3.7);
+  EXPECT_EQ(schedule.decay, Schedule::Decay::linear_cosine);
+  EXPECT_EQ(schedule.periods, 0.47);
+  const Config other = Cooked({"--recipe=aws-large", "--optimizer=lamb"}).config();
+  EXPECT_EQ(other.flags.optimizer.options().update.larc, Larc::none);
+  EXPECT_NO_THROW(Cooked({"--recipe=aws-large", "--preprocessing=torchvision"}).config());
+  EXPECT_NO_THROW(Cooked({"--recipe=aws-large", "--lr_decay_lrs=0.1,0.2"}).schedule());
+}
+
 TEST(Recipe, TorchvisionDecaysAllAndStepsDown) {
   const Cooked cooked({"--recipe=torchvision", "--batch_size=512"});
   EXPECT_TRUE(cooked.config().flags.optimizer.options().decays_all);

@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/load_pixel.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {
 
-__m128 pixel(const uint8_t* bytes) { return _mm_cvtepi32_ps(load_pixel(bytes)); }
+__m128 pixel(const uint8_t* rgb) { return _mm_cvtepi32_ps(_mm_setr_epi32(rgb[0], rgb[1], rgb[2], 0)); }
 
 __m128 between(__m128 a, __m128 b, __m128 fraction) { return _mm_add_ps(a, _mm_mul_ps(_mm_sub_ps(b, a), fraction)); }
 

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "data/load_pixel.h"
 #include "libdtrain/core/error.h"
 
 #ifndef __AVX2__
@@ -222,6 +221,12 @@ struct Fixed {
     std::memcpy(out, halves.data(), sizeof halves);
   }
 };
+
+__m128i load_pixel(const uint8_t* pixel) {
+  int32_t bytes;
+  std::memcpy(&bytes, pixel, sizeof bytes);
+  return _mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes));
+}
 
 // Horizontal pass. Stores four lanes a pixel: the fourth is overwritten by the next pixel, or lies in the row's
 // padding.

@@ -9,19 +9,19 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/optimizer.h"
 #include "apps/cli/options/ranks.h"
+#include "apps/cli/options/recipe.h"
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
 #include "apps/cnn_benchmarks/distribution.h"
 #include "apps/cnn_benchmarks/mode_flags.h"
 #include "apps/cnn_benchmarks/model_flags.h"
-#include "apps/cnn_benchmarks/recipe.h"
 
 namespace dtrain::cnn_benchmarks {
 
 // The values of the flags that are served, in groups; the initialisers are the defaults. An empty optional or string
 // means that the flag was not given.
 struct Flags {
-  RecipeFlags recipe;
+  cli::RecipeFlags recipe;
   ModelFlags model;
   ModeFlags mode;
   cli::RunFlags run;

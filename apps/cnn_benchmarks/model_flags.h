@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "apps/cli/conventions.h"
 #include "apps/cli/flags.h"
-#include "apps/cnn_benchmarks/convention_flags.h"
 #include "libdtrain/train/schedule.h"
 #include "models/catalog.h"
 
@@ -17,7 +17,7 @@ struct ModelFlags {
   int64_t image_size = 0, num_classes = 0, label_offset = 0;
   double label_smoothing = 0;
   std::optional<double> resnet_base_lr;
-  ConventionFlags conventions;
+  cli::ConventionFlags conventions;
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet& flags) const;

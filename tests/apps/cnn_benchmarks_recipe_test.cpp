@@ -2,9 +2,9 @@
 #include <cstdlib>
 #include <set>
 
+#include "apps/cli/options/recipe_table.h"
 #include "apps/cnn_benchmarks/config.h"
 #include "apps/cnn_benchmarks/plan.h"
-#include "apps/cnn_benchmarks/recipe_table.h"
 #include "tests/testing.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -29,12 +29,12 @@ struct Cooked {
 };
 
 TEST(Recipe, EachIsAValidCommandLine) {
-  for (const Recipe& recipe : recipes()) {
+  for (const cli::Recipe& recipe : cli::recipes()) {
     SCOPED_TRACE(recipe.name);
     const Cooked cooked({"--recipe=" + std::string(recipe.name)});
     EXPECT_NO_THROW(cooked.schedule());
     std::set<std::string> flags;
-    for (const Part& part : recipe.parts)
+    for (const cli::Part& part : recipe.parts)
       for (const auto& [flag, value] : part.settings) EXPECT_TRUE(flags.insert(flag).second) << flag << " twice";
     for (const char* flag : {"num_classes", "label_offset", "preprocessing", "batch_norm_epsilon", "batch_norm_decay",
                              "zero_gamma", "conv_initializer", "classifier_initializer", "optimizer", "weight_decay"})

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 
 struct Setting {
   const char *flag, *value;
@@ -24,4 +24,4 @@ struct Recipe {
 // All of them, in the order they are listed for people.
 const std::vector<Recipe>& recipes();
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -1,13 +1,13 @@
-#include "apps/cnn_benchmarks/recipe.h"
+#include "apps/cli/options/recipe.h"
 
 #include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "apps/cnn_benchmarks/recipe_table.h"
+#include "apps/cli/options/recipe_table.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 namespace {
 
 // What asks for another thing than a recipe does, and what of the recipe is left out then.
@@ -30,7 +30,7 @@ const std::vector<Displacement> kDisplacements = {
       "lr_beta"}},
 };
 
-std::set<std::string> left_out(const cli::FlagSet& flags) {
+std::set<std::string> left_out(const FlagSet& flags) {
   std::set<std::string> names;
   for (const Displacement& displacement : kDisplacements)
     if (std::ranges::any_of(displacement.given, [&](const char* flag) { return flags.given(flag); }))
@@ -40,7 +40,7 @@ std::set<std::string> left_out(const cli::FlagSet& flags) {
 
 }  // namespace
 
-void RecipeFlags::declare(cli::FlagSet& flags) {
+void RecipeFlags::declare(FlagSet& flags) {
   std::vector<std::string> names;
   for (const Recipe& known : recipes()) names.emplace_back(known.name);
   flags.group("Recipe");
@@ -51,7 +51,7 @@ void RecipeFlags::declare(cli::FlagSet& flags) {
       .setting("recipe");
 }
 
-std::vector<std::string> RecipeFlags::apply(cli::FlagSet& flags) const {
+std::vector<std::string> RecipeFlags::apply(FlagSet& flags) const {
   std::vector<std::string> lines;
   const auto chosen = std::ranges::find(recipes(), recipe, &Recipe::name);
   if (chosen == recipes().end()) return lines;
@@ -73,4 +73,4 @@ std::vector<std::string> RecipeFlags::apply(cli::FlagSet& flags) const {
   return lines;
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -1,7 +1,7 @@
 // A convention that has its default value is stated all the same, so that it is printed.
-#include "apps/cnn_benchmarks/recipe_table.h"
+#include "apps/cli/options/recipe_table.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 namespace {
 
 const Part kBackground{"labels", {{"num_classes", "1001"}, {"label_offset", "0"}}};
@@ -156,4 +156,4 @@ const std::vector<Recipe>& recipes() {
   return all;
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -7,7 +7,7 @@
 #include "apps/cli/flags.h"
 #include "models/classifier.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 
 struct ConventionFlags {
   std::string bottleneck_stride = "auto", resnet_padding = "auto";
@@ -15,10 +15,10 @@ struct ConventionFlags {
   std::optional<double> batch_norm_epsilon, batch_norm_decay;
   bool zero_gamma = false;
 
-  void declare(cli::FlagSet& flags);
+  void declare(FlagSet& flags);
   // Throws Error where one that is for ResNets was given for another model.
-  void check(const cli::FlagSet& flags, const models::ClassifierInfo& info) const;
+  void check(const FlagSet& flags, const models::ClassifierInfo& info) const;
   models::ModelConventions conventions() const;
 };
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -1,11 +1,11 @@
-#include "apps/cnn_benchmarks/convention_flags.h"
+#include "apps/cli/conventions.h"
 
 #include <array>
 #include <utility>
 
 #include "libdtrain/core/error.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 namespace {
 
 // For ResNets only: what they are changes blocks.
@@ -26,7 +26,7 @@ std::optional<float> narrow(std::optional<double> value) {
 
 }  // namespace
 
-void ConventionFlags::declare(cli::FlagSet& flags) {
+void ConventionFlags::declare(FlagSet& flags) {
   flags.group("Conventions of models");
   flags.add_choice("bottleneck_stride", bottleneck_stride, {"auto", "1x1", "3x3"},
                    "the convolution in which bottlenecks of ResNets stride: 1x1 in v1, 3x3 in v1.5; auto: by the "
@@ -35,9 +35,9 @@ void ConventionFlags::declare(cli::FlagSet& flags) {
                    "padding of what strides in ResNets: symmetric, as in torchvision; same_pool: TensorFlow's SAME in "
                    "the stem's pool, as in tf_cnn_benchmarks; same: in the blocks too, as in AWS's script; auto: "
                    "symmetric");
-  flags.add("batch_norm_epsilon", batch_norm_epsilon, "of ResNets; 1e-5 by default", cli::kNotNegative);
+  flags.add("batch_norm_epsilon", batch_norm_epsilon, "of ResNets; 1e-5 by default", kNotNegative);
   flags.add("batch_norm_decay", batch_norm_decay,
-            "of ResNets: share of the old running statistics that a step keeps; 0.9 by default", cli::kShare);
+            "of ResNets: share of the old running statistics that a step keeps; 0.9 by default", kShare);
   flags.add("zero_gamma", zero_gamma, "the last batch norm of each block of a ResNet scales by 0 at first");
   flags.add_choice("conv_initializer", conv_initializer, {"auto", "he_fan_out", "variance_scaling"},
                    "first weights of convolutions: normal of variance 2 / fan_out, as in torchvision, or truncated "
@@ -48,7 +48,7 @@ void ConventionFlags::declare(cli::FlagSet& flags) {
                    "within sqrt(1 / inputs), biases too, as in torchvision; auto: as the model has it");
 }
 
-void ConventionFlags::check(const cli::FlagSet& flags, const models::ClassifierInfo& info) const {
+void ConventionFlags::check(const FlagSet& flags, const models::ClassifierInfo& info) const {
   for (const char* flag : kOfResNets)
     DT_CHECK(info.residual || !flags.given(flag), "--", flag, ": for ResNets only; ", info.name, " is none");
 }
@@ -73,4 +73,4 @@ models::ModelConventions ConventionFlags::conventions() const {
   return conventions;
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

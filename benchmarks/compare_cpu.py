@@ -166,6 +166,33 @@ def tape(c):
     c.add(f"Overhead per op, forward and backward ({worst})", f"{nanoseconds:.0f} ns", "", None, "< 2000", nanoseconds < 2000)
 
 
+def depthwise(c):
+    """The passes over the layers of MobileNet v1, as often as the network has them."""
+    o = c.options
+    layers = {"112x32/k3s1": 1, "112x64/k3s2": 1, "56x128/k3s1": 1, "56x128/k3s2": 1, "28x256/k3s1": 1, "28x256/k3s2": 1,
+              "14x512/k3s1": 5, "14x512/k3s2": 1, "7x1024/k3s1": 1}
+    seconds = min(o.seconds, 0.2)
+    peer = [o.python, root / "benchmarks/peers/depthwise_peer.py", "--threads", o.threads, "--batch", o.batch, "--seconds", seconds]
+    ours = [c.build / "benchmarks/depthwise_bench", "--device", "cpu", "--batch", o.batch, f"--benchmark_min_time={seconds}",
+            "--benchmark_format=json"]
+
+    def times(text):
+        return {name.removesuffix("/real_time").partition("/f32/")[2]: time for name, time in google_benchmark("time")(text).items()}
+
+    def network(name, which):
+        return sum(count * c.median(name, f"{which}/{layer}") for layer, count in layers.items())
+
+    for _ in range(o.rounds):
+        c.run("depthwise", ours, times, OMP_NUM_THREADS=o.threads)
+        c.run("depthwise torch NCHW", peer, last_json)
+        c.run("depthwise torch channels_last", peer + ["--channels_last"], last_json)
+    for which in ("forward", "dgrad", "wgrad"):
+        best = min((f"depthwise {name}" for name in TORCH), key=lambda name: network(name, which))
+        time, peer_time = network("depthwise", which), network(best, which)
+        c.add(f"Depthwise convolutions of MobileNet v1, {which}, batch {o.batch}", f"{1000 * time:.1f} ms",
+              f"{1000 * peer_time:.1f} ({best.removeprefix('depthwise ')})", peer_time / time, ">= 1", time <= peer_time)
+
+
 def machine():
     cpu = dict(line.split(":", 1) for line in output_of(["lscpu"]).splitlines() if ":" in line)
     flags = cpu["Flags"].split()
@@ -188,7 +215,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round of each")
     parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cpu-NAME.json and .txt")
-    parser.add_argument("--only", default="train_step,decode,records,data_wait,tape", help="parts, separated by commas")
+    parser.add_argument("--only", default="train_step,decode,records,data_wait,tape,depthwise", help="parts, separated by commas")
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3", help="has torch and torchvision")
     parser.add_argument("--rounds", type=int)
@@ -206,7 +233,8 @@ def main():
     c = Comparison(options)
     about = machine()
     for part in options.only.split(","):
-        {"train_step": train_step, "decode": decode, "records": records, "data_wait": data_wait, "tape": tape}[part](c)
+        {"train_step": train_step, "decode": decode, "records": records, "data_wait": data_wait, "tape": tape,
+         "depthwise": depthwise}[part](c)
     text = "\n".join([f"{key}: {value}" for key, value in about.items()] +
                      [f"rounds: {options.rounds}, of which the medians", "", table(c.rows), ""] + c.notes + ["commands:"] +
                      [f"  {command}" for command in c.commands]) + "\n"

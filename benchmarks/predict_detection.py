@@ -2,11 +2,12 @@
 """What a training step of Mask R-CNN (ResNet-50 and FPN) asks of a GPU, part by part, and the least time that its
 ceilings allow, beside what was measured.
 
-    benchmarks/predict_detection.py [--batch 8] [--height 800] [--width 1344] [--measured FILE]
+    benchmarks/predict_detection.py [--batch 8] [--height 800] [--width 1344] [--positives 128] [--measured FILE]
 
 FILE is what detector_bench printed. Bytes: each kernel reads its inputs and writes its outputs once. FLOPs: two per
 multiply-add. By default the rates are those of predict_gpu: an H200's, in 16 bits. Two stages of the backbone are frozen,
-regions are 512 an image, and the mask head has room for the 128 of them that may be positive.
+regions are 512 an image. The mask head has room for the 128 of them that may be positive, and is run over as many
+quarters of the batch's room as hold some; by default all do, as in the eager steps whose parts are measured.
 """
 import argparse
 import collections
@@ -16,6 +17,7 @@ from predict_gpu import BANDWIDTH, RATE, Kernel, seconds
 
 WIDTH = 2  # bytes of an element
 CHANNELS = 256
+ROOM, PARTS = 128, 4  # for positives of an image, and into how many parts that of a batch is divided
 
 
 def conv(name, pixels_in, pixels_out, c, k, taps, trained=True, data=True):
@@ -89,10 +91,11 @@ def box_head(batch):
     yield from linear("outputs", regions, 1024, 5 * 91)
 
 
-def mask_head(batch):
-    regions = 128 * batch
-    area = regions * 14**2
+def mask_head(batch, positives):
+    part = ROOM * batch // PARTS
+    area = max(-(-positives * batch // part), 1) * part * 14**2  # the first part is always run
     yield Kernel("roi_align, both", 1, 2 * WIDTH * 5 * area * CHANNELS, 0)
+    yield Kernel("cleared room", 1, 2 * WIDTH * ROOM * batch * 14**2 * CHANNELS, 0)
     for i in range(4):
         yield from conv(f"conv{i}", area, area, CHANNELS, CHANNELS, 9)
     yield from conv("deconv", area, 4 * area, CHANNELS, CHANNELS, 1)
@@ -104,12 +107,12 @@ def update():
     yield Kernel("norm of the gradient and update", 1, (4 + 4 + 8 + 8 + WIDTH) * parameters, 0)
 
 
-def step(batch, height, width):
+def step(batch, height, width, positives):
     """{part: kernels}, by the names of Tape::part()."""
     shape = (batch, height, width)
     return {"backbone": list(backbone(*shape)), "fpn": list(fpn(*shape)), "rpn": list(rpn(*shape)),
-            "proposals": list(proposals(*shape)), "box head": list(box_head(batch)), "mask head": list(mask_head(batch)),
-            "update": list(update())}
+            "proposals": list(proposals(*shape)), "box head": list(box_head(batch)),
+            "mask head": list(mask_head(batch, positives)), "update": list(update())}
 
 
 def measured_parts(path):
@@ -126,12 +129,13 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--height", type=int, default=800)
     parser.add_argument("--width", type=int, default=1344)
+    parser.add_argument("--positives", type=int, default=ROOM, help="of an image, on average over the batch")
     parser.add_argument("--measured", metavar="FILE")
     o = parser.parse_args()
     found = measured_parts(o.measured)
     print(f"{'part':12} {'GiB':>7} {'TFLOP':>7} {'predicted ms':>13} {'measured ms':>12}")
     total = 0
-    for part, kernels in step(o.batch, o.height, o.width).items():
+    for part, kernels in step(o.batch, o.height, o.width, o.positives).items():
         predicted = 1e3 * sum(kernel.count * seconds(kernel) for kernel in kernels)
         total += predicted
         print(f"{part:12} {sum(k.count * k.bytes for k in kernels) / 2**30:7.2f} "

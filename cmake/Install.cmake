@@ -3,13 +3,14 @@
 # interface.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets)
 install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
   FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/jpeg_" EXCLUDE
   PATTERN "mpi_*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/include/libdtrain/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain/libdtrain)
-install(PROGRAMS scripts/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(PROGRAMS scripts/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(dtrain-config-version.cmake COMPATIBILITY SameMinorVersion)

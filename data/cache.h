@@ -1,4 +1,4 @@
-// The cache folder: what is kept there between runs, and the names it has.
+// What is kept of data sets, in memory and, between runs, in the cache folder, and the names it has there.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@ namespace dtrain::data {
 struct CacheOptions {
   std::string directory{};  // for indices of read-only data and plain copies of gzip files; may be empty: none
   uint64_t max_unpacked_bytes = uint64_t{64} << 30;  // that all copies in it may take together
+  bool keeps_records = false;                        // those that have been read stay in memory
+  bool first_record_only = false;                    // each record that is read is the first one of the data set
   // Asked now and then while data is opened, from several threads: true ends the opening with an Error.
   std::function<bool()> stop{};
   // Told after each file of a data set that has been opened, from one thread at a time.

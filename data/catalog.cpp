@@ -1,10 +1,13 @@
 #include "data/catalog.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "data/cifar10.h"
 #include "data/imagenet.h"
+#include "data/mnist.h"
+#include "data/whole_image.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data {
@@ -24,6 +27,10 @@ MakePreprocess make_cifar(const PreprocessOptions& options) {
   return make_cifar_preprocess({options.training, options.height, options.width});
 }
 
+MakePreprocess make_whole(const PreprocessOptions& options) {
+  return make_whole_image_preprocess(options.height, options.width);
+}
+
 std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
   const ImagenetOptions files{.directory = options.directory,
                               .split = options.training ? "train" : "validation",
@@ -32,6 +39,29 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
                               .cache = options.cache};
   return std::make_shared<ImagenetDataset>(files, pixels.make(options.augments),
                                            options.defers ? pixels.make_defer(options.augments) : MakeDefer());
+}
+
+std::shared_ptr<Dataset> open_mnist(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
+  return std::make_shared<MnistDataset>(MnistOptions{.directory = options.directory,
+                                                     .training = options.training,
+                                                     .classes = options.classes > 0 ? options.classes : info.classes,
+                                                     .label_offset = options.label_offset,
+                                                     .size = pixels.size});
+}
+
+// Both sets have the same files; only what lies in them differs.
+DatasetInfo mnist_like(const std::string& name, const std::string& path_part) {
+  return {.name = name,
+          .path_part = path_part,
+          .training = 60'000,
+          .validation = 10'000,
+          .classes = 10,
+          .preprocessings = {{.name = "tf_cnn",
+                              .preset = Preset::tf_cnn,
+                              .scale = kToPlusMinusOne,
+                              .make = make_whole,
+                              .host_only = "MNIST's images are grey levels and need no decoder"}},
+          .open = open_mnist};
 }
 
 std::vector<DatasetInfo> make_catalog() {
@@ -58,7 +88,9 @@ std::vector<DatasetInfo> make_catalog() {
            .validation = 10'000,
            .classes = 11,
            .preprocessings = {tf_cnn_cifar, torchvision},
-           .open = open_imagenet}};
+           .open = open_imagenet},
+          mnist_like("fashion_mnist", "fashion"),
+          mnist_like("mnist", "mnist")};
 }
 
 constexpr std::pair<const char*, TfResize> kResizeMethods[] = {
@@ -133,8 +165,10 @@ const DatasetInfo& dataset_info(const std::string& name) {
 }
 
 const DatasetInfo& dataset_at(const std::string& path) {
+  std::string lower = path;
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   for (const DatasetInfo& info : datasets())
-    if (!info.path_part.empty() && path.find(info.path_part) != std::string::npos) return info;
+    if (!info.path_part.empty() && lower.find(info.path_part) != std::string::npos) return info;
   return datasets().front();
 }
 

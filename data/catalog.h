@@ -59,9 +59,9 @@ struct SplitOptions {
 
 struct DatasetInfo {
   std::string name{};
-  std::string path_part{};                // what a path contains that leads to it; empty: none need
+  std::string path_part{};                // what a path contains that leads to it, in small letters; empty: none need
   uint64_t training = 0, validation = 0;  // images of the two halves as published
-  int64_t classes = 0;                    // outputs of a model, where the user names no number; class 0 is background
+  int64_t classes = 0;                    // outputs of a model, where the user names no number
   std::vector<Preprocessing> preprocessings{};
   // Opens a split, by the schema of the records.
   std::shared_ptr<Dataset> (*open)(const DatasetInfo&, const SplitOptions&, const Pixels&) = nullptr;
@@ -74,7 +74,7 @@ std::vector<std::string> dataset_names();
 const DatasetInfo* find_dataset(const std::string& name);
 // The same. Throws Error naming those that there are.
 const DatasetInfo& dataset_info(const std::string& name);
-// As tf_cnn_benchmarks guesses it: by what the path contains, else the default one.
+// As tf_cnn_benchmarks guesses it: by what the path contains, in letters of either case, else the default one.
 const DatasetInfo& dataset_at(const std::string& path);
 // The names of the ways to preprocess that any data set has, each once.
 std::vector<std::string> preprocessing_names();

@@ -5,6 +5,7 @@
 #include "data/detection_record.h"
 #include "data/detection_source.h"
 #include "data/record_shards.h"
+#include "data/shard_files.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/nearest.h"
 

@@ -41,8 +41,17 @@ std::vector<fs::path> images_of(const std::string& folder) {
 // Whether any consumer of ImageNet records decodes it: an RGB or grey JPEG.
 bool is_plain(const ImageInfo& info) { return info.format == ImageFormat::jpeg && info.components != 4; }
 
+std::string bytes_of(const TreeImage& image) {
+  if (!image.archive) return read_text(image.path, kMaxRecordBytes);
+  if (image.bytes > kMaxRecordBytes)
+    throw Error(Fault::data, concat(image.path, ": ", image.bytes, " bytes, expected at most ", kMaxRecordBytes));
+  std::string bytes(static_cast<size_t>(image.bytes), '\0');
+  image.archive->read(image.offset, bytes.data(), bytes.size());
+  return bytes;
+}
+
 std::string record_of(const TreeImage& image, bool mend) {
-  const std::string file = read_text(image.path, kMaxRecordBytes);
+  const std::string file = bytes_of(image);
   try {
     std::span<const std::byte> encoded = std::as_bytes(std::span(file));
     ImageDecoder decoder;
@@ -61,7 +70,8 @@ std::string record_of(const TreeImage& image, bool mend) {
                           .label = image.label,
                           .synset = image.synset,
                           .text = "",
-                          .filename = image.filename});
+                          .filename = image.filename,
+                          .boxes = image.boxes});
   } catch (const Error& error) {
     throw Error(error.fault(), image.path + ": " + error.what());
   }
@@ -76,6 +86,8 @@ std::map<std::string, int64_t> number_classes(const std::vector<std::string>& cl
   }
   return labels;
 }
+
+bool is_number(const std::string& text) { return text.find_first_not_of("0123456789") == std::string::npos; }
 
 }  // namespace
 
@@ -98,7 +110,8 @@ std::vector<TreeImage> list_image_tree(const std::string& root, const std::vecto
                   concat(folder.string(), ": not one of the ", classes.size(), " classes that are listed"));
     ++found;
     for (const fs::path& path : images_of(folder.string()))
-      images.push_back({path.string(), path.filename().string(), label->second, synset});
+      images.push_back(
+          {.path = path.string(), .filename = path.filename().string(), .label = label->second, .synset = synset});
   }
   if (!partial && found < classes.size())
     throw Error(Fault::data, concat(root, ": holds ", found, " of the ", classes.size(), " classes that are listed"));
@@ -108,21 +121,43 @@ std::vector<TreeImage> list_image_tree(const std::string& root, const std::vecto
 
 std::vector<TreeImage> list_labelled_images(const std::string& folder, const std::vector<std::string>& classes,
                                             int64_t first_label, const std::string& labels_file) {
+  std::vector<TreeImage> images;
+  for (const fs::path& path : images_of(folder))
+    images.push_back({.path = path.string(), .filename = path.filename().string()});
+  label_by_lines(images, classes, first_label, labels_file, folder);
+  return images;
+}
+
+void label_by_class(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
+                    const std::string& place) {
+  const std::map<std::string, int64_t> labels = number_classes(classes, first_label);
+  for (TreeImage& image : images) {
+    const auto label = labels.find(image.synset);
+    if (label == labels.end())
+      throw Error(Fault::data,
+                  concat(place, ": ", image.synset, " is not one of the ", classes.size(), " classes that are listed"));
+    image.label = label->second;
+  }
+}
+
+void label_by_lines(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
+                    const std::string& labels_file, const std::string& place) {
   const std::map<std::string, int64_t> labels = number_classes(classes, first_label);
   const std::vector<std::string> synsets = read_lines(labels_file);
-  const std::vector<fs::path> paths = images_of(folder);
-  if (paths.size() != synsets.size())
+  if (images.size() != synsets.size())
     throw Error(Fault::data, concat(labels_file, ": ", synsets.size(), " lines, expected one for each of the ",
-                                    paths.size(), " images in ", folder));
-  std::vector<TreeImage> images;
-  for (size_t i = 0; i < paths.size(); ++i) {
+                                    images.size(), " images in ", place));
+  for (size_t i = 0; i < images.size(); ++i) {
     const auto label = labels.find(synsets[i]);
     if (label == labels.end())
       throw Error(Fault::data, concat(labels_file, ": line ", i + 1, ": ", synsets[i], " is not one of the ",
-                                      classes.size(), " classes"));
-    images.push_back({paths[i].string(), paths[i].filename().string(), label->second, synsets[i]});
+                                      classes.size(), " classes",
+                                      is_number(synsets[i]) ? "; the numbers of ImageNet's development kit follow an "
+                                                              "order of its own: give the names"
+                                                            : ""));
+    images[i].label = label->second;
+    images[i].synset = synsets[i];
   }
-  return images;
 }
 
 std::vector<std::string> read_lines(const std::string& path) {

@@ -1,18 +1,25 @@
-// Raw image collections, a folder per class, as lists of labelled images.
+// Raw image collections, a folder per class, as lists of labelled images, and the records that are made of them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "data/shards.h"
+#include "libdtrain/io/input_file.h"
 
 namespace dtrain::data {
 
 struct TreeImage {
-  std::string path{}, filename{};
+  std::string path{};  // where it is, for messages at least
+  std::string filename{};
   int64_t label = 0;
   std::string synset{};  // the class folder's name
+  std::vector<Box> boxes{};
+  // Where it lies in an archive: the file, and the bytes in it. Without one it is the file at `path`.
+  std::shared_ptr<const InputFile> archive{};
+  uint64_t offset = 0, bytes = 0;
 };
 
 // The images of <root>/<class>/*, ordered by class and name. `classes[i]` has the label first_label + i. Throws
@@ -25,6 +32,13 @@ std::vector<TreeImage> list_image_tree(const std::string& root, const std::vecto
 // file `labels_file` is the class of image i. Throws Error(Fault::data) where the two do not fit.
 std::vector<TreeImage> list_labelled_images(const std::string& folder, const std::vector<std::string>& classes,
                                             int64_t first_label, const std::string& labels_file);
+
+// The label of each image by its class, as list_image_tree does it, or by the lines of `labels_file`, as
+// list_labelled_images does. `place` is where the images are. Both throw Error(Fault::data) where they do not fit.
+void label_by_class(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
+                    const std::string& place);
+void label_by_lines(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
+                    const std::string& labels_file, const std::string& place);
 
 // Names of the folders in `root`, sorted.
 std::vector<std::string> class_folders(const std::string& root);

@@ -1,6 +1,7 @@
 #include "data/imagenet.h"
 
 #include "data/example.h"
+#include "data/shard_files.h"
 
 namespace dtrain::data {
 namespace {

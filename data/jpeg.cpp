@@ -344,6 +344,7 @@ void encode(Encoder& e, const ImageView& image, const JpegEncodeOptions& options
     e.codec.comp_info[0].h_samp_factor = horizontal;
     e.codec.comp_info[0].v_samp_factor = vertical;
   }
+  e.codec.optimize_coding = options.optimize ? TRUE : FALSE;
   if (options.progressive) jpeg_simple_progression(&e.codec);
   jpeg_start_compress(&e.codec, TRUE);
   for (int y = 0; y < image.height; ++y) {

@@ -33,7 +33,8 @@ struct JpegEncodeOptions {
   int quality = 90;  // 1..100, as cjpeg
   Sampling sampling = Sampling::s420;
   bool progressive = false;
-  bool grey = false;  // store luma only
+  bool grey = false;      // store luma only
+  bool optimize = false;  // Huffman tables made for the image: a few per cent smaller, slower to write
 };
 
 // A JFIF file of `image`.

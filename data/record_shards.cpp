@@ -7,15 +7,14 @@
 #include <exception>
 #include <filesystem>
 #include <iomanip>
-#include <map>
 #include <mutex>
-#include <regex>
+#include <optional>
 #include <sstream>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 
-#include "data/shard_manifest.h"
 #include "data/unpacked_file.h"
-#include "libdtrain/io/file_system.h"
 
 namespace dtrain::data {
 namespace {
@@ -59,52 +58,30 @@ bool can_keep_open(size_t files) {
 
 }  // namespace
 
-std::vector<std::string> find_shards(const std::string& directory, const std::string& prefix) {
-  require_all_in_place(directory);
-  namespace fs = std::filesystem;
-  const std::regex pattern(prefix + "-(\\d{1,9})-of-(\\d{1,9}).*");
-  std::map<uint64_t, std::string> found;
-  std::string family;  // digits after "-of-", and the name they came from
-  std::string first;
-  std::error_code failure;
-  for (fs::directory_iterator entry(directory, failure), end; !failure && entry != end; entry.increment(failure)) {
-    const std::string name = entry->path().filename().string();
-    std::smatch match;
-    if (is_temporary_name(name) || !std::regex_match(name, match, pattern)) continue;
-    if (first.empty()) {
-      first = name;
-      family = match[2];
-    }
-    if (match[2] != family)
-      throw Error(Fault::data, concat(directory, ": shards of two data sets, ", first, " and ", name,
-                                      "; keep one of them in this directory"));
-    const auto [other, added] = found.emplace(std::stoull(match[1]), name);
-    if (!added)
-      throw Error(Fault::data, concat(directory, ": two files for one shard, ", other->second, " and ", name));
+// Records that have been read once.
+class RecordShards::Kept {
+ public:
+  std::optional<std::span<const std::byte>> find(uint64_t record) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = records_.find(record);
+    return found == records_.end() ? std::nullopt : std::optional(std::span(found->second));
   }
-  if (failure)
-    throw Error(fault_of_errno(failure.value(), Fault::data),
-                concat(directory, ": cannot list the directory: ", failure.message()));
-  if (found.empty())
-    throw Error(Fault::data, concat(directory, ": no ", prefix, "-*-of-* files; make them with dtrain-data"));
-  const uint64_t total = std::stoull(family);
-  std::vector<std::string> paths;
-  for (const auto& [number, name] : found) {
-    if (number != paths.size() || number >= total) break;
-    paths.push_back((fs::path(directory) / name).string());
+  // Where two threads have read one record, the first one's stays.
+  std::span<const std::byte> keep(uint64_t record, std::span<const std::byte> bytes) {
+    std::vector<std::byte> copy(bytes.begin(), bytes.end());
+    const std::lock_guard lock(mutex_);
+    return records_.try_emplace(record, std::move(copy)).first->second;
   }
-  if (paths.size() != total || found.size() != total) {
-    std::string missing = std::to_string(paths.size());
-    missing.insert(0, family.size() - std::min(family.size(), missing.size()), '0');
-    throw Error(Fault::data, paths.size() < total
-                                 ? concat(directory, ": ", prefix, "-", missing, "-of-", family, " is missing (",
-                                          found.size(), " of ", total, " shards found)")
-                                 : concat(directory, ": ", found.rbegin()->second, " is one shard too many"));
-  }
-  return paths;
-}
 
-RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache) : shards_(paths.size()) {
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, const std::vector<std::byte>> records_;
+};
+
+RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache)
+    : shards_(paths.size()),
+      first_only_(cache.first_record_only),
+      kept_(cache.keeps_records ? std::make_shared<Kept>() : nullptr) {
   const bool keep = can_keep_open(paths.size());
   std::mutex mutex;
   uint64_t opened = 0;
@@ -134,6 +111,7 @@ const RecordShards::Shard& RecordShards::shard_of(uint64_t record) const {
 }
 
 RecordLocation RecordShards::locate(uint64_t record) const {
+  if (first_only_) record = 0;
   const Shard& shard = shard_of(record);
   const uint64_t index = record - begins_[&shard - shards_.data()];
   return {shard.plain_path, shard.index.offset(index), index};
@@ -142,7 +120,7 @@ RecordLocation RecordShards::locate(uint64_t record) const {
 std::string RecordShards::identity() const {
   std::string lines;
   for (const Shard& shard : shards_) lines += concat(shard.name, " ", shard.bytes, "\n");
-  return lines;
+  return first_only_ ? lines + "the first record for all\n" : lines;
 }
 
 std::string RecordShards::contents() const {
@@ -154,6 +132,13 @@ std::string RecordShards::contents() const {
 }
 
 std::span<const std::byte> RecordShards::read(uint64_t record, std::vector<std::byte>& buffer) const {
+  if (first_only_) record = 0;
+  if (!kept_) return read_file(record, buffer);
+  const auto kept = kept_->find(record);
+  return kept ? *kept : kept_->keep(record, read_file(record, buffer));
+}
+
+std::span<const std::byte> RecordShards::read_file(uint64_t record, std::vector<std::byte>& buffer) const {
   const Shard& shard = shard_of(record);
   const uint64_t index = record - begins_[&shard - shards_.data()];
   const uint64_t offset = shard.index.offset(index), length = shard.index.length(index);

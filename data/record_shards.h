@@ -13,10 +13,6 @@
 
 namespace dtrain::data {
 
-// The files PREFIX-00000-of-N ... of `directory`, in order, whatever suffix they have. Throws Error(Fault::data) where
-// there are none, one is missing (naming it), two families are mixed, or new ones are being put in place.
-std::vector<std::string> find_shards(const std::string& directory, const std::string& prefix);
-
 // Reading is safe from many threads.
 class RecordShards {
  public:
@@ -34,8 +30,8 @@ class RecordShards {
   // The same with the number of records of each file and a checksum of them.
   std::string contents() const;
 
-  // The bytes of a record, both checksums verified; they live in `buffer`. Throws RecordError, and Error(Fault::data)
-  // where the file has been replaced.
+  // The bytes of a record, both checksums verified; they live in `buffer` or with the records that are kept. Throws
+  // RecordError, and Error(Fault::data) where the file has been replaced.
   std::span<const std::byte> read(uint64_t record, std::vector<std::byte>& buffer) const;
 
  private:
@@ -47,11 +43,15 @@ class RecordShards {
     std::unique_ptr<RecordFile> file;  // null where so many files cannot be kept open
     RecordIndex index;
   };
+  class Kept;
   const Shard& shard_of(uint64_t record) const;
+  std::span<const std::byte> read_file(uint64_t record, std::vector<std::byte>& buffer) const;
 
   std::vector<Shard> shards_;
   std::vector<uint64_t> begins_{0};
   std::vector<std::string> faults_;
+  bool first_only_ = false;
+  std::shared_ptr<Kept> kept_;  // null: none are
 };
 
 }  // namespace dtrain::data

@@ -43,7 +43,10 @@ std::string to_text(const ShardManifest& manifest) {
 }
 
 std::optional<ShardManifest> read_shard_manifest(const std::string& directory) {
-  const std::string path = concat(directory, "/", kShardManifest);
+  return read_shard_manifest_file(concat(directory, "/", kShardManifest));
+}
+
+std::optional<ShardManifest> read_shard_manifest_file(const std::string& path) {
   std::error_code unknown;
   if (!std::filesystem::exists(path, unknown)) return std::nullopt;
   std::istringstream lines(read_text(path, kMaxBytes));

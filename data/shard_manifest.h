@@ -29,6 +29,8 @@ std::string to_text(const ShardManifest& manifest);
 // The manifest of the shards in `directory`; none where there is no such file. Throws Error(Fault::data) where it is
 // damaged.
 std::optional<ShardManifest> read_shard_manifest(const std::string& directory);
+// The same of the file `path`, which need not have that name.
+std::optional<ShardManifest> read_shard_manifest_file(const std::string& path);
 // "train" for train-00000-of-00002, whatever comes after it; empty for what is not the name of a shard.
 std::string split_of_shard(const std::string& name);
 

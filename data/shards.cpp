@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMaxSourceBytes = size_t{64} << 20;
+
 std::vector<std::string> names_in(const std::string& directory) try {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
@@ -33,38 +35,83 @@ std::vector<std::string> names_in(const std::string& directory) try {
   throw Error(Fault::resource, concat(directory, ": cannot be listed: ", error.code().message()));
 }
 
+void write_whole(FileSystem& files, const std::string& path, const std::string& text) {
+  AtomicFile file(path, files);
+  file.write(text);
+  file.commit();
+}
+
 // The folder of new shards, for as long as they are written and moved; nobody else's while this lives.
 class NewShards {
  public:
-  NewShards(FileSystem& files, const std::string& directory) : files_(files), directory_(directory) {
+  NewShards(FileSystem& files, const ShardOptions& options)
+      : files_(files), directory_(options.directory), source_(options.source) {
     std::error_code unknown;
-    make_directories(files, directory);
+    make_directories(files, directory_);
     DT_CHECK(!fs::is_symlink(path_, unknown), path_,
              ": is a link, expected a folder of unfinished shards; move it away");
     make_directories(files, path_);
     lock_.emplace(path_ + "/" + kLock);
-    if (fs::exists(path_ + "/" + kShardManifest, unknown)) put_in_place();
+    const bool is_continued = has_source();
+    if (fs::exists(path_ + "/" + kShardManifest, unknown)) {
+      put_in_place();
+      finished_ = is_continued;
+    } else if (is_continued) {
+      find_done();
+    }
     for (const std::string& name : names_in(path_))
-      if (name != kLock) require_success(files_.unlink(path_ + "/" + name), "unlink", path_ + "/" + name);
+      if (!is_kept(name)) require_success(files_.unlink(path_ + "/" + name), "unlink", path_ + "/" + name);
+    if (!source_.empty() && done_.empty()) write_whole(files_, path_ + "/" + kSource, source_);
   }
   ~NewShards() {
-    if (!complete_) remove_files(files_, path_);
+    if (!complete_ && done_.empty()) remove_files(files_, path_);
   }
   NewShards(const NewShards&) = delete;
   NewShards& operator=(const NewShards&) = delete;
 
   const std::string& path() const { return path_; }
+  // Whether an earlier call with the same source has completed all shards, which are in their places now.
+  bool finished() const { return finished_; }
+  // The shards that an earlier call has left.
+  const ShardManifest& done() const { return done_; }
+
+  // From here on the shard is there for a later call, too, if there is one. Not for several threads at a time.
+  void add(const std::string& name, const ShardFacts& facts) {
+    if (source_.empty()) return;
+    done_[name] = facts;
+    write_whole(files_, path_ + "/" + kDone, to_text(done_));
+  }
 
   // From here on the new shards belong to the directory, whatever happens.
   void commit(const ShardManifest& manifest) {
-    AtomicFile file(path_ + "/" + kShardManifest, files_);
-    file.write(to_text(manifest));
-    file.commit();
+    write_whole(files_, path_ + "/" + kShardManifest, to_text(manifest));
     put_in_place();
+    done_.clear();
   }
 
  private:
   static constexpr const char* kLock = "lock";
+  static constexpr const char* kSource = "source";  // ShardOptions::source
+  static constexpr const char* kDone = "done";      // a manifest of the shards that are complete
+
+  // Whether what is there was made of the same source.
+  bool has_source() const {
+    std::error_code unknown;
+    const std::string path = path_ + "/" + kSource;
+    return !source_.empty() && fs::exists(path, unknown) && read_text(path, kMaxSourceBytes) == source_;
+  }
+
+  // A list that cannot be read is of no use: its shards are made again.
+  void find_done() try {
+    std::error_code unknown;
+    for (const auto& [name, facts] : read_shard_manifest_file(path_ + "/" + kDone).value_or(ShardManifest()))
+      if (fs::file_size(path_ + "/" + name, unknown) == facts.bytes) done_[name] = facts;
+  } catch (const Error&) {
+  }
+
+  bool is_kept(const std::string& name) const {
+    return name == kLock || done_.contains(name) || (!done_.empty() && (name == kSource || name == kDone));
+  }
 
   // The manifest goes last: where it is tells whether all the others have gone.
   void put_in_place() {
@@ -82,9 +129,11 @@ class NewShards {
   }
 
   FileSystem& files_;
-  const std::string directory_, path_ = concat(directory_, "/", kNewShards);
+  const std::string directory_, source_, path_ = concat(directory_, "/", kNewShards);
   std::optional<FileLock> lock_;
   bool complete_ = false;  // and not yet in place
+  bool finished_ = false;
+  ShardManifest done_;
 };
 
 // Shards of an earlier run under another count would be read together with the new ones. What a killed run of an
@@ -121,9 +170,9 @@ ShardManifest manifest_of_others(const std::string& directory, const std::vector
 
 class SplitWriter {
  public:
-  SplitWriter(FileSystem& files, const std::string& folder, const Split& split,
+  SplitWriter(FileSystem& files, NewShards& folder, const Split& split,
               const std::function<void(const Split&, uint64_t)>& progress)
-      : files_(files), folder_(folder), split_(split), progress_(progress) {}
+      : files_(files), folder_(folder), done_before_(folder.done()), split_(split), progress_(progress) {}
 
   // Adds its shards to `manifest`.
   void write(int64_t wanted_threads, ShardManifest& manifest) {
@@ -150,21 +199,34 @@ class SplitWriter {
 
   void write_shard(uint64_t shard, uint64_t shards) {
     const std::string name = fmt::format("{}-{:05}-of-{:05}", split_.name, shard, shards);
-    RecordWriter writer(concat(folder_, "/", name), Compression::none, files_);
-    for (uint64_t i = split_.count * shard / shards; i < split_.count * (shard + 1) / shards && !failed_; ++i) {
+    const uint64_t begin = split_.count * shard / shards, end = split_.count * (shard + 1) / shards;
+    if (const auto before = done_before_.find(name); before != done_before_.end()) {
+      std::lock_guard lock(mutex_);
+      manifest_[name] = before->second;
+      return tell(end - begin);
+    }
+    RecordWriter writer(concat(folder_.path(), "/", name), Compression::none, files_);
+    for (uint64_t i = begin; i < end && !failed_; ++i) {
       writer.append(split_.make(i));
       std::lock_guard lock(mutex_);
-      ++done_;
-      if (progress_) progress_(split_, done_);
+      tell(1);
     }
     if (failed_) return;
     writer.finish();
     std::lock_guard lock(mutex_);
     manifest_[name] = {writer.bytes(), writer.crc()};
+    folder_.add(name, manifest_[name]);
+  }
+
+  // With the mutex held.
+  void tell(uint64_t records) {
+    done_ += records;
+    if (progress_ && records > 0) progress_(split_, done_);
   }
 
   FileSystem& files_;
-  const std::string& folder_;
+  NewShards& folder_;
+  const ShardManifest done_before_;
   const Split& split_;
   const std::function<void(const Split&, uint64_t)>& progress_;
   std::atomic<uint64_t> next_shard_{0};
@@ -186,9 +248,13 @@ std::string image_example(const ImageRecord& image) {
   example.int64("image/class/label", image.label);
   example.bytes("image/class/synset", image.synset);
   example.bytes("image/class/text", image.text);
-  for (const char* side : {"xmin", "xmax", "ymin", "ymax"})
-    example.floats(std::string("image/object/bbox/") + side, {});
-  example.int64s("image/object/bbox/label", {});
+  for (const auto& [side, member] : {std::pair("xmin", &Box::xmin), std::pair("xmax", &Box::xmax),
+                                     std::pair("ymin", &Box::ymin), std::pair("ymax", &Box::ymax)}) {
+    std::vector<float> ends;
+    for (const Box& box : image.boxes) ends.push_back(box.*member);
+    example.floats(concat("image/object/bbox/", side), ends);
+  }
+  example.int64s("image/object/bbox/label", std::vector<int64_t>(image.boxes.size(), image.label));
   example.bytes("image/format", image.format);
   example.bytes("image/filename", image.filename);
   example.bytes("image/encoded", {reinterpret_cast<const char*>(image.encoded.data()), image.encoded.size()});
@@ -203,10 +269,12 @@ void write_shards(const ShardOptions& options, const std::vector<Split>& splits,
              kMaxShards);
     DT_CHECK(std::regex_match(split.name, kName), "split '", split.name, "': expected letters, digits, _ and -");
   }
-  NewShards folder(files, options.directory);
+  NewShards folder(files, options);
+  if (folder.finished()) return;
   for (const Split& split : splits) require_no_other_set(files, options.directory, split);
   ShardManifest manifest = manifest_of_others(options.directory, splits);
-  for (const Split& split : splits) SplitWriter(files, folder.path(), split, progress).write(options.threads, manifest);
+  if (options.resumed && !folder.done().empty()) options.resumed(folder.done().size());
+  for (const Split& split : splits) SplitWriter(files, folder, split, progress).write(options.threads, manifest);
   folder.commit(manifest);
 }
 

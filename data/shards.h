@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/preprocess.h"
 #include "libdtrain/io/file_system.h"
 
 namespace dtrain::data {
@@ -18,6 +19,7 @@ struct ImageRecord {
   int width = 0, height = 0;
   int64_t label = 0;
   std::string synset{}, text{}, filename{};
+  std::span<const Box> boxes{};  // all of its class
 };
 
 // The bytes of its tf.Example.
@@ -36,6 +38,11 @@ struct Split {
 struct ShardOptions {
   std::string directory{};  // made if absent
   int64_t threads = 0;      // 0: one per available core
+  // What the records are made of and how, in words: a call that fails or is killed leaves the shards that are complete
+  // to the next call with the same words. Empty: it leaves nothing.
+  std::string source{};
+  // Told how many shards an earlier call has left, where there are any.
+  std::function<void(size_t)> resumed{};
 };
 
 // Writes splits of a data set; the bytes do not depend on `threads`. All shards are written beside the directory's own,

@@ -3,8 +3,16 @@
 #include <algorithm>
 
 #include "libdtrain/core/nearest.h"
+#include "models/alexnet.h"
 #include "models/conventions.h"
+#include "models/densenet.h"
+#include "models/googlenet.h"
+#include "models/inception.h"
+#include "models/mobilenet.h"
+#include "models/nasnet.h"
+#include "models/overfeat.h"
 #include "models/resnet.h"
+#include "models/resnet_v2.h"
 #include "models/small.h"
 #include "models/vgg.h"
 
@@ -14,7 +22,9 @@ namespace {
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = [] {
     std::vector<Entry> table;
-    for (const auto& family : {small_entries, vgg_entries, resnet_entries})
+    for (const auto& family :
+         {small_entries, vgg_entries, resnet_entries, resnet_v2_entries, inception_entries, googlenet_entries,
+          alexnet_entries, densenet_entries, overfeat_entries, mobilenet_entries, nasnet_entries})
       std::ranges::move(family(), std::back_inserter(table));
     return table;
   }();
@@ -46,6 +56,12 @@ const ClassifierInfo* find_classifier(const std::string& name, const std::string
   return found;
 }
 
+const char* other_purpose(const std::string& name) {
+  if (name == "deepspeech2") return "it recognises speech";
+  if (name == "ncf") return "it recommends films to users";
+  return nullptr;
+}
+
 const ClassifierInfo& classifier_info(const std::string& name, const std::string& dataset) {
   if (const ClassifierInfo* found = find_classifier(name, dataset)) return *found;
   const auto meant = nearest(name, classifier_names());
@@ -59,10 +75,12 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   DT_CHECK(entry != entries().end(), "unknown model '", info.name, "' for ", info.dataset);
   DT_CHECK(options.classes >= 0 && options.image_size >= 0, "model ", info.name, " with ", options.classes,
            " classes and images of ", options.image_size, " pixels");
+  DT_CHECK(!options.auxiliary_head || info.auxiliary_head, "model ", info.name, " has no auxiliary head to ask for");
   Classifier model{info.name, options.classes ? options.classes : info.classes,
                    options.image_size ? options.image_size : info.image_size};
   Trace trace(model.image_size);
-  model.forward = entry->build({store, trace, model.classes, options.statistics, options.conventions});
+  model.network =
+      entry->build({store, trace, model.classes, options.statistics, options.auxiliary_head, options.conventions});
   initialize(store, trace.layers, options.conventions);
   for (const LayerWork& layer : trace.layers) model.multiply_adds += layer.multiply_adds;
   model.layers = std::move(trace.layers);

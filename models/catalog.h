@@ -16,6 +16,8 @@ std::vector<std::string> classifier_names();
 const ClassifierInfo* find_classifier(const std::string& name, const std::string& dataset);
 // The same. Throws Error naming the nearest known name where no model has this one.
 const ClassifierInfo& classifier_info(const std::string& name, const std::string& dataset);
+// What a model of tf_cnn_benchmarks that is no image classifier does instead; null for any other name.
+const char* other_purpose(const std::string& name);
 
 // Registers the model's parameters in `store` and returns it. Call store.allocate() next. Throws Error where the image
 // is too small for the model.

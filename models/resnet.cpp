@@ -5,9 +5,10 @@
 
 #include "libdtrain/ops/pointwise.h"
 #include "models/conventions.h"
+#include "models/initializers.h"
+#include "models/resnet_info.h"
 
 namespace dtrain::models {
-
 namespace {
 
 Padding strided_padding(StridedPadding padding, int kernel, int stride) {
@@ -30,9 +31,11 @@ std::optional<PoolOptions> stem_pool(const ResNetOptions& options) {
   return PoolOptions{.kernel = 3, .stride = 2, .padding = strided_padding(padding, 3, 2)};
 }
 
-Linear make_classifier_layer(ParameterStore& store, Trace& trace, int64_t classes) {
+Linear make_classifier_layer(ParameterStore& store, Trace& trace, int64_t classes, ResNetInit init) {
   const int64_t in = trace.channels();
-  Linear fc(store, "fc", in, classes, Init::truncated_normal(std::sqrt(1.0f / static_cast<float>(in))));
+  Linear fc(store, "fc", in, classes,
+            init == ResNetInit::tensorflow ? glorot_uniform(in, classes)
+                                           : Init::truncated_normal(std::sqrt(1.0f / static_cast<float>(in))));
   trace.pass(fc);
   return fc;
 }
@@ -42,6 +45,8 @@ Linear make_classifier_layer(ParameterStore& store, Trace& trace, int64_t classe
 ResNet::Layer ResNet::make_layer(ParameterStore& store, Trace& trace, const ResNetOptions& options,
                                  const LayerForm& form) {
   Conv2d::Options conv{.conv = {.stride = form.stride, .padding = padding_of(options, form.kernel, form.stride)}};
+  if (options.init == ResNetInit::tensorflow)
+    conv.init = variance_scaling(int64_t{form.kernel} * form.kernel * trace.channels());
   if (options.norm == ConvNorm::none && form.last) conv.init = Init::normal(0);
   Layer layer{Conv2d(store, form.conv, trace.channels(), form.channels, form.kernel, conv), std::monostate(),
               form.activation};
@@ -73,8 +78,9 @@ ResNet::Layer ResNet::make_stem(ParameterStore& store, Trace& trace, const ResNe
   return stem;
 }
 
-ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std::string& path,
-                                 const ResNetOptions& options, int64_t width, int stride) {
+ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const ResNetOptions& options,
+                                 const BlockForm& form) {
+  const auto& [path, width, stride, first] = form;
   const int64_t out = options.bottleneck ? 4 * width : width;
   const Shape input = trace.shape;
   const int count = options.bottleneck ? 3 : 2;
@@ -83,8 +89,8 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std:
     const auto i = static_cast<int>(block.convs.size()) + 1;
     const std::string number = std::to_string(i);
     block.convs.push_back(make_layer(store, trace, options,
-                                     {.conv = path + ".conv" + number,
-                                      .norm = path + ".bn" + number,
+                                     {.conv = form.path + ".conv" + number,
+                                      .norm = form.path + ".bn" + number,
                                       .channels = channels,
                                       .kernel = kernel,
                                       .stride = step,
@@ -99,7 +105,7 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const std:
     add_layer(width, 3, stride);
     add_layer(out, 3, 1);
   }
-  if (stride != 1 || input[3] != out) {
+  if (stride != 1 || input[3] != out || (first && options.project_first)) {
     trace.shape = input;
     block.downsample = make_layer(store, trace, options,
                                   {.conv = path + ".downsample.0",
@@ -130,12 +136,14 @@ ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options
           stages.emplace_back();
           for (int i = 0; i < options.blocks[stage]; ++i) {
             const std::string path = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-            stages.back().push_back(make_block(store, trace, path, options, width, stage > 0 && i == 0 ? 2 : 1));
+            stages.back().push_back(
+                make_block(store, trace, options,
+                           {.path = path, .width = width, .stride = stage > 0 && i == 0 ? 2 : 1, .first = i == 0}));
           }
         }
         return stages;
       }()) {
-  if (classes > 0) fc_ = make_classifier_layer(store, trace, classes);
+  if (classes > 0) fc_ = make_classifier_layer(store, trace, classes, options.init);
 }
 
 Var ResNet::stem(Tape& tape, const Var& x) const {
@@ -169,19 +177,6 @@ std::vector<Var> ResNet::features(Tape& tape, const Var& x, size_t stages) const
 
 namespace {
 
-// Five epochs of warm-up, then x0.1 at epochs 30, 60, 80 and 90.
-Schedule imagenet_schedule(double base, double steps_per_epoch) {
-  Schedule schedule =
-      Schedule::piecewise(base, {30, 60, 80, 90}, {0.1 * base, 1e-2 * base, 1e-3 * base, 1e-4 * base}, steps_per_epoch);
-  schedule.warmup_epochs = 5;
-  return schedule;
-}
-
-// `base` up to epoch 82 only; then 0.01, from 123 on 0.001 and from 300 on 0.0002, whatever `base` is.
-Schedule cifar_schedule(double base, double steps_per_epoch) {
-  return Schedule::piecewise(base, {82, 123, 300}, {0.01, 0.001, 0.0002}, steps_per_epoch);
-}
-
 Entry entry(ClassifierInfo info, const ResNetOptions& options) {
   info.residual = true;
   return {info, [options](const BuildInputs& in) {
@@ -191,52 +186,33 @@ Entry entry(ClassifierInfo info, const ResNetOptions& options) {
           }};
 }
 
-Entry imagenet_entry(const std::string& name, int64_t batch_size, const ResNetOptions& options) {
-  return entry({.name = name,
-                .dataset = "imagenet",
-                .image_size = 224,
-                .classes = 1001,
-                .batch_size = batch_size,
-                .base_rate = 0.128,
-                .rate_grows_with_batch = true,
-                .schedule = imagenet_schedule},
-               options);
-}
-
-Entry cifar_entry(const std::string& name, const ResNetOptions& options) {
-  return entry({.name = name,
-                .dataset = "cifar10",
-                .image_size = 32,
-                .classes = 11,
-                .batch_size = 128,
-                .base_rate = 0.1,
-                .schedule = cifar_schedule},
-               options);
+// v1 of TensorFlow's official models, which strides as v1.5 does.
+ResNetOptions official_options(const ResNetDepth& depth) {
+  return {.blocks = depth.blocks,
+          .bottleneck = depth.bottleneck,
+          .project_first = true,
+          .pool_padding = StridedPadding::after,
+          .init = ResNetInit::tensorflow,
+          .batch_norm = {.momentum = 0.997f}};
 }
 
 }  // namespace
 
 std::vector<Entry> resnet_entries() {
-  struct Depth {
-    int layers;
-    std::vector<int> blocks;
-    bool bottleneck;
-    int64_t batch_size;
-  };
-  const Depth depths[] = {{18, {2, 2, 2, 2}, false, 32},
-                          {34, {3, 4, 6, 3}, false, 32},
-                          {50, {3, 4, 6, 3}, true, 64},
-                          {101, {3, 4, 23, 3}, true, 32},
-                          {152, {3, 8, 36, 3}, true, 32}};
   std::vector<Entry> all;
-  for (const Depth& depth : depths) {
+  for (const ResNetDepth& depth : resnet_depths()) {
     const std::string name = "resnet" + std::to_string(depth.layers);
-    for (const bool v1_5 : {false, true})
-      all.push_back(imagenet_entry(v1_5 ? name + "_v1.5" : name, depth.batch_size,
-                                   {.blocks = depth.blocks, .bottleneck = depth.bottleneck, .stride_in_3x3 = v1_5}));
+    for (const bool v1_5 : {false, true}) {
+      if (depth.layers > 152) continue;
+      all.push_back(entry(resnet_info(v1_5 ? name + "_v1.5" : name, depth.layers),
+                          {.blocks = depth.blocks, .bottleneck = depth.bottleneck, .stride_in_3x3 = v1_5}));
+    }
   }
-  for (const int n : {3, 5, 7, 9, 18})
-    all.push_back(cifar_entry("resnet" + std::to_string(6 * n + 2), {.blocks = {n, n, n}, .cifar = true}));
+  for (const ResNetDepth& depth : resnet_depths())
+    all.push_back(entry(official_resnet_info("official_resnet" + std::to_string(depth.layers), depth.layers),
+                        official_options(depth)));
+  for (const int n : cifar_resnet_blocks())
+    all.push_back(entry(cifar_resnet_info("resnet" + std::to_string(6 * n + 2)), {.blocks = {n, n, n}, .cifar = true}));
   return all;
 }
 

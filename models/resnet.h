@@ -1,5 +1,5 @@
 // ResNet: v1 and v1.5 for ImageNet (He et al. 2015, table 1) and the three-stage form for CIFAR (section 4.2), with
-// torchvision's parameter names.
+// torchvision's parameter names. The official models of TensorFlow differ in where they pad and project.
 #pragma once
 
 #include <optional>
@@ -28,20 +28,28 @@ enum class ConvNorm {
   none,   // the last convolution of each block is 0 at first
 };
 
+// Where the first weights come from.
+enum class ResNetInit {
+  torchvision,  // He's normal with fan-out; the classifier's are normal, of variance 1 / in, cut at two deviations
+  tensorflow,   // TensorFlow's official models: variance scaling with fan-in; the classifier's are Glorot's uniform
+};
+
 struct ResNetOptions {
-  std::vector<int> blocks{};  // per stage
-  bool bottleneck = false;    // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
-  bool stride_in_3x3 = true;  // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
-  bool cifar = false;         // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
+  std::vector<int> blocks{};   // per stage
+  bool bottleneck = false;     // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
+  bool stride_in_3x3 = true;   // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
+  bool cifar = false;          // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
+  bool project_first = false;  // the first block of each stage has a projection even where its images fit
   StridedPadding padding = StridedPadding::both;
   std::optional<StridedPadding> pool_padding{};  // that of the stem's pool, where it is another
   std::optional<StridedPadding> stem_padding{};  // that of the stem's convolution, where it is another
+  ResNetInit init = ResNetInit::torchvision;
   ConvNorm norm = ConvNorm::batch;
   BatchNormOptions batch_norm{};
   bool zero_last_gamma = false;  // the last norm of each block scales by 0 at first (Goyal et al. 2017)
 };
 
-// That of a convolution or pool with a square kernel.
+// That of a convolution with a square kernel.
 Padding padding_of(const ResNetOptions& options, int kernel, int stride);
 
 class ResNet {
@@ -82,8 +90,14 @@ class ResNet {
   };
   static Layer make_layer(ParameterStore& store, Trace& trace, const ResNetOptions& options, const LayerForm& form);
   static Layer make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options);
-  static Block make_block(ParameterStore& store, Trace& trace, const std::string& path, const ResNetOptions& options,
-                          int64_t width, int stride);
+  // How a block differs from the others.
+  struct BlockForm {
+    std::string path;
+    int64_t width = 0;
+    int stride = 1;
+    bool first = false;  // of its stage
+  };
+  static Block make_block(ParameterStore& store, Trace& trace, const ResNetOptions& options, const BlockForm& form);
   Var stem(Tape& tape, const Var& x) const;
 
   std::optional<PoolOptions> pool_;  // of the stem
@@ -92,8 +106,8 @@ class ResNet {
   std::optional<Linear> fc_;
 };
 
-// v1 and v1.5 of 18, 34, 50, 101 and 152 layers for ImageNet; 20, 32, 44, 56 and 110 layers for CIFAR-10. In the
-// schedule for CIFAR-10 only the first rate follows `base`; after epochs 82, 123 and 300 come fixed ones.
+// v1 and v1.5 of 18, 34, 50, 101 and 152 layers for ImageNet, v1 of TensorFlow's official models, and 20, 32, 44, 56
+// and 110 layers for CIFAR-10.
 std::vector<Entry> resnet_entries();
 
 }  // namespace dtrain::models

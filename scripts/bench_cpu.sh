@@ -9,5 +9,5 @@ cd "$(dirname "$0")/.."
 
 scripts/setup.sh test
 cmake --preset release -DDTRAIN_BENCHMARKS=ON >/dev/null
-cmake --build --preset release --target programs step_bench decode_bench record_bench tape_bench
+cmake --build --preset release --target programs step_bench decode_bench record_bench tape_bench depthwise_bench
 exec "${PYTHON:-/usr/bin/python3}" benchmarks/compare_cpu.py "$@"

@@ -28,8 +28,9 @@ std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const 
   if (flags.wants_help() || flags.wants_version()) {
     // "dtrain-data 0.1.0", of its commands too.
     const std::string& program = flags.program();
-    fmt::print("{}", flags.wants_help() ? flags.help()
-                                        : fmt::format("{} {}\n", program.substr(0, program.find(' ')), version()));
+    fmt::print("{}", flags.wants_markdown() ? flags.markdown()
+                     : flags.wants_help()   ? flags.help()
+                                            : fmt::format("{} {}\n", program.substr(0, program.find(' ')), version()));
     return std::nullopt;
   }
   if (speaks())

@@ -31,17 +31,21 @@ std::string cache_directory() {
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/dtrain" : "";
 }
 
-void let_waiting_threads_sleep(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  // By the path that it was started by, so that it keeps its name in `ps`, `top` and core files.
+std::string own_path() {
   const auto* path = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  if (path == nullptr) return;
+  if (path == nullptr) return "";
   // Another program may be there by now, or the system may run this one by means of another, such as an emulator or the
   // dynamic linker, which would not be started again in the same way. Without /proc nobody knows.
   const std::filesystem::path self = "/proc/self/exe";
   std::error_code ignored;
-  if (std::filesystem::exists(self, ignored) && !std::filesystem::equivalent(path, self, ignored)) return;
-  if (setenv("OMP_WAIT_POLICY", "passive", 0) == 0) execv(path, argv);
+  if (std::filesystem::exists(self, ignored) && !std::filesystem::equivalent(path, self, ignored)) return "";
+  return path;
+}
+
+void let_waiting_threads_sleep(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  const std::string path = own_path();
+  if (!path.empty() && setenv("OMP_WAIT_POLICY", "passive", 0) == 0) execv(path.c_str(), argv);
   // Where that fails, the program runs on as it is: slower perhaps, not wrong.
 }
 

@@ -18,6 +18,10 @@ CudaOptions with_environment(CudaOptions options = {});
 // where neither is known.
 std::string cache_directory();
 
+// The path that this program was started by, so that it keeps its name in `ps`, `top` and core files where it is
+// started once more; empty where that would not start the same program.
+std::string own_path();
+
 // Makes OpenMP's threads sleep instead of spin while they wait for one another, unless OMP_WAIT_POLICY or
 // GOMP_SPINCOUNT is set. OpenMP reads them before main begins, so this starts the program anew, in the same process:
 // call it first. Its name stays what it was. On a busy machine spinning made training five times slower, because the

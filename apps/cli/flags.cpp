@@ -48,6 +48,18 @@ Flag& Flag::set_by(std::string variable, Translation translate) {
   return *this;
 }
 
+Flag& Flag::no_effect(std::string reason) {
+  fate_ = Fate::no_effect;
+  reason_ = std::move(reason);
+  return *this;
+}
+
+Flag& Flag::refused(std::string reason) {
+  fate_ = Fate::refused;
+  reason_ = std::move(reason);
+  return *this;
+}
+
 void refuse(std::initializer_list<Rule> rules) {
   for (const Rule& rule : rules) DT_CHECK(!rule.broken, rule.message);
 }
@@ -105,19 +117,16 @@ Flag& FlagSet::add(const std::string& name, std::vector<std::string>& value, std
 Flag& FlagSet::add_choice(const std::string& name, std::string& value, std::vector<std::string> choices,
                           std::string meaning) {
   std::string type = fmt::format("{}", fmt::join(choices, "|"));
-  return declare(name, type, value, std::move(meaning), [&value, type, choices](const std::string& text) {
-    DT_CHECK(std::find(choices.begin(), choices.end(), text) != choices.end(), "expected one of ", type, ", found '",
-             text, "'");
-    value = text;
-  });
+  return declare(name, type, value, std::move(meaning),
+                 [&value, choices](const std::string& text) { value = parse_choice(text, choices); });
 }
 
-void FlagSet::add_unserved(const std::string& name, std::string type, std::string initial, std::string meaning) {
-  std::function<void(const std::string&)> check = [](const std::string&) {};
-  if (type == "bool") check = [](const std::string& text) { parse_bool(text); };
-  if (type == "int") check = [](const std::string& text) { parse_number<int64_t>(text); };
-  if (type == "float") check = [](const std::string& text) { parse_number<double>(text); };
-  declare(name, std::move(type), std::move(initial), std::move(meaning), std::move(check)).served_ = false;
+Flag& FlagSet::add_unread(const std::string& name, std::string type, std::string initial, std::string meaning) {
+  const auto check = [type](const std::string& text) {
+    if (type == "int") parse_number<int64_t>(text, {0, 1'000'000'000'000});
+    normalised(type, text);
+  };
+  return declare(name, type, std::move(initial), std::move(meaning), check);
 }
 
 FlagSet::Spelling FlagSet::find(std::string_view name) {
@@ -135,11 +144,18 @@ const Flag& FlagSet::at(const std::string& name) const {
   return *flag;
 }
 
-void FlagSet::refuse_unserved() const {
+std::vector<std::string> FlagSet::notices() const {
+  std::vector<std::string> notices = notices_;
+  for (const Flag& flag : flags_)
+    if (flag.fate_ == Flag::Fate::no_effect && !flag.has_default())
+      notices.push_back(fmt::format("--{}={} has no effect: {}", flag.name_, flag.text_, flag.reason_));
+  return notices;
+}
+
+void FlagSet::check_refused() const {
   for (const Flag& flag : flags_) {
-    if (flag.served_ || !flag.given_ || flag.text_ == flag.initial_) continue;
-    throw Error(fmt::format("--{}={}: not served by this version of {} ({}); leave the flag out{}", flag.name_,
-                            flag.text_, program_, flag.meaning_,
+    if (flag.fate_ != Flag::Fate::refused || flag.has_default()) continue;
+    throw Error(fmt::format("--{}={} is not served: {}; leave the flag out{}", flag.name_, flag.text_, flag.reason_,
                             flag.initial_.empty() ? "" : fmt::format(" or set it to {}", flag.initial_)));
   }
 }
@@ -172,8 +188,7 @@ std::set<std::string> FlagSet::identity_keys() const {
 
 std::map<std::string, std::vector<std::string>> FlagSet::names() const {
   std::map<std::string, std::vector<std::string>> names;
-  for (const Flag& flag : flags_)
-    if (flag.served_) names[flag.group_].push_back(flag.name_);
+  for (const Flag& flag : flags_) names[flag.group_].push_back(flag.name_);
   return names;
 }
 

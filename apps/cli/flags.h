@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,59 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "apps/cli/flag.h"
 #include "apps/cli/range.h"
 
 namespace dtrain::cli {
-
-// A declared flag. What else is to be known about it is said where it is declared:
-//   flags.add("data_dir", data_dir, "folder of TFRecord files").may_differ_per_rank();
-class Flag {
- public:
-  using Text = std::function<std::string()>;
-  // From a text of another kind, such as that of an environment variable, to that of the flag; none: it sets nothing.
-  using Translation = std::function<std::optional<std::string>(const std::string&)>;
-
-  // The ranks of a job may be given different values; of all other flags they must have been given the same.
-  Flag& may_differ_per_rank();
-  // Checkpoints record the flag's text, or `text()`, under `key`, unless it is empty; a run continues only checkpoints
-  // that agree with it.
-  Flag& identity(std::string key, Text text = {});
-  // The same for what the flag comes to only with the model and the data: whoever resolves it records the text.
-  Flag& identity_once_resolved(std::string key);
-  // Recorded as well, but a run that continues with another value only announces the change.
-  Flag& setting(std::string key);
-  // An older spelling that goes on working, with a notice. Without `translate` its values are those of the flag.
-  Flag& former_name(std::string name, Translation translate = {});
-  // An environment variable that sets the flag where the command line does not.
-  Flag& set_by(std::string variable, Translation translate);
-
- private:
-  friend class FlagSet;
-  struct Recorded {
-    std::string key;
-    Text text;  // none: the flag's own
-    bool identity = true, resolved_later = false;
-  };
-  struct Source {
-    std::string name;
-    Translation translate;
-  };
-
-  std::string name_, group_, type_, initial_, meaning_;
-  std::function<void(const std::string&)> set_;  // throws Error without the flag's name
-  bool served_ = true, given_ = false, differs_ = false;
-  std::string text_;  // as last given
-  std::vector<Recorded> recorded_;
-  std::vector<Source> former_names_, variables_;
-};
-
-// A combination of flags that is refused where it is broken, with a message that names them.
-struct Rule {
-  bool broken;
-  const char* message;
-};
-// Throws Error with the message of the first broken rule.
-void refuse(std::initializer_list<Rule> rules);
 
 // The flags of one program. Each is bound to a variable, whose value at the time of declaration is its default. The
 // last occurrence on the command line wins.
@@ -84,16 +34,18 @@ class FlagSet {
   Flag& add(const std::string& name, std::string& value, std::string meaning);
   Flag& add(const std::string& name, std::vector<std::string>& value, std::string meaning);  // comma-separated
   Flag& add_choice(const std::string& name, std::string& value, std::vector<std::string> choices, std::string meaning);
-  // A flag of another program that this one knows and does not serve: it may be given with the value `initial`.
-  void add_unserved(const std::string& name, std::string type, std::string initial, std::string meaning);
+  // A flag of another program whose value nothing here reads: the caller adds why it has no effect or is refused.
+  // `type` is bool, int (0 to 10^12), float, string or choices as in "fast|slow"; what is no such value is an error all
+  // the same.
+  Flag& add_unread(const std::string& name, std::string type, std::string initial, std::string meaning);
 
   // Reads argv, whose first entry is the program. Returns the positional arguments. Throws Error naming the flag, what
   // was expected and what was found; for an unknown flag, the nearest known one.
   std::vector<std::string> parse(const std::vector<std::string>& argv);
-  // For people: which former names the command line has used.
-  const std::vector<std::string>& notices() const { return notices_; }
-  // Throws Error for the first flag declared by add_unserved that was set to anything but its default.
-  void refuse_unserved() const;
+  // For people: which former names the command line has used, and which flags have no effect.
+  std::vector<std::string> notices() const;
+  // Throws Error for the first flag declared as refused that was set to anything but its default.
+  void check_refused() const;
   // Sets a flag that was not given, because of another one.
   void imply(const std::string& name, const std::string& text);
   // Sets the flag that declares to be set by `variable`, unless the command line has, which does not make it given().
@@ -111,13 +63,15 @@ class FlagSet {
   // The text that a flag was last given, or its default.
   const std::string& text(const std::string& name) const { return at(name).text_; }
   bool given(const std::string& name) const { return at(name).given_; }
-  // The names of the flags that are served, by the titles of their groups.
+  // The names of the flags by the titles of their groups.
   std::map<std::string, std::vector<std::string>> names() const;
   const std::string& program() const { return program_; }
   bool wants_help() const { return wants_help_; }
   bool wants_version() const { return wants_version_; }
-  // Every flag by group, with type, default and meaning.
+  // Every flag by group, with type, default, meaning and what becomes of it: for a terminal, and as tables of Markdown.
   std::string help() const;
+  std::string markdown() const;
+  bool wants_markdown() const { return wants_markdown_; }
 
  private:
   Flag& declare(const std::string& name, std::string type, std::string initial, std::string meaning,
@@ -129,6 +83,7 @@ class FlagSet {
   };
   Spelling find(std::string_view name);
   const Flag& at(const std::string& name) const;
+  std::vector<std::string> groups() const;  // in order of declaration
   void set(Flag& flag, const std::string& text);
   void set(const Spelling& spelling, const std::string& text);
   // Handles argument `i` of `argv`, a flag, and returns how many arguments it took.
@@ -139,7 +94,7 @@ class FlagSet {
   std::string program_, usage_, about_, group_;
   std::deque<Flag> flags_;  // add() returns references
   std::vector<std::string> notices_;
-  bool wants_help_ = false, wants_version_ = false;
+  bool wants_help_ = false, wants_markdown_ = false, wants_version_ = false;
 };
 
 }  // namespace dtrain::cli

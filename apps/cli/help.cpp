@@ -1,5 +1,6 @@
 // The help text that is generated from the declarations of flags.
 #include <algorithm>
+#include <regex>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -38,30 +39,70 @@ std::string wrap_paragraphs(const std::string& text, size_t width) {
   return out;
 }
 
+// `text` as a cell of a table: flags are set as code, and no bar ends the cell.
+std::string cell(const std::string& text) {
+  static const std::regex kFlag(R"(--\w+(=[\w.|/]*\w)?\*?)"), kBar(R"(\|)");
+  return std::regex_replace(std::regex_replace(text, kFlag, "`$&`"), kBar, R"(\|)");
+}
+
+std::string code(const std::string& text) { return text.empty() ? "" : fmt::format("`{}`", text); }
+
 }  // namespace
+
+std::string Flag::description() const {
+  std::string text = meaning_;
+  for (const Source& variable : variables_) text += fmt::format("; {} sets it", variable.name);
+  for (const Source& former : former_names_)
+    text += fmt::format("; formerly --{}{}", former.name, former.translate ? ", whose values are converted" : "");
+  return text;
+}
+
+std::string Flag::fate() const {
+  switch (fate_) {
+    case Fate::served:
+      return "served";
+    case Fate::no_effect:
+      return "no effect: " + reason_;
+    case Fate::refused:
+      return "not served: " + reason_;
+  }
+  return "";
+}
+
+std::vector<std::string> FlagSet::groups() const {
+  std::vector<std::string> groups;
+  for (const Flag& flag : flags_)
+    if (std::ranges::find(groups, flag.group_) == groups.end()) groups.push_back(flag.group_);
+  return groups;
+}
 
 std::string FlagSet::help() const {
   std::string out =
       fmt::format("usage: {}{}{}\n\n{}", program_, usage_.empty() ? "" : " ", usage_, wrap_paragraphs(about_, 112));
-  std::vector<std::string> groups;
-  for (const Flag& flag : flags_)
-    if (std::find(groups.begin(), groups.end(), flag.group_) == groups.end()) groups.push_back(flag.group_);
-  for (const std::string& group : groups) {
+  for (const std::string& group : groups()) {
     out += group.empty() ? "\n" : fmt::format("\n{}\n", group);
     for (const Flag& flag : flags_) {
       if (flag.group_ != group) continue;
-      const std::string head = fmt::format("--{} ({}{})", flag.name_, flag.type_,
-                                           flag.initial_.empty() ? "" : fmt::format(", default {}", flag.initial_));
-      std::string meaning = flag.meaning_;
-      for (const Flag::Source& variable : flag.variables_) meaning += fmt::format("; {} sets it", variable.name);
-      for (const Flag::Source& former : flag.former_names_)
-        meaning +=
-            fmt::format("; formerly --{}{}", former.name, former.translate ? ", whose values are converted" : "");
-      out += flag.served_ ? fmt::format("  {}\n      {}\n", head, wrap(meaning, 6, 106))
-                          : fmt::format("  {}\n", wrap(fmt::format("{}: not served: {}", head, meaning), 6, 106));
+      const std::string fate = flag.fate_ == Flag::Fate::served ? "" : "; " + flag.fate();
+      out += fmt::format("  --{} ({}{})\n      {}\n", flag.name_, flag.type_,
+                         flag.initial_.empty() ? "" : fmt::format(", default {}", flag.initial_),
+                         wrap(flag.description() + fate, 6, 106));
     }
   }
-  return out + "\nAny\n  --help, --version\n";
+  return out + "\nAny\n  --help, --helpmarkdown, --version\n";
+}
+
+std::string FlagSet::markdown() const {
+  std::string out;
+  for (const std::string& group : groups()) {
+    out += fmt::format("{}## {}\n\n| flag | type | default | meaning | what becomes of it |\n|---|---|---|---|---|\n",
+                       out.empty() ? "" : "\n", group);
+    for (const Flag& flag : flags_)
+      if (flag.group_ == group)
+        out += fmt::format("| {} | {} | {} | {} | {} |\n", code(flag.name_), cell(flag.type_), code(flag.initial_),
+                           cell(flag.description()), cell(flag.fate()));
+  }
+  return out;
 }
 
 }  // namespace dtrain::cli

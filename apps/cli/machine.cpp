@@ -2,6 +2,7 @@
 #include "apps/cli/machine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/rank_table.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/core/gpu_info.h"
 
@@ -53,10 +55,27 @@ std::string why_no_gpu(int index) {
 Cores available_cores() {
   const auto online = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   const int quota = cpu_quota();
-  return {usable_cores(), quota > 0 ? std::min(online, quota) : online};
+  return {usable_cores(), quota > 0 ? std::min(online, quota) : online, quota};
 }
 
-int Cores::share(int ranks) const { return std::max(1, usable / (usable == online ? ranks : 1)); }
+int Cores::share(int ranks, int sharing) const {
+  const int own = usable / sharing;
+  return std::max(1, quota > 0 ? std::min(own, quota / ranks) : own);
+}
+
+std::vector<std::vector<int>> cores_for_ranks(int ranks, bool gpu, int64_t threads) {
+  for (const char* variable : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"})
+    if (environment()(variable) != nullptr) return {};
+  std::vector<int> nodes;
+  for (int rank = 0; rank < ranks; ++rank)
+    nodes.push_back(gpu && rank < cuda_device_count() ? numa_node_of_device(gpu_info(rank).address) : -1);
+  std::vector<std::vector<int>> cores = split_cores(cores_of(0), nodes);
+  const char* said = environment()("OMP_NUM_THREADS");
+  const int64_t asked = threads > 0 || said == nullptr ? threads : std::strtol(said, nullptr, 10);
+  if (std::ranges::any_of(cores, [&](const auto& part) { return static_cast<int64_t>(part.size()) < asked; }))
+    return {};
+  return cores;
+}
 
 DType precision_of(const std::string& name) {
   return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/core/context.h"
@@ -38,11 +39,16 @@ std::string why_no_gpu(int index = 0);
 // Cores that this process may run on, of those of the machine; a container with a quota is a machine of so many.
 struct Cores {
   int usable = 1, online = 1;
+  int quota = 0;  // what the processes of this host, or container, may use together; 0: no limit
 
-  // Those of one of `ranks` processes of this host: all that it may run on where it has been bound to some.
-  int share(int ranks) const;
+  // Those of one of `ranks` processes of this host, `sharing` of which, with this one, may run on its cores.
+  int share(int ranks, int sharing) const;
 };
 Cores available_cores();
+
+// Cores for each of `ranks` processes that this one starts, by split_cores(), near the GPU of each where `gpu`; nothing
+// where they are not to be bound: `threads` were asked for that would not fit, or OpenMP has been told where they run.
+std::vector<std::vector<int>> cores_for_ranks(int ranks, bool gpu, int64_t threads);
 
 // "fp32", "bf16" or "fp16"; anything else is fp32.
 DType precision_of(const std::string& name);

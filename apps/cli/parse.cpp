@@ -70,6 +70,7 @@ size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
   const size_t equals = body.find('=');
   const std::string name = body.substr(0, equals);
   if (name == "help" || name == "helpfull" || name == "helpshort" || name == "h") return wants_help_ = true, 1;
+  if (name == "helpmarkdown") return wants_help_ = wants_markdown_ = true, 1;
   if (name == "version") return wants_version_ = true, 1;
 
   const Spelling spelling = find(name);

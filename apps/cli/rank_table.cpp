@@ -23,7 +23,7 @@ std::string row_of_this(const Group& group, const Machine& machine) {
       machine.gpu ? fmt::format("GPU {}, {}", machine.index, gpu_info(machine.index).name) : "CPU";
   return fmt::format(
       "{}", fmt::join(Row{std::to_string(group.rank()), group.places()[static_cast<size_t>(group.rank())].host, device,
-                          list_of(numa_nodes_of(cores)), list_of(cores), machine.gpu ? "NCCL" : "MPI"},
+                          list_of(numa_nodes_of(cores)), list_of(cores), machine.gpu ? "NCCL" : group.transport()},
                       "\t"));
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/local_ranks.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
@@ -23,6 +24,12 @@ namespace {
   print_message("error", report);
   if (ftrylockfile(stdout) == 0) std::fflush(stdout);
   _exit(static_cast<int>(Fault::communication));
+}
+
+std::string name_of(int rank) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("rank {} on {}", rank, host);
 }
 
 void check_launcher(const Group& group, const LauncherRank& told) {
@@ -42,10 +49,7 @@ void check_flags(Group& group, const FlagSet& flags) {
 std::string rank_name() {
   try {
     const LauncherRank told = launcher_rank(environment());
-    if (told.size <= 1) return "";
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    return fmt::format("rank {} on {}", told.rank, host);
+    return told.size <= 1 ? "" : name_of(told.rank);
   } catch (const Error&) {  // variables that make no sense are the fault of another moment
     return "";
   }
@@ -56,20 +60,27 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
   const LauncherRank told = launcher_rank(environment());
   std::unique_ptr<Group> group;
   GroupOptions options = limits;
-  options.warn = [name = rank_name()](const std::string& line) {
+  options.warn = [name = tcp ? name_of(tcp->rank) : rank_name()](const std::string& line) {
     print_message("warning", fmt::format("{}: {}", name, line));
   };
   options.fail = end_process;
-  if (told.size <= 1) {
-    group = tcp ? make_tcp_group(options, *tcp) : make_single_group(options);
+  if (tcp) {
+    group = make_tcp_group(options, *tcp);
+  } else if (told.size <= 1) {
+    group = make_single_group(options);
   } else if (environment()("DTRAIN_MASTER_ADDR") != nullptr) {
-    group = make_tcp_group(options, tcp_options_from(environment()));
+    TcpOptions meeting = tcp_options_from(environment());
+    take_listener(meeting);
+    group = make_tcp_group(options, meeting);
   } else {
     group = make_mpi_group(options, told.size);
     check_launcher(*group, told);
   }
   DT_CHECK(expect_ranks == 0 || group->size() == expect_ranks, "expected ", expect_ranks, " ranks, found ",
-           group->size(), told.source.empty() ? ": no launcher started this process" : " by " + told.source);
+           group->size(),
+           tcp                   ? ": those of --worker_hosts"
+           : told.source.empty() ? ": no launcher started this process"
+                                 : " by " + told.source);
   return group;
 }
 

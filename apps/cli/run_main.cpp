@@ -164,6 +164,10 @@ void ignore_stop_signals() { ignored = true; }
 
 bool stop_requested() { return stop_signal != 0; }
 
+void wait_for_stop_request() {
+  while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
 std::optional<std::chrono::nanoseconds> time_since_stop_request() {
   if (!stop_requested()) return std::nullopt;
   return Clock::now() - stop_time.load();

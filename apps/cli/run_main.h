@@ -25,6 +25,8 @@ void catch_stop_signals();
 // From now on they are without effect: what was asked for has been done, and the process is about to end.
 void ignore_stop_signals();
 bool stop_requested();
+// Returns once there has been a request.
+void wait_for_stop_request();
 // None without a request.
 std::optional<std::chrono::nanoseconds> time_since_stop_request();
 // Ends the process by the signal that asked it to stop, once it has tidied up.

@@ -18,6 +18,16 @@ std::string lower(std::string text) {
   return text;
 }
 
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 }  // namespace
 
 bool parse_bool(const std::string& text) {
@@ -42,13 +52,16 @@ T parse_number(const std::string& text, Range<T> range) {
 template int64_t parse_number<int64_t>(const std::string&, Range<int64_t>);
 template double parse_number<double>(const std::string&, Range<double>);
 
+std::string parse_choice(const std::string& text, const std::vector<std::string>& choices) {
+  const auto found = std::ranges::find(choices, lower(text), lower);
+  DT_CHECK(found != choices.end(), "expected one of ", fmt::format("{}", fmt::join(choices, "|")), ", found '", text,
+           "'");
+  return *found;
+}
+
 std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  std::vector<std::string> parts = split(text, ',');
+  std::erase(parts, "");
   return parts;
 }
 
@@ -56,7 +69,7 @@ std::string normalised(const std::string& type, const std::string& text) {
   if (type == "bool") return parse_bool(text) ? "true" : "false";
   if (type == "int") return fmt::format("{}", parse_number<int64_t>(text));
   if (type == "float") return fmt::format("{}", parse_number<double>(text));
-  return text;
+  return type.find('|') == type.npos ? text : parse_choice(text, split(type, '|'));
 }
 
 }  // namespace dtrain::cli

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "apps/cli/run_main.h"
-#include "libdtrain/ops/loss.h"
 #include "libdtrain/run/evaluation.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -29,7 +28,7 @@ Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
   const Tensor images = session_.config.synthetic()
                             ? batch["images"]
                             : normalize_pixels(*session_.context, batch["images"], session_.pixels());
-  return softmax_cross_entropy(tape, session_.model.forward(tape, tape.constant(images)), batch["labels"], options);
+  return session_.model.loss(tape, tape.constant(images), batch["labels"], options);
 }
 
 std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& request) {

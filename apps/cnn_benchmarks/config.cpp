@@ -5,7 +5,6 @@ namespace dtrain::cnn_benchmarks {
 
 Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ranks) {
   flags.check(set);
-  DT_CHECK(flags.tf.num_gpus == 1, "--num_gpus=", flags.tf.num_gpus, ": one process drives one device in this version");
   Config config{.flags = flags, .ranks = ranks, .mode = flags.mode.mode()};
   config.machine = flags.machine.resolve(set, ranks, config.notices);
   flags.input.check_machine(config.machine);

@@ -29,7 +29,7 @@ void choose_algorithm(const DistributionFlags& f, const cli::FlagSet& flags, boo
     notices.push_back(
         fmt::format("--all_reduce_spec={}: done by {} (--all_reduce_algorithm={}); no process and no "
                     "device sums for the others",
-                    f.all_reduce_spec, gpu ? "NCCL" : "an all-reduce of our own over MPI", gradients.algorithm));
+                    f.all_reduce_spec, gpu ? "NCCL" : "an all-reduce of our own", gradients.algorithm));
   }
   cli::check_algorithm(gradients.algorithm, gpu);
 }
@@ -58,34 +58,12 @@ int64_t choose_packs(const DistributionFlags& f, const cli::FlagSet& flags, cons
   return packs;
 }
 
-// Parameters older than the last update are what these ask for.
-void refuse_stale_updates(const DistributionFlags& f) {
-  constexpr char kReason[] =
-      ": each step of this engine waits for the gradients of all ranks, so that N ranks train as one does; updates "
-      "that are asynchronous or one step old are not made; leave the flag out";
-  DT_CHECK(f.cross_replica_sync, "--cross_replica_sync=false", kReason);
-  DT_CHECK(f.variable_consistency == "strong", "--variable_consistency=relaxed", kReason);
-  DT_CHECK(!f.staged_vars, "--staged_vars", kReason);
-}
-
-std::vector<std::string> names_of_hosts(const std::vector<std::string>& hosts) {
-  std::vector<std::string> names;
-  for (const std::string& host : hosts) names.push_back(host.substr(0, host.rfind(':')));
-  return names;
-}
-
 void check_jobs(const DistributionFlags& f, int ranks, Notices& notices) {
   const int workers = f.check_workers();
-  DT_CHECK(workers <= 1 || ranks > 1, "--worker_hosts names ", workers,
-           " workers, and no launcher has started this process as one of them; start all of them by one command: ",
-           fmt::format("mpirun -np {} --host {} dtrain-cnn-benchmarks ...", workers,
-                       fmt::join(names_of_hosts(f.worker_hosts), ",")));
   if (workers > 0 && ranks > 1)
     notices.push_back(launcher_rank(cli::environment()).size > 1
                           ? fmt::format("--worker_hosts, --task_index: the launcher's {} ranks count", ranks)
                           : fmt::format("--worker_hosts: {} ranks, which meet over TCP", ranks));
-  if (!f.ps_hosts.empty() || !f.controller_host.empty())
-    notices.push_back("--ps_hosts, --controller_host: no parameter server and no controller is needed or spoken to");
 }
 
 void report_variables(const DistributionFlags& f, int ranks, Notices& notices) {
@@ -101,19 +79,14 @@ void report_variables(const DistributionFlags& f, int ranks, Notices& notices) {
                   f.variable_update, servers ? "synchronous, without parameter servers: " : ""));
 }
 
-void report_replacements(const DistributionFlags& f, const cli::FlagSet& flags, int ranks, bool gpu, Notices& notices) {
+void report_replacements(const DistributionFlags& f, int ranks, bool gpu, Notices& notices) {
   const auto report = [&](bool asked, const char* text) {
     if (asked) notices.push_back(text);
   };
   DT_CHECK(!f.hierarchical_copy || ranks > 1, "--hierarchical_copy needs more than one GPU, a rank for each");
-  report(f.hierarchical_copy || flags.given("network_topology"),
-         "--hierarchical_copy, --network_topology: NCCL finds the links between GPUs by itself");
-  report(f.agg_small_grads_max_bytes > 0 || flags.given("agg_small_grads_max_group"),
-         "--agg_small_grads_*: small gradients share the buckets of --bucket_mb");
-  report(f.allreduce_merge_scope > 1, "--allreduce_merge_scope: gradients are merged into the buckets of --bucket_mb");
-  report(f.server_protocol != "grpc", "--server_protocol: MPI or NCCL chooses the transport");
+  report(f.hierarchical_copy, "--hierarchical_copy: NCCL finds the links between GPUs by itself");
   report(f.horovod_device == "cpu" && gpu, "--horovod_device=cpu: gradients of GPUs are summed on the GPUs, by NCCL");
-  report(f.horovod_device == "gpu" && !gpu, "--horovod_device=gpu: gradients of CPUs are summed on the CPUs, over MPI");
+  report(f.horovod_device == "gpu" && !gpu, "--horovod_device=gpu: gradients of CPUs are summed on the CPUs");
 }
 
 }  // namespace
@@ -124,13 +97,12 @@ Distribution DistributionFlags::resolve(const cli::FlagSet& flags, const cli::Ra
                       .buckets = own.buckets.options(),
                       .autotune = own.autotune_buckets,
                       .independent = variable_update == "independent"};
-  refuse_stale_updates(*this);
   check_jobs(*this, ranks, notices);
   report_variables(*this, ranks, notices);
   choose_algorithm(*this, flags, machine.gpu, result.gradients, notices);
   choose_wire(*this, own, ranks, machine.precision, result.gradients, notices);
   result.packs = choose_packs(*this, flags, own, notices);
-  report_replacements(*this, flags, ranks, machine.gpu, notices);
+  report_replacements(*this, ranks, machine.gpu, notices);
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "apps/cli/machine.h"
 #include "apps/cli/options/ranks.h"
+#include "apps/cli/workers.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -20,13 +21,10 @@ struct Distribution {
 };
 
 struct DistributionFlags {
-  std::string variable_update = "parameter_server", local_parameter_device = "gpu", horovod_device, all_reduce_spec;
-  int64_t gradient_repacking = 0, agg_small_grads_max_bytes = 0, agg_small_grads_max_group = 10;
-  int64_t allreduce_merge_scope = 1, task_index = 0;
-  bool compact_gradient_transfer = true, hierarchical_copy = false, staged_vars = false, cross_replica_sync = true;
-  std::string network_topology = "dgx1", variable_consistency = "strong", server_protocol = "grpc";
-  std::string job_name, controller_host;
-  std::vector<std::string> ps_hosts, worker_hosts;
+  std::string variable_update = "parameter_server", horovod_device, all_reduce_spec, job_name;
+  int64_t gradient_repacking = 0, task_index = 0;
+  bool compact_gradient_transfer = true, hierarchical_copy = false;
+  std::vector<std::string> worker_hosts;
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet&) const {}
@@ -36,14 +34,12 @@ struct DistributionFlags {
   Distribution resolve(const cli::FlagSet& flags, const cli::RankFlags& own, int ranks, const cli::Machine& machine,
                        std::vector<std::string>& notices) const;
 
-  // Why a process of this --job_name ends at once, its work done: parameter servers and controllers are not needed.
-  // None for a process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
-  std::optional<std::string> reason_to_leave() const;
+  // Why a process of this --job_name has nothing to do: parameter servers and controllers are not needed. None for a
+  // process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
+  std::optional<std::string> reason_to_wait() const;
 
-  // How the workers of --worker_hosts that no launcher has started find each other: the first of them listens on its
-  // port. None where one process runs alone, or on a CPU (`device`), whose sums go over MPI. Throws
-  // Error(Fault::config) where --task_index or the address of the first worker makes no sense.
-  std::optional<TcpOptions> tcp_of_workers(const std::string& device) const;
+  // The workers of --worker_hosts. Throws as check_workers().
+  cli::Workers workers() const;
 
   // How many workers there are. Throws Error(Fault::config) where this process cannot be one of them.
   int check_workers() const;

@@ -1,6 +1,4 @@
 // Declaration, and how processes find each other that no launcher has started.
-#include <charconv>
-
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
@@ -16,8 +14,6 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
        "collective_all_reduce", "horovod"},
       "all but independent are one thing: each rank keeps the parameters, and gradients are averaged by an "
       "all-reduce. With horovod the lines of steps are about one rank, else about all");
-  flags.add_choice("local_parameter_device", local_parameter_device, {"cpu", "gpu"},
-                   "parameters live on the compute device");
   flags.add_choice("horovod_device", horovod_device, {"", "cpu", "gpu"},
                    "shown in the header; gradients are summed where they are computed");
   flags.add("all_reduce_spec", all_reduce_spec,
@@ -27,27 +23,16 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
   flags.add("compact_gradient_transfer", compact_gradient_transfer,
             "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=auto is "
             "fp16");
-  flags.add("agg_small_grads_max_bytes", agg_small_grads_max_bytes, "see --bucket_mb", cli::kCount);
-  flags.add("agg_small_grads_max_group", agg_small_grads_max_group, "see --bucket_mb", cli::kCount);
-  flags.add("allreduce_merge_scope", allreduce_merge_scope, "see --bucket_mb", cli::kPositiveCount);
   flags.add("hierarchical_copy", hierarchical_copy, "NCCL finds the links between GPUs by itself");
-  flags.add_choice("network_topology", network_topology, {"dgx1", "gcp_v100"},
-                   "topology for hierarchical_copy; NCCL finds the links between GPUs by itself");
-  flags.add_choice("variable_consistency", variable_consistency, {"strong", "relaxed"},
-                   "relaxed, parameters of one step before, is refused");
-  flags.add("staged_vars", staged_vars, "use the parameters of one step before; refused");
-  flags.add("cross_replica_sync", cross_replica_sync, "false, asynchronous updates, is refused");
   flags.add_choice("job_name", job_name, {"", "ps", "worker", "controller"},
-                   "ps and controller end at once with code 0: no such process is needed");
-  flags.add("ps_hosts", ps_hosts, "not used: there is no parameter server");
+                   "ps and controller have nothing to do: they wait until they are told to end (SIGTERM, Ctrl-C), "
+                   "which is exit code 0");
   flags.add("worker_hosts", worker_hosts,
-            "host:port of each worker, on GPUs without mpirun; else mpirun starts the workers, and its hosts are used");
-  flags.add("controller_host", controller_host, "not used: there is no controller");
+            "host:port of each worker: started by hand, they meet over TCP; under mpirun, mpirun's hosts are used");
   flags
       .add("task_index", task_index, "number of this worker in worker_hosts; under mpirun, mpirun's is used",
            cli::kCount)
       .may_differ_per_rank();
-  flags.add("server_protocol", server_protocol, "MPI or NCCL chooses the transport");
 }
 
 int DistributionFlags::check_workers() const {
@@ -58,34 +43,20 @@ int DistributionFlags::check_workers() const {
   return workers;
 }
 
-std::optional<TcpOptions> DistributionFlags::tcp_of_workers(const std::string& device) const {
-  const int workers = check_workers();
-  if (workers <= 1 || device == "cpu" || cuda_device_count() == 0 || launcher_rank(cli::environment()).size > 1)
-    return std::nullopt;
-  const std::string& first = worker_hosts[0];
-  const size_t colon = first.rfind(':');
-  int port = 0;
-  const char* end = first.data() + first.size();
-  if (colon == std::string::npos || std::from_chars(first.data() + colon + 1, end, port).ptr != end) port = 0;
-  DT_CHECK(port > 0 && port < 65536, "--worker_hosts: '", first,
-           "': expected HOST:PORT with a port that is free there");
-  TcpOptions tcp{.rank = static_cast<int>(task_index),
-                 .size = workers,
-                 .address = first.substr(0, colon),
-                 .port = port,
-                 .bind_address = "",
-                 .job = fmt::format("{}", fmt::join(worker_hosts, ","))};
-  protect(tcp, cli::environment());
-  return tcp;
+cli::Workers DistributionFlags::workers() const {
+  check_workers();
+  return {.hosts = worker_hosts, .task = static_cast<int>(task_index)};
 }
 
-std::optional<std::string> DistributionFlags::reason_to_leave() const {
+std::optional<std::string> DistributionFlags::reason_to_wait() const {
   if (job_name != "ps" && job_name != "controller") return std::nullopt;
   const LauncherRank told = launcher_rank(cli::environment());
   DT_CHECK(told.size <= 1, "--job_name=", job_name, " for rank ", told.rank, " of ", told.size,
            ": all ranks train; start as many as there are workers, without --job_name");
-  return fmt::format("--job_name={}: workers sum gradients among themselves; this process is not needed and ends",
-                     job_name);
+  return fmt::format(
+      "--job_name={}: workers sum gradients among themselves; this process has nothing to do and waits until it "
+      "is told to end",
+      job_name);
 }
 
 }  // namespace dtrain::cnn_benchmarks

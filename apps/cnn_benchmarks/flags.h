@@ -39,8 +39,10 @@ struct Flags {
 
   // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
   void declare(cli::FlagSet& flags);
-  // Throws Error for the combinations that tf_cnn_benchmarks refuses, for those that its extensions add, and for what
-  // is not served.
+  // After the command line has been read: sets what was not given by what was.
+  void settle(cli::FlagSet& flags) const;
+  // Throws Error for the combinations that tf_cnn_benchmarks refuses and that make no sense here either, for those that
+  // its extensions add, and for what is not served.
   void check(const cli::FlagSet& flags) const;
 
  private:
@@ -51,10 +53,10 @@ struct Flags {
                     f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
   }
   // Those that concern flags of several groups.
-  void check_across_groups(const cli::FlagSet& flags) const;
+  void check_across_groups() const;
 };
 
-// The flags of tf_cnn_benchmarks that exist here so that a job which sets one to a value of no effect still runs.
-void declare_unserved(cli::FlagSet& flags);
+// Those of tf_cnn_benchmarks whose values nothing reads: without effect here, or refused.
+void declare_unread(cli::FlagSet& flags);
 
 }  // namespace dtrain::cnn_benchmarks

@@ -17,7 +17,7 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
     DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
     DT_CHECK(!pixels.distortions, "--distortions are made on the host: --jpeg_decoder=host");
   }
-  data::CacheOptions cache = config.flags.input.cache.options();
+  data::CacheOptions cache = config.flags.input.cache_options();
   std::optional<cli::Progress> progress;  // only where it takes long
   if (config.ranks.is_chief())
     cache.progress = [&](uint64_t opened, uint64_t files) {

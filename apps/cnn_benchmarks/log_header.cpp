@@ -3,10 +3,28 @@
 #include <fmt/format.h>
 
 namespace dtrain::cnn_benchmarks {
+namespace {
+
+const char* name_in_1_12(RunMode mode) {
+  switch (mode) {
+    case RunMode::training:
+      return "BenchmarkMode.TRAIN";
+    case RunMode::training_and_evaluation:
+      return "BenchmarkMode.TRAIN_AND_EVAL";
+    case RunMode::evaluation:
+      return "BenchmarkMode.EVAL";
+    case RunMode::forward_only:
+      return "BenchmarkMode.FORWARD_ONLY";
+  }
+  return "";
+}
+
+}  // namespace
 
 void print_header(cli::Log& log, const Config& config, const Plan& plan, const std::string& version) {
   const Flags& f = config.flags;
-  const bool horovod = f.distribution.variable_update == "horovod";
+  const std::string& update = f.distribution.variable_update;
+  const bool horovod = update == "horovod", old = f.tf.compatible_with == "1.12";
   const int64_t batch = config.mode == RunMode::evaluation ? config.eval_batch : config.batch;
   const int64_t global = config.mode == RunMode::evaluation ? config.global_eval_batch() : config.global_batch();
   std::string devices;
@@ -16,18 +34,21 @@ void print_header(cli::Log& log, const Config& config, const Plan& plan, const s
   log.line(fmt::format("dtrain:      {}", version));
   log.line(fmt::format("Model:       {}", config.info.name == "lenet" ? "lenet5" : config.info.name));
   log.line(fmt::format("Dataset:     {}{}", config.dataset, config.synthetic() ? " (synthetic)" : ""));
-  log.line(fmt::format("Mode:        {}", name_of(config.mode)));
-  log.line("SingleSess:  False");
+  log.line(fmt::format("Mode:        {}", old ? name_in_1_12(config.mode) : name_of(config.mode)));
+  log.line(fmt::format("SingleSess:  {}", update == "distributed_all_reduce" ? "True" : "False"));
   log.line(fmt::format("Batch size:  {} global", global));
   log.line(fmt::format("             {} per device", batch));
+  if (f.tf.batch_group_size > 1)
+    log.line(fmt::format("             {} batches per prepocessing group", f.tf.batch_group_size));  // as there
   log.line(fmt::format("Num batches: {}", plan.num_batches));
   log.line(fmt::format("Num epochs:  {:.2f}", plan.num_epochs));
   log.line(fmt::format("Devices:     [{}]", devices));
-  log.line("NUMA bind:   False");
+  if (!old) log.line("NUMA bind:   False");
   log.line(fmt::format("Data format: {}", f.tf.data_format));
+  if (!f.tf.rewriter_config.empty()) log.line(fmt::format("RewriterConfig: {}", f.tf.rewriter_config));
   log.line(fmt::format("Optimizer:   {}", f.optimizer.optimizer));
-  log.line(fmt::format("Variables:   {}", f.distribution.variable_update));
-  if (f.distribution.variable_update == "replicated" || f.distribution.variable_update.ends_with("all_reduce"))
+  log.line(fmt::format("Variables:   {}", update));
+  if (update == "replicated" || update.ends_with("all_reduce"))
     log.line(fmt::format("AllReduce:   {}",
                          f.distribution.all_reduce_spec.empty() ? "None" : f.distribution.all_reduce_spec));
   if (!f.distribution.job_name.empty()) log.line("Sync:        True");

@@ -12,6 +12,8 @@
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/train/agreement.h"
 
+#include <fmt/format.h>
+
 namespace {
 
 using namespace dtrain;
@@ -43,22 +45,42 @@ void check_machine_and_data(Group& group, const Config& config, const Datasets& 
   check_equal(group, settings, "device and data sets");
 }
 
+// Starts a rank for each device of --num_gpus, and returns what they come to.
+int run_ranks(const Flags& values, const cli::FlagSet& flags, const std::vector<std::string>& argv) {
+  values.check(flags);
+  const auto devices = static_cast<int>(values.tf.num_gpus);
+  const bool takes_first = values.machine.device == "gpu" && values.machine.gpu_indices.empty();
+  const int found = takes_first ? cuda_device_count() : 0;
+  DT_CHECK(found == 0 || devices <= found, "--num_gpus=", devices, ": this machine has ", found);
+  cli::LocalJob job = values.distribution.workers().local_job(devices);
+  job.cores = cli::cores_for_ranks(devices, found > 0, values.machine.num_intra_threads.value_or(0));
+  return cli::run_local_ranks(job, argv);
+}
+
 int run(const std::vector<std::string>& argv) {
   Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
   values.declare(flags);
   if (!cli::read_flags(flags, argv)) return 0;
   const std::vector<std::string> recipe = values.recipe.apply(flags);
+  values.settle(flags);
 
-  if (const auto reason = values.distribution.reason_to_leave()) {
+  if (const auto reason = values.distribution.reason_to_wait()) {
+    cli::catch_stop_signals();
     cli::print_message("note", *reason);
+    cli::wait_for_stop_request();
     return 0;
   }
+  const cli::LocalRank local = cli::local_rank();
+  if (values.tf.num_gpus > 1 && local.count == 0) return run_ranks(values, flags, argv);
   const std::vector<std::string> taken_over = cli::apply_horovod(cli::horovod_variables(), flags);
   cli::catch_stop_signals();
-  const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks,
-                                                       values.distribution.tcp_of_workers(values.machine.device));
+  const std::optional<TcpOptions> tcp = values.distribution.workers().tcp(local);
+  const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks, tcp);
   cli::check_flags(*group, flags);
+  if (tcp && group->rank() != 0 && local.rank == 0)
+    cli::print_message("note", fmt::format("{} of {} ranks: {} prints the log", group->name(group->rank()),
+                                           group->size(), group->name(0)));
   Config config = make_config(values, flags, cli::ranks_of(*group));
   keep_checkpoint(config, flags, *group);
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
@@ -76,7 +98,8 @@ int run(const std::vector<std::string>& argv) {
   const Plan plan = make_plan(config, datasets.sizes);
   print_header(log, config, plan, cli::version());
 
-  log.line(config.mode == RunMode::evaluation ? "Generating evaluation model" : "Generating training model");
+  if (config.mode != RunMode::evaluation) log.line("Generating training model");
+  if (config.evaluates()) log.line("Generating evaluation model");
   const char* faults = cli::environment()("DTRAIN_FAULT");
   Session session(config, plan, datasets, *group, faults == nullptr ? "" : faults);
   const int code = run_mode(session, log);

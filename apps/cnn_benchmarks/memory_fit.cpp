@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/train/loss.h"
-
 namespace dtrain::cnn_benchmarks {
 namespace {
 
@@ -28,7 +26,7 @@ std::optional<size_t> bytes_of_step(const Session& session, size_t limit, int64_
     Tape tape(*context);
     const Tensor images = context->zeros({rows, size, size, pixels.channels}, pixels.dtype);
     const Tensor labels = context->zeros({rows}, DType::i32);
-    const Loss loss = softmax_cross_entropy(tape, model.forward(tape, tape.constant(images)), labels);
+    const Loss loss = model.loss(tape, tape.constant(images), labels);
     tape.backward(loss.total, &store);
     context->synchronize("memory of a step");
     return context->memory_stats().reserved - before;

@@ -39,7 +39,6 @@ void ModeFlags::declare(cli::FlagSet& flags) {
   flags.group("Mode and evaluation");
   flags.add("eval", eval, "evaluate the newest checkpoint of train_dir instead of training");
   flags.add("forward_only", forward_only, "inference: no gradients, no updates; the loss is shown as 0");
-  flags.add("freeze_when_forward_only", freeze_when_forward_only, "parameters are constants in forward_only anyway");
   flags.add("eval_interval_secs", eval_interval_secs, "pause between evaluations with --eval; 0: evaluate once",
             cli::kCount);
   flags.add("eval_during_training_every_n_steps", eval_during_training_every_n_steps,
@@ -51,6 +50,7 @@ void ModeFlags::declare(cli::FlagSet& flags) {
   flags.add("eval_during_training_at_specified_epochs", eval_during_training_at_specified_epochs, "e.g. 0.5,1,10");
   flags.add("stop_at_top_1_accuracy", stop_at_top_1_accuracy, "end training once an evaluation reaches this share",
             cli::kShare);
+  flags.add("eval_dir", eval_dir, "folder of TensorBoard's events of --eval; by default none are written");
 }
 
 int ModeFlags::forms() const {
@@ -58,15 +58,13 @@ int ModeFlags::forms() const {
          int{!eval_during_training_at_specified_steps.empty()} + int{!eval_during_training_at_specified_epochs.empty()};
 }
 
-void ModeFlags::check(const cli::FlagSet& flags) const {
+void ModeFlags::check(const cli::FlagSet&) const {
   cli::refuse({
       {forms() > 1, "--eval_during_training_*: at most one of the four forms may be given"},
       {eval && forms() > 0, "--eval and --eval_during_training_*: at most one may be given"},
       {forward_only && eval, "--forward_only and --eval: at most one may be given"},
       {forward_only && forms() > 0, "--forward_only and --eval_during_training_*: at most one may be given"},
       {stop_at_top_1_accuracy && forms() == 0, "--stop_at_top_1_accuracy needs one of --eval_during_training_*"},
-      {!flags.text("trt_mode").empty() && !(forward_only && freeze_when_forward_only),
-       "--trt_mode needs --forward_only and --freeze_when_forward_only"},
   });
 }
 
@@ -101,18 +99,24 @@ std::function<bool(uint64_t)> ModeFlags::evaluates_after(uint64_t samples, int64
 
 void TfFlags::declare(cli::FlagSet& flags) {
   flags.group("Only in tf_cnn_benchmarks");
-  flags.add("num_gpus", num_gpus, "devices of this process: 1", cli::kPositiveCount);
+  flags.add("num_gpus", num_gpus,
+            "devices of this host, or worker, each driven by a rank of its own that this program starts",
+            cli::kPositiveCount);
   flags.add("autotune_threshold", autotune_threshold,
             "only sets the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", {1, 10000});
   flags.add_choice("data_format", data_format, {"NHWC", "NCHW"}, "the engine is NHWC; NCHW is accepted with a notice");
   flags.add_choice("loss_type_to_report", loss_type_to_report, {"base_loss", "total_loss"},
                    "total_loss includes the L2 term of weight_decay");
   flags.add("print_training_accuracy", print_training_accuracy, "add top-1 and top-5 columns");
-  flags.add("fuse_decode_and_crop", fuse_decode_and_crop_,
-            "only the crop window is decoded; pixels are equal either way");
-  flags.add("single_l2_loss_op", single_l2_loss_op_, "the L2 term is one pass in any case");
-  flags.add("mkl", mkl_, "oneDNN is used on a CPU in any case");
-  flags.add("sync_on_finish", sync_on_finish_, "the clock stops after the device has finished in any case");
+  flags
+      .add("batch_group_size", batch_group_size, "batches that the input pipeline makes at a time; shown in the header",
+           cli::kPositiveCount)
+      .no_effect("each batch is made by itself, ahead of its step");
+  flags.add("rewriter_config", rewriter_config, "how TensorFlow rewrites its graph; shown in the header")
+      .no_effect("there is no graph of TensorFlow");
+  flags.add_choice("compatible_with", compatible_with, {"master", "1.12"},
+                   "branch of tf_cnn_benchmarks: 1.12 prints the header of that branch, and distorts colours unless "
+                   "--nodistortions is given");
 }
 
 int64_t TfFlags::warmup_batches() const {

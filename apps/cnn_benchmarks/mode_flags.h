@@ -15,12 +15,13 @@ enum class RunMode { training, training_and_evaluation, evaluation, forward_only
 const char* name_of(RunMode mode);  // as printed: "training + evaluation"
 
 struct ModeFlags {
-  bool eval = false, forward_only = false, freeze_when_forward_only = false;
+  bool eval = false, forward_only = false;
   int64_t eval_interval_secs = 0;
   std::optional<int64_t> eval_during_training_every_n_steps;
   std::optional<double> eval_during_training_every_n_epochs;
   std::vector<std::string> eval_during_training_at_specified_steps, eval_during_training_at_specified_epochs;
   std::optional<double> stop_at_top_1_accuracy;
+  std::string eval_dir;
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet& flags) const;
@@ -39,15 +40,13 @@ struct ModeFlags {
 struct TfFlags {
   int64_t num_gpus = 1;
   std::optional<int64_t> autotune_threshold;
-  std::string data_format = "NCHW", loss_type_to_report = "total_loss";
+  int64_t batch_group_size = 1;
+  std::string data_format = "NCHW", loss_type_to_report = "total_loss", rewriter_config, compatible_with = "master";
   bool print_training_accuracy = false;
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet&) const {}
   int64_t warmup_batches() const;
-
- private:
-  bool fuse_decode_and_crop_ = true, single_l2_loss_op_ = false, mkl_ = false, sync_on_finish_ = false;
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -30,8 +30,12 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       .identity("label offset");
   flags.add("label_smoothing", label_smoothing, "share of the target that is spread over all classes", cli::kBelowOne)
       .setting("label smoothing");
-  flags.add("resnet_base_lr", resnet_base_lr,
-            "for ResNets on ImageNet: learning rate at a global batch of 256, 0.128 by default", cli::kNotNegative);
+  flags.add("auxiliary_head", auxiliary_head,
+            "for inception3 and NASNet: trains with the second classifier of the paper, whose loss counts 0.4 times");
+  flags.add(
+      "resnet_base_lr", resnet_base_lr,
+      "for ResNets on ImageNet: learning rate at a global batch of 256, by default 0.128, and 0.1 for official ones",
+      cli::kNotNegative);
   conventions.declare(flags);
 }
 
@@ -50,6 +54,8 @@ models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
   models::ClassifierInfo info = cli::find_model(model, dataset);
   DT_CHECK(!resnet_base_lr || info.rate_grows_with_batch, "--resnet_base_lr: for ResNets on ImageNet only; ", model,
            " takes --init_learning_rate");
+  DT_CHECK(!auxiliary_head || info.auxiliary_head, "--auxiliary_head: for inception3 and NASNet only; ", model,
+           " has none");
   return info;
 }
 
@@ -57,6 +63,7 @@ models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info
   models::ClassifierOptions options;
   options.image_size = image_size > 0 ? image_size : info.image_size;
   options.classes = num_classes > 0 ? num_classes : data::dataset_info(dataset).classes;
+  options.auxiliary_head = auxiliary_head;
   options.conventions = conventions.conventions();
   return options;
 }

@@ -16,6 +16,7 @@ struct ModelFlags {
   std::string model = "trivial", data_name;
   int64_t image_size = 0, num_classes = 0, label_offset = 0;
   double label_smoothing = 0;
+  bool auxiliary_head = false;
   std::optional<double> resnet_base_lr;
   cli::ConventionFlags conventions;
 
@@ -25,10 +26,10 @@ struct ModelFlags {
   // A name in data's catalogue: the one given, or the one that the path of the data contains. Throws Error for a name
   // that is not there.
   std::string dataset(const std::string& data_dir) const;
-  // The model as that data set knows it. Throws Error naming the nearest known model, and where --resnet_base_lr is
-  // given to a model that has no use for it.
+  // The model as that data set knows it. Throws Error naming the nearest known model, and where --resnet_base_lr or
+  // --auxiliary_head is given to a model that has no use for it.
   models::ClassifierInfo info(const std::string& dataset) const;
-  // Classes, image size and conventions.
+  // Classes, image size, auxiliary head and conventions.
   models::ClassifierOptions options(const models::ClassifierInfo& info, const std::string& dataset) const;
   // The model's own learning rates.
   Schedule default_schedule(const models::ClassifierInfo& info, int64_t global_batch, double steps_per_epoch) const;

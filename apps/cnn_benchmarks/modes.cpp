@@ -30,6 +30,8 @@ class RunObservers {
     if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
     if (f.summaries.wanted() && session.config.trains() && !f.checkpoints.train_dir.empty())
       events_.emplace(event_options(session), notice);
+    if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
+      events_.emplace(evaluation_event_options(session), notice).begun({});
   }
   std::vector<Observer*> all() {
     std::vector<Observer*> observers = {&log_};

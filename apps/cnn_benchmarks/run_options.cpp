@@ -1,5 +1,7 @@
 #include "apps/cnn_benchmarks/run_options.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "libdtrain/run/elastic.h"
@@ -102,6 +104,16 @@ observers::EventFilesOptions event_options(const Session& session) {
           .tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}},
           .evaluation_tags = {
               {"top_1_accuracy", "eval/Accuracy@1"}, {"top_5_accuracy", "eval/Accuracy@5"}, {"loss", "eval/loss"}}};
+}
+
+observers::EventFilesOptions evaluation_event_options(const Session& session) {
+  observers::EventFilesOptions options = event_options(session);
+  options.file.folder = session.config.flags.mode.eval_dir;
+  options.file.most_pending = 1;  // the next evaluation may be hours away
+  options.trains = false;
+  std::error_code failure;  // whoever writes there finds out
+  std::filesystem::create_directories(options.file.folder, failure);
+  return options;
 }
 
 void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group) {

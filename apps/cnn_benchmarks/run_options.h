@@ -18,6 +18,8 @@ RunOptions run_options(Session& session);
 observers::TfCnnLogOptions log_options(const Session& session);
 observers::JsonLinesOptions json_options(const Session& session);
 observers::EventFilesOptions event_options(const Session& session);
+// Of --eval, in a folder that is made where it is missing.
+observers::EventFilesOptions evaluation_event_options(const Session& session);
 
 // Where train_dir holds a checkpoint that this run will continue, the batch, the sums and the threads of that
 // checkpoint are taken over; the notices say so. Collective.

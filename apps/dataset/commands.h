@@ -14,6 +14,7 @@ int synthesize(const Arguments& argv);
 int shapes(const Arguments& argv);
 int cifar10(const Arguments& argv);
 int coco(const Arguments& argv);
+int resize(const Arguments& argv);
 int inspect(const Arguments& argv);
 int verify(const Arguments& argv);
 int index(const Arguments& argv);

@@ -13,6 +13,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/progress.h"
+#include "data/idx.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/file_system.h"
@@ -22,19 +23,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> record_files_of(const std::string& folder) try {
+bool has_record_name(const std::string& name) {
   static const std::regex kName("[^.].*(-[0-9]+-of-[0-9]+|\\.(tfrecords?|record))(\\.gz)?");
-  std::vector<std::string> files;
+  return std::regex_match(name, kName);
+}
+
+void list_data_files(const fs::path& folder, bool idx, std::vector<std::string>& files) try {
   for (const auto& entry : fs::directory_iterator(folder))
-    if (!entry.is_directory() && std::regex_match(entry.path().filename().string(), kName))
+    if (const std::string name = entry.path().filename().string();
+        !entry.is_directory() && (has_record_name(name) || (idx && data::has_idx_name(name))))
       files.push_back(entry.path().string());
-  if (files.empty())
-    throw Error(Fault::data, folder + ": no TFRecord files in it (*-of-*, *.tfrecord, *.tfrecords, *.record)");
-  std::sort(files.begin(), files.end());
-  return files;
 } catch (const fs::filesystem_error& error) {
   throw Error(fault_of_errno(error.code().value(), Fault::data),
-              folder + ": cannot be listed: " + error.code().message());
+              folder.string() + ": cannot be listed: " + error.code().message());
+}
+
+// Those of a data set, in its own folder or in those of its splits.
+std::vector<std::string> data_files_of(const std::string& folder, bool idx) {
+  std::vector<std::string> files;
+  list_data_files(folder, idx, files);
+  for (const char* split : {"train", "validation", "val"}) {
+    std::error_code unreadable;
+    const fs::path inner = fs::path(folder) / split;
+    if (fs::is_directory(inner, unreadable)) list_data_files(inner, idx, files);
+  }
+  if (files.empty())
+    throw Error(Fault::data,
+                concat(folder, ": no TFRecord files ", idx ? "and no IDX files " : "",
+                       "in it (*-of-*, *.tfrecord, *.tfrecords, *.record", idx ? ", *-idx*-ubyte" : "", ")"));
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 }  // namespace
@@ -67,9 +85,9 @@ void for_each_index(size_t count, int64_t threads, const std::string& what, cons
   if (progress) progress->finish();
 }
 
-std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::string& about,
-                                              const std::function<void(cli::FlagSet&)>& declare) {
-  RecordFiles files;
+std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::string& about, bool idx,
+                                          const std::function<void(cli::FlagSet&)>& declare) {
+  DataFiles files;
   cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]", about);
   flags.add("threads", files.threads, "worker threads, a file each; 0: one per core", cli::kThreads);
   if (declare) declare(flags);
@@ -82,12 +100,14 @@ std::optional<RecordFiles> parse_record_files(const Arguments& argv, const std::
       files.paths.push_back(place);
       continue;
     }
-    const std::vector<std::string> found = record_files_of(place);
-    files.folders.push_back(directory_of(found.front()));
+    const std::vector<std::string> found = data_files_of(place, idx);
+    for (const std::string& path : found) files.folders.insert(directory_of(path));
     files.paths.insert(files.paths.end(), found.begin(), found.end());
   }
   return files;
 }
+
+bool is_idx_file(const std::string& path) { return data::has_idx_name(fs::path(path).filename().string()); }
 
 int report(const std::vector<std::optional<Error>>& errors) {
   int code = 0;
@@ -99,7 +119,7 @@ int report(const std::vector<std::optional<Error>>& errors) {
   return code;
 }
 
-std::vector<std::optional<Error>> RecordFiles::for_each(const std::function<void(size_t)>& work) const {
+std::vector<std::optional<Error>> DataFiles::for_each(const std::function<void(size_t)>& work) const {
   std::vector<std::optional<Error>> errors(paths.size());
   for_each_index(paths.size(), threads, paths.size() > 1 ? "files" : "", [&](size_t i) {
     try {

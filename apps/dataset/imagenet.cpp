@@ -1,76 +1,172 @@
-// dtrain-data imagenet: raw images to TFRecord shards.
+// dtrain-data imagenet: raw images, in folders or in ImageNet's archives, to TFRecord shards.
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "apps/cli/messages.h"
+#include "apps/cli/run_main.h"
 #include "apps/dataset/writing.h"
+#include "data/box_list.h"
+#include "data/cache.h"
+#include "data/image_tar.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/crc32c.h"
 
 namespace dtrain::dataset {
 namespace {
 
+using Images = std::vector<data::TreeImage>;
+
+struct ImagenetFlags {
+  CommonFlags common;
+  std::string train_tar, val_tar, labels, validation_labels, bounding_boxes;
+  int64_t shards = 1024, validation_shards = 0;
+
+  void declare(cli::FlagSet& flags) {
+    common.declare(flags, "folder that holds train/ and validation/ or val/", false);
+    flags.add("train_tar", train_tar,
+              "in place of --input: ILSVRC2012_img_train.tar, an archive of archives <class>.tar or of class folders");
+    flags.add("val_tar", val_tar, "in place of --input: ILSVRC2012_img_val.tar, with --validation_labels");
+    flags.add("labels", labels,
+              "text file with the name of a class folder per line; by default the folders in train/ or the classes in "
+              "--train_tar, sorted");
+    flags.add("validation_labels", validation_labels,
+              "text file with a class per line, for a validation set without class folders: line i is the class of "
+              "its image i, sorted by name (ILSVRC2012_val_00000001.JPEG and on)");
+    flags.add("bounding_boxes", bounding_boxes,
+              "text file of FILE,xmin,ymin,xmax,ymax per line, as fractions: boxes that training crops keep in sight");
+    flags.add("shards", shards, "train shards", {1, data::kMaxShards});
+    flags.add("validation_shards", validation_shards, "validation shards; 0: an eighth of --shards",
+              {0, data::kMaxShards});
+  }
+
+  bool has_tars() const { return !train_tar.empty() || !val_tar.empty(); }
+
+  void check() const {
+    cli::refuse({{common.input.empty() && !has_tars(), "--input is missing, or --train_tar; see --help"},
+                 {!common.input.empty() && has_tars(), "--input and archives exclude each other"},
+                 {!val_tar.empty() && train_tar.empty() && labels.empty(),
+                  "--val_tar without --train_tar needs --labels: which classes there are"}});
+  }
+};
+
+// What is to be converted; a part without images is not.
+struct Halves {
+  std::string train_place, validation_place;
+  Images train{}, validation{};
+  std::vector<std::string> classes{};
+};
+
+Halves list_folders(const ImagenetFlags& flags) {
+  const std::string& input = flags.common.input;
+  Halves found{existing_folder(input, {"train"}), existing_folder(input, {"validation", "val"})};
+  if (found.train_place.empty()) throw Error(Fault::data, input + ": no folder train in it");
+  if (found.validation_place.empty() && !flags.validation_labels.empty())
+    throw Error(Fault::data, input + ": --validation_labels given, but no folder validation or val in it");
+  found.classes = flags.labels.empty() ? data::class_folders(found.train_place) : data::read_lines(flags.labels);
+  found.train = data::list_image_tree(found.train_place, found.classes, 1, true);
+  if (!flags.validation_labels.empty())
+    found.validation = data::list_labelled_images(found.validation_place, found.classes, 1, flags.validation_labels);
+  else if (!found.validation_place.empty() && data::class_folders(found.validation_place).empty())
+    throw Error(Fault::data, found.validation_place +
+                                 ": no class folders in it; give the classes of its images by "
+                                 "--validation_labels FILE, or move it away");
+  else if (!found.validation_place.empty())
+    found.validation = data::list_image_tree(found.validation_place, found.classes, 1, true);
+  return found;
+}
+
+// An image outside of all classes has none.
+void require_classes(const Images& images, const std::string& advice) {
+  if (images.front().synset.empty())
+    throw Error(Fault::data, concat(images.front().path, ": in no archive or folder of a class", advice));
+}
+
+Halves list_tars(const ImagenetFlags& flags) {
+  Halves found{flags.train_tar, flags.val_tar};
+  if (!flags.train_tar.empty()) {
+    found.train = data::images_of_tar(flags.train_tar);
+    require_classes(found.train, "");
+  }
+  found.classes = flags.labels.empty() ? data::classes_of(found.train) : data::read_lines(flags.labels);
+  data::label_by_class(found.train, found.classes, 1, flags.train_tar);
+  if (flags.val_tar.empty()) return found;
+  found.validation = data::images_of_tar(flags.val_tar);
+  if (!flags.validation_labels.empty()) {
+    data::label_by_lines(found.validation, found.classes, 1, flags.validation_labels, flags.val_tar);
+  } else {
+    require_classes(found.validation, "; give the classes of the images by --validation_labels FILE");
+    data::label_by_class(found.validation, found.classes, 1, flags.val_tar);
+  }
+  return found;
+}
+
 // Part of the classes is enough to train on, but may be a mistake.
-void note_missing_classes(const std::string& folder, const std::vector<data::TreeImage>& images, size_t classes) {
+void note_missing_classes(const std::string& place, const Images& images, size_t classes) {
   std::set<int64_t> labels;
   for (const data::TreeImage& image : images) labels.insert(image.label);
   if (labels.size() < classes)
-    cli::print_message("note", fmt::format("{}: images of {} of the {} classes", folder, labels.size(), classes));
+    cli::print_message("note", fmt::format("{}: images of {} of the {} classes", place, labels.size(), classes));
+}
+
+void add_boxes(const std::string& file, Halves& halves) {
+  const std::map<std::string, std::vector<data::Box>> lists = data::read_box_list(file);
+  size_t found = 0;
+  for (Images* images : {&halves.train, &halves.validation})
+    for (data::TreeImage& image : *images)
+      if (const auto list = lists.find(image.filename); list != lists.end()) {
+        image.boxes = list->second;
+        ++found;
+      }
+  cli::print_message("note", fmt::format("{}: boxes of {} of the {} images", file, found,
+                                         halves.train.size() + halves.validation.size()));
+}
+
+// All that the shards depend on, as far as files tell it that are not read anew.
+std::string source_of(const ImagenetFlags& flags, const Halves& halves) {
+  std::string text = fmt::format("dtrain-data imagenet {}\nseed {}, {} and {} shards\n", cli::version(),
+                                 flags.common.seed, flags.shards, flags.validation_shards);
+  for (const std::string& path : {flags.train_tar, flags.val_tar, flags.bounding_boxes, flags.validation_labels})
+    if (!path.empty())
+      text += fmt::format("{} {} bytes {}\n", std::filesystem::absolute(path).string(), InputFile(path).size(),
+                          data::modified_at(path));
+  const std::string classes = fmt::format("{}", fmt::join(halves.classes, "\n"));
+  return text + fmt::format("classes {:08x}\n", crc32c(classes.data(), classes.size()));
 }
 
 }  // namespace
 
 int imagenet(const Arguments& argv) {
-  CommonFlags common;
-  std::string labels, validation_labels;
-  int64_t shards = 1024, validation_shards = 0;
-  cli::FlagSet flags(argv.front(), "--input DIR --output DIR [--labels FILE] [flags]",
+  ImagenetFlags given;
+  cli::FlagSet flags(argv.front(), "--input DIR|--train_tar FILE --output DIR [--labels FILE] [flags]",
                      "Writes train-*-of-* from DIR/train/<class>/* and, if it is there, validation-*-of-* from "
                      "DIR/validation (or DIR/val), which has a folder per class too, or a labels file. Labels count "
                      "from 1 in the order of --labels. PNG and CMYK images are written as JPEG; all others keep their "
-                     "bytes. Every image is decoded once, and one that cannot be ends the run.");
-  common.declare(flags, "folder that holds train/ and validation/ or val/");
-  flags.add("labels", labels,
-            "text file with the name of a class folder per line; by default the folders in train/, "
-            "sorted");
-  flags.add("validation_labels", validation_labels,
-            "text file with a class per line, for a validation folder without class folders: line i is the class of "
-            "its image i, sorted by name (ILSVRC2012_val_00000001.JPEG and on)");
-  flags.add("shards", shards, "train shards", {1, data::kMaxShards});
-  flags.add("validation_shards", validation_shards, "validation shards; 0: an eighth of --shards",
-            {0, data::kMaxShards});
-  if (!common.parse(flags, argv)) return 0;
+                     "bytes. Every image is decoded once, and one that cannot be ends the run.\n"
+                     "ImageNet's archives are read in place, without unpacking them. A conversion of archives that "
+                     "fails or is killed leaves its complete shards, and the same command goes on after them.");
+  given.declare(flags);
+  if (!given.common.parse(flags, argv)) return 0;
+  given.check();
+  if (given.validation_shards == 0) given.validation_shards = std::max<int64_t>(given.shards / 8, 1);
 
-  const std::string train = existing_folder(common.input, {"train"});
-  const std::string validation = existing_folder(common.input, {"validation", "val"});
-  if (train.empty()) throw Error(Fault::data, common.input + ": no folder train in it");
-  if (validation.empty() && !validation_labels.empty())
-    throw Error(Fault::data, common.input + ": --validation_labels given, but no folder validation or val in it");
-  const std::vector<std::string> classes = labels.empty() ? data::class_folders(train) : data::read_lines(labels);
   // All is listed before anything is written.
-  std::vector<data::TreeImage> train_images = data::list_image_tree(train, classes, 1, true);
-  std::vector<data::TreeImage> validation_images;
-  if (!validation_labels.empty())
-    validation_images = data::list_labelled_images(validation, classes, 1, validation_labels);
-  else if (!validation.empty() && data::class_folders(validation).empty())
-    throw Error(Fault::data, validation +
-                                 ": no class folders in it; give the classes of its images by "
-                                 "--validation_labels FILE, or move it away");
-  else if (!validation.empty())
-    validation_images = data::list_image_tree(validation, classes, 1, true);
-
-  note_missing_classes(train, train_images, classes.size());
-  std::vector<data::Split> splits{
-      split_of_tree("train", shards, std::move(train_images), common.seed, data::tree_record)};
-  if (!validation.empty()) {
-    note_missing_classes(validation, validation_images, classes.size());
-    if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 8, 1);
-    splits.push_back(
-        split_of_tree("validation", validation_shards, std::move(validation_images), common.seed, data::tree_record));
-  }
-  write_set(common, splits);
+  Halves halves = given.has_tars() ? list_tars(given) : list_folders(given);
+  if (!given.bounding_boxes.empty()) add_boxes(given.bounding_boxes, halves);
+  const std::string source = given.has_tars() ? source_of(given, halves) : "";
+  std::vector<data::Split> splits;
+  const auto add = [&](const char* name, int64_t shards, const std::string& place, Images& images) {
+    if (images.empty()) return;
+    note_missing_classes(place, images, halves.classes.size());
+    splits.push_back(split_of_tree(name, shards, std::move(images), given.common.seed, data::tree_record));
+  };
+  add("train", given.shards, halves.train_place, halves.train);
+  add("validation", given.validation_shards, halves.validation_place, halves.validation);
+  write_set(given.common, splits, source);
   return 0;
 }
 

@@ -7,10 +7,13 @@
 
 #include "apps/dataset/files.h"
 #include "data/example.h"
+#include "data/idx.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {
+
+using nlohmann::ordered_json;
 
 struct Key {
   std::string type;
@@ -35,7 +38,12 @@ void add_features(const data::Example& example, uint64_t record, Keys& keys) {
   }
 }
 
-std::string describe(const std::string& path) {
+// The name of a file need not be UTF-8.
+std::string text_of(const ordered_json& line) {
+  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string describe_records(const std::string& path) {
   Keys keys;
   RecordReader reader(path);
   data::Example example;
@@ -49,7 +57,6 @@ std::string describe(const std::string& path) {
     }
     add_features(example, record->index, keys);
   }
-  using nlohmann::ordered_json;
   ordered_json::object_t features;  // appended to: its operator[] would go through all of them
   for (const auto& [name, key] : keys)
     features.emplace_back(name, ordered_json{{"type", key.type}, {"count", key.records}, {"values", key.values}});
@@ -58,18 +65,39 @@ std::string describe(const std::string& path) {
                              {"bytes", InputFile(path).size()},
                              {"compression", reader.compression() == Compression::gzip ? "gzip" : "none"},
                              {"keys", std::move(features)}};
-  // The name of a file need not be UTF-8.
-  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return text_of(line);
+}
+
+std::string describe_idx(const std::string& path) {
+  const data::IdxArray array = data::read_idx(path);
+  ordered_json line = {{"file", path},
+                       {"items", array.items()},
+                       {"bytes", InputFile(path).size()},
+                       {"compression", array.gzip ? "gzip" : "none"},
+                       {"type", "uint8"},
+                       {"shape", array.shape}};
+  if (array.shape.size() == 1) {
+    std::map<std::string, uint64_t> counts;
+    for (const uint8_t label : array.bytes) ++counts[fmt::format("{}", label)];
+    line["labels"] = counts;
+  }
+  return text_of(line);
+}
+
+std::string describe(const std::string& path) {
+  return is_idx_file(path) ? describe_idx(path) : describe_records(path);
 }
 
 }  // namespace
 
 int inspect(const Arguments& argv) {
-  const auto files = parse_record_files(
+  const auto files = parse_data_files(
       argv,
       "Prints for each TFRecord file of tf.Examples a line of JSON: file, records, bytes, compression, "
       "and for each key its type, the number of records that have it (count) and the number of its values. "
-      "Every checksum is verified; a file with a fault has a line on stderr instead.");
+      "Every checksum is verified. For an IDX file, as MNIST's are, the line has the shape and, of labels, "
+      "how often each occurs. A file with a fault has a line on stderr instead.",
+      true);
   if (!files) return 0;
 
   std::vector<std::string> lines(files->paths.size());

@@ -11,13 +11,14 @@ using namespace dtrain;
 using cli::Command;
 
 constexpr std::array kCommands = {
-    Command{"imagenet", dataset::imagenet, "a tree of raw images, a folder per class, to TFRecord shards"},
-    Command{"synthesize", dataset::synthesize, "drawn shapes and textures as TFRecord shards"},
+    Command{"imagenet", dataset::imagenet, "raw images, in class folders or ImageNet's archives, to TFRecord shards"},
+    Command{"resize", dataset::resize, "smaller images, of TFRecord shards or of folders, for faster reading"},
+    Command{"synthesize", dataset::synthesize, "drawn images, to be learnt or to time reading, as TFRecord shards"},
     Command{"shapes", dataset::shapes, "drawn shapes with boxes and masks in COCO's layout"},
     Command{"cifar10", dataset::cifar10, "CIFAR-10, from image folders or binary batches, to TFRecord shards"},
     Command{"coco", dataset::coco, "annotated images in COCO's folders to TFRecord shards"},
-    Command{"inspect", dataset::inspect, "what TFRecord files hold: a JSON line per file"},
-    Command{"verify", dataset::verify, "every checksum, record and image of TFRecord files"},
+    Command{"inspect", dataset::inspect, "what TFRecord and IDX files hold: a JSON line per file"},
+    Command{"verify", dataset::verify, "every checksum, record and image of TFRecord files; IDX files"},
     Command{"index", dataset::index, "the index for random access, made ahead of time; gzip files unpacked"},
     Command{"throughput", dataset::throughput, "how fast this machine decodes and augments a data set"},
 };

@@ -77,9 +77,11 @@ void print_table(const Group& group, const std::vector<RankFacts>& ranks) {
     fmt::print(kColumns, rank, cli::escaped(place.host), place.pid, place.local_rank,
                cli::escaped(facts.device + (facts.gpu.empty() ? "" : " " + facts.gpu)), cli::escaped(facts.numa_nodes),
                cli::list_of(facts.cores) + (facts.bound ? " (bound)" : ""),
-               group.size() == 1         ? "none"
-               : place.node == next.node ? "MPI, shared memory"
-                                         : "MPI, network");
+               group.size() == 1 ? "none"
+                                 : fmt::format("{}, {}", group.transport(),
+                                               place.node != next.node      ? "network"
+                                               : group.transport() == "MPI" ? "shared memory"
+                                                                            : "this host"));
   }
 }
 

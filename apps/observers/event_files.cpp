@@ -21,7 +21,8 @@ void EventFiles::attempt(const std::function<void()>& write) {
 }
 
 void EventFiles::begun(const Begun& event) {
-  if (!event.complete) attempt([&] { file_.emplace(options_.file, event.step + 1, now()); });
+  const auto first_step = options_.trains ? std::optional(event.step + 1) : std::nullopt;
+  if (!event.complete) attempt([&] { file_.emplace(options_.file, first_step, now()); });
 }
 
 void EventFiles::put(uint64_t step, const std::vector<MetricValue>& scalars) {

@@ -15,10 +15,12 @@ struct EventFilesOptions {
   EventFileOptions file{};
   uint64_t every = 0;                    // steps between those that have events; 0: the shown ones have
   ScalarTags tags{}, evaluation_tags{};  // of steps, and of evaluations
+  bool trains = true;                    // false: evaluations of what others train, in any order
 };
 
 // A run that goes on from a checkpoint begins a file of its own, by which what earlier ones hold of later steps is
-// void. Where the file cannot be written one notice says so, and the run goes on without it.
+// void; evaluations alone leave all that is there. Where the file cannot be written one notice says so, and the run
+// goes on without it.
 class EventFiles final : public Observer {
  public:
   EventFiles(EventFilesOptions options, std::function<void(const std::string&)> notice)

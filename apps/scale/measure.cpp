@@ -8,7 +8,6 @@
 #include "apps/cli/vision.h"
 #include "apps/scale/layers.h"
 #include "libdtrain/core/gpu_info.h"
-#include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/metrics.h"
 #include "libdtrain/train/optimizer.h"
@@ -44,7 +43,7 @@ class MeasuredModel {
     tape.on_ready([&](const Parameter& parameter) { moments.ready.emplace_back(&parameter, context_->record()); });
     const Tensor images =
         context_->is_cpu() ? batch_.images : normalize_pixels(*context_, batch_.images, normalization_);
-    const Var loss = softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), batch_.labels).loss;
+    const Var loss = model_.loss(tape, tape.constant(images), batch_.labels).total;
     moments.backward = context_->record();
     tape.backward(loss, &store_);
     moments.update = context_->record();

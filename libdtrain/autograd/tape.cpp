@@ -99,7 +99,7 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
   }
   if (!wants_grad(inputs)) return constant(std::move(value));
   DT_CHECK(backward, op, ": recorded without a closure, but an input wants a gradient");
-  Node node{op, part_, add_slot(value), {}, std::move(backward)};
+  Node node{op, part_, add_slot(value), {}, std::move(backward), skippable_};
   bytes_ += value.bytes();
   for (const Var* input : inputs) {
     if (input->value) bytes_ += input->value.bytes();
@@ -113,6 +113,14 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
   return output;
 }
 
+void Tape::run_or_skip(const Tensor& count, float above, const std::function<void()>& ops) {
+  DT_CHECK(skippable_ < 0, "run_or_skip: within another");
+  skippable_ = static_cast<int64_t>(skippables_.size());
+  skippables_.push_back({count, above, slots_.size()});
+  context_.run_or_skip(count, above, ops);
+  skippable_ = -1;
+}
+
 const Tensor& Tape::grad(const Var& leaf) const {
   DT_CHECK(leaf.needs_grad(), "gradient of a constant asked for");
   const Slot& slot = slots_[slot_of(leaf, "grad")];
@@ -124,8 +132,19 @@ const Tensor& Tape::grad(const Var& leaf) const {
 Tape::Slot& Tape::slot_to_write(const Var& x, const char* what) {
   DT_CHECK(running_ >= 0, what, ": called outside a closure of backward()");
   Slot& slot = slots_[slot_of(x, what)];
+  const bool stored = slot.parameter ? slot.parameter->written || micro_step_ > 0 : slot.grad.defined();
+  DT_CHECK(stored || !is_used_by_others(slot), current_op_,
+           ": may be left out, but would be the first to write the gradient of an input of shape ", slot.shape,
+           " that others use, too");
   slot.writer = running_;
   return slot;
+}
+
+// By nodes that are run where the one that is running is not.
+bool Tape::is_used_by_others(const Slot& slot) const {
+  if (skippable_ < 0) return false;
+  return slot.parameter || slot.keep ||
+         static_cast<size_t>(&slot - slots_.data()) < skippables_[static_cast<size_t>(skippable_)].first_slot;
 }
 
 std::optional<GradTarget> Tape::grad_target(const Var& x) {
@@ -142,6 +161,7 @@ std::optional<GradTarget> Tape::grad_target(const Var& x) {
   }
   // Passed on by another op and possibly still read there: adding in place would change what it reads.
   if (!slot.grad.unique()) {
+    DT_CHECK(!is_used_by_others(slot), current_op_, ": may be left out, but would move a gradient that others use");
     Tensor own = context_.empty(slot.shape, slot.dtype);
     context_.copy(slot.grad, own);
     slot.grad = own;
@@ -195,8 +215,30 @@ void Tape::run(Node& node) {
   node.backward = nullptr;
   for (const size_t input : node.inputs) {
     Slot& slot = slots_[input];
-    if (--slot.uses == 0 && slot.parameter && slot.parameter->written && ready_) ready_(*slot.parameter);
+    if (--slot.uses == 0 && slot.parameter && slot.parameter->written) complete_.push_back(slot.parameter);
   }
+}
+
+// Runs the last node, or all those that are left out together with it.
+void Tape::run_last_nodes() {
+  const auto run_last = [&] {
+    Node node = std::move(nodes_.back());
+    nodes_.pop_back();
+    run(node);
+  };
+  skippable_ = nodes_.back().skippable;
+  if (skippable_ < 0) {
+    run_last();
+  } else {
+    const Skippable& skippable = skippables_[static_cast<size_t>(skippable_)];
+    context_.run_or_skip(skippable.count, skippable.above, [&] {
+      while (!nodes_.empty() && nodes_.back().skippable == skippable_) run_last();
+    });
+  }
+  skippable_ = -1;
+  // Only now, since who hears of it may use other queues.
+  for (const Parameter* parameter : std::exchange(complete_, {}))
+    if (ready_) ready_(*parameter);
 }
 
 std::vector<std::string> Tape::fill_unwritten(ParameterStore& store) {
@@ -220,11 +262,7 @@ std::vector<std::string> Tape::backward(const Var& loss, ParameterStore* store) 
   Slot& seed = slots_[slot];
   seed.grad = context_.empty(seed.shape, seed.dtype);
   seed_loss_gradient(context_, seed.grad);
-  while (!nodes_.empty()) {
-    Node node = std::move(nodes_.back());
-    nodes_.pop_back();
-    run(node);
-  }
+  while (!nodes_.empty()) run_last_nodes();
   return store ? fill_unwritten(*store) : std::vector<std::string>();
 }
 

@@ -9,30 +9,10 @@
 #include <vector>
 
 #include "libdtrain/autograd/parameters.h"
+#include "libdtrain/autograd/var.h"
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
-
-// A tensor and, where its gradient is wanted, its slot on the tape that made it. No other tape takes it then.
-struct Var {
-  Tensor value;
-  int64_t slot = -1;  // the tape's number in the upper 32 bits, the slot's in the lower; -1: no gradient is wanted
-  bool needs_grad() const { return slot >= 0; }
-  const Shape& shape() const { return value.shape(); }
-  // What a closure captures of an input whose gradient it writes but whose value it does not need.
-  Var without_value() const { return {{}, slot}; }
-};
-
-// Where an op writes a gradient. `add` false: store (the bytes are undefined); true: add to what is there.
-struct GradTarget {
-  Tensor dx;
-  bool add = false;
-};
-
-enum class Mode {
-  train,  // record; batch statistics; dropout on
-  eval,   // record nothing; running statistics; dropout off
-};
 
 // What does not go together (a Var of another tape, a tensor of another device, a closure that leaves a gradient out)
 // throws Error naming the op.
@@ -84,6 +64,12 @@ class Tape {
   void part(const char* name);
   void on_part(std::function<void(const char*)> watch) { watch_ = std::move(watch); }
 
+  // Records `ops` as work that a captured step may leave out, forward and backward, wherever count [1] f32 is not above
+  // `above` (see Context::run_or_skip). Then what they made has undefined values, and what they would have added to
+  // gradients must have been zero. So the gradient of what others use too has to be stored by others: by an op that is
+  // recorded later, since backward goes in reverse.
+  void run_or_skip(const Tensor& count, float above, const std::function<void()>& ops);
+
   // Inside a closure: where to write the gradient of input `x`; nothing where it is not wanted.
   std::optional<GradTarget> grad_target(const Var& x);
   // Inside a closure: the gradient of `x` is `dx` itself (an add, a view): no copy where `x` has none yet.
@@ -118,6 +104,13 @@ class Tape {
     size_t output;
     std::vector<size_t> inputs;
     Backward backward;
+    int64_t skippable;  // the Skippable that it is of; -1: none
+  };
+  // Nodes that are run together or not at all.
+  struct Skippable {
+    Tensor count;
+    float above;
+    size_t first_slot;  // of those that only they use
   };
 
   size_t add_slot(const Tensor& value);
@@ -125,7 +118,9 @@ class Tape {
   size_t slot_of(const Var& x, const char* what) const;
   Slot& slot_to_write(const Var& x, const char* what);
   void begin_gradients(ParameterStore* store);
+  void run_last_nodes();
   void run(Node& node);
+  bool is_used_by_others(const Slot& slot) const;
   std::vector<std::string> fill_unwritten(ParameterStore& store);
 
   Context& context_;
@@ -137,7 +132,10 @@ class Tape {
   uint64_t streams_ = 0;
   std::vector<Slot> slots_;
   std::vector<Node> nodes_;
-  std::vector<int> parameter_slots_;  // by Parameter::index
+  std::vector<Skippable> skippables_;
+  int64_t skippable_ = -1;                  // that ops are recorded for or closures run of; -1: none
+  std::vector<int> parameter_slots_;        // by Parameter::index
+  std::vector<const Parameter*> complete_;  // and not announced
   Ready ready_;
   std::function<void(const char*)> watch_;
   const char* part_ = "";

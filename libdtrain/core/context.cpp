@@ -35,6 +35,13 @@ std::shared_ptr<cuda::StepGraph> Context::capture(const std::function<void()>&) 
 
 std::vector<Moment> Context::replay(cuda::StepGraph&) { throw Error(concat("no captured step on ", device_)); }
 
+void Context::run_or_skip(const Tensor& count, float, const std::function<void()>& work) {
+  require(count, "run_or_skip");
+  DT_CHECK(count.count() == 1 && count.dtype() == DType::f32, "run_or_skip: a count ", count.shape(), " of ",
+           count.dtype(), ", expected one element of f32");
+  work();
+}
+
 cpu::PrimitiveCache& Context::primitives() const {
   DT_CHECK(primitives_ != nullptr, "oneDNN primitives asked of ", device_);
   return *primitives_;

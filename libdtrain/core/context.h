@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/core/context_options.h"
 #include "libdtrain/core/moment.h"
 #include "libdtrain/core/recording_thread.h"
 #include "libdtrain/core/step_scalars.h"
@@ -82,6 +83,10 @@ class Context {
   // Records what `work` queues, instead of running it, with a pool of memory of its own, so that addresses stay valid.
   // What `work` throws ends the capture and is passed on. Throws on a CPU.
   virtual std::shared_ptr<cuda::StepGraph> capture(const std::function<void()>& work);
+  // Runs `work`, but a captured step leaves out what that queues wherever count [1] f32, on the device, is not above
+  // `above`: it must make no difference then to anything that is read. It queues on the compute queue alone. Without
+  // CUDA 12.4 or later it is never left out.
+  virtual void run_or_skip(const Tensor& count, float above, const std::function<void()>& work);
   // Queues the recorded work once more. Returns its stamps in the order they were made; each lasts while it is held.
   virtual std::vector<Moment> replay(cuda::StepGraph& graph);
 
@@ -122,25 +127,8 @@ class Context {
   RecordingThread recording_thread_;
 };
 
-struct CpuOptions {
-  // Up to kMaxThreads; 0: OMP_NUM_THREADS where set, else one per core, whatever a quota says (cores.h).
-  int threads = 0;
-  size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
-};
-
 // Throws Error(Fault::config) on a processor without the instructions that this build needs.
 std::unique_ptr<Context> make_cpu_context(CpuOptions options = {});
-
-struct CudaOptions {
-  int device = 0;
-  size_t memory_cap = 0;       // bytes the pool may reserve; 0: all that is free but a reserve for the libraries
-  bool deterministic = false;  // only algorithms that give the same bits in every run
-  bool tf32 = false;           // f32 convolutions and products may round their inputs to 10 bits of mantissa
-  bool autotune = true;     // run every algorithm of a convolution once and keep the fastest; else trust cuDNN's guess
-  std::string plan_file{};  // where the choice of convolution algorithms is kept; empty: nowhere
-  bool sync_each_launch = false;  // for debugging: wait after each launch, so that an error names the op that caused it
-  bool pool = true;  // false, for memory checkers: each tensor has memory of its own, whose bounds they see
-};
 
 // GPUs that this build and this machine's driver can use; 0 also where `reason`, if given, says why.
 int cuda_device_count(std::string* reason = nullptr);

@@ -1,10 +1,13 @@
 #include "libdtrain/core/cores.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <compare>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <sstream>
-#include <string>
 
 #include <sched.h>
 
@@ -54,7 +57,78 @@ bool names_cpu(const std::string& controllers) {
   return false;
 }
 
+// A core as the system numbers it: one of the threads of a physical core.
+struct CorePlace {
+  int node = -1, package = 0, physical = 0, core = 0;
+  auto operator<=>(const CorePlace&) const = default;
+};
+
+int number_in(const fs::path& path, int otherwise) {
+  int number = otherwise;
+  std::ifstream(path) >> number;
+  return number;
+}
+
+CorePlace place_of(int core, const fs::path& root) {
+  const fs::path folder = root / ("sys/devices/system/cpu/cpu" + std::to_string(core));
+  CorePlace place{.package = number_in(folder / "topology/physical_package_id", 0),
+                  .physical = number_in(folder / "topology/core_id", core),
+                  .core = core};
+  std::error_code ignored;  // a kernel without NUMA has no such folders
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("node") && name.size() > 4 && std::isdigit(static_cast<unsigned char>(name[4])) != 0)
+      place.node = std::stoi(name.substr(4));
+  }
+  return place;
+}
+
+// `places`, sorted, cut into `parts` pieces: between physical cores where there are enough of them.
+std::vector<std::vector<int>> cut(const std::vector<CorePlace>& places, size_t parts) {
+  std::vector<size_t> begins;  // where a physical core begins
+  for (size_t i = 0; i < places.size(); ++i)
+    if (i == 0 || places[i].physical != places[i - 1].physical || places[i].package != places[i - 1].package ||
+        places[i].node != places[i - 1].node)
+      begins.push_back(i);
+  if (begins.size() < parts) {
+    begins.clear();
+    for (size_t i = 0; i < places.size(); ++i) begins.push_back(i);
+  }
+  begins.push_back(places.size());
+  std::vector<std::vector<int>> pieces(parts);
+  const size_t units = begins.size() - 1;
+  for (size_t part = 0; part < parts; ++part)
+    for (size_t i = begins[units * part / parts]; i < begins[units * (part + 1) / parts]; ++i)
+      pieces[part].push_back(places[i].core);
+  return pieces;
+}
+
 }  // namespace
+
+std::vector<std::vector<int>> split_cores(const std::vector<int>& cores, const std::vector<int>& parts,
+                                          const fs::path& root) {
+  if (cores.size() < parts.size()) return {};
+  std::vector<CorePlace> places;
+  for (const int core : cores) places.push_back(place_of(core, root));
+  std::ranges::sort(places);
+  std::vector<std::vector<int>> result(parts.size());
+  for (const int node : std::set<int>(parts.begin(), parts.end())) {
+    std::vector<CorePlace> near;
+    std::ranges::copy_if(places, std::back_inserter(near), [&](const CorePlace& place) { return place.node == node; });
+    const auto wanted = static_cast<size_t>(std::ranges::count(parts, node));
+    if (node < 0 || near.size() < wanted) return cut(places, parts.size());
+    std::vector<std::vector<int>> pieces = cut(near, wanted);
+    for (size_t part = 0, next = 0; part < parts.size(); ++part)
+      if (parts[part] == node) result[part] = std::move(pieces[next++]);
+  }
+  return result;
+}
+
+int numa_node_of_device(const std::string& address, const fs::path& root) {
+  std::string name = address;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return number_in(root / "sys/bus/pci/devices" / (name + ".0") / "numa_node", -1);
+}
 
 int cpu_quota(const std::filesystem::path& root) {
   std::ifstream groups(root / "proc/self/cgroup");

@@ -103,7 +103,7 @@ struct MatmulPlans::Plan {
   }
 };
 
-MatmulPlans::MatmulPlans(const Runtime& runtime) : stream_(runtime.compute()) {
+MatmulPlans::MatmulPlans() {
   cublasLtHandle_t handle = nullptr;
   check(cublas_lt().create(&handle), "cublasLtCreate");
   handle_ = std::shared_ptr<cublasLtContext>(handle, [](auto* made) { static_cast<void>(cublas_lt().destroy(made)); });
@@ -116,15 +116,16 @@ bool MatmulPlans::run(Context& context, const MatmulProblem& problem, const Matm
   if (problem.bias) set(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   const Tensor workspace = context.empty({std::max<int64_t>(plan->workspace, 1)}, DType::u8);
   const float one = 1, beta = add ? 1 : 0;
-  check(cublas_lt().matmul(handle_.get(), plan->operation.get(), &one, operands.a, plan->a.get(), operands.b,
-                           plan->b.get(), &beta, operands.d, plan->d.get(), operands.d, plan->d.get(),
-                           &*plan->algorithm, workspace.raw(), static_cast<size_t>(plan->workspace), stream_),
-        "cublasLtMatmul");
+  check(
+      cublas_lt().matmul(handle_.get(), plan->operation.get(), &one, operands.a, plan->a.get(), operands.b,
+                         plan->b.get(), &beta, operands.d, plan->d.get(), operands.d, plan->d.get(), &*plan->algorithm,
+                         workspace.raw(), static_cast<size_t>(plan->workspace), context.runtime().compute()),
+      "cublasLtMatmul");
   return true;
 }
 
 MatmulPlans& Runtime::matmul_plans() {
-  if (!matmul_plans_) matmul_plans_ = std::make_shared<MatmulPlans>(*this);
+  if (!matmul_plans_) matmul_plans_ = std::make_shared<MatmulPlans>();
   return *matmul_plans_;
 }
 

@@ -36,7 +36,7 @@ struct MatmulOperands {
 
 class MatmulPlans {
  public:
-  explicit MatmulPlans(const Runtime& runtime);
+  MatmulPlans();
 
   // d = the product, or += it where `add`. False, with nothing done, where cuBLASLt has no algorithm for it; that of
   // f32 or 16-bit matrices without bias there always is. Sums are made in f32 and in the same order in every run.
@@ -51,7 +51,6 @@ class MatmulPlans {
   };
 
   std::shared_ptr<cublasLtContext> handle_;
-  cudaStream_t stream_;
   std::unordered_map<MatmulProblem, std::shared_ptr<Plan>, Hash> plans_;
 };
 

@@ -95,14 +95,13 @@ float memory_rate(int device) {
 }  // namespace
 
 ConvPlans::ConvPlans(const Runtime& runtime)
-    : options_(runtime.options()),
-      stream_(runtime.compute()),
+    : runtime_(runtime),
+      options_(runtime.options()),
       identity_(identity_of(runtime)),
       bytes_per_millisecond_(memory_rate(options_.device)) {
   cudnnHandle_t handle = nullptr;
   check(cudnn().create(&handle), "cudnnCreate");
   handle_ = std::shared_ptr<cudnnContext>(handle, [](cudnnHandle_t made) { static_cast<void>(cudnn().destroy(made)); });
-  check(cudnn().set_stream(handle, stream_), "cudnnSetStream");
   target_.handle = handle;
 }
 
@@ -200,15 +199,14 @@ ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, 
 }
 
 // The median of a few runs, after one that loads the code.
-float ConvPlans::measure(Context& context, const Descriptor& executable, const ConvOperands& operands,
-                         float best) const {
+float ConvPlans::measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best) {
   execute(context, executable, operands);
   const Event begin = make_event(true), end = make_event(true);
   std::vector<float> times;
   while (times.size() < kTimedRuns) {
-    DT_CUDA(cudaEventRecord(begin.get(), stream_));
+    DT_CUDA(cudaEventRecord(begin.get(), runtime_.compute()));
     execute(context, executable, operands);
-    DT_CUDA(cudaEventRecord(end.get(), stream_));
+    DT_CUDA(cudaEventRecord(end.get(), runtime_.compute()));
     DT_CUDA(cudaEventSynchronize(end.get()));
     DT_CUDA(cudaEventElapsedTime(&times.emplace_back(), begin.get(), end.get()));
     if (times.front() > kHopeless * best) return times.front();
@@ -217,7 +215,7 @@ float ConvPlans::measure(Context& context, const Descriptor& executable, const C
   return times[kTimedRuns / 2];
 }
 
-void ConvPlans::execute(Context& context, const Descriptor& executable, const ConvOperands& operands) const {
+void ConvPlans::execute(Context& context, const Descriptor& executable, const ConvOperands& operands) {
   const std::pair<TensorId, void*> all[] = {
       {TensorId::image, operands.image},      {TensorId::filter, operands.filter},
       {TensorId::output, operands.output},    {TensorId::extra, operands.extra},
@@ -241,6 +239,10 @@ void ConvPlans::execute(Context& context, const Descriptor& executable, const Co
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses))
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace.raw())
       .finalize();
+  if (const cudaStream_t stream = runtime_.compute(); stream != stream_) {
+    check(cudnn().set_stream(handle_.get(), stream), "cudnnSetStream");
+    stream_ = stream;
+  }
   check(cudnn().execute(handle_.get(), executable.raw(), pack.raw()), "cudnnBackendExecute");
 }
 

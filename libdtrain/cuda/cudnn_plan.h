@@ -64,11 +64,12 @@ class ConvPlans {
   Plan choose(Context& context, const ConvProblem& problem, const Descriptor& graph, const ConvOperands& operands);
   void load(Context& context);
   void save(Context& context);
-  float measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best) const;
-  void execute(Context& context, const Descriptor& executable, const ConvOperands& operands) const;
+  float measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best);
+  void execute(Context& context, const Descriptor& executable, const ConvOperands& operands);
 
+  const Runtime& runtime_;
   const CudaOptions& options_;
-  cudaStream_t stream_;
+  cudaStream_t stream_ = nullptr;  // the handle's
   std::shared_ptr<cudnnContext> handle_;
   Target target_;
   std::string identity_;

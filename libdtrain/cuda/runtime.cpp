@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "libdtrain/cuda/conditional_work.h"
 #include "libdtrain/cuda/device_memory.h"
 #include "libdtrain/cuda/profiler_range.h"
 #include "libdtrain/cuda/step_graph.h"
@@ -37,6 +38,7 @@ Runtime::Runtime(const CudaOptions& options) : options_(options) {
   compute_ = make_stream();
   copy_ = make_stream();
   communication_ = make_stream();
+  aside_ = make_stream();
 }
 
 Runtime::~Runtime() = default;
@@ -115,6 +117,7 @@ class CudaContext final : public Context {
   }
   Moment stamp() override {
     if (!capturing_) return record(Queue::compute);
+    DT_CHECK(!runtime_->is_aside(), "stamp: in work that may be left out");
     stamps_.push_back(make_event(/*timed=*/true));
     DT_CUDA(cudaEventRecordWithFlags(stamps_.back().get(), runtime_->compute(), cudaEventRecordExternal));
     return {};
@@ -142,6 +145,13 @@ class CudaContext final : public Context {
 
   MemoryStats memory_stats() const override;
   std::shared_ptr<StepGraph> capture(const std::function<void()>& work) override;
+  void run_or_skip(const Tensor& count, float above, const std::function<void()>& work) override {
+    const bool conditional = capturing_ && !runtime_->is_aside() && has_conditional_nodes();
+    Context::run_or_skip(count, above, [&] {
+      if (!conditional) return work();
+      capture_if_above(*this, count.data<float>(), above, work);
+    });
+  }
   std::vector<Moment> replay(StepGraph& graph) override {
     refuse_while_capturing("replay");
     return graph.launch(runtime_->compute());

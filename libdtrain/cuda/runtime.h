@@ -19,9 +19,15 @@ class Runtime {
   ~Runtime();
 
   // Kernels of a step run on `compute`, host copies of batches on `copy`, collectives on `communication`.
-  cudaStream_t compute() const { return compute_.get(); }
+  cudaStream_t compute() const { return is_aside_ ? aside_.get() : compute_.get(); }
   cudaStream_t copy() const { return copy_.get(); }
   cudaStream_t communication() const { return communication_.get(); }
+
+  // What a captured step may leave out is captured on a stream of its own, which takes the place of `compute` for a
+  // while: so nobody keeps that.
+  cudaStream_t aside() const { return aside_.get(); }
+  void step_aside(bool aside) { is_aside_ = aside; }
+  bool is_aside() const { return is_aside_; }
 
   const CudaOptions& options() const { return options_; }
   int multiprocessors() const { return properties_.multiProcessorCount; }
@@ -41,7 +47,8 @@ class Runtime {
  private:
   CudaOptions options_;
   cudaDeviceProp properties_{};
-  Stream compute_, copy_, communication_;
+  Stream compute_, copy_, communication_, aside_;
+  bool is_aside_ = false;
   std::shared_ptr<ConvPlans> conv_plans_;
   std::shared_ptr<MatmulPlans> matmul_plans_;
   std::map<std::type_index, std::shared_ptr<void>> op_states_;

@@ -5,20 +5,31 @@
 #include <map>
 #include <utility>
 
+#include "libdtrain/cuda/conditional_work.h"
+
 namespace dtrain::cuda {
 namespace {
 
-// The node of `graph` that records each of `events`.
-std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<Event>& events, cudaGraph_t graph) {
+std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
   size_t count = 0;
   DT_CUDA(cudaGraphGetNodes(graph, nullptr, &count));
-  std::vector<cudaGraphNode_t> nodes(count), found;
+  std::vector<cudaGraphNode_t> nodes(count);
   DT_CUDA(cudaGraphGetNodes(graph, nodes.data(), &count));
+  return nodes;
+}
+
+cudaGraphNodeType type_of(cudaGraphNode_t node) {
+  cudaGraphNodeType type{};
+  DT_CUDA(cudaGraphNodeGetType(node, &type));
+  return type;
+}
+
+// The node of `graph` that records each of `events`.
+std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<Event>& events, cudaGraph_t graph) {
+  std::vector<cudaGraphNode_t> found;
   std::map<cudaEvent_t, cudaGraphNode_t> by_event;
-  for (cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type{};
-    DT_CUDA(cudaGraphNodeGetType(node, &type));
-    if (type != cudaGraphNodeTypeEventRecord) continue;
+  for (cudaGraphNode_t node : nodes_of(graph)) {
+    if (type_of(node) != cudaGraphNodeTypeEventRecord) continue;
     cudaEvent_t event = nullptr;
     DT_CUDA(cudaGraphEventRecordNodeGetEvent(node, &event));
     by_event[event] = node;
@@ -27,15 +38,37 @@ std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<Event>& events,
   return found;
 }
 
+bool has_conditional_work(cudaGraph_t graph) {
+  return std::ranges::any_of(nodes_of(graph), [](cudaGraphNode_t node) { return is_conditional(type_of(node)); });
+}
+
 }  // namespace
 
 StepGraph::StepGraph(Graph recorded, const std::vector<Event>& stamps, std::shared_ptr<CachingAllocator> memory)
-    : memory_(std::move(memory)), graph_(std::move(recorded)), stamping_(nodes_that_record(stamps, graph_.get())) {
+    : memory_(std::move(memory)),
+      graph_(std::move(recorded)),
+      stamping_(nodes_that_record(stamps, graph_.get())),
+      single_(has_conditional_work(graph_.get())) {
   add_instance();
 }
 
 bool StepGraph::Instance::is_free() const {
   return std::ranges::all_of(stamps, [](const auto& stamp) { return stamp.use_count() == 1; });
+}
+
+StepGraph::Instance& StepGraph::free_instance() {
+  const auto spare = std::ranges::find_if(instances_, &Instance::is_free);
+  if (spare != instances_.end()) return *spare;
+  if (!single_) return add_instance();
+  renew_stamps(instances_.front());
+  return instances_.front();
+}
+
+void StepGraph::renew_stamps(Instance& instance) {
+  for (size_t i = 0; i < stamping_.size(); ++i) {
+    instance.stamps[i] = make_event(/*timed=*/true);
+    DT_CUDA(cudaGraphExecEventRecordNodeSetEvent(instance.exec.get(), stamping_[i], instance.stamps[i].get()));
+  }
 }
 
 StepGraph::Instance& StepGraph::add_instance() {
@@ -51,8 +84,7 @@ StepGraph::Instance& StepGraph::add_instance() {
 }
 
 std::vector<Moment> StepGraph::launch(cudaStream_t stream) {
-  const auto spare = std::ranges::find_if(instances_, &Instance::is_free);
-  Instance& instance = spare != instances_.end() ? *spare : add_instance();
+  Instance& instance = free_instance();
   DT_CUDA(cudaGraphLaunch(instance.exec.get(), stream));
   std::vector<Moment> moments;
   for (const auto& stamp : instance.stamps) moments.push_back({stamp, {}});

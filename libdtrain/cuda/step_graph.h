@@ -27,11 +27,15 @@ class StepGraph {
     GraphExec exec;
     bool is_free() const;
   };
+  Instance& free_instance();
   Instance& add_instance();
+  // Gives it other events to record from its next launch on.
+  void renew_stamps(Instance& instance);
 
   std::shared_ptr<CachingAllocator> memory_;
   Graph graph_;
   std::vector<cudaGraphNode_t> stamping_;  // its nodes that record the stamps
+  bool single_;                            // it has conditional nodes, and so one instance at most
   std::deque<Instance> instances_;
 };
 

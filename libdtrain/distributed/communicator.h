@@ -62,7 +62,8 @@ class Communicator {
   const CommunicatorOptions options_;
 };
 
-// Over MPI for a CPU context, over NCCL for a CUDA one; one rank, which has nothing to do, needs neither. Collective.
+// Over the group's own connections for a CPU context, over NCCL for a CUDA one; one rank, which has nothing to do,
+// needs neither. Collective.
 std::unique_ptr<Communicator> make_communicator(Group& group, Context& context,
                                                 const CommunicatorOptions& options = {});
 

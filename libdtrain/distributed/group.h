@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct GroupOptions {
   // Seconds that a rank waits for the others in a collective of a section before the job ends.
   double setup_limit = 600, step_limit = 60, evaluation_limit = 600, checkpoint_limit = 600;
   double limit_of(Section section) const;
+  // Seconds in which all ranks have to have come; none: setup_limit.
+  std::optional<double> start_limit{};
   // A line for people: a rank is late, or back. May be empty.
   std::function<void(const std::string&)> warn{};
   // Ends the process (exit code of Fault::communication), on whatever thread finds that a peer is stopped, cut off, or
@@ -71,6 +74,8 @@ class Group {
   // For a report, on any thread: which of the others do not answer, and a line each from those that do. Takes a second.
   // Empty where they cannot be asked.
   virtual std::string ask_peers() { return {}; }
+  // What connects them, for people: "MPI", "TCP"; empty for one rank alone.
+  virtual std::string transport() const { return {}; }
   // All ranks have done their work: collective, and the last one; those that come after it throw Error.
   virtual void finish() = 0;
 
@@ -98,7 +103,13 @@ struct TcpOptions {
   std::string address{};       // the host of rank 0: a name or a number
   int port = 0;                // where rank 0 listens
   std::string bind_address{};  // on which of its addresses; empty: on all, or on this machine's own if `address` is
+  int listener = -1;           // a socket that listens there already, which rank 0 takes over
   std::string job{};           // who says something else belongs to another job
+  // Which processes there are, as each of them was told; one that was told something else ends the job.
+  std::string members{};
+  // Where the other ranks reach this one; empty, 0: where it reaches rank 0 from, and any port that is free.
+  std::string own_address{};
+  int own_port = 0;
   // Each rank proves that it knows it. Without one anybody who reaches rank 0 can take a rank's place.
   std::string secret{};
   bool trust_network = false;  // ranks may meet over a network without a secret
@@ -112,10 +123,10 @@ TcpOptions tcp_options_from(const Environment& environment);
 // Error(Fault::config) for what cannot be meant.
 void protect(TcpOptions& tcp, const Environment& environment);
 
-// Ranks that talk over TCP, by way of rank 0; at most 16 MiB per text. What they say is authenticated by their secret,
-// and not encrypted. Throws Error(Fault::config) where they would meet over a network without a secret,
-// Error(Fault::communication) where they do not all come within setup_limit, Error(Fault::resource) where rank 0 may
-// open too few files.
+// Ranks that talk over TCP, by way of rank 0; at most 16 MiB per text. To sum host memory they connect with each other.
+// What they say is authenticated by their secret, and not encrypted. Throws Error(Fault::config) where they would meet
+// over a network without a secret, Error(Fault::communication) where they do not all come within start_limit,
+// Error(Fault::resource) where rank 0 may open too few files.
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
 // The ranks that mpirun started, or srun with PMI; `ranks`: how many by the launcher's word, so that enough files may

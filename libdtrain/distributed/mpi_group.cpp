@@ -8,6 +8,9 @@
 
 #include <sys/resource.h>
 
+#include "libdtrain/core/error.h"
+#include "libdtrain/distributed/mpi_transport.h"
+
 namespace dtrain {
 namespace mpi {
 namespace {
@@ -35,7 +38,7 @@ void allow_open_files(int ranks) {
 
 }  // namespace
 
-MpiGroup::MpiGroup(const GroupOptions& options) : Group(options), thread_(options) {
+MpiGroup::MpiGroup(const GroupOptions& options) : SummingGroup(options), thread_(options, "MPI", start_mpi) {
   rank_ = thread_.rank();
   places_ = thread_.places();
   lane_ = thread_.open_lane("control");
@@ -93,6 +96,7 @@ void MpiGroup::finish() {
 }  // namespace mpi
 
 std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks) {
+  mpi::require_first_start();
   mpi::allow_open_files(ranks);
   return std::make_unique<mpi::MpiGroup>(options);
 }

@@ -1,11 +1,11 @@
 // MpiGroup: the ranks that mpirun started, and the thread through which they talk.
 #pragma once
 
-#include "libdtrain/distributed/mpi_thread.h"
+#include "libdtrain/distributed/collective_thread.h"
 
 namespace dtrain::mpi {
 
-class MpiGroup : public Group {
+class MpiGroup : public host::SummingGroup {
  public:
   explicit MpiGroup(const GroupOptions& options);
   std::vector<std::string> all_gather(const std::string& mine, const char* what) override;
@@ -16,13 +16,14 @@ class MpiGroup : public Group {
   std::string ask_peers() override { return thread_.ask_peers(); }
   void finish() override;
 
-  MpiThread& thread() { return thread_; }
+  host::CollectiveThread& thread() override { return thread_; }
+  std::string transport() const override { return "MPI"; }
 
  private:
   // Gathers the pieces of all ranks, whose sizes are `counts` and which lie one after the other in `bytes`.
   void gather_bytes(std::byte* bytes, const std::vector<int64_t>& counts, const std::string& what);
 
-  MpiThread thread_;
+  host::CollectiveThread thread_;
   int lane_ = 0;
 };
 

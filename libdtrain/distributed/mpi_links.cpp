@@ -5,6 +5,7 @@
 
 #include "libdtrain/distributed/links.h"
 #include "libdtrain/distributed/mpi_group.h"
+#include "libdtrain/distributed/mpi_transport.h"
 
 namespace dtrain {
 namespace mpi {

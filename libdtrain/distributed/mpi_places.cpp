@@ -6,7 +6,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include "libdtrain/distributed/mpi_exchange.h"
+#include "libdtrain/distributed/mpi_transport.h"
 
 namespace dtrain::mpi {
 namespace {

@@ -5,8 +5,9 @@
 #include <thread>
 
 #include "libdtrain/core/error.h"
-#include "libdtrain/distributed/group.h"
+#include "libdtrain/distributed/collective_thread.h"
 #include "libdtrain/distributed/tcp_meeting.h"
+#include "libdtrain/distributed/tcp_transport.h"
 
 namespace dtrain {
 namespace tcp {
@@ -14,12 +15,12 @@ namespace {
 
 constexpr size_t kMostBytes = 16 << 20;  // in a rank's text
 
-class TcpGroup : public Group {
+class TcpGroup : public host::SummingGroup {
  public:
-  TcpGroup(const GroupOptions& options, const TcpOptions& tcp) : Group(options) {
+  TcpGroup(const GroupOptions& options, const TcpOptions& tcp) : SummingGroup(options), tcp_(tcp) {
     DT_CHECK(0 <= tcp.rank && tcp.rank < tcp.size, "rank ", tcp.rank, " of ", tcp.size);
     rank_ = tcp.rank;
-    Meeting meeting = meet(tcp, options.setup_limit, options.warn);
+    Meeting meeting = meet(tcp, options.start_limit.value_or(options.setup_limit), options.warn);
     places_ = std::move(meeting.places);
     peers_ = std::move(meeting.peers);
     watch_ = std::thread([this] { watch(); });
@@ -33,10 +34,15 @@ class TcpGroup : public Group {
   void enter(Section section, uint64_t step) override {
     const std::lock_guard lock(mutex_);
     Group::enter(section, step);
+    if (thread_) thread_->enter(section, step);
   }
+  std::string transport() const override { return "TCP"; }
+  std::string ask_peers() override { return thread_ ? thread_->ask_peers() : ""; }
+  host::CollectiveThread& thread() override;
   void finish() override {
     finishing_ = true;
     barrier("the end");
+    if (thread_) thread_->finish();
     finished_ = true;
   }
 
@@ -55,6 +61,7 @@ class TcpGroup : public Group {
   void look_at_clock(Gathering& gathering);
   void share(Gathering& gathering);
   void tell_peers(const std::string& report) override;
+  [[noreturn]] void end_by_last_words(const std::string& report);
   void watch();
   void look_for_losses();
   [[noreturn]] void lost(size_t rank, const std::string& why, const std::string& place);
@@ -72,7 +79,22 @@ class TcpGroup : public Group {
   uint64_t sequence_ = 0;
   std::atomic<bool> finishing_ = false, stopping_ = false;
   std::thread watch_;
+  const TcpOptions tcp_;
+  std::unique_ptr<host::CollectiveThread> thread_;  // once something is summed
 };
+
+host::CollectiveThread& TcpGroup::thread() {
+  require_unfinished("sums of host memory");
+  if (thread_) return *thread_;
+  const std::string reached = size() == 1 ? "127.0.0.1" : tcp::address_of(peers_[rank_ == 0 ? 1 : 0]);
+  std::vector<Link> links = open_mesh(*this, tcp_, reached);
+  GroupOptions options = options_;
+  options.fail = [this](const std::string& report) { end_by_last_words(report); };
+  thread_ = std::make_unique<host::CollectiveThread>(options, "TCP",
+                                                     [&] { return make_transport(rank_, places_, std::move(links)); });
+  thread_->enter(section_, step_);
+  return *thread_;
+}
 
 std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const char* what) {
   require_unfinished(what);
@@ -196,8 +218,23 @@ void TcpGroup::lost(size_t rank, const std::string& why, const std::string& plac
   fail(concat("lost ", name(rank_of(rank)), " in ", place, ": ", why));
 }
 
+// A rank that ends takes its connections with it, so that others notice which do not know why it ended: whoever does is
+// on its way to tell them by way of rank 0.
+void TcpGroup::end_by_last_words(const std::string& report) {
+  for (const Deadline deadline = in(1); !deadline.is_past();
+       std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
+    const std::lock_guard lock(mutex_);
+    std::string why;
+    Message message;
+    for (Socket& peer : peers_)
+      while (peer && peer.receive(message, kMostBytes, why) == Socket::Arrived::yes)
+        if (message.kind == Kind::failure) fail(printable(message.text));
+  }
+  fail(report);
+}
+
 void TcpGroup::tell_peers(const std::string& report) {
-  const std::lock_guard lock(mutex_);
+  mutex_.lock();  // for ever: one thread alone ends the process
   const Deadline deadline = in(2);
   std::string why;
   for (Socket& peer : peers_)

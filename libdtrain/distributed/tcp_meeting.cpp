@@ -18,13 +18,14 @@ namespace {
 
 constexpr size_t kHelloBytes = 1 << 16, kWelcomeBytesPerRank = 2048;
 constexpr double kPatience = 5;     // seconds that a visitor may take to say who it is
+constexpr double kQuiet = 10;       // seconds that are waited before people hear of it
 constexpr size_t kStrangers = 256;  // visitors at a time, beside ranks
 constexpr uint64_t kTold = 8;       // of them that are reported
 
 using Warn = std::function<void(const std::string&)>;
 
 struct Hello {
-  std::string job, host;
+  std::string job, host, members;
   int rank = -1, size = 0, pid = 0;
 };
 
@@ -40,15 +41,16 @@ bool number_in(const std::string& text, int& number) {
 }
 
 std::string write(const Hello& hello) {
-  return join(
-      {hello.job, hello.host, std::to_string(hello.rank), std::to_string(hello.size), std::to_string(hello.pid)});
+  return join({hello.job, hello.host, std::to_string(hello.rank), std::to_string(hello.size), std::to_string(hello.pid),
+               hello.members});
 }
 
 bool read(const std::string& bytes, Hello& hello) {
   std::vector<std::string> texts;
-  if (!split(bytes, texts) || texts.size() != 5) return false;
+  if (!split(bytes, texts) || texts.size() != 6) return false;
   hello.job = texts[0];
   hello.host = printable(texts[1]);
+  hello.members = texts[5];
   return number_in(texts[2], hello.rank) && number_in(texts[3], hello.size) && number_in(texts[4], hello.pid);
 }
 
@@ -62,18 +64,25 @@ void number(std::vector<Place>& places) {
   for (Place& place : places) place.local_size = ranks[place.host];
 }
 
-// A name of this machine alone may have several numbers, one of which rank 0 listens on.
-std::string address_of(const TcpOptions& tcp) { return tcp.address == "localhost" ? "127.0.0.1" : tcp.address; }
-
 // Where rank 0 listens: where nobody else is named, on this machine alone.
 std::string listening_address(const TcpOptions& tcp) {
-  return tcp.bind_address.empty() && is_loopback(tcp.address) ? address_of(tcp) : tcp.bind_address;
+  return tcp.bind_address.empty() && is_loopback(tcp.address) ? number_of(tcp.address) : tcp.bind_address;
+}
+
+Socket listener_of(const TcpOptions& tcp) {
+  return tcp.listener >= 0 ? Socket(tcp.listener) : listen_on(listening_address(tcp), tcp.port, "rank 0");
+}
+
+std::string list_of(const std::vector<int>& ranks) {
+  std::string text = "rank";
+  for (const int rank : ranks) text += concat(" ", rank);
+  return text;
 }
 
 class Reception {
  public:
   Reception(const TcpOptions& tcp, const Bytes32& key, const Warn& warn)
-      : tcp_(tcp), key_(key), warn_(warn), listener_(listen_on(listening_address(tcp), tcp.port)) {
+      : tcp_(tcp), key_(key), warn_(warn), listener_(listener_of(tcp)) {
     meeting_.peers.resize(static_cast<size_t>(tcp.size));
     meeting_.places.resize(static_cast<size_t>(tcp.size));
     meeting_.places[0] = {.host = host_name(), .pid = getpid()};
@@ -83,7 +92,8 @@ class Reception {
     const Deadline deadline = in(limit);
     while (!missing().empty()) {
       look(deadline);
-      if (deadline.is_past()) give_up(limit);
+      if (!missing().empty() && deadline.is_past()) give_up(limit);
+      tell_of_waiting(deadline);
     }
     number(meeting_.places);
     std::vector<std::string> texts;
@@ -157,6 +167,11 @@ class Reception {
       return visitor.proven;
     } else if (Hello hello; message.kind != Kind::hello || !read(message.text, hello)) {
       tell_of_stranger(visitor.caller, "it does not speak as a rank does");
+    } else if (hello.job == tcp_.job && hello.members != tcp_.members) {
+      end_all(
+          concat("the ranks were told of different processes: rank 0 on ", meeting_.places[0].host, " of ",
+                 printable(tcp_.members), "; rank ", hello.rank, " on ", hello.host, " of ", printable(hello.members)),
+          &visitor.socket);
     } else if (const std::string reason = objection(hello); !reason.empty()) {
       static_cast<void>(visitor.socket.send({Kind::refuse, 0, reason}, in(1), why));
       tell_user(concat("sent away, from ", hello.host, " pid ", hello.pid, ": ", reason));
@@ -182,11 +197,22 @@ class Reception {
   }
 
   [[noreturn]] void give_up(double limit) {
-    std::string text = "set-up: no word within " + concat(limit, " s from rank");
-    for (const int rank : missing()) text += concat(" ", rank);
-    text += concat(" (rank 0 on ", meeting_.places[0].host, " listens on port ", tcp_.port, ")");
-    tell_all({Kind::failure, 0, text});
+    end_all(concat("set-up: no word within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
+                   meeting_.places[0].host, " listens on port ", tcp_.port, ")"));
+  }
+  // `visitor`: one that is told, too.
+  [[noreturn]] void end_all(const std::string& text, Socket* visitor = nullptr) {
+    const Message message{Kind::failure, 0, text};
+    std::string why;
+    if (visitor != nullptr) static_cast<void>(visitor->send(message, in(1), why));
+    tell_all(message);
     throw Error(Fault::communication, text);
+  }
+  // Once: whoever starts the ranks by hand may be slow.
+  void tell_of_waiting(Deadline deadline) {
+    if (told_of_waiting_ || missing().empty() || waited_since(deadline.begun) < kQuiet) return;
+    told_of_waiting_ = true;
+    tell_user(concat("waiting for ", list_of(missing()), " on port ", tcp_.port, ", limit ", deadline.seconds, " s"));
   }
 
   void tell_all(const Message& message) {
@@ -209,6 +235,7 @@ class Reception {
   Socket listener_;
   std::vector<Visitor> visitors_;  // in the order in which they came
   uint64_t strangers_ = 0;
+  bool told_of_waiting_ = false;
   Meeting meeting_;
 };
 
@@ -228,7 +255,7 @@ std::vector<Place> places_in(const std::string& welcome, int size) {
 // A connection to rank 0, which has proved that it knows the secret; none, and why, otherwise.
 Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience, std::string& why, const Warn& warn) {
   const Deadline deadline = in(patience);
-  Socket socket = connect_to(address_of(tcp), tcp.port, deadline, why);
+  Socket socket = connect_to(number_of(tcp.address), tcp.port, deadline, why);
   if (!socket) return Socket();
   why.clear();
   Message answer;
@@ -246,7 +273,8 @@ Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience
 Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const Warn& warn) {
   // Rank 0 is the first to give up: it knows who is missing.
   const Deadline deadline = in(limit + std::min(kPatience, limit / 2));
-  const Hello hello{.job = tcp.job, .host = host_name(), .rank = tcp.rank, .size = tcp.size, .pid = getpid()};
+  const Hello hello{
+      .job = tcp.job, .host = host_name(), .members = tcp.members, .rank = tcp.rank, .size = tcp.size, .pid = getpid()};
   const size_t most = kHelloBytes + kWelcomeBytesPerRank * static_cast<size_t>(tcp.size);
   std::string why;
   bool warned = false;
@@ -254,6 +282,8 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
     if (warn && !std::exchange(warned, true)) warn(line);
   };
   for (double pause = 0.05; !deadline.is_past(); pause = std::min(1.0, 1.5 * pause)) {
+    if (waited_since(deadline.begun) > kQuiet)
+      warn_once(concat("waiting for rank 0 at ", tcp.address, " port ", tcp.port, ", limit ", limit, " s: ", why));
     Socket socket = call_rank_zero(tcp, key, std::min(deadline.left(), kPatience), why, warn_once);
     Message answer;
     if (socket && socket.send({Kind::hello, 0, write(hello)}, deadline, why) &&

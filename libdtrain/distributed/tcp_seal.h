@@ -28,6 +28,11 @@ class Seal {
   uint64_t count_ = 0;
 };
 
+// Both directions of a connection, as one side of it has them.
+struct Seals {
+  Seal sends, receives;
+};
+
 // Compares in a time that does not depend on the bytes.
 bool same(const Bytes32& a, const Bytes32& b);
 

@@ -78,6 +78,24 @@ Addresses addresses_of(const std::string& name, int port, int flags, std::string
   return Addresses(error == 0 ? found : nullptr, freeaddrinfo);
 }
 
+struct Numbers {
+  std::string address = "somewhere", port = "0";
+};
+Numbers numbers_of(const sockaddr_storage& address, socklen_t size) {
+  char name[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name, sizeof name, port, sizeof port,
+                                NI_NUMERICHOST | NI_NUMERICSERV);
+  return error == 0 ? Numbers{name, port} : Numbers{};
+}
+
+// `end`: getsockname or getpeername.
+Numbers numbers_of_end(const Socket& socket, int (*end)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (end(socket.file(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return numbers_of(address, size);
+}
+
 int open_for(const addrinfo& address) {
   return socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
 }
@@ -215,7 +233,7 @@ bool Socket::is_gone() const {
   return ::poll(&one, 1, 0) > 0;
 }
 
-Socket listen_on(const std::string& address, int port) {
+Socket listen_on(const std::string& address, int port, const std::string& who) {
   std::string why;
   const Addresses found = addresses_of(address, port, AI_PASSIVE, why);
   for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
@@ -225,9 +243,18 @@ Socket listen_on(const std::string& address, int port) {
     if (bind(socket.file(), one->ai_addr, one->ai_addrlen) == 0 && listen(socket.file(), SOMAXCONN) == 0) return socket;
     why = reason(errno);
   }
-  throw Error(Fault::communication, concat("rank 0 cannot listen on ", address.empty() ? "port" : address + " port",
-                                           " ", port, ": ", why, "; choose another with DTRAIN_MASTER_PORT"));
+  throw Error(Fault::communication, concat(who, " cannot listen on ", address.empty() ? "port" : address + " port", " ",
+                                           port, ": ", why, "; choose another with DTRAIN_MASTER_PORT"));
 }
+
+int port_of(const Socket& socket) { return std::stoi(numbers_of_end(socket, getsockname).port); }
+std::string address_of(const Socket& socket) { return numbers_of_end(socket, getsockname).address; }
+bool is_on_this_machine(const Socket& socket) {
+  return is_loopback(numbers_of_end(socket, getsockname).address) &&
+         is_loopback(numbers_of_end(socket, getpeername).address);
+}
+
+std::string number_of(const std::string& address) { return address == "localhost" ? "127.0.0.1" : address; }
 
 bool is_loopback(const std::string& address) {
   if (address == "localhost") return true;
@@ -249,10 +276,7 @@ Socket accept_from(const Socket& listener, std::string& caller, int& error) {
   const bool lacks_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
   error = file < 0 && lacks_room ? errno : 0;
   if (file < 0) return Socket();
-  char name[NI_MAXHOST] = "somewhere";
-  static_cast<void>(
-      getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name, sizeof name, nullptr, 0, NI_NUMERICHOST));
-  caller = name;
+  caller = numbers_of(address, size).address;
   return prepared(file);
 }
 

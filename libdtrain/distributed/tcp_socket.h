@@ -53,6 +53,8 @@ class Socket {
   Arrived receive(Message& message, size_t most, std::string& why);
   // Waits for a message as well.
   bool receive(Message& message, size_t most, Deadline deadline, std::string& why);
+  // What seals the two directions from here on, for whoever sends and receives in another way.
+  Seals take_seals() const { return {sends_.value(), receives_.value()}; }
   // True where the peer has ended or reset the connection, whatever it sent before.
   bool is_gone() const;
 
@@ -72,8 +74,16 @@ class Socket {
   std::optional<Seal> sends_, receives_;
 };
 
-// Throws Error(Fault::communication) where the address cannot be listened on.
-Socket listen_on(const std::string& address, int port);
+// Throws Error(Fault::communication), which names `who`, where the address cannot be listened on. An empty address: all
+// of this machine's; port 0: any that is free.
+Socket listen_on(const std::string& address, int port, const std::string& who);
+// The port of this end, and its address as a number.
+int port_of(const Socket& socket);
+std::string address_of(const Socket& socket);
+// True where both ends have addresses of this machine alone.
+bool is_on_this_machine(const Socket& socket);
+// A name of this machine alone may have several numbers: `localhost` is 127.0.0.1. All else stays.
+std::string number_of(const std::string& address);
 // True for `localhost` and for the numbers of this machine alone, such as 127.0.0.1.
 bool is_loopback(const std::string& address);
 // The next connection that waits, and the number of who calls; none where there is none, or where `error` says why it

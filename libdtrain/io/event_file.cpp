@@ -63,14 +63,18 @@ void Summary::scalar(std::string_view tag, double value) {
   put_bytes(bytes_, kValue, message);
 }
 
-EventFile::EventFile(const EventFileOptions& options, uint64_t first_step, double wall_time, FileSystem& files)
+EventFile::EventFile(const EventFileOptions& options, std::optional<uint64_t> first_step, double wall_time,
+                     FileSystem& files)
     : options_(options), file_(files, path_of(options, wall_time)) {
-  std::string version = event(wall_time, 0), log = event(wall_time, first_step), status;
+  std::string version = event(wall_time, 0);
   put_bytes(version, kFileVersion, kVersion);
-  put_integer(status, kStatus, kStart);
-  put_bytes(log, kSessionLog, status);
   append(version);
-  append(log);
+  if (first_step) {
+    std::string log = event(wall_time, *first_step), status;
+    put_integer(status, kStatus, kStart);
+    put_bytes(log, kSessionLog, status);
+    append(log);
+  }
   flush();
 }
 

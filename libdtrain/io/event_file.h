@@ -42,9 +42,10 @@ struct EventFileOptions {
 class EventFile {
  public:
   // Writes that a run begins whose first step is `first_step`: readers drop what files before this one hold of it and
-  // of later steps. Readers go through a folder by names, so the seconds in the name are `wall_time` or, where there is
-  // such a file already, one more than the latest. Creates nothing through a link.
-  EventFile(const EventFileOptions& options, uint64_t first_step, double wall_time, FileSystem& files = system_files());
+  // of later steps; without it they keep all. Readers go through a folder by names, so the seconds in the name are
+  // `wall_time` or, where there is such a file already, one more than the latest. Creates nothing through a link.
+  EventFile(const EventFileOptions& options, std::optional<uint64_t> first_step, double wall_time,
+            FileSystem& files = system_files());
   // Writes what is pending, as far as that is possible.
   ~EventFile();
 

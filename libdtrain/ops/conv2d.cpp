@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/depthwise.h"
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/few_pixels.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
@@ -105,7 +106,9 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
             const Tensor& y) {
   const ConvShape shape = shape_of(x, w, y, options);
   const float* const b = bias ? bias.data<float>() : nullptr;
-  if (const auto winograd = winograd_of(shape))
+  if (depthwise_supports(shape))
+    depthwise_forward(context, shape, x.data<float>(), w.data<float>(), b, y.data<float>());
+  else if (const auto winograd = winograd_of(shape))
     winograd_forward(context, *winograd, x.data<float>(), w.data<float>(), b, y.data<float>());
   else
     direct_conv(context, shape, x.data<float>(), w.data<float>(), b, y.data<float>());
@@ -114,7 +117,9 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
   const ConvShape shape = shape_of(dx, w, dy, options);
-  if (const auto pixels = few_pixels(shape, dy.data<float>()))
+  if (depthwise_supports(shape))
+    depthwise_dgrad(context, shape, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
+  else if (const auto pixels = few_pixels(shape, dy.data<float>()))
     few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
   else if (const auto winograd = winograd_of(shape))
     winograd_dgrad(context, *winograd, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
@@ -125,7 +130,9 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
   const ConvShape shape = shape_of(x, dw, dy, options);
-  if (const auto pixels = few_pixels(shape, dy.data<float>()))
+  if (depthwise_supports(shape))
+    depthwise_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
+  else if (const auto pixels = few_pixels(shape, dy.data<float>()))
     gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add, &*pixels);
   else if (const auto winograd = winograd_of(shape))
     winograd_wgrad(context, *winograd, x.data<float>(), dy.data<float>(), dw.data<float>(), add);

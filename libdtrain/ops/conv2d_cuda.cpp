@@ -1,6 +1,8 @@
-// Convolution by cuDNN: each call as a problem with a plan, fused with its bias or its addition where that is faster.
+// Convolution by cuDNN, but for depthwise ones: each call as a problem with a plan, fused with its bias or its addition
+// where that is faster.
 #include "libdtrain/ops/conv2d_cuda.h"
 #include "libdtrain/cuda/cudnn_plan.h"
+#include "libdtrain/ops/depthwise_cuda.h"
 #include "libdtrain/ops/pointwise.h"
 
 namespace dtrain::cuda {
@@ -38,6 +40,7 @@ ConvProblem problem_of(const Context& context, ConvKind kind, const Tensor& x, c
 
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
             const Tensor& y) {
+  if (is_depthwise(x.shape(), w.shape(), options)) return depthwise(context, x, w, bias, options, y);
   ConvPlans& plans = context.runtime().conv_plans();
   const ConvOperands plain{x.raw(), w.raw(), y.raw()};
   const ConvProblem problem = problem_of(context, ConvKind::forward, x, w.shape(), y, options, plain);
@@ -53,6 +56,7 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
 
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
+  if (is_depthwise(dx.shape(), w.shape(), options)) return depthwise_dgrad(context, dy, w, options, dx, add);
   ConvPlans& plans = context.runtime().conv_plans();
   const ConvOperands plain{dx.raw(), w.raw(), dy.raw()};
   ConvProblem problem = problem_of(context, ConvKind::dgrad, dx, w.shape(), dy, options, plain);
@@ -72,6 +76,7 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
+  if (is_depthwise(x.shape(), dw.shape(), options)) return depthwise_wgrad(context, x, dy, options, dw, add);
   ConvPlans& plans = context.runtime().conv_plans();
   const Shape w{dw.dim(0), dw.dim(1), dw.dim(2), x.dim(3) / options.groups};
   const bool direct = !add && w == dw.shape();

@@ -3,6 +3,7 @@
 
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/ops/conv2d_cuda.h"
+#include "libdtrain/ops/depthwise_cuda.h"
 
 namespace dtrain::cuda {
 
@@ -18,6 +19,7 @@ bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, 
 
 float statistics_cost(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options, const Tensor& y,
                       const ChannelSums& sums) {
+  if (is_depthwise(x.shape(), w.shape(), options)) return ConvPlans::kUnsupported;
   ConvPlans& plans = context.runtime().conv_plans();
   const ConvOperands plain{x.raw(), w.raw(), y.raw()};
   const ConvOperands fused{x.raw(), w.raw(), y.raw(), nullptr, sums.sum.raw(), sums.square.raw()};
@@ -50,6 +52,7 @@ void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad& load,
 
 bool conv2d_dgrad_with_sums(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options,
                             BatchNormSaved& before, const Tensor& dx) {
+  if (is_depthwise(before.x.shape(), w.shape(), options)) return false;
   ConvPlans& plans = context.runtime().conv_plans();
   const Shape channels{before.x.dim(3)};
   const Tensor dbeta = context.empty(channels), dgamma = context.empty(channels);
@@ -70,6 +73,7 @@ bool conv2d_dgrad_with_sums(Context& context, const Tensor& dy, const Tensor& w,
 
 bool on_load_supported(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
                        const Conv2dOptions& options, const Tensor& y, const ChannelSums& sums) {
+  if (is_depthwise(x.shape(), w.shape(), options)) return false;
   ConvPlans& plans = context.runtime().conv_plans();
   ConvOperands forward{x.raw(), w.raw(), y.raw(), nullptr, sums.sum.raw(), sums.square.raw()};
   ConvOperands wgrad{x.raw(), w.raw(), y.raw()};

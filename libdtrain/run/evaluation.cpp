@@ -99,9 +99,11 @@ std::vector<MetricValue> metrics_of(Context& context, const Loss& loss) {
   return columns.values(wide.data(), 1);
 }
 
-std::future<Evaluation> begin_evaluation(Task& task, Group& group, uint64_t step, int64_t show_every,
-                                         Observer& observer, const std::function<bool()>& stop) {
-  observer.evaluating({.step = step});
+namespace {
+
+// Of which the observer is told the progress alone.
+std::future<Evaluation> evaluate_now(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
+                                     const std::function<bool()>& stop) {
   EvaluationRequest request;
   request.step = step;
   request.stop = [&](int64_t batch) {
@@ -112,13 +114,20 @@ std::future<Evaluation> begin_evaluation(Task& task, Group& group, uint64_t step
   return task.evaluate(request);
 }
 
+}  // namespace
+
+std::future<Evaluation> begin_evaluation(Task& task, Group& group, uint64_t step, int64_t show_every,
+                                         Observer& observer, const std::function<bool()>& stop) {
+  observer.evaluating({.step = step});
+  return evaluate_now(task, group, step, show_every, observer, stop);
+}
+
 std::future<Evaluation> begin_evaluations(Task& task, ParameterStore& store, const Tensor& average, Group& group,
                                           uint64_t step, int64_t show_every, Observer& observer,
                                           const std::function<bool()>& stop) {
-  const auto begin = [&] { return begin_evaluation(task, group, step, show_every, observer, stop); };
-  std::future<Evaluation> own = begin(), averaged;
+  std::future<Evaluation> own = begin_evaluation(task, group, step, show_every, observer, stop), averaged;
   if (!average || !own.valid()) return own;
-  with_average(store, average, [&] { averaged = begin(); });
+  with_average(store, average, [&] { averaged = evaluate_now(task, group, step, show_every, observer, stop); });
   if (!averaged.valid()) return averaged;
   return joined(std::move(own), std::move(averaged));
 }

@@ -1,6 +1,8 @@
 // Parameters only: the optimizer's state is not needed to look at what a model has learnt.
 #include "libdtrain/run/load_checkpoint.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "libdtrain/train/checkpoint_files.h"
@@ -45,7 +47,8 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
         return false;
       }
     };
-    if (const auto path = newest_checkpoint(train_dir, usable))
+    const bool itself = std::filesystem::exists(train_dir + "/model.safetensors") && usable(train_dir);
+    if (const auto path = itself ? std::optional(train_dir) : newest_checkpoint(train_dir, usable))
       found = fmt::format("{} {}", load(*path, state, must_match, store), *path);
   }
   found = group.broadcast(found, chief, "checkpoint");

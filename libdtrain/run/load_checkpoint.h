@@ -16,10 +16,11 @@ struct LoadedCheckpoint {
   uint64_t step = 0;
 };
 
-// Loads the parameters, and not the optimizer's state, of the newest complete checkpoint of train_dir into the store of
-// every rank; `chief` alone reads it, and takes no lock. `must_match`: entries of TrainState::identity that it must
-// agree with where it has them. Returns its path and the step; nothing where there is none. Damaged ones are passed
-// over with a notice. Throws Error(Fault::checkpoint) where it is of another model. Collective.
+// Loads the parameters, and not the optimizer's state, of the newest complete checkpoint of train_dir, or of train_dir
+// itself where that is a checkpoint, into the store of every rank; `chief` alone reads it, and takes no lock.
+// `must_match`: entries of TrainState::identity that it must agree with where it has them. Returns its path and the
+// step; nothing where there is none. Damaged ones are passed over with a notice. Throws Error(Fault::checkpoint) where
+// it is of another model. Collective.
 std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_dir,
                                                        const std::map<std::string, std::string>& must_match,
                                                        ParameterStore& store, Communicator& communicator, int chief,

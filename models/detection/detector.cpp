@@ -10,6 +10,7 @@
 #include "libdtrain/ops/positive_samples.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
+#include "libdtrain/ops/slice_rows.h"
 #include "models/detection/cascade.h"
 
 namespace dtrain::models {
@@ -92,6 +93,11 @@ int64_t room_for_positives(Context& context, const RoiSamples& regions, int64_t 
   return std::max((positives + kStep - 1) / kStep, int64_t{1}) * kStep;
 }
 
+// That many parts the room for positives has on a GPU. A recorded step leaves out the masks of those that are empty:
+// which, the device finds out for itself, so that nothing waits, no positive is dropped and nothing is carried over to
+// the next step. With more parts it would leave out more, but their convolutions would fill the device less.
+constexpr int64_t kParts = 4;
+
 }  // namespace
 
 Detector::Detector(ParameterStore& store, const DetectorOptions& options)
@@ -126,8 +132,8 @@ std::vector<Var> Detector::features(Tape& tape, const Var& images) const {
   return fpn_ ? (*fpn_)(tape, stages) : std::vector{stages.back()};
 }
 
-Var Detector::pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
-                   int resolution) const {
+Var Detector::align(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
+                    int resolution) const {
   RoiAlignOptions options{
       .height = resolution, .width = resolution, .sampling_ratio = 2, .aligned = options_.aligned_rois};
   if (fpn_) {
@@ -137,7 +143,16 @@ Var Detector::pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois,
   }
   options.height = options.width = options_.c4.resolution;
   options.scales = {1.0f / 16};
-  return backbone_.stage(tape, kStages - 1, roi_align(tape, maps, rois, images, {}, options));
+  return roi_align(tape, maps, rois, images, {}, options);
+}
+
+Var Detector::after_align(Tape& tape, const Var& aligned) const {
+  return fpn_ ? aligned : backbone_.stage(tape, kStages - 1, aligned);
+}
+
+Var Detector::pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
+                   int resolution) const {
+  return after_align(tape, align(tape, maps, rois, images, resolution));
 }
 
 Var Detector::box_features(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images) const {
@@ -203,6 +218,31 @@ std::vector<std::pair<std::string, Var>> Detector::box_losses(Tape& tape, const 
   return losses;
 }
 
+Var Detector::own_masks(Tape& tape, const Var& aligned, const Tensor& classes) const {
+  const Var logits = (*mask_head_)(tape, after_align(tape, aligned));
+  const int64_t m = logits.shape()[0], cells = logits.shape()[1] * logits.shape()[2];
+  const Var own = select_class(tape, reshape(tape, logits, {m, cells, options_.classes, 1}), classes);
+  return reshape(tape, own, {1, m * cells});
+}
+
+Var Detector::masks_of_positives(Tape& tape, const Var& aligned, const Tensor& classes, const Tensor& count) const {
+  if (tape.context().is_cpu()) return own_masks(tape, aligned, classes);
+  const int64_t m = classes.count(), rows = (m + kParts - 1) / kParts;
+  std::vector<Var> parts(static_cast<size_t>((m + rows - 1) / rows));
+  // The first part is always run. It comes last, and so first in backward: it stores the gradients that others add to.
+  for (size_t i = parts.size(); i-- > 0;) {
+    const int64_t begin = static_cast<int64_t>(i) * rows, end = std::min(m, begin + rows);
+    const auto record = [&] {
+      parts[i] = own_masks(tape, slice_rows(tape, aligned, begin, end), classes.slice(begin, end));
+    };
+    if (i > 0)
+      tape.run_or_skip(count, static_cast<float>(begin), record);
+    else
+      record();
+  }
+  return concat_channels(tape, parts);
+}
+
 Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSamples& regions,
                         const DetectionTruth& truth) const {
   tape.part("mask head");
@@ -213,7 +253,8 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
                                   context.empty({m}, DType::i32), context.empty({m})};
   gather_positives(context, regions, n, mean_of(options_), positives);
   const MaskHeadOptions& options = options_.mask;
-  const Var logits = (*mask_head_)(tape, pool(tape, maps, positives.rois, positives.images, options.resolution));
+  const Var aligned = align(tape, maps, positives.rois, positives.images, options.resolution);
+  const Var own = masks_of_positives(tape, aligned, positives.classes, regions.totals.slice(1, 2));
   tape.part("mask loss");
   const int side = 2 * options.resolution;
   const int64_t cells = int64_t{side} * side;
@@ -222,7 +263,6 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
       context, truth.masks, positives.rois, positives.images, positives.truth,
       {.height = side, .width = side, .sampling_ratio = options.soft_targets ? 1 : 0, .aligned = options.soft_targets},
       targets);
-  const Var own = select_class(tape, reshape(tape, logits, {m, cells, options_.classes, 1}), positives.classes);
   return sigmoid_cross_entropy(tape, reshape(tape, own, {m, cells}), targets.view({m, cells}), positives.weights,
                                {.constant = static_cast<float>(cells)});
 }

@@ -57,7 +57,11 @@ class Detector {
     Tensor probabilities;  // [r, classes]
   };
   // Regions rois [r, 4] of images [r] i32 -> [r, s, s, channels], where the resolution s is that of the heads, or,
-  // without a pyramid, what the fourth stage leaves of C4Options::resolution.
+  // without a pyramid, C4Options::resolution.
+  Var align(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images, int resolution) const;
+  // What the heads read of that: without a pyramid, what the fourth stage makes of it.
+  Var after_align(Tape& tape, const Var& aligned) const;
+  // Both in one.
   Var pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images, int resolution) const;
   // What the box heads read of regions.
   Var box_features(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images) const;
@@ -67,6 +71,10 @@ class Detector {
   std::vector<std::pair<std::string, Var>> box_losses(Tape& tape, const std::vector<Var>& maps, RoiSamples regions,
                                                       const DetectionTruth& truth) const;
   Var box_loss(Tape& tape, const Var& deltas, const RoiSamples& regions, int64_t images) const;
+  // The logits of the masks of regions in their own classes [r] i32, [1, r * cells].
+  Var own_masks(Tape& tape, const Var& aligned, const Tensor& classes) const;
+  // The same where padding follows the first count [1] f32 regions: what becomes of that is undefined.
+  Var masks_of_positives(Tape& tape, const Var& aligned, const Tensor& classes, const Tensor& count) const;
   Var mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSamples& regions, const DetectionTruth& truth) const;
   Scored score_regions(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
                        const Tensor& sizes) const;

@@ -34,8 +34,9 @@ class CliFlags : public testing::Test {
     flags.add("name", values.name, "a name");
     flags.add("points", values.points, "a list");
     flags.add_choice("mode", values.mode, {"fast", "slow"}, "how");
-    flags.add_unserved("xla", "bool", "false", "just-in-time compilation");
-    flags.add_unserved("spec", "string", "", "all-reduce algorithms");
+    flags.add_unread("xla", "bool", "false", "just-in-time compilation").no_effect("there is no graph");
+    flags.add_unread("spec", "string", "", "all-reduce algorithms").refused("there is one");
+    flags.add_unread("trt", "|FP32|FP16", "", "TensorRT's precision").refused("it is not used");
   }
 
   std::vector<std::string> parse(std::vector<std::string> arguments) {
@@ -45,7 +46,7 @@ class CliFlags : public testing::Test {
   std::string failure(const std::vector<std::string>& arguments) {
     try {
       parse(arguments);
-      flags.refuse_unserved();
+      flags.check_refused();
     } catch (const Error& error) {
       EXPECT_EQ(error.fault(), Fault::config);
       return error.what();
@@ -102,6 +103,7 @@ TEST_F(CliFlags, ValuesAreTyped) {
   EXPECT_EQ(failure({"--rate=nan"}), "--rate: expected a number, found 'nan'");
   EXPECT_EQ(failure({"--rate=1.1"}), "--rate: expected a number of at most 1, found 1.1");
   EXPECT_EQ(failure({"--count=2000000001"}), "--count: expected an integer of at most 2000000000, found 2000000001");
+  EXPECT_EQ(failure({"--trt=INT8"}), "--trt: expected one of |FP32|FP16, found 'INT8'");
   EXPECT_EQ(failure({"--mode=medium"}), "--mode: expected one of fast|slow, found 'medium'");
   EXPECT_EQ(failure({"--count"}), "--count: expected a value of type int, found the end of the line");
 }
@@ -115,14 +117,36 @@ TEST_F(CliFlags, UnknownFlagsNameTheNearest) {
   EXPECT_EQ(failure({"--noxla="}), "--noxla takes no value: it stands for --xla=false");
 }
 
-TEST_F(CliFlags, UnservedFlagsMayOnlyHaveTheirDefault) {
-  EXPECT_EQ(failure({"--noxla", "--xla=0", "--spec="}), "no error");
-  EXPECT_EQ(failure({"--xla"}),
-            "--xla=true: not served by this version of program (just-in-time compilation); leave the flag out or set "
-            "it to false");
-  EXPECT_EQ(failure({"--spec=nccl", "--noxla"}),
-            "--spec=nccl: not served by this version of program (all-reduce algorithms); leave the flag out");
+TEST_F(CliFlags, ChoicesInCapitalsAreThoseInSmallLetters) {
+  EXPECT_EQ(failure({"--mode=SLOW"}), "no error");
+  EXPECT_EQ(values.mode, "slow");
+  EXPECT_EQ(flags.text("mode"), "slow");
+}
+
+TEST_F(CliFlags, RefusedFlagsMayOnlyHaveTheirDefault) {
+  EXPECT_EQ(failure({"--spec=", "--trt="}), "no error");
+  EXPECT_EQ(failure({"--spec=nccl"}), "--spec=nccl is not served: there is one; leave the flag out");
+  EXPECT_EQ(failure({"--spec=", "--trt=fp16"}), "--trt=FP16 is not served: it is not used; leave the flag out");
+  flags.add_unread("steps", "int", "1", "steps").refused("none are made");
+  EXPECT_EQ(failure({"--steps=-1"}), "--steps: expected an integer of at least 0, found -1");
+  EXPECT_EQ(failure({"--trt=", "--steps=2"}),
+            "--steps=2 is not served: none are made; leave the flag out or set it to 1");
+}
+
+TEST_F(CliFlags, FlagsOfNoEffectAreNoticedOnceIfTheyAreSet) {
+  EXPECT_EQ(failure({"--noxla", "--xla=0"}), "no error");
+  EXPECT_EQ(flags.notices(), std::vector<std::string>());
+  EXPECT_EQ(failure({"--xla=false", "--xla", "--xla=1"}), "no error");
+  EXPECT_EQ(flags.notices(), std::vector<std::string>{"--xla=true has no effect: there is no graph"});
   EXPECT_EQ(failure({"--xla=x"}), "--xla: expected true or false, found 'x'");
+}
+
+TEST_F(CliFlags, AFlagImpliesAnotherThatIsNotGiven) {
+  parse({"--count=3"});
+  flags.imply("count", "4");
+  flags.imply("rate", "0.25");
+  EXPECT_EQ(values.count, 3);
+  EXPECT_EQ(values.rate, 0.25);
 }
 
 TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
@@ -134,7 +158,9 @@ TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
       << help;
   EXPECT_NE(help.find("\nOthers\n  --quick (bool, default false)\n"), std::string::npos) << help;
   EXPECT_NE(help.find("--mode (fast|slow, default fast)"), std::string::npos);
-  EXPECT_NE(help.find("  --xla (bool, default false): not served: just-in-time compilation\n"), std::string::npos);
+  EXPECT_NE(help.find("  --xla (bool, default false)\n      just-in-time compilation; no effect: there is no graph\n"),
+            std::string::npos);
+  EXPECT_NE(help.find("  --spec (string)\n      all-reduce algorithms; not served: there is one\n"), std::string::npos);
 }
 
 TEST_F(CliFlags, HelpHasNoLongLines) {
@@ -147,14 +173,19 @@ TEST_F(CliFlags, HelpHasNoLongLines) {
   EXPECT_EQ(lines, 2u + 4 + 4 + 3);  // usage, four lines for each paragraph, the end
 }
 
-TEST_F(CliFlags, HelpBreaksTheLineOfAnUnservedFlag) {
-  FlagSet long_flags("program", "", "About.");
-  std::string meaning;
-  for (int i = 0; i < 20; ++i) meaning += "word" + std::to_string(10 + i) + (i < 19 ? " " : "");
-  long_flags.add_unserved("flag", "string", "", meaning);
-  const std::string help = long_flags.help();
-  EXPECT_EQ(help.find("usage: program\n"), 0u) << help;
-  EXPECT_NE(help.find("word20\n      word21"), std::string::npos) << help;
+TEST(Flags, TablesOfMarkdown) {
+  std::string mode = "a";
+  bool quick = false;
+  FlagSet flags("program", "", "");
+  flags.group("How");
+  flags.add_choice("mode", mode, {"a", "b"}, "as --quick, or --mode=b.").former_name("way");
+  flags.group("Else");
+  flags.add("quick", quick, "do not wait").no_effect("see --more_* and x|y");
+  EXPECT_EQ(flags.markdown(),
+            "## How\n\n| flag | type | default | meaning | what becomes of it |\n|---|---|---|---|---|\n"
+            "| `mode` | a\\|b | `a` | as `--quick`, or `--mode=b`.; formerly `--way` | served |\n\n"
+            "## Else\n\n| flag | type | default | meaning | what becomes of it |\n|---|---|---|---|---|\n"
+            "| `quick` | bool | `false` | do not wait | no effect: see `--more_*` and x\\|y |\n");
 }
 
 TEST(Flags, FormerNamesGoOnWorkingWithANotice) {
@@ -244,6 +275,8 @@ TEST(CommandLine, HelpAndVersionEndTheProgram) {
   };
   EXPECT_EQ(print("--version"), "program " + version() + "\n");
   EXPECT_TRUE(print("--help").starts_with("usage: program command\n"));
+  EXPECT_TRUE(
+      print("--helpmarkdown").ends_with("| `quick` | bool | `false` | do not wait; formerly `--fast` | served |\n"));
 }
 
 TEST(CommandLine, TakesFlagsAloneAndAnnouncesFormerNames) {

@@ -14,13 +14,14 @@ struct Parsed {
 };
 
 // On a machine with a GPU as on one without.
-Config config_of(std::vector<std::string> arguments) {
+Config config_of(std::vector<std::string> arguments, const Ranks& ranks = {}) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   Parsed parsed;
   parsed.values.declare(parsed.flags);
   arguments.insert(arguments.begin(), "program");
   parsed.flags.parse(arguments);
-  return make_config(parsed.values, parsed.flags);
+  parsed.values.settle(parsed.flags);
+  return make_config(parsed.values, parsed.flags, ranks);
 }
 
 std::string failure(const std::vector<std::string>& arguments) {
@@ -87,6 +88,20 @@ TEST(Config, UnknownModelsNameTheNearest) {
       << failure({"--model=resnet5O"});
 }
 
+TEST(Config, ModelsForOtherThanImagesAreRefusedWithTheReason) {
+  EXPECT_TRUE(
+      contains(failure({"--model=deepspeech2"}), "--model=deepspeech2: no image classifier: it recognises speech"))
+      << failure({"--model=deepspeech2"});
+  EXPECT_TRUE(contains(failure({"--model=ncf"}), "it recommends films"));
+}
+
+TEST(Config, AuxiliaryHead) {
+  EXPECT_FALSE(config_of({"--model=inception3"}).options.auxiliary_head);
+  EXPECT_TRUE(config_of({"--model=inception3", "--auxiliary_head"}).options.auxiliary_head);
+  EXPECT_TRUE(
+      contains(failure({"--model=googlenet", "--auxiliary_head"}), "--auxiliary_head: for inception3 and NASNet only"));
+}
+
 TEST(Config, RefusedCombinations) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
       {{"--variable_update=horovod", "--num_gpus=2"}, "--num_gpus=1"},
@@ -109,17 +124,16 @@ TEST(Config, RefusedCombinations) {
       {{"--piecewise_learning_rate_schedule=1;2;3", "--minimum_learning_rate=1"}, "--piecewise"},
       {{"--piecewise_learning_rate_schedule=1;2;3", "--resnet_base_lr=1"}, "--piecewise"},
       {{"--num_learning_rate_warmup_epochs=5"}, "--num_learning_rate_warmup_epochs needs"},
-      {{"--use_fp16", "--fp16_vars", "--gradient_repacking=8"}, "--fp16_vars and --gradient_repacking"},
-      {{"--use_fp16", "--fp16_vars", "--all_reduce_spec=nccl", "--variable_update=replicated"}, "--fp16_vars and"},
-      {{"--use_fp16", "--fp16_enable_auto_loss_scale", "--all_reduce_spec=nccl"}, "auto_loss_scale and"},
-      {{"--use_fp16", "--fp16_enable_auto_loss_scale", "--variable_update=horovod"}, "auto_loss_scale needs"},
-      {{"--use_fp16", "--fp16_enable_auto_loss_scale", "--staged_vars"}, "auto_loss_scale and --staged_vars"},
+      {{"--use_fp16", "--fp16_vars", "--gradient_repacking=8"}, "--fp16_vars=true is not served"},
+      {{"--use_fp16", "--fp16_vars", "--all_reduce_spec=nccl", "--variable_update=replicated"},
+       "--fp16_vars=true is not served"},
+      {{"--fp16_enable_auto_loss_scale", "--staged_vars"}, "--staged_vars"},
       {{"--hierarchical_copy"}, "more than one GPU"},
-      {{"--all_reduce_spec=nccl", "--worker_hosts=a,b"}, "one worker"},
-      {{"--trt_mode=FP16"}, "--trt_mode needs"},
-      {{"--trt_mode=FP16", "--forward_only"}, "--trt_mode needs"},
-      {{"--forward_only", "--freeze_when_forward_only", "--train_dir=x"}, "--freeze_when_forward_only and"},
+      {{"--trt_mode=FP16"}, "--trt_mode=FP16 is not served"},
+      {{"--trt_mode=FP16", "--forward_only"}, "--trt_mode=FP16 is not served"},
       {{"--preprocessing=torchvision", "--distortions"}, "--preprocessing=tf_cnn"},
+      {{"--input_preprocessor=official_models_imagenet", "--ml_perf"}, "--preprocessing=tf_cnn"},
+      {{"--input_preprocessor=official_models_imagenet", "--preprocessing=tf_cnn"}, "different pixels"},
       {{"--num_classes=1"}, "two classes"},
       {{"--lr_schedule=cosine"}, "--lr_schedule needs"},
       {{"--gradient_clip=1", "--gradient_clip_norm=1"}, "--gradient_clip and --gradient_clip_norm"},
@@ -151,9 +165,8 @@ TEST(Config, RefusedCombinations) {
 }
 
 TEST(Config, WhatIsNotServedSaysSo) {
-  for (const char* flag : {"--xla", "--trace_file=x", "--summary_verbosity=2", "--datasets_use_caching"})
-    EXPECT_TRUE(contains(failure({flag}), "not served by this version")) << flag << ": " << failure({flag});
-  for (const char* flag : {"--data_name=coco", "--precision=bf16", "--precision=fp16", "--use_fp16"})
+  for (const char* flag : {"--fp16_vars", "--trace_file=x", "--summary_verbosity=2", "--data_name=coco",
+                           "--precision=bf16", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not served")) << flag << ": " << failure({flag});
   EXPECT_TRUE(contains(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
   EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));
@@ -161,7 +174,6 @@ TEST(Config, WhatIsNotServedSaysSo) {
   EXPECT_TRUE(contains(failure({"--gpu_indices=0,x"}), "expected numbers of GPUs"));
   EXPECT_TRUE(contains(failure({"--tf32"}), "on a GPU"));
   EXPECT_TRUE(contains(failure({"--jpeg_decoder=gpu"}), "--jpeg_decoder=gpu needs --device=gpu"));
-  EXPECT_TRUE(contains(failure({"--num_gpus=8"}), "one device"));
   EXPECT_TRUE(contains(failure({"--modle=resnet50"}), "did you mean --model?"));
 }
 
@@ -171,6 +183,22 @@ TEST(Config, ValuesOfNoEffectAreAccepted) {
                      "--variable_update=horovod", "--horovod_device", "cpu", "--gradient_repacking=0", "--mkl",
                      "--datasets_parallel_interleave_cycle_length=10"}),
             "");
+}
+
+TEST(Config, OtherVersionsOfTfCnnBenchmarks) {
+  EXPECT_FALSE(config_of({}).pixels().distortions);
+  const Config old = config_of({"--compatible_with=1.12"});
+  EXPECT_TRUE(old.pixels().distortions);
+  EXPECT_EQ(old.recorded_identity.at("distortions"), "in YIQ");
+  EXPECT_FALSE(config_of({"--compatible_with=1.12", "--nodistortions"}).pixels().distortions);
+  EXPECT_FALSE(config_of({"--compatible_with=1.12", "--preprocessing=torchvision"}).pixels().distortions);
+}
+
+TEST(Config, OfficialModelsPreprocessing) {
+  const Config config = config_of({"--input_preprocessor=official_models_imagenet", "--compatible_with=1.12"});
+  EXPECT_EQ(config.pixels().preprocessing, "official_models_imagenet");
+  EXPECT_FALSE(config.pixels().distortions);
+  EXPECT_EQ(config.recorded_identity.at("preprocessing"), "official_models_imagenet");
 }
 
 TEST(Plan, CountsWarmUpAndRoundsEpochsUp) {

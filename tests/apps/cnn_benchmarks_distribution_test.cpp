@@ -26,8 +26,8 @@ Resolved resolve(std::vector<std::string> arguments, int ranks = 1, const Variab
   flags.parse(arguments);
   std::vector<std::string> taken_over = cli::apply_horovod(variables, flags);
   Resolved result{make_config(values, flags, {.size = ranks}), std::move(taken_over), ""};
-  for (const auto* notices : {&result.taken_over, &result.config.notices})
-    for (const std::string& notice : *notices) result.notices += notice + "\n";
+  for (const auto& notices : {flags.notices(), result.taken_over, result.config.notices})
+    for (const std::string& notice : notices) result.notices += notice + "\n";
   return result;
 }
 
@@ -154,7 +154,7 @@ TEST(Distribution, WhatIsReplacedSaysByWhat) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"--agg_small_grads_max_bytes=1024", "--bucket_mb"},  {"--agg_small_grads_max_group=20", "--bucket_mb"},
       {"--allreduce_merge_scope=4", "--bucket_mb"},         {"--network_topology=gcp_v100", "NCCL finds the links"},
-      {"--server_protocol=grpc+verbs", "chooses the tran"}, {"--horovod_device=gpu", "on the CPUs, over MPI"},
+      {"--server_protocol=grpc+verbs", "chooses the tran"}, {"--horovod_device=gpu", "on the CPUs"},
       {"--hierarchical_copy", "NCCL finds the links"},      {"--ps_hosts=a:1,b:1", "no parameter server"},
   };
   for (const auto& [flag, part] : cases) {
@@ -163,29 +163,51 @@ TEST(Distribution, WhatIsReplacedSaysByWhat) {
   }
 }
 
-TEST(Jobs, WorkersAreStartedByALauncher) {
-  const std::vector<std::string> two = {"--job_name=worker", "--worker_hosts=a:2222,b:2222", "--task_index=1"};
-  EXPECT_TRUE(contains(refusal(two), "mpirun -np 2 --host a,b dtrain-cnn-benchmarks")) << refusal(two);
-  EXPECT_EQ(refusal(two, 2), "");
+TEST(Jobs, WorkersAreNumbered) {
+  EXPECT_EQ(refusal({"--job_name=worker", "--worker_hosts=a:2222,b:2222", "--task_index=1"}, 2), "");
   EXPECT_EQ(refusal({"--job_name=worker", "--worker_hosts=a:2222", "--ps_hosts=a:2221"}), "");
   EXPECT_TRUE(contains(refusal({"--job_name=worker"}), "needs --worker_hosts"));
   EXPECT_TRUE(contains(refusal({"--worker_hosts=a,b", "--task_index=2"}, 2), "names 2 workers, counted from 0"));
 }
 
-// Those on GPUs do without; here are none.
-TEST(Jobs, WorkersOnCpusDoNotMeetOverTcp) {
+TEST(Jobs, WorkersMeetAtTheFirst) {
   DistributionFlags flags;
-  flags.worker_hosts = {"a:2222", "b:2222"};
-  EXPECT_FALSE(flags.tcp_of_workers("gpu"));
+  flags.worker_hosts = {"a:2222"};
+  EXPECT_FALSE(flags.workers().tcp());
+  flags.worker_hosts = {"a:2222", "[::1]:2223"};
+  flags.task_index = 1;
+  const TcpOptions worker = flags.workers().tcp().value();
+  EXPECT_EQ(worker.rank, 1);
+  EXPECT_EQ(worker.size, 2);
+  EXPECT_EQ(worker.address, "a");
+  EXPECT_EQ(worker.port, 2222);
+  EXPECT_EQ(worker.own_address, "::1");
+  EXPECT_EQ(worker.own_port, 2223);
   flags.task_index = 2;
-  EXPECT_THROW(flags.tcp_of_workers("gpu"), Error);
+  EXPECT_THROW(flags.workers(), Error);
+}
+
+TEST(Jobs, WorkersHaveARankForEachDevice) {
+  DistributionFlags flags;
+  EXPECT_EQ(flags.workers().local_job(4).size, 4);
+  flags.worker_hosts = {"a:2222", "b:2222"};
+  flags.task_index = 1;
+  const cli::LocalJob job = flags.workers().local_job(4);
+  EXPECT_EQ(job.count, 4);
+  EXPECT_EQ(job.first, 4);
+  EXPECT_EQ(job.size, 8);
+  const TcpOptions third = flags.workers().tcp({.rank = 2, .count = 4}).value();
+  EXPECT_EQ(third.rank, 6);
+  EXPECT_EQ(third.size, 8);
+  EXPECT_EQ(third.own_port, 0);
+  EXPECT_NE(third.members, flags.workers().tcp({.rank = 1, .count = 2})->members);
 }
 
 TEST(Jobs, ServersAndControllersAreNotNeeded) {
   const auto reason = [](const char* job) {
     DistributionFlags flags;
     flags.job_name = job;
-    return flags.reason_to_leave();
+    return flags.reason_to_wait();
   };
   EXPECT_TRUE(contains(reason("ps").value_or(""), "--job_name=ps: workers sum"));
   EXPECT_TRUE(reason("controller"));
@@ -194,6 +216,7 @@ TEST(Jobs, ServersAndControllersAreNotNeeded) {
   setenv("DTRAIN_RANK", "1", 1);
   setenv("DTRAIN_SIZE", "3", 1);
   EXPECT_THROW(reason("ps"), Error);
+  EXPECT_THROW(cli::Workers().local_job(2), Error);
   unsetenv("DTRAIN_RANK");
   unsetenv("DTRAIN_SIZE");
 }

@@ -16,7 +16,7 @@ namespace {
 TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
   for (const auto& [argument, part] :
        {std::pair{"--modle=resnet50", "did you mean --model?"}, std::pair{"resnet50", "unexpected argument 'resnet50'"},
-        std::pair{"--xla", "not served"}, std::pair{"--eval", "--train_dir"},
+        std::pair{"--trt_mode=FP16", "not served"}, std::pair{"--eval", "--train_dir"},
         std::pair{"--data_dir=/nonexistent", "/nonexistent"}}) {
     const ProgramResult run = train({argument});
     EXPECT_NE(run.code, 0) << argument;

@@ -73,6 +73,31 @@ TEST(Log, HeaderOfOtherModes) {
   EXPECT_NE(out.str().find("Mode:        evaluation\nSingleSess:  False\nBatch size:  50 global\n"), std::string::npos);
 }
 
+TEST(Log, HeaderOfOtherFlags) {
+  Flags flags;
+  flags.distribution.variable_update = "distributed_all_reduce";
+  flags.tf.batch_group_size = 3;
+  flags.tf.rewriter_config = "off";
+  std::ostringstream out;
+  cli::Log log(out, out);
+  const auto header = [&](RunMode mode) {
+    Config config = config_of(flags);
+    config.mode = mode;
+    out.str("");
+    print_header(log, config, Plan(), "1.2.3");
+    return out.str();
+  };
+  EXPECT_TRUE(contains(header(RunMode::forward_only), "Mode:        forward only\nSingleSess:  True\n"));
+  EXPECT_TRUE(contains(out.str(), "             64 per device\n             3 batches per prepocessing group\n"));
+  EXPECT_TRUE(contains(out.str(), "NUMA bind:   False\nData format: NCHW\nRewriterConfig: off\nOptimizer:   sgd\n"));
+  flags.tf.compatible_with = "1.12";
+  EXPECT_TRUE(contains(header(RunMode::training), "Mode:        BenchmarkMode.TRAIN\n"));
+  EXPECT_TRUE(contains(out.str(), "Devices:     ['/cpu:0']\nData format: NCHW\n"));
+  EXPECT_TRUE(contains(header(RunMode::training_and_evaluation), "Mode:        BenchmarkMode.TRAIN_AND_EVAL\n"));
+  EXPECT_TRUE(contains(header(RunMode::evaluation), "Mode:        BenchmarkMode.EVAL\n"));
+  EXPECT_TRUE(contains(header(RunMode::forward_only), "Mode:        BenchmarkMode.FORWARD_ONLY\n"));
+}
+
 // A communicator of one rank, for the log of a program that runs alone.
 struct Alone {
   std::unique_ptr<Context> context = make_cpu_context({.threads = 1});

@@ -38,6 +38,27 @@ TEST_F(CnnBenchmarks, ForwardOnlyShowsAccuraciesAndNoLoss) {
   EXPECT_TRUE(std::regex_search(run.out, std::regex(R"(\n1\timages/sec: .*\t0\.000\t\d\.\d{3}\t\d\.\d{3}\n)")));
 }
 
+TEST_F(CnnBenchmarks, RecordsInMemoryChangeNothing) {
+  ASSERT_EQ(train(real("plain")).code, 0);
+  const ProgramResult kept = train(real("kept") + Arguments{"--datasets_use_caching"});
+  ASSERT_EQ(kept.code, 0) << kept.err;
+  expect_equal_checkpoints("plain", "kept");
+  const ProgramResult first = train(real("kept") + Arguments{"--datasets_repeat_cached_sample"});
+  EXPECT_EQ(first.code, 5) << "other data, " << first.err;
+  EXPECT_EQ(train(real("first") + Arguments{"--datasets_repeat_cached_sample"}).code, 0);
+}
+
+TEST_F(CnnBenchmarks, TrainsAndEvaluatesOnOfficialModelsPixels) {
+  const ProgramResult run = train(real("run") + Arguments{"--input_preprocessor=official_models_imagenet", "--xla",
+                                                          "--num_batches=4", "--eval_during_training_every_n_steps=3"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, "Generating training model\nGenerating evaluation model\nInitializing graph\n"));
+  EXPECT_TRUE(contains(run.err, "note: --xla=true has no effect: "));
+  const ProgramResult other = train(real("run") + Arguments{"--num_batches=6"});
+  EXPECT_EQ(other.code, 5);
+  EXPECT_TRUE(contains(other.err, "preprocessing: checkpoint official_models_imagenet, this run tf_cnn")) << other.err;
+}
+
 TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   const ProgramResult unbroken = train(real("unbroken"));
   ASSERT_EQ(unbroken.code, 0) << unbroken.err;
@@ -161,6 +182,20 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
       train(model + Arguments{"--eval", "--preprocessing=torchvision", "--train_dir=" + path("run")});
   EXPECT_EQ(otherwise.code, 5);
   EXPECT_TRUE(contains(otherwise.err, "preprocessing is tf_cnn, asked for is torchvision")) << otherwise.err;
+}
+
+TEST_F(CnnBenchmarks, EvaluatesTheNewestCheckpointAgainAndAgain) {
+  const Arguments model = synthetic() + Arguments{"--num_batches=2", "--train_dir=" + path("run")};
+  Program evaluations(kProgram, model + Arguments{"--eval", "--eval_interval_secs=1", "--display_every=1"});
+  ASSERT_TRUE(evaluations.wait_for("\nCheckpoint not found in " + path("run") + "\n"));
+  for (const int steps : {2, 3}) {
+    ASSERT_EQ(train(model + Arguments{"--num_warmup_batches=" + std::to_string(steps - 2)}).code, 0);
+    ASSERT_TRUE(evaluations.wait_for("Successfully loaded model from " + checkpoint("run", steps) + ".\n1\t"));
+  }
+  evaluations.signal(SIGTERM);
+  const ProgramResult result = evaluations.finish();
+  EXPECT_EQ(result.code, 75) << result.err;
+  EXPECT_TRUE(contains(result.out, "\nAccuracy @ 1 = ")) << result.out;
 }
 
 TEST_F(CnnBenchmarks, StopsOnceTheAccuracyIsReached) {

@@ -40,5 +40,26 @@ TEST_F(CnnSummaries, NeedBothFlags) {
   EXPECT_TRUE(contains(histograms.err, "histograms are not served")) << histograms.err;
 }
 
+TEST_F(CnnSummaries, EvaluationsHaveAFolderOfTheirOwn) {
+  const auto evaluate = [&](const std::string& folder) {
+    const ProgramResult result =
+        train(synthetic() +
+              Arguments{"--eval", "--num_eval_batches=2", "--train_dir=" + folder, "--eval_dir=" + path("new/eval")});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(contains(result.out, "Successfully loaded model from " + folder)) << result.out;
+  };
+  ASSERT_EQ(train(run_of(2, {})).code, 0);
+  ASSERT_EQ(train(run_of(3, {})).code, 0);
+  evaluate(path("run"));
+  evaluate(checkpoint("run", 2));
+  auto shown = shown_scalars(path("new/eval"));
+  EXPECT_EQ(shown.size(), 3u);
+  for (const char* tag : {"eval/Accuracy@1", "eval/Accuracy@5", "eval/loss"}) {
+    EXPECT_EQ(shown[tag].size(), 2u) << tag;
+    EXPECT_EQ(shown[tag].count(2) + shown[tag].count(3), 2u) << tag;
+  }
+  EXPECT_TRUE(event_files_in(path("run")).empty());
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -56,7 +56,7 @@ TEST_F(DatasetMaking, UsageErrorsNameTheWayOut) {
   expect("throughput x --split test", 1, "--split: expected one of train|validation, found 'test'");
   expect("--help", 0, "Exit codes");
   for (const char* command :
-       {"imagenet", "synthesize", "shapes", "cifar10", "coco", "inspect", "verify", "index", "throughput"}) {
+       {"imagenet", "resize", "synthesize", "shapes", "cifar10", "coco", "inspect", "verify", "index", "throughput"}) {
     expect(concat(command, " --help"), 0, concat("usage: dtrain-data ", command));
     expect(concat(command, " --version"), 0, "dtrain-data ");
   }

@@ -77,7 +77,7 @@ TEST(RankTable, HasALineForEachRank) {
         EXPECT_TRUE(lines[1].starts_with("  rank  host  device  NUMA")) << lines[1];
         EXPECT_TRUE(lines[1].ends_with("transport")) << lines[1];
         EXPECT_TRUE(lines[3].starts_with("  1     here  CPU     ")) << lines[3];
-        EXPECT_TRUE(lines[3].ends_with("  MPI")) << lines[3];
+        EXPECT_TRUE(lines[3].ends_with("  threads")) << lines[3];
       });
 }
 

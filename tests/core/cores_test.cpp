@@ -58,6 +58,58 @@ TEST_F(CpuQuota, IsNoneWhereTheFilesAreNotUnderstood) {
   EXPECT_EQ(quota(), 0);
 }
 
+// Two nodes of four physical cores with two threads each, numbered as Linux does: the second threads come last.
+class SplitCores : public testing::Test {
+ protected:
+  SplitCores() {
+    for (int core = 0; core < 16; ++core) {
+      const std::filesystem::path folder = root / ("sys/devices/system/cpu/cpu" + std::to_string(core));
+      std::filesystem::create_directories(folder / "topology");
+      std::filesystem::create_directories(folder / ("node" + std::to_string(core % 8 / 4)));
+      write_file((folder / "topology/physical_package_id").string(), std::to_string(core % 8 / 4) + "\n");
+      write_file((folder / "topology/core_id").string(), std::to_string(core % 4) + "\n");
+      all.push_back(core);
+    }
+  }
+  using Split = std::vector<std::vector<int>>;
+  Split split(const std::vector<int>& cores, const std::vector<int>& parts) const {
+    return split_cores(cores, parts, root.path());
+  }
+
+  TempDirectory root;
+  std::vector<int> all;
+};
+
+TEST_F(SplitCores, KeepsThreadsOfACoreTogether) {
+  EXPECT_EQ(split(all, {-1}), (Split{{0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15}}));
+  EXPECT_EQ(split(all, {-1, -1}), (Split{{0, 8, 1, 9, 2, 10, 3, 11}, {4, 12, 5, 13, 6, 14, 7, 15}}));
+  EXPECT_EQ(split(all, {-1, -1, -1}), (Split{{0, 8, 1, 9}, {2, 10, 3, 11, 4, 12}, {5, 13, 6, 14, 7, 15}}));
+}
+
+TEST_F(SplitCores, GivesThreadsWhereCoresDoNotSuffice) {
+  EXPECT_EQ(split({0, 8, 4}, {-1, -1, -1}), (Split{{0}, {8}, {4}}));
+  EXPECT_EQ(split({0, 8}, {-1, -1, -1}), Split{});
+}
+
+TEST_F(SplitCores, GivesEachPartCoresOfItsNode) {
+  EXPECT_EQ(split(all, {1, 0, 1}), (Split{{4, 12, 5, 13}, {0, 8, 1, 9, 2, 10, 3, 11}, {6, 14, 7, 15}}));
+  // The container has one core of the node that two parts want.
+  EXPECT_EQ(split({0, 1, 2, 4}, {1, 0, 1}), (Split{{0}, {1}, {2, 4}}));
+  EXPECT_EQ(split({0, 1, 4, 5}, {1, -1}), (Split{{0, 1}, {4, 5}}));
+}
+
+TEST_F(SplitCores, DoesWithoutATopology) {
+  EXPECT_EQ(split_cores({3, 5, 6, 7}, {-1, -1}, root / "nothing"), (Split{{3, 5}, {6, 7}}));
+}
+
+TEST_F(SplitCores, KnowsTheNodeOfADevice) {
+  const std::filesystem::path folder = root / "sys/bus/pci/devices/0000:1a:00.0";
+  std::filesystem::create_directories(folder);
+  write_file((folder / "numa_node").string(), "1\n");
+  EXPECT_EQ(numa_node_of_device("0000:1A:00", root.path()), 1);
+  EXPECT_EQ(numa_node_of_device("0000:1b:00", root.path()), -1);
+}
+
 TEST(UsableCores, AreThoseThatTheProcessIsBoundTo) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);

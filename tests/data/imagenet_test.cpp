@@ -206,33 +206,6 @@ TEST(Imagenet, ReadsGzipShardsThroughTheCache) {
   expect_error([&] { open(directory.path()); }, Fault::resource, "zcat");
 }
 
-TEST(Imagenet, FindsAFamilyOfShardsWhole) {
-  const TempDirectory directory;
-  const auto refuses = [&](const std::string& message) {
-    expect_error([&] { find_shards(directory.path().string(), "train"); }, Fault::data, message);
-  };
-  const auto touch = [&](const std::string& name) { std::ofstream(directory / name).put(' '); };
-  refuses("no train-*-of-* files");
-  for (const char* name : {"train-00002-of-00003", "train-00000-of-00003", "validation-00000-of-00001", "notes.txt",
-                           ".train-00000-of-00003.dtidx"})
-    touch(name);
-  touch(temporary_name("train-00001-of-00003"));
-  refuses("train-00001-of-00003 is missing (2 of 3 shards found)");
-  touch("train-00001-of-00003");
-  const auto paths = find_shards(directory.path().string(), "train");
-  ASSERT_EQ(paths.size(), 3u);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(paths[i], directory / concat("train-0000", i, "-of-00003"));
-  touch("train-00003-of-00003");
-  refuses("train-00003-of-00003 is one shard too many");
-  fs::remove(directory / "train-00003-of-00003");
-  touch("train-00001-of-00003.gz");
-  refuses("two files for one shard");
-  fs::remove(directory / "train-00001-of-00003.gz");
-  touch("train-00000-of-00004");
-  refuses("shards of two data sets");
-  expect_error([&] { find_shards((directory / "absent").string(), "train"); }, Fault::data, "cannot list");
-}
-
 // The faults of a shard under both policies, through the loader.
 TEST(Imagenet, BadRecordsFailOrAreSkipped) {
   const TempDirectory directory;

@@ -1,6 +1,7 @@
 #include "data/record_shards.h"
 
 #include <atomic>
+#include <filesystem>
 
 #include "tests/testing.h"
 
@@ -47,6 +48,39 @@ TEST(RecordShards, TellWhatIsOpened) {
   };
   const RecordShards shards(write_triples(directory, {"a", "b", "c", "d", "e"}), cache);
   EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 3, 4, 5}));
+}
+
+std::string text_of(const RecordShards& shards, uint64_t record) {
+  std::vector<std::byte> buffer;
+  const auto bytes = shards.read(record, buffer);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(RecordShards, RecordsThatHaveBeenReadStayInMemory) {
+  const TempDirectory directory;
+  const std::vector<std::string> paths = write_triples(directory, {"a", "b"});
+  const RecordShards kept(paths, {.keeps_records = true}), others(paths, {});
+  EXPECT_EQ(kept.identity(), others.identity());
+  for (const RecordShards* shards : {&kept, &others}) EXPECT_EQ(text_of(*shards, 2), "a");
+  std::filesystem::resize_file(paths[0], 3);
+  EXPECT_EQ(text_of(kept, 2), "a");
+  EXPECT_THROW(text_of(others, 2), Error);
+  EXPECT_THROW(text_of(kept, 1), Error) << "it has not been read";
+  EXPECT_EQ(text_of(kept, 5), "b");
+}
+
+TEST(RecordShards, TheFirstRecordForAll) {
+  const TempDirectory directory;
+  const std::vector<std::string> paths = write_triples(directory, {"a", "b"});
+  const RecordShards first(paths, {.keeps_records = true, .first_record_only = true});
+  EXPECT_EQ(first.size(), 6u);
+  EXPECT_NE(first.identity(), RecordShards(paths, {}).identity());
+  for (uint64_t record = 0; record < 6; ++record) {
+    EXPECT_EQ(text_of(first, record), "one");
+    EXPECT_EQ(first.locate(record).offset, 0u);
+    EXPECT_EQ(first.locate(record).file, paths[0]);
+    for (const std::string& path : paths) std::filesystem::resize_file(path, 0);
+  }
 }
 
 }  // namespace

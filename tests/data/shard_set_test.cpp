@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "data/record_shards.h"
+#include "data/shard_files.h"
 #include "data/shard_manifest.h"
 #include "data/shards.h"
 #include "libdtrain/io/atomic_file.h"
@@ -121,6 +122,92 @@ TEST(ShardSet, IsTheOldOrTheNewOneWhereverTheWriterIsKilled) {
   }
   EXPECT_GE(old, 10);
   EXPECT_EQ(interrupted, 6);  // before each of five shards and their manifest
+}
+
+// Of a source that is named, the shards that were complete are not made again, wherever the writer was killed.
+TEST(ShardSet, GoesOnAfterItsCompleteShards) {
+  const TempDirectory root;
+  const std::string whole = root / "whole", copy = root / "copy";
+  write_set(whole, "new");
+  const ShardManifest manifest = read_shard_manifest(whole).value();
+  size_t kept = 0, most = 0;
+  const auto write = [&](const std::string& source, FileSystem& files) {
+    kept = 0;
+    write_shards({.directory = copy, .threads = 1, .source = source, .resumed = [&](size_t shards) { kept = shards; }},
+                 splits_of("new"), {}, files);
+  };
+  for (int calls = 0;; calls += 2) {
+    fs::remove_all(copy);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      DeadlyDisk disk;
+      disk.calls = calls;
+      write("source", disk);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    if (WIFEXITED(status)) break;
+    const bool moved =
+        fs::exists(copy + "/" + kNewShards + "/" + kShardManifest) || fs::exists(copy + "/" + kShardManifest);
+    write("source", system_files());
+    if (!moved) {
+      EXPECT_GE(kept, most) << "fewer than after an earlier death, at call " << calls;
+    }
+    most = std::max(most, kept);
+    expect_whole(copy, "new");
+    for (const auto& [name, facts] : manifest)
+      EXPECT_EQ(read_file(copy + "/" + name), read_file(whole + "/" + name)) << calls;
+    EXPECT_FALSE(fs::exists(copy + "/" + kNewShards));
+  }
+  EXPECT_EQ(most, 5u);
+}
+
+// All that is left to do after a death while the shards moved is to move the others.
+TEST(ShardSet, IsNotMadeAgainWhereItIsComplete) {
+  const TempDirectory directory;
+  write_set(directory.path(), "new");
+  const fs::path folder = directory / kNewShards;
+  fs::create_directory(folder);
+  write_file(folder / "source", "a");
+  for (const char* name : {"validation-00001-of-00002", kShardManifest}) fs::rename(directory / name, folder / name);
+  std::vector<Split> splits = splits_of("other");
+  for (Split& split : splits) split.make = [](uint64_t) -> std::string { throw Error("made again"); };
+  write_shards({.directory = directory.path(), .source = "a"}, splits);
+  expect_whole(directory.path(), "new");
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(ShardSet, GoesOnAfterAFailureWithTheSameSourceAlone) {
+  const TempDirectory directory;
+  write_set(directory.path(), "old");
+  std::vector<Split> splits = splits_of("new");
+  int made = 0;
+  bool fails = true;
+  for (Split& split : splits)
+    split.make = [&, make = split.make](uint64_t i) {
+      if (++made > 10 && fails) throw Error(Fault::data, "record ten");
+      return make(i);
+    };
+  std::vector<uint64_t> told;
+  const auto write = [&](const std::string& source) {
+    told.clear();
+    made = 0;
+    write_shards({.directory = directory.path(), .threads = 1, .source = source}, splits,
+                 [&](const Split&, uint64_t done) { told.push_back(done); });
+  };
+  expect_error([&] { write("a"); }, Fault::data, "record ten");
+  EXPECT_EQ(version_in(directory.path()), "old");
+  expect_error([&] { write("b"); }, Fault::data, "record ten");  // three of nine and two of five were complete
+  EXPECT_EQ(told.size(), 10u);
+  write_file(directory / ".shards.new/train-00001-of-00003", "cut");
+  fails = false;
+  write("b");
+  EXPECT_EQ(made, 8);  // one that was cut, and the second split
+  EXPECT_EQ(told.front(), 3u);
+  EXPECT_EQ(told.back(), 5u);
+  expect_whole(directory.path(), "new");
 }
 
 TEST(ShardSet, StaysAsItIsWhereOneOfItsSplitsFails) {

@@ -8,6 +8,7 @@
 #include "data/cifar10.h"
 #include "data/example.h"
 #include "data/image_tree.h"
+#include "data/imagenet.h"
 #include "data/jpeg.h"
 #include "data/png.h"
 #include "data/synthetic.h"
@@ -87,6 +88,25 @@ TEST(DrawnImages, AreAFunctionOfTheirArguments) {
   EXPECT_NE(image.pixels, draw_image(3, 10, 32, 2, 5).pixels);
   EXPECT_NE(drawn_class_name(3, 40), drawn_class_name(13, 40));
   expect_error([] { draw_image(10, 10, 32, 0, 0); }, Fault::config, "class 10 of 10");
+}
+
+TEST(ImageExample, HoldsTheBoxesOfItsClass) {
+  const std::vector<Box> boxes = {{.ymin = 0.1f, .xmin = 0.2f, .ymax = 0.3f, .xmax = 0.4f}, {0.5f, 0.6f, 0.7f, 0.8f}};
+  const std::string record = image_example({.label = 3, .boxes = boxes});
+  Example example;
+  example.parse(std::as_bytes(std::span(record)));
+  BoxReader reader;
+  const std::vector<Box>& read = reader.read(example);
+  ASSERT_EQ(read.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read[i].ymin, boxes[i].ymin);
+    EXPECT_EQ(read[i].xmin, boxes[i].xmin);
+    EXPECT_EQ(read[i].ymax, boxes[i].ymax);
+    EXPECT_EQ(read[i].xmax, boxes[i].xmax);
+  }
+  std::vector<int64_t> labels;
+  example.find("image/object/bbox/label")->read(labels);
+  EXPECT_EQ(labels, (std::vector<int64_t>{3, 3}));
 }
 
 TEST(ImageTree, IsListedByClassAndName) {

@@ -271,7 +271,7 @@ def test_ranks_on_several_hosts_meet_without_mpi():
 
 def test_ranks_on_several_hosts_agree():
     with Cluster() as cluster:
-        program = training.BINARIES.parent / "tests" / "test_distributed_mpi_ranks"
+        program = training.BINARIES.parent / "tests" / "test_distributed_summing_ranks"
         expect(cluster.run(MPIRUN, "-np", 4, program), 0, cluster)
         expect(cluster.launcher.output().count("[  PASSED  ]"), 4, cluster)
 

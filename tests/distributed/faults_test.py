@@ -98,9 +98,10 @@ class Training:
                             f"--validation={validation}", "--image_size=32", "--shards=2"], check=True,
                            stdout=subprocess.DEVNULL)
 
-    def start(self, ranks, *flags, fault="", launcher=MPIRUN, environment=None, batch=4):
+    def start(self, ranks, *flags, fault="", launcher=MPIRUN, before=(), environment=None, batch=4):
+        """`before`: what starts a process that no launcher starts."""
         return Job(self.folder, (
-            *(launcher if ranks > 1 else ()), *(("-np", ranks) if ranks > 1 else ()),
+            *before, *(launcher if ranks > 1 else ()), *(("-np", ranks) if ranks > 1 else ()),
             PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data", "--model=lenet", "--image_size=28",
             "--num_classes=11", "--device=cpu", "--num_intra_threads=1", "--num_warmup_batches=0", "--display_every=1",
             "--variable_update=horovod", "--optimizer=momentum", "--init_learning_rate=0.01", f"--batch_size={batch}",

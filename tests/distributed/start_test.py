@@ -138,12 +138,6 @@ def test_variables_of_horovod_are_taken_over(_):
     expect_in("use horovodrun --mpi or mpirun", output)
 
 
-def test_a_parameter_server_ends_at_once(_):
-    code, output = run(program("--variable_update=parameter_server", "--job_name=ps", "--ps_hosts=a", "--worker_hosts=b"))
-    expect(code == 0, output)
-    expect_in("note: --job_name=ps: workers sum gradients among themselves", output)
-
-
 def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):
     data = draw(f"{folder}/data")
     unusual = ["--bucket_mb=0.01", "--last_bucket_mb=0.5", "--wire_precision=bf16", "--all_reduce_algorithm=ring"]

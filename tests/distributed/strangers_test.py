@@ -97,7 +97,7 @@ class Talk:
 
 
 def hello(rank, job=b"", size=2):
-    return join(job, b"elsewhere", str(rank).encode(), str(size).encode(), b"1")
+    return join(job, b"elsewhere", str(rank).encode(), str(size).encode(), b"1", b"")
 
 
 def plain_message(kind, text):

@@ -19,7 +19,7 @@ struct Ends {
 };
 Ends greet(const std::string& secret_of_zero, const std::string& secret_of_other) {
   const int port = free_port();
-  const tcp::Socket listener = tcp::listen_on("127.0.0.1", port);
+  const tcp::Socket listener = tcp::listen_on("127.0.0.1", port, "a test");
   std::string why, caller;
   int error = 0;
   Ends ends{.zero = {}, .other = tcp::connect_to("127.0.0.1", port, tcp::in(5), why)};

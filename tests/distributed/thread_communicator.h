@@ -57,9 +57,7 @@ class ThreadGroup : public Group {
     places_.clear();
     for (int i = 0; i < size; ++i) places_.push_back({.host = "here", .local_rank = i, .local_size = size});
   }
-
-  // From here on each rank is on a host of its own.
-  void spread() {
+  void spread() {  // each rank is on a host of its own
     for (int i = 0; i < size(); ++i) places_[static_cast<size_t>(i)] = {.host = "host-" + std::to_string(i), .node = i};
   }
 
@@ -73,6 +71,7 @@ class ThreadGroup : public Group {
   }
   std::vector<std::string> all_gather(const std::string& mine, const char*) override { return exchange(mine); }
   void enter(Section, uint64_t) override {}
+  std::string transport() const override { return "threads"; }
   void finish() override {}
 
  private:

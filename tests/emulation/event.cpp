@@ -23,6 +23,7 @@ cudaError_t wait_captured(CUstream_st& stream, const CUevent_st& event) {
   if (!stream.capture) stream.after.clear();
   stream.capture = event.capture;
   for (const auto& [other, count] : event.after) stream.after[other] = std::max(stream.after[other], count);
+  stream.last = nullptr;
   return cudaSuccess;
 }
 

@@ -47,10 +47,21 @@ struct Run {
 }  // namespace
 
 void emulation::append(CUstream_st& stream, CUgraphNode_st node) {
+  auto& nodes = stream.capture->graph->nodes;
   node.stream = &stream;
   node.after = stream.after;
-  stream.capture->graph->nodes.push_back(std::move(node));
+  node.index = nodes.size();
   stream.after[&stream] = ++stream.capture->last[&stream];
+  node.reached = stream.after;
+  nodes.push_back(std::move(node));
+  stream.last = &nodes.back();
+}
+
+void emulation::begin_capture(CUstream_st& stream, cudaStreamCaptureMode mode, cudaGraph_t body) {
+  stream.capture = std::make_shared<Capture>(
+      Capture{std::make_unique<CUgraph_st>(), &stream, mode, std::this_thread::get_id(), false, {}, body});
+  stream.after.clear();
+  stream.last = nullptr;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
@@ -59,9 +70,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
   CUstream_st* stream = emulation::find_stream(handle);
   if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (stream->capture) return report(cudaErrorIllegalState);
-  stream->capture = std::make_shared<Capture>(
-      Capture{std::make_unique<CUgraph_st>(), stream, mode, std::this_thread::get_id(), false, {}});
-  stream->after.clear();
+  emulation::begin_capture(*stream, mode, nullptr);
   return cudaSuccess;
 }
 
@@ -81,7 +90,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   const std::unique_ptr<CUgraph_st> recorded = std::move(capture->graph);
   if (capture->invalid) return report(cudaErrorStreamCaptureInvalidated);
   if (!joined) return report(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st(*recorded);
+  *graph = capture->body != nullptr ? capture->body : new CUgraph_st;
+  **graph = *recorded;
   return cudaSuccess;
 }
 
@@ -103,7 +113,9 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 }
 
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
-  *type = node->event != nullptr ? cudaGraphNodeTypeEventRecord : cudaGraphNodeTypeKernel;
+  *type = node->event != nullptr  ? cudaGraphNodeTypeEventRecord
+          : node->body != nullptr ? cudaGraphNodeTypeConditional
+                                  : cudaGraphNodeTypeKernel;
   return cudaSuccess;
 }
 
@@ -119,8 +131,17 @@ cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t e
   return cudaSuccess;
 }
 
+cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event) {
+  const Call call;
+  if (node->event == nullptr || event == nullptr) return report(cudaErrorInvalidValue);
+  exec->graph->nodes.at(node->index).event = event;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*graph)};
+  if (graph->instance.use_count() > 1) return report(cudaErrorNotSupported);
+  *exec = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph), graph->instance};
+  (*exec)->graph->instance.reset();
   return cudaSuccess;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -50,7 +51,11 @@ struct Capture {
   std::thread::id thread;
   bool invalid = false;
   Positions last;
+  cudaGraph_t body = nullptr;  // of a conditional node: gets the graph in the end
 };
+
+// The value of a conditional node, while a graph runs: nothing until the graph has set it.
+using Condition = std::optional<unsigned>;
 
 // One cudaEventRecord.
 struct Record {
@@ -81,6 +86,8 @@ cudaError_t refuse_while_any_captures();
 cudaError_t refuse_on_captured(CUstream_st& stream);
 // Records a node on a stream that is captured.
 void append(CUstream_st& stream, CUgraphNode_st node);
+// The stream records into a graph of its own from now on.
+void begin_capture(CUstream_st& stream, cudaStreamCaptureMode mode, cudaGraph_t body);
 // The event is, from now on, one that `stream` will record: where the record comes to that, it calls complete().
 std::shared_ptr<Record> begin_record(CUevent_st& event, cudaStream_t stream);
 void complete(Record& record);
@@ -92,15 +99,22 @@ void leave(const Capture& capture);
 struct CUgraphNode_st {
   emulation::Operation operation;
   cudaEvent_t event = nullptr;    // which it records instead
-  cudaStream_t stream = nullptr;  // that it was captured on
+  cudaStream_t stream = nullptr;  // that it was captured on; a conditional node has one of its own
   emulation::Positions after{};
+  emulation::Positions reached{};  // once it is done
+  size_t index = 0;                // in its graph
+  std::shared_ptr<CUgraph_st> body{};
+  cudaGraph_t body_handle = nullptr;
 };
 struct CUgraph_st {
-  std::vector<CUgraphNode_st> nodes;
+  std::deque<CUgraphNode_st> nodes;
   bool waits = false;  // one of them may
+  std::vector<std::shared_ptr<emulation::Condition>> conditions{};
+  std::shared_ptr<int> instance{};  // held by each instance of a graph with conditional nodes
 };
 struct CUgraphExec_st {
-  std::shared_ptr<const CUgraph_st> graph;
+  std::shared_ptr<CUgraph_st> graph;
+  std::shared_ptr<int> instance;
 };
 struct CUstream_st {
   bool blocking = true;  // waits for the legacy stream, and it for this one
@@ -108,6 +122,7 @@ struct CUstream_st {
   bool due = false;                             // something in it may wait for another process
   std::shared_ptr<emulation::Capture> capture;  // while it records
   emulation::Positions after;                   // what its next captured operation comes after
+  cudaGraphNode_t last = nullptr;               // the captured operation that leaves it there, if it is one
 };
 struct CUevent_st {
   bool timed = true;

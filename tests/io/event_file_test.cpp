@@ -141,6 +141,20 @@ TEST(EventFile, AResumedRunTakesTheStepsAfterItsCheckpoint) {
   EXPECT_EQ(shown_scalars(directory.path())["loss"], expected);
 }
 
+TEST(EventFile, WithoutAFirstStepNothingIsDropped) {
+  const TempDirectory directory;
+  for (const auto& [step, value] : {std::pair{5, 1.0}, {2, 2.0}, {5, 3.0}}) {
+    EventFile file(options_in(directory), std::nullopt, kNow);
+    file.add(static_cast<uint64_t>(step), kNow, summary_of("loss", value));
+  }
+  EXPECT_EQ(shown_scalars(directory.path())["loss"], (std::map<uint64_t, float>{{2, 2}, {5, 3}}));
+  for (const std::string& file : event_files_in(directory.path())) {
+    const std::vector<ReadEvent> events = read_events(file);
+    ASSERT_EQ(events.size(), 2u) << "the version and the value";
+    EXPECT_FALSE(events[0].start || events[1].start);
+  }
+}
+
 // Takes so many bytes, then none.
 class DiskOfEvents : public FileSystem {
  public:

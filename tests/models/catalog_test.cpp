@@ -14,16 +14,60 @@ struct Figures {
 };
 
 // Parameters and multiply-adds as torchvision 0.14's models have them (their documentation rounds the same numbers);
-// v1 by moving the stride of its bottlenecks, CIFAR by the same network written with its blocks.
+// v1 by moving the stride of its bottlenecks, CIFAR by the same network written with its blocks. Of models that are not
+// in torchvision the parameters are also those of timm (ResNet v2, Inception-v4), of Caffe (GoogLeNet) and, rounded, of
+// the papers (OverFeat, DenseNet); multiply-adds, and what else was not published, are PyTorch's count of the networks
+// in tests/parity/classifier_models.py. NASNet's parameters are those of Keras; the paper rounds
+// its multiply-adds to 564 M and 23.8 G.
 const Figures kPublished[] = {
-    {"resnet18", "imagenet", 1000, 11689512, 1814073344},   {"resnet34", "imagenet", 1000, 21797672, 3663761408},
-    {"resnet50", "imagenet", 1000, 25557032, 3857973248},   {"resnet50_v1.5", "imagenet", 1000, 25557032, 4089184256},
-    {"resnet101", "imagenet", 1000, 44549160, 7570194432},  {"resnet101_v1.5", "imagenet", 1000, 44549160, 7801405440},
-    {"resnet152", "imagenet", 1000, 60192808, 11282415616}, {"resnet152_v1.5", "imagenet", 1000, 60192808, 11513626624},
-    {"vgg11", "imagenet", 1000, 132863336, 7609090048},     {"vgg16", "imagenet", 1000, 138357544, 15470264320},
-    {"vgg19", "imagenet", 1000, 143667240, 19632062464},    {"resnet20", "cifar10", 10, 272474, 40813184},
-    {"resnet32", "cifar10", 10, 466906, 69124736},          {"resnet44", "cifar10", 10, 661338, 97436288},
-    {"resnet56", "cifar10", 10, 855770, 125747840},         {"resnet110", "cifar10", 10, 1730714, 253149824},
+    {"resnet18", "imagenet", 1000, 11689512, 1814073344},
+    {"resnet34", "imagenet", 1000, 21797672, 3663761408},
+    {"resnet50", "imagenet", 1000, 25557032, 3857973248},
+    {"resnet50_v1.5", "imagenet", 1000, 25557032, 4089184256},
+    {"resnet101", "imagenet", 1000, 44549160, 7570194432},
+    {"resnet101_v1.5", "imagenet", 1000, 44549160, 7801405440},
+    {"resnet152", "imagenet", 1000, 60192808, 11282415616},
+    {"resnet152_v1.5", "imagenet", 1000, 60192808, 11513626624},
+    {"vgg11", "imagenet", 1000, 132863336, 7609090048},
+    {"vgg16", "imagenet", 1000, 138357544, 15470264320},
+    {"vgg19", "imagenet", 1000, 143667240, 19632062464},
+    {"resnet20", "cifar10", 10, 272474, 40813184},
+    {"resnet32", "cifar10", 10, 466906, 69124736},
+    {"resnet44", "cifar10", 10, 661338, 97436288},
+    {"resnet56", "cifar10", 10, 855770, 125747840},
+    {"resnet110", "cifar10", 10, 1730714, 253149824},
+    {"resnet50_v2", "imagenet", 1000, 25549480, 3857973248},
+    {"resnet101_v2", "imagenet", 1000, 44541608, 7570194432},
+    {"resnet152_v2", "imagenet", 1000, 60185256, 11282415616},
+    {"official_resnet18", "imagenet", 1000, 11693736, 1826918400},
+    {"official_resnet18_v2", "imagenet", 1000, 11691816, 1826918400},
+    {"official_resnet34", "imagenet", 1000, 21801896, 3676606464},
+    {"official_resnet34_v2", "imagenet", 1000, 21799976, 3676606464},
+    {"official_resnet50", "imagenet", 1000, 25557032, 4089184256},
+    {"official_resnet50_v2", "imagenet", 1000, 25549352, 4089184256},
+    {"official_resnet101", "imagenet", 1000, 44549160, 7801405440},
+    {"official_resnet101_v2", "imagenet", 1000, 44541480, 7801405440},
+    {"official_resnet152", "imagenet", 1000, 60192808, 11513626624},
+    {"official_resnet152_v2", "imagenet", 1000, 60185128, 11513626624},
+    {"official_resnet200", "imagenet", 1000, 64673832, 15007481856},
+    {"official_resnet200_v2", "imagenet", 1000, 64666152, 15007481856},
+    {"resnet20_v2", "cifar10", 10, 269754, 40551040},
+    {"resnet32_v2", "cifar10", 10, 464186, 68862592},
+    {"resnet44_v2", "cifar10", 10, 658618, 97174144},
+    {"resnet56_v2", "cifar10", 10, 853050, 125485696},
+    {"resnet110_v2", "cifar10", 10, 1727994, 252887680},
+    {"inception3", "imagenet", 1000, 23834568, 5713216096},
+    {"inception4", "imagenet", 1000, 42679816, 12253974624},
+    {"googlenet", "imagenet", 1000, 6998552, 1582671872},
+    {"alexnet", "imagenet", 1000, 61838248, 838788800},
+    {"alexnet", "cifar10", 10, 1756426, 32778112},
+    {"overfeat", "imagenet", 1000, 145920872, 2801403904},
+    {"densenet40_k12", "cifar10", 10, 1020634, 264812928},
+    {"densenet100_k12", "cifar10", 10, 6981994, 1769516448},
+    {"densenet100_k24", "cifar10", 10, 27253738, 6889347744},
+    {"mobilenet", "imagenet", 1000, 3504872, 300774272},
+    {"nasnet", "imagenet", 1000, 5289978, 563638816},
+    {"nasnetlarge", "imagenet", 1000, 88753150, 23783414658},
 };
 
 TEST(Classifier, PublishedParametersAndMultiplyAdds) {
@@ -43,12 +87,41 @@ TEST(Classifier, PublishedParametersAndMultiplyAdds) {
   }
 }
 
+TEST(Classifier, AuxiliaryHeadOfInception3) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const ClassifierInfo& info = classifier_info("inception3", "imagenet");
+  make_classifier(store, info, {.classes = 1000, .auxiliary_head = true});
+  EXPECT_EQ(store.parameter_count(), 27161264);
+  EXPECT_NE(store.find("AuxLogits.conv1.bn.bias"), nullptr);
+  ParameterStore other(*context);
+  expect_error([&] { make_classifier(other, classifier_info("resnet50", "imagenet"), {.auxiliary_head = true}); },
+               Fault::config, "has no auxiliary head");
+}
+
+// As many trainable parameters as Keras' InceptionV3 has, whose batch norms have no scale either.
+TEST(Classifier, InceptionShiftsWithoutScaling) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  make_classifier(store, classifier_info("inception3", "imagenet"), {.classes = 1000});
+  int64_t trained = 0;
+  for (const Parameter& parameter : store.parameters())
+    if (!parameter.options().frozen) trained += parameter.shape.count();
+  EXPECT_EQ(trained, 23817352);
+  EXPECT_TRUE(store.find("Mixed_7c.branch_pool.bn.weight")->options().frozen);
+}
+
 TEST(Classifier, SmallModelsByHand) {
   const auto context = make_cpu_context();
   ParameterStore lenet(*context);
   const Classifier model = make_classifier(lenet, classifier_info("lenet", "imagenet"));
   EXPECT_EQ(lenet.parameter_count(), (25 * 3 + 1) * 32 + (25 * 32 + 1) * 64 + (49 * 64 + 1) * 512 + 513 * 1001);
   EXPECT_EQ(model.multiply_adds, 784 * 75 * 32 + 196 * 800 * 64 + 3136 * 512 + 512 * 1001);
+  EXPECT_EQ(classifier_info("lenet", "fashion_mnist").classes, 10);
+  ParameterStore small(*context);
+  const Classifier cnn = make_classifier(small, classifier_info("small_cnn", "mnist"));
+  EXPECT_EQ(small.parameter_count(), (9 * 3 + 1) * 32 + (9 * 32 + 1) * 64 + (196 * 64 + 1) * 128 + 129 * 10);
+  EXPECT_EQ(cnn.multiply_adds, 784 * 27 * 32 + 784 * 288 * 64 + 12544 * 128 + 128 * 10);
   ParameterStore trivial(*context);
   make_classifier(trivial, classifier_info("trivial", "cifar10"));
   EXPECT_EQ(trivial.parameter_count(), 3072 + 1 + 4096 + 4096 + 4097 * 11);
@@ -68,6 +141,11 @@ TEST(Classifier, ParametersAreNamedAsInTorchvision) {
   make_classifier(vgg, classifier_info("vgg16", "imagenet"));
   for (const char* name : {"features.0.weight", "features.28.bias", "classifier.0.weight", "classifier.6.bias"})
     EXPECT_NE(vgg.find(name), nullptr) << name;
+  ParameterStore inception(*context);
+  make_classifier(inception, classifier_info("inception3", "imagenet"));
+  for (const char* name : {"Conv2d_1a_3x3.conv.weight", "Mixed_5b.branch3x3dbl_3.bn.bias",
+                           "Mixed_6e.branch7x7dbl_5.conv.weight", "Mixed_7b.branch3x3dbl_3b.conv.weight", "fc.bias"})
+    EXPECT_NE(inception.find(name), nullptr) << name;
 }
 
 TEST(Classifier, DefaultsOfTfCnnBenchmarks) {
@@ -78,7 +156,27 @@ TEST(Classifier, DefaultsOfTfCnnBenchmarks) {
   EXPECT_EQ(classifier_info("resnet152", "imagenet").batch_size, 32);
   EXPECT_EQ(classifier_info("trivial", "imagenet").image_size, 227);
   EXPECT_EQ(classifier_info("resnet56", "cifar10").batch_size, 128);
+  EXPECT_EQ(classifier_info("mobilenet", "imagenet").batch_size, 32);
+  EXPECT_EQ(classifier_info("nasnetlarge", "imagenet").image_size, 331);
+  EXPECT_EQ(classifier_info("nasnetlarge", "imagenet").batch_size, 16);
+  EXPECT_EQ(classifier_info("nasnet", "cifar10").base_rate, 0.025);
   EXPECT_EQ(classifier_info("resnet56", "cifar10").classes, 11);
+  const struct {
+    const char *name, *dataset;
+    int64_t image_size, batch_size;
+  } kDefaults[] = {{"alexnet", "imagenet", 227, 512},           {"alexnet", "cifar10", 32, 128},
+                   {"overfeat", "imagenet", 231, 32},           {"googlenet", "imagenet", 224, 32},
+                   {"inception3", "imagenet", 299, 32},         {"inception4", "imagenet", 299, 32},
+                   {"resnet50_v2", "imagenet", 224, 64},        {"resnet101_v2", "imagenet", 224, 32},
+                   {"official_resnet50", "imagenet", 224, 128}, {"official_resnet200_v2", "imagenet", 224, 32},
+                   {"resnet110_v2", "cifar10", 32, 128},        {"densenet100_k24", "cifar10", 32, 64}};
+  for (const auto& expected : kDefaults) {
+    const ClassifierInfo& info = classifier_info(expected.name, expected.dataset);
+    EXPECT_EQ(info.dataset, expected.dataset) << expected.name;
+    EXPECT_EQ(info.image_size, expected.image_size) << expected.name;
+    EXPECT_EQ(info.batch_size, expected.batch_size) << expected.name;
+    EXPECT_EQ(info.classes, info.dataset == "imagenet" ? 1001 : 11) << expected.name;
+  }
   std::set<std::pair<std::string, std::string>> names;
   for (const ClassifierInfo& info : classifiers())
     EXPECT_TRUE(names.emplace(info.name, info.dataset).second) << info.name << " is listed twice";
@@ -91,12 +189,27 @@ TEST(Classifier, DefaultSchedules) {
   EXPECT_EQ(default_schedule(classifier_info("resnet20", "cifar10"), 128, 390.6).describe(),
             "0.1, 0.01 from epoch 82, 0.001 from epoch 123, 0.0002 from epoch 300");
   EXPECT_EQ(default_schedule(classifier_info("vgg16", "imagenet"), 64, 100).describe(), "0.005");
+  EXPECT_EQ(default_schedule(classifier_info("inception3", "imagenet"), 64, 100).describe(), "0.005");
+  // 0.0125 for 32 images, without a warm-up.
+  EXPECT_EQ(default_schedule(classifier_info("official_resnet50_v2", "imagenet"), 128, 100).describe(),
+            "0.05, x0.1 at epochs 30, 60, 80, 90");
+  EXPECT_EQ(default_schedule(classifier_info("densenet40_k12", "cifar10"), 64, 100).describe(),
+            "0.1, x0.1 at epochs 150, 225, 300");
+  const Schedule alexnet = default_schedule(classifier_info("alexnet", "cifar10"), 128, 10);
+  EXPECT_DOUBLE_EQ(alexnet.at(999), 0.1);
+  EXPECT_DOUBLE_EQ(alexnet.at(2000), 0.001);
 }
 
 TEST(Classifier, UnknownNamesAreToldTheNearest) {
   EXPECT_EQ(find_classifier("resnet5O", "imagenet"), nullptr);
   expect_error([] { classifier_info("resnet5O", "imagenet"); }, Fault::config,
                "unknown model 'resnet5O' for imagenet; did you mean resnet50?");
+}
+
+TEST(Classifier, ModelsForOtherThanImagesAreKnown) {
+  EXPECT_STREQ(other_purpose("deepspeech2"), "it recognises speech");
+  EXPECT_NE(other_purpose("ncf"), nullptr);
+  EXPECT_EQ(other_purpose("resnet50"), nullptr);
 }
 
 TEST(Classifier, AnyModelTakesAnyDataSet) {

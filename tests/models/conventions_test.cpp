@@ -13,7 +13,7 @@ namespace {
 using Pixels = std::vector<float>;
 
 // What `forward` makes of two images of 32 pixels.
-Pixels logits_of(Context& context, const Forward& forward) {
+Pixels logits_of(Context& context, const std::function<Var(Tape&, const Var&)>& forward) {
   const Tensor images = context.empty({2, 32, 32, 3});
   Pixels pixels(static_cast<size_t>(images.count()));
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i * 7919 % 101) / 50 - 1;

@@ -1,6 +1,7 @@
 // Every kind of classifier takes a training step, and a small one learns a batch by heart.
 #include <cmath>
 
+#include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/trainer.h"
 #include "models/catalog.h"
 #include "tests/testing.h"
@@ -34,11 +35,7 @@ TEST_P(TrainingStep, WritesEveryParameterAndLowersTheLoss) {
   std::vector<int32_t> classes;
   for (int64_t i = 0; i < test.batch; ++i) classes.push_back(static_cast<int32_t>(i % 5));
   const Tensor labels = to_device(*context, {test.batch}, classes);
-  const auto forward = [&](Tape& tape, int) {
-    const Var logits = model.forward(tape, tape.constant(images));
-    EXPECT_EQ(logits.shape(), (Shape{test.batch, 5}));
-    return softmax_cross_entropy(tape, logits, labels);
-  };
+  const auto forward = [&](Tape& tape, int) { return model.loss(tape, tape.constant(images), labels); };
   const StepReport report = trainer.step(forward);
   EXPECT_TRUE(report.finite);
   EXPECT_TRUE(std::isfinite(report.loss) && report.loss > 0);
@@ -52,10 +49,41 @@ TEST_P(TrainingStep, WritesEveryParameterAndLowersTheLoss) {
 INSTANTIATE_TEST_SUITE_P(
     Models, TrainingStep,
     testing::Values(SmallCase{"trivial", "imagenet", 32, 4}, SmallCase{"trivial", "cifar10", 32, 4},
-                    SmallCase{"lenet", "imagenet", 28, 4}, SmallCase{"vgg11", "imagenet", 32, 2},
-                    SmallCase{"resnet18", "imagenet", 64, 4}, SmallCase{"resnet50", "imagenet", 64, 4},
-                    SmallCase{"resnet50_v1.5", "imagenet", 64, 4}, SmallCase{"resnet20", "cifar10", 32, 4},
-                    SmallCase{"resnet56", "cifar10", 16, 4}));
+                    SmallCase{"lenet", "imagenet", 28, 4}, SmallCase{"small_cnn", "mnist", 28, 4},
+                    SmallCase{"vgg11", "imagenet", 32, 2}, SmallCase{"resnet18", "imagenet", 64, 4},
+                    SmallCase{"resnet50", "imagenet", 64, 4}, SmallCase{"resnet50_v1.5", "imagenet", 64, 4},
+                    SmallCase{"resnet20", "cifar10", 32, 4}, SmallCase{"resnet56", "cifar10", 16, 4},
+                    SmallCase{"resnet20_v2", "cifar10", 16, 4}, SmallCase{"googlenet", "imagenet", 32, 4},
+                    SmallCase{"alexnet", "cifar10", 16, 4}, SmallCase{"densenet40_k12", "cifar10", 16, 4},
+                    SmallCase{"mobilenet", "imagenet", 64, 4}));
+
+// A model of one matrix and an auxiliary head that is its double.
+TEST(Training, AuxiliaryHeadsCountInTrainingAlone) {
+  for (const auto& context : devices()) {
+    Classifier model;
+    model.network = [](Tape& tape, const Var& x, std::vector<Var>* auxiliary) {
+      if (auxiliary) auxiliary->push_back(add(tape, x, x));
+      return x;
+    };
+    const Array values = random_array({3, 4}, 1);
+    const Tensor labels = to_device<int32_t>(*context, {3}, {0, 3, 2});
+    const auto cross_entropy = [&](double factor) {
+      Array logits = values;
+      for (double& logit : logits.values) logit *= factor;
+      Tape tape(*context, Mode::eval);
+      const Var x = tape.constant(to_device(*context, logits));
+      return to_host(*context, softmax_cross_entropy(tape, x, labels).loss.value)[0];
+    };
+    const auto loss = [&](Mode mode) {
+      Tape tape(*context, mode);
+      const Loss result = model.loss(tape, tape.constant(to_device(*context, values)), labels);
+      EXPECT_EQ(result.metrics.size(), 2u);
+      return to_host(*context, result.total.value)[0];
+    };
+    EXPECT_NEAR(loss(Mode::train), cross_entropy(1) + 0.4 * cross_entropy(2), 1e-6);
+    EXPECT_EQ(loss(Mode::eval), cross_entropy(1));
+  }
+}
 
 TEST(Training, Resnet20LearnsABatchByHeart) {
   const auto context = make_cpu_context();

@@ -101,6 +101,49 @@ TEST(Conv2d, GroupsDilationAndBias) {
     check_op(op_case(test));
 }
 
+// More channels than vectors hold, fewer than one, and some over; images of less than a tile and of several.
+TEST(Conv2d, Depthwise) {
+  const auto same = [](int64_t size, int kernel, int stride) { return Padding::same(size, size, kernel, stride); };
+  for (const ConvCase& test : std::vector<ConvCase>{
+           {"3x3", {2, 9, 16, 24}, {24, 3, 3, 1}, {.padding = 1, .groups = 24}},
+           {"3x3, 83 channels, bias", {1, 4, 9, 83}, {83, 3, 3, 1}, {.padding = 1, .groups = 83}, true},
+           {"3x3, stride 2, SAME of an even image",
+            {2, 16, 16, 20},
+            {20, 3, 3, 1},
+            {.stride = 2, .padding = same(16, 3, 2), .groups = 20}},
+           {"3x3, stride 2, SAME of an odd image",
+            {1, 17, 17, 32},
+            {32, 3, 3, 1},
+            {.stride = 2, .padding = same(17, 3, 2), .groups = 32}},
+           {"5x5", {1, 11, 12, 17}, {17, 5, 5, 1}, {.padding = 2, .groups = 17}},
+           {"5x5, stride 2, SAME", {2, 14, 14, 8}, {8, 5, 5, 1}, {.stride = 2, .padding = same(14, 5, 2), .groups = 8}},
+           {"7x7", {1, 9, 19, 12}, {12, 7, 7, 1}, {.padding = 3, .groups = 12}},
+           {"7x7, stride 2, SAME", {1, 16, 16, 9}, {9, 7, 7, 1}, {.stride = 2, .padding = same(16, 7, 2), .groups = 9}},
+           {"7x7 over an image of 3x3", {2, 3, 3, 16}, {16, 7, 7, 1}, {.padding = 3, .groups = 16}},
+           {"unequal kernel, strides and dilation",
+            {1, 13, 17, 5},
+            {5, 2, 4, 1},
+            {.stride = {3, 2}, .padding = {1, 0, 2, 3}, .dilation = {2, 3}, .groups = 5}},
+           {"a stride beyond the kernel", {1, 7, 7, 3}, {3, 1, 1, 1}, {.stride = 2, .groups = 3}},
+           {"no padding", {3, 6, 14, 10}, {10, 3, 3, 1}, {.groups = 10}},
+       })
+    check_op(op_case(test));
+}
+
+TEST(Conv2d, GroupsOfSeveralChannels) {
+  const Padding same = Padding::same(10, 10, 3, 2);
+  for (const ConvCase& test : std::vector<ConvCase>{
+           {"2 groups of 8 to 16", {2, 6, 7, 16}, {32, 3, 3, 8}, {.padding = 1, .groups = 2}},
+           {"32 groups of 4, stride 2, SAME",
+            {1, 10, 10, 128},
+            {128, 3, 3, 4},
+            {.stride = 2, .padding = same, .groups = 32}},
+           {"3 groups of 5 to 2, 5x5, bias", {1, 6, 6, 15}, {6, 5, 5, 5}, {.padding = 2, .groups = 3}, true},
+           {"4 groups of 2 to 1", {2, 5, 5, 8}, {4, 3, 3, 2}, {.padding = 1, .groups = 4}},
+       })
+    check_op(op_case(test));
+}
+
 TEST(Conv2d, ManyChannelsByWinograd) {
   for (const ConvCase& test : std::vector<ConvCase>{
            {"whole tiles", {6, 8, 8, 64}, {32, 3, 3, 64}, {.padding = 1}},

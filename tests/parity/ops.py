@@ -108,8 +108,11 @@ def pointwise():
     case("scale", "scale", {"x": a}, lambda x: {"y": x * -0.375}, EXACT, "factor=-0.375")
     case("sigmoid", "sigmoid", {"x": 3 * a}, lambda x: {"y": torch.sigmoid(x)}, SUM)
     case("silu", "silu", {"x": 3 * a}, lambda x: {"y": F.silu(x)}, SUM)
+    case("relu6", "relu6", {"x": 4 * a}, lambda x: {"y": F.relu6(x)}, EXACT)
+    case("subsample", "subsample", {"x": a}, lambda x: {"y": F.pad(x, (0, 1, 0, 1))[:, :, 1::2, 1::2]}, EXACT)
     case("concat_channels", "concat_channels", {"a": a, "b": random(2, 3, 6, 7)},
          lambda a, b: {"y": torch.cat((a, b), 1)}, EXACT)
+    case("slice_rows", "slice_rows", {"x": a}, lambda x: {"y": x[1:2]}, EXACT, "begin=1 end=2")
     case("linear", "linear", {"x": random(6, 300), "w": random(40, 300), "b": random(40)},
          lambda x, w, b: {"y": F.linear(x, w, b)}, SUM)
 
@@ -166,6 +169,14 @@ def conv_transpose(name, k, c, kernel, stride, padding, bias):
     case(name, "conv_transpose2d", tensors,
          lambda x, w, b=None: {"y": F.conv_transpose2d(x, w, b, stride, padding)}, CONV,
          f"stride={stride},{stride} pad={padding}")
+
+
+def response_norms():
+    for radius, alpha in ((4, 0.5), (2, 1.0)):
+        size = 2 * radius + 1
+        case(f"local_response_norm {radius}", "local_response_norm", {"x": 2 * random(2, 13, 5, 4)},
+             lambda x: {"y": F.local_response_norm(x, size, alpha * size, 0.75, 1.0)}, SUM,
+             f"radius={radius} alpha={alpha} beta=0.75")
 
 
 def detection():
@@ -228,6 +239,10 @@ conv("conv2d 3x3/2", 2, 16, 14, 14, 16, (3, 3), stride=(2, 2), padding=(1, 1, 1,
 conv("conv2d asymmetric", 2, 8, 11, 10, 12, (3, 5), stride=(2, 1), padding=(0, 1, 3, 1), bias=True)
 conv("conv2d groups", 2, 16, 9, 9, 32, (3, 3), padding=(1, 1, 1, 1), groups=4, bias=True)
 conv("conv2d depthwise", 2, 16, 9, 9, 16, (3, 3), padding=(1, 1, 1, 1), groups=16)
+conv("conv2d depthwise 3x3/2 SAME", 2, 48, 14, 14, 48, (3, 3), stride=(2, 2), padding=(0, 1, 0, 1), groups=48)
+conv("conv2d depthwise 5x5", 2, 44, 14, 15, 44, (5, 5), padding=(2, 2, 2, 2), groups=44, bias=True)
+conv("conv2d depthwise 7x7/2 SAME", 1, 32, 17, 16, 32, (7, 7), stride=(2, 2), padding=(3, 3, 2, 3), groups=32)
+conv("conv2d depthwise dilation", 1, 24, 15, 15, 24, (3, 3), stride=(2, 1), padding=(2, 2, 3, 3), dilation=(2, 3), groups=24)
 conv("conv2d dilation", 2, 8, 13, 12, 8, (3, 3), padding=(2, 2, 3, 3), dilation=(2, 3))
 for mode in ("train", "eval", "frozen"):
     batch_norm(f"batch_norm {mode}", mode)
@@ -238,6 +253,7 @@ conv_bn_act("conv_bn_act 1x1/2", 1, 2, False)
 pools()
 pointwise()
 group_norms()
+response_norms()
 losses()
 detection()
 optimizers()

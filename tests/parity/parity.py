@@ -18,11 +18,14 @@ from arrays import load_safetensors, save_safetensors  # noqa: F401, E402: the s
 torch.set_num_threads(2)
 
 
-def arguments():
+def arguments(names=None):
+    """Those of every script and, where it is given, a list of names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), default="fp32")
+    if names:
+        parser.add_argument(names, nargs="*")
     return parser.parse_args()
 
 
@@ -53,7 +56,9 @@ class Report:
         if actual.shape != expected.shape:
             self.fail(f"{name}: shape {actual.shape}, expected {expected.shape}")
             return
-        error = self.error(actual, expected, norm)
+        self.judge(name, self.error(actual, expected, norm), bound, beside)
+
+    def judge(self, name, error, bound, beside=""):
         print(f"{'ok  ' if error <= bound else 'FAIL'} {name}: relative error {error:.2e}, bound {bound:.0e}{beside}")
         self.failed += not error <= bound
 

@@ -1,9 +1,10 @@
-// The engine's side of resnet50.py: trains a classifier for a few steps from given weights on one given batch.
-//   parity_model BATCH FOLDER name=NAME lr=... momentum=... weight_decay=... steps=... device=cpu|gpu
-//   precision=fp32|bf16|fp16
+// The engine's side of resnet50.py and classifiers.py: trains a classifier for a few steps from given weights on one
+// given batch.
+//   parity_model BATCH FOLDER name=NAME dataset=NAME classes=... auxiliary_head=0|1 lr=... momentum=...
+//   weight_decay=... steps=... device=cpu|gpu precision=fp32|bf16|fp16
 // BATCH holds `images` [n, h, w, 3] and `labels` [n]; FOLDER holds weights.safetensors, and gets results.safetensors
 // (`logits` of the first step, `eval_logits` before it, `losses` of all), gradients.safetensors (of the first step),
-// first.safetensors and last.safetensors (weights after the first and the last step).
+// first.safetensors and, of several steps, last.safetensors (weights after the first and the last step).
 #include <cstdio>
 #include <map>
 
@@ -36,8 +37,10 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
   const SafetensorsFile batch(batch_path);
   const Tensor pixels = read_tensor(*context, batch, "images"), labels = read_tensor(*context, batch, "labels");
   ParameterStore store(*context);
-  const auto model = models::make_classifier(store, models::classifier_info(options.at("name"), "imagenet"),
-                                             {.classes = 1000, .image_size = pixels.dim(1)});
+  auto model = models::make_classifier(store, models::classifier_info(options.at("name"), options.at("dataset")),
+                                       {.classes = std::stoll(options.at("classes")),
+                                        .image_size = pixels.dim(1),
+                                        .auxiliary_head = options.at("auxiliary_head") == "1"});
   const std::string& precision = options.at("precision");
   const DType dtype = precision == "bf16" ? DType::bf16 : precision == "fp16" ? DType::f16 : DType::f32;
   store.allocate(0, {dtype, context->is_cpu() ? 3 : static_cast<int>(16 / size_of(dtype))});
@@ -63,18 +66,21 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
   results.add(*context, "eval_logits", model.forward(eval, eval.constant(images)).value);
   const int64_t steps = std::stoll(options.at("steps"));
   std::vector<float> losses;
+  const models::Forward network = model.network;
+  model.network = [&](Tape& tape, const Var& x, std::vector<Var>* auxiliary) {
+    const Var logits = network(tape, x, auxiliary);
+    if (losses.empty()) results.add(*context, "logits", logits.value);
+    return logits;
+  };
   for (int64_t step = 0; step < steps; ++step) {
-    const StepReport done = trainer.step([&](Tape& tape, int) {
-      const Var logits = model.forward(tape, tape.constant(images));
-      if (step == 0) results.add(*context, "logits", logits.value);
-      return softmax_cross_entropy(tape, logits, labels);
-    });
+    const StepReport done =
+        trainer.step([&](Tape& tape, int) { return model.loss(tape, tape.constant(images), labels); });
     losses.push_back(done.loss);
     if (step > 0) continue;
     save_gradients(store, loss_scale, folder + "/gradients.safetensors");
     save_weights(store, folder + "/first.safetensors", 1);
   }
-  save_weights(store, folder + "/last.safetensors", static_cast<uint64_t>(steps));
+  if (steps > 1) save_weights(store, folder + "/last.safetensors", static_cast<uint64_t>(steps));
   results.add("losses", losses);
   results.write(folder + "/results.safetensors");
 }

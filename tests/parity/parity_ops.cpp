@@ -16,14 +16,18 @@
 #include "libdtrain/ops/gather_rows.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/group_norm.h"
+#include "libdtrain/ops/local_response_norm.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/match_boxes.h"
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
+#include "libdtrain/ops/relu6.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
+#include "libdtrain/ops/slice_rows.h"
+#include "libdtrain/ops/subsample.h"
 #include "libdtrain/ops/top_k.h"
 #include "libdtrain/ops/upsample.h"
 #include "libdtrain/train/optimizer.h"
@@ -150,6 +154,14 @@ void run_upsample_nearest(Case& test) {
   test.finish(upsample_nearest(*test.tape, test.var("x"), extent("height"), extent("width")));
 }
 
+void run_local_response_norm(Case& test) {
+  const LocalResponseNormOptions options{.radius = static_cast<int>(test.number("radius", 5)),
+                                         .bias = test.number("bias", 1),
+                                         .alpha = test.number("alpha", 1),
+                                         .beta = test.number("beta", 0.5f)};
+  test.finish(local_response_norm(*test.tape, test.var("x"), options));
+}
+
 void run_optimizer(Case& test) {
   ParameterStore store(test.context);
   const Tensor initial = test.tensor("p"), gradients = test.tensor("gradients");
@@ -244,9 +256,16 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
     {"scale", [](Case& t) { t.finish(scale(*t.tape, t.var("x"), t.number("factor", 1))); }},
     {"sigmoid", [](Case& t) { t.finish(sigmoid(*t.tape, t.var("x"))); }},
     {"silu", [](Case& t) { t.finish(silu(*t.tape, t.var("x"))); }},
+    {"relu6", [](Case& t) { t.finish(relu6(*t.tape, t.var("x"))); }},
+    {"subsample", [](Case& t) { t.finish(subsample(*t.tape, t.var("x"), 2, 1)); }},
     {"concat_channels",
      [](Case& t) {
        t.finish(concat_channels(*t.tape, {t.var("a"), t.var("b")}));
+     }},
+    {"slice_rows",
+     [](Case& t) {
+       const auto row = [&](const char* name) { return static_cast<int64_t>(t.number(name, 0)); };
+       t.finish(slice_rows(*t.tape, t.var("x"), row("begin"), row("end")));
      }},
     {"group_norm",
      [](Case& t) {
@@ -277,6 +296,7 @@ const std::map<std::string, std::function<void(Case&)>> kOps = {
        const float beta = t.number("beta", 1);
        t.finish(smooth_l1(*t.tape, t.var("x"), t.tensor("target"), t.tensor("weights"), beta, {2.5f}));
      }},
+    {"local_response_norm", run_local_response_norm},
     {"optimizer", run_optimizer},
     {"box_iou", run_box_iou},
     {"box_coder", run_box_coder},

@@ -101,8 +101,9 @@ with scratch() as folder:
     save_safetensors(os.path.join(folder, "weights.safetensors"), initial)
     batch = os.path.join(folder, "batch.safetensors")
     save_safetensors(batch, {"images": nhwc(images), "labels": labels.numpy().astype(np.int32)})
-    run(options.program, batch, folder, "name=resnet50_v1.5", f"lr={RATE}", f"momentum={MOMENTUM}",
-        f"weight_decay={DECAY}", f"steps={STEPS}", f"device={options.device}", f"precision={options.precision}")
+    run(options.program, batch, folder, "name=resnet50_v1.5", "dataset=imagenet", "classes=1000", "auxiliary_head=0",
+        f"lr={RATE}", f"momentum={MOMENTUM}", f"weight_decay={DECAY}", f"steps={STEPS}", f"device={options.device}",
+        f"precision={options.precision}")
     ours = load_safetensors(os.path.join(folder, "results.safetensors"))
     for key in ("gradients", "first", "last"):
         ours[key] = load_safetensors(os.path.join(folder, key + ".safetensors"))

@@ -69,6 +69,7 @@ TEST_F(RunTest, AnAverageIsEvaluatedBesideTheParametersAndResumed) {
   dtrain::Run(plain.task, plain.trainer, *group, options(3)).train();
   const double loss = diary.last.result.value("loss"), averaged = diary.last.result.value("averaged_loss");
   EXPECT_NE(loss, averaged);
+  EXPECT_EQ(std::ranges::count(diary.entries, "evaluating 3"), 1);
   dtrain::Run run(plain.task, plain.trainer, *group, options(3));
   EXPECT_EQ(run.evaluate()->value("averaged_loss"), averaged);
   with_average(plain.task.store, plain.optimizer.average(),

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "libdtrain/train/averaged.h"
-#include "tests/testing.h"
+#include "tests/train/optimizer_fixture.h"
 
 namespace dtrain {
 namespace {
@@ -15,34 +14,10 @@ using Values = std::vector<double>;
 const UpdateRule kRules[] = {UpdateRule::sgd,  UpdateRule::momentum, UpdateRule::nesterov, UpdateRule::adamw,
                              UpdateRule::adam, UpdateRule::rmsprop,  UpdateRule::lars,     UpdateRule::lamb};
 
-// weight, bias, frozen weight, weight; every gradient is `gradient`.
-struct Model {
-  Model(Context& context, const OptimizerOptions& options, float gradient) : store(context) {
-    first = &store.add("first", {3, 30}, Init::constant(1));
-    bias = &store.add("bias", {30}, Init::constant(1), {.decay = false});
-    frozen = &store.add("frozen", {5}, Init::constant(1), {.frozen = true});
-    last = &store.add("last", {70}, Init::constant(1));
-    store.allocate(0);
-    for (const Parameter& parameter : store.parameters())
-      context.upload(std::vector<float>(static_cast<size_t>(parameter.shape.count()), gradient).data(), parameter.grad);
-    optimizer.emplace(store, options);
-  }
-  // The one value that all elements of a parameter have.
-  double value(const Parameter* parameter) const {
-    const Array values = to_host(store.context(), parameter->value);
-    EXPECT_EQ(values.values, Values(values.values.size(), values[0])) << parameter->name;
-    return values[0];
-  }
-
-  ParameterStore store;
-  Parameter *first, *bias, *frozen, *last;
-  std::optional<Optimizer> optimizer;
-};
-
 TEST(Optimizer, DecaysWeightsOnlyAndLeavesFrozenOnes) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});
-    Model model(*context, {.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f}, 0.125f);
+    OptimizerModel model(*context, {.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f}, 0.125f);
     const uint64_t version = model.store.version();
     model.optimizer->step();
     EXPECT_EQ(model.value(model.first), 1 - 0.5 * (0.125 + 0.25));
@@ -60,7 +35,7 @@ TEST(Optimizer, DecaysBiasesTooWhereAllParametersDecay) {
   const OptimizerOptions options{.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f, .decays_all = true};
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});
-    Model model(*context, options, 0.125f);
+    OptimizerModel model(*context, options, 0.125f);
     model.store.set_multipliers("last", {.weight_decay = 2});
     model.store.set_multipliers("bias", {.weight_decay = 3});
     EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (3 * 30 + 3 * 30 + 2 * 70));
@@ -74,16 +49,16 @@ TEST(Optimizer, DecaysBiasesTooWhereAllParametersDecay) {
 
 TEST(Optimizer, L2LossIsOfTheDecayedWeights) {
   for (const auto& context : devices()) {
-    Model model(*context, {.weight_decay = 0.25f}, 1);
+    OptimizerModel model(*context, {.weight_decay = 0.25f}, 1);
     EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (3 * 30 + 70));
-    EXPECT_EQ(Model(*context, {}, 1).optimizer->l2_loss(), 0.0f);
+    EXPECT_EQ(OptimizerModel(*context, {}, 1).optimizer->l2_loss(), 0.0f);
   }
 }
 
 TEST(Optimizer, PaddingStaysZeroUnderEveryRule) {
   for (const auto& context : devices())
     for (const UpdateRule rule : kRules) {
-      Model model(*context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 1);
+      OptimizerModel model(*context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 1);
       for (uint64_t step = 0; step < 3; ++step) {
         context->set_scalars({.learning_rate = 0.1f, .step = step});
         model.optimizer->step();
@@ -97,56 +72,12 @@ TEST(Optimizer, PaddingStaysZeroUnderEveryRule) {
     }
 }
 
-TEST(Optimizer, LarsScalesEachWeightByItsOwnNormsAndBiasesNotAtAll) {
-  for (const auto& context : devices()) {
-    context->set_scalars({.learning_rate = 1});
-    Model model(*context, {.update = {.rule = UpdateRule::lars, .momentum = 0, .trust = 0.01f}, .weight_decay = 0.5f},
-                0.25f);
-    context->upload(std::vector<float>(70, 2.0f).data(), model.last->value);
-    model.optimizer->step();
-    // |v| / (|g| + wd |v|) of constant tensors is that of their elements.
-    EXPECT_NEAR(model.value(model.first), 1 - 0.01 * 1 / (0.25 + 0.5) * (0.25 + 0.5), 1e-6);
-    EXPECT_NEAR(model.value(model.last), 2 - 0.01 * 2 / (0.25 + 1) * (0.25 + 1), 1e-6);
-    EXPECT_EQ(model.value(model.bias), 1 - 0.25);
-  }
-}
-
-// Adam's first direction is the sign of the gradient; a ratio of norms of constant tensors is that of their elements.
-TEST(Optimizer, LambAdaptsAndDecaysWeightsAlone) {
-  for (const auto& context : devices()) {
-    context->set_scalars({.learning_rate = 0.5f});
-    Model model(*context, {.update = {.rule = UpdateRule::lamb}, .weight_decay = 0.25f}, 4);
-    context->upload(std::vector<float>(70, 2.0f).data(), model.last->value);
-    model.store.set_multipliers("last", {.rate = 0.5f, .weight_decay = 2});
-    model.optimizer->step();
-    EXPECT_NEAR(model.value(model.first), 1 - 0.5 * (1 / 1.25) * 1.25, 1e-6);
-    EXPECT_NEAR(model.value(model.last), 2 - 0.25 * (2 / 2.0) * 2, 1e-6);
-    EXPECT_NEAR(model.value(model.bias), 1 - 0.5, 1e-6);
-    EXPECT_EQ(model.value(model.frozen), 1);
-  }
-}
-
-// Biases adapt too, as in Apex; the local rate is compared with the multiplied one.
-TEST(Optimizer, LarcLimitsTheRateOfEachParameter) {
-  for (const auto& context : devices()) {
-    context->set_scalars({.learning_rate = 0.5f});
-    Model model(*context,
-                {.update = {.rule = UpdateRule::sgd, .trust = 0.1f, .larc = Larc::clip}, .weight_decay = 0.25f}, 0.25f);
-    model.store.set_multipliers("last", {.rate = 0.125f});
-    model.optimizer->step();
-    EXPECT_NEAR(model.value(model.first), 1 - 0.1 / 0.5 * 0.5, 1e-6);
-    EXPECT_NEAR(model.value(model.bias), 1 - 0.1 / 0.25 * 0.25, 1e-6);
-    EXPECT_NEAR(model.value(model.last), 1 - 0.5 * 0.125 * 0.5, 1e-6) << "0.2 is above its rate";
-    EXPECT_EQ(model.value(model.frozen), 1);
-  }
-}
-
 // TensorFlow's RMSProp starts from mean squares of 1, and a restored state is not started over.
 TEST(Optimizer, RmspropStartsFromOne) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
     const OptimizerOptions options{.update = {.rule = UpdateRule::rmsprop, .momentum = 0, .epsilon = 1e-3f}};
-    Model model(*context, options, 2);
+    OptimizerModel model(*context, options, 2);
     model.optimizer->step();
     const double squares = 0.9 + 0.1 * 4;
     EXPECT_NEAR(model.value(model.first), 1 - 0.1 * 2 / std::sqrt(squares + 1e-3), 1e-6);
@@ -158,7 +89,7 @@ TEST(Optimizer, RmspropStartsFromOne) {
 TEST(Optimizer, AGradientThatIsNotFiniteChangesNothing) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
-    Model model(*context, {.update = {.rule = UpdateRule::adamw}, .weight_decay = 0.1f}, NAN);
+    OptimizerModel model(*context, {.update = {.rule = UpdateRule::adamw}, .weight_decay = 0.1f}, NAN);
     model.optimizer->step();
     EXPECT_EQ(model.value(model.first), 1);
     EXPECT_EQ(context->get_scalars().finite, 0);
@@ -170,7 +101,7 @@ TEST(Optimizer, AGradientThatIsNotFiniteChangesNothing) {
 TEST(Optimizer, AFrozenParameterDoesNotCountAsNotFinite) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
-    Model model(*context, {}, 1);
+    OptimizerModel model(*context, {}, 1);
     context->upload(std::vector<float>(5, NAN).data(), model.frozen->grad);
     model.optimizer->step();
     EXPECT_EQ(context->get_scalars().finite, 1);
@@ -263,7 +194,7 @@ TEST(Optimizer, ARecordedStepIsTheSame) {
 
 TEST(Optimizer, FreezesAndUnfreezesBetweenSteps) {
   for (const auto& context : devices()) {
-    Model model(*context, {.update = {.rule = UpdateRule::sgd}}, 1);
+    OptimizerModel model(*context, {.update = {.rule = UpdateRule::sgd}}, 1);
     const auto step = [&] {
       context->set_scalars({.learning_rate = 0.5f});
       model.optimizer->step();
@@ -285,7 +216,7 @@ TEST(Optimizer, FreezesAndUnfreezesBetweenSteps) {
 TEST(Optimizer, AFrozenParameterKeepsItsState) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 1});
-    Model model(*context, {.update = {.rule = UpdateRule::momentum, .momentum = 0.5f}}, 1);
+    OptimizerModel model(*context, {.update = {.rule = UpdateRule::momentum, .momentum = 0.5f}}, 1);
     model.optimizer->step();
     model.store.freeze("first");
     model.optimizer->step();
@@ -299,7 +230,7 @@ TEST(Optimizer, AFrozenParameterKeepsItsState) {
 // Halves are exact: half the rate by multiplier or by schedule is the same bits, under every rule.
 TEST(Optimizer, AMultipliedRateIsARate) {
   const auto run = [](Context& context, UpdateRule rule, float rate, const Multipliers& multipliers) {
-    Model model(context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 0.3f);
+    OptimizerModel model(context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 0.3f);
     if (multipliers != Multipliers{}) model.store.set_multipliers("", multipliers);
     for (uint64_t step = 0; step < 3; ++step) {
       context.set_scalars({.learning_rate = rate, .step = step});
@@ -319,7 +250,7 @@ TEST(Optimizer, MultipliesRateAndDecayPerParameter) {
     for (const bool before : {true, false}) {
       context->set_scalars({.learning_rate = 0.5f});
       const OptimizerOptions options{.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f};
-      Model model(*context, options, 0.125f);
+      OptimizerModel model(*context, options, 0.125f);
       model.store.set_multipliers("first", {.rate = 4});
       model.store.set_multipliers("last", {.weight_decay = 2});
       model.store.set_multipliers("bias", {.rate = 0.5f, .weight_decay = 3});
@@ -334,64 +265,11 @@ TEST(Optimizer, MultipliesRateAndDecayPerParameter) {
 
 TEST(Optimizer, L2LossFollowsTheMultipliersAndWhatIsFrozen) {
   for (const auto& context : devices()) {
-    Model model(*context, {.weight_decay = 0.25f}, 1);
+    OptimizerModel model(*context, {.weight_decay = 0.25f}, 1);
     model.store.set_multipliers("last", {.weight_decay = 2});
     EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (3 * 30 + 2 * 70));
     model.store.freeze("first");
     EXPECT_EQ(model.optimizer->l2_loss(), 0.25f / 2 * (2 * 70));
-  }
-}
-
-TEST(Optimizer, LarsDecaysBiasesAtTheRateItselfWhereAllParametersDecay) {
-  for (const auto& context : devices()) {
-    context->set_scalars({.learning_rate = 1});
-    Model model(*context,
-                {.update = {.rule = UpdateRule::lars, .momentum = 0}, .weight_decay = 0.5f, .decays_all = true}, 0.25f);
-    model.optimizer->step();
-    EXPECT_EQ(model.value(model.bias), 1 - (0.25 + 0.5));
-  }
-}
-
-TEST(Optimizer, LarsTakesTheMultipliedDecayIntoItsRatio) {
-  for (const auto& context : devices()) {
-    context->set_scalars({.learning_rate = 1});
-    Model model(*context, {.update = {.rule = UpdateRule::lars, .momentum = 0, .trust = 0.01f}, .weight_decay = 0.5f},
-                0.25f);
-    model.store.set_multipliers("first", {.rate = 3, .weight_decay = 0.5f});
-    model.store.set_multipliers("last", {.weight_decay = 0});
-    model.optimizer->step();
-    EXPECT_NEAR(model.value(model.first), 1 - 3 * 0.01 / (0.25 + 0.25) * (0.25 + 0.25), 1e-6);
-    EXPECT_NEAR(model.value(model.last), 1 - 0.01 / 0.25 * 0.25, 1e-6);
-    EXPECT_EQ(model.value(model.bias), 1 - 0.25);
-  }
-}
-
-TEST(Optimizer, AveragesWhatIsTrained) {
-  for (const auto& context : devices()) {
-    context->set_scalars({.learning_rate = 1});
-    const UpdateOptions update{.rule = UpdateRule::sgd, .average_decay = 0.75f, .average_warmup = false};
-    EXPECT_FALSE(Model(*context, {.update = update}, 1).optimizer->average());
-    Model model(*context, {.update = update, .averages = true}, 1);
-    const auto average = [&](const Parameter* parameter) {
-      return to_host(*context, model.optimizer->average())[parameter->offset];
-    };
-    EXPECT_EQ(average(model.first), 1);
-    model.optimizer->step();  // to 0
-    EXPECT_EQ(average(model.first), 0.75);
-    EXPECT_EQ(average(model.frozen), 1);
-    model.store.freeze("first");
-    model.optimizer->step();
-    EXPECT_EQ(average(model.first), 0.75);
-    EXPECT_EQ(average(model.last), 0.75 * 0.75 - 0.25);
-    with_average(model.store, model.optimizer->average(), [&] {
-      EXPECT_EQ(model.value(model.first), 0.75);
-      EXPECT_EQ(model.value(model.frozen), 1);
-    });
-    EXPECT_THROW(with_average(model.store, model.optimizer->average(), [] { throw Error("no"); }), Error);
-    EXPECT_EQ(model.value(model.first), 0);
-    EXPECT_EQ(model.value(model.last), -1);
-    model.optimizer->restart_average();
-    EXPECT_EQ(average(model.last), -1);
   }
 }
 
@@ -413,7 +291,7 @@ TEST(Optimizer, RefusesAStoreWithoutArenas) {
 TEST(Optimizer, AChangeOfWhatIsFrozenIsNotRecorded) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
-    Model model(*context, {}, 1);
+    OptimizerModel model(*context, {}, 1);
     model.optimizer->step();
     model.store.freeze("first");
     expect_error([&] { context->capture([&] { model.optimizer->step(); }); }, Fault::config,
@@ -425,7 +303,9 @@ TEST(Optimizer, AChangeOfWhatIsFrozenIsNotRecorded) {
 
 TEST(Optimizer, DescribesItself) {
   const auto context = make_cpu_context();
-  auto text = [&](const OptimizerOptions& options) { return Model(*context, options, 1).optimizer->describe(); };
+  auto text = [&](const OptimizerOptions& options) {
+    return OptimizerModel(*context, options, 1).optimizer->describe();
+  };
   EXPECT_EQ(text({.update = {.rule = UpdateRule::sgd}}), "SGD");
   EXPECT_EQ(text({.update = {.rule = UpdateRule::nesterov}, .weight_decay = 1e-4f}),
             "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and norms");

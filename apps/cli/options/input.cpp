@@ -11,6 +11,10 @@ void InputFlags::declare(FlagSet& flags) {
       .may_differ_per_rank()
       .identity_once_resolved("data set");
   cache.declare(flags);
+  flags.add("datasets_use_caching", datasets_use_caching,
+            "keep the records that have been read in memory, as they are stored; each process keeps its own");
+  flags.add("datasets_repeat_cached_sample", datasets_repeat_cached_sample,
+            "take the first record for all others: the speed that training would have without any reading");
   flags.add_choice("on_bad_record", on_bad_record, {"fail", "skip"}, "skip takes the shard's next good record");
   flags.add("bad_record_budget", bad_record_budget, "bad records that may be skipped", kCount);
   flags
@@ -32,9 +36,17 @@ void InputFlags::check_machine(const Machine& machine) const {
   DT_CHECK(machine.gpu || !decodes_on_gpu(), "--jpeg_decoder=gpu needs --device=gpu");
 }
 
+data::CacheOptions InputFlags::cache_options() const {
+  data::CacheOptions options = cache.options();
+  options.keeps_records = datasets_use_caching || datasets_repeat_cached_sample;
+  options.first_record_only = datasets_repeat_cached_sample;
+  return options;
+}
+
 int InputFlags::workers(const Ranks& ranks) const {
   const int64_t own = datasets_num_private_threads.value_or(0), asked = own > 0 ? own : num_inter_threads;
-  return asked > 0 || ranks.size == 1 ? static_cast<int>(asked) : available_cores().share(ranks.local_size);
+  return asked > 0 || ranks.size == 1 ? static_cast<int>(asked)
+                                      : available_cores().share(ranks.local_size, ranks.sharing);
 }
 
 void PixelFlags::declare(FlagSet& flags) {
@@ -45,6 +57,8 @@ void PixelFlags::declare(FlagSet& flags) {
                   "official models, MLPerf's reference, which Intel trains too, or AWS's train_imagenet_resnet_hvd.py; "
                   "all but the first two know ImageNet alone")
       .identity("preprocessing", [this] { return preprocessing + (ml_perf ? ", ml_perf" : ""); });
+  flags.add_choice("input_preprocessor", input_preprocessor, {"default", "official_models_imagenet"},
+                   "tf_cnn_benchmarks' name for --preprocessing=official_models_imagenet");
   flags.add("ml_perf", ml_perf, "subtract the mean colour instead of scaling to [-1, 1]; ignore bounding boxes");
   flags
       .add_choice("resize_method", resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
@@ -66,6 +80,8 @@ void PixelFlags::check(const FlagSet&) const {
        "--ml_perf and --resize_method need --preprocessing=tf_cnn"},
       {preprocessing != "tf_cnn" && preprocessing != "aws" && distortions,
        "--distortions need --preprocessing=tf_cnn or aws"},
+      {input_preprocessor != "default" && preprocessing != input_preprocessor,
+       "--input_preprocessor and --preprocessing: they ask for different pixels"},
   });
 }
 

@@ -17,6 +17,7 @@ struct InputFlags {
   std::string data_dir, on_bad_record = "fail", jpeg_decoder = "host";
   int64_t bad_record_budget = 1000, datasets_prefetch_buffer_size = 1, num_inter_threads = 0;
   std::optional<int64_t> datasets_num_private_threads;
+  bool datasets_use_caching = false, datasets_repeat_cached_sample = false;
   CacheFlags cache;
 
   void declare(FlagSet& flags);
@@ -26,13 +27,14 @@ struct InputFlags {
 
   bool synthetic() const { return data_dir.empty(); }
   bool decodes_on_gpu() const { return jpeg_decoder == "gpu"; }
+  data::CacheOptions cache_options() const;
   // Threads of this rank's loader; 0: one per core.
   int workers(const Ranks& ranks) const;
 };
 
-// Preprocessing as tf_cnn_benchmarks or as torchvision has it.
+// Preprocessing as tf_cnn_benchmarks, torchvision or the official models of TensorFlow have it.
 struct PixelFlags {
-  std::string preprocessing = "tf_cnn", resize_method = "bilinear";
+  std::string preprocessing = "tf_cnn", input_preprocessor = "default", resize_method = "bilinear";
   bool distortions = false, distort_color_in_yiq = true, ml_perf = false;
 
   void declare(FlagSet& flags);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/local_ranks.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
@@ -29,15 +30,17 @@ int gpu_index(const std::string& list, const Ranks& ranks) {
   return indices[static_cast<size_t>(ranks.local_rank)];
 }
 
-// Ranks of a host share its cores, whether mpirun has bound each to some or left them all to all.
+// Ranks of a host share its cores, whether each is bound to some or all of them may run on all.
 int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::string>& notices) {
   const Cores cores = available_cores();
   const int fair = std::max(1, cores.online / ranks.local_size);
-  if (asked > cores.usable || (ranks.size > 1 && cores.usable < fair))
+  const bool by_launcher = ranks.size > 1 && local_rank().count == 0;
+  const bool bound = by_launcher && (ranks.sharing == 1 || ranks.sharing < ranks.local_size);
+  if (asked > cores.usable || (bound && cores.usable < fair))
     notices.push_back(concat("this process may use ", cores.usable, " of ", cores.online, " cores",
                              asked > cores.usable ? concat(", ", asked, " threads were asked for") : "",
                              ": mpirun binds ranks to cores unless it is given --bind-to none"));
-  return chosen || ranks.size == 1 ? asked : cores.share(ranks.local_size);
+  return chosen || ranks.size == 1 ? asked : cores.share(ranks.local_size, ranks.sharing);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "apps/cli/environment.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/rank_table.h"
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
 
@@ -22,6 +23,10 @@ bool is_off(const std::string& text) { return text.empty() || text == "0"; }
 }  // namespace
 
 Flag& JobFlags::declare(FlagSet& flags) {
+  flags.add(
+      "start_timeout", start_timeout,
+      "seconds that ranks which meet without MPI wait for each other to start, 600 by default; exit code 4 after that",
+      {0.001, kLongestWait});
   flags.add("expect_ranks", expect_ranks, "exit with code 1 if another number of ranks runs; 0: any number", kCount);
   return flags.add("collective_timeout", collective_timeout,
                    "seconds that a rank waits for the others in a step before the job ends with exit code 4",
@@ -31,6 +36,7 @@ Flag& JobFlags::declare(FlagSet& flags) {
 GroupOptions JobFlags::limits() const {
   GroupOptions limits;
   limits.step_limit = collective_timeout;
+  limits.start_limit = start_timeout;
   for (double* limit : {&limits.setup_limit, &limits.evaluation_limit, &limits.checkpoint_limit})
     *limit = std::max(*limit, collective_timeout);
   return limits;
@@ -91,6 +97,23 @@ void RankFlags::declare(FlagSet& flags) {
       .identity("batch norm", [this] { return sync_batch_norm ? "over all ranks" : "per rank"; });
 }
 
+namespace {
+
+// How many ranks of this one's host, with itself, may run on cores that it may run on.
+int count_sharing(Group& group) {
+  const std::vector<int> mine = cores_of(0);
+  const std::vector<Place>& places = group.places();
+  const int node = places[static_cast<size_t>(group.rank())].node;
+  int sharing = 0, rank = 0;
+  for (const std::string& text : group.all_gather(fmt::format(" {} ", fmt::join(mine, " ")), "cores")) {
+    const auto is_theirs = [&](int core) { return text.find(fmt::format(" {} ", core)) != std::string::npos; };
+    if (places[static_cast<size_t>(rank++)].node == node && std::ranges::any_of(mine, is_theirs)) ++sharing;
+  }
+  return std::max(1, sharing);
+}
+
+}  // namespace
+
 Ranks ranks_of(Group& group) {
   const Place& place = group.places()[static_cast<size_t>(group.rank())];
   const char* role = environment()("K_MPI_JOB_ROLE");
@@ -100,6 +123,7 @@ Ranks ranks_of(Group& group) {
           .size = group.size(),
           .local_rank = place.local_rank,
           .local_size = place.local_size,
+          .sharing = count_sharing(group),
           .chief = chief < group.size() ? static_cast<int>(chief) : 0};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace dtrain::cli {
 struct Ranks {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among those of its host
+  int sharing = 1;                     // of those, with this one, that may run on its cores
   int chief = 0;                       // the one that writes checkpoints and metrics and talks to people
   bool is_chief() const { return rank == chief; }
 };
@@ -25,6 +27,7 @@ Ranks ranks_of(Group& group);
 struct JobFlags {
   int64_t expect_ranks = 0;
   double collective_timeout = GroupOptions{}.step_limit;
+  std::optional<double> start_timeout{};
 
   // Returns --collective_timeout.
   Flag& declare(FlagSet& flags);

@@ -15,6 +15,9 @@ namespace emulation {
 cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
 }  // namespace emulation
 
+// On the device.
+void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
+
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {

@@ -1,0 +1,38 @@
+# Packages, by cpack in the build folder: `cpack -G DEB` makes dtrain (programs) and libdtrain-dev (the library) for
+# Debian, and `cpack -G TGZ` an archive of the programs and of the libraries that they need, which runs from wherever it
+# is unpacked. One for other systems is made by the preset `portable`, without Open MPI, which cannot be moved and so is
+# not among those libraries.
+
+# The C library and the loader belong to the system, and drivers to its devices.
+install(RUNTIME_DEPENDENCY_SET dtrain_libraries
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv)\\.so" "^lib(mpi|open-rte|open-pal|cuda|nvidia)"
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/dtrain COMPONENT bundle EXCLUDE_FROM_ALL)
+
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/PackageComponents.cmake)
+set(CPACK_PACKAGE_NAME dtrain)
+set(CPACK_PACKAGE_VENDOR dtrain)
+set(CPACK_PACKAGE_CONTACT "the maintainers of dtrain <dtrain@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME dtrain)
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS openmpi-bin)
+set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION "Programs that train, evaluate and apply image models.")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libdtrain-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+  "g++, libdnnl-dev, libfmt-dev, libjpeg62-turbo-dev, libpng-dev, libsodium-dev, zlib1g-dev")
+if(DTRAIN_HAVE_MPI)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libopenmpi-dev")
+endif()
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers, static libraries, and files for CMake and pkg-config.")
+include(CPack)

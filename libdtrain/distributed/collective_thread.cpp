@@ -1,0 +1,379 @@
+// The loop of the communication thread, its lanes, and the words of its watchdog.
+#include "libdtrain/distributed/collective_thread.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kWatchEvery = std::chrono::milliseconds(10);
+// Seconds. To start, a transport waits for processes that are there already, and for no work of theirs.
+constexpr double kStartLimit = 120;
+
+// Goes ahead of a collective's data to the next rank, which compares it with its own.
+struct Header {
+  uint64_t sequence = 0, bytes = 0, step = 0, section = 0;
+  char what[64] = "";
+
+  explicit Header(const CollectiveId& id = {})
+      : sequence(id.sequence), bytes(id.bytes), step(id.step), section(static_cast<uint64_t>(id.section)) {
+    std::strncpy(what, id.what.c_str(), sizeof what - 1);
+  }
+  CollectiveId id(const std::string& lane) const {
+    return {lane, sequence, std::string(what, strnlen(what, sizeof what)), bytes, static_cast<Section>(section), step};
+  }
+};
+
+double seconds(SteadyTime from, SteadyTime to) { return std::chrono::duration<double>(to - from).count(); }
+
+}  // namespace
+
+struct CollectiveThread::Lane {
+  std::string name;
+  int data = 0, headers = 0;  // channels
+  ExchangeBuffers buffers{};
+  std::deque<Collective> queue{};
+  Collective* collective = nullptr;  // the first of the queue, once its turn has come
+  std::optional<Exchange> exchange{};
+  CollectiveId id{};
+  Header sent{}, received{};
+  Transport::Request header_sent = 0, header_received = 0;
+  bool header_left = false, header_came = false;
+  bool header_checked() const { return header_left && header_came; }
+  SteadyTime begun{};
+  double busy = 0;
+  uint64_t submitted = 0, finished = 0;
+};
+
+CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name, Start start_transport)
+    : options_(options), name_(name) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all,
+                  &before);  // signals are the program's, as are those of threads that the transport starts
+  std::exception_ptr error;
+  bool started = false;
+  thread_ = std::thread([&, this] {
+    std::exception_ptr thrown;
+    try {
+      start(start_transport);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      error = thrown;
+      started = true;  // from here on the constructor may have returned
+      done_.notify_all();
+    }
+    if (!thrown) run();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::unique_lock lock(mutex_);
+  const auto starts_within = [&](double limit) { return wait_awake(done_, lock, limit, [&] { return started; }); };
+  const double limit = std::min(options.setup_limit, kStartLimit), patience = std::min(limit / 4, 10.0);
+  const char* const question = ": are all hosts of the hostfile up, and do they reach one another?";
+  if (!starts_within(patience)) {
+    options.tell(concat(name_, " has not started within ", patience, " s (limit ", limit, " s)", question));
+    if (!starts_within(limit - patience)) fail(concat(name_, " did not start within ", limit, " s", question));
+  }
+  lock.unlock();
+  if (!error) return;
+  thread_.join();
+  std::rethrow_exception(error);
+}
+
+CollectiveThread::~CollectiveThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void CollectiveThread::start(const Start& start_transport) {
+  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // a sleep of 50 microseconds shall not take 100
+  transport_ = start_transport();
+  states_ = transport_->open_channel();
+  rank_ = transport_->rank();
+  places_ = transport_->places();
+  size_ = static_cast<int>(places_.size());
+  std::vector<std::string> names;
+  for (int rank = 0; rank < size_; ++rank)
+    names.push_back(concat("rank ", rank, " on ", places_[static_cast<size_t>(rank)].host));
+  watchdog_ = std::make_unique<Watchdog>(rank_, names, options_);
+}
+
+void CollectiveThread::call(const Task& task) {
+  std::exception_ptr error;
+  bool done = false;
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return !task_; });  // another thread's
+  require_running(name_);
+  task_ = [&] {
+    try {
+      task();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard after(mutex_);
+    done = true;
+  };
+  wake();
+  if (!wait_awake(done_, lock, options_.setup_limit, [&] { return done; }))
+    fail(concat("rank ", rank_, ": ", name_, " did not answer within ", options_.setup_limit, " s"));
+  if (error) std::rethrow_exception(error);
+}
+
+int CollectiveThread::open_lane(const std::string& name) {
+  auto lane = std::make_unique<Lane>();
+  lane->name = lane->id.lane = name;
+  int index = 0;
+  call([&] {
+    lane->data = transport_->open_channel();
+    lane->headers = transport_->open_channel();
+    const std::lock_guard lock(mutex_);
+    lanes_.push_back(std::move(lane));
+    index = static_cast<int>(lanes_.size()) - 1;
+  });
+  return index;
+}
+
+uint64_t CollectiveThread::submit(int lane, Collective collective) {
+  const std::lock_guard lock(mutex_);
+  require_running(collective.what);
+  Lane& one = *lanes_[static_cast<size_t>(lane)];
+  one.queue.push_back(std::move(collective));
+  wake();
+  return ++one.submitted;
+}
+
+void CollectiveThread::wait(int lane, uint64_t ticket) {
+  std::unique_lock lock(mutex_);
+  Lane& one = *lanes_[static_cast<size_t>(lane)];
+  if (one.finished >= ticket) return;
+  require_running(one.name);
+  ++waiting_;
+  wake();
+  done_.wait(lock, [&] { return one.finished >= ticket; });
+  --waiting_;
+}
+
+void CollectiveThread::wake() {
+  asked_ = true;
+  wake_.notify_all();
+}
+
+void CollectiveThread::enter(Section section, uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  section_ = section;
+  step_ = step;
+}
+
+double CollectiveThread::take_busy_seconds(int lane) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lanes_[static_cast<size_t>(lane)]->busy, 0);
+}
+
+std::string CollectiveThread::ask_peers() {
+  constexpr auto kPatience = std::chrono::seconds(1);
+  call([&] {
+    watchdog_->forget();
+    ask_all();
+  });
+  std::this_thread::sleep_for(kPatience);
+  std::string text;
+  call([&] { text = watchdog_->answers(); });
+  return text;
+}
+
+void CollectiveThread::ask_all() {
+  for (int rank = 0; rank < size_; ++rank)
+    if (rank != rank_) send_state(rank, true);
+}
+
+void CollectiveThread::finish() {
+  call([&] {
+    transport_->finish();
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  });
+}
+
+// The transport is called without the mutex, so that nobody waits for it.
+void CollectiveThread::run() {
+  while (true) {
+    Turn turn;
+    {
+      std::unique_lock lock(mutex_);
+      turn.moved = std::exchange(asked_, false);
+      turn.awaited = waiting_ > 0;
+      if (task_) {
+        const Task task = *std::exchange(task_, std::nullopt);
+        lock.unlock();  // whoever asked for it waits for its limit only, even where MPI does not return
+        task();
+        lock.lock();
+        done_.notify_all();
+      }
+      if (stopping_) return;
+      watchdog_->enter(section_, step_);
+      for (const auto& lane : lanes_) {
+        if (!lane->collective && !lane->queue.empty()) lane->collective = &lane->queue.front();
+        turn.active = turn.active || lane->collective;
+        if (lane->exchange) continue;
+        lane->id.section = section_;
+        lane->id.step = step_;
+      }
+    }
+    if (turn.active) transport_->progress();
+    for (const auto& lane : lanes_) {
+      if (!lane->collective) continue;
+      try {
+        if (!lane->exchange) begin(*lane);
+        turn.moved = advance(*lane) || turn.moved;
+      } catch (const Error& error) {
+        report_broken(*lane, error);
+      }
+    }
+    watch();
+    pause(turn);
+  }
+}
+
+void CollectiveThread::begin(Lane& lane) {
+  const Collective& collective = *lane.collective;
+  lane.begun = Clock::now();
+  ++lane.id.sequence;
+  lane.id.what = collective.what.substr(0, sizeof Header::what - 1);
+  lane.id.bytes = collective.bytes;
+  watchdog_->begin(lane.id, lane.begun);
+  lane.header_left = lane.header_came = false;
+  if (collective.before) collective.before();
+  lane.exchange.emplace(*transport_, lane.data, plan_messages(collective.schedule(), collective.segment),
+                        collective.elements, lane.buffers);
+  lane.sent = Header(lane.id);
+  lane.header_received = transport_->receive(lane.headers, (rank_ + size_ - 1) % size_,
+                                             reinterpret_cast<std::byte*>(&lane.received), sizeof(Header));
+  lane.header_sent =
+      transport_->send(lane.headers, (rank_ + 1) % size_, reinterpret_cast<std::byte*>(&lane.sent), sizeof(Header));
+}
+
+bool CollectiveThread::advance(Lane& lane) {
+  if (!lane.header_checked()) check_header(lane);
+  const bool moved = lane.exchange->advance();
+  if (!lane.exchange->done() || !lane.header_checked()) return moved;
+  const SteadyTime now = Clock::now();
+  watchdog_->end(lane.name, now);
+  lane.exchange.reset();
+  if (lane.collective->after) lane.collective->after();
+  lane.collective = nullptr;
+  const std::lock_guard lock(mutex_);
+  lane.queue.pop_front();
+  lane.busy += seconds(lane.begun, now);
+  ++lane.finished;
+  done_.notify_all();
+  return true;
+}
+
+void CollectiveThread::check_header(Lane& lane) {
+  size_t bytes = 0;
+  lane.header_left = lane.header_left || transport_->done(lane.header_sent, bytes);
+  if (lane.header_came || !transport_->done(lane.header_received, bytes)) return;
+  lane.header_came = true;
+  const CollectiveId theirs = lane.received.id(lane.name);
+  if (theirs != lane.id) fail(watchdog_->mismatch(lane.id, (rank_ + size_ - 1) % size_, theirs));
+}
+
+// Where ranks do different things, data of another size may come before the header that tells.
+void CollectiveThread::report_broken(Lane& lane, const Error& error) {
+  constexpr auto kPatience = std::chrono::seconds(1);
+  try {
+    const SteadyTime until = Clock::now() + kPatience;
+    while (lane.exchange && !lane.header_checked() && Clock::now() < until) {
+      transport_->progress();
+      check_header(lane);
+    }
+  } catch (const Error&) {  // the first one says more
+  }
+  fail(watchdog_->broken(lane.name, error.what()));
+}
+
+void CollectiveThread::watch() {
+  const SteadyTime now = Clock::now();
+  if (now - looked_ < kWatchEvery) return;
+  looked_ = now;
+  try {
+    transport_->progress();
+    answer();
+    watchdog_->wake(awake_since());
+    const Watchdog::Verdict verdict = watchdog_->look(now);
+    if (!verdict.failure.empty()) fail(verdict.failure);
+    if (!verdict.warning.empty()) options_.tell(verdict.warning);
+    if (verdict.ask) ask_all();
+  } catch (const Error& error) {
+    fail(watchdog_->broken("", error.what()));
+  }
+}
+
+// A state is short enough for a transport to take it at once.
+void CollectiveThread::send_state(int rank, bool question) {
+  states_under_way_.remove_if([this](const StateMessage& message) {
+    size_t bytes = 0;
+    return transport_->done(message.request, bytes);
+  });
+  StateMessage& message = states_under_way_.emplace_back();
+  message.text = (question ? "?" : "!") + watchdog_->state();
+  message.request =
+      transport_->send(states_, rank, reinterpret_cast<const std::byte*>(message.text.data()), message.text.size());
+}
+
+void CollectiveThread::answer() {
+  int rank = 0;
+  std::string text;
+  while (transport_->take(states_, rank, text)) {
+    if (text.empty()) continue;  // no rank says so little
+    watchdog_->hear(rank, text.substr(1));
+    if (text.starts_with('?')) send_state(rank, false);
+  }
+}
+
+// While this process computes or others are late, this thread shall take none of the processor's time. Only while a
+// caller waits, so that nothing is computed beside it, does it ask on for a moment: a sleep lasts longer than the next
+// message usually takes. Even then it offers its core each time: where another rank computes there, that takes the
+// moment up.
+void CollectiveThread::pause(const Turn& turn) {
+  constexpr std::chrono::microseconds kMoment{400}, kShortest{50}, kLongest{1000};
+  const SteadyTime now = Clock::now();
+  if (turn.moved) {
+    moved_ = now;
+    sleeps_ = 0;
+  } else if (turn.awaited && now - moved_ < kMoment) {
+    sched_yield();
+  } else {
+    const auto length = turn.active ? std::min(kShortest * (1 << std::min(sleeps_++, 5)), kLongest) : kLongest;
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, length, [&] { return asked_; });
+  }
+}
+
+void CollectiveThread::fail(const std::string& report) { options_.end(report); }
+
+void CollectiveThread::require_running(const std::string& what) const {
+  DT_CHECK(!stopping_, what, ": asked for after Group::finish()");
+}
+
+}  // namespace dtrain::host

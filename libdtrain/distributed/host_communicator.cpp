@@ -1,0 +1,141 @@
+// Sums and broadcasts of host memory over a lane of the group's thread.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/distributed/collective_thread.h"
+#include "libdtrain/distributed/transports.h"
+
+namespace dtrain {
+namespace host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Up to here the whole message goes back and forth log2 n times; above, parts of it go round. In bytes.
+constexpr int64_t kShort = 64 << 10;
+
+class HostCommunicator : public Communicator {
+ public:
+  HostCommunicator(SummingGroup& group, const CommunicatorOptions& options)
+      : Communicator(group, options),
+        thread_(group.thread()),
+        lane_(thread_.open_lane(options.queue == Queue::compute ? "statistics" : "gradients")) {
+    for (const Place& place : group.places()) nodes_.push_back(place.node);
+    for (int rank = 0; rank < size(); ++rank) order_.push_back(rank);
+    std::ranges::stable_sort(order_, {}, [&](int rank) { return nodes_[static_cast<size_t>(rank)]; });
+    place_ = static_cast<int>(std::ranges::find(order_, this->rank()) - order_.begin());
+    const std::string& name = options.algorithm;
+    DT_CHECK(name == "auto" || name == "ring" || name == "direct" || name == "hierarchical" || name == "doubling",
+             "all-reduce algorithm '", name, "': on CPUs there are auto, ring, direct, hierarchical and doubling");
+    DT_CHECK(name != "hierarchical" || suits_hierarchy(nodes_),
+             "all-reduce algorithm 'hierarchical': it needs several hosts with equally many ranks, several on each");
+    const bool one_host = std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
+    long_ = name != "auto" ? name : suits_hierarchy(nodes_) ? "hierarchical" : one_host ? "direct" : "ring";
+  }
+
+  void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override {
+    int64_t count = 0;
+    for (const Tensor& range : ranges) {
+      DT_CHECK(range.dtype() == DType::f32, "all-reduce '", what, "': tensors of ", range.dtype(), ", expected f32");
+      count += range.count();
+    }
+    if (count == 0) return;
+    bytes_ += static_cast<double>(count) * sizeof(float);
+    const bool doubling = doubles(count);
+    Collective collective{.what = what,
+                          .bytes = static_cast<uint64_t>(count) * sizeof(float),
+                          .elements = {.memory = nullptr,
+                                       .size = sizeof(float),
+                                       // Not everyone rounds in a doubling: it stays exact, and is short.
+                                       .wire = doubling || exact ? DType::f32 : wire()},
+                          .schedule = [this, count] { return schedule(count); },
+                          .segment = options_.segment};
+    if (ranges.size() == 1)
+      collective.elements.memory = static_cast<std::byte*>(ranges[0].raw());
+    else
+      pack(collective, ranges, count);
+    last_ = thread_.submit(lane_, std::move(collective));
+  }
+
+  void broadcast(const Tensor& x, int root, const std::string& what) override {
+    const auto bytes = static_cast<int64_t>(x.bytes());
+    last_ = thread_.submit(lane_, {.what = what,
+                                   .bytes = static_cast<uint64_t>(bytes),
+                                   .elements = {.memory = static_cast<std::byte*>(x.raw())},
+                                   .schedule =
+                                       [this, root, bytes] {
+                                         return tree_broadcast(rank(), size(), root, {0, bytes});
+                                       },
+                                   .segment = 1 << 20});
+  }
+
+  void join() override {
+    const Clock::time_point begun = Clock::now();
+    thread_.wait(lane_, last_);
+    exposed_ += std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+
+  std::string describe() const override {
+    return concat(options_.algorithm == "auto" ? "doubling to 64 KiB, then " : "", long_, " over ", thread_.name(),
+                  ", ", wire(), " on the wire");
+  }
+
+  CommunicatorTimes take_times() override {
+    return {.busy = thread_.take_busy_seconds(lane_),
+            .exposed = std::exchange(exposed_, 0),
+            .bytes = std::exchange(bytes_, 0)};
+  }
+
+ private:
+  bool doubles(int64_t count) const {
+    return long_ == "doubling" ||
+           (options_.algorithm == "auto" && count * static_cast<int64_t>(sizeof(float)) <= kShort);
+  }
+
+  Transfers schedule(int64_t count) const {
+    if (doubles(count)) return doubling_all_reduce(rank(), size(), {0, count});
+    if (long_ == "hierarchical") return hierarchical_all_reduce(nodes_, rank(), {0, count});
+    if (long_ == "direct") return direct_all_reduce(order_, place_, {0, count});
+    return ring_all_reduce(order_, place_, {0, count});
+  }
+
+  // Several ranges go as one message, through memory of their own.
+  static void pack(Collective& collective, std::span<const Tensor> ranges, int64_t count) {
+    const auto packed = std::make_shared<std::vector<float>>(static_cast<size_t>(count));
+    collective.elements.memory = reinterpret_cast<std::byte*>(packed->data());
+    const std::vector<Tensor> tensors(ranges.begin(), ranges.end());
+    collective.before = [packed, tensors] {
+      float* at = packed->data();
+      for (const Tensor& range : tensors) at = std::copy_n(range.data<float>(), range.count(), at);
+    };
+    collective.after = [packed, tensors] {
+      const float* at = packed->data();
+      for (const Tensor& range : tensors) {
+        std::copy_n(at, range.count(), range.data<float>());
+        at += range.count();
+      }
+    };
+  }
+
+  CollectiveThread& thread_;
+  int lane_;
+  std::vector<int> nodes_;
+  std::vector<int> order_;  // around the ring: hosts one after the other, so that each link between two is crossed once
+  int place_ = 0;           // in it
+  std::string long_;        // the algorithm of messages that are not short
+  uint64_t last_ = 0;
+  double exposed_ = 0, bytes_ = 0;
+};
+
+}  // namespace
+}  // namespace host
+
+std::unique_ptr<Communicator> make_host_communicator(Group& group, const CommunicatorOptions& options) {
+  auto* ranks = dynamic_cast<host::SummingGroup*>(&group);
+  DT_CHECK(ranks != nullptr, "sums over CPUs: the group is of a kind whose ranks exchange texts only");
+  return std::make_unique<host::HostCommunicator>(*ranks, options);
+}
+
+}  // namespace dtrain

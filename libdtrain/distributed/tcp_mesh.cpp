@@ -1,0 +1,184 @@
+// Listening, calling and letting in.
+#include "libdtrain/distributed/tcp_mesh.h"
+
+#include <algorithm>
+#include <charconv>
+#include <thread>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::tcp {
+namespace {
+
+constexpr double kLimit = 120;      // seconds; all are there already
+constexpr double kPatience = 5;     // seconds that a caller may take to say who it is
+constexpr size_t kMostBytes = 256;  // of what it says
+constexpr size_t kStrangers = 256;  // callers at a time, beside ranks
+
+// Where a rank is reached, and what of its machine it listens on.
+struct Address {
+  std::string name;
+  int port = 0;
+  std::string listens{};
+};
+
+Address address_of_this(const Group& group, const TcpOptions& tcp, const std::string& reached) {
+  if (!tcp.own_address.empty())
+    return {tcp.own_address, tcp.own_port, is_loopback(tcp.own_address) ? number_of(tcp.own_address) : ""};
+  const bool here = is_loopback(tcp.address);
+  if (group.rank() == 0) return {number_of(tcp.address), here ? 0 : tcp.port, here ? reached : tcp.bind_address};
+  // Rank 0 is on this machine, which the others know by another address.
+  if (!here && is_loopback(reached)) return {tcp.address, 0, ""};
+  return {reached, 0, reached};
+}
+
+// What a caller says once it has proved that it knows the secret: who calls whom, and whether they are to seal what
+// follows. The answer says the last once more.
+std::string hello(int from, int to, bool seals) {
+  return join({std::to_string(from), std::to_string(to), seals ? "1" : "0"});
+}
+
+class Mesh {
+ public:
+  Mesh(Group& group, const TcpOptions& tcp, const std::string& reached)
+      : group_(group), secret_(!tcp.secret.empty()), key_(key_of(tcp.secret)), limit_(std::min(group.limit(), kLimit)) {
+    Address own = address_of_this(group, tcp, reached);
+    listener_ = listen_on(own.listens, own.port, concat("rank ", group.rank()));
+    own.port = port_of(listener_);
+    for (const std::string& text : group.all_gather(join({own.name, std::to_string(own.port)}), "addresses")) {
+      std::vector<std::string> parts;
+      Address address;
+      if (!split(text, parts) || parts.size() != 2 ||
+          std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), address.port).ec != std::errc{})
+        throw Error(Fault::communication, "a rank sent an address that is none");
+      address.name = parts[0];
+      addresses_.push_back(address);
+    }
+    links_.resize(addresses_.size());
+  }
+
+  std::vector<Link> open() {
+    for (int rank = 0; rank < group_.rank(); ++rank) call(rank);
+    const Deadline deadline = in(limit_);
+    for (int missing = first_missing(); missing >= 0; missing = first_missing()) {
+      look();
+      if (deadline.is_past())
+        throw Error(Fault::communication,
+                    concat(group_.name(missing), " did not connect to ", group_.name(group_.rank()), " at ",
+                           place(group_.rank()), " within ", limit_, " s"));
+    }
+    return std::move(links_);
+  }
+
+ private:
+  struct Caller {
+    Deadline deadline;
+    Socket socket{};
+    bool proven = false;
+  };
+
+  std::string place(int rank) const {
+    const Address& address = addresses_[static_cast<size_t>(rank)];
+    return concat(printable(address.name), " port ", address.port);
+  }
+  Link& link(int rank) { return links_[static_cast<size_t>(rank)]; }
+  int first_missing() {
+    for (int rank = group_.rank() + 1; rank < group_.size(); ++rank)
+      if (!link(rank).socket) return rank;
+    return -1;
+  }
+  void keep(int rank, Socket socket, bool seals) {
+    if (seals) link(rank).seals = socket.take_seals();
+    link(rank).socket = std::move(socket);
+  }
+
+  void call(int rank) {
+    std::string why;
+    const Deadline deadline = in(limit_);
+    for (double pause = 0.05; !deadline.is_past(); pause = std::min(1.0, 1.5 * pause)) {
+      if (try_call(rank, why)) return;
+      std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+    }
+    throw Error(Fault::communication, concat(group_.name(group_.rank()), " does not reach ", group_.name(rank), " at ",
+                                             place(rank), " within ", limit_, " s: ", why));
+  }
+
+  bool try_call(int rank, std::string& why) {
+    const Deadline deadline = in(kPatience);
+    const Address& address = addresses_[static_cast<size_t>(rank)];
+    Socket socket = connect_to(address.name, address.port, deadline, why);
+    if (!socket) return false;
+    const bool far = secret_ && !is_on_this_machine(socket);
+    Message answer;
+    if (!socket.greet(key_, /*is_rank_zero=*/false, why) || !socket.await_greeting(deadline, why) ||
+        !socket.send({Kind::proof, 0, {}}, deadline, why) || !socket.receive(answer, 0, deadline, why) ||
+        !socket.send({Kind::hello, 0, hello(group_.rank(), rank, far)}, deadline, why) ||
+        !socket.receive(answer, kMostBytes, deadline, why))
+      return false;
+    const bool seals = answer.text == hello(group_.rank(), rank, true);
+    if (answer.kind != Kind::welcome || (!seals && (far || answer.text != hello(group_.rank(), rank, false)))) {
+      why = "it does not speak as a rank does";
+      return false;
+    }
+    keep(rank, std::move(socket), seals);
+    return true;
+  }
+
+  // Lets callers in and hears what they say.
+  void look() {
+    std::vector<const Socket*> sockets{&listener_};
+    for (const Caller& caller : callers_) sockets.push_back(&caller.socket);
+    wait_for_any(sockets, 0.5);
+    for (size_t turn = 0; turn < kStrangers; ++turn) {
+      Caller caller{.deadline = in(kPatience)};
+      std::string name, why;
+      int error = 0;
+      caller.socket = accept_from(listener_, name, error);
+      if (error != 0)
+        throw Error(Fault::resource, "too few files may be open for a connection to each rank (ulimit -n)");
+      if (!caller.socket) break;
+      if (callers_.size() >= kStrangers) callers_.erase(callers_.begin());  // whoever is silent makes room
+      if (caller.socket.greet(key_, /*is_rank_zero=*/true, why)) callers_.push_back(std::move(caller));
+    }
+    std::erase_if(callers_, [this](Caller& caller) { return !may_stay(caller); });
+  }
+
+  // False once it has become a link or is to go.
+  bool may_stay(Caller& caller) {
+    Message message;
+    std::string why;
+    const Socket::Arrived arrived = caller.socket.receive(message, caller.proven ? kMostBytes : 0, why);
+    if (arrived == Socket::Arrived::no) return !caller.deadline.is_past();
+    if (arrived == Socket::Arrived::gone) return false;
+    if (!caller.proven) {
+      caller.proven = message.kind == Kind::proof && caller.socket.send({Kind::proof, 0, {}}, in(0), why);
+      return caller.proven;
+    }
+    for (int rank = group_.rank() + 1; message.kind == Kind::hello && rank < group_.size(); ++rank)
+      for (const bool asked : {false, true}) {
+        if (message.text != hello(rank, group_.rank(), asked)) continue;
+        const bool seals = asked || (secret_ && !is_on_this_machine(caller.socket));
+        // One that calls again did not hear the answer.
+        if (caller.socket.send({Kind::welcome, 0, hello(rank, group_.rank(), seals)}, in(1), why))
+          keep(rank, std::move(caller.socket), seals);
+      }
+    return false;
+  }
+
+  Group& group_;
+  bool secret_;
+  const Bytes32 key_;
+  double limit_;
+  Socket listener_;
+  std::vector<Address> addresses_;  // by rank
+  std::vector<Link> links_;
+  std::vector<Caller> callers_;
+};
+
+}  // namespace
+
+std::vector<Link> open_mesh(Group& group, const TcpOptions& tcp, const std::string& reached) {
+  return Mesh(group, tcp, reached).open();
+}
+
+}  // namespace dtrain::tcp

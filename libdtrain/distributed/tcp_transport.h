@@ -1,0 +1,15 @@
+// Messages between ranks over TCP, a connection for each two of them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "libdtrain/distributed/tcp_mesh.h"
+#include "libdtrain/distributed/transport.h"
+
+namespace dtrain::tcp {
+
+// `links`: by rank, none to `rank` itself.
+std::unique_ptr<host::Transport> make_transport(int rank, std::vector<Place> places, std::vector<Link> links);
+
+}  // namespace dtrain::tcp

@@ -1,0 +1,31 @@
+// What Inception-v3 and Inception-v4 are made of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/chain.h"
+#include "models/inception.h"
+
+namespace dtrain::models {
+
+// Convolutions inside the image alone, with stride 1 and 2.
+inline const ConvForm kInside{.border = Border::valid};
+inline const ConvForm kHalving{.stride = 2, .border = Border::valid};
+
+inline LayerDefaults inception_defaults() {
+  return {.batch_norm = {.epsilon = 1e-3f, .momentum = 0.999f}, .norm_scales = false};
+}
+
+// What convolutions with these kernels, `<path>a`, `<path>b` and so on, make of what `net` gives, joined.
+inline void fork(Chain& net, const std::string& path, int64_t channels, const std::vector<Size2>& kernels) {
+  std::vector<Chain> branches;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    branches.push_back(net.branch().basic_conv(path + static_cast<char>('a' + i), channels, kernels[i]));
+  net.join(branches);
+}
+
+Forward inception3(const BuildInputs& in);
+Forward inception4(const BuildInputs& in);
+
+}  // namespace dtrain::models

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Writes the tables of docs/tf_cnn_benchmarks.md anew, from the declarations of the flags in a built program.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+page=docs/tf_cnn_benchmarks.md
+text=$(sed '/^<!-- Generated/q' "$page")
+tables=$("${1:-build/bin/dtrain-cnn-benchmarks}" --helpmarkdown)
+printf '%s\n\n%s\n' "$text" "$tables" > "$page"

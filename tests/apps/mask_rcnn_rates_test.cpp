@@ -1,0 +1,109 @@
+// Rates of learning that come out of the settings of a detector, and what decays.
+#include "apps/mask_rcnn/config_keys.h"
+#include "apps/mask_rcnn/rate_rule.h"
+#include "apps/mask_rcnn/training_job.h"
+#include "libdtrain/core/error.h"
+#include "tests/testing.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+Settings preset_with(const std::string& preset, const std::vector<std::string>& assignments) {
+  Settings settings = preset_settings(preset);
+  for (const std::string& assignment : assignments) apply(settings, assignment);
+  return settings;
+}
+
+// What a step at rate 0.5 makes of a bias of 2 whose gradient is zero.
+float bias_after_a_step(const Settings& settings) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const Parameter& bias = store.add("bias", {1}, Init::constant(2), {.decay = false});
+  store.allocate(0);
+  Optimizer optimizer(store, optimizer_options(settings.rate));
+  context->set_scalars({.learning_rate = 0.5f});
+  optimizer.step();
+  return *bias.value.data<float>();
+}
+
+TEST(MaskRcnnSettings, BiasesDecayAsInTheProgramsOfThePresets) {
+  EXPECT_FLOAT_EQ(bias_after_a_step(preset_settings("torchvision")), 2 - 0.5f * 1e-4f * 2);
+  EXPECT_EQ(bias_after_a_step(preset_with("torchvision", {"TRAIN.DECAY_BIASES=False"})), 2);
+  for (const char* preset : {"tensorpack", "tensorpack2019", "aws"}) {
+    EXPECT_EQ(bias_after_a_step(preset_settings(preset)), 2) << preset;
+    EXPECT_FLOAT_EQ(bias_after_a_step(preset_with(preset, {"TRAIN.DECAY_BIASES=True", "TRAIN.WEIGHT_DECAY=0.25"})),
+                    1.75f)
+        << preset;
+  }
+}
+
+TEST(MaskRcnnRateRule, TensorPack) {
+  // 32 devices: base_lr * 32 / 8, steps a quarter of those at 8, warm-up as it is.
+  const RateRule rule(preset_settings("tensorpack"), 32);
+  EXPECT_EQ(rule.steps(), 45'000u);
+  EXPECT_EQ(rule.schedule().at(0), 1e-5);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(500), 1e-5 + (0.04 - 1e-5) / 2);
+  EXPECT_EQ(rule.schedule().at(1000), 0.04);
+  EXPECT_EQ(rule.schedule().at(29'999), 0.04);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(30'000), 0.004);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(40'000), 0.0004);
+  EXPECT_EQ(rule.schedule().describe(), "0.04, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 30000, 40000");
+  EXPECT_EQ(rule.lines(),
+            (std::vector<std::string>{
+                "learning rate: 0.04 for 32 images a step, 0.01 for 8", "warm-up: linear from 1e-05 over 1000 steps",
+                "schedule: x0.1 from step 30000 (step 120000), x0.01 from step 40000 (step 160000), end "
+                "at step 45000 (step 180000); in brackets at batch 8",
+                "epoch: 500 steps"}));
+  // One device: the rate of an eighth of the batch, eight times as many steps.
+  const RateRule one(preset_settings("tensorpack"), 1);
+  EXPECT_EQ(one.steps(), 1'440'000u);
+  EXPECT_EQ(one.schedule().describe(),
+            "0.00125, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 960000, 1280000");
+  EXPECT_EQ(one.schedule().at(2000), 0.00125);
+  // 120000 * 8 / 7 is not whole.
+  EXPECT_EQ(RateRule(preset_settings("tensorpack"), 7).schedule().boundaries[0], 137'142);
+}
+
+TEST(MaskRcnnRateRule, Aws) {
+  // 8 devices of 4 images: 120000 // 32 steps an epoch, the rate of an image times 32.
+  const RateRule rule(preset_with("aws", {"TRAIN.BASE_LR=0.00125", "TRAIN.WARMUP_INIT_LR=0.000416",
+                                          "TRAIN.LR_EPOCH_SCHEDULE=[(9,0.1),(12,0.01),(13,None)]"}),
+                      32);
+  EXPECT_EQ(rule.steps(), 13u * 3750);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(0), 8 * 0.000416);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(1000), 0.04);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(9 * 3750), 0.004);
+  EXPECT_DOUBLE_EQ(rule.schedule().at(12 * 3750), 0.0004);
+  EXPECT_EQ(rule.lines()[2],
+            "schedule: x0.1 from step 33750 (epoch 9), x0.01 from step 45000 (epoch 12), end at step 48750 (epoch 13)");
+}
+
+TEST(MaskRcnnRateRule, WithoutDropsAndWarmup) {
+  const RateRule rule(preset_with("tensorpack", {"TRAIN.LR_SCHEDULE=[1000]", "TRAIN.WARMUP=0", "TRAIN.BASE_LR=1e-3"}),
+                      8);
+  EXPECT_EQ(rule.steps(), 1000u);
+  EXPECT_EQ(rule.schedule().at(0), 0.001);
+  EXPECT_EQ(rule.schedule().at(999), 0.001);
+  EXPECT_EQ(rule.lines()[1], "warm-up: none");
+}
+
+TEST(MaskRcnnRateRule, RefusesWhatMakesNoSchedule) {
+  const auto refused = [](const std::vector<std::string>& keys, int64_t batch, const std::string& part) {
+    expect_error([&] { RateRule(preset_with("tensorpack", keys), batch); }, Fault::config, part);
+  };
+  refused({"TRAIN.LR_SCHEDULE=[20000,10000,30000]"}, 8, "step 10000 does not come after 20000");
+  refused({"TRAIN.LR_SCHEDULE=[20000,20000]"}, 8, "step 20000 does not come after 20000");
+  refused({"TRAIN.LR_SCHEDULE=[3]", "TRAIN.WARMUP=0"}, 64, "step 3 comes to step 0 at batch 64");
+  refused({"TRAIN.LR_SCHEDULE=[80,81,90]", "TRAIN.WARMUP=0"}, 64, "step 81 comes to step 10 at batch 64");
+  refused({"TRAIN.LR_SCHEDULE=[1000]"}, 8, "the training has 1000 steps at batch 8, expected more than the warm-up");
+  refused({"TRAIN.LR_SCHEDULE=[900, 2000]"}, 8, "the rate drops after 900 steps at batch 8, within the warm-up");
+  refused({}, 0, "a batch of 0 images");
+  refused({"TRAIN.IMAGES_PER_EPOCH=100"}, 128, "expected at least the batch, 128");
+  refused({"TRAIN.LR_SCHEDULE=[2000000000]"}, 1, "more than 2000000000");
+  Settings settings = preset_settings("tensorpack");
+  settings.rate.reference_batch = 0;
+  expect_error([&] { RateRule(settings, 8); }, Fault::config, "LR_REFERENCE_BATCH=0: expected at least 1");
+}
+
+}  // namespace
+}  // namespace dtrain::mask_rcnn

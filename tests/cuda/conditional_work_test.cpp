@@ -1,0 +1,108 @@
+// What a recorded step may leave out: whether it does is found out by the device, anew in each replay.
+#include <set>
+
+#include "libdtrain/ops/pointwise.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+class ConditionalWork : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
+    context_ = make_gpu_context();
+    one_ = filled(1), count_ = filled(0), first_ = filled(0), second_ = filled(0), always_ = filled(0);
+  }
+  Tensor filled(float value) { return to_device(*context_, Array({1}, value)); }
+  float value(const Tensor& x) { return values_of<float>(*context_, x)[0]; }
+  void set_count(float value) { context_->copy(filled(value), count_); }
+
+  // Adds one to each of three numbers: first_ where the count is above 1, second_ where it is above 2, always_.
+  void add_ones() {
+    context_->run_or_skip(count_, 1, [&] { accumulate(*context_, one_, first_); });
+    context_->run_or_skip(count_, 2, [&] {
+      const Tensor zero = context_->empty({1});
+      context_->fill_zero(zero);
+      accumulate(*context_, one_, zero);
+      // Within other work that may be left out it goes with that.
+      context_->run_or_skip(count_, 9, [&] { accumulate(*context_, zero, second_); });
+    });
+    accumulate(*context_, one_, always_);
+  }
+
+  std::unique_ptr<Context> context_;
+  Tensor one_, count_, first_, second_, always_;
+};
+
+TEST_F(ConditionalWork, IsLeftOutByReplaysAlone) {
+  add_ones();
+  EXPECT_EQ(value(first_), 1) << "a step that is not recorded leaves out nothing";
+  EXPECT_EQ(value(second_), 1);
+  const auto graph = context_->capture([&] { add_ones(); });
+  for (const float count : {0, 3, 1, 2, 2}) {
+    set_count(count);
+    context_->replay(*graph);
+  }
+  EXPECT_EQ(value(first_), 1 + 3);
+  EXPECT_EQ(value(second_), 1 + 1);
+  EXPECT_EQ(value(always_), 1 + 5);
+}
+
+TEST_F(ConditionalWork, LeavesEachReplayItsStamps) {
+  const auto graph = context_->capture([&] {
+    context_->stamp();
+    add_ones();
+    context_->stamp();
+  });
+  const Moment begin = context_->record();
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::vector<Moment>> replays;  // all are queued before one is looked at
+    for (int i = 0; i < 4; ++i) replays.push_back(context_->replay(*graph));
+    context_->wait(context_->record());
+    double last = 0;
+    for (const std::vector<Moment>& stamps : replays) {
+      ASSERT_EQ(stamps.size(), 2u);
+      for (const Moment& stamp : stamps) {
+        const double at = context_->seconds_between(begin, stamp);
+        EXPECT_GT(at, last);
+        last = at;
+      }
+    }
+  }
+}
+
+TEST_F(ConditionalWork, MayFail) {
+  expect_error(
+      [&] {
+        context_->capture([&] {
+          add_ones();
+          context_->run_or_skip(count_, 0, [&] {
+            accumulate(*context_, one_, first_);
+            throw Error(Fault::data, "of the work");
+          });
+        });
+      },
+      Fault::data, "of the work");
+  EXPECT_FALSE(context_->capturing());
+  expect_error([&] { context_->capture([&] { context_->run_or_skip(count_, 0, [&] { context_->stamp(); }); }); },
+               Fault::config, "stamp: in work that may be left out");
+  add_ones();
+  EXPECT_EQ(value(first_), 1);
+  const auto graph = context_->capture([&] { add_ones(); });
+  set_count(2);
+  context_->replay(*graph);
+  EXPECT_EQ(value(first_), 2);
+}
+
+TEST(RunOrSkip, IsRunOnACpu) {
+  const auto cpu = make_cpu_context();
+  int runs = 0;
+  cpu->run_or_skip(cpu->zeros({1}), 5, [&] { ++runs; });
+  EXPECT_EQ(runs, 1);
+  expect_error([&] { cpu->run_or_skip(cpu->zeros({2}), 5, [] {}); }, Fault::config, "a count [2] of f32");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,121 @@
+// Messages over one connection: a pair of sockets, each end of which is a stream.
+#include "libdtrain/distributed/tcp_stream.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/testing.h"
+
+namespace dtrain::tcp {
+namespace {
+
+struct Pair {
+  std::array<int, 2> files{};
+  Pair() { DT_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, files.data()) == 0, "no sockets"); }
+};
+
+Seals seals_of(bool is_rank_zero) {
+  const Bytes32 key = key_of("a secret of this job"), zero{1}, other{2};
+  return {Seal(key, is_rank_zero, zero, other), Seal(key, !is_rank_zero, zero, other)};
+}
+
+std::string numbered(size_t count) {
+  std::string text(count, '\0');
+  for (size_t i = 0; i < count; ++i) text[i] = static_cast<char>(i * 31 % 251);
+  return text;
+}
+
+std::byte* bytes_of(std::string& text) { return reinterpret_cast<std::byte*>(text.data()); }
+
+TEST(Stream, KeepsTheMessagesOfAChannelInOrder) {
+  for (const bool sealed : {false, true}) {
+    const Pair pair;
+    Stream a(Link{Socket(pair.files[0]), sealed ? std::optional(seals_of(true)) : std::nullopt});
+    Stream b(Link{Socket(pair.files[1]), sealed ? std::optional(seals_of(false)) : std::nullopt});
+    // More than a socket takes at once; the first of channel 1 comes before anybody asks.
+    std::string first = numbered(3), second = numbered(5'000'000), third = numbered(0), fourth = numbered(70);
+    std::array<Delivery, 4> sent, received;
+    a.send(1, bytes_of(first), first.size(), sent[0]);
+    a.send(2, bytes_of(second), second.size(), sent[1]);
+    a.send(1, bytes_of(third), third.size(), sent[2]);
+    a.send(1, bytes_of(fourth), fourth.size(), sent[3]);
+    b.take_some();
+    std::array<std::string, 4> texts{std::string(10, '?'), std::string(second.size(), '?'), "?", std::string(100, '?')};
+    b.receive(1, bytes_of(texts[0]), 10, received[0]);
+    EXPECT_TRUE(received[0].done);
+    b.receive(1, bytes_of(texts[2]), 1, received[2]);
+    b.receive(2, bytes_of(texts[1]), texts[1].size(), received[1]);
+    b.receive(1, bytes_of(texts[3]), 100, received[3]);
+    for (int turn = 0; turn < 100000 && !received[3].done; ++turn) {
+      a.send_some();
+      b.take_some();
+    }
+    const std::string* expected[] = {&first, &second, &third, &fourth};
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_TRUE(sent[i].done && received[i].done) << i;
+      EXPECT_EQ(received[i].count, expected[i]->size()) << i;
+      EXPECT_TRUE(texts[i].starts_with(*expected[i])) << i;
+    }
+    EXPECT_FALSE(a.sends());
+  }
+}
+
+TEST(Stream, GivesWhatNobodyHasAskedFor) {
+  const Pair pair;
+  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+  std::string word = "word", text;
+  Delivery sent;
+  EXPECT_FALSE(b.take(7, text));
+  a.send(7, bytes_of(word), word.size(), sent);
+  b.take_some();
+  EXPECT_FALSE(b.take(8, text));
+  EXPECT_TRUE(b.take(7, text));
+  EXPECT_EQ(text, word);
+}
+
+TEST(Stream, RefusesWhatIsTooLong) {
+  const Pair pair;
+  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+  std::string word = "word";
+  Delivery sent, received;
+  b.receive(1, bytes_of(word), 3, received);
+  a.send(1, bytes_of(word), word.size(), sent);
+  expect_error([&] { b.take_some(); }, Fault::communication, "a message of 4 bytes came, at most 3 were expected");
+}
+
+TEST(Stream, RefusesWhatIsNotSealed) {
+  const std::string plain = numbered(16 + 32 + 5);  // no header of ours
+  for (const bool changed : {false, true}) {
+    const Pair pair;
+    Stream b(Link{Socket(pair.files[1]), seals_of(false)});
+    std::string word = "word!", between(48 + word.size(), '\0');
+    if (!changed) {
+      ASSERT_EQ(write(pair.files[0], plain.data(), plain.size()), static_cast<ssize_t>(plain.size()));
+      expect_error([&] { b.take_some(); }, Fault::communication, "it does not speak as a rank does");
+      close(pair.files[0]);
+      continue;
+    }
+    // One bit of a sealed message is changed on its way.
+    const Pair other;
+    Stream a(Link{Socket(other.files[0]), seals_of(true)});
+    Delivery sent;
+    a.send(1, bytes_of(word), word.size(), sent);
+    ASSERT_EQ(read(other.files[1], between.data(), between.size()), static_cast<ssize_t>(between.size()));
+    between.back() = static_cast<char>(between.back() ^ 1);
+    ASSERT_EQ(write(pair.files[0], between.data(), between.size()), static_cast<ssize_t>(between.size()));
+    expect_error([&] { b.take_some(); }, Fault::communication, "it does not prove that it knows this job's secret");
+    close(pair.files[0]);
+    close(other.files[1]);
+  }
+}
+
+TEST(Stream, SaysThatItsPeerHasGone) {
+  const Pair pair;
+  Stream b(Link{Socket(pair.files[1])});
+  close(pair.files[0]);
+  b.take_some();
+  EXPECT_EQ(b.end(), "its connection ended");
+}
+
+}  // namespace
+}  // namespace dtrain::tcp

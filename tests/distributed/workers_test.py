@@ -1,0 +1,153 @@
+"""Workers that are started by hand, each with --worker_hosts and --task_index, and meet over TCP: they train what ranks of
+mpirun train, and all end with code 4 and a line that says why where they cannot go on. ctest runs each test_* function
+on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from faults_test import HOST, Training, wait_until
+from strangers_test import expect, free_port
+
+
+def hosts_of(count):
+    return ",".join(f"127.0.0.1:{free_port()}" for _ in range(count))
+
+
+class Workers:
+    """A training by `count` workers, which write into train_dir `name`."""
+
+    def __init__(self, folder, count, *flags, name="run", job_name="worker", update="replicated"):
+        self.training = Training(folder, "--collective_timeout=5", *flags, name=name)
+        self.hosts = hosts_of(count)
+        self.flags = [f"--variable_update={update}", *([f"--job_name={job_name}"] if job_name else [])]
+        self.count = count
+
+    def start(self, task, *flags, hosts=None):
+        return self.training.start(1, *self.flags, f"--worker_hosts={hosts or self.hosts}", f"--task_index={task}", *flags)
+
+    def start_all(self, *flags):
+        return [self.start(task, *flags) for task in range(self.count)]
+
+    def run(self):
+        jobs = self.start_all()
+        for job in jobs:
+            job.ends(0)
+        return jobs
+
+
+def test_they_train_as_ranks_of_mpirun_do(folder):
+    jobs = Workers(folder, 3, "--num_batches=4", "--sync_batch_norm").run()
+    log = jobs[0].output()
+    expect("Batch size:  12 global\n" in log and "Sync:        True\n" in log, log)
+    expect("doubling to 64 KiB, then direct over TCP, f32 on the wire\n" in log, log)
+    for task in (1, 2):
+        expect(not jobs[task].output(), jobs[task].output())
+        expect(f"note: rank {task} on {HOST} of 3 ranks: rank 0 on {HOST} prints the log\n" in jobs[task].errors(),
+               jobs[task].errors())
+    if shutil.which("mpirun"):
+        other = Training(folder, "--num_batches=4", "--sync_batch_norm", name="mpirun")
+        other.start(3, "--variable_update=replicated").ends(0)
+        workers = Training(folder, name="run")
+        expect(workers.weights(4) == other.weights(4), "the weights are not those of mpirun's ranks")
+        expect(workers.losses() == other.losses(), "the losses are not those of mpirun's ranks")
+
+
+def losses(folder, update, batch=4):
+    """Of two workers."""
+    workers = Workers(folder, 2, "--num_batches=3", name=update, update=update,
+                      job_name="" if update == "horovod" else "worker")
+    workers.run()
+    return workers.training.losses()
+
+
+def test_each_form_of_updating_averages(folder):
+    alone = Training(folder, "--num_batches=3", name="alone")
+    alone.start(1, batch=8).ends(0)
+    expected = alone.losses()
+    for update in ("parameter_server", "replicated", "distributed_replicated", "distributed_all_reduce",
+                   "collective_all_reduce", "horovod"):
+        found = losses(folder, update)
+        worst = max(abs(found[step] / expected[step] - 1) for step in range(1, 4))
+        expect(worst < 1e-5, f"{update}: losses {found}, of one process {expected}")
+    found = losses(folder, "independent")
+    expect(abs(found[1] / expected[1] - 1) < 1e-5, f"{found}, of one process {expected}")
+    expect(abs(found[3] / expected[3] - 1) > 1e-5, "independent workers exchange something")
+
+
+def test_a_late_worker_is_awaited(folder):
+    workers = Workers(folder, 2, "--num_batches=2")
+    second = workers.start(1)
+    time.sleep(2)
+    first = workers.start(0)
+    first.ends(0)
+    second.ends(0)
+
+
+def test_a_worker_that_does_not_come_is_named(folder):
+    job = Workers(folder, 2, "--num_batches=2", "--start_timeout=1").start(0)
+    job.ends(4, "error: ", "no word within 1 s from rank 1 (rank 0 on ")
+
+
+def test_other_lists_of_workers_end_all(folder):
+    workers = Workers(folder, 3, "--num_batches=2")
+    other = workers.hosts.split(",")
+    other[2] = "elsewhere:1"
+    jobs = [workers.start(0), workers.start(1), workers.start(2, hosts=",".join(other[:2] + [hosts_of(1)]))]
+    for job in jobs:
+        job.ends(4, "the ranks were told of different processes: rank 0 on ")
+        expect(job.errors().count("error: ") == 1, job.errors())
+
+
+def test_what_is_no_list_of_workers_is_refused(folder):
+    workers = Workers(folder, 2, "--num_batches=2")
+    workers.start(0, hosts="a,b").ends(1, "--worker_hosts: 'a': expected HOST:PORT")
+    workers.start(2).ends(1, "--task_index=2: --worker_hosts names 2 workers, counted from 0")
+    workers.start(0, hosts="a.invalid:22,b.invalid:22").ends(1, "ranks that meet over a network need a secret")
+
+
+def test_a_killed_worker_ends_all(folder):
+    workers = Workers(folder, 3, "--num_batches=1000000")
+    jobs = workers.start_all()
+    jobs[0].wait_for_step(3)
+    jobs[1].process.kill()
+    for task in (0, 2):
+        jobs[task].ends(4, f"lost rank 1 on {HOST}")
+        expect(jobs[task].errors().count("error: ") == 1, jobs[task].errors())
+
+
+def test_a_stopped_worker_ends_all(folder):
+    workers = Workers(folder, 2, "--num_batches=1000000", "--collective_timeout=2")
+    jobs = workers.start_all()
+    jobs[0].wait_for_step(3)
+    os.kill(jobs[1].process.pid, signal.SIGSTOP)
+    jobs[0].ends(4, f"rank 1 on {HOST} did not answer: stopped, or cut off")
+    os.kill(jobs[1].process.pid, signal.SIGCONT)
+    jobs[1].ends(4)
+
+
+def test_a_request_to_stop_reaches_all(folder):
+    workers = Workers(folder, 2, "--save_model_steps=1000", "--num_batches=1000000")
+    jobs = workers.start_all()
+    jobs[0].wait_for_step(3)
+    jobs[1].process.send_signal(signal.SIGTERM)
+    jobs[0].ends(75, "stopped on request at step ")
+    jobs[1].ends(75)
+
+
+def test_a_parameter_server_waits_until_it_is_told_to_end(folder):
+    for name in ("ps", "controller"):
+        job = Workers(folder, 2, "--ps_hosts=a:1", name=name, job_name=name).start(0)
+        wait_until(lambda: "this process has nothing to do and waits until it is told to end\n" in job.errors(), "a note")
+        expect(job.process.poll() is None, "it has ended")
+        job.process.terminate()
+        job.ends(0)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        globals()[sys.argv[1]](temporary)

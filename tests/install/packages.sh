@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# packages.sh BUILD_DIR: makes the Debian packages and the archive of the built tree, unpacks them where nothing is
+# installed and runs the programs from there; those of the archive must find their libraries in it.
+set -euo pipefail
+build=$1
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+
+for kind in DEB TGZ; do
+  (cd "$build" && cpack -G $kind -B "$place/packages" >"$place/log") || { cat "$place/log"; exit 1; }
+done
+cd "$place"
+for package in packages/*.deb; do
+  dpkg-deb -x "$package" root
+  echo "$(dpkg-deb -f "$package" Package) needs $(dpkg-deb -f "$package" Depends)"
+done
+for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr/bin/dtrain-mpirun; do
+  [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
+done
+
+mkdir unpacked
+tar xzf packages/*.tar.gz -C unpacked --strip-components=1
+for library in libdnnl libfmt libjpeg libpng16 libsodium libstdc++ libgomp; do
+  found=$(ldd unpacked/bin/dtrain-info | sed -n "s|^\s*$library\.so[^ ]* => \([^ ]*\) .*|\1|p")
+  [[ $(realpath "$found") == "$place"/unpacked/lib*/dtrain/* ]] || { echo "$library is taken from '$found'"; exit 1; }
+done
+for program in root/usr/bin/* unpacked/bin/*; do
+  echo "$program: $("$program" --version)"
+done

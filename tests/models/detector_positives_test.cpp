@@ -1,0 +1,98 @@
+// The mask head over as many parts of its room as have positives: their number changes from step to step, and the bits
+// are those of steps that leave out nothing, also where a training is ended and goes on in between.
+#include <array>
+
+#include "models/detection/detector.h"
+#include "tests/models/drawn_scene.h"
+
+namespace dtrain::models {
+namespace {
+
+// Objects of the two images by step: each is a positive at least, and there is room for eight in four parts.
+constexpr std::array<std::array<int32_t, 2>, 5> kObjects = {{{2, 3}, {0, 0}, {1, 0}, {2, 1}, {0, 3}}};
+// Each of them comes after the steps that are not recorded; the last one of the continued training does, too.
+constexpr uint64_t kSteps = 8, kSaved = 4;
+
+struct Checkpoint {
+  uint64_t steps;
+  std::vector<float> values, velocity;
+  StepState state;
+};
+
+// A training whose step `i` is on the objects kObjects[i % 5].
+class Training {
+ public:
+  Training(Context& context, bool cuda_graph, const Checkpoint* from = nullptr)
+      : context_(context),
+        store_(context),
+        detector_(store_, tiny_detector()),
+        scene_(context, /*first=*/1),
+        canvas_(detector_.canvas(context, kSceneSide, kSceneSide)) {
+    store_.allocate(3, {.image_channels = context.is_cpu() ? 3 : 4});
+    freeze(store_, tiny_detector());
+    optimizer_.emplace(store_, OptimizerOptions{.update = {.rule = UpdateRule::momentum, .momentum = 0.9f}});
+    trainer_.emplace(store_, *optimizer_, Schedule{.base = 0.01}, TrainerOptions{.seed = 9, .cuda_graph = cuda_graph});
+    if (!from) return;
+    context.upload(from->values.data(), store_.values());
+    context.upload(from->velocity.data(), store_.optimizer_state(0));
+    store_.refresh_compute();
+    trainer_->resume(from->steps, from->state);
+  }
+
+  // The mask losses of the steps up to number `end`.
+  std::vector<double> train(uint64_t end) {
+    std::vector<double> losses;
+    while (trainer_->steps_done() < end) {
+      const auto& objects = kObjects[trainer_->steps_done() % kObjects.size()];
+      context_.copy(to_device<int32_t>(context_, {2}, {objects[0], objects[1]}), scene_.truth.counts);
+      losses.push_back(trainer_->step([&](Tape& tape, int) { return loss(tape); }).metric("mask_loss"));
+    }
+    return losses;
+  }
+  Checkpoint checkpoint() {
+    return {trainer_->steps_done(), values_of<float>(context_, store_.values()),
+            values_of<float>(context_, store_.optimizer_state(0)), trainer_->step_state()};
+  }
+
+ private:
+  Loss loss(Tape& tape) {
+    const Tensor pixels = normalize_pixels(context_, scene_.images, {.channels = store_.image_channels()});
+    return detector_.loss(tape, canvas_, tape.constant(pixels), scene_.truth);
+  }
+
+  Context& context_;
+  ParameterStore store_;
+  Detector detector_;
+  DrawnScene scene_;
+  Canvas canvas_;
+  std::optional<Optimizer> optimizer_;
+  std::optional<Trainer> trainer_;
+};
+
+void expect_equal(const Checkpoint& a, const Checkpoint& b) {
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_TRUE(a.values == b.values) << "parameters differ";
+  EXPECT_TRUE(a.velocity == b.velocity) << "the optimiser's state differs";
+}
+
+// The first steps of each training are not recorded, and leave out nothing.
+TEST(DetectorPositives, MayChangeFromStepToStepAndOverAResume) {
+  for (const auto& context : devices()) {
+    if (context->is_cpu()) continue;
+    Training whole(*context, true), eager(*context, false), first(*context, true);
+    const std::vector<double> losses = whole.train(kSteps);
+    EXPECT_TRUE(context->notices().empty()) << context->notices().front();
+    for (size_t step = 0; step < losses.size(); ++step)
+      EXPECT_EQ(losses[step] == 0, step % kObjects.size() == 1) << "step " << step << ": " << losses[step];
+    EXPECT_EQ(eager.train(kSteps), losses);
+    expect_equal(eager.checkpoint(), whole.checkpoint());
+    first.train(kSaved);
+    const Checkpoint saved = first.checkpoint();
+    Training second(*context, true, &saved);
+    EXPECT_EQ(second.train(kSteps), std::vector<double>(losses.begin() + kSaved, losses.end()));
+    expect_equal(second.checkpoint(), whole.checkpoint());
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::models

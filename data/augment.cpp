@@ -9,110 +9,15 @@
 #include <type_traits>
 
 #include "data/color.h"
+#include "data/crop_and_resize.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data {
-namespace {
-
-int round_to_int(float value) { return static_cast<int>(std::lrint(value)); }
-int round_to_int(double value) { return static_cast<int>(std::lrint(value)); }
-
-// Pixels with corners as the sampler of boxes counts them.
-struct Corners {
-  int x0, y0, x1, y1;
-  float area() const { return static_cast<float>(int64_t{x1 - x0} * (y1 - y0)); }
-};
-
-Corners corners(const Box& box, int width, int height) {
-  for (const float side : {box.xmin, box.ymin, box.xmax, box.ymax})
-    if (!(side >= 0 && side <= 1))
-      throw Error(Fault::data, concat("bounding box (xmin ", box.xmin, ", ymin ", box.ymin, ", xmax ", box.xmax,
-                                      ", ymax ", box.ymax, "): coordinates must be in [0, 1]"));
-  const auto w = static_cast<float>(width), h = static_cast<float>(height);
-  return {static_cast<int>(box.xmin * w), static_cast<int>(box.ymin * h), static_cast<int>(box.xmax * w),
-          static_cast<int>(box.ymax * h)};
-}
-
-// The share of `object` that lies in `crop`; 0 for an object of no pixels.
-float covered(const Corners& object, const Window& crop) {
-  if (object.area() < 1) return 0;
-  const Corners common{std::max(object.x0, crop.x), std::max(object.y0, crop.y),
-                       std::min(object.x1, crop.x + crop.width), std::min(object.y1, crop.y + crop.height)};
-  return common.x0 > common.x1 || common.y0 > common.y1 ? 0 : common.area() / object.area();
-}
-
-// One try of the sampler for a given aspect; false where the limits of area cannot be met.
-bool draw_crop(int width, int height, float aspect, RandomStream& random, Window& crop) {
-  constexpr float kMinArea = 0.05f, kMaxArea = 1.0f;
-  const float min_area = kMinArea * static_cast<float>(width) * static_cast<float>(height);
-  const float max_area = kMaxArea * static_cast<float>(width) * static_cast<float>(height);
-  const auto width_of = [&](int h) { return round_to_int(static_cast<float>(h) * aspect); };
-  int low = round_to_int(std::sqrt(min_area / aspect)), high = round_to_int(std::sqrt(max_area / aspect));
-  if (width_of(high) > width) {
-    constexpr double kEpsilon = 1e-7;
-    high = static_cast<int>((width + 0.5 - kEpsilon) / static_cast<double>(aspect));
-    if (width_of(high) > width) --high;
-  }
-  high = std::min(high, height);
-  int h = std::min(low, high);
-  if (h < high) h += static_cast<int>(random.below(static_cast<uint32_t>(high - h + 1)));
-  const auto area_of = [&](int rows) { return static_cast<float>(width_of(rows)) * static_cast<float>(rows); };
-  // Rounding may have left the limits by one row.
-  if (area_of(h) < min_area) ++h;
-  if (area_of(h) > max_area) --h;
-  const int w = width_of(h);
-  if (area_of(h) < min_area || area_of(h) > max_area || w > width || h > height || w <= 0 || h <= 0) return false;
-  crop = {0, 0, w, h};
-  if (h < height) crop.y = static_cast<int>(random.below(static_cast<uint32_t>(height - h)));
-  if (w < width) crop.x = static_cast<int>(random.below(static_cast<uint32_t>(width - w)));
-  return true;
-}
-
-}  // namespace
 
 RandomStream sample_stream(const SampleKey& key) {
   // Streams of one epoch are a run of neighbours that starts at a scrambled place.
   const Philox::Block start = Philox::block(key.seed, key.epoch, 0);
   return {key.seed, (uint64_t{start[0]} << 32 | start[1]) + key.sample};
-}
-
-Window sample_distorted_box(int width, int height, std::span<const Box> boxes, RandomStream& random) {
-  constexpr float kMinAspect = 0.75f, kMaxAspect = 1.33f, kMinCovered = 0.1f;
-  constexpr int kTries = 100;
-  const Box image{0, 0, 1, 1};
-  if (boxes.empty()) boxes = {&image, 1};
-  for (const Box& box : boxes) corners(box, width, height);
-  Window crop;
-  for (int i = 0; i < kTries; ++i) {
-    const float aspect = random.uniform(kMinAspect, kMaxAspect);
-    if (!draw_crop(width, height, aspect, random, crop)) continue;
-    for (const Box& box : boxes)
-      if (covered(corners(box, width, height), crop) >= kMinCovered) return crop;
-  }
-  return {0, 0, width, height};
-}
-
-Window random_resized_crop(int width, int height, RandomStream& random) {
-  constexpr double kMinArea = 0.08, kMinAspect = 3.0 / 4, kMaxAspect = 4.0 / 3;
-  constexpr int kTries = 10;
-  const double area = static_cast<double>(width) * height;
-  for (int i = 0; i < kTries; ++i) {
-    const double target = area * (kMinArea + (1 - kMinArea) * random.uniform());
-    const double aspect = std::exp(std::log(kMinAspect) + (std::log(kMaxAspect) - std::log(kMinAspect)) *
-                                                              static_cast<double>(random.uniform()));
-    const int w = round_to_int(std::sqrt(target * aspect)), h = round_to_int(std::sqrt(target / aspect));
-    if (w <= 0 || w > width || h <= 0 || h > height) continue;
-    const auto y = static_cast<int>(random.below(static_cast<uint32_t>(height - h + 1)));
-    const auto x = static_cast<int>(random.below(static_cast<uint32_t>(width - w + 1)));
-    return {x, y, w, h};
-  }
-  const double aspect = static_cast<double>(width) / height;
-  Window crop{0, 0, width, height};
-  if (aspect < kMinAspect) crop.height = round_to_int(width / kMinAspect);
-  if (aspect > kMaxAspect) crop.width = round_to_int(height * kMaxAspect);
-  crop.y = (height - crop.height) / 2;
-  crop.x = (width - crop.width) / 2;
-  return crop;
 }
 
 namespace {
@@ -141,14 +46,20 @@ void distort(float* pixels, int64_t count, bool in_yiq, uint64_t position, Rando
   for (int64_t i = 0; i < 3 * count; ++i) pixels[i] = std::clamp(pixels[i], 0.0f, 1.0f) * 255.0f;
 }
 
+// AWS's --increased_aug with its defaults, on values from 0 to 255.
+void distort_as_aws(float* pixels, int64_t count, RandomStream& random) {
+  add_brightness(pixels, count, random.uniform(-0.3f, 0.3f));
+  const float angle = random.uniform(-0.13f, 0.13f) * std::numbers::pi_v<float>;
+  turn_in_yiq(pixels, count, angle, random.uniform(0.6f, 1.4f));
+  scale_contrast(pixels, count, random.uniform(0.6f, 1.4f));
+}
+
 ResizeMethod method_of(TfResize resize, uint64_t position) {
   constexpr std::array methods{ResizeMethod::nearest, ResizeMethod::bilinear, ResizeMethod::bicubic,
                                ResizeMethod::area};
   if (resize == TfResize::crop) return ResizeMethod::nearest;
   return methods[resize == TfResize::round_robin ? position % methods.size() : static_cast<size_t>(resize)];
 }
-
-constexpr float kOfficialSize = 256;  // of the shorter side in evaluations
 
 // What is resized: a window of the image to a window of the result, which begins at (left, top) of the sample.
 struct Geometry {
@@ -171,30 +82,45 @@ Geometry training_geometry(const Window& crop, const PreprocessOptions& o, bool 
   return {crop, {crop.width, o.width, 0, o.width, flip}, {crop.height, o.height, 0, o.height, false}};
 }
 
-Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o) {
-  int width = 0, height = 0, left = 0, top = 0;
-  if (o.preset != Preset::torchvision) {
-    const bool official = o.preset == Preset::official;
-    const auto w = static_cast<float>(image.width), h = static_cast<float>(image.height);
-    const float ratio = official ? kOfficialSize / std::min(w, h)
-                                 : std::max(static_cast<float>(o.height) / h, static_cast<float>(o.width) / w);
-    const float margin = official ? 1 : 1.145f;
-    width = static_cast<int>(w * ratio * margin);
-    height = static_cast<int>(h * ratio * margin);
-    left = (width - o.width) / 2;
-    top = (height - o.height) / 2;
-  } else {
-    const int size = std::max(o.width, o.height) * 256 / 224;
-    const bool wide = image.width > image.height;
-    const int64_t longer = int64_t{size} * std::max(image.width, image.height) / std::min(image.width, image.height);
-    width = wide ? static_cast<int>(longer) : size;
-    height = wide ? size : static_cast<int>(longer);
-    left = round_to_int((width - o.width) / 2.0);
-    top = round_to_int((height - o.height) / 2.0);
-  }
+// The central window of the image resized to width x height. TensorFlow's programs leave the odd pixel at the right and
+// at the bottom, torchvision where rounding half to even does.
+Geometry central_crop(const ImageInfo& image, const PreprocessOptions& o, int width, int height) {
+  const auto before = [&](int all, int wanted) {
+    return o.preset == Preset::torchvision ? static_cast<int>(std::lrint((all - wanted) / 2.0)) : (all - wanted) / 2;
+  };
   return {{0, 0, image.width, image.height},
-          {image.width, width, left, o.width, false},
-          {image.height, height, top, o.height, false}};
+          {image.width, width, before(width, o.width), o.width, false},
+          {image.height, height, before(height, o.height), o.height, false}};
+}
+
+Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o) {
+  const auto w = static_cast<float>(image.width), h = static_cast<float>(image.height);
+  const int size = std::max(o.width, o.height) * 256 / 224, shorter = std::min(image.width, image.height);
+  if (o.preset == Preset::tf_cnn) {
+    const float ratio = std::max(static_cast<float>(o.height) / h, static_cast<float>(o.width) / w);
+    return central_crop(image, o, static_cast<int>(w * ratio * 1.145f), static_cast<int>(h * ratio * 1.145f));
+  }
+  if (o.preset == Preset::official) {
+    const float ratio = static_cast<float>(size) / static_cast<float>(shorter);
+    // Rounding may take a pixel from small sizes.
+    return central_crop(image, o, std::max(static_cast<int>(w * ratio), o.width),
+                        std::max(static_cast<int>(h * ratio), o.height));
+  }
+  const bool wide = image.width > image.height;
+  const auto longer = static_cast<int>(int64_t{size} * std::max(image.width, image.height) / shorter);
+  return central_crop(image, o, wide ? longer : size, wide ? size : longer);
+}
+
+// The part of an image that aws shows, as CornerAxis counts.
+Box aws_box(const PreprocessOptions& o, RandomStream& random) {
+  constexpr float kShown = 0.8f;
+  if (!o.training) return {0.1f, 0.1f, 0.9f, 0.9f};
+  const auto nominal = [](int size) { return static_cast<int>(std::lrint(static_cast<float>(size) / kShown)); };
+  const int width = nominal(o.width), height = nominal(o.height);
+  const Window crop = sample_distorted_box(width, height, {}, random, kAwsLimits);
+  const auto share = [](int part, int all) { return static_cast<float>(part) / static_cast<float>(all); };
+  return {share(crop.y, height), share(crop.x, width), share(crop.y + crop.height, height),
+          share(crop.x + crop.width, width)};
 }
 
 // Decodes the part of the image that the filters read and makes them relative to it.
@@ -215,7 +141,9 @@ class Augment {
   bool operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
     const ImageInfo image = decoder_.open(encoded);
     RandomStream random = sample_stream(key);
-    if (options_.preset == Preset::torchvision) {
+    if (options_.preset == Preset::aws) {
+      crop_as_aws(image, random, static_cast<uint8_t*>(pixels));
+    } else if (options_.preset == Preset::torchvision) {
       plan(image, boxes, key, random, to_u8_);
       const ImageView view = decode_for(decoder_, to_u8_);
       resample(view, to_u8_.x, to_u8_.y, byte_rows_, static_cast<uint8_t*>(pixels));
@@ -224,8 +152,7 @@ class Augment {
       plan(image, boxes, key, random, to_f32_);
       const ImageView view = decode_for(decoder_, to_f32_);
       resample(view, to_f32_.x, to_f32_.y, rows_, values);
-      if (options_.training && options_.distort_color)
-        distort(values, int64_t{options_.width} * options_.height, options_.distort_in_yiq, key.position, random);
+      if (distorts()) distort(values, count(), options_.distort_in_yiq, key.position, random);
     }
     return !decoder_.warning().empty();
   }
@@ -245,6 +172,24 @@ class Augment {
   }
 
  private:
+  bool distorts() const { return options_.training && options_.distort_color; }
+  int64_t count() const { return int64_t{options_.width} * options_.height; }
+
+  void crop_as_aws(const ImageInfo& image, RandomStream& random, uint8_t* pixels) {
+    const Box box = aws_box(options_, random);
+    const bool flip = options_.training && random.uniform() < 0.5f;
+    interpolate_corners({box.xmin, box.xmax, image.width, options_.width, flip}, along_);
+    interpolate_corners({box.ymin, box.ymax, image.height, options_.height, false}, down_);
+    const int left = along_.begin(), top = down_.begin();
+    const ImageView view = decoder_.decode({left, top, along_.end(image.width) - left, down_.end(image.height) - top});
+    along_.shift(left);
+    down_.shift(top);
+    values_.resize(static_cast<size_t>(3 * count()));
+    interpolate(view, along_, down_, values_.data());
+    if (distorts()) distort_as_aws(values_.data(), count(), random);
+    std::ranges::transform(values_, pixels, [](float v) { return static_cast<uint8_t>(std::clamp(v, 0.0f, 255.0f)); });
+  }
+
   Geometry geometry_of(const ImageInfo& image, std::span<const Box> boxes, RandomStream& random) const {
     if (options_.preset == Preset::tf_cnn && options_.resize == TfResize::crop)
       return central_geometry(image, options_, options_.training && random.uniform() < 0.5f);
@@ -262,7 +207,8 @@ class Augment {
             Resampling<Weight>& to) const {
     const Geometry geometry = geometry_of(image, boxes, random);
     if constexpr (std::is_same_v<Weight, float>) {
-      const ResizeMethod method = method_of(options_.resize, key.position);
+      const ResizeMethod method =
+          options_.preset == Preset::tf_cnn ? method_of(options_.resize, key.position) : ResizeMethod::bilinear;
       make_filter(geometry.x, method, to.x);
       make_filter(geometry.y, method, to.y);
       pad_with_zeros(to.x, geometry.left, options_.width);
@@ -279,18 +225,20 @@ class Augment {
   ImageDecoder decoder_;
   Resampling<float> to_f32_;
   Resampling<int32_t> to_u8_;
-  std::vector<float> rows_;
+  Interpolation along_, down_;
+  std::vector<float> rows_, values_;
   std::vector<uint8_t> byte_rows_;
 };
 
 }  // namespace
 
-DType pixel_type(Preset preset) { return preset == Preset::torchvision ? DType::u8 : DType::f32; }
+DType pixel_type(Preset preset) {
+  return preset == Preset::torchvision || preset == Preset::aws ? DType::u8 : DType::f32;
+}
 
 DecodeOptions decode_options(const PreprocessOptions& options) {
-  return {.fast_dct = options.preset == Preset::tf_cnn,
-          .fancy_upsampling = options.preset != Preset::tf_cnn || options.training,
-          .limits = options.limits};
+  const bool plain = options.preset == Preset::aws || (options.preset == Preset::tf_cnn && !options.training);
+  return {.fast_dct = options.preset != Preset::torchvision, .fancy_upsampling = !plain, .limits = options.limits};
 }
 
 namespace {
@@ -298,13 +246,8 @@ namespace {
 void check(const PreprocessOptions& options) {
   DT_CHECK(options.width > 0 && options.height > 0, "preprocessing to an image of ", options.width, "x", options.height,
            " pixels");
-  DT_CHECK(!options.distort_color || options.preset == Preset::tf_cnn,
-           "colour distortion belongs to the tf_cnn preset");
-  // Truncation may leave a pixel less than kOfficialSize.
-  DT_CHECK(options.preset != Preset::official || options.training ||
-               std::max(options.width, options.height) < static_cast<int>(kOfficialSize),
-           "the official models' evaluation takes its crop from 256 pixels on the shorter side, found a size of ",
-           options.width, "x", options.height);
+  DT_CHECK(!options.distort_color || options.preset == Preset::tf_cnn || options.preset == Preset::aws,
+           "colour distortion belongs to the presets tf_cnn and aws");
 }
 
 }  // namespace
@@ -323,6 +266,7 @@ MakePreprocess make_preprocess(const PreprocessOptions& options) {
 
 MakeDefer make_defer(const PreprocessOptions& options) {
   check(options);
+  DT_CHECK(options.preset != Preset::aws, "the aws preset is made on the host only");
   DT_CHECK(!options.training || !options.distort_color, "colours are distorted on the host only");
   return [options]() -> Defer {
     return [augment = std::make_shared<Augment>(options)](

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
+#include "data/crop_sampler.h"
 #include "data/image.h"
 #include "data/preprocess.h"
 #include "data/resize.h"
@@ -15,15 +15,6 @@ namespace dtrain::data {
 // The random draws of one sample: equal for every rank and worker.
 RandomStream sample_stream(const SampleKey& key);
 
-// TensorFlow's sample_distorted_bounding_box with tf_cnn_benchmarks' numbers: aspect U[0.75, 1.33), area 0.05 to 1 of
-// the image, up to 100 tries for a crop that covers a tenth of some box (of the image, where there are none); else the
-// whole image. As there, the last possible offset is never drawn. Throws Error(Fault::data) on a box outside [0, 1].
-Window sample_distorted_box(int width, int height, std::span<const Box> boxes, RandomStream& random);
-
-// torchvision's RandomResizedCrop: area U[0.08, 1), log-uniform aspect 3/4 to 4/3, 10 tries, else the central crop of
-// the nearest allowed aspect.
-Window random_resized_crop(int width, int height, RandomStream& random);
-
 enum class Preset : uint8_t {
   // tf_cnn_benchmarks. Training: sample_distorted_box, flip, resize; evaluation: the central crop of the image resized,
   // aspect kept, to 1.145 times the size. Fast IDCT; plain upsampling in evaluation. Pixels are f32 in [0, 255].
@@ -31,13 +22,15 @@ enum class Preset : uint8_t {
   // torchvision's reference recipe. Training: random_resized_crop, flip; evaluation: resize to 256/224 of the size and
   // central crop. PIL's antialiased bilinear, exact IDCT. Pixels are u8.
   torchvision,
-  // TensorFlow's official models, preprocess_image of official/r1/resnet/imagenet_preprocessing.py. Training:
-  // sample_distorted_box, flip, resize; evaluation: the central crop of the image resized, aspect kept, to 256 pixels
-  // on
-  // its shorter side, which is for sizes up to 255. Exact IDCT, bilinear without antialiasing. Pixels are f32 in
-  // [0, 255].
+  // TensorFlow's official models and MLPerf's reference. Training as in tf_cnn; evaluation: the central crop of the
+  // image resized, aspect kept, to 256/224 of the size. Fast IDCT. Pixels are f32 in [0, 255].
   official,
+  // AWS's train_imagenet_resnet_hvd.py. Training: sample_distorted_box by kAwsLimits on a square of 1/0.8 of the size,
+  // whatever the image's shape is, stretched to the image, crop_and_resize, flip; evaluation: the central 80 % of width
+  // and height. Fast IDCT, plain upsampling. Pixels are u8, cut off and not rounded.
+  aws,
 };
+inline constexpr CropLimits kAwsLimits{0.08f, 1, 3.0f / 4, 4.0f / 3};
 
 // `round_robin`: one of the methods before it, by the sample's position in the stream. `crop`: nothing is resized; in
 // training and evaluation alike the central part of the image is taken, with black around a smaller image.
@@ -47,15 +40,16 @@ struct PreprocessOptions {
   Preset preset = Preset::tf_cnn;
   bool training = true;
   int height = 224, width = 224;
-  // tf_cnn only:
-  TfResize resize = TfResize::bilinear;
-  bool distort_color = false;  // brightness, saturation, hue, contrast; training only
-  bool distort_in_yiq = true;  // else saturation and hue in HSV
-  bool use_boxes = true;
+  TfResize resize = TfResize::bilinear;  // tf_cnn only
+  // Brightness, saturation, hue and contrast, in training with tf_cnn and aws only. That of aws is its --increased_aug:
+  // brightness is changed by 0.3 of 255 levels at most, next to nothing.
+  bool distort_color = false;
+  bool distort_in_yiq = true;  // tf_cnn: else saturation and hue in HSV; aws has YIQ
+  bool use_boxes = true;       // tf_cnn and official
   ImageLimits limits = {};
 };
 
-// The type of the pixels: u8 for torchvision, else f32.
+// The type of the pixels.
 DType pixel_type(Preset preset);
 
 // How a preset has JPEGs decoded.
@@ -64,7 +58,7 @@ DecodeOptions decode_options(const PreprocessOptions& options);
 // Makes Preprocess objects that write [height, width, 3] pixels; each keeps a decoder and buffers from image to image.
 MakePreprocess make_preprocess(const PreprocessOptions& options);
 // The same for a device. It decodes with other roundings: its pixels are a few levels off. Throws where colours are to
-// be distorted, which devices do not do.
+// be distorted, and for aws: devices do neither.
 MakeDefer make_defer(const PreprocessOptions& options);
 
 }  // namespace dtrain::data

@@ -20,6 +20,8 @@ constexpr PixelScale kLessMean{{123.68f, 116.78f, 103.94f}, {1, 1, 1}};
 // By torchvision's mean and standard deviation of ImageNet.
 constexpr PixelScale kStandard{{255 * 0.485f, 255 * 0.456f, 255 * 0.406f},
                                {1 / (255 * 0.229f), 1 / (255 * 0.224f), 1 / (255 * 0.225f)}};
+// AWS's own mean and standard deviation.
+constexpr PixelScale kAws{{121, 115, 100}, {1 / 70.0f, 1 / 68.0f, 1 / 71.0f}};
 
 MakePreprocess make_cifar(const PreprocessOptions& options) {
   return make_cifar_preprocess({options.training, options.height, options.width});
@@ -66,6 +68,11 @@ std::vector<DatasetInfo> make_catalog() {
   const Preprocessing tf_cnn{.name = "tf_cnn", .preset = Preset::tf_cnn, .scale = kToPlusMinusOne};
   const Preprocessing torchvision{.name = "torchvision", .preset = Preset::torchvision, .scale = kStandard};
   const Preprocessing official{.name = "official_models_imagenet", .preset = Preset::official, .scale = kLessMean};
+  Preprocessing mlperf = official;
+  mlperf.name = "mlperf";
+  mlperf.use_boxes = false;
+  Preprocessing aws{.name = "aws", .preset = Preset::aws, .scale = kAws, .use_boxes = false};
+  aws.host_only = "the aws preprocessing cuts values off to bytes, which the host does";
   Preprocessing tf_cnn_cifar = tf_cnn;
   tf_cnn_cifar.make = make_cifar;
   tf_cnn_cifar.host_only = "CIFAR-10's images are PNGs and are augmented on the host";
@@ -73,7 +80,7 @@ std::vector<DatasetInfo> make_catalog() {
            .training = 1'281'167,
            .validation = 50'000,
            .classes = 1001,
-           .preprocessings = {tf_cnn, torchvision, official},
+           .preprocessings = {tf_cnn, torchvision, official, mlperf, aws},
            .open = open_imagenet},
           {.name = "cifar10",
            .path_part = "cifar10",
@@ -104,14 +111,15 @@ const Preprocessing& preprocessing_of(const Pixels& pixels) {
 }
 
 PreprocessOptions options_of(const Pixels& pixels, bool training) {
+  const Preprocessing& way = preprocessing_of(pixels);
   PreprocessOptions options;
-  options.preset = preprocessing_of(pixels).preset;
+  options.preset = way.preset;
   options.training = training;
   options.height = options.width = pixels.size;
   options.resize = resize_of(pixels.resize_method);
   options.distort_color = pixels.distortions;
   options.distort_in_yiq = pixels.distort_in_yiq;
-  options.use_boxes = !pixels.ml_perf;
+  options.use_boxes = way.use_boxes && !pixels.ml_perf;
   return options;
 }
 

@@ -21,6 +21,7 @@ struct Preprocessing {
   std::string name{};
   Preset preset = Preset::tf_cnn;
   PixelScale scale{};
+  bool use_boxes = true;  // crops keep the objects of an image in sight
   MakePreprocess (*make)(const PreprocessOptions&) = make_preprocess;
   std::string host_only{};  // why no device can do it; empty where one can
 };
@@ -28,9 +29,10 @@ struct Preprocessing {
 // Which of them a user wants, by the names that programs know, and with what.
 struct Pixels {
   std::string dataset = "imagenet", preprocessing = "tf_cnn";
+  bool distortions = false;  // for tf_cnn and aws only
   // For tf_cnn only:
   std::string resize_method = "bilinear";  // or another name of TfResize
-  bool distortions = false, distort_in_yiq = true;
+  bool distort_in_yiq = true;
   bool ml_perf = false;  // the mean colour is subtracted and nothing scaled; bounding boxes are ignored
   int size = 224;        // height and width of a sample
 

@@ -4,6 +4,7 @@
 
 #include "libdtrain/core/nearest.h"
 #include "models/alexnet.h"
+#include "models/conventions.h"
 #include "models/densenet.h"
 #include "models/googlenet.h"
 #include "models/inception.h"
@@ -78,7 +79,9 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   Classifier model{info.name, options.classes ? options.classes : info.classes,
                    options.image_size ? options.image_size : info.image_size};
   Trace trace(model.image_size);
-  model.network = entry->build({store, trace, model.classes, options.statistics, options.auxiliary_head});
+  model.network =
+      entry->build({store, trace, model.classes, options.statistics, options.auxiliary_head, options.conventions});
+  initialize(store, trace.layers, options.conventions);
   for (const LayerWork& layer : trace.layers) model.multiply_adds += layer.multiply_adds;
   model.layers = std::move(trace.layers);
   return model;

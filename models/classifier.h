@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,35 @@ using Forward = std::function<Var(Tape&, const Var& x, std::vector<Var>* auxilia
 // What the loss of an auxiliary head is multiplied by: tf_cnn_benchmarks' factor.
 inline constexpr float kAuxiliaryWeight = 0.4f;
 
+// Where what strides in a ResNet has its rows and columns of padding.
+enum class PaddingConvention {
+  symmetric,  // half of the kernel on each side: torchvision
+  same_pool,  // the same, but the stem's pool as TensorFlow's SAME: tf_cnn_benchmarks and MLPerf's reference
+  same,       // and the convolutions of the blocks too: AWS's script
+};
+
+enum class ConvolutionInit {
+  he_fan_out,        // normal, of variance 2 / fan_out: torchvision
+  variance_scaling,  // truncated normal, of variance 1 / fan_in: TensorFlow
+};
+
+// Of the last layer, whose biases are 0 unless it says otherwise.
+enum class ClassifierInit {
+  truncated_normal,  // of deviation sqrt(1 / in) before it is cut: tf_cnn_benchmarks
+  normal,            // of deviation 0.01: AWS's script and MLPerf's reference
+  uniform,           // within sqrt(1 / in), the biases too: torchvision
+};
+
+// In what respects programs build one and the same model in different ways. What is not set is as the model has it.
+struct ModelConventions {
+  std::optional<bool> stride_in_3x3{};  // of the bottlenecks of a ResNet: v1.5, else in their first 1x1: v1
+  std::optional<PaddingConvention> padding{};
+  std::optional<float> batch_norm_epsilon{}, batch_norm_decay{};  // the share of the old running statistic kept
+  std::optional<bool> zero_last_gamma{};                          // the last norm of each block scales by 0 at first
+  std::optional<ConvolutionInit> convolutions{};
+  std::optional<ClassifierInit> classifier{};
+};
+
 struct ClassifierOptions {
   int64_t classes = 0;     // 0: the model's default for its data set, whose class 0 is background
   int64_t image_size = 0;  // 0: the model's default
@@ -31,6 +61,7 @@ struct ClassifierOptions {
   // Builds the auxiliary head of a model that can be had with and without one; see ClassifierInfo. It serves training
   // alone.
   bool auxiliary_head = false;
+  ModelConventions conventions{};  // those of blocks, padding and batch norm are for ResNets
 };
 
 // What one forward pass of one image takes of the layer that owns the parameter `weight`.
@@ -61,6 +92,7 @@ struct ClassifierInfo {
   int64_t image_size = 0, classes = 0;  // defaults
   int64_t batch_size = 0;               // default per device
   bool auxiliary_head = false;          // ClassifierOptions may ask for one
+  bool residual = false;                // follows all ModelConventions, else only those of first weights
   // The learning rates of tf_cnn_benchmarks where the user names none; see default_schedule.
   double base_rate = 0.005;
   bool rate_grows_with_batch = false;  // base_rate is that of a global batch of 256 images

@@ -16,6 +16,7 @@ struct BuildInputs {
   int64_t classes;
   Communicator* statistics;  // for the options of every batch norm; null: each rank has its own
   bool auxiliary_head = false;
+  ModelConventions conventions{};
 };
 
 struct Entry {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "libdtrain/ops/pointwise.h"
+#include "models/conventions.h"
 #include "models/initializers.h"
 #include "models/resnet_info.h"
 
@@ -68,8 +69,10 @@ Var ResNet::Layer::operator()(Tape& tape, const Var& x, const Var* residual) con
 
 ResNet::Layer ResNet::make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options) {
   const bool cifar = options.cifar;
+  ResNetOptions own = options;
+  own.padding = options.stem_padding.value_or(options.padding);
   Layer stem = make_layer(
-      store, trace, options,
+      store, trace, own,
       {.conv = "conv1", .norm = "bn1", .channels = cifar ? 16 : 64, .kernel = cifar ? 3 : 7, .stride = cifar ? 1 : 2});
   if (const auto pool = stem_pool(options)) trace.pass(*pool);
   return stem;
@@ -174,9 +177,10 @@ std::vector<Var> ResNet::features(Tape& tape, const Var& x, size_t stages) const
 
 namespace {
 
-Entry entry(const ClassifierInfo& info, const ResNetOptions& options) {
+Entry entry(ClassifierInfo info, const ResNetOptions& options) {
+  info.residual = true;
   return {info, [options](const BuildInputs& in) {
-            ResNetOptions with = options;
+            ResNetOptions with = by_conventions(options, in.conventions);
             with.batch_norm.communicator = in.statistics;
             return forward_of(ResNet(in.store, in.trace, with, in.classes));
           }};

@@ -42,6 +42,7 @@ struct ResNetOptions {
   bool project_first = false;  // the first block of each stage has a projection even where its images fit
   StridedPadding padding = StridedPadding::both;
   std::optional<StridedPadding> pool_padding{};  // that of the stem's pool, where it is another
+  std::optional<StridedPadding> stem_padding{};  // that of the stem's convolution, where it is another
   ResNetInit init = ResNetInit::torchvision;
   ConvNorm norm = ConvNorm::batch;
   BatchNormOptions batch_norm{};

@@ -60,12 +60,13 @@ inline std::vector<EncodedImage> deferred(const std::vector<std::vector<std::byt
   return images;
 }
 
-// What is left to devices: all presets but those that change colours.
+// What is left to devices: all presets but aws and those that change colours.
 inline std::vector<data::PreprocessOptions> deferrable_presets(int height, int width) {
   using data::Preset, data::TfResize;
   std::vector<data::PreprocessOptions> all;
   for (const bool training : {true, false}) {
-    all.push_back({.preset = Preset::torchvision, .training = training, .height = height, .width = width});
+    for (const Preset preset : {Preset::torchvision, Preset::official})
+      all.push_back({.preset = preset, .training = training, .height = height, .width = width});
     for (const TfResize resize : {TfResize::bilinear, TfResize::round_robin, TfResize::crop})
       all.push_back({.training = training, .height = height, .width = width, .resize = resize});
   }

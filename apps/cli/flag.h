@@ -19,7 +19,8 @@ class Flag {
 
   // The ranks of a job may be given different values; of all other flags they must have been given the same.
   Flag& may_differ_per_rank();
-  // Checkpoints record the flag's text, or `text()`, under `key`; a run continues only checkpoints that agree with it.
+  // Checkpoints record the flag's text, or `text()`, under `key`, unless it is empty; a run continues only checkpoints
+  // that agree with it.
   Flag& identity(std::string key, Text text = {});
   // The same for what the flag comes to only with the model and the data: whoever resolves it records the text.
   Flag& identity_once_resolved(std::string key);

@@ -170,9 +170,11 @@ std::vector<std::pair<std::string, std::string>> FlagSet::settings_that_must_agr
 std::map<std::string, std::string> FlagSet::recorded(bool identity) const {
   std::map<std::string, std::string> texts;
   for (const Flag& flag : flags_)
-    for (const Flag::Recorded& recorded : flag.recorded_)
-      if (recorded.identity == identity && !recorded.resolved_later)
-        texts.emplace(recorded.key, recorded.text ? recorded.text() : flag.text_);
+    for (const Flag::Recorded& recorded : flag.recorded_) {
+      if (recorded.identity != identity || recorded.resolved_later) continue;
+      const std::string text = recorded.text ? recorded.text() : flag.text_;
+      if (!text.empty()) texts.emplace(recorded.key, text);
+    }
   return texts;
 }
 

@@ -15,6 +15,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
 
   config.dataset = flags.model.dataset(flags.input.data_dir);
   config.info = flags.model.info(config.dataset);
+  flags.model.conventions.check(set, config.info);
   config.options = flags.model.options(config.info, config.dataset);
   config.batch = flags.run.batch_size > 0 ? flags.run.batch_size : config.info.batch_size;
   config.eval_batch = flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : config.batch;

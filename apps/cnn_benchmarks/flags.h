@@ -9,6 +9,7 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/optimizer.h"
 #include "apps/cli/options/ranks.h"
+#include "apps/cli/options/recipe.h"
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
 #include "apps/cnn_benchmarks/distribution.h"
@@ -20,6 +21,7 @@ namespace dtrain::cnn_benchmarks {
 // The values of the flags that are served, in groups; the initialisers are the defaults. An empty optional or string
 // means that the flag was not given.
 struct Flags {
+  cli::RecipeFlags recipe;
   ModelFlags model;
   ModeFlags mode;
   cli::RunFlags run;
@@ -47,7 +49,7 @@ struct Flags {
   // All of the above, in the order of the help.
   template <class Self>
   static auto groups(Self& f) {
-    return std::tie(f.model, f.mode, f.run, f.input, f.pixels, f.optimizer, f.schedule, f.machine, f.ranks,
+    return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.optimizer, f.schedule, f.machine, f.ranks,
                     f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
   }
   // Those that concern flags of several groups.

@@ -4,12 +4,15 @@
 
 #include "apps/cli/vision.h"
 #include "data/catalog.h"
+#include "models/conventions.h"
 
 namespace dtrain::cnn_benchmarks {
 
 void ModelFlags::declare(cli::FlagSet& flags) {
   flags.group("Model");
-  flags.add("model", model, fmt::format("{}", fmt::join(models::classifier_names(), ", "))).identity("model");
+  flags.add("model", model, fmt::format("{}", fmt::join(models::classifier_names(), ", "))).identity("model", [this] {
+    return model + models::describe(conventions.conventions());
+  });
   flags
       .add("data_name", data_name,
            fmt::format("{}; by default guessed from data_dir, else {}", fmt::join(data::dataset_names(), " or "),
@@ -33,6 +36,7 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       "resnet_base_lr", resnet_base_lr,
       "for ResNets on ImageNet: learning rate at a global batch of 256, by default 0.128, and 0.1 for official ones",
       cli::kNotNegative);
+  conventions.declare(flags);
 }
 
 void ModelFlags::check(const cli::FlagSet&) const {
@@ -60,6 +64,7 @@ models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info
   options.image_size = image_size > 0 ? image_size : info.image_size;
   options.classes = num_classes > 0 ? num_classes : data::dataset_info(dataset).classes;
   options.auxiliary_head = auxiliary_head;
+  options.conventions = conventions.conventions();
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/cli/conventions.h"
 #include "apps/cli/flags.h"
 #include "libdtrain/train/schedule.h"
 #include "models/catalog.h"
@@ -17,6 +18,7 @@ struct ModelFlags {
   double label_smoothing = 0;
   bool auxiliary_head = false;
   std::optional<double> resnet_base_lr;
+  cli::ConventionFlags conventions;
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet& flags) const;
@@ -27,7 +29,7 @@ struct ModelFlags {
   // The model as that data set knows it. Throws Error naming the nearest known model, and where --resnet_base_lr or
   // --auxiliary_head is given to a model that has no use for it.
   models::ClassifierInfo info(const std::string& dataset) const;
-  // Classes, image size and auxiliary head.
+  // Classes, image size, auxiliary head and conventions.
   models::ClassifierOptions options(const models::ClassifierInfo& info, const std::string& dataset) const;
   // The model's own learning rates.
   Schedule default_schedule(const models::ClassifierInfo& info, int64_t global_batch, double steps_per_epoch) const;

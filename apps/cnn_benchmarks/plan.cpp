@@ -25,7 +25,7 @@ Plan make_plan(const Config& config, const DatasetSizes& sizes) {
   }
   plan.evaluates_after = f.mode.evaluates_after(sizes.training, batch);
   const double steps_per_epoch = static_cast<double>(sizes.training) / static_cast<double>(batch);
-  const auto schedule = f.schedule.schedule(steps_per_epoch, plan.total_steps);
+  const auto schedule = f.schedule.schedule(steps_per_epoch, plan.total_steps, batch);
   plan.schedule = schedule ? *schedule : f.model.default_schedule(config.info, batch, steps_per_epoch);
   plan.schedule.validate();
   return plan;

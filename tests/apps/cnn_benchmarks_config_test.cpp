@@ -138,7 +138,7 @@ TEST(Config, RefusedCombinations) {
       {{"--lr_schedule=cosine"}, "--lr_schedule needs"},
       {{"--gradient_clip=1", "--gradient_clip_norm=1"}, "--gradient_clip and --gradient_clip_norm"},
       {{"--gradient_clip=1", "--optimizer=lars"}, "--gradient_clip and --optimizer=lars"},
-      {{"--larc=clip", "--optimizer=adam"}, "--larc needs --optimizer=sgd or momentum"},
+      {{"--larc=clip", "--optimizer=adam"}, "--larc needs --optimizer=sgd, momentum or heavy_ball"},
       {{"--larc=clip", "--gradient_clip=1"}, "--gradient_clip and --larc"},
       {{"--larc_trust=1"}, "need --larc=clip or scale"},
       {{"--lamb_epsilon=1"}, "--lamb_epsilon needs"},

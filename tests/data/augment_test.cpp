@@ -194,43 +194,6 @@ TEST(Preprocess, TfTrainingIsCropFlipResize) {
   EXPECT_TRUE(flips > 2 && flips < 18);
 }
 
-TEST(Preprocess, OfficialTrainingIsTheSameButForTheTransformOfJpegs) {
-  const std::vector<std::byte> jpeg = encode_jpeg(noise(120, 90, 8).view()), png = encode_png(noise(80, 90, 8).view());
-  const PreprocessOptions tf{.height = 32, .width = 40},
-      official{.preset = Preset::official, .height = 32, .width = 40};
-  EXPECT_FALSE(decode_options(official).fast_dct);
-  std::vector<float> pixels(3 * 32 * 40), wanted(pixels.size());
-  for (const auto* bytes : {&jpeg, &png}) {
-    make_preprocess(official)()(*bytes, {}, {1, 0, 3, 4}, pixels.data());
-    make_preprocess(tf)()(*bytes, {}, {1, 0, 3, 4}, wanted.data());
-    EXPECT_EQ(pixels == wanted, bytes == &png);
-    for (size_t i = 0; i < pixels.size(); ++i) ASSERT_NEAR(pixels[i], wanted[i], 16);
-  }
-}
-
-// The shorter side becomes 256 pixels, whatever the size of the crop; bilinear as TensorFlow 1 has it.
-TEST(Preprocess, OfficialEvaluationCropsFrom256Pixels) {
-  constexpr int kSize = 100, kWidth = 60, kHeight = 45, kNewWidth = 341;
-  const Image image = noise(kWidth, kHeight, 14);
-  const Preprocess preprocess =
-      make_preprocess({.preset = Preset::official, .training = false, .height = kSize, .width = kSize})();
-  std::vector<float> pixels(3 * kSize * kSize);
-  preprocess(encode_png(image.view()), {}, {}, pixels.data());
-  for (int i = 0; i < 3 * kSize * kSize; ++i) {
-    const double y = (i / 3 / kSize + (256 - kSize) / 2) * (kHeight / 256.0);
-    const double x = (i / 3 % kSize + (kNewWidth - kSize) / 2) * (kWidth / double{kNewWidth});
-    const auto at = [&](int row, int column) -> double {
-      return image.view().row(std::min(row, kHeight - 1))[3 * std::min(column, kWidth - 1) + i % 3];
-    };
-    const int top = static_cast<int>(y), left = static_cast<int>(x);
-    const double above = std::lerp(at(top, left), at(top, left + 1), x - left);
-    const double below = std::lerp(at(top + 1, left), at(top + 1, left + 1), x - left);
-    ASSERT_NEAR(pixels[static_cast<size_t>(i)], std::lerp(above, below, y - top), 2e-2);
-  }
-  const PreprocessOptions large{.preset = Preset::official, .training = false, .height = 256, .width = 256};
-  EXPECT_THROW(make_preprocess(large), Error);
-}
-
 TEST(Preprocess, SaysWhatItWrites) {
   EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).shape, (Shape{32, 40, 3}));
   EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).dtype, DType::f32);

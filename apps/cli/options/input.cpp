@@ -53,8 +53,9 @@ void PixelFlags::declare(FlagSet& flags) {
   flags.group("Preprocessing");
   flags
       .add_choice("preprocessing", preprocessing, data::preprocessing_names(),
-                  "crops, resizing and normalisation as tf_cnn_benchmarks, as torchvision or as the official models of "
-                  "TensorFlow have them")
+                  "crops, resizing and normalisation as in tf_cnn_benchmarks, torchvision's training, TensorFlow's "
+                  "official models, MLPerf's reference, which Intel trains too, or AWS's train_imagenet_resnet_hvd.py; "
+                  "all but the first two know ImageNet alone")
       .identity("preprocessing", [this] { return preprocessing + (ml_perf ? ", ml_perf" : ""); });
   flags.add_choice("input_preprocessor", input_preprocessor, {"default", "official_models_imagenet"},
                    "tf_cnn_benchmarks' name for --preprocessing=official_models_imagenet");
@@ -64,7 +65,9 @@ void PixelFlags::declare(FlagSet& flags) {
                   "how ImageNet's images are resized; crop takes the central part as it is, without random boxes, and "
                   "pads it with black")
       .setting("resize method");
-  flags.add("distortions", distortions, "distort brightness, saturation, hue and contrast of ImageNet's images")
+  flags
+      .add("distortions", distortions,
+           "distort brightness, saturation, hue and contrast of ImageNet's images, by the ranges of tf_cnn or aws")
       .identity("distortions", [this] { return !distortions           ? "none"
                                                : distort_color_in_yiq ? "in YIQ"
                                                                       : "in HSV"; });
@@ -73,8 +76,10 @@ void PixelFlags::declare(FlagSet& flags) {
 
 void PixelFlags::check(const FlagSet&) const {
   refuse({
-      {preprocessing != "tf_cnn" && (distortions || ml_perf || resize_method != "bilinear"),
-       "--distortions, --ml_perf and --resize_method need --preprocessing=tf_cnn"},
+      {preprocessing != "tf_cnn" && (ml_perf || resize_method != "bilinear"),
+       "--ml_perf and --resize_method need --preprocessing=tf_cnn"},
+      {preprocessing != "tf_cnn" && preprocessing != "aws" && distortions,
+       "--distortions need --preprocessing=tf_cnn or aws"},
       {input_preprocessor != "default" && preprocessing != input_preprocessor,
        "--input_preprocessor and --preprocessing: they ask for different pixels"},
   });

@@ -6,10 +6,10 @@ namespace dtrain::cli {
 void OptimizerFlags::declare(FlagSet& flags) {
   flags.group("Optimiser");
   flags
-      .add_choice("optimizer", optimizer, {"sgd", "momentum", "rmsprop", "adam", "adamw", "lars", "lamb"},
-                  "sgd is plain, momentum is Nesterov's")
+      .add_choice("optimizer", optimizer, {"sgd", "momentum", "heavy_ball", "rmsprop", "adam", "adamw", "lars", "lamb"},
+                  "sgd is plain, momentum is Nesterov's, heavy_ball is momentum without his step")
       .identity("optimizer");
-  flags.add("momentum", momentum, "momentum coefficient of momentum and lars", kShare);
+  flags.add("momentum", momentum, "momentum coefficient of momentum, heavy_ball and lars", kShare);
   flags.add("rmsprop_decay", rmsprop_decay, "decay of rmsprop's mean of squared gradients", kShare);
   flags.add("rmsprop_momentum", rmsprop_momentum, "momentum coefficient of rmsprop", kShare);
   flags.add("rmsprop_epsilon", rmsprop_epsilon, "epsilon in rmsprop's denominator", kNotNegative);
@@ -20,7 +20,7 @@ void OptimizerFlags::declare(FlagSet& flags) {
   flags.add("lars_trust", lars_trust, "trust coefficient of lars", kNotNegative);
   flags.add_choice(
       "larc", larc, {"none", "clip", "scale"},
-      "LARC with sgd or momentum: a local rate, larc_trust * |v| / |g|, of each parameter; clip: it limits "
+      "LARC with sgd, momentum or heavy_ball: a local rate, larc_trust * |v| / |g|, of each parameter; clip: it limits "
       "the learning rate, scale: it multiplies it");
   flags.add("larc_trust", larc_trust, "trust coefficient of larc", kNotNegative);
   flags.add(
@@ -32,10 +32,10 @@ void OptimizerFlags::declare(FlagSet& flags) {
   flags.add("gradient_clip", gradient_clip, "limit each element of the gradient to +-x", kNotNegative);
   flags.add("gradient_clip_norm", gradient_clip_norm, "limit the norm of the whole gradient; 0: no limit",
             kNotNegative);
-  flags
-      .add("weight_decay", weight_decay, "L2 penalty on all parameters but biases and those of batch norm",
-           kNotNegative)
+  flags.add("weight_decay", weight_decay, "L2 penalty on the parameters that weight_decay_on names", kNotNegative)
       .setting("weight decay");
+  flags.add_choice("weight_decay_on", weight_decay_on, {"weights", "all"},
+                   "weights: all parameters but biases and those of batch norm");
   flags.add("weight_ema", weight_ema,
             "decay of a moving average of the parameters, such as 0.9999, which is evaluated and saved beside them; 0: "
             "none",
@@ -50,7 +50,8 @@ void OptimizerFlags::check(const FlagSet& flags) const {
       {clips_values && gradient_clip_norm > 0, "--gradient_clip and --gradient_clip_norm: at most one may be given"},
       {clips_values && optimizer == "lars", "--gradient_clip and --optimizer=lars: at most one may be given"},
       {clips_values && adapts, "--gradient_clip and --larc: at most one may be given"},
-      {adapts && optimizer != "sgd" && optimizer != "momentum", "--larc needs --optimizer=sgd or momentum"},
+      {adapts && optimizer != "sgd" && optimizer != "momentum" && optimizer != "heavy_ball",
+       "--larc needs --optimizer=sgd, momentum or heavy_ball"},
       {!adapts && (flags.given("larc_trust") || flags.given("larc_epsilon") || larc_joint_norm),
        "--larc_trust, --larc_epsilon and --larc_joint_norm need --larc=clip or scale"},
       {flags.given("lamb_epsilon") && optimizer != "lamb", "--lamb_epsilon needs --optimizer=lamb"},
@@ -62,6 +63,7 @@ OptimizerOptions OptimizerFlags::options() const {
   OptimizerOptions options;
   UpdateOptions& update = options.update;
   options.weight_decay = static_cast<float>(weight_decay);
+  options.decays_all = weight_decay_on == "all";
   update.momentum = static_cast<float>(optimizer == "rmsprop" ? rmsprop_momentum : momentum);
   update.epsilon = static_cast<float>(optimizer == "rmsprop" ? rmsprop_epsilon : adam_epsilon);
   update.rho = static_cast<float>(rmsprop_decay);
@@ -73,13 +75,14 @@ OptimizerOptions OptimizerFlags::options() const {
   update.average_decay = static_cast<float>(weight_ema);
   update.average_warmup = weight_ema_warmup;
   options.averages = weight_ema > 0;
-  update.rule = optimizer == "sgd"        ? UpdateRule::sgd
-                : optimizer == "momentum" ? UpdateRule::nesterov
-                : optimizer == "rmsprop"  ? UpdateRule::rmsprop
-                : optimizer == "adam"     ? UpdateRule::adam
-                : optimizer == "adamw"    ? UpdateRule::adamw
-                : optimizer == "lars"     ? UpdateRule::lars
-                                          : UpdateRule::lamb;
+  update.rule = optimizer == "sgd"          ? UpdateRule::sgd
+                : optimizer == "momentum"   ? UpdateRule::nesterov
+                : optimizer == "heavy_ball" ? UpdateRule::momentum
+                : optimizer == "rmsprop"    ? UpdateRule::rmsprop
+                : optimizer == "adam"       ? UpdateRule::adam
+                : optimizer == "adamw"      ? UpdateRule::adamw
+                : optimizer == "lars"       ? UpdateRule::lars
+                                            : UpdateRule::lamb;
   if (update.rule == UpdateRule::lamb) update.epsilon = static_cast<float>(lamb_epsilon);
   if (larc == "none") return options;
   update.larc = larc == "clip" ? Larc::clip : Larc::scale;

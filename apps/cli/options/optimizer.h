@@ -12,7 +12,7 @@
 namespace dtrain::cli {
 
 struct OptimizerFlags {
-  std::string optimizer = "sgd";
+  std::string optimizer = "sgd", weight_decay_on = "weights";
   double momentum = 0.9, rmsprop_decay = 0.9, rmsprop_momentum = 0.9, rmsprop_epsilon = 1.0;
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8, lars_trust = 0.001;
   double lamb_epsilon = 1e-6, larc_trust = 0.02;
@@ -32,16 +32,21 @@ struct ScheduleFlags {
   std::optional<double> init_learning_rate;
   std::string piecewise_learning_rate_schedule, lr_schedule = "auto", lr_decay_epochs, lr_decay_lrs;
   double num_epochs_per_decay = 0, learning_rate_decay_factor = 0, minimum_learning_rate = 0;
-  double num_learning_rate_warmup_epochs = 0, end_learning_rate = 0, lr_power = 2;
+  double num_learning_rate_warmup_epochs = 0, warmup_learning_rate = 0, end_learning_rate = 0, lr_power = 2;
+  int64_t lr_reference_batch = 0;
   double lr_cycle_epochs = 0, lr_t_mul = 2, lr_m_mul = 1, lr_periods = 0.5, lr_alpha = 0, lr_beta = 0.001;
   bool lr_staircase = true;
 
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;
-  // None where no flag gives a rate: the model has a schedule of its own.
-  std::optional<Schedule> schedule(double steps_per_epoch, uint64_t total_steps) const;
+  // For a run of `total_steps`, each of a batch of `batch` images of all ranks. None where no flag gives a rate: the
+  // model has a schedule of its own.
+  std::optional<Schedule> schedule(double steps_per_epoch, uint64_t total_steps, int64_t batch) const;
 
  private:
+  bool from_mlperf() const { return lr_schedule == "mlperf_lars"; }
+  // Without warm-up and growth. None where no flag gives a rate.
+  std::optional<Schedule> rule(double steps_per_epoch, uint64_t total_steps) const;
   // One of a rate that init_learning_rate gives.
   Schedule decayed(double steps_per_epoch, uint64_t total_steps) const;
   void check_names(const FlagSet& flags) const;

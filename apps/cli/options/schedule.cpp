@@ -2,6 +2,7 @@
 #include "apps/cli/options/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dtrain::cli {
 namespace {
@@ -17,7 +18,15 @@ constexpr Named kNamed[] = {{"constant", Decay::constant},
                             {"polynomial", Decay::polynomial},
                             {"poly_cycle", Decay::polynomial_cycle},
                             {"cosine_restarts", Decay::cosine_restarts},
-                            {"linear_cosine", Decay::linear_cosine}};
+                            {"linear_cosine", Decay::linear_cosine},
+                            {"mlperf_lars", Decay::polynomial}};
+
+// The rate and the warm-up of MLPerf's reference under LARS, where the user names none.
+void take_mlperf_rates(Schedule& schedule, int64_t batch, std::optional<double> rate, double warmup_epochs) {
+  const double peak = batch <= 4096 ? 5 : batch <= 8192 ? 10 : batch <= 16384 ? 25 : 33;
+  schedule.base = rate.value_or(peak);
+  schedule.warmup_epochs = warmup_epochs > 0 ? warmup_epochs : batch <= 16384 ? 5 : 25;
+}
 
 }  // namespace
 
@@ -37,11 +46,18 @@ void ScheduleFlags::declare(FlagSet& flags) {
   flags.add("lr_staircase", lr_staircase, "drop once in num_epochs_per_decay; false: a little in every step");
   flags.add("minimum_learning_rate", minimum_learning_rate, "rate at which the drops end", kNotNegative);
   flags.add("num_learning_rate_warmup_epochs", num_learning_rate_warmup_epochs,
-            "epochs of a linear rise from 0, where a flag gives the rate after it", kNotNegative);
+            "epochs of a linear rise from warmup_learning_rate, where a flag gives the rate after it", kNotNegative);
+  flags.add("warmup_learning_rate", warmup_learning_rate, "rate of the first step, see above", kNotNegative);
+  flags.add("lr_reference_batch", lr_reference_batch,
+            "the rates above are those of a global batch of so many images, and grow with it; 0: they are the rates "
+            "themselves",
+            kBatch);
   std::vector<std::string> names{"auto"};
   for (const Named& named : kNamed) names.emplace_back(named.name);
   flags.add_choice("lr_schedule", lr_schedule, names,
-                   "auto: by the flags above; the others start from init_learning_rate");
+                   "auto: by the flags above; mlperf_lars: polynomial from MLPerf's rates for lars, 5 up to a global "
+                   "batch of 4096, 10 up to 8192, 25 up to 16384 and 33 beyond, after 5 epochs of warm-up, 25 beyond "
+                   "16384; the others start from init_learning_rate");
   flags.add("end_learning_rate", end_learning_rate,
             "rate at which cosine and polynomial end, and each cycle of poly_cycle and cosine_restarts", kNotNegative);
   flags.add("lr_power", lr_power, "exponent of polynomial and poly_cycle", kNotNegative);
@@ -61,7 +77,7 @@ void ScheduleFlags::declare(FlagSet& flags) {
 void ScheduleFlags::check(const FlagSet& flags) const {
   const bool decays = num_epochs_per_decay > 0 && learning_rate_decay_factor > 0 && init_learning_rate;
   const bool piecewise = !piecewise_learning_rate_schedule.empty(), named = lr_schedule != "auto";
-  const bool lists = !lr_decay_lrs.empty();
+  const bool lists = !lr_decay_lrs.empty(), listed = lists || piecewise, rate = init_learning_rate.has_value();
   refuse({
       {lists && (piecewise || init_learning_rate || num_epochs_per_decay > 0 || learning_rate_decay_factor > 0 ||
                  minimum_learning_rate > 0 || named),
@@ -75,10 +91,14 @@ void ScheduleFlags::check(const FlagSet& flags) const {
        "--num_epochs_per_decay and --learning_rate_decay_factor need each other and --init_learning_rate"},
       {minimum_learning_rate > 0 && !decays,
        "--minimum_learning_rate needs --init_learning_rate, --num_epochs_per_decay and --learning_rate_decay_factor"},
-      {num_learning_rate_warmup_epochs > 0 && !init_learning_rate && !piecewise && !lists,
+      {num_learning_rate_warmup_epochs > 0 && !rate && !listed && !from_mlperf(),
        "--num_learning_rate_warmup_epochs needs --init_learning_rate, --piecewise_learning_rate_schedule or "
        "--lr_decay_lrs"},
-      {named && !init_learning_rate, "--lr_schedule needs --init_learning_rate"},
+      {warmup_learning_rate > 0 && num_learning_rate_warmup_epochs == 0 && !from_mlperf(),
+       "--warmup_learning_rate needs --num_learning_rate_warmup_epochs"},
+      {lr_reference_batch > 0 && !rate && !listed,
+       "--lr_reference_batch needs --init_learning_rate, --piecewise_learning_rate_schedule or --lr_decay_lrs"},
+      {named && !rate && !from_mlperf(), "--lr_schedule needs --init_learning_rate"},
       {named && decays, "--lr_schedule and the flags of the exponential decay: at most one may be given"},
   });
   check_names(flags);
@@ -90,11 +110,12 @@ void ScheduleFlags::check_names(const FlagSet& flags) const {
     return std::ranges::any_of(names, [&](const char* name) { return flags.given(name); });
   };
   const bool cycle = lr_schedule == "poly_cycle", restarts = lr_schedule == "cosine_restarts";
-  const bool polynomial = lr_schedule == "polynomial" || cycle, cosine = lr_schedule == "cosine" || restarts;
+  const bool polynomial = lr_schedule == "polynomial" || cycle || from_mlperf(),
+             cosine = lr_schedule == "cosine" || restarts;
   refuse({
       {given({"end_learning_rate"}) && !polynomial && !cosine,
-       "--end_learning_rate needs --lr_schedule=cosine, polynomial, poly_cycle or cosine_restarts"},
-      {given({"lr_power"}) && !polynomial, "--lr_power needs --lr_schedule=polynomial or poly_cycle"},
+       "--end_learning_rate needs --lr_schedule=cosine, polynomial, poly_cycle, cosine_restarts or mlperf_lars"},
+      {given({"lr_power"}) && !polynomial, "--lr_power needs --lr_schedule=polynomial, poly_cycle or mlperf_lars"},
       {given({"lr_cycle_epochs"}) && !cycle && !restarts,
        "--lr_cycle_epochs needs --lr_schedule=poly_cycle or cosine_restarts"},
       {(cycle || restarts) && lr_cycle_epochs == 0,
@@ -106,7 +127,8 @@ void ScheduleFlags::check_names(const FlagSet& flags) const {
 }
 
 Schedule ScheduleFlags::decayed(double steps_per_epoch, uint64_t total_steps) const {
-  Schedule schedule{.base = *init_learning_rate, .total_steps = total_steps, .steps_per_epoch = steps_per_epoch};
+  Schedule schedule{
+      .base = init_learning_rate.value_or(0), .total_steps = total_steps, .steps_per_epoch = steps_per_epoch};
   if (num_epochs_per_decay > 0) {
     schedule.decay = Decay::exponential;
     schedule.factor = learning_rate_decay_factor;
@@ -128,17 +150,29 @@ Schedule ScheduleFlags::decayed(double steps_per_epoch, uint64_t total_steps) co
   return schedule;
 }
 
-std::optional<Schedule> ScheduleFlags::schedule(double steps_per_epoch, uint64_t total_steps) const {
-  Schedule schedule;
+std::optional<Schedule> ScheduleFlags::rule(double steps_per_epoch, uint64_t total_steps) const {
   if (!piecewise_learning_rate_schedule.empty())
-    schedule = Schedule::parse_piecewise(piecewise_learning_rate_schedule, steps_per_epoch);
-  else if (!lr_decay_lrs.empty())
-    schedule = Schedule::parse_lists(lr_decay_epochs, lr_decay_lrs, steps_per_epoch);
-  else if (init_learning_rate)
-    schedule = decayed(steps_per_epoch, total_steps);
-  else
-    return std::nullopt;
-  schedule.warmup_epochs = num_learning_rate_warmup_epochs;
+    return Schedule::parse_piecewise(piecewise_learning_rate_schedule, steps_per_epoch);
+  if (!lr_decay_lrs.empty()) return Schedule::parse_lists(lr_decay_epochs, lr_decay_lrs, steps_per_epoch);
+  if (init_learning_rate || from_mlperf()) return decayed(steps_per_epoch, total_steps);
+  return std::nullopt;
+}
+
+std::optional<Schedule> ScheduleFlags::schedule(double steps_per_epoch, uint64_t total_steps, int64_t batch) const {
+  std::optional<Schedule> schedule = rule(steps_per_epoch, total_steps);
+  if (!schedule) return std::nullopt;
+  schedule->warmup_epochs = num_learning_rate_warmup_epochs;
+  schedule->warmup_start = warmup_learning_rate;
+  if (from_mlperf()) take_mlperf_rates(*schedule, batch, init_learning_rate, num_learning_rate_warmup_epochs);
+  // A short run, such as one that measures speed, may end in its warm-up.
+  if (schedule->total_steps > 0 &&
+      std::floor(schedule->warmup_epochs * steps_per_epoch) >= static_cast<double>(total_steps))
+    schedule->decay = Decay::constant;
+  if (lr_reference_batch > 0) {
+    const double growth = static_cast<double>(batch) / static_cast<double>(lr_reference_batch);
+    schedule->base *= growth;
+    for (double& value : schedule->values) value *= growth;
+  }
   return schedule;
 }
 

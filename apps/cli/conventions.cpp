@@ -1,0 +1,76 @@
+#include "apps/cli/conventions.h"
+
+#include <array>
+#include <utility>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::cli {
+namespace {
+
+// For ResNets only: what they are changes blocks.
+constexpr std::array kOfResNets = {"bottleneck_stride", "resnet_padding", "batch_norm_epsilon", "batch_norm_decay",
+                                   "zero_gamma"};
+
+// The value that `name` stands for; none for auto.
+template <class Value>
+std::optional<Value> named(const std::string& name, std::initializer_list<std::pair<const char*, Value>> values) {
+  for (const auto& [known, value] : values)
+    if (name == known) return value;
+  return std::nullopt;
+}
+
+std::optional<float> narrow(std::optional<double> value) {
+  return value ? std::optional(static_cast<float>(*value)) : std::nullopt;
+}
+
+}  // namespace
+
+void ConventionFlags::declare(FlagSet& flags) {
+  flags.group("Conventions of models");
+  flags.add_choice("bottleneck_stride", bottleneck_stride, {"auto", "1x1", "3x3"},
+                   "the convolution in which bottlenecks of ResNets stride: 1x1 in v1, 3x3 in v1.5; auto: by the "
+                   "model's name");
+  flags.add_choice("resnet_padding", resnet_padding, {"auto", "symmetric", "same_pool", "same"},
+                   "padding of what strides in ResNets: symmetric, as in torchvision; same_pool: TensorFlow's SAME in "
+                   "the stem's pool, as in tf_cnn_benchmarks; same: in the blocks too, as in AWS's script; auto: "
+                   "symmetric");
+  flags.add("batch_norm_epsilon", batch_norm_epsilon, "of ResNets; 1e-5 by default", kNotNegative);
+  flags.add("batch_norm_decay", batch_norm_decay,
+            "of ResNets: share of the old running statistics that a step keeps; 0.9 by default", kShare);
+  flags.add("zero_gamma", zero_gamma, "the last batch norm of each block of a ResNet scales by 0 at first");
+  flags.add_choice("conv_initializer", conv_initializer, {"auto", "he_fan_out", "variance_scaling"},
+                   "first weights of convolutions: normal of variance 2 / fan_out, as in torchvision, or truncated "
+                   "normal of variance 1 / fan_in, as in TensorFlow; auto: as the model has it");
+  flags.add_choice("classifier_initializer", classifier_initializer, {"auto", "truncated_normal", "normal", "uniform"},
+                   "first weights of the last layer: truncated normal of deviation sqrt(1 / inputs), as in "
+                   "tf_cnn_benchmarks; normal of deviation 0.01, as in AWS's script and MLPerf's reference; uniform "
+                   "within sqrt(1 / inputs), biases too, as in torchvision; auto: as the model has it");
+}
+
+void ConventionFlags::check(const FlagSet& flags, const models::ClassifierInfo& info) const {
+  for (const char* flag : kOfResNets)
+    DT_CHECK(info.residual || !flags.given(flag), "--", flag, ": for ResNets only; ", info.name, " is none");
+}
+
+models::ModelConventions ConventionFlags::conventions() const {
+  using models::ClassifierInit, models::ConvolutionInit, models::PaddingConvention;
+  models::ModelConventions conventions;
+  conventions.stride_in_3x3 = named<bool>(bottleneck_stride, {{"1x1", false}, {"3x3", true}});
+  conventions.padding = named<PaddingConvention>(resnet_padding, {{"symmetric", PaddingConvention::symmetric},
+                                                                  {"same_pool", PaddingConvention::same_pool},
+                                                                  {"same", PaddingConvention::same}});
+  conventions.batch_norm_epsilon = narrow(batch_norm_epsilon);
+  conventions.batch_norm_decay = narrow(batch_norm_decay);
+  if (zero_gamma) conventions.zero_last_gamma = true;
+  conventions.convolutions = named<ConvolutionInit>(
+      conv_initializer,
+      {{"he_fan_out", ConvolutionInit::he_fan_out}, {"variance_scaling", ConvolutionInit::variance_scaling}});
+  conventions.classifier =
+      named<ClassifierInit>(classifier_initializer, {{"truncated_normal", ClassifierInit::truncated_normal},
+                                                     {"normal", ClassifierInit::normal},
+                                                     {"uniform", ClassifierInit::uniform}});
+  return conventions;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,24 @@
+// Flags about the respects in which programs build one and the same model in different ways.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "apps/cli/flags.h"
+#include "models/classifier.h"
+
+namespace dtrain::cli {
+
+struct ConventionFlags {
+  std::string bottleneck_stride = "auto", resnet_padding = "auto";
+  std::string conv_initializer = "auto", classifier_initializer = "auto";
+  std::optional<double> batch_norm_epsilon, batch_norm_decay;
+  bool zero_gamma = false;
+
+  void declare(FlagSet& flags);
+  // Throws Error where one that is for ResNets was given for another model.
+  void check(const FlagSet& flags, const models::ClassifierInfo& info) const;
+  models::ModelConventions conventions() const;
+};
+
+}  // namespace dtrain::cli

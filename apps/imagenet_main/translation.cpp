@@ -35,7 +35,8 @@ const std::vector<cli::Argument> kArguments = {
     {"fine_tune", "bool", "false", "train the last layer alone", "", "", "all layers are trained"},
     {"export_dir,ed", "string", "", "folder of a SavedModel", "", "", "weights are in the checkpoints, as safetensors"},
     {"benchmark_log_dir,bld", "string", "", "folder of a log of the model garden", "", "",
-     "--metrics_file of dtrain-cnn-benchmarks has the figures"}};
+     "--metrics_file of dtrain-cnn-benchmarks has the figures"},
+};
 
 int64_t whole(const cli::FlagSet& flags, const char* name) {
   return flags.text(name).empty() ? 0 : std::stoll(flags.text(name));

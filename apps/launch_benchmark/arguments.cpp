@@ -50,7 +50,8 @@ const std::vector<cli::Argument> kArguments = {
     {"volume", "string", "", "mount", "", kNoContainer},
     {"shm-size", "string", "64m", "shared memory of a container", "", kNoContainer},
     {"noinstall", "bool", "false", "install nothing in the container", "", kNoContainer},
-    {"debug", "bool", "false", "open a shell in the container", "", "", kNoContainer}};
+    {"debug", "bool", "false", "open a shell in the container", "", "", kNoContainer},
+};
 
 }  // namespace
 

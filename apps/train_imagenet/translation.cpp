@@ -57,7 +57,8 @@ const std::vector<cli::Argument> kArguments = {
     {"brightness", "float", "0.3", "how much", "", "", kJitter},
     {"contrast", "float", "0.6", "how much", "", "", kJitter},
     {"saturation", "float", "0.6", "how much", "", "", kJitter},
-    {"hue", "float", "0.13", "how much", "", "", kJitter}};
+    {"hue", "float", "0.13", "how much", "", "", kJitter},
+};
 
 void check(const cli::FlagSet& flags, bool gpu) {
   const bool synthetic = is_on(flags, "synthetic");

@@ -67,7 +67,7 @@ cpu_set_t set_of(const std::vector<int>& cores) {
 
 }  // namespace
 
-Child::Child(const ChildOptions& options) : on_line_(options.on_line) {
+Child::Child(const ChildOptions& options) : on_line_(options.on_line), stop_signal_(options.stop_signal) {
   std::vector<std::string> argv = options.argv, variables = environment_with(options.variables);
   const std::vector<char*> arguments = pointers_to(argv), entries = pointers_to(variables);
   const std::string own = own_path(), path = own.empty() ? "/proc/self/exe" : own;
@@ -81,6 +81,7 @@ Child::Child(const ChildOptions& options) : on_line_(options.on_line) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
     pthread_sigmask(SIG_SETMASK, &options.mask, nullptr);
+    if (stop_signal_ != 0) setsid();
     if (!options.cores.empty()) sched_setaffinity(0, sizeof cores, &cores);
     if (options.inherited >= 0) fcntl(options.inherited, F_SETFD, 0);
     dup2(errors.ends[1], STDERR_FILENO);
@@ -105,6 +106,7 @@ Child::Child(Child&& other) noexcept
       lives_(std::exchange(other.lives_, false)),
       code_(other.code_),
       signal_(other.signal_),
+      stop_signal_(other.stop_signal_),
       error_(std::move(other.error_)) {}
 
 Child::~Child() {

@@ -18,6 +18,9 @@ struct ChildOptions {
   sigset_t mask{};                                               // signals that it blocks
   int inherited = -1;                                            // a file that stays open in it
   std::vector<int> cores{};                                      // that it is bound to; none: as this process
+  // Is sent in place of whatever asks to stop; it then has a session of its own, which Ctrl-C does not reach. 0: it
+  // hears the same signals as this process.
+  int stop_signal = 0;
   // Takes each line of its stdout; none: it has that of this process.
   std::function<void(const std::string& line)> on_line{};
 };
@@ -45,6 +48,8 @@ class Child {
   int code() const { return signal_ != 0 ? 128 + signal_ : code_; }
   int signal() const { return signal_; }
   void kill(int number) const;
+  // Passes on a request to stop.
+  void ask_to_stop(int number) const { kill(stop_signal_ != 0 ? stop_signal_ : number); }
 
  private:
   // What comes from one of its files, and the part of it that is no whole line yet.
@@ -59,7 +64,7 @@ class Child {
   Stream errors_, output_;
   std::function<void(const std::string&)> on_line_;
   bool lives_ = false;
-  int code_ = 0, signal_ = 0;
+  int code_ = 0, signal_ = 0, stop_signal_ = 0;
   std::string error_;
 };
 

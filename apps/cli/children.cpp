@@ -71,7 +71,7 @@ void Children::look() {
   while (read(heard_, &signal, sizeof signal) == sizeof signal) {
     const auto number = static_cast<int>(signal.ssi_signo);
     if (number == SIGCHLD) continue;
-    for (Child& child : children_) child.kill(number);
+    for (Child& child : children_) child.ask_to_stop(number);
   }
   for (size_t i = 0; i < children_.size(); ++i) {
     Child& child = children_[i];

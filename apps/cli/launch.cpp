@@ -17,6 +17,8 @@
 namespace dtrain::cli {
 namespace {
 
+constexpr char kMpirun[] = "mpirun";
+
 std::string quoted(const std::string& word) {
   constexpr char kPlain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./:,^@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
@@ -54,14 +56,20 @@ int run(const std::vector<Launch>& launches, const std::string& combined,
       if (!combined.empty()) files.back().append(line);
       on_line(i, line);
     };
+    // mpirun answers the others by killing its ranks, and passes this one on.
+    const int stop_signal = launch.command.front() == kMpirun ? SIGUSR1 : 0;
     children.start(launches.size() > 1 ? fmt::format("instance {}", i) : launch.command.front(),
-                   {.argv = launch.command, .program = launch.command.front(), .cores = launch.cores, .on_line = take});
+                   {.argv = launch.command,
+                    .program = launch.command.front(),
+                    .cores = launch.cores,
+                    .stop_signal = stop_signal,
+                    .on_line = take});
   }
   return children.wait();
 }
 
 std::vector<std::string> mpirun(const MpiOptions& options) {
-  std::vector<std::string> line = {"mpirun", "--allow-run-as-root", "-n", std::to_string(options.ranks)};
+  std::vector<std::string> line = {kMpirun, "--allow-run-as-root", "-n", std::to_string(options.ranks)};
   if (options.hosts.empty()) {
     const int64_t cores = std::max<int64_t>(1, options.cores_of_socket / options.per_socket);
     line.insert(line.end(),

@@ -1,4 +1,5 @@
 // Programs that take other programs' command lines: their logs, and what runs of theirs come to.
+#include <csignal>
 #include <cstdlib>
 #include <regex>
 
@@ -235,6 +236,17 @@ TEST_F(FrontEnds, TheLauncherRunsInstancesAndSumsTheirSpeeds) {
   ASSERT_NE(summary, std::string::npos) << run.out;
   EXPECT_NEAR(std::stod(run.out.substr(summary + 20)), sum, 1e-4 * sum);
   EXPECT_TRUE(contains(run.out, "NOTE: kmp-blocktime has no effect")) << run.out;
+}
+
+TEST_F(FrontEnds, TheLauncherPassesARequestToStopOn) {
+  Program launcher(kLauncher, intel({"-b", "2", "-c", path("stopped"), "--", "steps=1000000", "train_epochs=90",
+                                     "--model=resnet20", "--image_size=16"}));
+  ASSERT_TRUE(launcher.wait_for("step = 0"));
+  launcher.signal(SIGTERM);
+  const ProgramResult run = launcher.finish();
+  EXPECT_EQ(run.code, 75) << run.err;
+  EXPECT_TRUE(contains(run.out, "run_stop: {\"success\": false}")) << run.out;
+  EXPECT_TRUE(std::filesystem::exists(path("stopped/main/checkpoints")));
 }
 
 TEST_F(FrontEnds, TheLauncherPassesFailuresOnAndRefusesInOneLine) {

@@ -28,6 +28,8 @@ class Flag {
   Flag& setting(std::string key);
   // An older spelling that goes on working, with a notice. Without `translate` its values are those of the flag.
   Flag& former_name(std::string name, Translation translate = {});
+  // Another spelling for good, such as `b` for `-b 256`; one dash or two before a name are the same.
+  Flag& short_name(std::string name);
   // An environment variable that sets the flag where the command line does not.
   Flag& set_by(std::string variable, Translation translate);
   // What only tunes another program's own machinery: given another value than its default it changes nothing, and a
@@ -60,6 +62,7 @@ class Flag {
   std::string text_;  // as last given
   std::vector<Recorded> recorded_;
   std::vector<Source> former_names_, variables_;
+  std::vector<std::string> short_names_;
 };
 
 // A combination of flags that is refused where it is broken, with a message that names them.

@@ -1,4 +1,5 @@
-// Command-line flags in the forms of absl: --flag=value, --flag value, --switch, --switch=false, --noswitch.
+// Command-line flags in the forms of absl: --flag=value, --flag value, --switch, --switch=false, --noswitch; and, where
+// they are declared, short names: -f value.
 #pragma once
 
 #include <cstdint>
@@ -76,12 +77,14 @@ class FlagSet {
  private:
   Flag& declare(const std::string& name, std::string type, std::string initial, std::string meaning,
                 std::function<void(const std::string&)> set);
-  // A flag by its name or by a former one; null where there is none.
+  // A flag by its name, a short or a former one; null where there is none.
   struct Spelling {
     Flag* flag = nullptr;
     const Flag::Source* former = nullptr;
   };
   Spelling find(std::string_view name);
+  // --help and the like, which a flag of that name takes the place of; false for any other name.
+  bool read_request(const std::string& name);
   const Flag& at(const std::string& name) const;
   std::vector<std::string> groups() const;  // in order of declaration
   void set(Flag& flag, const std::string& text);

@@ -64,15 +64,22 @@ void FlagSet::refuse_unknown(const std::string& name) const {
                           meant ? fmt::format(", did you mean --{}?", *meant) : ""));
 }
 
+bool FlagSet::read_request(const std::string& name) {
+  if (find(name).flag != nullptr) return false;
+  const bool markdown = name == "helpmarkdown", version = name == "version";
+  const bool help = markdown || name == "help" || name == "helpfull" || name == "helpshort" || name == "h";
+  wants_help_ |= help;
+  wants_markdown_ |= markdown;
+  wants_version_ |= version;
+  return help || version;
+}
+
 size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
   const std::string& argument = argv[i];
   const std::string body = argument.substr(argument.starts_with("--") ? 2 : 1);
   const size_t equals = body.find('=');
   const std::string name = body.substr(0, equals);
-  if (name == "help" || name == "helpfull" || name == "helpshort" || name == "h") return wants_help_ = true, 1;
-  if (name == "helpmarkdown") return wants_help_ = wants_markdown_ = true, 1;
-  if (name == "version") return wants_version_ = true, 1;
-
+  if (read_request(name)) return 1;
   const Spelling spelling = find(name);
   if (spelling.flag == nullptr && name.starts_with("no")) {
     const Spelling negated = find(std::string_view(name).substr(2));

@@ -16,7 +16,7 @@ const char* name_of(RunMode mode);  // as printed: "training + evaluation"
 
 struct ModeFlags {
   bool eval = false, forward_only = false;
-  int64_t eval_interval_secs = 0;
+  int64_t eval_interval_secs = 0, eval_nth_checkpoints = 0;
   std::optional<int64_t> eval_during_training_every_n_steps;
   std::optional<double> eval_during_training_every_n_epochs;
   std::vector<std::string> eval_during_training_at_specified_steps, eval_during_training_at_specified_epochs;

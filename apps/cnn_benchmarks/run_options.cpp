@@ -1,5 +1,6 @@
 #include "apps/cnn_benchmarks/run_options.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -53,6 +54,11 @@ RunOptions run_options(Session& session) {
   cadence.show_every = static_cast<uint64_t>(f.display.display_every);
   cadence.verify_every = static_cast<uint64_t>(f.ranks.verify_weights_every);
   cadence.evaluate_after = session.plan.evaluates_after;
+  if (const auto epochs = f.checkpoints.save_model_epochs) {
+    const double steps =
+        static_cast<double>(session.datasets.sizes.training) / static_cast<double>(config.global_batch());
+    cadence.save_every_steps = std::max<uint64_t>(1, static_cast<uint64_t>(*epochs * steps));
+  }
   options.batch = config.batch;
   options.tune_buckets = config.distribution.autotune;
   if (f.mode.stop_at_top_1_accuracy)

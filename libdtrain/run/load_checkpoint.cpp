@@ -2,6 +2,7 @@
 #include "libdtrain/run/load_checkpoint.h"
 
 #include <filesystem>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -55,6 +56,23 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
   if (found.empty()) return std::nullopt;
   broadcast_replica(store, communicator, chief);
   return LoadedCheckpoint{found.substr(found.find(' ') + 1), std::stoull(found)};
+}
+
+std::vector<std::string> kept_checkpoints(const std::string& train_dir, size_t n, Group& group, int chief) {
+  const std::string folder = train_dir + "/checkpoints";
+  std::string steps;  // those to evaluate
+  if (group.rank() == chief) {
+    std::vector<uint64_t> kept = list_checkpoints(folder);
+    std::erase_if(kept, [&](uint64_t step) { return !looks_complete(checkpoint_path(folder, step)); });
+    for (size_t i = 0; i < kept.size(); ++i)
+      if (i % n == 0 || i + 1 == kept.size()) steps += fmt::format("{} ", kept[i]);
+  }
+  steps = group.broadcast(steps, chief, "checkpoints");
+  if (steps.empty()) throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", train_dir));
+  std::vector<std::string> paths;
+  std::istringstream read(steps);
+  for (uint64_t step = 0; read >> step;) paths.push_back(checkpoint_path(folder, step));
+  return paths;
 }
 
 }  // namespace dtrain

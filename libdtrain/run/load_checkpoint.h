@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/distributed/communicator.h"
@@ -25,5 +26,9 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
                                                        const std::map<std::string, std::string>& must_match,
                                                        ParameterStore& store, Communicator& communicator, int chief,
                                                        Observer& observer);
+
+// The paths of every n-th checkpoint of train_dir that is complete, from the oldest on, and of the newest; as the chief
+// sees them, and the same on all ranks. Throws Error(Fault::checkpoint) where there is none. Collective.
+std::vector<std::string> kept_checkpoints(const std::string& train_dir, size_t n, Group& group, int chief);
 
 }  // namespace dtrain

@@ -75,6 +75,23 @@ TEST_F(CliFlags, AllFormsOfAbsl) {
   EXPECT_FALSE(flags.given("xla"));
 }
 
+TEST_F(CliFlags, ShortNamesAreNamesToo) {
+  std::string version;
+  int64_t batch = 1;
+  flags.add("batch-size", batch, "images", kPositiveCount).short_name("b").short_name("bs");
+  flags.add("version", version, "of a model");
+  EXPECT_TRUE(parse({"-b", "5", "--version", "1"}).empty());
+  EXPECT_EQ(batch, 5);
+  parse({"-bs=6"});
+  EXPECT_EQ(batch, 6);
+  EXPECT_TRUE(flags.given("batch-size"));
+  EXPECT_EQ(version, "1") << "a flag of that name takes the place of the request";
+  EXPECT_FALSE(flags.wants_version());
+  EXPECT_TRUE(flags.notices().empty());
+  EXPECT_TRUE(contains(flags.help(), "images; -b for short; -bs for short")) << flags.help();
+  EXPECT_EQ(failure({"-b", "x"}), "--batch-size: expected an integer, found 'x'");
+}
+
 TEST_F(CliFlags, SwitchesTakeAValueOnlyAfterEquals) {
   for (const char* text : {"--quick=true", "--quick=True", "--quick=1", "--quick=t"}) {
     values.quick = false;

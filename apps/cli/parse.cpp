@@ -69,7 +69,10 @@ size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
   const std::string body = argument.substr(argument.starts_with("--") ? 2 : 1);
   const size_t equals = body.find('=');
   const std::string name = body.substr(0, equals);
-  if (name == "help" || name == "helpfull" || name == "helpshort" || name == "h") return wants_help_ = true, 1;
+  if (name == "help" || name == "helpfull" || name == "helpshort" || name == "h") {
+    if (equals != std::string::npos) help_form_ = body.substr(equals + 1);
+    return wants_help_ = true, 1;
+  }
   if (name == "helpmarkdown") return wants_help_ = wants_markdown_ = true, 1;
   if (name == "version") return wants_version_ = true, 1;
 

@@ -19,7 +19,7 @@ void print_commands(const CommandSet& set) {
 
 void print_list(const CommandSet& set) {
   for (const Command& command : set.commands) fmt::print("{}\tcommand\t{}\n", command.name, command.meaning);
-  fmt::print("--help\tbool\tall commands\n--version\tbool\tthe version\n");
+  fmt::print("--help\tasks\tall commands\n--version\tasks\tthe version\n");
 }
 
 void print_man_page(const CommandSet& set) {

@@ -77,7 +77,8 @@ class FlagSet {
   bool wants_markdown() const { return wants_markdown_; }
   // What --help=FORM was given: "list" or "man:MEANING" where programs ask, else anything.
   const std::string& help_form() const { return help_form_; }
-  // For programs that complete command lines: a line for each flag with --name, type and meaning, by tabs.
+  // For programs that complete command lines: a line for each flag with --name, type and meaning, by tabs; the
+  // type of --help and --version is "asks".
   std::string list() const;
   // The manual page. `meaning` is a phrase; empty: the beginning of what the program is about.
   std::string man_page(const std::string& meaning) const;

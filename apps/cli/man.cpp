@@ -37,7 +37,7 @@ std::vector<std::string> forms_of(const std::string& usage, const std::string& p
 std::string FlagSet::list() const {
   std::string out;
   for (const Flag& flag : flags_) out += fmt::format("--{}\t{}\t{}\n", flag.name_, flag.type_, flag.meaning_);
-  return out + "--help\tbool\tevery flag\n--version\tbool\tthe version\n";
+  return out + "--help\tasks\tevery flag\n--version\tasks\tthe version\n";
 }
 
 std::string FlagSet::man_page(const std::string& meaning) const {

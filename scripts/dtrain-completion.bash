@@ -44,7 +44,7 @@ _dtrain() {
   fi
 }
 _dtrain_files() {
-  compopt -o filenames 2>/dev/null  # folders get a slash; outside of a completion there is nothing to set
+  compopt -o filenames 2>/dev/null || true  # folders get a slash; outside of a completion there is nothing to set
   mapfile -t COMPREPLY < <(compgen -P "$2" -f -- "$1")
 }
 complete -F _dtrain @programs@

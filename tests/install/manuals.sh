@@ -63,3 +63,4 @@ offers "dtrain-info --ranks=" "false true"
 offers "dtrain-info --ranks --device=c" "cpu"
 COMP_WORDBREAKS=${COMP_WORDBREAKS//=/}
 offers "dtrain-info --device=g" "--device=gpu"
+echo "completion is as it should be"

@@ -17,6 +17,9 @@
 
 namespace dtrain::cli {
 
+// What --help=FORM begins with where a manual page is asked for; what follows is its phrase, if it is not empty.
+inline constexpr std::string_view kManForm = "man:";
+
 // The flags of one program. Each is bound to a variable, whose value at the time of declaration is its default. The
 // last occurrence on the command line wins.
 class FlagSet {
@@ -73,6 +76,13 @@ class FlagSet {
   std::string help() const;
   std::string markdown() const;
   bool wants_markdown() const { return wants_markdown_; }
+  // What --help=FORM was given: "list" or "man:MEANING" where programs ask, else anything.
+  const std::string& help_form() const { return help_form_; }
+  // For programs that complete command lines: a line for each flag with --name, type and meaning, by tabs; the
+  // type of --help and --version is "asks".
+  std::string list() const;
+  // The manual page. `meaning` is a phrase; empty: the beginning of what the program is about.
+  std::string man_page(const std::string& meaning) const;
 
  private:
   Flag& declare(const std::string& name, std::string type, std::string initial, std::string meaning,
@@ -94,7 +104,7 @@ class FlagSet {
   [[noreturn]] void refuse_unknown(const std::string& name) const;
   std::map<std::string, std::string> recorded(bool identity) const;
 
-  std::string program_, usage_, about_, group_;
+  std::string program_, usage_, about_, group_, help_form_;
   std::deque<Flag> flags_;  // add() returns references
   std::vector<std::string> notices_;
   bool wants_help_ = false, wants_markdown_ = false, wants_version_ = false;

@@ -79,7 +79,10 @@ size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
   const std::string body = argument.substr(argument.starts_with("--") ? 2 : 1);
   const size_t equals = body.find('=');
   const std::string name = body.substr(0, equals);
-  if (read_request(name)) return 1;
+  if (read_request(name)) {
+    if (wants_help_ && equals != std::string::npos) help_form_ = body.substr(equals + 1);
+    return 1;
+  }
   const Spelling spelling = find(name);
   if (spelling.flag == nullptr && name.starts_with("no")) {
     const Spelling negated = find(std::string_view(name).substr(2));

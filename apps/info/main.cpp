@@ -18,9 +18,12 @@
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/environment.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
+#include "apps/info/host.h"
 #include "apps/info/ranks.h"
+#include "apps/info/topology.h"
 #include "libdtrain/core/context.h"
 #include "libdtrain/core/gpu_info.h"
 
@@ -125,9 +128,12 @@ int run(const std::vector<std::string>& argv) {
   row("compiler", fmt::format("GCC {}", __VERSION__));
   print_libraries();
   row("CPU", cpu_features());
+  for (const std::string& line : info::topology_lines())
+    line.starts_with(' ') ? fmt::print("{}\n", line) : row("machine", line);
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
   row("threads", fmt::format("{} for computing", cli::Machine().make_context()->threads()));
   print_gpus();
+  for (const std::string& line : info::advice_lines(info::host_advice(cli::environment()))) fmt::print("{}\n", line);
   return 0;
 }
 

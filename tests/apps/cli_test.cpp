@@ -296,6 +296,30 @@ TEST(CommandLine, HelpAndVersionEndTheProgram) {
       print("--helpmarkdown").ends_with("| `quick` | bool | `false` | do not wait; formerly `--fast` | served |\n"));
 }
 
+TEST(CommandLine, HelpHasFormsForOtherPrograms) {
+  std::string mode = "fast";
+  const auto print = [&](const std::string& argument) {
+    FlagSet flags("program command", "FILE [flags]", "Reads it: all.\nExit codes: 0 done.");
+    flags.group("Ways");
+    flags.add_choice("mode", mode, {"fast", "slow"}, "how it's read").set_by("MODE", [](const auto& text) {
+      return text;
+    });
+    testing::internal::CaptureStdout();
+    EXPECT_FALSE(read_flags(flags, {"program command", argument}));
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(print("--help=list"),
+            "--mode\tfast|slow\thow it's read\n--help\tasks\tevery flag\n--version\tasks\tthe version\n");
+  const std::string page = print("--help=man");
+  for (const char* part :
+       {"\nprogram\\-command \\- reads it\n", "\\fBprogram command\\fR FILE [flags]\n",
+        ".SH \"DESCRIPTION\"\nReads it: all.\n", ".SS \"Ways\"\n.TP\n",
+        "\\fB\\-\\-mode\\fR=\\fIfast|slow\\fR\nhow it\\(aqs read; MODE sets it (default fast)\n",
+        ".SH \"EXIT STATUS\"\n0 done.\n", "\\fBMODE\\fR\nsets \\-\\-mode where", "\\fBprogram\\fR(1)\n"})
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  EXPECT_NE(print("--help=man:a phrase").find("\\- a phrase\n"), std::string::npos);
+}
+
 TEST(CommandLine, TakesFlagsAloneAndAnnouncesFormerNames) {
   bool quick = false;
   FlagSet flags("program", "", "");

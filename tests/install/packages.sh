@@ -14,7 +14,8 @@ for package in packages/*.deb; do
   dpkg-deb -x "$package" root
   echo "$(dpkg-deb -f "$package" Package) needs $(dpkg-deb -f "$package" Depends)"
 done
-for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr/bin/dtrain-mpirun; do
+for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr/bin/dtrain-mpirun \
+  usr/share/man/man1/dtrain-data-verify.1.gz usr/share/bash-completion/completions/dtrain-data; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
 

@@ -107,7 +107,8 @@ Hsv hsv_of(const uint8_t* rgb) {
     hue = static_cast<float>(2.0 + share(r) - share(b));
   else
     hue = static_cast<float>(4.0 + share(g) - share(r));
-  hue = static_cast<float>(std::fmod(hue / 6.0 + 1.0, 1.0));
+  const double turns = hue / 6.0 + 1.0;  // from 5/6 to less than 2
+  hue = static_cast<float>(turns < 1 ? turns : turns - 1);
   const auto level = [](double x) { return static_cast<uint8_t>(std::clamp(static_cast<int>(x * 255.0), 0, 255)); };
   return {level(hue), level(saturation), high};
 }
@@ -118,11 +119,9 @@ void store(const Hsv& color, uint8_t* rgb) {
     return;
   }
   const double sextant = static_cast<float>(color.hue) * 6.0 / 255.0;
-  const int i = static_cast<int>(std::floor(sextant));
+  const int i = static_cast<int>(sextant);
   const auto fraction = static_cast<float>(sextant - i), saturation = static_cast<float>(color.saturation / 255.0);
-  const auto level = [&](double share) {
-    return static_cast<uint8_t>(std::clamp(static_cast<int>(std::round(color.value * share)), 0, 255));
-  };
+  const auto level = [&](double share) { return static_cast<uint8_t>(static_cast<int>(color.value * share + 0.5)); };
   const uint8_t v = color.value, p = level(1.0 - saturation), q = level(1.0 - saturation * fraction),
                 t = level(1.0 - saturation * (1.0 - fraction));
   const std::array<std::array<uint8_t, 3>, 6> sextants{

@@ -78,6 +78,8 @@ TEST_F(CnnBenchmarks, RefusesAugmentationThatMakesNoSense) {
   refuses(real("run") + Arguments{"--progressive_resizing=12"}, "expected SIZE:EPOCH, found '12'");
   refuses(real("run") + Arguments{"--progressive_resizing=12:0,24:1"},
           "ends with images of 24 pixels, --image_size is 16");
+  refuses(real("run") + Arguments{"--model=lenet", "--progressive_resizing=28:0,16:1"},
+          "--progressive_resizing: lenet has other weights for images of 28 pixels");
 }
 
 }  // namespace

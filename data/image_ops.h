@@ -39,7 +39,7 @@ class ImageEditor {
  public:
   void apply(ImageOp op, double magnitude, Image& image);
 
-  // What torchvision's ColorJitter changes by a factor: `amount` parts of the image and 1 - amount parts of black, of
+  // What torchvision's ColorJitter changes by a factor: `factor` parts of the image and 1 - factor parts of black, of
   // its grey levels, of their mean, or of the image smoothed; cut off to 0 ... 255.
   void scale_brightness(Image& image, float factor);
   void scale_saturation(Image& image, float factor);

@@ -24,6 +24,7 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
            " of ", options.ranks);
   DT_CHECK(options.workers >= 0 && options.workers <= kMaxThreads, "loader: ", options.workers,
            " workers, expected 0 to ", kMaxThreads);
+  DT_CHECK(options.repeats > 0, "loader: samples that come ", options.repeats, " times: expected at least 1");
   const int64_t rows = options.batch * options.ranks;
   DT_CHECK(options.group_batch >= 0 && options.group_batch % rows == 0, "loader: ", options.group_batch,
            " samples a step, expected a multiple of the ", rows, " of all ranks");
@@ -39,10 +40,11 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
 SampleOrder order_of(const Dataset& dataset, const LoaderOptions& options) {
   const auto rows = static_cast<uint64_t>(options.batch) * static_cast<uint64_t>(options.ranks);
   const bool whole_step = options.training && options.group_batch > 0;
+  const auto repeats = static_cast<uint64_t>(options.training ? options.repeats : 1);
   return {dataset.size(),
           dataset.layouts().size(),
           [&](uint64_t record) { return dataset.layout_of(record); },
-          {options.training, options.seed, whole_step ? static_cast<uint64_t>(options.group_batch) : rows}};
+          {options.training, options.seed, whole_step ? static_cast<uint64_t>(options.group_batch) : rows, repeats}};
 }
 
 }  // namespace

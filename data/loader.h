@@ -15,6 +15,7 @@ struct LoaderOptions {
   bool training = true;  // shuffled and endless; else in order, once, the last batch padded with rows that hold nothing
   uint64_t seed = 0;
   uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
+  int repeats = 1;      // repeated augmentation in training: times in a row that each sample comes, drawn anew
   int rank = 0, ranks = 1;
   // In training on data of several layouts: samples of a step, over all ranks and micro-steps, which are of one layout.
   // A multiple of batch * ranks; 0: that itself.

@@ -22,8 +22,8 @@ Flag& Flag::identity_once_resolved(std::string key) {
   return *this;
 }
 
-Flag& Flag::setting(std::string key) {
-  recorded_.push_back({.key = std::move(key), .text = {}, .identity = false});
+Flag& Flag::setting(std::string key, Text text) {
+  recorded_.push_back({.key = std::move(key), .text = std::move(text), .identity = false});
   return *this;
 }
 

@@ -25,7 +25,7 @@ class Flag {
   // The same for what the flag comes to only with the model and the data: whoever resolves it records the text.
   Flag& identity_once_resolved(std::string key);
   // Recorded as well, but a run that continues with another value only announces the change.
-  Flag& setting(std::string key);
+  Flag& setting(std::string key, Text text = {});
   // An older spelling that goes on working, with a notice. Without `translate` its values are those of the flag.
   Flag& former_name(std::string name, Translation translate = {});
   // Another spelling for good, such as `b` for `-b 256`; one dash or two before a name are the same.

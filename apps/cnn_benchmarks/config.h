@@ -31,6 +31,8 @@ struct Config {
   bool synthetic() const { return flags.input.synthetic(); }
   bool decodes_on_gpu() const { return flags.input.decodes_on_gpu(); }
   data::Pixels pixels() const { return flags.pixels.pixels(dataset, options.image_size); }
+  // Sizes of the images of training, and from which epoch on: one, unless --progressive_resizing says so.
+  std::vector<cli::ResizeStage> stages{};
   int64_t global_batch() const { return batch * micro_steps * ranks.size; }
   int64_t global_eval_batch() const { return eval_batch * ranks.size; }
   // Gradients pass a communicator.

@@ -33,6 +33,11 @@ void Flags::check_across_groups() const {
        "--resnet_base_lr and --lr_decay_lrs: at most one may be given"},
       {model.resnet_base_lr && schedule.init_learning_rate,
        "--resnet_base_lr and --init_learning_rate: at most one may be given"},
+      {augment.any() && input.synthetic(), "flags of the group Augmentation need --data_dir"},
+      {augment.progressive_resizing.size() > 1 && input.cache_options().keeps_records,
+       "--progressive_resizing opens the files anew for each size, which --datasets_use_caching would keep twice"},
+      {augment.sample().changes_pixels() && input.decodes_on_gpu(),
+       "--auto_augment and --color_jitter are made on the host: --jpeg_decoder=host"},
       {horovod && tf.num_gpus > 1, "--variable_update=horovod needs --num_gpus=1: one process per device"},
       {horovod && !distribution.job_name.empty(), "--variable_update=horovod and --job_name: at most one may be given"},
   });

@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "apps/cli/options/augment.h"
 #include "apps/cli/options/checkpoints.h"
 #include "apps/cli/options/display.h"
 #include "apps/cli/options/input.h"
@@ -27,6 +28,7 @@ struct Flags {
   cli::RunFlags run;
   cli::InputFlags input;
   cli::PixelFlags pixels;
+  cli::AugmentFlags augment;
   cli::OptimizerFlags optimizer;
   cli::ScheduleFlags schedule;
   cli::MachineFlags machine;
@@ -49,8 +51,8 @@ struct Flags {
   // All of the above, in the order of the help.
   template <class Self>
   static auto groups(Self& f) {
-    return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.optimizer, f.schedule, f.machine, f.ranks,
-                    f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
+    return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.augment, f.optimizer, f.schedule, f.machine,
+                    f.ranks, f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
   }
   // Those that concern flags of several groups.
   void check_across_groups() const;

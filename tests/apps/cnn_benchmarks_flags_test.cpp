@@ -42,10 +42,12 @@ TEST_F(DeclaredFlags, OnlyThoseOfAPlaceMayDifferPerRank) {
 }
 
 // Another key, or a missing one, and existing checkpoints are no longer continued as they were.
+// Repeated augmentation is recorded where there is any: existing checkpoints have no such key.
 TEST_F(DeclaredFlags, TheIdentityOfARunHasTheKeysOfExistingCheckpoints) {
-  EXPECT_EQ(flags.identity_keys(),
-            (std::set<std::string>{"batch norm", "classes", "data set", "distortions", "global batch", "image size",
-                                   "label offset", "model", "optimizer", "preprocessing", "seed"}));
+  EXPECT_EQ(
+      flags.identity_keys(),
+      (std::set<std::string>{"batch norm", "classes", "data set", "distortions", "global batch", "image size",
+                             "label offset", "model", "optimizer", "preprocessing", "repeated augmentation", "seed"}));
 }
 
 using Texts = std::map<std::string, std::string>;

@@ -1,5 +1,7 @@
-// The engine's side of onnx_classifiers.py: exports a classifier of random weights and says what it makes of images.
+// The engine's side of onnx_classifiers.py and foreign_weights.py: exports a classifier of random or given weights and
+// says what it makes of images.
 //   parity_onnx FOLDER name=NAME dataset=NAME size=... classes=... [padding=...] [stride=1x1|3x3] [epsilon=...]
+//               [weights=FILE]
 // Writes model.onnx, weights.safetensors and results.safetensors: `images` [n, 3, h, w] from 0 to 1, and `logits`.
 #include <algorithm>
 #include <cmath>
@@ -10,6 +12,7 @@
 #include "apps/cli/conventions.h"
 #include "libdtrain/train/weights.h"
 #include "models/catalog.h"
+#include "models/classifier_weights.h"
 #include "models/onnx/classifier.h"
 #include "tests/parity/tensors.h"
 
@@ -78,7 +81,12 @@ void run(const std::string& folder, const std::map<std::string, std::string>& op
                                                             .conventions = conventions_of(options)});
   store.allocate(3, {.gradients = false});
   Random random;
-  randomize(store, random);
+  if (options.contains("weights")) {
+    const auto loaded = models::load_classifier(store, info, options.at("weights"));
+    DT_CHECK(loaded.report.complete(), loaded.report.summary());
+  } else {
+    randomize(store, random);
+  }
   PixelNormalization pixels;
   std::ranges::copy(kMean, pixels.mean);
   std::ranges::copy(kScale, pixels.scale);

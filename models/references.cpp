@@ -20,8 +20,6 @@ constexpr ModelReference kReferences[] = {
     {"resnet50_v1.5", "imagenet", 76.13, kTorchvision, kBoth},
     {"resnet101_v1.5", "imagenet", 77.37, kTorchvision, kBoth},
     {"resnet152_v1.5", "imagenet", 78.31, kTorchvision, kBoth},
-    {"official_resnet18_v2", "imagenet", 0, {}, kTimmPads},
-    {"official_resnet34_v2", "imagenet", 0, {}, kTimmPads},
     {"official_resnet50_v2", "imagenet", 0, {}, kTimmPads},
     {"official_resnet101_v2", "imagenet", 0, {}, kTimmPads},
     {"official_resnet152_v2", "imagenet", 0, {}, kTimmPads},

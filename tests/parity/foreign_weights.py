@@ -4,6 +4,7 @@ them: logits of all families that both have, and refusals where a family only sh
 Usage: foreign_weights.py PARITY_ONNX [--all | NAME...]; PARITY_ONNX is the program that runs the engine's side.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -60,6 +61,20 @@ OTHERS = [
 ]
 
 
+def pool_as_tensorflow(module):
+    """timm's strided average pools count the padding, TensorFlow's, whose weights timm has, do not."""
+
+    def forward(pool, x):
+        padded = timm.layers.pad_same(x, pool.kernel_size, pool.stride)
+        inside = timm.layers.pad_same(torch.ones_like(x), pool.kernel_size, pool.stride)
+        mean = torch.nn.functional.avg_pool2d
+        return mean(padded, pool.kernel_size, pool.stride) / mean(inside, pool.kernel_size, pool.stride)
+
+    for part in module.modules():
+        if type(part).__name__ == "AvgPool2dSame":
+            part.forward = functools.partial(forward, part)
+
+
 def randomize(module, epsilon):
     for part in module.modules():
         if isinstance(part, torch.nn.BatchNorm2d):
@@ -87,6 +102,8 @@ def run_case(program, folder, case):
     text = f"{name} of {library}, {size} pixels, .{ending}"
     torch.manual_seed(5)
     module = make().eval()
+    if name == "nasnetlarge":
+        pool_as_tensorflow(module)
     randomize(module, 1e-3 if name == "mobilenet" else None)  # TensorFlow's
     weights = os.path.join(folder, "given." + ending)
     save(weights, module)

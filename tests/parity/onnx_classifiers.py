@@ -64,7 +64,7 @@ OTHERS = [
     ("lenet", "imagenet", 29),
     ("lenet", "fashion_mnist", 28),
     ("small_cnn", "fashion_mnist", 28),
-    ("trivial", "imagenet", 16),
+    ("trivial", "imagenet", 24),
     ("trivial", "cifar10", 32),
 ]
 

@@ -28,7 +28,8 @@ Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
 
 void CheckpointFlags::declare(FlagSet& flags) {
   declare_saving(flags);
-  flags.add("weights", weights, "safetensors file, by torchvision's names, to start from, or to evaluate with --eval");
+  flags.add("weights", weights,
+            "safetensors or .npz file, by names of torchvision or timm, to start from, or to evaluate with --eval");
 }
 
 void CheckpointFlags::check(const FlagSet& flags) const {

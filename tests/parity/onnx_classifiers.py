@@ -86,7 +86,8 @@ def run_case(program, folder, case):
     difference = np.abs(expected[0] - expected[1]).max() / largest
     error = max(np.abs(found - expected).max(), np.abs(alone - expected[1:]).max()) / largest
     good = error <= BOUND and np.isfinite(largest) and difference > 10 * BOUND
-    print(f"{'ok  ' if good else 'FAIL'} {text}: error {error:.1e}, bound {BOUND:.0e}; two images differ by {difference:.1e}")
+    verdict = "ok  " if good else "FAIL"
+    print(f"{verdict} {text}: error {error:.1e}, bound {BOUND:.0e}; two images differ by {difference:.1e}")
     return good
 
 

@@ -5,7 +5,7 @@
 
 #include "apps/cli/vision.h"
 #include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/weights.h"
+#include "models/classifier_weights.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -47,7 +47,8 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
     distribution.buckets = {.bytes = pack, .last_bytes = pack};
   }
   if (config.flags.checkpoints.weights.empty()) return;
-  const WeightReport report = load_weights(store, config.flags.checkpoints.weights, Fault::checkpoint);
+  const WeightReport report =
+      models::load_classifier(store, config.info, config.flags.checkpoints.weights, Fault::checkpoint).report;
   weights_summary = report.summary();
   // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
   if (!config.trains() && !(report.missing.empty() && report.mismatched.empty()))

@@ -22,6 +22,7 @@
 #include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
 #include "apps/info/host.h"
+#include "apps/info/models.h"
 #include "apps/info/ranks.h"
 #include "apps/info/topology.h"
 #include "libdtrain/core/context.h"
@@ -32,8 +33,8 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Prints versions, loaded libraries, and what the processor offers; with --ranks, under mpirun, who the ranks of a "
-    "job are, what each runs on, and what is off.\n"
+    "Prints versions, loaded libraries, and what the processor offers; with --models, the image classifiers; with "
+    "--ranks, under mpirun, who the ranks of a job are, what each runs on, and what is off.\n"
     "Exit codes: 0 done, 1 usage, or something is off, 4 a rank or the network failed.";
 
 void row(const std::string& name, const std::string& value) { fmt::print("{:<14}{}\n", name + ":", value); }
@@ -109,10 +110,13 @@ void print_gpus() {
 }
 
 int run(const std::vector<std::string>& argv) {
-  bool ranks = false;
+  bool ranks = false, models = false;
   info::RankOptions options;
   cli::FlagSet flags("dtrain-info", "[flags]", kAbout);
   flags.add("ranks", ranks, "under mpirun: what the ranks of the job run on, and how fast neighbours talk");
+  flags.add(
+      "models", models,
+      "print a table of the image classifiers instead: sizes, published accuracies, and weights that load by name");
   flags.group("With --ranks");
   options.job.declare(flags);
   flags.add("expect_hosts", options.expect_hosts,
@@ -120,6 +124,10 @@ int run(const std::vector<std::string>& argv) {
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
                    "what the ranks would train on; auto: a GPU each where there are any");
   if (!cli::read_flags(flags, argv)) return 0;
+  if (models) {
+    fmt::print("{}", info::table_of_models());
+    return 0;
+  }
   if (ranks) {
     info::show_ranks(options, {{"oneDNN", version_of_dnnl()}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});
     return 0;

@@ -97,6 +97,7 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
     if (input->value) context_.require(input->value, op);
     if (input->needs_grad()) slot_of(*input, op);
   }
+  op_watch_.tell(op, value, inputs);
   if (!wants_grad(inputs)) return constant(std::move(value));
   DT_CHECK(backward, op, ": recorded without a closure, but an input wants a gradient");
   Node node{op, part_, add_slot(value), {}, std::move(backward), skippable_};

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/autograd/op_watch.h"
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/autograd/var.h"
 #include "libdtrain/core/context.h"
@@ -83,6 +84,8 @@ class Tape {
   // After backward: the gradient of a `variable` (undefined where nothing led to the loss) or of a parameter.
   const Tensor& grad(const Var& leaf) const;
 
+  // Who hears of ops as they are recorded.
+  OpWatch& op_watch() { return op_watch_; }
   size_t recorded() const { return nodes_.size(); }
   // The bytes of the inputs and outputs of all ops recorded so far.
   size_t bytes() const { return bytes_; }
@@ -137,6 +140,7 @@ class Tape {
   std::vector<int> parameter_slots_;        // by Parameter::index
   std::vector<const Parameter*> complete_;  // and not announced
   Ready ready_;
+  OpWatch op_watch_;
   std::function<void(const char*)> watch_;
   const char* part_ = "";
   size_t bytes_ = 0;

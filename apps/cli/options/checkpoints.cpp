@@ -38,7 +38,8 @@ void CheckpointFlags::declare(FlagSet& flags) {
             {0, 1e9});
   flags.add("clear_train_dir", clear_train_dir,
             "remove the checkpoints and TensorBoard's events of train_dir before the start");
-  flags.add("weights", weights, "safetensors file, by torchvision's names, to start from, or to evaluate with --eval");
+  flags.add("weights", weights,
+            "safetensors or .npz file, by names of torchvision or timm, to start from, or to evaluate with --eval");
 }
 
 void CheckpointFlags::clear(const Ranks& ranks, Group& group) const {

@@ -7,7 +7,7 @@
 #include "apps/cli/values.h"
 #include "apps/cnn_benchmarks/program.h"
 #include "apps/imagenet_main/translation.h"
-#include "apps/observers/mlperf_log.h"
+#include "apps/observers/imagenet_main_log.h"
 
 namespace {
 
@@ -32,13 +32,13 @@ int run(const std::vector<std::string>& argv) {
   line.insert(line.begin(), "dtrain-cnn-benchmarks");
   cli::append_flags(line, {arguments->begin() + 1, arguments->end()});
 
-  observers::MlPerfLogOptions options{.program = flags.program()};
+  observers::ImagenetMainLogOptions options{.program = flags.program()};
   if (flags.given("stop_threshold")) options.threshold = std::stod(flags.text("stop_threshold"));
   cnn_benchmarks::FrontEnd front{.argv = argv};
   front.observer = [&](const cnn_benchmarks::RunFacts& facts, cli::Log& log) {
     options.global_batch = static_cast<double>(facts.global_batch);
     options.samples = static_cast<double>(facts.samples);
-    return std::make_unique<observers::MlPerfLog>(log, options);
+    return std::make_unique<observers::ImagenetMainLog>(log, options);
   };
   return cnn_benchmarks::run_program(line, &front);
 }

@@ -9,7 +9,7 @@
 
 namespace dtrain::observers {
 
-struct MlPerfLogOptions {
+struct ImagenetMainLogOptions {
   std::string program;                // as the place that a tag comes from
   double global_batch = 1;            // images of a step, over all ranks
   double samples = 1;                 // images of an epoch
@@ -18,10 +18,10 @@ struct MlPerfLogOptions {
 
 // Tags of MLPerf v0.5, and TensorFlow's lines `loss = L, step = N` and `global_step/sec: S`, of shown steps. As there,
 // the first step has the number 0, and the loss has the L2 term in it.
-class MlPerfLog final : public Observer {
+class ImagenetMainLog final : public Observer {
  public:
   // `log` outlives it.
-  MlPerfLog(cli::Log& log, MlPerfLogOptions options) : log_(log), options_(std::move(options)) {}
+  ImagenetMainLog(cli::Log& log, ImagenetMainLogOptions options) : log_(log), options_(std::move(options)) {}
 
   void begun(const Begun& event) override;
   void stepped(const Stepped& event) override;
@@ -37,7 +37,7 @@ class MlPerfLog final : public Observer {
   double epochs(uint64_t step) const { return static_cast<double>(step) * options_.global_batch / options_.samples; }
 
   cli::Log& log_;
-  const MlPerfLogOptions options_;
+  const ImagenetMainLogOptions options_;
   LogInterval interval_;
   bool first_ = true, done_ = false, success_ = false;
 };

@@ -1,4 +1,4 @@
-#include "apps/observers/mlperf_log.h"
+#include "apps/observers/imagenet_main_log.h"
 
 #include <chrono>
 
@@ -7,25 +7,25 @@
 namespace dtrain::observers {
 
 // ":::MLPv0.5.0 resnet 1537375353.747822046 (place) key: value", as MLPerf's compliance logging has it.
-void MlPerfLog::tag(const std::string& key, const std::string& value) {
+void ImagenetMainLog::tag(const std::string& key, const std::string& value) {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   log_.line(fmt::format(":::MLPv0.5.0 resnet {:.9f} ({}) {}{}{}", now.count(), options_.program, key,
                         value.empty() ? "" : ": ", value));
 }
 
-void MlPerfLog::begin_cycle(uint64_t step) {
+void ImagenetMainLog::begin_cycle(uint64_t step) {
   log_.line("Starting a training cycle.");
   tag("train_epoch", fmt::format("{:.0f}", epochs(step)));
 }
 
-void MlPerfLog::begun(const Begun& event) {
+void ImagenetMainLog::begun(const Begun& event) {
   tag("run_start");
   if (!event.restored_from.empty())
     log_.line(fmt::format("INFO:tensorflow:Restoring parameters from {}", event.restored_from));
   if (!event.complete) begin_cycle(event.step);
 }
 
-void MlPerfLog::stepped(const Stepped& event) {
+void ImagenetMainLog::stepped(const Stepped& event) {
   interval_.add(event);
   if (!event.shown) return;
   const double seconds = interval_.seconds(), loss = event.loss + event.l2_loss;
@@ -38,13 +38,13 @@ void MlPerfLog::stepped(const Stepped& event) {
   log_.line(fmt::format("INFO:tensorflow:loss = {:.6f}, step = {} ({:.3f} sec)", loss, event.step, seconds));
 }
 
-void MlPerfLog::evaluating(const Evaluating& event) {
+void ImagenetMainLog::evaluating(const Evaluating& event) {
   if (event.batches > 0) return;
   log_.line("Starting to evaluate.");
   tag("eval_start");
 }
 
-void MlPerfLog::evaluated(const Evaluated& event) {
+void ImagenetMainLog::evaluated(const Evaluated& event) {
   const auto value = [&](const char* name) { return find_metric(event.result.values, name).value_or(0); };
   const double top_1 = value("top_1_accuracy");
   log_.line(fmt::format("{{'accuracy': {:.6g}, 'accuracy_top_5': {:.6g}, 'loss': {:.6g}, 'global_step': {}}}", top_1,
@@ -59,12 +59,12 @@ void MlPerfLog::evaluated(const Evaluated& event) {
 }
 
 // The last evaluation comes after the end of the training, but for one that was good enough.
-void MlPerfLog::ended(const Ended& event) {
+void ImagenetMainLog::ended(const Ended& event) {
   done_ = true;
   if (event.outcome != Outcome::finished) stop();
 }
 
-void MlPerfLog::stop() {
+void ImagenetMainLog::stop() {
   tag("run_stop", fmt::format(R"({{"success": {}}})", success_));
   tag("run_final");
 }

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
-#include "apps/cnn_benchmarks/all_reduce_spec.h"
+#include "apps/cli/options/all_reduce_spec.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -15,15 +15,15 @@ namespace {
 using Notices = std::vector<std::string>;
 
 // Both of ours that go round pass the same bytes; the fixed table of `auto` takes what suits size and hosts.
-std::string algorithm_for(const std::vector<AllReduceRange>& spec) {
+std::string algorithm_for(const std::vector<cli::AllReduceRange>& spec) {
   return spec.size() == 1 && spec[0].algorithm == "xring" ? "ring" : "auto";
 }
 
 void choose_algorithm(const DistributionFlags& f, const cli::FlagSet& flags, bool gpu, CommunicatorOptions& gradients,
                       Notices& notices) {
-  const std::vector<AllReduceRange> spec = parse_all_reduce_spec(f.all_reduce_spec);
+  const std::vector<cli::AllReduceRange> spec = cli::parse_all_reduce_spec(f.all_reduce_spec);
   gradients.even_alone =
-      gpu && std::ranges::any_of(spec, [](const AllReduceRange& r) { return r.algorithm.starts_with("nccl"); });
+      gpu && std::ranges::any_of(spec, [](const cli::AllReduceRange& r) { return r.algorithm.starts_with("nccl"); });
   if (!spec.empty() && !flags.given("all_reduce_algorithm")) {
     gradients.algorithm = algorithm_for(spec);
     notices.push_back(

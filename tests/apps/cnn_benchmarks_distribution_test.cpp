@@ -1,8 +1,8 @@
 // Flags and variables about several ranks to what is done.
 #include <cstdlib>
 
+#include "apps/cli/options/all_reduce_spec.h"
 #include "apps/cli/options/horovod.h"
-#include "apps/cnn_benchmarks/all_reduce_spec.h"
 #include "apps/cnn_benchmarks/config.h"
 #include "tests/testing.h"
 
@@ -90,13 +90,13 @@ TEST(Distribution, StaleUpdatesAreRefusedWithTheReason) {
 }
 
 TEST(AllReduceSpec, IsReadByItsGrammar) {
-  EXPECT_TRUE(parse_all_reduce_spec("").empty());
-  const auto one = parse_all_reduce_spec("psgpu#4");
+  EXPECT_TRUE(cli::parse_all_reduce_spec("").empty());
+  const auto one = cli::parse_all_reduce_spec("psgpu#4");
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].algorithm, "psgpu");
   EXPECT_EQ(one[0].shards, 4);
   EXPECT_EQ(one[0].limit, -1);
-  const auto three = parse_all_reduce_spec("pscpu:32k:nccl/rechd#2:1M:nccl/xring");
+  const auto three = cli::parse_all_reduce_spec("pscpu:32k:nccl/rechd#2:1M:nccl/xring");
   ASSERT_EQ(three.size(), 3u);
   EXPECT_EQ(three[0].limit, 32 << 10);
   EXPECT_EQ(three[1].algorithm, "nccl/rechd");
@@ -105,7 +105,7 @@ TEST(AllReduceSpec, IsReadByItsGrammar) {
   EXPECT_EQ(three[2].algorithm, "nccl/xring");
   EXPECT_EQ(three[2].limit, -1);
   for (const char* known : {"nccl", "nccl/pscpu", "xring", "pscpu", "pscpu/pscpu", "collective"})
-    EXPECT_EQ(parse_all_reduce_spec(known)[0].algorithm, known);
+    EXPECT_EQ(cli::parse_all_reduce_spec(known)[0].algorithm, known);
 }
 
 TEST(AllReduceSpec, WhatIsNoneIsRefused) {

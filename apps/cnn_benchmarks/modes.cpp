@@ -12,6 +12,7 @@
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/memory_fit.h"
 #include "apps/cnn_benchmarks/run_options.h"
+#include "apps/observers/model_details.h"
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/load_checkpoint.h"
 #include "libdtrain/run/run.h"
@@ -32,6 +33,9 @@ class RunObservers {
       events_.emplace(event_options(session), notice);
     if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
       events_.emplace(evaluation_event_options(session), notice).begun({});
+  }
+  void show(observers::StepDetails details) {
+    if (events_) events_->show(std::move(details));
   }
   std::vector<Observer*> all() {
     std::vector<Observer*> observers = {&log_};
@@ -65,6 +69,8 @@ int train(Session& session, cli::Log& log) {
   Trainer trainer(session.store, optimizer, session.plan.schedule, trainer_options(session));
   ClassificationTask task(session);
   RunObservers observers(session, log);
+  const auto pictures = [&] { return task.pictures(); };
+  observers.show(observers::details_of({config.flags.summaries.summary_verbosity, pictures}, trainer));
   RunOptions options = run_options(session);
   options.advice_on_memory = [&] { return advice_on_memory(session); };
   Run run(task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);

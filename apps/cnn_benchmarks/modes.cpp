@@ -11,6 +11,7 @@
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/memory_fit.h"
+#include "apps/cnn_benchmarks/outputs.h"
 #include "apps/cnn_benchmarks/run_options.h"
 #include "apps/observers/model_details.h"
 #include "libdtrain/run/evaluation.h"
@@ -33,6 +34,7 @@ class RunObservers {
       events_.emplace(event_options(session), notice);
     if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
       events_.emplace(evaluation_event_options(session), notice).begun({});
+    others_ = logs_for_tools(session, log);
   }
   void show(observers::StepDetails details) {
     if (events_) events_->show(std::move(details));
@@ -41,6 +43,7 @@ class RunObservers {
     std::vector<Observer*> observers = {&log_};
     if (metrics_) observers.push_back(&*metrics_);
     if (events_) observers.push_back(&*events_);
+    for (const auto& other : others_) observers.push_back(other.get());
     return observers;
   }
 
@@ -48,6 +51,7 @@ class RunObservers {
   observers::TfCnnLog log_;
   std::optional<observers::JsonLines> metrics_;
   std::optional<observers::EventFiles> events_;
+  std::vector<std::unique_ptr<Observer>> others_;
 };
 
 void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {

@@ -7,7 +7,6 @@
 #include "libdtrain/run/elastic.h"
 
 namespace dtrain::cnn_benchmarks {
-namespace {
 
 observers::SpeedOptions speed_options(const Config& config) {
   const Flags& f = config.flags;
@@ -19,8 +18,6 @@ observers::SpeedOptions speed_options(const Config& config) {
   options.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
   return options;
 }
-
-}  // namespace
 
 TrainerOptions trainer_options(const Session& session) {
   const Config& config = session.config;

@@ -54,6 +54,11 @@ std::vector<MetricValue> ClassificationTask::infer() const {
   return metrics_of(*session_.context, loss_of(tape, batches_.front()));
 }
 
+std::vector<cli::Picture> ClassificationTask::pictures() const {
+  if (session_.config.synthetic()) return {};
+  return cli::encoded(cli::first_images(*session_.context, batches_.front()["images"]));
+}
+
 void ClassificationTask::describe(TrainState& state) const {
   const Config& config = session_.config;
   state.identity = config.recorded_identity;

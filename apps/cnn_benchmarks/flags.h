@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "apps/cli/options/augment.h"
+#include "apps/cli/options/benchmark_log.h"
 #include "apps/cli/options/checkpoints.h"
 #include "apps/cli/options/display.h"
 #include "apps/cli/options/input.h"
@@ -37,6 +38,7 @@ struct Flags {
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
   cli::SummaryFlags summaries;
+  cli::BenchmarkLogFlags benchmark_log;
   TfFlags tf;
 
   // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
@@ -52,7 +54,7 @@ struct Flags {
   template <class Self>
   static auto groups(Self& f) {
     return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.augment, f.optimizer, f.schedule, f.machine,
-                    f.ranks, f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
+                    f.ranks, f.distribution, f.checkpoints, f.display, f.summaries, f.benchmark_log, f.tf);
   }
   // Those that concern flags of several groups.
   void check_across_groups() const;

@@ -80,6 +80,13 @@ RunMode ModeFlags::mode() const {
   return evaluates_during_training() ? RunMode::training_and_evaluation : RunMode::training;
 }
 
+std::optional<double> ModeFlags::evaluation_offset() const {
+  if (eval_during_training_every_n_epochs) return *eval_during_training_every_n_epochs - 1;
+  if (eval_during_training_at_specified_epochs.empty()) return {};
+  const char* const flag = "eval_during_training_at_specified_epochs";
+  return parse_point<double>(eval_during_training_at_specified_epochs.front(), flag) - 1;
+}
+
 std::function<bool(uint64_t)> ModeFlags::evaluates_after(uint64_t samples, int64_t batch) const {
   if (eval_during_training_every_n_steps)
     return [n = static_cast<uint64_t>(*eval_during_training_every_n_steps)](uint64_t step) { return step % n == 0; };

@@ -11,7 +11,9 @@
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/memory_fit.h"
+#include "apps/cnn_benchmarks/outputs.h"
 #include "apps/cnn_benchmarks/run_options.h"
+#include "apps/observers/model_details.h"
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/load_checkpoint.h"
 #include "libdtrain/run/run.h"
@@ -33,11 +35,16 @@ class RunObservers {
       events_.emplace(event_options(session), notice);
     if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
       events_.emplace(evaluation_event_options(session), notice).begun({});
+    others_ = logs_for_tools(session, log);
+  }
+  void show(observers::StepDetails details) {
+    if (events_) events_->show(std::move(details));
   }
   std::vector<Observer*> all() {
     std::vector<Observer*> observers = {log_};
     if (metrics_) observers.push_back(&*metrics_);
     if (events_) observers.push_back(&*events_);
+    for (const auto& other : others_) observers.push_back(other.get());
     return observers;
   }
 
@@ -46,6 +53,7 @@ class RunObservers {
   Observer* log_;
   std::optional<observers::JsonLines> metrics_;
   std::optional<observers::EventFiles> events_;
+  std::vector<std::unique_ptr<Observer>> others_;
 };
 
 void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {
@@ -67,6 +75,8 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
   Trainer trainer(session.store, optimizer, session.plan.schedule, trainer_options(session));
   ClassificationTask task(session);
   RunObservers observers(session, log, own_log);
+  const auto pictures = [&] { return task.pictures(); };
+  observers.show(observers::details_of({config.flags.summaries.summary_verbosity, pictures}, trainer));
   RunOptions options = run_options(session);
   options.advice_on_memory = [&] { return advice_on_memory(session); };
   Run run(task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);

@@ -8,7 +8,6 @@
 #include "libdtrain/run/elastic.h"
 
 namespace dtrain::cnn_benchmarks {
-namespace {
 
 observers::SpeedOptions speed_options(const Config& config) {
   const Flags& f = config.flags;
@@ -20,8 +19,6 @@ observers::SpeedOptions speed_options(const Config& config) {
   options.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
   return options;
 }
-
-}  // namespace
 
 TrainerOptions trainer_options(const Session& session) {
   const Config& config = session.config;
@@ -53,6 +50,7 @@ RunOptions run_options(Session& session) {
   cadence.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
   cadence.show_every = static_cast<uint64_t>(f.display.display_every);
   cadence.verify_every = static_cast<uint64_t>(f.ranks.verify_weights_every);
+  if (!f.checkpoints.train_dir.empty()) cadence.inspect_every = f.summaries.details_every();
   cadence.evaluate_after = session.plan.evaluates_after;
   if (const auto epochs = f.checkpoints.save_model_epochs) {
     const double steps =
@@ -107,6 +105,7 @@ observers::EventFilesOptions event_options(const Session& session) {
   return {.file = {.folder = f.checkpoints.train_dir,
                    .host = session.group.places()[static_cast<size_t>(session.group.rank())].host},
           .every = static_cast<uint64_t>(f.summaries.save_summaries_steps),
+          .details_every = f.summaries.details_every(),
           .tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}},
           .evaluation_tags = {
               {"top_1_accuracy", "eval/Accuracy@1"}, {"top_5_accuracy", "eval/Accuracy@5"}, {"loss", "eval/loss"}}};

@@ -15,6 +15,7 @@ TrainerOptions trainer_options(const Session& session);
 // Without a plan, only what says which checkpoint is continued.
 RunOptions resume_options(const Config& config);
 RunOptions run_options(Session& session);
+observers::SpeedOptions speed_options(const Config& config);
 observers::TfCnnLogOptions log_options(const Session& session);
 observers::JsonLinesOptions json_options(const Session& session);
 observers::EventFilesOptions event_options(const Session& session);

@@ -35,7 +35,6 @@ constexpr char kStale[] =
     "are "
     "asynchronous or one step old are not made";
 constexpr char kTrace[] = "steps are not traced by this version";
-constexpr char kLogDir[] = "this log is not written by this version; --metrics_file has the figures";
 
 // Types and defaults as tf_cnn_benchmarks declares them.
 constexpr Unread kUnread[] = {
@@ -133,10 +132,6 @@ constexpr Unread kUnread[] = {
     {kDisplay, "tfprof_file", "string", "", "file of a profile of the first ten steps", kRefused,
      "steps are not profiled by this version"},
     {kDisplay, "graph_file", "string", "", "file of the model's graph", kRefused, "it is not written by this version"},
-    {kDisplay, "benchmark_log_dir", "string", "", "folder of the model garden's benchmark log", kRefused, kLogDir},
-    {kDisplay, "benchmark_test_id", "string", "", "name of the run in that log", kRefused, kLogDir},
-    {kDisplay, "ml_perf_compliance_logging", "bool", "false", "lines of MLPerf's compliance log", kRefused,
-     "they are not printed by this version"},
     {kDisplay, "flush_stdout", "bool", "true", "an old flag: write each line at once", kNoEffect,
      "each line always is"},
 };

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "apps/mask_rcnn/batch_pictures.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
 
@@ -113,6 +114,10 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
   std::promise<Evaluation> nothing;
   nothing.set_value({.examples = examples});
   return nothing.get_future();
+}
+
+std::vector<cli::Picture> DetectionTask::pictures() const {
+  return cli::encoded(batch_pictures(*model_.context, batches_.front(), options_.training->categories()));
 }
 
 void DetectionTask::describe(TrainState& state) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/pictures.h"
 #include "apps/mask_rcnn/coco_score.h"
 #include "apps/mask_rcnn/input.h"
 #include "apps/mask_rcnn/model.h"
@@ -51,6 +52,8 @@ class DetectionTask final : public Task {
   std::future<Evaluation> evaluate(const EvaluationRequest& request) override;
   void describe(TrainState& state) const override;
 
+  // The first images of the last step, with the boxes of their objects.
+  std::vector<cli::Picture> pictures() const;
   std::optional<data::LoaderStats> stats() const { return input_ ? std::optional(input_->stats()) : std::nullopt; }
 
  private:

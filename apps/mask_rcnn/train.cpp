@@ -13,6 +13,7 @@
 #include "apps/mask_rcnn/rate_rule.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "apps/mask_rcnn/training_outputs.h"
+#include "apps/observers/model_details.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/run/faults.h"
 #include "libdtrain/train/agreement.h"
@@ -51,6 +52,8 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   Optimizer optimizer(model.store, optimizer_options(job.settings.rate));
   Trainer trainer(model.store, optimizer, rate.schedule(), trainer_options(job, *communicator));
   DetectionTask task(model, group, std::move(options));
+  const auto pictures = [&] { return task.pictures(); };
+  outputs.show(observers::details_of({job.flags.summaries.summary_verbosity, pictures}, trainer));
   Run run(task, trainer, group, run_options(job, steps, faults), outputs.observers(steps), cli::stop_requested);
   if (run.train() == Outcome::stopped) {
     log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));

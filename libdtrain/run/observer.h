@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Begun {
   bool complete = false;        // the checkpoint is the end of the run already: no step follows
   std::string schedule{};       // Schedule::describe
   std::string update{};         // what an update does: the rule, decay, loss scale
+  std::map<std::string, std::string> identity{}, settings{};  // what checkpoints record of the run, as TrainState
 };
 
 // A step is done. Steps may be queued ahead of the device; events come in the order of the steps.

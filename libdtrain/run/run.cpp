@@ -130,7 +130,8 @@ Outcome Run::Training::train() {
   started_ = true;
   const std::string restored = checkpoints_.restore(state_);
   steps_.resume(state_);
-  observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe()});
+  observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe(),
+                    state_.identity, state_.settings});
   pass_on_notices();
   if (const StepState& saved = state_.device;
       !restored.empty() && saved.double_after > 0 && trainer_.options().double_loss_scale_after > 0)
@@ -196,7 +197,7 @@ void Run::Training::make_step() {
     for (std::string& slow : speeds_.compare()) observers_.noticed({std::move(slow)});
   save_due_ = checkpoints_.save_is_due(step);
   const bool pauses = save_due_ || step >= options_.cadence.total_steps || options_.cadence.evaluates(step) ||
-                      checkpoints_.verification_is_due(step);
+                      options_.cadence.inspects(step) || checkpoints_.verification_is_due(step);
   report(pauses ? 0 : kAhead);
 }
 

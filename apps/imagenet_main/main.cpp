@@ -32,7 +32,7 @@ int run(const std::vector<std::string>& argv) {
   line.insert(line.begin(), "dtrain-cnn-benchmarks");
   cli::append_flags(line, {arguments->begin() + 1, arguments->end()});
 
-  observers::ImagenetMainLogOptions options{.program = flags.program()};
+  observers::ImagenetMainLogOptions options;
   if (flags.given("stop_threshold")) options.threshold = std::stod(flags.text("stop_threshold"));
   cnn_benchmarks::FrontEnd front{.argv = argv};
   front.observer = [&](const cnn_benchmarks::RunFacts& facts, cli::Log& log) {

@@ -1,25 +1,28 @@
 #include "apps/observers/imagenet_main_log.h"
 
-#include <chrono>
+#include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/observers/mlperf_line.h"
 
 namespace dtrain::observers {
+namespace {
 
-// ":::MLPv0.5.0 resnet 1537375353.747822046 (place) key: value", as MLPerf's compliance logging has it.
-void ImagenetMainLog::tag(const std::string& key, const std::string& value) {
-  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  log_.line(fmt::format(":::MLPv0.5.0 resnet {:.9f} ({}) {}{}{}", now.count(), options_.program, key,
-                        value.empty() ? "" : ": ", value));
-}
+using Json = nlohmann::ordered_json;
+
+constexpr char kBenchmark[] = "resnet";
+
+}  // namespace
 
 void ImagenetMainLog::begin_cycle(uint64_t step) {
   log_.line("Starting a training cycle.");
-  tag("train_epoch", fmt::format("{:.0f}", epochs(step)));
+  log_.line(mlperf_line(kBenchmark, "train_epoch", std::llround(epochs(step))));
 }
 
 void ImagenetMainLog::begun(const Begun& event) {
-  tag("run_start");
+  log_.line(mlperf_line(kBenchmark, "run_start", nullptr));
   if (!event.restored_from.empty())
     log_.line(fmt::format("INFO:tensorflow:Restoring parameters from {}", event.restored_from));
   if (!event.complete) begin_cycle(event.step);
@@ -41,7 +44,7 @@ void ImagenetMainLog::stepped(const Stepped& event) {
 void ImagenetMainLog::evaluating(const Evaluating& event) {
   if (event.batches > 0) return;
   log_.line("Starting to evaluate.");
-  tag("eval_start");
+  log_.line(mlperf_line(kBenchmark, "eval_start", nullptr));
 }
 
 void ImagenetMainLog::evaluated(const Evaluated& event) {
@@ -49,8 +52,8 @@ void ImagenetMainLog::evaluated(const Evaluated& event) {
   const double top_1 = value("top_1_accuracy");
   log_.line(fmt::format("{{'accuracy': {:.6g}, 'accuracy_top_5': {:.6g}, 'loss': {:.6g}, 'global_step': {}}}", top_1,
                         value("top_5_accuracy"), value("loss"), event.step));
-  tag("eval_accuracy", fmt::format(R"({{"epoch": {:.6g}, "value": {:.6g}}})", epochs(event.step), top_1));
-  tag("eval_stop");
+  log_.line(mlperf_line(kBenchmark, "eval_accuracy", Json{{"epoch", epochs(event.step)}, {"value", top_1}}));
+  log_.line(mlperf_line(kBenchmark, "eval_stop", nullptr));
   success_ = options_.threshold && top_1 >= *options_.threshold;
   if (event.resumes)
     begin_cycle(event.step);
@@ -65,8 +68,8 @@ void ImagenetMainLog::ended(const Ended& event) {
 }
 
 void ImagenetMainLog::stop() {
-  tag("run_stop", fmt::format(R"({{"success": {}}})", success_));
-  tag("run_final");
+  log_.line(mlperf_line(kBenchmark, "run_stop", Json{{"success", success_}}));
+  log_.line(mlperf_line(kBenchmark, "run_final", nullptr));
 }
 
 }  // namespace dtrain::observers

@@ -10,7 +10,6 @@
 namespace dtrain::observers {
 
 struct ImagenetMainLogOptions {
-  std::string program;                // as the place that a tag comes from
   double global_batch = 1;            // images of a step, over all ranks
   double samples = 1;                 // images of an epoch
   std::optional<double> threshold{};  // the top-1 accuracy that a run has to reach to be a success
@@ -31,7 +30,6 @@ class ImagenetMainLog final : public Observer {
   void ended(const Ended& event) override;
 
  private:
-  void tag(const std::string& key, const std::string& value = {});
   void begin_cycle(uint64_t step);
   void stop();
   double epochs(uint64_t step) const { return static_cast<double>(step) * options_.global_batch / options_.samples; }

@@ -106,7 +106,9 @@ def compare_magnitudes(program, report):
             theirs = levels.double().numpy() if levels.ndim > 0 else np.zeros(bins)
             mine = np.array(ours[op][1:], float)
             report.check(f"{bins} {kind} magnitudes of {op}", mine, theirs, 1e-6)
-            if op.startswith("Translate") and (mine.astype(int) != theirs.astype(int)).any():
+            # The last digit of torch.linspace, which differs between its versions, can decide on a whole pixel.
+            clear = np.abs(theirs - theirs.round()) > 1e-4
+            if op.startswith("Translate") and (mine.astype(int) != theirs.astype(int))[clear].any():
                 report.fail(f"{op} moves by other pixels")
             if bool(int(ours[op][0])) != signed:
                 report.fail(f"the sign of {op}")

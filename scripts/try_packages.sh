@@ -38,8 +38,8 @@ use() {
   rm -rf "$records"
   "$bin/dtrain-info" >"$place/info.log"
   "$bin/dtrain-data" synthesize --output "$records" --classes 9 --image_size 32 --train 48 --validation 12 --shards 1 \
-    --seed 1 >"$place/synthesize.log"
-  "$bin/dtrain-data" verify "$records" >"$place/verify.log"
+    --seed 1 >"$place/synthesize.log" 2>&1
+  "$bin/dtrain-data" verify "$records" >"$place/verify.log" 2>&1
   "$bin/dtrain-cnn-benchmarks" --device=cpu --data_name=imagenet --data_dir="$records" --model=resnet18_v1.5 \
     --image_size=32 --num_classes=10 --batch_size=4 --num_batches=10 --num_warmup_batches=0 --display_every=5 \
     >"$place/training.log" 2>&1

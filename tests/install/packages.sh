@@ -25,6 +25,14 @@ for library in libdnnl libfmt libjpeg libpng16 libsodium libstdc++ libgomp; do
   found=$(ldd unpacked/bin/dtrain-info | sed -n "s|^\s*$library\.so[^ ]* => \([^ ]*\) .*|\1|p")
   [[ $(realpath "$found") == "$place"/unpacked/lib*/dtrain/* ]] || { echo "$library is taken from '$found'"; exit 1; }
 done
+# Nor may what the archive's libraries need come from the system where the archive has it.
+for file in unpacked/lib*/dtrain/*; do
+  library=$(basename "$file")
+  if ldd unpacked/bin/dtrain-info | grep -F "$library => " | grep -qv "$place/"; then
+    echo "$library is in the archive, but is taken from the system"
+    exit 1
+  fi
+done
 for program in root/usr/bin/* unpacked/bin/*; do
   echo "$program: $("$program" --version)"
 done

@@ -4,13 +4,16 @@
 namespace dtrain::cnn_benchmarks {
 
 void Flags::declare(cli::FlagSet& flags) {
+  flags.add_config_file();
   std::apply([&](auto&... group) { (group.declare(flags), ...); }, groups(*this));
   declare_unread(flags);
 }
 
 void Flags::settle(cli::FlagSet& flags) const {
-  if (pixels.input_preprocessor != "default") flags.imply("preprocessing", pixels.input_preprocessor);
-  if (tf.compatible_with == "1.12" && pixels.preprocessing == "tf_cnn") flags.imply("distortions", "true");
+  if (pixels.input_preprocessor != "default")
+    flags.imply("preprocessing", pixels.input_preprocessor, "input_preprocessor");
+  if (tf.compatible_with == "1.12" && pixels.preprocessing == "tf_cnn")
+    flags.imply("distortions", "true", "compatible_with");
 }
 
 void Flags::check(const cli::FlagSet& flags) const {

@@ -61,9 +61,12 @@ int run(const std::vector<std::string>& argv) {
   Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
   values.declare(flags);
-  if (!cli::read_flags(flags, argv)) return 0;
-  const std::vector<std::string> recipe = values.recipe.apply(flags);
-  values.settle(flags);
+  std::vector<std::string> recipe;
+  const auto settle = [&] {
+    recipe = values.recipe.apply(flags);
+    values.settle(flags);
+  };
+  if (!cli::read_flags(flags, argv, settle)) return 0;
 
   if (const auto reason = values.distribution.reason_to_wait()) {
     cli::catch_stop_signals();
@@ -84,8 +87,8 @@ int run(const std::vector<std::string>& argv) {
   Config config = make_config(values, flags, cli::ranks_of(*group));
   keep_checkpoint(config, flags, *group);
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
-  for (const auto* notices : {&recipe, &taken_over})
-    for (const std::string& notice : *notices) log.notice(notice);
+  for (const auto& notices : {recipe, taken_over})
+    for (const std::string& notice : notices) log.notice(notice);
   for (const std::string& notice : config.notices) log.notice(notice);
   Datasets datasets;
   if (!open_or_stop(datasets, config, *group)) {

@@ -28,13 +28,15 @@ class RunObservers {
     const Flags& f = session.config.flags;
     const auto notice = [&log](const std::string& text) { log.notice(text); };
     if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
-    if (f.summaries.wanted() && session.config.trains() && !f.checkpoints.train_dir.empty())
-      events_.emplace(event_options(session), notice);
+    const bool keeps = session.config.trains() && !f.checkpoints.train_dir.empty();
+    if (keeps) config_.emplace(f.checkpoints.train_dir, session.config.text, notice);
+    if (keeps && f.summaries.wanted()) events_.emplace(event_options(session), notice);
     if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
       events_.emplace(evaluation_event_options(session), notice).begun({});
   }
   std::vector<Observer*> all() {
     std::vector<Observer*> observers = {&log_};
+    if (config_) observers.push_back(&*config_);
     if (metrics_) observers.push_back(&*metrics_);
     if (events_) observers.push_back(&*events_);
     return observers;
@@ -42,6 +44,7 @@ class RunObservers {
 
  private:
   observers::TfCnnLog log_;
+  std::optional<observers::ConfigKeeper> config_;
   std::optional<observers::JsonLines> metrics_;
   std::optional<observers::EventFiles> events_;
 };

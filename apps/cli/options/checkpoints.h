@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/options/follow.h"
 #include "libdtrain/run/run.h"
 
 namespace dtrain::cli {
@@ -15,6 +16,7 @@ struct CheckpointFlags {
   int64_t save_model_secs = 0, max_ckpts_to_keep = 5;
   std::optional<int64_t> save_model_steps;
   bool local_ckpt = false;
+  FollowFlags follow;
 
   void declare(FlagSet& flags);
   // All but --weights, for programs in which that has another name. Returns --train_dir.

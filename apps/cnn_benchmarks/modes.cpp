@@ -114,17 +114,18 @@ int evaluate(Session& session, cli::Log& log) {
   ClassificationTask task(session);
   RunObservers observers(session, log);
   Observers all(observers.all());
-  const auto evaluate_step = [&](uint64_t step) {
-    const auto result = dtrain::evaluate(task, session.group, step, f.display.display_every, all, cli::stop_requested);
+  const auto evaluate_step = [&](uint64_t step, const Tensor& average) {
+    const auto result = dtrain::evaluate(task, session.store, average, session.group, step, f.display.display_every,
+                                         all, cli::stop_requested);
     if (result && !std::isfinite(result->value("loss")))
       throw Error(Fault::numeric, "evaluation: the loss is not finite: the model makes NaN or infinities of this data");
     return result.has_value();
   };
-  if (!f.checkpoints.weights.empty()) return evaluate_step(0) ? 0 : cli::kStopped;
+  if (!f.checkpoints.weights.empty()) return evaluate_step(0, {}) ? 0 : cli::kStopped;
   while (true) {
     if (const auto loaded = load_checkpoint(session, task, all)) {
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
-      if (!evaluate_step(loaded->step)) break;
+      if (!evaluate_step(loaded->step, loaded->average)) break;
     } else if (f.mode.eval_interval_secs > 0) {
       log.line(fmt::format("Checkpoint not found in {}", f.checkpoints.train_dir));
     } else {
@@ -175,7 +176,8 @@ int run_mode(Session& session, cli::Log& log) {
     case RunMode::forward_only:
       return run_forward_only(session, log);
     default:
-      return train(session, log);
+      return session.config.flags.rate_finder.find_learning_rate ? find_learning_rate(session, log)
+                                                                 : train(session, log);
   }
 }
 

@@ -10,4 +10,7 @@ namespace dtrain::cnn_benchmarks {
 // Throws Error(Fault::numeric) on a loss or a gradient that is not finite.
 int run_mode(Session& session, cli::Log& log);
 
+// --find_learning_rate.
+int find_learning_rate(Session& session, cli::Log& log);
+
 }  // namespace dtrain::cnn_benchmarks

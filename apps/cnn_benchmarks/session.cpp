@@ -36,6 +36,7 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       store(*context),
       model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {
   Distribution& distribution = config.distribution;
+  peak = config.flags.performance.peak(config.machine, *context);
   store.allocate(config.flags.run.seed(), config.machine.compute());
   if (distribution.packs > 0) {
     const auto bytes = static_cast<int64_t>(store.grads().bytes());

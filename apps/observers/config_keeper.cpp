@@ -41,7 +41,6 @@ void ConfigKeeper::begun(const Begun& event) {
       if (event.complete || sets_the_same(path, text_)) return;
       const std::string aside = name_aside(folder_, event.step);
       require_success(system_files().rename(path, aside), "rename", path);
-      notice_(fmt::format("{}: other flags than those of this run: kept as {}", path, aside));
     }
     AtomicFile file(path);
     file.write(text_);

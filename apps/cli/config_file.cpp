@@ -79,9 +79,13 @@ void collect(const toml::table& table, const std::string& path, std::vector<Plac
 }  // namespace
 
 std::vector<ConfigEntry> read_config_entries(const std::string& path) {
+  return config_entries_of(read_text(path, kMaxBytes, Fault::config), path);
+}
+
+std::vector<ConfigEntry> config_entries_of(std::string_view text, const std::string& path) {
   std::vector<Placed> placed;
   try {
-    collect(toml::parse(read_text(path, kMaxBytes, Fault::config)), path, placed);
+    collect(toml::parse(text), path, placed);
   } catch (const toml::parse_error& error) {
     throw Error(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
   }

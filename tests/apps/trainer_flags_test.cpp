@@ -53,7 +53,7 @@ TEST_F(TrainerFlags, AKillBeforeTheLinkToTheBestCheckpointChangesNothing) {
 
 TEST_F(TrainerFlags, TrainingEndsEarly) {
   // No loss is lower by so much.
-  const Arguments impatient = {"--early_stop_patience=2", "--early_stop_min_delta=100"};
+  const Arguments impatient = {"--early_stop_patience=2", "--early_stop_min_delta=1e9"};
   const ProgramResult ended = train(evaluated("early") + impatient);
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.err.find("training ends early: loss has not improved for 2 evaluations; the best was"),

@@ -46,11 +46,13 @@ std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const 
   return positional;
 }
 
-bool read_flags(FlagSet& flags, const std::vector<std::string>& argv) {
+bool read_flags(FlagSet& flags, const std::vector<std::string>& argv, const std::function<void()>& settle) {
   const auto positional = read_command_line(flags, argv);
   if (!positional) return false;
   DT_CHECK(positional->empty(), "unexpected argument '", positional->front(), "': all arguments are flags; see --help");
-  return true;
+  if (settle) settle();
+  if (flags.wants_config() && speaks()) fmt::print("{}", flags.config_text());
+  return !flags.wants_config();
 }
 
 }  // namespace dtrain::cli

@@ -58,8 +58,9 @@ class Flag {
   std::string name_, group_, type_, initial_, meaning_, reason_;
   Fate fate_ = Fate::served;
   std::function<void(const std::string&)> set_;  // throws Error without the flag's name
-  bool given_ = false, differs_ = false;
-  std::string text_;  // as last given
+  bool given_ = false, implied_ = false, differs_ = false;
+  std::string text_;    // as last given
+  std::string origin_;  // what gave it: "command line", "run.toml:12", "recipe aws"; empty: it has its default
   std::vector<Recorded> recorded_;
   std::vector<Source> former_names_, variables_;
   std::vector<std::string> short_names_;

@@ -34,6 +34,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.warmup_steps = flags.run.warmup_batches(flags.tf.warmup_batches());
   config.recorded_identity = set.recorded_identity();
   config.recorded_settings = set.recorded_settings();
+  config.text = set.config_text();
   return config;
 }
 

@@ -26,6 +26,7 @@ struct Config {
   int64_t warmup_steps = 0;
   int input_workers = 0;  // threads of the loader; 0: one per core
   std::map<std::string, std::string> recorded_identity{}, recorded_settings{};  // what checkpoints record of flags
+  std::string text{};                                                           // as FlagSet::config_text()
   std::vector<std::string> notices{};  // what was asked for and is done in another way, for people
 
   bool synthetic() const { return flags.input.synthetic(); }

@@ -4,13 +4,16 @@
 namespace dtrain::cnn_benchmarks {
 
 void Flags::declare(cli::FlagSet& flags) {
+  flags.add_config_file();
   std::apply([&](auto&... group) { (group.declare(flags), ...); }, groups(*this));
   declare_unread(flags);
 }
 
 void Flags::settle(cli::FlagSet& flags) const {
-  if (pixels.input_preprocessor != "default") flags.imply("preprocessing", pixels.input_preprocessor);
-  if (tf.compatible_with == "1.12" && pixels.preprocessing == "tf_cnn") flags.imply("distortions", "true");
+  if (pixels.input_preprocessor != "default")
+    flags.imply("preprocessing", pixels.input_preprocessor, "input_preprocessor");
+  if (tf.compatible_with == "1.12" && pixels.preprocessing == "tf_cnn")
+    flags.imply("distortions", "true", "compatible_with");
 }
 
 void Flags::check(const cli::FlagSet& flags) const {
@@ -27,6 +30,10 @@ void Flags::check_across_groups() const {
        "--eval needs --train_dir, whose newest checkpoint it evaluates, or --weights"},
       {mode.eval && !train_dir.empty() && !weights.empty(), "--eval of --train_dir or of --weights: not of both"},
       {mode.eval && checkpoints.clear_train_dir, "--eval and --clear_train_dir: nothing would be left to evaluate"},
+      {rate_finder.find_learning_rate && (mode.eval || mode.forward_only),
+       "--find_learning_rate trains: --eval and --forward_only may not be given with it"},
+      {checkpoints.follow.wanted() && !mode.evaluates_during_training(),
+       "--keep_best and --early_stop_patience need one of --eval_during_training_*"},
       {model.resnet_base_lr && !schedule.piecewise_learning_rate_schedule.empty(),
        "--piecewise_learning_rate_schedule and another flag of the learning rate: at most one may be given"},
       {model.resnet_base_lr && !schedule.lr_decay_lrs.empty(),

@@ -10,7 +10,9 @@
 #include "apps/cli/options/input.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/optimizer.h"
+#include "apps/cli/options/performance.h"
 #include "apps/cli/options/ranks.h"
+#include "apps/cli/options/rate_finder.h"
 #include "apps/cli/options/recipe.h"
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
@@ -37,8 +39,10 @@ struct Flags {
   DistributionFlags distribution;
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
+  cli::PerformanceFlags performance;
   cli::SummaryFlags summaries;
   cli::BenchmarkLogFlags benchmark_log;
+  cli::RateFinderFlags rate_finder;
   TfFlags tf;
 
   // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
@@ -54,7 +58,8 @@ struct Flags {
   template <class Self>
   static auto groups(Self& f) {
     return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.augment, f.optimizer, f.schedule, f.machine,
-                    f.ranks, f.distribution, f.checkpoints, f.display, f.summaries, f.benchmark_log, f.tf);
+                    f.ranks, f.distribution, f.checkpoints, f.display, f.performance, f.summaries, f.benchmark_log,
+                    f.rate_finder, f.tf);
   }
   // Those that concern flags of several groups.
   void check_across_groups() const;

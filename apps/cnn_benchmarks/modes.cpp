@@ -31,8 +31,9 @@ class RunObservers {
     const Flags& f = session.config.flags;
     const auto notice = [&log](const std::string& text) { log.notice(text); };
     if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
-    if (f.summaries.wanted() && session.config.trains() && !f.checkpoints.train_dir.empty())
-      events_.emplace(event_options(session), notice);
+    const bool keeps = session.config.trains() && !f.checkpoints.train_dir.empty();
+    if (keeps) config_.emplace(f.checkpoints.train_dir, session.config.text, notice);
+    if (keeps && f.summaries.wanted()) events_.emplace(event_options(session), notice);
     if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
       events_.emplace(evaluation_event_options(session), notice).begun({});
     others_ = logs_for_tools(session, log);
@@ -42,6 +43,7 @@ class RunObservers {
   }
   std::vector<Observer*> all() {
     std::vector<Observer*> observers = {log_};
+    if (config_) observers.push_back(&*config_);
     if (metrics_) observers.push_back(&*metrics_);
     if (events_) observers.push_back(&*events_);
     for (const auto& other : others_) observers.push_back(other.get());
@@ -51,6 +53,7 @@ class RunObservers {
  private:
   observers::TfCnnLog tf_log_;
   Observer* log_;
+  std::optional<observers::ConfigKeeper> config_;
   std::optional<observers::JsonLines> metrics_;
   std::optional<observers::EventFiles> events_;
   std::vector<std::unique_ptr<Observer>> others_;
@@ -126,27 +129,28 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
   ClassificationTask task(session);
   RunObservers observers(session, log, own_log);
   Observers all(observers.all());
-  const auto evaluate_step = [&](uint64_t step) {
-    const auto result = dtrain::evaluate(task, session.group, step, f.display.display_every, all, cli::stop_requested);
+  const auto evaluate_step = [&](uint64_t step, const Tensor& average) {
+    const auto result = dtrain::evaluate(task, session.store, average, session.group, step, f.display.display_every,
+                                         all, cli::stop_requested);
     if (result && !std::isfinite(result->value("loss")))
       throw Error(Fault::numeric, "evaluation: the loss is not finite: the model makes NaN or infinities of this data");
     return result.has_value();
   };
-  if (!f.checkpoints.weights.empty()) return evaluate_step(0) ? 0 : cli::kStopped;
+  if (!f.checkpoints.weights.empty()) return evaluate_step(0, {}) ? 0 : cli::kStopped;
   const std::string& folder = f.checkpoints.train_dir;
   if (f.mode.eval_nth_checkpoints > 0) {
     for (const std::string& path : kept_checkpoints(folder, static_cast<size_t>(f.mode.eval_nth_checkpoints),
                                                     session.group, session.config.ranks.chief)) {
       const auto loaded = load_checkpoint(session, task, path, all);
       if (loaded) log.line(fmt::format("Successfully loaded model from {}.", path));
-      if (loaded && !evaluate_step(loaded->step)) return cli::kStopped;
+      if (loaded && !evaluate_step(loaded->step, loaded->average)) return cli::kStopped;
     }
     return 0;
   }
   while (true) {
     if (const auto loaded = load_checkpoint(session, task, folder, all)) {
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
-      if (!evaluate_step(loaded->step)) break;
+      if (!evaluate_step(loaded->step, loaded->average)) break;
     } else if (f.mode.eval_interval_secs > 0) {
       log.line(fmt::format("Checkpoint not found in {}", folder));
     } else {
@@ -197,7 +201,8 @@ int run_mode(Session& session, cli::Log& log, Observer* own_log) {
     case RunMode::forward_only:
       return run_forward_only(session, log, own_log);
     default:
-      return train(session, log, own_log);
+      return session.config.flags.rate_finder.find_learning_rate ? find_learning_rate(session, log)
+                                                                 : train(session, log, own_log);
   }
 }
 

@@ -11,4 +11,7 @@ namespace dtrain::cnn_benchmarks {
 // `own_log` takes the place of tf_cnn_benchmarks' log of the events; null: that log.
 int run_mode(Session& session, cli::Log& log, Observer* own_log = nullptr);
 
+// --find_learning_rate.
+int find_learning_rate(Session& session, cli::Log& log);
+
 }  // namespace dtrain::cnn_benchmarks

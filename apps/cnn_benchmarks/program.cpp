@@ -97,13 +97,15 @@ int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
   Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
   values.declare(flags);
-  if (!cli::read_flags(flags, argv)) return 0;
   std::vector<std::string> notices = front != nullptr ? front->notices : std::vector<std::string>{};
   const auto note = [&](const std::vector<std::string>& lines) {
     notices.insert(notices.end(), lines.begin(), lines.end());
   };
-  note(values.recipe.apply(flags));
-  values.settle(flags);
+  const auto settle = [&] {
+    note(values.recipe.apply(flags));
+    values.settle(flags);
+  };
+  if (!cli::read_flags(flags, argv, settle)) return 0;
 
   if (const auto reason = values.distribution.reason_to_wait()) {
     cli::catch_stop_signals();

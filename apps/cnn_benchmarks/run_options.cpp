@@ -20,6 +20,16 @@ observers::SpeedOptions speed_options(const Config& config) {
   return options;
 }
 
+namespace {
+
+// Forward, and twice as much backward; a multiply-add is two.
+double flops_of_step(const Session& session) {
+  return 3 * 2 * static_cast<double>(session.model.multiply_adds) *
+         static_cast<double>(session.config.batch * session.config.micro_steps);
+}
+
+}  // namespace
+
 TrainerOptions trainer_options(const Session& session) {
   const Config& config = session.config;
   const Flags& f = config.flags;
@@ -38,6 +48,7 @@ RunOptions resume_options(const Config& config) {
   RunOptions options;
   options.chief = config.ranks.chief;
   config.flags.checkpoints.apply(options);
+  if (config.flags.rate_finder.find_learning_rate) options.train_dir.clear();
   return options;
 }
 
@@ -83,9 +94,10 @@ observers::TfCnnLogOptions log_options(const Session& session) {
   options.machine = config.machine;
   options.sums = config.sums();
   options.replays = config.machine.gpu && f.machine.cuda_graph;
-  // Forward, and twice as much backward; a multiply-add is two.
-  options.flops =
-      3 * 2 * static_cast<double>(session.model.multiply_adds) * static_cast<double>(config.batch * config.micro_steps);
+  options.flops = flops_of_step(session);
+  if (session.is_chief()) options.peak = session.peak;
+  options.stated_peak = f.performance.peak_tflops.has_value();
+  if (f.performance.display_eta) options.eta_of = session.plan.total_steps;
   return options;
 }
 
@@ -95,7 +107,10 @@ observers::JsonLinesOptions json_options(const Session& session) {
           .speed = speed_options(config),
           .sums = config.sums(),
           .gpu = config.machine.gpu,
-          .loss_scale = config.machine.precision == DType::f16};
+          .loss_scale = config.machine.precision == DType::f16,
+          .total_steps = session.plan.total_steps,
+          .flops = config.trains() ? flops_of_step(session) : 0,
+          .peak = session.peak};
 }
 
 // The names of tf_cnn_benchmarks.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "apps/cnn_benchmarks/session.h"
+#include "apps/observers/config_keeper.h"
 #include "apps/observers/event_files.h"
 #include "apps/observers/json_lines.h"
 #include "apps/observers/tf_cnn_log.h"

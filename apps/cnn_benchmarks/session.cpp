@@ -40,6 +40,7 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
     DT_CHECK(stage.size == config.options.image_size ||
                  models::takes_images_of(*context, config.info, config.options, stage.size),
              "--progressive_resizing: ", config.info.name, " has other weights for images of ", stage.size, " pixels");
+  peak = config.flags.performance.peak(config.machine, *context);
   store.allocate(config.flags.run.seed(), config.machine.compute());
   if (distribution.packs > 0) {
     const auto bytes = static_cast<int64_t>(store.grads().bytes());

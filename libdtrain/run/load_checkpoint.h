@@ -15,6 +15,8 @@ namespace dtrain {
 struct LoadedCheckpoint {
   std::string path;
   uint64_t step = 0;
+  Tensor
+      average{};  // the moving average of the parameters, laid out like the store's values(); undefined: none is kept
 };
 
 // Loads the parameters, and not the optimizer's state, of the newest complete checkpoint of train_dir, or of train_dir

@@ -56,6 +56,8 @@ struct Evaluated {
   uint64_t step = 0;
   Evaluation result{};
   bool suffices = false;  // RunOptions::enough said so: training ends
+  bool best = false;      // so far, by FollowOptions::metric
+  bool stalls = false;    // none has improved for FollowOptions::patience: training ends
   bool resumes = false;   // training goes on
 };
 

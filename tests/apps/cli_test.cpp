@@ -160,8 +160,8 @@ TEST_F(CliFlags, FlagsOfNoEffectAreNoticedOnceIfTheyAreSet) {
 
 TEST_F(CliFlags, AFlagImpliesAnotherThatIsNotGiven) {
   parse({"--count=3"});
-  flags.imply("count", "4");
-  flags.imply("rate", "0.25");
+  flags.imply("count", "4", "another");
+  flags.imply("rate", "0.25", "another");
   EXPECT_EQ(values.count, 3);
   EXPECT_EQ(values.rate, 0.25);
 }

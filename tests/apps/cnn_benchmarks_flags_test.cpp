@@ -36,7 +36,7 @@ TEST_F(DeclaredFlags, OnlyThoseOfAPlaceMayDifferPerRank) {
     if (std::ranges::find(settings, "--" + name, [](const auto& setting) { return setting.first; }) == settings.end())
       differing.push_back(name);
   std::ranges::sort(differing);
-  EXPECT_EQ(differing, (std::vector<std::string>{"data_dir", "datasets_num_private_threads", "gpu_indices",
+  EXPECT_EQ(differing, (std::vector<std::string>{"config", "data_dir", "datasets_num_private_threads", "gpu_indices",
                                                  "gpu_memory_frac_for_testing", "max_unpacked_gb", "metrics_file",
                                                  "num_inter_threads", "num_intra_threads", "task_index"}));
 }

@@ -49,6 +49,13 @@ ROWS = [
      "cnn --num_batches=1 --train_dir=T; code=$?; [ -e DIR/kept ] || exit 99; exit $code", 0, r""),
     ("a linked lock", "mkdir T; echo kept > target; ln -s ../target T/lock; cnn --num_batches=1 --train_dir=T; "
      "grep -q kept target", 0, r""),
+    ("a linked configuration", "mkdir T; echo kept > target; ln -s ../target T/config.toml; "
+     "cnn --num_batches=1 --train_dir=T; grep -q kept target && grep -q num_batches T/config.toml", 0, r""),
+    ("a configuration of brackets", "{ printf 'x = '; head -c 100000 /dev/zero | tr '\\0' '['; } > c.toml; "
+     "cnn --config=c.toml", 1, r"error: c\.toml:1: "),
+    ("a configuration with lines in a key", "printf '\"a\\\\nerror: forged\" = 1\\n' > c.toml; cnn --config=c.toml", 1,
+     r"error: c\.toml:1: unknown flag a\\nerror"),
+    ("a configuration that is a folder", "mkdir c.toml; cnn --config=c.toml", 1, r"error: .*c\.toml"),
     # Numbers.
     ("more checkpoints than an int counts", "cnn --num_batches=8 --train_dir=T --save_model_steps=1 "
      "--max_ckpts_to_keep=2147483648 >/dev/null && [ $(ls T/checkpoints | wc -l) = 8 ]", 0, r""),

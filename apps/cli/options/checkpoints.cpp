@@ -28,6 +28,7 @@ Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
       "local_ckpt", local_ckpt,
       "train_dir is on a disk of each host: one rank of each host writes checkpoints, and a run continues from the "
       "newest step that all hosts have");
+  follow.declare(flags);
   return folder;
 }
 
@@ -38,6 +39,7 @@ void CheckpointFlags::declare(FlagSet& flags) {
             {0, 1e9});
   flags.add("clear_train_dir", clear_train_dir,
             "remove the checkpoints and TensorBoard's events of train_dir before the start");
+  flags.group("Checkpoints");
   flags.add("weights", weights,
             "safetensors or .npz file, by names of torchvision or timm, to start from, or to evaluate with --eval");
 }
@@ -71,12 +73,14 @@ void CheckpointFlags::check(const FlagSet& flags) const {
       {save_model_epochs && train_dir.empty(), "--save_model_epochs needs --train_dir"},
       {path && train_dir.empty(), "--resume=PATH needs --train_dir, where the run goes on"},
   });
+  follow.check(flags, train_dir);
 }
 
 void CheckpointFlags::apply(RunOptions& run) const {
   run.train_dir = train_dir;
   run.local_checkpoints = local_ckpt;
   run.keep = max_ckpts_to_keep;
+  run.follow = follow.options();
   run.resume = resume == "never" ? Resume::never : Resume::newest;
   run.resume_from = resume == "never" || resume == "auto" ? "" : resume;
   run.cadence.save_every_steps = static_cast<uint64_t>(save_model_steps.value_or(0));

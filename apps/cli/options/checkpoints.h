@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/options/follow.h"
 #include "apps/cli/options/ranks.h"
 #include "libdtrain/run/run.h"
 
@@ -17,6 +18,7 @@ struct CheckpointFlags {
   std::optional<int64_t> save_model_steps;
   std::optional<double> save_model_epochs;
   bool local_ckpt = false, clear_train_dir = false;
+  FollowFlags follow;
 
   void declare(FlagSet& flags);
   // All but --weights, for programs in which that has another name. Returns --train_dir.

@@ -26,6 +26,8 @@ void Flags::check_across_groups() const {
       {mode.eval && train_dir.empty() && weights.empty(),
        "--eval needs --train_dir, whose newest checkpoint it evaluates, or --weights"},
       {mode.eval && !train_dir.empty() && !weights.empty(), "--eval of --train_dir or of --weights: not of both"},
+      {mode.eval && !(tracing.trace_file.empty() && tracing.tfprof_file.empty()),
+       "--trace_file and --tfprof_file are of training steps, and --eval makes none"},
       {model.resnet_base_lr && !schedule.piecewise_learning_rate_schedule.empty(),
        "--piecewise_learning_rate_schedule and another flag of the learning rate: at most one may be given"},
       {model.resnet_base_lr && !schedule.lr_decay_lrs.empty(),

@@ -12,6 +12,7 @@
 #include "apps/cli/options/recipe.h"
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
+#include "apps/cli/options/tracing.h"
 #include "apps/cnn_benchmarks/distribution.h"
 #include "apps/cnn_benchmarks/mode_flags.h"
 #include "apps/cnn_benchmarks/model_flags.h"
@@ -35,6 +36,8 @@ struct Flags {
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
   cli::SummaryFlags summaries;
+  cli::TracingFlags tracing;
+  cli::GraphFlags graph;
   TfFlags tf;
 
   // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
@@ -50,7 +53,7 @@ struct Flags {
   template <class Self>
   static auto groups(Self& f) {
     return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.optimizer, f.schedule, f.machine, f.ranks,
-                    f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
+                    f.distribution, f.checkpoints, f.display, f.summaries, f.tracing, f.graph, f.tf);
   }
   // Those that concern flags of several groups.
   void check_across_groups() const;

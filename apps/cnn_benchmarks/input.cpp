@@ -103,6 +103,7 @@ Input Input::training(Context& context, const Config& config, const Datasets& da
   }
   data::LoaderOptions options = loader_options(context, config, true);
   options.cursor = cursor;
+  options.report = datasets.report;
   return Input(context, config, datasets.training, options);
 }
 

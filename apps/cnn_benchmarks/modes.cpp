@@ -7,14 +7,17 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/loader_lanes.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/memory_fit.h"
 #include "apps/cnn_benchmarks/run_options.h"
+#include "apps/observers/trace_tables.h"
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/load_checkpoint.h"
 #include "libdtrain/run/run.h"
+#include "models/listing.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -32,11 +35,15 @@ class RunObservers {
       events_.emplace(event_options(session), notice);
     if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
       events_.emplace(evaluation_event_options(session), notice).begun({});
+    if (!f.tracing.wanted()) return;
+    tracing_.emplace(tracing_options(session, log), *session.context).listen_to(*session.communicator);
+    session.datasets.report = cli::loader_lanes(tracing_->span_listener());
   }
   std::vector<Observer*> all() {
     std::vector<Observer*> observers = {&log_};
     if (metrics_) observers.push_back(&*metrics_);
     if (events_) observers.push_back(&*events_);
+    if (tracing_) observers.push_back(&*tracing_);
     return observers;
   }
 
@@ -44,6 +51,7 @@ class RunObservers {
   observers::TfCnnLog log_;
   std::optional<observers::JsonLines> metrics_;
   std::optional<observers::EventFiles> events_;
+  std::optional<observers::Tracing> tracing_;
 };
 
 void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {
@@ -166,6 +174,8 @@ int run_forward_only(Session& session, cli::Log& log) {
 }  // namespace
 
 int run_mode(Session& session, cli::Log& log) {
+  if (const std::string& file = session.config.flags.graph.graph_file; !file.empty() && session.is_chief())
+    observers::write_lines(file, models::list_layers(session.model, session.store));
   switch (session.config.mode) {
     case RunMode::evaluation:
       return evaluate(session, log);

@@ -9,6 +9,7 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/ranks.h"
 #include "apps/cli/options/run.h"
+#include "apps/cli/options/tracing.h"
 #include "apps/mask_rcnn/detection_task.h"
 #include "apps/mask_rcnn/flags.h"
 #include "libdtrain/run/elastic.h"
@@ -23,6 +24,7 @@ struct TrainFlags {
   cli::RankFlags ranks;
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
+  cli::TracingFlags tracing;
   int64_t throughput_log_freq = 100;
 
   void declare(cli::FlagSet& flags) {
@@ -32,6 +34,7 @@ struct TrainFlags {
     ranks.declare(flags);
     checkpoints.declare_saving(flags).former_name("logdir");
     display.declare(flags);
+    tracing.declare(flags);
     flags.add("throughput_log_freq", throughput_log_freq,
               "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
   }

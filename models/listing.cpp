@@ -29,6 +29,15 @@ std::string line(const std::string& layer, const std::string& op, const std::str
   return fmt::format("{:<40} {:<22} {:<22} {:<22} {:>12} {:>15}", layer, op, input, output, parameters, multiply_adds);
 }
 
+// The parameters of the layer that `name` is of, its bias for instance, which are taken out.
+int64_t take_layer(std::map<std::string, int64_t>& elements, const std::string& name) {
+  const auto layer_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
+  int64_t sum = 0;
+  for (auto& [other, count] : elements)
+    if (layer_of(other) == layer_of(name)) sum += std::exchange(count, 0);
+  return sum;
+}
+
 }  // namespace
 
 std::vector<std::string> list_layers(const Classifier& model, ParameterStore& store) {
@@ -48,7 +57,7 @@ std::vector<std::string> list_layers(const Classifier& model, ParameterStore& st
     if (record.level != WorkLevel::op) continue;
     int64_t own = 0, multiply_adds = 0;
     for (const std::string& name : record.parameters) {
-      own += std::exchange(elements[name], 0);
+      own += take_layer(elements, name);
       multiply_adds += std::exchange(work[name], 0);
     }
     const std::string layer = record.layer();

@@ -67,6 +67,10 @@ Tracing::Tracing(TracingOptions options, Context& context)
   if (!options_.timeline.empty()) heard_->timeline.emplace(options_.timeline, options_.process);
 }
 
+Tracing::~Tracing() {
+  if (heard_->timeline) heard_->timeline->close();
+}
+
 void Tracing::listen_to(Communicator& communicator) const {
   communicator.on_sum([heard = heard_](const SumReport& sum) {
     for (const TraceSpan& span : spans_of(sum)) {

@@ -35,6 +35,8 @@ class Tracing final : public Observer {
   // Throws as TraceFile does for the timeline. `context` outlives this.
   Tracing(TracingOptions options, Context& context);
 
+  ~Tracing() override;  // ends the timeline
+
   // From now on sums of `communicator` are shown; it may outlive this.
   void listen_to(Communicator& communicator) const;
   // Shows a span in the trace where it is of the traced step. Any thread may call it, and after the end of this.

@@ -26,7 +26,7 @@ struct WorkRecord {
   int depth = 0;                          // how many others hold it
   std::string name{};                     // of the op, as Tape::record has it, of the kernel, or of the phase
   std::string phase{};                    // "input", "forward", "backward", "reduce", "update"; empty: none
-  std::vector<std::string> parameters{};  // names of those that an op reads
+  std::vector<std::string> parameters{};  // names of those that an op is seen to read
   std::vector<Shape> inputs{};            // of an op, those that it was given
   Shape output{};
   SteadyTimePoint begin{};

@@ -1,7 +1,9 @@
 // Loader: worker threads that turn records into batches, in an order that depends on (seed, epoch, sample index) alone.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +11,19 @@
 #include "data/dataset.h"
 
 namespace dtrain::data {
+
+// What a thread of a loader did.
+struct LoaderWork {
+  enum class Kind {
+    fill,  // made a row of a sample: read, decoded and augmented it
+    room,  // waited for a slot to fill
+    next,  // the consumer waited for its batch
+  };
+  Kind kind = Kind::fill;
+  int worker = -1;      // counted from 0; -1: the consumer
+  uint64_t sample = 0;  // the record that the row was made of; of `fill`
+  std::chrono::steady_clock::time_point begin{}, end{};
+};
 
 struct LoaderOptions {
   int64_t batch = 1;     // rows per rank
@@ -26,6 +41,8 @@ struct LoaderOptions {
   uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all
   bool defer_decoding = false;             // to a device, where the data set's reader can
   std::shared_ptr<Allocator> allocator{};  // for the slots: host memory, pinned for a GPU; null: plain pages
+  // Told of all that the threads do, by each of them: it must not throw. Null: nobody.
+  std::function<void(const LoaderWork&)> report{};
 };
 
 struct LoaderStats {

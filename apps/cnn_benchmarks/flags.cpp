@@ -34,6 +34,8 @@ void Flags::check_across_groups() const {
        "--find_learning_rate trains: --eval and --forward_only may not be given with it"},
       {checkpoints.follow.wanted() && !mode.evaluates_during_training(),
        "--keep_best and --early_stop_patience need one of --eval_during_training_*"},
+      {mode.eval && !(tracing.trace_file.empty() && tracing.tfprof_file.empty()),
+       "--trace_file and --tfprof_file are of training steps, and --eval makes none"},
       {model.resnet_base_lr && !schedule.piecewise_learning_rate_schedule.empty(),
        "--piecewise_learning_rate_schedule and another flag of the learning rate: at most one may be given"},
       {model.resnet_base_lr && !schedule.lr_decay_lrs.empty(),

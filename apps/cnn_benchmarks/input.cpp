@@ -108,6 +108,7 @@ Input Input::training(Context& context, const Config& config, const Datasets& da
   }
   data::LoaderOptions options = loader_options(context, config, true);
   options.cursor = cursor;
+  options.report = datasets.report;
   std::vector<double> epochs;
   for (size_t i = 1; i < config.stages.size(); ++i) epochs.push_back(config.stages[i].epoch);
   const auto open = [&config](size_t stage) { return open_split(config, true, config.stages[stage].size); };

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/loader_lanes.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/classification_task.h"
@@ -14,9 +15,11 @@
 #include "apps/cnn_benchmarks/outputs.h"
 #include "apps/cnn_benchmarks/run_options.h"
 #include "apps/observers/model_details.h"
+#include "apps/observers/trace_tables.h"
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/load_checkpoint.h"
 #include "libdtrain/run/run.h"
+#include "models/listing.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -37,6 +40,9 @@ class RunObservers {
     if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
       events_.emplace(evaluation_event_options(session), notice).begun({});
     others_ = logs_for_tools(session, log);
+    if (!f.tracing.wanted()) return;
+    tracing_.emplace(tracing_options(session, log), *session.context).listen_to(*session.communicator);
+    session.datasets.report = cli::loader_lanes(tracing_->span_listener());
   }
   void show(observers::StepDetails details) {
     if (events_) events_->show(std::move(details));
@@ -47,6 +53,7 @@ class RunObservers {
     if (metrics_) observers.push_back(&*metrics_);
     if (events_) observers.push_back(&*events_);
     for (const auto& other : others_) observers.push_back(other.get());
+    if (tracing_) observers.push_back(&*tracing_);
     return observers;
   }
 
@@ -57,6 +64,7 @@ class RunObservers {
   std::optional<observers::JsonLines> metrics_;
   std::optional<observers::EventFiles> events_;
   std::vector<std::unique_ptr<Observer>> others_;
+  std::optional<observers::Tracing> tracing_;
 };
 
 void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {
@@ -195,6 +203,8 @@ int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
 }  // namespace
 
 int run_mode(Session& session, cli::Log& log, Observer* own_log) {
+  if (const std::string& file = session.config.flags.graph.graph_file; !file.empty() && session.is_chief())
+    observers::write_lines(file, models::list_layers(session.model, session.store));
   switch (session.config.mode) {
     case RunMode::evaluation:
       return evaluate(session, log, own_log);

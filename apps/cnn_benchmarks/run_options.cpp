@@ -113,6 +113,14 @@ observers::JsonLinesOptions json_options(const Session& session) {
           .peak = session.peak};
 }
 
+observers::TracingOptions tracing_options(const Session& session, cli::Log& log) {
+  observers::TracingOptions options = observers::tracing_options(session.config.flags.tracing, log);
+  options.process = fmt::format("dtrain-cnn-benchmarks, {}", session.group.name(session.config.ranks.rank));
+  options.warmup_steps = static_cast<uint64_t>(session.config.warmup_steps);
+  options.total_steps = session.plan.total_steps;
+  return options;
+}
+
 // The names of tf_cnn_benchmarks.
 observers::EventFilesOptions event_options(const Session& session) {
   const Flags& f = session.config.flags;

@@ -8,6 +8,7 @@
 #include "apps/observers/event_files.h"
 #include "apps/observers/json_lines.h"
 #include "apps/observers/tf_cnn_log.h"
+#include "apps/observers/tracing.h"
 #include "libdtrain/run/run.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -19,6 +20,7 @@ RunOptions run_options(Session& session);
 observers::SpeedOptions speed_options(const Config& config);
 observers::TfCnnLogOptions log_options(const Session& session);
 observers::JsonLinesOptions json_options(const Session& session);
+observers::TracingOptions tracing_options(const Session& session, cli::Log& log);
 observers::EventFilesOptions event_options(const Session& session);
 // Of --eval, in a folder that is made where it is missing.
 observers::EventFilesOptions evaluation_event_options(const Session& session);

@@ -56,6 +56,7 @@ data::LoaderOptions DetectionTask::loader_options(bool training) const {
 void DetectionTask::open(uint64_t cursor) {
   data::LoaderOptions options = loader_options(true);
   options.cursor = cursor;
+  options.report = options_.report;
   input_.emplace(*model_.context, options_.training, options, options_.micro_steps);
 }
 

@@ -10,6 +10,7 @@
 #include "apps/cli/options/ranks.h"
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
+#include "apps/cli/options/tracing.h"
 #include "apps/mask_rcnn/detection_task.h"
 #include "apps/mask_rcnn/flags.h"
 #include "libdtrain/run/elastic.h"
@@ -25,6 +26,7 @@ struct TrainFlags {
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
   cli::SummaryFlags summaries{.summary_verbosity = 1};
+  cli::TracingFlags tracing;
   int64_t throughput_log_freq = 100;
 
   void declare(cli::FlagSet& flags) {
@@ -35,6 +37,7 @@ struct TrainFlags {
     checkpoints.declare_saving(flags).former_name("logdir");
     display.declare(flags);
     summaries.declare(flags, /*always=*/true);
+    tracing.declare(flags);
     flags.add("throughput_log_freq", throughput_log_freq,
               "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
   }

@@ -50,6 +50,7 @@ class Tape {
   Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward) {
     return record(op, std::move(value), std::span(inputs.begin(), inputs.size()), std::move(backward));
   }
+  void count_flops(double flops) { flops_ = flops; }  // of the op that is recorded next, for profilers
   // True where `record` would keep the closure: an op that need not save anything can ask first.
   bool wants_grad(std::span<const Var* const> inputs) const;
   bool wants_grad(std::initializer_list<const Var*> inputs) const {
@@ -108,6 +109,7 @@ class Tape {
     std::vector<size_t> inputs;
     Backward backward;
     int64_t skippable;  // the Skippable that it is of; -1: none
+    int64_t observed;   // its number for the profiler; -1: none
   };
   // Nodes that are run together or not at all.
   struct Skippable {
@@ -144,6 +146,7 @@ class Tape {
   std::function<void(const char*)> watch_;
   const char* part_ = "";
   size_t bytes_ = 0;
+  double flops_ = 0;  // of the op that is recorded next
   const char* current_op_ = "";
 };
 

@@ -172,7 +172,7 @@ TEST(Config, RefusedCombinations) {
 
 TEST(Config, WhatIsNotServedSaysSo) {
   for (const char* flag :
-       {"--fp16_vars", "--trace_file=x", "--data_name=coco", "--precision=bf16", "--precision=fp16", "--use_fp16"})
+       {"--fp16_vars", "--debugger=cli", "--data_name=coco", "--precision=bf16", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not served")) << flag << ": " << failure({flag});
   EXPECT_TRUE(contains(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
   EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));

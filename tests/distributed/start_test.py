@@ -138,6 +138,33 @@ def test_variables_of_horovod_are_taken_over(_):
     expect_in("use horovodrun --mpi or mpirun", output)
 
 
+def spans_of(path):
+    """Names of spans by the name of their lane."""
+    events = json.loads(pathlib.Path(path).read_text())
+    lanes = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    spans = {}
+    for event in events:
+        if event["ph"] == "X":
+            spans.setdefault(lanes[event["tid"]], []).append(event["name"])
+    return spans
+
+
+def test_sums_have_lanes(folder):
+    output = train("--num_batches=3", f"--trace_file={folder}/trace", "--bucket_mb=1", "--last_bucket_mb=0.25",
+                   variables={"HOROVOD_TIMELINE": f"{folder}/timeline"})
+    expect_in(f"note: HOROVOD_TIMELINE: taken as --timeline={folder}/timeline\n", output)
+    expect_in(f"Dumping trace to {folder}/trace\n", output)
+    traced, whole = spans_of(f"{folder}/trace"), spans_of(f"{folder}/timeline")
+    buckets = [lane for lane in whole if lane.startswith("sum: bucket ")]
+    expect(len(buckets) > 1, whole)
+    for lane in buckets:
+        name = lane.removeprefix("sum: ")
+        expect(traced[lane] == ["queued", name], traced)
+        expect(whole[lane] == ["queued", name] * 3, whole)
+    expect(whole["steps"] == ["step 1", "step 2", "step 3"], whole)
+    expect("reduce" in traced["compute"], traced)
+
+
 def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):
     data = draw(f"{folder}/data")
     unusual = ["--bucket_mb=0.01", "--last_bucket_mb=0.5", "--wire_precision=bf16", "--all_reduce_algorithm=ring"]

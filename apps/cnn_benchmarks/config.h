@@ -18,7 +18,7 @@ struct Config {
   RunMode mode = RunMode::training;
   std::string dataset{};  // a name in data's catalogue
   cli::Machine machine{};
-  Distribution distribution{};
+  cli::Distribution distribution{};
   models::ClassifierInfo info{};
   models::ClassifierOptions options{};  // classes and image size resolved
   int64_t batch = 0, eval_batch = 0;    // images per device and micro-step

@@ -7,6 +7,7 @@
 #include "apps/cli/options/benchmark_log.h"
 #include "apps/cli/options/checkpoints.h"
 #include "apps/cli/options/display.h"
+#include "apps/cli/options/distribution.h"
 #include "apps/cli/options/input.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/optimizer.h"
@@ -17,7 +18,6 @@
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
 #include "apps/cli/options/tracing.h"
-#include "apps/cnn_benchmarks/distribution.h"
 #include "apps/cnn_benchmarks/mode_flags.h"
 #include "apps/cnn_benchmarks/model_flags.h"
 
@@ -37,7 +37,7 @@ struct Flags {
   cli::ScheduleFlags schedule;
   cli::MachineFlags machine;
   cli::RankFlags ranks;
-  DistributionFlags distribution;
+  cli::DistributionFlags distribution;
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
   cli::PerformanceFlags performance;

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/loader_lanes.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/classification_task.h"
@@ -23,49 +22,6 @@
 
 namespace dtrain::cnn_benchmarks {
 namespace {
-
-// The log and, where they are asked for, the metrics file and events.
-class RunObservers {
- public:
-  RunObservers(Session& session, cli::Log& log, Observer* own_log)
-      : tf_log_(log, log_options(session), *session.context, *session.communicator),
-        log_(own_log != nullptr ? own_log : &tf_log_) {
-    if (!session.is_chief()) return;
-    const Flags& f = session.config.flags;
-    const auto notice = [&log](const std::string& text) { log.notice(text); };
-    if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
-    const bool keeps = session.config.trains() && !f.checkpoints.train_dir.empty();
-    if (keeps) config_.emplace(f.checkpoints.train_dir, session.config.text, notice);
-    if (keeps && f.summaries.wanted()) events_.emplace(event_options(session), notice);
-    if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
-      events_.emplace(evaluation_event_options(session), notice).begun({});
-    others_ = logs_for_tools(session, log);
-    if (!f.tracing.wanted()) return;
-    tracing_.emplace(tracing_options(session, log), *session.context).listen_to(*session.communicator);
-    session.datasets.report = cli::loader_lanes(tracing_->span_listener());
-  }
-  void show(observers::StepDetails details) {
-    if (events_) events_->show(std::move(details));
-  }
-  std::vector<Observer*> all() {
-    std::vector<Observer*> observers = {log_};
-    if (config_) observers.push_back(&*config_);
-    if (metrics_) observers.push_back(&*metrics_);
-    if (events_) observers.push_back(&*events_);
-    for (const auto& other : others_) observers.push_back(other.get());
-    if (tracing_) observers.push_back(&*tracing_);
-    return observers;
-  }
-
- private:
-  observers::TfCnnLog tf_log_;
-  Observer* log_;
-  std::optional<observers::ConfigKeeper> config_;
-  std::optional<observers::JsonLines> metrics_;
-  std::optional<observers::EventFiles> events_;
-  std::vector<std::unique_ptr<Observer>> others_;
-  std::optional<observers::Tracing> tracing_;
-};
 
 void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {
   const auto stats = task.stats();

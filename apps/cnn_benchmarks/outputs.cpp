@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/loader_lanes.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/run_options.h"
 #include "apps/observers/benchmark_log.h"
@@ -59,8 +60,7 @@ observers::MlperfLogOptions mlperf_options(const Session& session) {
           .ends_with_evaluation = evaluates};
 }
 
-}  // namespace
-
+// The model garden's benchmark log and MLPerf's compliance log.
 std::vector<std::unique_ptr<Observer>> logs_for_tools(const Session& session, cli::Log& log) {
   std::vector<std::unique_ptr<Observer>> logs;
   const Config& config = session.config;
@@ -76,6 +76,36 @@ std::vector<std::unique_ptr<Observer>> logs_for_tools(const Session& session, cl
     logs.push_back(std::make_unique<observers::MlperfLog>(std::move(options)));
   }
   return logs;
+}
+
+}  // namespace
+
+RunObservers::RunObservers(Session& session, cli::Log& log, Observer* own_log)
+    : tf_log_(log, log_options(session), *session.context, *session.communicator),
+      log_(own_log != nullptr ? own_log : &tf_log_) {
+  if (!session.is_chief()) return;
+  const Flags& f = session.config.flags;
+  const auto notice = [&log](const std::string& text) { log.notice(text); };
+  if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
+  const bool keeps = session.config.trains() && !f.checkpoints.train_dir.empty();
+  if (keeps) config_.emplace(f.checkpoints.train_dir, session.config.text, notice);
+  if (keeps && f.summaries.wanted()) events_.emplace(event_options(session), notice);
+  if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
+    events_.emplace(evaluation_event_options(session), notice).begun({});
+  others_ = logs_for_tools(session, log);
+  if (!f.tracing.wanted()) return;
+  tracing_.emplace(tracing_options(session, log), *session.context).listen_to(*session.communicator);
+  session.datasets.report = cli::loader_lanes(tracing_->span_listener());
+}
+
+std::vector<Observer*> RunObservers::all() {
+  std::vector<Observer*> observers = {log_};
+  if (config_) observers.push_back(&*config_);
+  if (metrics_) observers.push_back(&*metrics_);
+  if (events_) observers.push_back(&*events_);
+  for (const auto& other : others_) observers.push_back(other.get());
+  if (tracing_) observers.push_back(&*tracing_);
+  return observers;
 }
 
 }  // namespace dtrain::cnn_benchmarks

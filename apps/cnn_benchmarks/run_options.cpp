@@ -146,7 +146,7 @@ observers::EventFilesOptions evaluation_event_options(const Session& session) {
 
 void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group) {
   if (!config.trains()) return;
-  Distribution& distribution = config.distribution;
+  cli::Distribution& distribution = config.distribution;
   RunShape shape{.batch = config.batch,
                  .micro_steps = static_cast<int>(config.micro_steps),
                  .gradients = distribution.gradients,

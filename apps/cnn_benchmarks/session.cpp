@@ -35,7 +35,7 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       statistics(statistics_communicator(config, group, *context)),
       store(*context),
       model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {
-  Distribution& distribution = config.distribution;
+  cli::Distribution& distribution = config.distribution;
   for (const cli::ResizeStage& stage : config.stages)
     DT_CHECK(stage.size == config.options.image_size ||
                  models::takes_images_of(*context, config.info, config.options, stage.size),

@@ -31,7 +31,7 @@ Resolved resolve(std::vector<std::string> arguments, int ranks = 1, const Variab
   return result;
 }
 
-Distribution distribution(const std::vector<std::string>& arguments, int ranks = 2) {
+cli::Distribution distribution(const std::vector<std::string>& arguments, int ranks = 2) {
   return resolve(arguments, ranks).config.distribution;
 }
 
@@ -46,7 +46,7 @@ std::string refusal(const std::vector<std::string>& arguments, int ranks = 1, co
 }
 
 TEST(Distribution, Defaults) {
-  const Distribution result = distribution({});
+  const cli::Distribution result = distribution({});
   EXPECT_EQ(result.gradients.wire, DType::f32);
   EXPECT_EQ(result.gradients.algorithm, "auto");
   EXPECT_EQ(result.buckets.bytes, 25 << 20);
@@ -57,8 +57,8 @@ TEST(Distribution, Defaults) {
 }
 
 TEST(Distribution, OurOwnFlags) {
-  const Distribution result = distribution({"--bucket_mb=0.5", "--last_bucket_mb=0.25", "--wire_precision=bf16",
-                                            "--all_reduce_algorithm=doubling", "--autotune_buckets"});
+  const cli::Distribution result = distribution({"--bucket_mb=0.5", "--last_bucket_mb=0.25", "--wire_precision=bf16",
+                                                 "--all_reduce_algorithm=doubling", "--autotune_buckets"});
   EXPECT_EQ(result.gradients.wire, DType::bf16);
   EXPECT_EQ(result.gradients.algorithm, "doubling");
   EXPECT_EQ(result.buckets.bytes, 512 << 10);
@@ -171,7 +171,7 @@ TEST(Jobs, WorkersAreNumbered) {
 }
 
 TEST(Jobs, WorkersMeetAtTheFirst) {
-  DistributionFlags flags;
+  cli::DistributionFlags flags;
   flags.worker_hosts = {"a:2222"};
   EXPECT_FALSE(flags.workers().tcp());
   flags.worker_hosts = {"a:2222", "[::1]:2223"};
@@ -188,7 +188,7 @@ TEST(Jobs, WorkersMeetAtTheFirst) {
 }
 
 TEST(Jobs, WorkersHaveARankForEachDevice) {
-  DistributionFlags flags;
+  cli::DistributionFlags flags;
   EXPECT_EQ(flags.workers().local_job(4).size, 4);
   flags.worker_hosts = {"a:2222", "b:2222"};
   flags.task_index = 1;
@@ -205,7 +205,7 @@ TEST(Jobs, WorkersHaveARankForEachDevice) {
 
 TEST(Jobs, ServersAndControllersAreNotNeeded) {
   const auto reason = [](const char* job) {
-    DistributionFlags flags;
+    cli::DistributionFlags flags;
     flags.job_name = job;
     return flags.reason_to_wait();
   };

@@ -152,7 +152,8 @@ TEST_F(FrontEnds, IntelsTrainerPrintsTagsAndTensorFlowsLines) {
                                     "--data_dir=" + data(), "--model_dir=" + path("model")} +
                               kSmall);
   ASSERT_EQ(run.code, 0) << run.err;
-  const std::string tag = R"(:::MLPv0\.5\.0 resnet \d+\.\d{9} \(dtrain-imagenet-main\) )", number = R"(\d+(\.\d+)?)";
+  const std::string tag = R"(:::MLPv0\.5\.0 resnet \d+\.\d{9} \(apps/observers/imagenet_main_log\.cpp:\d+\) )",
+                    number = R"(\d+(\.\d+)?)";
   const auto evaluation = [&](const std::string& step, const std::string& epoch) {
     return std::vector<std::string>{R"(Starting to evaluate\.)", tag + "eval_start",
                                     R"(\{'accuracy': )" + number + ", 'accuracy_top_5': " + number +
@@ -164,7 +165,7 @@ TEST_F(FrontEnds, IntelsTrainerPrintsTagsAndTensorFlowsLines) {
                Arguments{tag + "run_start", R"(Starting a training cycle\.)", tag + "train_epoch: 0",
                          R"(INFO:tensorflow:loss = \d\.\d{6}, step = 0)", "INFO:tensorflow:global_step/sec: " + number,
                          R"(INFO:tensorflow:loss = \d\.\d{6}, step = 10 \(\d+\.\d{3} sec\))"} +
-                   evaluation("10", "1") + Arguments{R"(Starting a training cycle\.)", tag + "train_epoch: 1"} +
+                   evaluation("10", R"(1\.0)") + Arguments{R"(Starting a training cycle\.)", tag + "train_epoch: 1"} +
                    evaluation("12", R"(1\.2)") +
                    Arguments{tag + R"(run_stop: \{"success": false\})", tag + "run_final"});
   EXPECT_TRUE(std::filesystem::exists(checkpoint("model/main", 12)));

@@ -63,6 +63,7 @@ ManPage::ManPage(const std::string& program, const std::string& meaning, const s
   std::string title = name;
   std::ranges::transform(title, title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   text_ = fmt::format(".TH \"{}\" \"1\" \"\" \"dtrain {}\" \"User Commands\"\n", escaped(title), version());
+  text_ += ".ad l\n";  // names of files and lists of choices are too long for lines to be justified
   section("NAME");
   text_ += fmt::format("{} \\- {}\n", escaped(name), escaped(meaning));
   section("SYNOPSIS");

@@ -34,8 +34,7 @@ const std::vector<cli::Argument> kArguments = {
     {"hooks,hk", "string", "", "TensorFlow's hooks", "", "the log has a line for each ten steps"},
     {"fine_tune", "bool", "false", "train the last layer alone", "", "", "all layers are trained"},
     {"export_dir,ed", "string", "", "folder of a SavedModel", "", "", "weights are in the checkpoints, as safetensors"},
-    {"benchmark_log_dir,bld", "string", "", "folder of a log of the model garden", "", "",
-     "--metrics_file of dtrain-cnn-benchmarks has the figures"},
+    {"benchmark_log_dir,bld", "string", "", "folder of the model garden's benchmark log", "benchmark_log_dir"},
 };
 
 int64_t whole(const cli::FlagSet& flags, const char* name) {

@@ -1,4 +1,4 @@
-# Manual pages and completion, which the built programs tell of themselves.
+# Manual pages and completion, which the built programs print about themselves.
 set(manuals ${PROJECT_BINARY_DIR}/man)
 file(MAKE_DIRECTORY ${manuals})
 get_property(names GLOBAL PROPERTY DTRAIN_PROGRAMS)

@@ -128,7 +128,7 @@ struct Loader::State {
     for (std::thread& worker : workers) worker.join();
   }
 
-  // Tells of what `thread` has done since `begin`; returns the present time where anyone listens.
+  // Reports what `thread` has done since `begin`; returns the present time where anyone listens.
   Clock::time_point report(LoaderWork::Kind kind, int thread, uint64_t sample, Clock::time_point begin) const {
     if (!options.report) return {};
     const Clock::time_point now = Clock::now();

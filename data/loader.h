@@ -41,7 +41,7 @@ struct LoaderOptions {
   uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all
   bool defer_decoding = false;             // to a device, where the data set's reader can
   std::shared_ptr<Allocator> allocator{};  // for the slots: host memory, pinned for a GPU; null: plain pages
-  // Told of all that the threads do, by each of them: it must not throw. Null: nobody.
+  // Called with all that the threads do, by each of them: it must not throw. Null: nobody is.
   std::function<void(const LoaderWork&)> report{};
 };
 

@@ -19,7 +19,7 @@ struct Launch {
 std::string shown(const Launch& launch);
 
 // Starts all of them, prints what they print and writes their logs anew, with that of all of them together in
-// `combined` if that is not empty. `on_line` hears of each line, with the number of the launch. Requests to stop are
+// `combined` if that is not empty. `on_line` is given each line, with the number of the launch. Requests to stop are
 // passed on. Returns the exit code as Children::wait() does. Throws Error(Fault::resource) where a log cannot be
 // written.
 int run(const std::vector<Launch>& launches, const std::string& combined,

@@ -17,7 +17,7 @@ namespace dtrain::cnn_benchmarks {
 struct Datasets {
   std::shared_ptr<data::Dataset> training, validation;
   DatasetSizes sizes;
-  std::function<void(const data::LoaderWork&)> report{};  // told of what the threads of the training half do
+  std::function<void(const data::LoaderWork&)> report{};  // given what the threads of the training half do
 };
 
 // Opens what the mode needs: the training half of a run that does not only evaluate, the validation half of one that

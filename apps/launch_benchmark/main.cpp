@@ -23,7 +23,7 @@ constexpr char kAbout[] =
     "At the end it prints the images per second of all, by the last figure that each has printed.\n"
     "Exit codes: that of what it started; 1 usage, 6 memory, disk or processes.";
 
-// The images per second that a line tells of; none: it is another line.
+// The images per second that a line states; none: it is another line.
 std::optional<double> speed_in(const std::string& line, double images_per_step) {
   for (const auto& [text, images] : {std::pair{"global_step/sec: ", images_per_step}, {"total images/sec: ", 1.0}})
     if (const size_t at = line.find(text); at != std::string::npos)

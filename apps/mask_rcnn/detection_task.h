@@ -37,7 +37,7 @@ struct TaskOptions {
   data::coco::Paste paste = data::coco::Paste::continuous;
   // Called by the chief, on the thread that scores, with all detections of a split.
   std::function<void(const ValidationSplit&, const std::vector<data::coco::Detection>&)> detected{};
-  std::function<void(const data::LoaderWork&)> report{};      // told of what the threads that load training images do
+  std::function<void(const data::LoaderWork&)> report{};      // given what the threads that load training images do
   std::map<std::string, std::string> identity{}, settings{};  // what checkpoints record
 };
 

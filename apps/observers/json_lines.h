@@ -16,7 +16,7 @@ struct JsonLinesOptions {
   bool gpu = false;                // the device's time between steps is known
   bool loss_scale = false;         // fp16
   uint64_t total_steps = 0;        // of the run, for the time that is left; 0: it is not told
-  double flops = 0;                // that a step of this rank takes; 0: nothing is told of it
+  double flops = 0;                // that a step of this rank takes; 0: it is not written
   std::function<double()> peak{};  // operations per second that its device can do, 0 if not known
 };
 

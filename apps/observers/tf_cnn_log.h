@@ -27,7 +27,7 @@ struct TfCnnLogOptions {
   bool sums = false;               // gradients are summed over ranks
   bool replays = false;            // a GPU's steps are replayed, whose sums are not timed
   double flops = 0;                // that a step of this rank takes
-  std::function<double()> peak{};  // operations per second that a CPU can do; none: nothing is told of it
+  std::function<double()> peak{};  // operations per second that a CPU can do; none: it is not printed
   bool stated_peak = false;        // the user said so
   uint64_t eta_of = 0;             // lines of steps tell the time that is left until this one; 0: they do not
 };

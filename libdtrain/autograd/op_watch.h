@@ -1,4 +1,4 @@
-// OpWatch: tells of the ops that a tape is given, in training and in eval, to whoever writes a model down for other
+// OpWatch: shows the ops that a tape is given, in training and in eval, to whoever writes a model down for other
 // programs.
 #pragma once
 
@@ -22,7 +22,7 @@ class OpWatch {
  public:
   using Listener = std::function<void(const RecordedOp&)>;
 
-  // `listener` hears of each op from now on, once its work has been queued. A composite is told as what it is made of.
+  // `listener` is given each op from now on, once its work has been queued; of a composite, the ops it is made of.
   void on_op(Listener listener) { listener_ = std::move(listener); }
   // By an op, before it records itself.
   template <class Options>

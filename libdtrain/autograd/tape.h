@@ -85,7 +85,7 @@ class Tape {
   // After backward: the gradient of a `variable` (undefined where nothing led to the loss) or of a parameter.
   const Tensor& grad(const Var& leaf) const;
 
-  // Who hears of ops as they are recorded.
+  // Who is shown ops as they are recorded.
   OpWatch& op_watch() { return op_watch_; }
   size_t recorded() const { return nodes_.size(); }
   // The bytes of the inputs and outputs of all ops recorded so far.

@@ -77,7 +77,7 @@ class Context {
   // Names what is queued from now on, for profilers, that of the device's tools and profiler(); null: no name.
   virtual void name_work(const char* name);
 
-  // Who is told of all work that is done here; null, as at first: nobody. See Profiler, which sets it.
+  // Who observes all work that is done here; null, as at first: nobody. See Profiler, which sets it.
   Profiler* profiler() const { return profiler_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 

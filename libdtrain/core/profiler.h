@@ -37,7 +37,7 @@ struct WorkRecord {
   std::string layer() const;
 };
 
-// Attached to a context from begin_step() to end_step(), it is told of all work that the calling thread has done there
+// Attached to a context from begin_step() to end_step(), it observes all work that the calling thread does there
 // meanwhile; other threads are not observed. Without one, an op costs a look at a null pointer more. It changes no
 // result. On a GPU it times by events in the compute queue, which are less exact than a CPU's clock by a few
 // microseconds, and steps are not replayed as a whole while it is attached.

@@ -101,7 +101,7 @@ std::vector<MetricValue> metrics_of(Context& context, const Loss& loss) {
 
 namespace {
 
-// Of which the observer is told the progress alone.
+// The observer is told its progress alone.
 std::future<Evaluation> evaluate_now(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
                                      const std::function<bool()>& stop) {
   EvaluationRequest request;

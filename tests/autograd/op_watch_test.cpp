@@ -1,4 +1,4 @@
-// What is told of the ops that a tape is given: inputs, outputs and options, in order, and composites as their parts.
+// What is shown of the ops that a tape is given: inputs, outputs and options, in order, and composites as their parts.
 #include "libdtrain/autograd/op_watch.h"
 
 #include "libdtrain/layers.h"

@@ -1,4 +1,4 @@
-// Flags about what a run tells of its speed.
+// Flags about what a run reports about its speed.
 #pragma once
 
 #include <functional>

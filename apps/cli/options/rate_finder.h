@@ -1,4 +1,4 @@
-// Flags about a search for a learning rate, and what is told of its result.
+// Flags about a search for a learning rate, and how its result is reported.
 #pragma once
 
 #include <cstdint>

@@ -56,6 +56,22 @@ def expect_in(part, text):
     expect(part in text, f"'{part}' is missing in:\n{text}")
 
 
+def cores_in(table):
+    """The cores column of the table of ranks."""
+    rows = [line.split() for line in table.splitlines() if " CPU " in line]
+    return [row[4] for row in rows if row[0].isdigit()]
+
+
+def test_unbound_ranks_share_out_the_cores():
+    if len(os.sched_getaffinity(0)) < 2:
+        print("SKIPPED: one core cannot be shared out")
+        return
+    bound = cores_in(train("--num_batches=1"))
+    expect(len(bound) == 2 and bound[0] != bound[1], f"cores {bound}")
+    unbound = cores_in(train("--num_batches=1", variables={"OMP_PROC_BIND": "false"}))
+    expect(len(unbound) == 2 and unbound[0] == unbound[1], f"cores {unbound}")
+
+
 def checkpoint(train_dir, step):
     return pathlib.Path(train_dir) / "checkpoints" / f"step-{step}"
 

@@ -85,11 +85,9 @@ class Tape {
   // After backward: the gradient of a `variable` (undefined where nothing led to the loss) or of a parameter.
   const Tensor& grad(const Var& leaf) const;
 
-  // Who is shown ops as they are recorded.
-  OpWatch& op_watch() { return op_watch_; }
+  OpWatch& op_watch() { return op_watch_; }  // who is shown ops as they are recorded
   size_t recorded() const { return nodes_.size(); }
-  // The bytes of the inputs and outputs of all ops recorded so far.
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return bytes_; }  // of the inputs and outputs of all ops recorded so far
   // The op being run backward or recorded last: names the culprit of an error.
   const char* current_op() const { return current_op_; }
 
@@ -108,8 +106,7 @@ class Tape {
     size_t output;
     std::vector<size_t> inputs;
     Backward backward;
-    int64_t skippable;  // the Skippable that it is of; -1: none
-    int64_t observed;   // its number for the profiler; -1: none
+    int64_t skippable, observed;  // the Skippable that it is of, its number for the profiler; -1: none
   };
   // Nodes that are run together or not at all.
   struct Skippable {

@@ -64,8 +64,9 @@ class Communicator {
   // What fixes the order in which numbers are added, for the checkpoint: "ring over MPI, f32".
   virtual std::string describe() const = 0;
   virtual CommunicatorTimes take_times() = 0;
-  // From now on `hear` is called after each all_reduce, maybe by another thread: it must not throw. To be set while none
-  // is under way. Sums that are not timed one by one, such as those of NCCL and those of one rank alone, are left out.
+  // From now on `hear` is called after each all_reduce, maybe by another thread: it must not throw. To be set while
+  // none is under way. Sums that are not timed one by one, such as those of NCCL and those of one rank alone, are left
+  // out.
   virtual void on_sum(std::function<void(const SumReport&)>) {}
 
  protected:

@@ -97,16 +97,21 @@ constexpr SumTaps kSumRows[] = {nullptr,
                                 sum_rows<lanes, Q, 7, T>};
 constexpr int kMostTaps = 7;
 
+// As many pixels at a time as registers allow, and the rest at once: every call loads the weights anew.
 template <int lanes, int T>
 void sum_all_pixels(const DepthwiseRun& run, int64_t begin, int64_t end) {
-  int64_t pixel = 0;
-  const auto take = [&](int pixels, SumTaps kernel) {
-    for (; pixel + pixels <= run.pixels; pixel += pixels) kernel(run, pixel, begin, end);
-  };
-  take(6, kSumRows<lanes, 6, T>[run.taps]);
-  take(4, kSumRows<lanes, 4, T>[run.taps]);
-  take(2, kSumRows<lanes, 2, T>[run.taps]);
-  take(1, kSumRows<lanes, 1, 1>[run.taps]);
+  constexpr int kMostPixels = 6;
+  constexpr const SumTaps* kKernels[] = {nullptr,
+                                         kSumRows<lanes, 1, 1>,
+                                         kSumRows<lanes, 2, T>,
+                                         kSumRows<lanes, 3, T>,
+                                         kSumRows<lanes, 4, T>,
+                                         kSumRows<lanes, 5, T>,
+                                         kSumRows<lanes, 6, T>};
+  for (int64_t pixel = 0; pixel < run.pixels; pixel += kMostPixels) {
+    const int64_t left = run.pixels - pixel;
+    kKernels[left < kMostPixels ? left : kMostPixels][run.taps](run, pixel, begin, end);
+  }
 }
 
 template <class Call>
@@ -114,20 +119,33 @@ bool few_taps(const Call& call, int64_t apart) {
   return call.taps >= 1 && call.taps <= kMostTaps && (call.pixels == 1 || call.x_pixel_step == apart * call.x_tap_step);
 }
 
-// Channels from `begin` on, and what does not fill a vector in narrower ones.
+// Channels [begin, end), which fill vectors.
+template <int lanes>
+void sum_channels(const DepthwiseRun& run, int64_t begin, int64_t end) {
+  if (few_taps(run, 1))
+    sum_all_pixels<lanes, 1>(run, begin, end);
+  else if (few_taps(run, 2))
+    sum_all_pixels<lanes, 2>(run, begin, end);
+  else
+    for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<lanes>(run, pixel, begin, end);
+}
+
+// Channels from `begin` on. What does not fill a vector is left to narrower ones; where that takes more than one of
+// them and sums may be written twice, a whole vector that ends with the last channel takes their place.
 template <int lanes>
 void sum_taps_from(const DepthwiseRun& run, int64_t begin) {
   const int64_t end = begin + (run.channels - begin) / lanes * lanes;
   if constexpr (lanes == 1) {
     for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<1>(run, pixel, begin, end);
   } else {
-    if (few_taps(run, 1))
-      sum_all_pixels<lanes, 1>(run, begin, end);
-    else if (few_taps(run, 2))
-      sum_all_pixels<lanes, 2>(run, begin, end);
+    sum_channels<lanes>(run, begin, end);
+    const int64_t rest = run.channels - end;
+    if (rest == 0) return;
+    const bool one_vector = rest >= 4 && (rest & (rest - 1)) == 0;
+    if (!one_vector && !run.add && run.channels >= lanes)
+      sum_channels<lanes>(run, run.channels - lanes, run.channels);
     else
-      for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<lanes>(run, pixel, begin, end);
-    if (end < run.channels) sum_taps_from<(lanes > 4 ? lanes / 2 : 1)>(run, end);
+      sum_taps_from<(lanes > 4 ? lanes / 2 : 1)>(run, end);
   }
 }
 template <int lanes>

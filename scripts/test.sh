@@ -34,7 +34,7 @@ build ci-fuzz
 step "Tests under the address and undefined-behaviour sanitizers"
 ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-failure
 
-step "Fuzzers, ${DTRAIN_FUZZ_SECONDS:-60} s each"
+step "Fuzzers, ${DTRAIN_FUZZ_SECONDS:-30} s each"
 ctest --no-tests=error --test-dir build-ci-fuzz -j "$jobs" -L fuzz --output-on-failure
 
 step "Tests, optimised"

@@ -101,6 +101,7 @@ TEST_F(ConfigFile, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_EQ(failure("mode = 'medium'\n"), ":1: --mode: expected one of fast|slow, found 'medium'");
   EXPECT_EQ(failure("config = 'other.toml'\n"), ":1: a configuration cannot set --config");
   EXPECT_EQ(failure("count = = 3\n").substr(0, 4), ":1: ");
+  EXPECT_EQ(failure("\n[)").substr(0, 4), ":2: ");
 }
 
 TEST_F(ConfigFile, CharactersOfAllLengthsAreAllowedInStringsAndCommentsAlone) {
@@ -110,10 +111,11 @@ TEST_F(ConfigFile, CharactersOfAllLengthsAreAllowedInStringsAndCommentsAlone) {
   EXPECT_EQ(name, all);
   EXPECT_EQ(count, 3);
   write_file(path, "name = \"\"\"\\\n\xC2\xA7\"\"\"\n");
-  parse();
-  EXPECT_EQ(name, "\xC2\xA7");
+  SomeFlags continued;
+  continued.flags.parse({"program", "--config=" + path});
+  EXPECT_EQ(continued.name, "\xC2\xA7");
   EXPECT_EQ(failure("\n\xC2\xA7 = 3\n").substr(0, 4), ":2: ");
-  EXPECT_NE(failure("count = \xD0\x9A-4\n").find("\xD0\x9A"), std::string::npos);
+  EXPECT_EQ(failure("count = \xD0\x9A-4\n").substr(0, 4), ":1: ");
   EXPECT_EQ(failure("count\xC2\xA0= 3\n").substr(0, 4), ":1: ");
   EXPECT_EQ(failure("name = '\xC2'\n").substr(0, 4), ":1: ");
 }

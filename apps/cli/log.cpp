@@ -15,7 +15,7 @@ namespace dtrain::cli {
 void Log::line(const std::string& text) {
   if (!speaks_ || !has_lines_) return;
   copy(text);
-  out_ << escaped(text) << std::endl;
+  print([&] { out_ << escaped(text) << std::endl; });
   if (out_) return;
   const int cause = errno;
   out_.clear();
@@ -27,7 +27,14 @@ void Log::line(const std::string& text) {
 void Log::notice(const std::string& text) {
   if (!speaks_) return;
   copy("note: " + text);
-  notices_ << "note: " << escaped(text) << std::endl;
+  print([&] { notices_ << "note: " << escaped(text) << std::endl; });
+}
+
+void Log::print(const std::function<void()>& write) {
+  if (block_ != nullptr)
+    block_->print_above(write);
+  else
+    write();
 }
 
 void Log::write_copy(const std::function<void(LineFile&)>& write) {

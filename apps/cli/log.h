@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/cli/line_file.h"
+#include "apps/cli/live_block.h"
 
 namespace dtrain::cli {
 
@@ -28,10 +29,13 @@ class Log {
   void end_copy() { copy_ = nullptr; }
   // Opens it. Throws Error(Fault::config) as LineFile::open.
   void open_copy(const std::string& path);
+  // From now on all is printed above `block`, which has to be there as long as the log is used or until it is null.
+  void print_above(LiveBlock* block) { block_ = block; }
   // Appends what has been printed in another way, there alone.
   void copy(const std::string& line);
 
  private:
+  void print(const std::function<void()>& write);
   void write_copy(const std::function<void(LineFile&)>& write);
 
   std::ostream& out_;
@@ -39,6 +43,7 @@ class Log {
   bool speaks_, has_lines_ = true;
   bool lost_ = false;  // a line that could not be written
   LineFile* copy_ = nullptr;
+  LiveBlock* block_ = nullptr;
 };
 
 }  // namespace dtrain::cli

@@ -86,13 +86,14 @@ RunObservers::RunObservers(Session& session, cli::Log& log, Observer* own_log)
   if (!session.is_chief()) return;
   const Flags& f = session.config.flags;
   const auto notice = [&log](const std::string& text) { log.notice(text); };
-  if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
+  if (!f.display.metrics_file.empty()) metrics_.emplace(f.display.metrics_file, figure_options(session), notice);
   const bool keeps = session.config.trains() && !f.checkpoints.train_dir.empty();
   if (keeps) config_.emplace(f.checkpoints.train_dir, session.config.text, notice);
   if (keeps && f.summaries.wanted()) events_.emplace(event_options(session), notice);
   if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
     events_.emplace(evaluation_event_options(session), notice).begun({});
   others_ = logs_for_tools(session, log);
+  if (session.config.trains()) live_.emplace(f.display, live_options(session), *session.context, log);
   if (!f.tracing.wanted()) return;
   tracing_.emplace(tracing_options(session, log), *session.context).listen_to(*session.communicator);
   session.datasets.report = cli::loader_lanes(tracing_->span_listener());
@@ -105,6 +106,7 @@ std::vector<Observer*> RunObservers::all() {
   if (events_) observers.push_back(&*events_);
   for (const auto& other : others_) observers.push_back(other.get());
   if (tracing_) observers.push_back(&*tracing_);
+  if (live_) std::ranges::copy(live_->all(), std::back_inserter(observers));
   return observers;
 }
 

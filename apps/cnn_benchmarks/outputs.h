@@ -10,6 +10,7 @@
 #include "apps/observers/config_keeper.h"
 #include "apps/observers/event_files.h"
 #include "apps/observers/json_lines.h"
+#include "apps/observers/live_view.h"
 #include "apps/observers/tf_cnn_log.h"
 #include "apps/observers/tracing.h"
 
@@ -33,6 +34,7 @@ class RunObservers {
   std::optional<observers::EventFiles> events_;
   std::vector<std::unique_ptr<Observer>> others_;
   std::optional<observers::Tracing> tracing_;
+  std::optional<observers::LiveView> live_;
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -101,16 +101,22 @@ observers::TfCnnLogOptions log_options(const Session& session) {
   return options;
 }
 
-observers::JsonLinesOptions json_options(const Session& session) {
+observers::FigureOptions figure_options(const Session& session) {
   const Config& config = session.config;
-  return {.path = config.flags.display.metrics_file,
-          .speed = speed_options(config),
+  return {.speed = speed_options(config),
           .sums = config.sums(),
           .gpu = config.machine.gpu,
           .loss_scale = config.machine.precision == DType::f16,
           .total_steps = session.plan.total_steps,
           .flops = config.trains() ? flops_of_step(session) : 0,
           .peak = session.peak};
+}
+
+observers::LiveViewOptions live_options(const Session& session) {
+  return {.program = "dtrain-cnn-benchmarks",
+          .model = session.config.info.name,
+          .ranks = session.config.ranks.size,
+          .figures = figure_options(session)};
 }
 
 observers::TracingOptions tracing_options(const Session& session, cli::Log& log) {

@@ -6,7 +6,7 @@
 #include "apps/cnn_benchmarks/session.h"
 #include "apps/observers/config_keeper.h"
 #include "apps/observers/event_files.h"
-#include "apps/observers/json_lines.h"
+#include "apps/observers/live_view.h"
 #include "apps/observers/tf_cnn_log.h"
 #include "apps/observers/tracing.h"
 #include "libdtrain/run/run.h"
@@ -19,7 +19,8 @@ RunOptions resume_options(const Config& config);
 RunOptions run_options(Session& session);
 observers::SpeedOptions speed_options(const Config& config);
 observers::TfCnnLogOptions log_options(const Session& session);
-observers::JsonLinesOptions json_options(const Session& session);
+observers::FigureOptions figure_options(const Session& session);
+observers::LiveViewOptions live_options(const Session& session);
 observers::TracingOptions tracing_options(const Session& session, cli::Log& log);
 observers::EventFilesOptions event_options(const Session& session);
 // Of --eval, in a folder that is made where it is missing.

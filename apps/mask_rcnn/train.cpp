@@ -65,7 +65,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
 
   Optimizer optimizer(model.store, optimizer_options(job.settings.rate));
   Trainer trainer(model.store, optimizer, rate.schedule(), trainer_options(job, *communicator));
-  std::vector<Observer*> observers = outputs.observers(steps);
+  std::vector<Observer*> observers = outputs.observers(steps, *model.context);
   const std::unique_ptr<observers::Tracing> tracing = tracing_of(job, steps, *model.context, *communicator, log);
   if (tracing) {
     options.report = cli::loader_lanes(tracing->span_listener());

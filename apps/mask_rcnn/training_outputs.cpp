@@ -23,10 +23,17 @@ observers::EventFilesOptions event_options(const TrainingJob& job, const std::st
           .tags = kTags};
 }
 
+observers::FigureOptions figure_options(const TrainingJob& job) {
+  return {.speed = {.samples_per_step = static_cast<double>(job.global_batch())},
+          .sums = job.ranks.size > 1,
+          .gpu = job.machine.gpu};
+}
+
 }  // namespace
 
 TrainingOutputs::TrainingOutputs(const TrainingJob& job, const std::string& host, cli::Log& log)
     : log_(log),
+      job_(job),
       images_(static_cast<double>(job.global_batch())),
       period_(static_cast<uint64_t>(job.settings.epoch_steps(job.global_batch()))) {
   if (!job.ranks.is_chief()) return;
@@ -39,11 +46,7 @@ TrainingOutputs::TrainingOutputs(const TrainingJob& job, const std::string& host
                    notice);
   }
   if (!job.flags.display.metrics_file.empty())
-    metrics_.emplace(observers::JsonLinesOptions{.path = job.flags.display.metrics_file,
-                                                 .speed = {.samples_per_step = images_},
-                                                 .sums = job.ranks.size > 1,
-                                                 .gpu = job.machine.gpu},
-                     notice);
+    metrics_.emplace(job.flags.display.metrics_file, figure_options(job), notice);
   throughput_.emplace(observers::ThroughputOptions{.images = images_,
                                                    .period = period_,
                                                    .every = static_cast<uint64_t>(job.flags.throughput_log_freq),
@@ -55,7 +58,7 @@ TrainingOutputs::TrainingOutputs(const TrainingJob& job, const std::string& host
                                                        }});
 }
 
-std::vector<Observer*> TrainingOutputs::observers(uint64_t steps) {
+std::vector<Observer*> TrainingOutputs::observers(uint64_t steps, const Context& context) {
   std::vector<Observer*> all;
   const auto add = [&](auto& observer) {
     if (observer) all.push_back(&*observer);
@@ -67,6 +70,14 @@ std::vector<Observer*> TrainingOutputs::observers(uint64_t steps) {
   add(events_);
   add(stats_);
   add(metrics_);
+  if (!job_.ranks.is_chief()) return all;
+  observers::FigureOptions figures = figure_options(job_);
+  figures.total_steps = steps;
+  live_.emplace(job_.flags.display,
+                observers::LiveViewOptions{
+                    .program = "dtrain-mask-rcnn", .model = "mask_rcnn", .ranks = job_.ranks.size, .figures = figures},
+                context, log_);
+  std::ranges::copy(live_->all(), std::back_inserter(all));
   return all;
 }
 

@@ -11,6 +11,7 @@
 #include "apps/mask_rcnn/training_log.h"
 #include "apps/observers/event_files.h"
 #include "apps/observers/json_lines.h"
+#include "apps/observers/live_view.h"
 #include "apps/observers/stats_json.h"
 #include "apps/observers/throughput_tracker.h"
 
@@ -19,14 +20,14 @@ namespace dtrain::mask_rcnn {
 // Files are in train_dir, where there is one, and written by the chief alone, once the run holds train_dir.
 class TrainingOutputs {
  public:
-  // From now on `log` goes to log.log, too: it is not used after this object.
+  // `job` outlives this. From now on `log` goes to log.log, too: it is not used after this object.
   TrainingOutputs(const TrainingJob& job, const std::string& host, cli::Log& log);
   // Histograms and images, where they are asked for.
   void show(observers::StepDetails details) {
     if (events_) events_->show(std::move(details));
   }
   // In the order in which they hear of an event. `steps`: those of the run.
-  std::vector<Observer*> observers(uint64_t steps);
+  std::vector<Observer*> observers(uint64_t steps, const Context& context);
 
  private:
   // Opens log.log.
@@ -41,6 +42,7 @@ class TrainingOutputs {
   };
 
   cli::Log& log_;
+  const TrainingJob& job_;
   const double images_;  // of a step
   const uint64_t period_;
   cli::LineFile log_file_;
@@ -50,6 +52,7 @@ class TrainingOutputs {
   std::optional<observers::EventFiles> events_;
   std::optional<observers::StatsJson> stats_;
   std::optional<observers::JsonLines> metrics_;
+  std::optional<observers::LiveView> live_;
 };
 
 }  // namespace dtrain::mask_rcnn

@@ -35,12 +35,13 @@ struct Stepped {
   double gradient_norm = 0;
   // Seconds since the step before was done or, where nothing was under way, since this one began.
   double seconds = 0;
-  bool more_under_way = false;  // later steps have been queued already
-  double wait_seconds = 0;      // for data, since the run began
-  StepTimes times{};            // by the clock of the device
-  CommunicatorTimes sums{};     // over the ranks, since the step before; zero for steps that are replayed
-  Straggler slowest{};          // by what ranks last reported
-  double bytes = 0;             // as in StepReport
+  bool more_under_way = false;         // later steps have been queued already
+  double wait_seconds = 0;             // for data, since the run began
+  StepTimes times{};                   // by the clock of the device
+  CommunicatorTimes sums{};            // over the ranks, since the step before; zero for steps that are replayed
+  Straggler slowest{};                 // by what ranks last reported
+  std::vector<double> rank_seconds{};  // which that was: of each rank, for its own part of a step
+  double bytes = 0;                    // as in StepReport
   float loss_scale = 1;
   uint64_t skipped = 0;  // updates left out so far to lower the loss scale
 };

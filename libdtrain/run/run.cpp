@@ -243,6 +243,7 @@ Stepped Run::Training::event_of(const Steps::Done& done) {
                 .wait_seconds = done.wait_seconds,
                 .times = report.times,
                 .slowest = speeds_.slowest(),
+                .rank_seconds = speeds_.seconds(),
                 .bytes = report.bytes,
                 .loss_scale = report.loss_scale,
                 .skipped = report.skipped};

@@ -21,6 +21,7 @@ class RankSpeeds {
   std::vector<std::string> compare();
   // By the last comparison.
   const Straggler& slowest() const { return stragglers_.slowest(); }
+  const std::vector<double>& seconds() const { return stragglers_.seconds(); }
 
  private:
   Group& group_;

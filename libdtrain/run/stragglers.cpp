@@ -6,6 +6,7 @@
 namespace dtrain {
 
 std::vector<Straggler> Stragglers::add(const std::vector<double>& seconds) {
+  seconds_ = seconds;
   slow_.resize(seconds.size());
   warned_.resize(seconds.size());
   slowest_ = {};

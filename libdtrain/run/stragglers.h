@@ -15,8 +15,9 @@ class Stragglers {
   // Takes the seconds per step of each rank, without its wait for others; 0 for a rank that has made no step. Returns
   // the ranks to warn about: each once, when it has been above kFactor times the median kPatience times in a row.
   std::vector<Straggler> add(const std::vector<double>& seconds);
-  // By what was added last.
+  // By what was added last, and that itself.
   const Straggler& slowest() const { return slowest_; }
+  const std::vector<double>& seconds() const { return seconds_; }
 
   static constexpr double kFactor = 1.5;
   static constexpr int kPatience = 3;
@@ -25,6 +26,7 @@ class Stragglers {
   std::vector<int> slow_;  // by rank: times in a row
   std::vector<bool> warned_;
   Straggler slowest_;
+  std::vector<double> seconds_;
 };
 
 }  // namespace dtrain

@@ -13,9 +13,12 @@ struct DisplayFlags {
   int64_t display_every = 10;
   std::optional<double> display_perf_ewma;
   std::string metrics_file;
+  std::optional<int64_t> metrics_port;  // 0: any that is free
+  std::string metrics_address = "127.0.0.1";
+  bool progress = false;
 
   void declare(FlagSet& flags);
-  void check(const FlagSet&) const {}
+  void check(const FlagSet& flags) const;
   // Weight of the newest step in the displayed speed; none: all steps have the same.
   std::optional<double> moving_average() const;
 };

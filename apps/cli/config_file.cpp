@@ -5,6 +5,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/flags.h"
@@ -12,11 +13,6 @@
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/input_file.h"
-
-// toml++ asserts what wrong files do not fulfil ("[)"), and where assertions are left out Clang takes them for granted.
-#undef NDEBUG
-#define TOML_ASSERT(condition) static_cast<void>(0)
-#include <toml++/toml.h>
 
 namespace dtrain::cli {
 namespace {

@@ -27,13 +27,12 @@ MinedCrossEntropy mined_cross_entropy(Tape& tape, const Var& logits, const Tenso
   MinedCrossEntropy mined{{context.empty({1})}, context.empty({n, t}), context.empty({n, t})};
   DT_DISPATCH(context, mine_negatives)
   (rows.rows.view({n, t}), labels, negatives_per_positive, mined.weights, mined.positives, mined.loss.value);
-  mined.loss = tape.record("mined_cross_entropy", mined.loss.value, {&logits},
-                           [x = logits.without_value(), probabilities, labels, weights = mined.weights](
-                               Tape& on, const Tensor& dloss) {
-                             const auto grad = DT_DISPATCH(on.context(), mined_cross_entropy_grad);
-                             if (const auto to = on.grad_target(x))
-                               grad(dloss, probabilities, labels, weights, to->dx, to->add);
-                           });
+  mined.loss = tape.record(
+      "mined_cross_entropy", mined.loss.value, {&logits},
+      [x = logits.without_value(), probabilities, labels, weights = mined.weights](Tape& on, const Tensor& dloss) {
+        const auto grad = DT_DISPATCH(on.context(), mined_cross_entropy_grad);
+        if (const auto to = on.grad_target(x)) grad(dloss, probabilities, labels, weights, to->dx, to->add);
+      });
   return mined;
 }
 

@@ -51,8 +51,7 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t row = i / c;
     const float weight = weights[row];
     const float gradient =
-        weight == 0 ? 0.0f
-                    : cross_entropy_grad(factor * weight, probabilities[i], i % c == labels[row] ? 1.0f : 0.0f);
+        weight == 0 ? 0.0f : cross_entropy_grad(factor * weight, probabilities[i], i % c == labels[row] ? 1.0f : 0.0f);
     dlogits[i] = from_float<T>(add ? to_float(dlogits[i]) + gradient : gradient);
   }
 }

@@ -19,12 +19,17 @@ MinedCrossEntropy mined_cross_entropy(Tape& tape, const Var& logits, const Tenso
            ", ", t, "] of i32, found ", labels.shape(), " of ", labels.dtype());
   DT_CHECK(negatives_per_positive >= 0, "mined_cross_entropy: ", negatives_per_positive, " negatives per positive");
   Context& context = tape.context();
-  const auto column = [&] { return context.empty({n * t}); };
-  const Classification rows{{context.empty({1})}, column(), column(), column(), column()};
+  Classification rows;
+  rows.loss.value = context.empty({1});
+  for (Tensor* const column : {&rows.rows, &rows.in_top_1, &rows.in_top_5, &rows.counts})
+    *column = context.empty({n * t});
   const Tensor probabilities = context.empty({n * t, c}), divisor = context.empty({1});
   DT_DISPATCH(context, softmax_cross_entropy)
   (logits.value.view({n * t, c}), labels.view({n * t}), SoftmaxCrossEntropyOptions(), probabilities, divisor, rows);
-  MinedCrossEntropy mined{{context.empty({1})}, context.empty({n, t}), context.empty({n, t})};
+  MinedCrossEntropy mined;
+  mined.loss.value = context.empty({1});
+  mined.weights = context.empty({n, t});
+  mined.positives = context.empty({n, t});
   DT_DISPATCH(context, mine_negatives)
   (rows.rows.view({n, t}), labels, negatives_per_positive, mined.weights, mined.positives, mined.loss.value);
   mined.loss = tape.record(

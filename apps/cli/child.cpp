@@ -58,14 +58,14 @@ struct Pipe {
   int ends[2];
 };
 
+}  // namespace
+
 cpu_set_t set_of(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(core, &set);
   return set;
 }
-
-}  // namespace
 
 Child::Child(const ChildOptions& options) : on_line_(options.on_line), stop_signal_(options.stop_signal) {
   std::vector<std::string> argv = options.argv, variables = environment_with(options.variables);

@@ -7,9 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include <sched.h>
 #include <sys/types.h>
 
 namespace dtrain::cli {
+
+// These cores, as sched_setaffinity takes them.
+cpu_set_t set_of(const std::vector<int>& cores);
 
 struct ChildOptions {
   std::vector<std::string> argv{};

@@ -30,12 +30,47 @@ struct Value {
   std::string kind, text;
 };
 
+// toml++ 3.3 runs into undefined behaviour at most characters between U+00A1 and U+FEFF where it looks for white
+// space. It is therefore given characters of two and three bytes 0x100000 higher, in a plane for private use: the
+// first byte becomes the first two or three of a character of four bytes.
+std::string raised(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
+  std::string result;
+  for (const char c : text) {
+    const unsigned byte = static_cast<uint8_t>(c);
+    if (byte >> 4 == 0xE) {
+      result += {'\xF4', static_cast<char>(0x80 | (byte & 0x0F))};
+    } else if (byte >> 5 == 0x6) {
+      result += {'\xF4', '\x80', static_cast<char>(0x80 | (byte & 0x1F))};
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// The inverse, for text that toml++ found to be UTF-8.
+std::string lowered(std::string_view text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (text[i] != '\xF4' || text.size() - i < 4) {
+      result += text[i];
+      continue;
+    }
+    const unsigned second = static_cast<uint8_t>(text[i + 1]), third = static_cast<uint8_t>(text[i + 2]);
+    const bool of_two = second == 0x80 && third < 0xA0;
+    result += static_cast<char>(of_two ? 0xC0 | (third & 0x1F) : 0xE0 | (second & 0x0F));
+    i += of_two ? 2 : 1;
+  }
+  return result;
+}
+
 // Of what is no array; no kind where no flag has such a value.
 Value scalar(const toml::node& node) {
   if (const auto* value = node.as_boolean()) return {"bool", **value ? "true" : "false"};
   if (const auto* value = node.as_integer()) return {"int", fmt::format("{}", **value)};
   if (const auto* value = node.as_floating_point()) return {"float", fmt::format("{}", **value)};
-  if (const auto* value = node.as_string()) return {"string", **value};
+  if (const auto* value = node.as_string()) return {"string", lowered(**value)};
   return {};
 }
 
@@ -69,9 +104,9 @@ void collect(const toml::table& table, const std::string& path, std::vector<Plac
     const std::string where = fmt::format("{}:{}", path, line);
     try {
       auto [kind, text] = value_of(node);
-      entries.push_back({line, {std::string(key.str()), std::move(kind), std::move(text), where}});
+      entries.push_back({line, {lowered(key.str()), std::move(kind), std::move(text), where}});
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}: {}", where, std::string(key.str()), error.what()));
+      throw Error(fmt::format("{}: {}: {}", where, lowered(key.str()), error.what()));
     }
   }
 }
@@ -85,9 +120,9 @@ std::vector<ConfigEntry> read_config_entries(const std::string& path) {
 std::vector<ConfigEntry> config_entries_of(std::string_view text, const std::string& path) {
   std::vector<Placed> placed;
   try {
-    collect(toml::parse(text), path, placed);
+    collect(toml::parse(raised(text)), path, placed);
   } catch (const toml::parse_error& error) {
-    throw Error(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+    throw Error(fmt::format("{}:{}: {}", path, error.source().begin.line, lowered(error.description())));
   }
   std::ranges::stable_sort(placed, {}, &Placed::first);
   std::vector<ConfigEntry> entries;
@@ -116,7 +151,7 @@ std::string toml_value(const std::string& type, const std::string& text) {
 
 bool same_settings(const std::string& a, const std::string& b) {
   try {
-    return toml::parse(a) == toml::parse(b);
+    return toml::parse(raised(a)) == toml::parse(raised(b));
   } catch (const toml::parse_error&) {
     return false;
   }

@@ -19,7 +19,7 @@ struct ConfigEntry {
 // with the file and the line where it is no TOML or a value is none of a flag, and where it cannot be read or is larger
 // than 1 MiB.
 std::vector<ConfigEntry> read_config_entries(const std::string& path);
-// The same of its text.
+// The same for a file's text.
 std::vector<ConfigEntry> config_entries_of(std::string_view text, const std::string& path);
 
 // Throws Error where the value is none for a flag of `type`, which is bool, int, float, string, list, or choices.

@@ -20,8 +20,8 @@ Topology read_topology() {
   if (hwloc_topology_init(&raw) != 0) return {nullptr, hwloc_topology_destroy};
   Topology topology(raw, hwloc_topology_destroy);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  // The kernel tells where devices are: nothing has to be opened on them.
-  for (const char* component : {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"})
+  // The kernel says where devices are: nothing has to be opened on them. Debian's libpciaccess leaks what it finds.
+  for (const char* component : {"pci", "cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"})
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   if (hwloc_topology_load(raw) != 0) topology.reset();
   return topology;

@@ -12,17 +12,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kBenchmark[] = "resnet";
+constexpr char kModel[] = "resnet";
 
 }  // namespace
 
 void ImagenetMainLog::begin_cycle(uint64_t step) {
   log_.line("Starting a training cycle.");
-  log_.line(mlperf_line(kBenchmark, "train_epoch", std::llround(epochs(step))));
+  log_.line(mlperf_line(kModel, "train_epoch", std::llround(epochs(step))));
 }
 
 void ImagenetMainLog::begun(const Begun& event) {
-  log_.line(mlperf_line(kBenchmark, "run_start", nullptr));
+  log_.line(mlperf_line(kModel, "run_start", nullptr));
   if (!event.restored_from.empty())
     log_.line(fmt::format("INFO:tensorflow:Restoring parameters from {}", event.restored_from));
   if (!event.complete) begin_cycle(event.step);
@@ -44,7 +44,7 @@ void ImagenetMainLog::stepped(const Stepped& event) {
 void ImagenetMainLog::evaluating(const Evaluating& event) {
   if (event.batches > 0) return;
   log_.line("Starting to evaluate.");
-  log_.line(mlperf_line(kBenchmark, "eval_start", nullptr));
+  log_.line(mlperf_line(kModel, "eval_start", nullptr));
 }
 
 void ImagenetMainLog::evaluated(const Evaluated& event) {
@@ -52,8 +52,8 @@ void ImagenetMainLog::evaluated(const Evaluated& event) {
   const double top_1 = value("top_1_accuracy");
   log_.line(fmt::format("{{'accuracy': {:.6g}, 'accuracy_top_5': {:.6g}, 'loss': {:.6g}, 'global_step': {}}}", top_1,
                         value("top_5_accuracy"), value("loss"), event.step));
-  log_.line(mlperf_line(kBenchmark, "eval_accuracy", Json{{"epoch", epochs(event.step)}, {"value", top_1}}));
-  log_.line(mlperf_line(kBenchmark, "eval_stop", nullptr));
+  log_.line(mlperf_line(kModel, "eval_accuracy", Json{{"epoch", epochs(event.step)}, {"value", top_1}}));
+  log_.line(mlperf_line(kModel, "eval_stop", nullptr));
   success_ = options_.threshold && top_1 >= *options_.threshold;
   if (event.resumes)
     begin_cycle(event.step);
@@ -68,8 +68,8 @@ void ImagenetMainLog::ended(const Ended& event) {
 }
 
 void ImagenetMainLog::stop() {
-  log_.line(mlperf_line(kBenchmark, "run_stop", Json{{"success", success_}}));
-  log_.line(mlperf_line(kBenchmark, "run_final", nullptr));
+  log_.line(mlperf_line(kModel, "run_stop", Json{{"success", success_}}));
+  log_.line(mlperf_line(kModel, "run_final", nullptr));
 }
 
 }  // namespace dtrain::observers

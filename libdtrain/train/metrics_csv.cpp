@@ -22,7 +22,7 @@ std::string quoted(const std::string& name) {
   return text + "\"";
 }
 
-// The cell at the front of `rest`, which loses it and the comma behind it.
+// The cell at the front of `rest`, which loses it and the comma after it.
 std::string take_cell(std::string_view& rest) {
   std::string cell;
   bool inside = false;

@@ -103,6 +103,21 @@ TEST_F(ConfigFile, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_EQ(failure("count = = 3\n").substr(0, 4), ":1: ");
 }
 
+TEST_F(ConfigFile, CharactersOfAllLengthsAreAllowedInStringsAndCommentsAlone) {
+  const std::string all = "a\xC2\xA7\xDF\xBF\xE0\xA0\x80\xE3\x80\x80\xEF\xBB\xBF\xEF\xBF\xBF\xF0\x9F\x9A\x80";
+  write_file(path, "\xEF\xBB\xBF# " + all + "\nname = '" + all + "'  # " + all + "\ncount = 3\n");
+  parse();
+  EXPECT_EQ(name, all);
+  EXPECT_EQ(count, 3);
+  write_file(path, "name = \"\"\"\\\n\xC2\xA7\"\"\"\n");
+  parse();
+  EXPECT_EQ(name, "\xC2\xA7");
+  EXPECT_EQ(failure("\n\xC2\xA7 = 3\n").substr(0, 4), ":2: ");
+  EXPECT_NE(failure("count = \xD0\x9A-4\n").find("\xD0\x9A"), std::string::npos);
+  EXPECT_EQ(failure("count\xC2\xA0= 3\n").substr(0, 4), ":1: ");
+  EXPECT_EQ(failure("name = '\xC2'\n").substr(0, 4), ":1: ");
+}
+
 TEST_F(ConfigFile, AFlagThatIsSetTwiceIsNamedWithBothLines) {
   EXPECT_EQ(failure("[a]\nrate = 0.1\n[b]\nratio = 0.2\n"), ":4: ratio is set twice; first at " + path + ":2");
 }

@@ -62,7 +62,7 @@ def cores_in(table):
     return [row[4] for row in rows if row[0].isdigit()]
 
 
-def test_unbound_ranks_share_out_the_cores():
+def test_unbound_ranks_share_out_the_cores(_):
     if len(os.sched_getaffinity(0)) < 2:
         print("SKIPPED: one core cannot be shared out")
         return

@@ -1,13 +1,12 @@
 // From flags to a device, with the checks that need to look at the machine.
 #include "apps/cli/options/machine.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
 
+#include "apps/cli/child.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/local_ranks.h"
 #include "libdtrain/core/error.h"
@@ -52,9 +51,7 @@ void bind_to_share(const Ranks& ranks, bool gpu, int64_t threads) {
   if (!unbound || (gpu && cuda_device_count() < ranks.local_size)) return;
   const std::vector<std::vector<int>> parts = cores_for_ranks(ranks.local_size, gpu, threads);
   if (parts.empty()) return;
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  for (const int core : parts[static_cast<size_t>(ranks.local_rank)]) CPU_SET(core, &own);
+  const cpu_set_t own = set_of(parts[static_cast<size_t>(ranks.local_rank)]);
   sched_setaffinity(0, sizeof own, &own);  // where it is refused the rank goes on running on all of them
 }
 

@@ -95,11 +95,14 @@ std::vector<Conv2d> make_heads(ParameterStore& store, const std::string& path, i
   return heads;
 }
 
-template <class T>
-Tensor uploaded(Context& context, const Shape& shape, const std::vector<T>& values) {
-  const Tensor tensor = context.empty(shape, dtype_of<T>());
-  context.upload(values.data(), tensor);
-  return tensor;
+// [1, classes * per_class, 1]: the class of each place, where those of one class come after one another.
+Tensor classes_of_places(Context& context, const SsdOptions& options) {
+  std::vector<int32_t> classes;
+  for (int64_t kind = 0; kind < options.classes; ++kind)
+    classes.insert(classes.end(), static_cast<size_t>(options.per_class), static_cast<int32_t>(kind));
+  const Tensor result = context.empty({1, options.classes * options.per_class, 1}, DType::i32);
+  context.upload(classes.data(), result);
+  return result;
 }
 
 Tensor boxes_of_heads(Context& context) {
@@ -107,11 +110,9 @@ Tensor boxes_of_heads(Context& context) {
   std::vector<float> corners;
   for (const int32_t number : ssd_head_order())
     corners.insert(corners.end(), all[static_cast<size_t>(number)].begin(), all[static_cast<size_t>(number)].end());
-  return uploaded(context, {kSsdBoxes, 4}, corners);
-}
-
-ResNetOptions backbone_options(const BatchNormOptions& batch_norm) {
-  return {.blocks = {3, 4, 6}, .strides = {1, 2, 1}, .pool_padding = StridedPadding::after, .batch_norm = batch_norm};
+  const Tensor boxes = context.empty({kSsdBoxes, 4});
+  context.upload(corners.data(), boxes);
+  return boxes;
 }
 
 // [n, boxes, width] of what a head gives for each map.
@@ -119,6 +120,13 @@ Var joined(Tape& tape, const std::vector<Var>& outputs, int64_t width) {
   std::vector<Var> flat;
   for (const Var& output : outputs) flat.push_back(flatten(tape, output));
   return reshape(tape, concat_channels(tape, flat), {outputs.front().shape()[0], kSsdBoxes, width});
+}
+
+const SsdOptions& checked(const SsdOptions& options) {
+  DT_CHECK(options.classes >= 2, "SSD300: ", options.classes, " classes, expected the background and one at least");
+  DT_CHECK(options.per_class >= 1 && options.per_image >= 1, "SSD300: ", options.per_class, " boxes per class and ",
+           options.per_image, " per image, expected 1 at least");
+  return options;
 }
 
 // Centres count ten times and sizes five times what they are: the deviations 0.1 and 0.2 of MLPerf's reference. There
@@ -157,15 +165,23 @@ std::vector<int32_t> ssd_head_order() {
   return order;
 }
 
+ResNetOptions ssd_backbone(const SsdOptions& options) {
+  DT_CHECK(options.blocks.size() == 3, "SSD300: a backbone of ", options.blocks.size(), " stages, expected 3");
+  return {.blocks = options.blocks,
+          .strides = {1, 2, 1},
+          .pool_padding = StridedPadding::after,
+          .init = ResNetInit::tensorflow,
+          .batch_norm = options.batch_norm};
+}
+
 Ssd300::Ssd300(ParameterStore& store, const SsdOptions& options)
-    : options_(options),
-      backbone_(store, trace_, backbone_options(options.batch_norm), 0),
+    : options_(checked(options)),
+      backbone_(store, trace_, ssd_backbone(options), 0),
       additional_(make_steps(store)),
       loc_(make_heads(store, "loc", 4)),
       conf_(make_heads(store, "conf", options.classes)),
-      boxes_(boxes_of_heads(store.context())) {
-  DT_CHECK(options.classes >= 2, "SSD300: ", options.classes, " classes, expected the background and one at least");
-}
+      boxes_(boxes_of_heads(store.context())),
+      place_classes_(classes_of_places(store.context(), options)) {}
 
 Ssd300::Output Ssd300::operator()(Tape& tape, const Var& images) const {
   DT_CHECK(images.shape().rank() == 4 && images.shape()[1] == kSsdSide && images.shape()[2] == kSsdSide,
@@ -205,33 +221,40 @@ Loss Ssd300::loss(Tape& tape, const Output& output, const DetectionTruth& truth)
           {{"class_loss", classes.loss.value}, {"box_loss", boxes.value}}};
 }
 
-Detections Ssd300::detect(Tape& tape, const Var& images) const { return detect(tape.context(), (*this)(tape, images)); }
+Detections Ssd300::detect(Tape& tape, const Var& images) const {
+  DT_CHECK(!tape.training(), "SSD300: detect: the tape records; expected Mode::eval");
+  return detect(tape.context(), (*this)(tape, images));
+}
 
 Detections Ssd300::detect(Context& context, const Output& output) const {
-  const int64_t n = output.logits.shape()[0], p = kSsdBoxes, c = options_.classes, d = options_.per_image;
-  const auto per_image = std::vector<int32_t>(static_cast<size_t>(n), static_cast<int32_t>(p));
-  const Tensor scores = context.empty({n, p * c}), passed = context.empty({n}, DType::i32);
-  class_candidates(context, softmax(context, output.logits.value.view({n * p, c})), uploaded(context, {n}, per_image),
-                   options_.score_threshold, scores, passed);
-  std::vector<int32_t> found(static_cast<size_t>(n));
-  context.download(passed, found.data(), "candidates");
-  const int64_t k = std::max(1, *std::ranges::max_element(found));
-  const Tensor best = context.empty({n, k}), indices = context.empty({n, k}, DType::i32);
-  top_k(context, scores, {}, best, indices);
-  const Tensor classes = context.empty({n, k}, DType::i32);
-  candidate_classes(context, indices, c, classes);
-  // Which default box a candidate is of: there is no op that divides.
-  std::vector<int32_t> places(static_cast<size_t>(n * k));
-  context.download(indices, places.data(), "candidates");
-  for (int32_t& place : places) place = place < 0 ? -1 : place / static_cast<int32_t>(c);
-  const Tensor rows = uploaded(context, {n, k}, places);
-  const Tensor boxes = context.empty({n, k, 4});
-  decode_boxes(context, rows_of(context, output.deltas.value, rows).view({n * k, 1, 4}),
-               rows_of(context, boxes_.view({1, p, 4}), rows).view({n * k, 4}), {}, kCoder, boxes.view({n * k, 1, 4}));
+  const int64_t n = output.logits.shape()[0], c = options_.classes, k = options_.per_class;
+  const Tensor scores = context.empty({n, c, kSsdBoxes});
+  scores_by_class(context, softmax(context, output.logits.value.view({n * kSsdBoxes, c})), options_.score_threshold,
+                  scores);
+  const Tensor best = context.empty({n * c, k}), places = context.empty({n * c, k}, DType::i32);
+  top_k(context, scores.view({n * c, kSsdBoxes}), {}, best, places);
+  const Tensor rows = places.view({n, c * k}), boxes = context.empty({n * c, k, 4});
+  decode_boxes(context, rows_of(context, output.deltas.value, rows).view({n * c * k, 1, 4}),
+               rows_of(context, boxes_.view({1, kSsdBoxes, 4}), rows).view({n * c * k, 4}), {}, kCoder,
+               boxes.view({n * c * k, 1, 4}));
+  const Tensor kept = context.empty({n * c, k}, DType::i32), counts = context.empty({n * c}, DType::i32);
+  nms(context, boxes, best, {}, {.threshold = options_.nms_threshold}, kept, counts);
+  return best_of_all_classes(context, rows_of(context, boxes, kept).view({n, c * k, 4}),
+                             rows_of(context, best.view({n * c, k, 1}), kept).view({n, c * k}));
+}
+
+Detections Ssd300::best_of_all_classes(Context& context, const Tensor& boxes, const Tensor& scores) const {
+  const int64_t n = boxes.dim(0), all = boxes.dim(1), d = options_.per_image;
+  drop_small_boxes(context, boxes.view({n * all, 4}), 0, scores.view({n * all}));  // what is not there is zeros
+  const Tensor best = context.empty({n, d}), places = context.empty({n, d}, DType::i32);
+  top_k(context, scores, {}, best, places);
+  const Tensor best_boxes = rows_of(context, boxes, places);
+  const Tensor classes = rows_of(context, place_classes_, places).view({n, d});
+  // None of them overlap any more: this only counts those that are there.
   const Tensor kept = context.empty({n, d}, DType::i32), counts = context.empty({n}, DType::i32);
-  nms(context, boxes, best, classes, {.threshold = options_.nms_threshold}, kept, counts);
-  return {rows_of(context, boxes, kept), rows_of(context, best.view({n, k, 1}), kept).view({n, d}),
-          rows_of(context, classes.view({n, k, 1}), kept).view({n, d}), counts};
+  nms(context, best_boxes, best, classes, {.threshold = options_.nms_threshold}, kept, counts);
+  return {rows_of(context, best_boxes, kept), rows_of(context, best.view({n, d, 1}), kept).view({n, d}),
+          rows_of(context, classes.view({n, d, 1}), kept).view({n, d}), counts};
 }
 
 }  // namespace dtrain::models

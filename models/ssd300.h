@@ -25,32 +25,40 @@ std::vector<std::array<float, 4>> ssd_default_boxes();
 std::vector<int32_t> ssd_head_order();
 
 struct SsdOptions {
-  int64_t classes = 81;  // with the background
+  int64_t classes = 81;              // with the background
+  std::vector<int> blocks{3, 4, 6};  // of the backbone's stages: those of ResNet-34
   BatchNormOptions batch_norm{.epsilon = 1e-4f, .momentum = 0.997f};
   int negatives_per_positive = 3;
   float match_threshold = 0.5f;
-  // Of a detection: what scores more than this, and of two of one class that overlap more than this the better one.
+  // Detections score more than this; of two of one class whose IoU is larger than this the better one is taken.
   float score_threshold = 0.05f, nms_threshold = 0.5f;
-  int64_t per_image = 200;
+  int64_t per_class = 200;  // boxes of an image and a class, the best ones, that are looked at
+  int64_t per_image = 200;  // detections, of all classes
 };
+
+// The backbone: the first three stages of a ResNet, with the names of torchvision's.
+ResNetOptions ssd_backbone(const SsdOptions& options);
 
 class Ssd300 {
  public:
-  // The backbone has torchvision's names of ResNet-34; `additional_blocks.I.0` and `.2`, `loc.I` and `conf.I` are those
-  // of MLPerf's reference. Throws Error where there are not two classes at least.
+  // The layers after the backbone have the names of MLPerf's reference: `additional_blocks.I.0` and `.2`, `loc.I` and
+  // `conf.I`. The channels of `loc` and `conf` are shape by shape, as tf_cnn_benchmarks has them; MLPerf's are
+  // coordinate by coordinate and class by class. Throws Error where there are not two classes at least, or not three
+  // stages.
   Ssd300(ParameterStore& store, const SsdOptions& options);
 
   struct Output {
     Var deltas;  // [n, 8732, 4]
     Var logits;  // [n, 8732, classes]
   };
-  // images [n, 300, 300, 3], normalised
+  // images [n, 300, 300, c], normalised, with as many channels as ParameterStore::image_channels()
   Output operator()(Tape& tape, const Var& images) const;
   // The losses of boxes and classes, with the metrics box_loss and class_loss: each is divided by the matched boxes of
-  // its image, and averaged over the images. Boxes of the truth must have an area. Masks are not looked at.
+  // its image, and averaged over the images. Nothing is matched with a box without an area. Sizes and masks are not
+  // looked at.
   Loss loss(Tape& tape, const Var& images, const DetectionTruth& truth) const;
   Loss loss(Tape& tape, const Output& output, const DetectionTruth& truth) const;
-  // On a tape in Mode::eval. Waits for the device.
+  // On a tape in Mode::eval, else it throws Error. Boxes may reach out of the image. Does not wait for the device.
   Detections detect(Tape& tape, const Var& images) const;
   Detections detect(Context& context, const Output& output) const;
 
@@ -59,12 +67,15 @@ class Ssd300 {
   const Tensor& default_boxes() const { return boxes_; }
 
  private:
+  // boxes [n, classes * per_class, 4] and their scores [n, classes * per_class], class by class; zeros are no boxes.
+  Detections best_of_all_classes(Context& context, const Tensor& boxes, const Tensor& scores) const;
+
   SsdOptions options_;
   Trace trace_{kSsdSide};
   ResNet backbone_;
   std::vector<std::array<Conv2d, 2>> additional_;
   std::vector<Conv2d> loc_, conf_;
-  Tensor boxes_;
+  Tensor boxes_, place_classes_;
 };
 
 }  // namespace dtrain::models

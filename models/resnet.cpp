@@ -134,11 +134,11 @@ ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options
         int64_t width = options.cifar ? 16 : 64;
         for (size_t stage = 0; stage < options.blocks.size(); ++stage, width *= 2) {
           stages.emplace_back();
+          const int stride = options.strides.empty() ? (stage > 0 ? 2 : 1) : options.strides.at(stage);
           for (int i = 0; i < options.blocks[stage]; ++i) {
             const std::string path = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-            stages.back().push_back(
-                make_block(store, trace, options,
-                           {.path = path, .width = width, .stride = stage > 0 && i == 0 ? 2 : 1, .first = i == 0}));
+            stages.back().push_back(make_block(
+                store, trace, options, {.path = path, .width = width, .stride = i == 0 ? stride : 1, .first = i == 0}));
           }
         }
         return stages;

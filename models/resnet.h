@@ -36,6 +36,7 @@ enum class ResNetInit {
 
 struct ResNetOptions {
   std::vector<int> blocks{};   // per stage
+  std::vector<int> strides{};  // per stage, of its first block; empty: 1, then 2 for each that follows
   bool bottleneck = false;     // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
   bool stride_in_3x3 = true;   // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
   bool cifar = false;          // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool

@@ -36,6 +36,15 @@ void class_candidates(Context& context, const Tensor& probabilities, const Tenso
   DT_DISPATCH(context, class_candidates)(probabilities, counts, threshold, scores, passed);
 }
 
+void scores_by_class(Context& context, const Tensor& probabilities, float threshold, const Tensor& scores) {
+  DT_CHECK(probabilities.shape().rank() == 2 && scores.shape().rank() == 3 && probabilities.dim(1) == scores.dim(1) &&
+               probabilities.dim(0) == scores.dim(0) * scores.dim(2),
+           "scores_by_class: probabilities ", probabilities.shape(), " and scores ", scores.shape(),
+           "; expected [n * p, c] and [n, c, p]");
+  for (const Tensor* x : {&probabilities, &scores}) require_type(*x, DType::f32, "scores_by_class: probabilities");
+  DT_DISPATCH(context, scores_by_class)(probabilities, threshold, scores);
+}
+
 void candidate_classes(Context& context, const Tensor& indices, int64_t c, const Tensor& classes) {
   DT_CHECK(c > 0 && c <= INT32_MAX && indices.shape() == classes.shape(), "candidate_classes: indices ",
            indices.shape(), " of ", c, " classes, for classes ", classes.shape());
@@ -72,6 +81,20 @@ void class_candidates(Context&, const Tensor& probabilities, const Tensor& count
         }
       },
       width);
+}
+
+void scores_by_class(Context&, const Tensor& probabilities, float threshold, const Tensor& scores) {
+  const int64_t c = scores.dim(1), p = scores.dim(2);
+  const float* const from = probabilities.data<float>();
+  float* const to = scores.data<float>();
+  parallel_ranges(
+      scores.dim(0) * c,
+      [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row)
+          for (int64_t i = 0; i < p; ++i)
+            to[row * p + i] = class_score(from[(row / c * p + i) * c + row % c], row % c, threshold);
+      },
+      p);
 }
 
 void candidate_classes(Context&, const Tensor& indices, int64_t c, const Tensor& classes) {

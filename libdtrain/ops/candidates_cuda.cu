@@ -31,6 +31,17 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0 && above > 0) atomicAdd(passed + image, above);
 }
 
+// A thread per score of [n, c, p].
+__global__ void __launch_bounds__(kThreads)
+    scores_by_class_kernel(int64_t count, int64_t c, int64_t p, const float* probabilities, float threshold,
+                           float* scores) {
+  const int64_t threads = int64_t{gridDim.x} * kThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += threads) {
+    const int64_t row = i / p, kind = row % c;
+    scores[i] = class_score(probabilities[(row / c * p + i % p) * c + kind], kind, threshold);
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     candidate_classes_kernel(int64_t count, const int32_t* indices, int32_t c, int32_t* classes) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;
@@ -55,6 +66,12 @@ void class_candidates(Context& context, const Tensor& probabilities, const Tenso
   launch(context, class_candidates_kernel, {{blocks, images}, kThreads, kThreads / kWarp * sizeof(int32_t)},
          scores.dim(1), probabilities.dim(1), probabilities.data<float>(), counts.data<int32_t>(), threshold,
          scores.data<float>(), passed.data<int32_t>());
+}
+
+void scores_by_class(Context& context, const Tensor& probabilities, float threshold, const Tensor& scores) {
+  if (scores.count() == 0) return;
+  launch(context, scores_by_class_kernel, {blocks_for(context, scores.count(), kThreads), kThreads}, scores.count(),
+         scores.dim(1), scores.dim(2), probabilities.data<float>(), threshold, scores.data<float>());
 }
 
 void candidate_classes(Context& context, const Tensor& indices, int64_t c, const Tensor& classes) {

@@ -44,6 +44,18 @@ TEST(Candidates, AreProbableObjectsOfRegionsThatAreThere) {
   }
 }
 
+TEST(Candidates, AreOrderedClassByClass) {
+  for (const auto& context : devices()) {
+    // Two images of two regions and three classes.
+    const std::vector<float> probabilities = {0.9f, 0.06f, 0.04f, 0.1f, 0.05f, 0.85f, 0.2f, 0.7f, 0.1f, 0, 1, 0};
+    const Tensor scores = context->empty({2, 3, 2});
+    poison(*context);
+    scores_by_class(*context, to_device(*context, {4, 3}, probabilities), 0.05f, scores);
+    EXPECT_EQ(values_of<float>(*context, scores), (std::vector<float>{kNone, kNone, 0.06f, kNone, kNone, 0.85f,  //
+                                                                      kNone, kNone, 0.7f, 1, 0.1f, kNone}));
+  }
+}
+
 TEST(Candidates, AreCountedOverManyBlocks) {
   for (const auto& context : devices()) {
     constexpr int64_t kRegions = 1000, kClasses = 7;
@@ -71,6 +83,11 @@ TEST(Candidates, RefuseWhatDoesNotFit) {
           class_candidates(*context, boxes, counts, 0, context->zeros({1, 11}), counts);
         },
         Fault::config, "expected [n * p, c]");
+    expect_error(
+        [&] {
+          scores_by_class(*context, boxes, 0, context->zeros({1, 3, 3}));
+        },
+        Fault::config, "expected [n * p, c] and [n, c, p]");
     expect_error([&] { candidate_classes(*context, counts, 0, counts); }, Fault::config, "0 classes");
   }
 }

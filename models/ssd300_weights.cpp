@@ -1,0 +1,52 @@
+#include "models/ssd300_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "libdtrain/train/checkpoint_files.h"
+#include "models/detection/weight_files.h"
+
+namespace dtrain::models {
+namespace {
+
+constexpr const char* kModelFile = "/model.safetensors";
+
+// The file that `path` stands for.
+std::string file_of(const std::string& path, Fault fault) {
+  if (!std::filesystem::is_directory(path)) return path;
+  if (std::filesystem::exists(path + kModelFile)) return path + kModelFile;
+  const std::optional<std::string> newest = newest_checkpoint(path, looks_complete);
+  if (!newest) throw Error(fault, concat(path, ": neither a checkpoint nor a train_dir with a complete one"));
+  return *newest + kModelFile;
+}
+
+// What a classifier has after the third stage.
+bool is_left_out(const std::string& name) { return name.starts_with("layer4.") || name.starts_with("fc."); }
+
+}  // namespace
+
+std::string load_ssd_backbone(ParameterStore& store, const SsdOptions& options, const std::string& path, Fault fault) {
+  DT_CHECK(store.allocated(), "load_ssd_backbone: the store holds no values before ParameterStore::allocate()");
+  // One of its own, because the file may have names of the other layers as well.
+  ParameterStore backbone(store.context());
+  Trace trace(kSsdSide);
+  const ResNet network(backbone, trace, ssd_backbone(options), 0);
+  backbone.allocate(0, {.gradients = false});
+  const std::string file = file_of(path, fault);
+  const std::array names = {&torchvision_names()};
+  WeightReport report = load_by_names(backbone, names, file, fault).report;
+  std::erase_if(report.unexpected, is_left_out);
+  if (!report.complete()) throw Error(fault, concat(file, ": does not fit the backbone of SSD300: ", report.summary()));
+  const auto take = [&](const std::string& name, const Tensor& value, const auto* to) {
+    DT_CHECK(to && to->value.shape() == value.shape(), "load_ssd_backbone: the store has no ", name, " of shape ",
+             value.shape());
+    store.context().copy(value, to->value);
+  };
+  for (const Parameter& from : backbone.parameters()) take(from.name, from.value, store.find(from.name));
+  for (const Buffer& from : backbone.buffers()) take(from.name, from.value, store.find_buffer(from.name));
+  store.refresh_compute();
+  return file;
+}
+
+}  // namespace dtrain::models

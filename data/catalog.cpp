@@ -64,6 +64,22 @@ DatasetInfo mnist_like(const std::string& name, const std::string& path_part) {
           .open = open_mnist};
 }
 
+std::shared_ptr<Dataset> refuse_labels(const DatasetInfo& info, const SplitOptions&, const Pixels&) {
+  throw Error(concat("the images of ", info.name, " have objects and no labels: they are for detectors"));
+}
+
+DatasetInfo coco() {
+  Preprocessing whole{.name = "tf_cnn", .preset = Preset::tf_cnn, .scale = kStandard};
+  whole.host_only = "images with objects are cropped on the host";
+  return {.name = "coco",
+          .path_part = "coco",
+          .training = 118'287,
+          .validation = 5'000,
+          .classes = 81,
+          .preprocessings = {whole},
+          .open = refuse_labels};
+}
+
 std::vector<DatasetInfo> make_catalog() {
   const Preprocessing tf_cnn{.name = "tf_cnn", .preset = Preset::tf_cnn, .scale = kToPlusMinusOne};
   const Preprocessing torchvision{.name = "torchvision", .preset = Preset::torchvision, .scale = kStandard};
@@ -90,7 +106,8 @@ std::vector<DatasetInfo> make_catalog() {
            .preprocessings = {tf_cnn_cifar, torchvision},
            .open = open_imagenet},
           mnist_like("fashion_mnist", "fashion"),
-          mnist_like("mnist", "mnist")};
+          mnist_like("mnist", "mnist"),
+          coco()};
 }
 
 constexpr std::pair<const char*, TfResize> kResizeMethods[] = {

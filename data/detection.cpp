@@ -6,6 +6,7 @@
 
 #include "data/color.h"
 #include "data/detection_masks.h"
+#include "data/object_crop.h"
 #include "data/resize.h"
 #include "libdtrain/core/error.h"
 
@@ -41,10 +42,33 @@ void check_room(size_t found, int64_t room, const char* what, const char* option
     throw Error(Fault::data, concat(found, " ", what, ", more than ", option, " = ", room));
 }
 
+// Where the image that is made lies in the file's.
+struct Part {
+  Window window{};
+  std::optional<ObjectCrop> crop{};  // where it was drawn for the objects
+};
+
+BoxFractions fractions_of(const coco::Box& box, const ImageSize& image) {
+  const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
+  return {static_cast<float>(box.x / width), static_cast<float>(box.y / height),
+          static_cast<float>((box.x + box.width) / width), static_cast<float>((box.y + box.height) / height)};
+}
+
+// A box of the part that `from` is all of, which has the size that `to` is resized to.
+std::array<float, 4> corners_in(const BoxFractions& box, const Placement& placement) {
+  const auto width = static_cast<float>(placement.to.width), height = static_cast<float>(placement.to.height);
+  const float left = placement.flip ? 1 - box[2] : box[0], right = placement.flip ? 1 - box[0] : box[2];
+  return {left * width, box[1] * height, right * width, box[3] * height};
+}
+
 }  // namespace
 
 void DetectionOptions::check() const {
   resize.check();
+  DT_CHECK(
+      !stretch || (stretch->height > 0 && stretch->width > 0 && stretch->height <= kMaxEntries / 3 / stretch->width),
+      "images that all become ", stretch->width, "x", stretch->height, " pixels large");
+  DT_CHECK(!object_crops || (stretch && !masks), "crops by objects are of one size and without masks");
   DT_CHECK(multiple > 0, "canvases in multiples of ", multiple, " pixels");
   for (const ImageSize& canvas : canvases)
     DT_CHECK(canvas.height > 0 && canvas.width > 0 && canvas.height <= kMaxEntries / 3 / canvas.width, "a canvas of ",
@@ -62,8 +86,10 @@ DetectionDataset::DetectionDataset(std::shared_ptr<const DetectionSource> source
     : source_(std::move(source)), options_(options) {
   DT_CHECK(source_, "a data set of images without a source");
   options_.check();
-  const std::vector<ImageSize> canvases =
-      options_.canvases.empty() ? automatic_canvases(options_.resize, options_.multiple) : options_.canvases;
+  const std::vector<ImageSize> canvases = options_.stretch ? std::vector{*options_.stretch}
+                                          : options_.canvases.empty()
+                                              ? automatic_canvases(options_.resize, options_.multiple)
+                                              : options_.canvases;
   survey(canvases);
   make_layouts(canvases);
 }
@@ -72,14 +98,16 @@ DetectionDataset::DetectionDataset(std::shared_ptr<const DetectionSource> source
 void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
   uint64_t most_objects = 1, most_mask_runs = 1;
   const auto reader = source_->reader();
-  const DetectionSource::Parts parts{.bytes = false, .objects = options_.training, .masks = options_.max_runs == 0};
+  const DetectionSource::Parts parts{
+      .bytes = false, .objects = options_.training, .masks = options_.masks && options_.max_runs == 0};
   for (uint64_t image = 0; image < source_->size(); ++image) {
     uint64_t objects = 0, runs = 0;
     Record record{image, 0};
     try {
       const DetectionSample sample = reader->read(image, parts);
-      record.layout = static_cast<uint32_t>(canvas_of(sample.size, options_.resize, canvases));
-      const ImageSize largest = resized(sample.size, options_.resize.max_short_edge, options_.resize);
+      if (!options_.stretch) record.layout = static_cast<uint32_t>(canvas_of(sample.size, options_.resize, canvases));
+      const ImageSize largest =
+          options_.stretch ? *options_.stretch : resized(sample.size, options_.resize.max_short_edge, options_.resize);
       for (const coco::Annotation& object : sample.objects) {
         if (!is_kept(object, sample.size, options_.min_area)) continue;
         ++objects;
@@ -127,8 +155,8 @@ class DetectionDataset::Reader final : public SampleReader {
         decoder_(dataset.options_.decoding) {}
 
   bool read(uint64_t record, const SampleKey& key, const Row& row) override {
-    const DetectionSample sample =
-        source_->read(dataset_.records_[record].image, {.bytes = true, .objects = options_.training});
+    const DetectionSample sample = source_->read(
+        dataset_.records_[record].image, {.bytes = true, .objects = options_.training, .masks = options_.masks});
     try {
       return make(sample, dataset_.layouts_[dataset_.layout_of(record)], key, row);
     } catch (const Error& error) {
@@ -143,10 +171,12 @@ class DetectionDataset::Reader final : public SampleReader {
       throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, its annotations are for ",
                                       sample.size.width, "x", sample.size.height));
     RandomStream random = sample_stream(key);
-    const Placement placement = place(sample.size, random);
+    find_objects(sample);
+    const Part part = part_of(sample.size, random);
+    const Placement placement = place({part.window.height, part.window.width}, random);
     const Shape& canvas = layout.fields[Fields::images].shape;
     const std::span<uint8_t> pixels = row.span<uint8_t>(Fields::images);
-    write_image(placement, canvas, pixels);
+    write_image(part.window, placement, canvas, pixels);
     if (options_.training && options_.jitter.any()) change_colors(placement, canvas, random, pixels);
     const ImageSize& to = placement.to;
     std::ranges::copy(std::array{static_cast<float>(to.height), static_cast<float>(to.width)},
@@ -154,24 +184,49 @@ class DetectionDataset::Reader final : public SampleReader {
     std::ranges::copy(std::array{static_cast<float>(info.height), static_cast<float>(info.width)},
                       row.span<float>(Fields::originals).begin());
     row.span<int64_t>(Fields::image_ids)[0] = sample.id;
-    write_objects(sample, placement, row);
+    if (part.crop)
+      place_objects(*part.crop, placement);
+    else
+      place_objects(sample.size, placement);
+    write_objects(row);
     return !decoder_.warning().empty();
+  }
+
+  void find_objects(const DetectionSample& sample) {
+    objects_.clear();
+    for (const coco::Annotation& object : sample.objects)
+      if (is_kept(object, sample.size, options_.min_area)) objects_.push_back(&object);
+  }
+
+  Part part_of(const ImageSize& image, RandomStream& random) {
+    const auto width = static_cast<int>(image.width), height = static_cast<int>(image.height);
+    if (!options_.training || !options_.object_crops || objects_.empty()) return {{0, 0, width, height}};
+    fractions_.clear();
+    for (const coco::Annotation* object : objects_)
+      fractions_.push_back(fractions_of(clipped(object->box, image), image));
+    ObjectCrop crop = sample_object_crop(fractions_, random);
+    const Window window = crop.window(width, height);
+    return {window, std::move(crop)};
   }
 
   Placement place(const ImageSize& image, RandomStream& random) const {
     const ResizeRule& rule = options_.resize;
+    if (options_.stretch) {
+      const bool flip = options_.training && random.uniform() < options_.flip_probability;
+      return {image, *options_.stretch, flip};
+    }
     if (!options_.training) return {image, resized(image, rule.max_short_edge, rule), false};
     const auto edges = static_cast<uint32_t>(rule.max_short_edge - rule.min_short_edge + 1);
     const int64_t edge = rule.min_short_edge + random.below(edges);
     return {image, resized(image, edge, rule), random.uniform() < options_.flip_probability};
   }
 
-  void write_image(const Placement& placement, const Shape& canvas, std::span<uint8_t> pixels) {
+  void write_image(const Window& window, const Placement& placement, const Shape& canvas, std::span<uint8_t> pixels) {
     const auto width = static_cast<int>(placement.to.width), height = static_cast<int>(placement.to.height);
     make_half_pixel_filter({static_cast<int>(placement.from.width), width, 0, width, placement.flip}, across_);
     make_half_pixel_filter({static_cast<int>(placement.from.height), height, 0, height, false}, down_);
     const int64_t stride = 3 * canvas[1];
-    resample(decoder_.decode(), across_, down_, rows_, pixels.data(), stride);
+    resample(decoder_.decode(window), across_, down_, rows_, pixels.data(), stride);
     for (int64_t y = 0; y < height; ++y)
       std::ranges::fill(pixels.subspan(static_cast<size_t>(y * stride), static_cast<size_t>(stride)).subspan(3 * width),
                         uint8_t{0});
@@ -199,19 +254,37 @@ class DetectionDataset::Reader final : public SampleReader {
                      [](float value) { return static_cast<uint8_t>(std::lrint(std::clamp(value, 0.0f, 1.0f) * 255)); });
   }
 
-  void write_objects(const DetectionSample& sample, const Placement& placement, const Row& row) {
+  void clear_objects() {
     boxes_.clear();
     classes_.clear();
     begins_.clear();
     ends_.clear();
-    for (const coco::Annotation& object : sample.objects) {
-      if (!is_kept(object, sample.size, options_.min_area)) continue;
-      const std::array<float, 4> corners = placement.corners(clipped(object.box, sample.size));
-      boxes_.insert(boxes_.end(), corners.begin(), corners.end());
-      classes_.push_back(static_cast<int32_t>(object.category) + 1);
-      begins_.push_back(static_cast<int32_t>(ends_.size()));
-      append_runs(object, placement, ends_);
+  }
+
+  void add_object(const coco::Annotation& object, const std::array<float, 4>& corners) {
+    boxes_.insert(boxes_.end(), corners.begin(), corners.end());
+    classes_.push_back(static_cast<int32_t>(object.category) + 1);
+    begins_.push_back(static_cast<int32_t>(ends_.size()));
+  }
+
+  void place_objects(const ImageSize& image, const Placement& placement) {
+    clear_objects();
+    for (const coco::Annotation* object : objects_) {
+      add_object(*object, placement.corners(clipped(object->box, image)));
+      if (options_.masks) append_runs(*object, placement, ends_);
     }
+  }
+
+  void place_objects(const ObjectCrop& crop, const Placement& placement) {
+    clear_objects();
+    for (const size_t i : crop.objects) {
+      const BoxFractions box = crop.box_in_part(fractions_[i]);
+      const std::array<float, 4> corners = corners_in(box, placement);
+      if (corners[0] < corners[2] && corners[1] < corners[3]) add_object(*objects_[i], corners);
+    }
+  }
+
+  void write_objects(const Row& row) {
     check_room(classes_.size(), dataset_.max_boxes_, "objects", "max_boxes");
     check_room(ends_.size(), dataset_.max_runs_, "runs of masks", "max_runs");
     begins_.resize(static_cast<size_t>(dataset_.max_boxes_) + 1, static_cast<int32_t>(ends_.size()));
@@ -226,6 +299,8 @@ class DetectionDataset::Reader final : public SampleReader {
   std::unique_ptr<DetectionSource::Reader> source_;
   ImageDecoder decoder_;
   Filter<float> across_, down_;
+  std::vector<const coco::Annotation*> objects_;  // of the sample, those that are kept
+  std::vector<BoxFractions> fractions_;           // of the image, their boxes
   std::vector<float> rows_, colors_, boxes_;
   std::vector<int32_t> classes_, begins_, ends_;
 };

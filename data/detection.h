@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,13 @@ struct DetectionOptions {
   // An image takes the smallest one that it fits. Empty: a landscape and a portrait one, in multiples of `multiple`.
   std::vector<ImageSize> canvases{};
   int64_t multiple = 32;
+  // All images become of this size, whatever their shapes; the three options above say nothing then.
+  std::optional<ImageSize> stretch{};
+  bool masks = true;  // else objects have no runs, and the masks of the source are not looked at
   // Training only:
+  // Images are parts that data/object_crop.h draws, with the objects whose centres are inside. Needs `stretch`, and
+  // `masks` to be false.
+  bool object_crops = false;
   float flip_probability = 0.5f;
   ColorJitter jitter{};     // by data/color.h: brightness is added, as TensorFlow's recipes do
   double min_area = 1;      // objects of a larger area alone are kept, by what the file states

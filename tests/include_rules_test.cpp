@@ -91,6 +91,12 @@ const std::vector<Level> kLevels = {
     {"apps/cli/options/", {"apps/cli/", "libdtrain/", "data/"}, {}},
     {"apps/cli/", {"libdtrain/", "models/", "data/"}, {}},
     {"apps/observers/", {"apps/cli/", "libdtrain/"}, {}},
+    {"apps/detection/", {"apps/cli/", "libdtrain/", "models/", "data/"}, {}},
+    {"apps/ssd/", {"apps/cli/", "apps/detection/", "libdtrain/", "models/", "data/"}, {}},
+    {"apps/mask_rcnn/", {"apps/cli/", "apps/observers/", "apps/detection/", "libdtrain/", "models/", "data/"}, {}},
+    {"apps/cnn_benchmarks/",
+     {"apps/cli/", "apps/observers/", "apps/detection/", "apps/ssd/", "libdtrain/", "models/", "data/"},
+     {}},
     // They run what another program's command line comes to.
     {"apps/train_imagenet/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
     {"apps/imagenet_main/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},

@@ -1,5 +1,7 @@
 #include "apps/cli/drawn_batch.h"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "libdtrain/core/rng.h"
@@ -16,6 +18,23 @@ DrawnBatch draw_batch(Context& context, int64_t batch, int64_t size, int64_t cla
   context.upload(pixels.data(), drawn.images);
   context.upload(labels.data(), drawn.labels);
   return drawn;
+}
+
+DrawnBatch draw_tf_cnn_batch(Context& context, int64_t batch, int64_t size, int64_t classes, uint64_t seed) {
+  RandomStream random(seed, /*stream=*/0x73796e7468);
+  std::vector<float> pixels(static_cast<size_t>(batch * size * size * 3));
+  for (float& pixel : pixels) {
+    float deviate = random.normal();
+    while (std::abs(deviate) > 2) deviate = random.normal();
+    pixel = 127 + 60 * deviate;
+  }
+  std::vector<int32_t> labels(static_cast<size_t>(batch));
+  const auto drawn = static_cast<uint32_t>(std::max<int64_t>(1, classes - 1));
+  for (int32_t& label : labels) label = static_cast<int32_t>(random.below(drawn));
+  const DrawnBatch made{context.empty({batch, size, size, 3}), context.empty({batch}, DType::i32)};
+  context.upload(pixels.data(), made.images);
+  context.upload(labels.data(), made.labels);
+  return made;
 }
 
 }  // namespace dtrain::cli

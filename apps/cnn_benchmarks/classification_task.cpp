@@ -4,9 +4,56 @@
 
 #include "apps/cli/run_main.h"
 #include "apps/cli/vision.h"
+#include "apps/ssd/data.h"
 #include "libdtrain/run/evaluation.h"
 
 namespace dtrain::cnn_benchmarks {
+namespace {
+
+void describe_run(const Session& session, TrainState& state) {
+  const Config& config = session.config;
+  state.identity = config.recorded_identity;
+  state.identity.insert({
+      {"classes", fmt::format("{}", session.model.classes)},
+      {"image size", fmt::format("{}", session.model.image_size)},
+      {"data set", session.datasets.training ? session.datasets.training->identity() : "synthetic " + config.dataset},
+  });
+  state.settings = config.recorded_settings;
+  state.settings.insert({
+      {"version", cli::version()},
+      {"precision", cli::name_of_precision(config.machine.precision)},
+      {"sums over ranks", session.communicator->describe()},
+  });
+}
+
+detection::TaskOptions detection_options(Session& session) {
+  const Config& config = session.config;
+  detection::TaskOptions options{.training = session.datasets.objects,
+                                 .batch = config.batch,
+                                 .evaluation_batch = config.eval_batch,
+                                 .micro_steps = static_cast<int>(config.micro_steps),
+                                 .seed = config.flags.run.seed(),
+                                 .chief = config.ranks.chief,
+                                 .loader = loader_options(*session.context, config, true),
+                                 .waits_for_scores = !config.flags.ssd.collect_eval_results_async,
+                                 .score = ssd::score,
+                                 .report = session.datasets.report};
+  if (config.evaluates()) options.validation = {session.datasets.scored};
+  if (config.synthetic())
+    options.synthetic = [&] { return session.detector->synthetic_batch(config.batch, config.flags.run.seed()); };
+  TrainState state;
+  describe_run(session, state);
+  options.identity = state.identity;
+  options.settings = state.settings;
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<cli::ImageTask> make_task(Session& session) {
+  if (!session.detector) return std::make_unique<ClassificationTask>(session);
+  return std::make_unique<detection::DetectionTask>(*session.detector, session.group, detection_options(session));
+}
 
 void ClassificationTask::open(uint64_t cursor) {
   const Config& config = session_.config;
@@ -49,7 +96,7 @@ std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& re
   return evaluate_batches(*session_.context, session_.group, request, loop);
 }
 
-std::vector<MetricValue> ClassificationTask::infer() const {
+std::vector<MetricValue> ClassificationTask::infer() {
   Tape tape(*session_.context, dtrain::Mode::eval);
   return metrics_of(*session_.context, loss_of(tape, batches_.front()));
 }
@@ -59,20 +106,6 @@ std::vector<cli::Picture> ClassificationTask::pictures() const {
   return cli::encoded(cli::first_images(*session_.context, batches_.front()["images"]));
 }
 
-void ClassificationTask::describe(TrainState& state) const {
-  const Config& config = session_.config;
-  state.identity = config.recorded_identity;
-  state.identity.insert({
-      {"classes", fmt::format("{}", session_.model.classes)},
-      {"image size", fmt::format("{}", session_.model.image_size)},
-      {"data set", session_.datasets.training ? session_.datasets.training->identity() : "synthetic " + config.dataset},
-  });
-  state.settings = config.recorded_settings;
-  state.settings.insert({
-      {"version", cli::version()},
-      {"precision", cli::name_of_precision(config.machine.precision)},
-      {"sums over ranks", session_.communicator->describe()},
-  });
-}
+void ClassificationTask::describe(TrainState& state) const { describe_run(session_, state); }
 
 }  // namespace dtrain::cnn_benchmarks

@@ -4,13 +4,15 @@
 #include <optional>
 #include <vector>
 
-#include "apps/cli/pictures.h"
+#include "apps/cli/image_task.h"
 #include "apps/cnn_benchmarks/session.h"
-#include "libdtrain/run/task.h"
 
 namespace dtrain::cnn_benchmarks {
 
-class ClassificationTask final : public Task {
+// A ClassificationTask, or one of detection, with what --model says. The session outlives it.
+std::unique_ptr<cli::ImageTask> make_task(Session& session);
+
+class ClassificationTask final : public cli::ImageTask {
  public:
   explicit ClassificationTask(Session& session) : session_(session) {}
 
@@ -22,12 +24,9 @@ class ClassificationTask final : public Task {
   std::future<Evaluation> evaluate(const EvaluationRequest& request) override;
   void describe(TrainState& state) const override;
 
-  // The metrics of the batch last loaded, in inference mode.
-  std::vector<MetricValue> infer() const;
-  // Images of the first batch of the last step, as they are before they are normalised; none of a synthetic batch.
-  std::vector<cli::Picture> pictures() const;
-  // Counts of records and of bad ones; nothing for synthetic data or before open().
-  std::optional<data::LoaderStats> stats() const { return input_ ? input_->stats() : std::nullopt; }
+  std::vector<MetricValue> infer() override;
+  std::vector<cli::Picture> pictures() const override;
+  std::optional<data::LoaderStats> stats() const override { return input_ ? input_->stats() : std::nullopt; }
 
  private:
   // Smoothed labels in training only.

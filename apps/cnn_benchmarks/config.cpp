@@ -31,6 +31,11 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
     DT_CHECK(samples <= cli::kMostSamplesOfStep,
              "--batch_size, --gradient_accumulation and the number of ranks come to ", samples,
              " images, expected at most ", cli::kMostSamplesOfStep);
+  if (config.detects() && config.evaluates()) {
+    DT_CHECK(!config.synthetic(), "an evaluation of ssd300 needs --data_dir: detections are scored by what is there");
+    if (flags.run.num_eval_batches || flags.run.num_eval_epochs)
+      config.notices.push_back("num_eval_batches and num_eval_epochs: an evaluation of ssd300 sees all images once");
+  }
   config.warmup_steps = flags.run.warmup_batches(flags.tf.warmup_batches());
   config.recorded_identity = set.recorded_identity();
   config.recorded_settings = set.recorded_settings();

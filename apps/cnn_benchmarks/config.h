@@ -29,6 +29,7 @@ struct Config {
   std::string text{};                                                           // as FlagSet::config_text()
   std::vector<std::string> notices{};  // what was asked for and is done in another way, for people
 
+  bool detects() const { return flags.model.detects(); }
   bool synthetic() const { return flags.input.synthetic(); }
   bool decodes_on_gpu() const { return flags.input.decodes_on_gpu(); }
   data::Pixels pixels() const { return flags.pixels.pixels(dataset, options.image_size); }

@@ -14,11 +14,16 @@ void Flags::settle(cli::FlagSet& flags) const {
     flags.imply("preprocessing", pixels.input_preprocessor, "input_preprocessor");
   if (tf.compatible_with == "1.12" && pixels.preprocessing == "tf_cnn")
     flags.imply("distortions", "true", "compatible_with");
+  if (model.detects()) ssd::imply_defaults(flags);
 }
 
 void Flags::check(const cli::FlagSet& flags) const {
   std::apply([&](const auto&... group) { (group.check(flags), ...); }, groups(*this));
   check_across_groups();
+  if (model.detects())
+    ssd::refuse_classifiers_flags(flags);
+  else
+    DT_CHECK(ssd.given().empty(), "--", ssd.given(), ": for --model=ssd300 only");
   flags.check_refused();
 }
 

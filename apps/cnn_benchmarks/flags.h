@@ -17,9 +17,11 @@
 #include "apps/cli/options/recipe.h"
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
+#include "apps/cli/options/tf_only.h"
 #include "apps/cli/options/tracing.h"
 #include "apps/cnn_benchmarks/mode_flags.h"
 #include "apps/cnn_benchmarks/model_flags.h"
+#include "apps/ssd/flags.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -46,7 +48,8 @@ struct Flags {
   cli::RateFinderFlags rate_finder;
   cli::TracingFlags tracing;
   cli::GraphFlags graph;
-  TfFlags tf;
+  ssd::Flags ssd;
+  cli::TfFlags tf;
 
   // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
   void declare(cli::FlagSet& flags);
@@ -62,7 +65,7 @@ struct Flags {
   static auto groups(Self& f) {
     return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.augment, f.optimizer, f.schedule, f.machine,
                     f.ranks, f.distribution, f.checkpoints, f.display, f.performance, f.summaries, f.benchmark_log,
-                    f.rate_finder, f.tracing, f.graph, f.tf);
+                    f.rate_finder, f.tracing, f.graph, f.ssd, f.tf);
   }
   // Those that concern flags of several groups.
   void check_across_groups() const;

@@ -1,16 +1,27 @@
 // Opens data sets, configures loaders, and draws the synthetic batch.
 #include "apps/cnn_benchmarks/input.h"
 
-#include <cmath>
 #include <utility>
 
+#include "apps/cli/drawn_batch.h"
 #include "apps/cli/progress.h"
+#include "apps/ssd/data.h"
 #include "data/catalog.h"
 #include "data/imagenet.h"
-#include "libdtrain/core/rng.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
+
+// The bar that `cache` reports to is shown where it takes long.
+data::CacheOptions cache_options(const Config& config, bool training, std::optional<cli::Progress>& progress) {
+  data::CacheOptions cache = config.flags.input.cache_options();
+  if (config.ranks.is_chief())
+    cache.progress = [&progress, training](uint64_t opened, uint64_t files) {
+      if (!progress) progress.emplace(training ? "training files" : "validation files", files);
+      progress->update(opened);
+    };
+  return cache;
+}
 
 // With images of `size` pixels a side.
 std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, int64_t size) {
@@ -20,13 +31,7 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, i
     DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
     DT_CHECK(!pixels.distortions, "--distortions are made on the host: --jpeg_decoder=host");
   }
-  data::CacheOptions cache = config.flags.input.cache_options();
-  std::optional<cli::Progress> progress;  // only where it takes long
-  if (config.ranks.is_chief())
-    cache.progress = [&](uint64_t opened, uint64_t files) {
-      if (!progress) progress.emplace(training ? "training files" : "validation files", files);
-      progress->update(opened);
-    };
+  std::optional<cli::Progress> progress;
   return data::open_split(pixels, {.directory = config.flags.input.data_dir,
                                    .training = training,
                                    // Inference sees images as an evaluation does.
@@ -35,8 +40,31 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, i
                                    .classes = config.options.classes,
                                    .label_offset = config.flags.model.label_offset,
                                    .augmentation = config.flags.augment.sample(),
-                                   .cache = cache});
+                                   .cache = cache_options(config, training, progress)});
 }
+
+void open_detection_data(const Config& config, Datasets& datasets) {
+  const std::string& folder = config.flags.input.data_dir;
+  std::optional<cli::Progress> training, validation;
+  if (config.mode != RunMode::evaluation)
+    datasets.training = datasets.objects =
+        ssd::open_training(folder, config.mode != RunMode::forward_only, cache_options(config, true, training));
+  if (!config.evaluates()) return;
+  datasets.scored = ssd::open_validation(folder, cache_options(config, false, validation));
+  datasets.validation = datasets.scored.images;
+}
+
+data::Batch synthetic_batch(Context& context, const Config& config, const PixelNormalization& format, int64_t rows) {
+  const int64_t size = config.options.image_size;
+  const auto [images, labels] =
+      cli::draw_tf_cnn_batch(context, rows, size, config.options.classes, config.flags.run.seed());
+  data::Batch batch{.layout = data::labelled_images({size, size, format.channels}, format.dtype), .valid = rows};
+  batch.fields = {normalize_pixels(context, images, format), labels};
+  batch.row_valid.assign(static_cast<size_t>(rows), 1);
+  return batch;
+}
+
+}  // namespace
 
 data::LoaderOptions loader_options(Context& context, const Config& config, bool training) {
   const Flags& f = config.flags;
@@ -57,45 +85,19 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   return options;
 }
 
-// As tf_cnn_benchmarks has it: a truncated normal of mean 127 and standard deviation 60 that is fed to the model as it
-// is, and labels of [0, classes - 1).
-data::Batch synthetic_batch(Context& context, const Config& config, const PixelNormalization& format, int64_t rows) {
-  const int64_t size = config.options.image_size;
-  RandomStream random(config.flags.run.seed(), /*stream=*/0x73796e7468);
-  std::vector<float> pixels(static_cast<size_t>(rows * size * size * 3));
-  for (float& pixel : pixels) {
-    float deviate = random.normal();
-    while (std::abs(deviate) > 2) deviate = random.normal();
-    pixel = 127 + 60 * deviate;
-  }
-  std::vector<int32_t> labels(static_cast<size_t>(rows));
-  const auto drawn = static_cast<uint32_t>(std::max<int64_t>(1, config.options.classes - 1));
-  for (int32_t& label : labels) label = static_cast<int32_t>(random.below(drawn));
-
-  const Tensor images = context.empty({rows, size, size, 3}), classes = context.empty({rows}, DType::i32);
-  context.upload(pixels.data(), images);
-  context.upload(labels.data(), classes);
-  data::Batch batch{.layout = data::labelled_images({size, size, format.channels}, format.dtype), .valid = rows};
-  batch.fields = {normalize_pixels(context, images, format), classes};
-  batch.row_valid.assign(static_cast<size_t>(rows), 1);
-  return batch;
-}
-
-}  // namespace
-
 Datasets open_datasets(const Config& config) {
   Datasets datasets;
   const data::DatasetInfo& info = data::dataset_info(config.dataset);
   datasets.sizes = {info.training, info.validation};
   if (config.synthetic()) return datasets;
-  if (config.mode != RunMode::evaluation) {
-    datasets.training = open_split(config, true, config.stages.front().size);
-    datasets.sizes.training = datasets.training->size();
+  if (config.detects()) {
+    open_detection_data(config, datasets);
+  } else {
+    if (config.mode != RunMode::evaluation) datasets.training = open_split(config, true, config.stages.front().size);
+    if (config.evaluates()) datasets.validation = open_split(config, false, config.options.image_size);
   }
-  if (config.evaluates()) {
-    datasets.validation = open_split(config, false, config.options.image_size);
-    datasets.sizes.validation = datasets.validation->size();
-  }
+  if (datasets.training) datasets.sizes.training = datasets.training->size();
+  if (datasets.validation) datasets.sizes.validation = datasets.validation->size();
   return datasets;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "apps/cnn_benchmarks/plan.h"
+#include "apps/detection/detection_task.h"
 #include "data/mixing.h"
 #include "data/staged_loader.h"
 #include "libdtrain/ops/jpeg_decode.h"
@@ -16,6 +17,8 @@ namespace dtrain::cnn_benchmarks {
 // The two halves of the data; null for synthetic data.
 struct Datasets {
   std::shared_ptr<data::Dataset> training, validation;
+  std::shared_ptr<data::DetectionDataset> objects;  // the training half of a detector's data
+  detection::ValidationSplit scored;                // and the validation half
   DatasetSizes sizes;
   std::function<void(const data::LoaderWork&)> report{};  // given what the threads of the training half do
 };
@@ -23,6 +26,8 @@ struct Datasets {
 // Opens what the mode needs: the training half of a run that does not only evaluate, the validation half of one that
 // evaluates. Throws Error(Fault::data) where there are no such files.
 Datasets open_datasets(const Config& config);
+
+data::LoaderOptions loader_options(Context& context, const Config& config, bool training);
 
 class Input {
  public:

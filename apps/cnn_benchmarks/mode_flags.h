@@ -1,4 +1,4 @@
-// Flags about what a run does: train, evaluate, or both; and those that only tf_cnn_benchmarks has.
+// Flags about what a run does: train, evaluate, or both.
 #pragma once
 
 #include <cstdint>
@@ -36,19 +36,6 @@ struct ModeFlags {
 
  private:
   int forms() const;  // how many of --eval_during_training_* are given
-};
-
-// What has a meaning in tf_cnn_benchmarks alone; its log shows some of it.
-struct TfFlags {
-  int64_t num_gpus = 1;
-  std::optional<int64_t> autotune_threshold;
-  int64_t batch_group_size = 1;
-  std::string data_format = "NCHW", loss_type_to_report = "total_loss", rewriter_config, compatible_with = "master";
-  bool print_training_accuracy = false;
-
-  void declare(cli::FlagSet& flags);
-  void check(const cli::FlagSet&) const {}
-  int64_t warmup_batches() const;
 };
 
 }  // namespace dtrain::cnn_benchmarks

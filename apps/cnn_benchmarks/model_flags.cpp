@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/vision.h"
+#include "apps/ssd/model.h"
 #include "data/catalog.h"
 #include "models/conventions.h"
 
@@ -10,9 +11,8 @@ namespace dtrain::cnn_benchmarks {
 
 void ModelFlags::declare(cli::FlagSet& flags) {
   flags.group("Model");
-  flags.add("model", model, fmt::format("{}", fmt::join(models::classifier_names(), ", "))).identity("model", [this] {
-    return model + models::describe(conventions.conventions());
-  });
+  flags.add("model", model, fmt::format("{}, {}", fmt::join(models::classifier_names(), ", "), ssd::kName))
+      .identity("model", [this] { return model + models::describe(conventions.conventions()); });
   flags
       .add("data_name", data_name,
            fmt::format("{}; by default guessed from data_dir, else {}", fmt::join(data::dataset_names(), " or "),
@@ -51,7 +51,9 @@ std::string ModelFlags::dataset(const std::string& data_dir) const {
 }
 
 models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
-  models::ClassifierInfo info = cli::find_model(model, dataset);
+  DT_CHECK(detects() == (dataset == ssd::kDataset), "--model=", model, " of the data set ", dataset,
+           ": a detector, ssd300, and data of objects, coco, go together; see --data_name");
+  models::ClassifierInfo info = detects() ? ssd::info() : cli::find_model(model, dataset);
   DT_CHECK(!resnet_base_lr || info.rate_grows_with_batch, "--resnet_base_lr: for ResNets on ImageNet only; ", model,
            " takes --init_learning_rate");
   DT_CHECK(!auxiliary_head || info.auxiliary_head, "--auxiliary_head: for inception3 and NASNet only; ", model,
@@ -70,6 +72,7 @@ models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info
 
 Schedule ModelFlags::default_schedule(const models::ClassifierInfo& info, int64_t global_batch,
                                       double steps_per_epoch) const {
+  if (detects()) return ssd::schedule(global_batch);
   return models::default_schedule(info, global_batch, steps_per_epoch, resnet_base_lr);
 }
 

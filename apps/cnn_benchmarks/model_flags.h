@@ -23,6 +23,7 @@ struct ModelFlags {
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet& flags) const;
 
+  bool detects() const { return model == "ssd300"; }
   // A name in data's catalogue: the one given, or the one that the path of the data contains. Throws Error for a name
   // that is not there.
   std::string dataset(const std::string& data_dir) const;

@@ -23,7 +23,7 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {
+void report_input(const Session& session, const cli::ImageTask& task, cli::Log& log) {
   const auto stats = task.stats();
   if (stats && session.config.decodes_on_gpu())
     log.notice(fmt::format("--jpeg_decoder=gpu: {} of {} images were decoded by the host",
@@ -40,13 +40,13 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
     for (const std::string& line : cli::rank_table(session.group, config.machine)) log.line(line);
   Optimizer optimizer(session.store, config.flags.optimizer.options());
   Trainer trainer(session.store, optimizer, session.plan.schedule, trainer_options(session));
-  ClassificationTask task(session);
+  const std::unique_ptr<cli::ImageTask> task = make_task(session);
   RunObservers observers(session, log, own_log);
-  const auto pictures = [&] { return task.pictures(); };
+  const auto pictures = [&] { return task->pictures(); };
   observers.show(observers::details_of({config.flags.summaries.summary_verbosity, pictures}, trainer));
   RunOptions options = run_options(session);
-  options.advice_on_memory = [&] { return advice_on_memory(session); };
-  Run run(task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);
+  if (!session.detector) options.advice_on_memory = [&] { return advice_on_memory(session); };
+  Run run(*task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);
   const Outcome outcome = run.train();
   if (outcome == Outcome::stopped) {
     log.notice(config.flags.checkpoints.train_dir.empty()
@@ -54,14 +54,14 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
                    : fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
   }
-  report_input(session, task, log);
+  report_input(session, *task, log);
   if (config.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
   return stop_agreed(session.group, cli::stop_requested) ? cli::kStopped : 0;
 }
 
 // The newest checkpoint of `folder`, or what `folder` itself holds.
-std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const ClassificationTask& task,
-                                                const std::string& folder, Observer& observer) {
+std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const Task& task, const std::string& folder,
+                                                Observer& observer) {
   TrainState expected;
   task.describe(expected);
   std::map<std::string, std::string> must_match;
@@ -90,13 +90,13 @@ bool stopped_before_next(Session& session) {
 // of eval_nth_checkpoints.
 int evaluate(Session& session, cli::Log& log, Observer* own_log) {
   const Flags& f = session.config.flags;
-  ClassificationTask task(session);
+  const std::unique_ptr<cli::ImageTask> task = make_task(session);
   RunObservers observers(session, log, own_log);
   Observers all(observers.all());
   const auto evaluate_step = [&](uint64_t step, const Tensor& average) {
-    const auto result = dtrain::evaluate(task, session.store, average, session.group, step, f.display.display_every,
+    const auto result = dtrain::evaluate(*task, session.store, average, session.group, step, f.display.display_every,
                                          all, cli::stop_requested);
-    if (result && !std::isfinite(result->value("loss")))
+    if (result && !std::isfinite(find_metric(result->values, "loss").value_or(0)))
       throw Error(Fault::numeric, "evaluation: the loss is not finite: the model makes NaN or infinities of this data");
     return result.has_value();
   };
@@ -105,14 +105,14 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
   if (f.mode.eval_nth_checkpoints > 0) {
     for (const std::string& path : kept_checkpoints(folder, static_cast<size_t>(f.mode.eval_nth_checkpoints),
                                                     session.group, session.config.ranks.chief)) {
-      const auto loaded = load_checkpoint(session, task, path, all);
+      const auto loaded = load_checkpoint(session, *task, path, all);
       if (loaded) log.line(fmt::format("Successfully loaded model from {}.", path));
       if (loaded && !evaluate_step(loaded->step, loaded->average)) return cli::kStopped;
     }
     return 0;
   }
   while (true) {
-    if (const auto loaded = load_checkpoint(session, task, folder, all)) {
+    if (const auto loaded = load_checkpoint(session, *task, folder, all)) {
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
       if (!evaluate_step(loaded->step, loaded->average)) break;
     } else if (f.mode.eval_interval_secs > 0) {
@@ -130,14 +130,14 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
 // images; nothing is updated or saved.
 int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
   log.line("Initializing graph");
-  ClassificationTask task(session);
+  const std::unique_ptr<cli::ImageTask> task = make_task(session);
   RunObservers observers(session, log, own_log);
   Observers all(observers.all());
   if (!session.config.flags.checkpoints.train_dir.empty())
-    if (const auto loaded = load_checkpoint(session, task, session.config.flags.checkpoints.train_dir, all))
+    if (const auto loaded = load_checkpoint(session, *task, session.config.flags.checkpoints.train_dir, all))
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
   const Cadence cadence = run_options(session).cadence;
-  task.open(0);
+  task->open(0);
   all.begun({});
   for (uint64_t step = 1; step <= session.plan.total_steps; ++step) {
     if ((session.group.size() == 1 || step % cadence.show_every == 0) &&
@@ -145,10 +145,10 @@ int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
       return cli::kStopped;
     all.stepping(step);
     const auto began = std::chrono::steady_clock::now();
-    task.load(0);
+    task->load(0);
     Stepped event{.step = step, .shown = cadence.shows(step, 1)};
-    event.metrics = task.infer();
-    event.wait_seconds = task.wait_seconds();
+    event.metrics = task->infer();
+    event.wait_seconds = task->wait_seconds();
     event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     all.stepped(event);
   }

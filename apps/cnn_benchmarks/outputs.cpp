@@ -83,6 +83,7 @@ std::vector<std::unique_ptr<Observer>> logs_for_tools(const Session& session, cl
 RunObservers::RunObservers(Session& session, cli::Log& log, Observer* own_log)
     : tf_log_(log, log_options(session), *session.context, *session.communicator),
       log_(own_log != nullptr ? own_log : &tf_log_) {
+  if (session.detector && own_log == nullptr) coco_log_.emplace(log);
   if (!session.is_chief()) return;
   const Flags& f = session.config.flags;
   const auto notice = [&log](const std::string& text) { log.notice(text); };
@@ -100,7 +101,9 @@ RunObservers::RunObservers(Session& session, cli::Log& log, Observer* own_log)
 }
 
 std::vector<Observer*> RunObservers::all() {
-  std::vector<Observer*> observers = {log_};
+  std::vector<Observer*> observers;
+  if (coco_log_) observers.push_back(&*coco_log_);
+  observers.push_back(log_);
   if (config_) observers.push_back(&*config_);
   if (metrics_) observers.push_back(&*metrics_);
   if (events_) observers.push_back(&*events_);

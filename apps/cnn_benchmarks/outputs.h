@@ -13,6 +13,7 @@
 #include "apps/observers/live_view.h"
 #include "apps/observers/tf_cnn_log.h"
 #include "apps/observers/tracing.h"
+#include "apps/ssd/coco_log.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -28,6 +29,7 @@ class RunObservers {
 
  private:
   observers::TfCnnLog tf_log_;
+  std::optional<ssd::CocoLog> coco_log_;
   Observer* log_;
   std::optional<observers::ConfigKeeper> config_;
   std::optional<observers::JsonLines> metrics_;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/ssd/data.h"
 #include "libdtrain/run/elastic.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -72,7 +73,7 @@ RunOptions run_options(Session& session) {
   options.tune_buckets = config.distribution.autotune;
   if (f.mode.stop_at_top_1_accuracy)
     options.enough = [least = *f.mode.stop_at_top_1_accuracy](const Evaluation& evaluation) {
-      return evaluation.value("top_1_accuracy") >= least;
+      return find_metric(evaluation.values, "top_1_accuracy").value_or(-1) >= least;  // a rank may not know it
     };
   options.faults = &session.faults;
   return options;
@@ -89,8 +90,7 @@ observers::TfCnnLogOptions log_options(const Session& session) {
   options.trains = config.trains();
   options.ends_with_evaluation = config.mode == RunMode::training_and_evaluation;
   options.stop_at_top_1 = f.mode.stop_at_top_1_accuracy;
-  if (!session.weights_summary.empty())
-    options.weights_line = fmt::format("Weights:     {} ({})", f.checkpoints.weights, session.weights_summary);
+  if (!session.weights_summary.empty()) options.weights_line = fmt::format("Weights:     {}", session.weights_summary);
   options.machine = config.machine;
   options.sums = config.sums();
   options.replays = config.machine.gpu && f.machine.cuda_graph;
@@ -131,13 +131,15 @@ observers::TracingOptions tracing_options(const Session& session, cli::Log& log)
 observers::EventFilesOptions event_options(const Session& session) {
   const Flags& f = session.config.flags;
   const bool base = f.tf.loss_type_to_report == "base_loss";
+  observers::ScalarTags evaluation = {
+      {"top_1_accuracy", "eval/Accuracy@1"}, {"top_5_accuracy", "eval/Accuracy@5"}, {"loss", "eval/loss"}};
+  for (const std::string& name : ssd::score_names()) evaluation[name] = "eval/" + name;
   return {.file = {.folder = f.checkpoints.train_dir,
                    .host = session.group.places()[static_cast<size_t>(session.group.rank())].host},
           .every = static_cast<uint64_t>(f.summaries.save_summaries_steps),
           .details_every = f.summaries.details_every(),
           .tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}},
-          .evaluation_tags = {
-              {"top_1_accuracy", "eval/Accuracy@1"}, {"top_5_accuracy", "eval/Accuracy@5"}, {"loss", "eval/loss"}}};
+          .evaluation_tags = evaluation};
 }
 
 observers::EventFilesOptions evaluation_event_options(const Session& session) {

@@ -21,6 +21,15 @@ models::ClassifierOptions model_options(const Config& config, Communicator* stat
   return options;
 }
 
+models::Classifier make_model(const Config& config, ParameterStore& store, Communicator* statistics,
+                              const ssd::Model* detector) {
+  if (!detector) return models::make_classifier(store, config.info, model_options(config, statistics));
+  return {.name = config.info.name,
+          .classes = config.options.classes,
+          .image_size = config.options.image_size,
+          .multiply_adds = detector->multiply_adds()};
+}
+
 }  // namespace
 
 Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group,
@@ -34,7 +43,8 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       communicator(faults.around(make_communicator(group, *context, config.distribution.gradients), *context)),
       statistics(statistics_communicator(config, group, *context)),
       store(*context),
-      model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {
+      detector(config.detects() ? std::make_unique<ssd::Model>(store, statistics.get()) : nullptr),
+      model(make_model(config, store, statistics.get(), detector.get())) {
   cli::Distribution& distribution = config.distribution;
   for (const cli::ResizeStage& stage : config.stages)
     DT_CHECK(stage.size == config.options.image_size ||
@@ -47,14 +57,19 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
     const int64_t pack = (bytes + distribution.packs - 1) / distribution.packs;
     distribution.buckets = {.bytes = pack, .last_bytes = pack};
   }
-  if (config.flags.checkpoints.weights.empty()) return;
-  const WeightReport report =
-      models::load_classifier(store, config.info, config.flags.checkpoints.weights, Fault::checkpoint).report;
-  weights_summary = report.summary();
+  if (detector) detector->normalize_by(pixels());
+  const std::string& backbone = config.flags.ssd.backbone_model_path;
+  if (!backbone.empty()) weights_summary = detector->load_backbone(backbone) + " (backbone)";
+  if (const std::string& weights = config.flags.checkpoints.weights; !weights.empty()) load_weights(weights);
+}
+
+void Session::load_weights(const std::string& path) {
+  const WeightReport report = detector ? dtrain::load_weights(store, path, Fault::checkpoint)
+                                       : models::load_classifier(store, config.info, path, Fault::checkpoint).report;
+  weights_summary = fmt::format("{} ({})", path, report.summary());
   // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
   if (!config.trains() && !(report.missing.empty() && report.mismatched.empty()))
-    throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", config.flags.checkpoints.weights,
-                                               config.info.name, weights_summary));
+    throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", path, config.info.name, report.summary()));
 }
 
 PixelNormalization Session::pixels() const {

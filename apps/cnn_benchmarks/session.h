@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "apps/cnn_benchmarks/input.h"
+#include "apps/ssd/model.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/run/faults.h"
@@ -29,8 +30,12 @@ struct Session {
   std::unique_ptr<Context> context;
   std::unique_ptr<Communicator> communicator, statistics;  // for gradients; for batch norm, with --sync_batch_norm
   ParameterStore store;
-  models::Classifier model;
-  std::string weights_summary;  // what --weights loaded; empty without it
+  std::unique_ptr<ssd::Model> detector;  // null: an image classifier is trained
+  models::Classifier model;              // of a detector the name and sizes only
+  std::string weights_summary;           // what was loaded before training; empty where nothing was
+
+ private:
+  void load_weights(const std::string& path);
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -18,11 +18,9 @@ constexpr char kInput[] = "Input";
 constexpr char kPixels[] = "Preprocessing";
 constexpr char kMachine[] = "Device, precision, threads";
 constexpr char kDistribution[] = "Distribution in tf_cnn_benchmarks' terms";
-constexpr char kCheckpoints[] = "Checkpoints";
 constexpr char kDisplay[] = "Display";
 constexpr char kTensorFlow[] = "Machinery of TensorFlow";
 
-constexpr char kNoSsd[] = "it is for SSD300, which is not among the models";
 constexpr char kOrder[] = "each record is read by its number when it is due, and the order never depends on timing";
 constexpr char kOneDevice[] = "a process has one device; --datasets_prefetch_buffer_size says how far input runs ahead";
 constexpr char kGpuThreads[] = "one thread queues the work of the GPU";
@@ -37,8 +35,6 @@ constexpr char kStale[] =
 
 // Types and defaults as tf_cnn_benchmarks declares them.
 constexpr Unread kUnread[] = {
-    {kMode, "collect_eval_results_async", "bool", "false", "score evaluations in a process of their own", kRefused,
-     kNoSsd},
     {kMode, "freeze_when_forward_only", "bool", "false", "make constants of the parameters in forward_only", kNoEffect,
      "nothing updates them in forward_only"},
 
@@ -125,7 +121,6 @@ constexpr Unread kUnread[] = {
     {kDistribution, "staged_vars", "bool", "false", "parameters of one step before", kRefused, kStale},
     {kDistribution, "cross_replica_sync", "bool", "true", "false: asynchronous updates", kRefused, kStale},
 
-    {kCheckpoints, "backbone_model_path", "string", "", "weights of SSD300's backbone", kRefused, kNoSsd},
     {kDisplay, "flush_stdout", "bool", "true", "an old flag: write each line at once", kNoEffect,
      "each line always is"},
 };

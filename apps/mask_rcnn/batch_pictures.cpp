@@ -29,7 +29,7 @@ data::Image cropped(const data::Image& canvas, int height, int width) {
 
 }  // namespace
 
-std::vector<data::Image> batch_pictures(Context& context, const DeviceBatch& batch,
+std::vector<data::Image> batch_pictures(Context& context, const detection::DeviceBatch& batch,
                                         const std::vector<data::coco::Category>& categories) {
   const auto sizes = downloaded<float>(context, batch.sizes());
   const auto counts = downloaded<int32_t>(context, batch.fields[Fields::count]);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "apps/mask_rcnn/input.h"
+#include "apps/detection/input.h"
 #include "data/coco/annotations.h"
 #include "data/image.h"
 
@@ -11,7 +11,7 @@ namespace dtrain::mask_rcnn {
 
 // The first images of a training batch, augmented, without their padding, with the boxes of their objects drawn.
 // `categories`: what the classes from 1 on stand for. Waits for the device.
-std::vector<data::Image> batch_pictures(Context& context, const DeviceBatch& batch,
+std::vector<data::Image> batch_pictures(Context& context, const detection::DeviceBatch& batch,
                                         const std::vector<data::coco::Category>& categories);
 
 }  // namespace dtrain::mask_rcnn

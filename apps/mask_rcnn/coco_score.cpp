@@ -41,4 +41,11 @@ std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,
   return values;
 }
 
+decltype(detection::TaskOptions::score) scorer(bool masks, Detected detected) {
+  return [=](const detection::ValidationSplit& split, const std::vector<data::coco::Detection>& detections) {
+    if (detected) detected(detections);
+    return coco_score(*split.truth, detections, split.name, masks, /*threads=*/1);
+  };
+}
+
 }  // namespace dtrain::mask_rcnn

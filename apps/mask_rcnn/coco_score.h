@@ -1,9 +1,11 @@
 // Scores of detections by COCO's rules, under the names that TensorPack gives them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "apps/detection/detection_task.h"
 #include "data/coco/annotations.h"
 #include "data/coco/evaluate.h"
 #include "data/coco/results.h"
@@ -19,5 +21,9 @@ void require_masks(const data::coco::Annotations& truth, const std::string& path
 std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,
                                     const std::vector<data::coco::Detection>& detections, const std::string& split,
                                     bool masks, int threads);
+
+// The same as a task wants it, of one thread. `detected`, if there is one, is called with the detections first.
+using Detected = std::function<void(const std::vector<data::coco::Detection>&)>;
+decltype(detection::TaskOptions::score) scorer(bool masks, Detected detected = {});
 
 }  // namespace dtrain::mask_rcnn

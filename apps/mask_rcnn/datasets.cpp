@@ -1,36 +1,20 @@
 #include "apps/mask_rcnn/datasets.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/detection/splits.h"
+#include "apps/mask_rcnn/coco_score.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view kBefore = "instances_", kAfter = ".json";
-
-// Splits with annotations whose names contain `part`, sorted.
 std::vector<std::string> splits_with(const DataSettings& settings, const std::string& part) {
   DT_CHECK(!settings.base_dir.empty(), "no data: give --data_dir DIR, a folder with annotations/instances_SPLIT.json");
-  std::vector<std::string> splits;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(settings.base_dir + "/annotations", failure)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) continue;
-    const std::string split = name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size());
-    if (split.find(part) != split.npos) splits.push_back(split);
-  }
-  if (splits.empty())
-    throw Error(Fault::data, fmt::format("{}/annotations: no file instances_*{}*.json{}", settings.base_dir, part,
-                                         failure ? ": " + failure.message() : ""));
-  std::ranges::sort(splits);
-  return splits;
+  return detection::annotated_splits(settings.base_dir, part);
 }
 
 data::DetectionOptions dataset_options(const DataSettings& settings, bool training) {
@@ -73,7 +57,7 @@ void check_categories(const std::vector<data::coco::Category>& found, const std:
 }  // namespace
 
 std::string annotations_of(const DataSettings& settings, const std::string& split) {
-  return fmt::format("{}/annotations/{}{}{}", settings.base_dir, kBefore, split, kAfter);
+  return detection::annotations_in(settings.base_dir, split);
 }
 
 std::string images_of(const DataSettings& settings, const std::string& split) {
@@ -95,8 +79,9 @@ std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settin
   return open(settings, splits[0], true);
 }
 
-std::vector<ValidationSplit> open_validation(const Settings& settings, const data::DetectionDataset* training) {
-  std::vector<ValidationSplit> splits;
+std::vector<detection::ValidationSplit> open_validation(const Settings& settings,
+                                                        const data::DetectionDataset* training) {
+  std::vector<detection::ValidationSplit> splits;
   for (const std::string& name : validation_splits(settings.data)) {
     const std::string path = annotations_of(settings.data, name);
     auto truth = data::coco::read_annotations(path, {.classes = settings.data.classes});

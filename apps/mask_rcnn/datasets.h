@@ -4,7 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "apps/mask_rcnn/detection_task.h"
+#include "apps/detection/detection_task.h"
+#include "apps/mask_rcnn/settings.h"
 
 namespace dtrain::mask_rcnn {
 
@@ -21,7 +22,8 @@ std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settin
 // All splits that are evaluated, with their truth. `training` is null where nothing is trained. Throws
 // Error(Fault::data) where their categories are not those that the detector learns, or masks are to be scored and an
 // object has none.
-std::vector<ValidationSplit> open_validation(const Settings& settings, const data::DetectionDataset* training);
+std::vector<detection::ValidationSplit> open_validation(const Settings& settings,
+                                                        const data::DetectionDataset* training);
 
 // Classes of the data, with the background.
 int64_t classes_of(const data::DetectionDataset& dataset);

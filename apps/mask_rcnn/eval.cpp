@@ -11,9 +11,11 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/coco_score.h"
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/evaluation_gallery.h"
 #include "apps/mask_rcnn/flags.h"
+#include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/training_log.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
@@ -135,7 +137,7 @@ class Lines final : public Observer {
   cli::Log& log_;
 };
 
-void write_gallery_of(const EvalFlags& values, const Settings& settings, const ValidationSplit& split,
+void write_gallery_of(const EvalFlags& values, const Settings& settings, const detection::ValidationSplit& split,
                       const std::vector<data::coco::Detection>& detections) {
   EvaluationGallery gallery = gallery_of(values, settings.visible_score);
   gallery.title = "Evaluation on " + split.name;
@@ -151,8 +153,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) log.notice(notice);
-  TaskOptions options;
-  options.validation = open_validation(settings, nullptr);
+  detection::TaskOptions options{.validation = open_validation(settings, nullptr)};
   if (!values.gallery.empty()) {
     DT_CHECK(options.validation.size() == 1, "--gallery: several splits; name one of them by DATA.VAL");
     make_gallery_folder(values.gallery);
@@ -160,13 +161,13 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   options.evaluation_batch = values.batch;
   options.paste = settings.paste();
   std::vector<data::coco::Detection> detections;
-  if (!values.gallery.empty()) options.detected = [&](const ValidationSplit&, const auto& all) { detections = all; };
-  const ValidationSplit shown = options.validation.front();
+  options.score = scorer(settings.detector.masks, [&](const auto& all) { detections = all; });
+  const detection::ValidationSplit shown = options.validation.front();
   settings.detector.classes = classes_of(*shown.images);
   Model model(settings, machine, 0, /*gradients=*/false);
   log.line("Weights:     " + model.load(values.model.load, /*complete=*/true));
   const std::unique_ptr<Group> group = make_single_group();
-  DetectionTask task(model, *group, std::move(options));
+  detection::DetectionTask task(model, *group, std::move(options));
   Lines lines(log);
   if (!dtrain::evaluate(task, model.store, {}, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
   if (values.gallery.empty()) return 0;

@@ -52,6 +52,16 @@ std::string Model::load(const std::string& path, bool complete) {
   return report.summary();
 }
 
+Loss Model::loss(Tape& tape, const detection::DeviceBatch& batch) {
+  return detector.loss(tape, canvas(batch.images().dim(1), batch.images().dim(2)),
+                       pixels(tape, batch.images(), batch.sizes()), batch.truth());
+}
+
+models::Detections Model::detect(Tape& tape, const detection::DeviceBatch& batch) {
+  return detector.detect(tape, canvas(batch.images().dim(1), batch.images().dim(2)),
+                         pixels(tape, batch.images(), batch.sizes()), batch.sizes());
+}
+
 Var Model::pixels(Tape& tape, const Tensor& images, const Tensor& sizes) const {
   const Tensor normalized = normalize_pixels(*context, images, normalization_);
   blank_outside(*context, normalized, sizes);

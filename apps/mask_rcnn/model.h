@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apps/cli/machine.h"
+#include "apps/detection/detection_task.h"
 #include "apps/mask_rcnn/settings.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/pointwise.h"
@@ -13,12 +14,16 @@
 
 namespace dtrain::mask_rcnn {
 
-class Model {
+class Model final : public detection::Model {
  public:
   // With its initial parameters, frozen where the settings say so. `gradients` false: for inference alone. `ranks`:
   // over which batch norms are synchronised where the settings say so; all of them make their models.
   Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients, Group* ranks = nullptr);
   Model(const Model&) = delete;
+
+  Context& device() override { return *context; }
+  Loss loss(Tape& tape, const detection::DeviceBatch& batch) override;
+  models::Detections detect(Tape& tape, const detection::DeviceBatch& batch) override;
 
   // Loads parameters by name and returns a line about them. Throws Error(Fault::checkpoint) where nothing fits, or,
   // with `complete`, not all does.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/mask_rcnn/found.h"
+#include "apps/detection/found.h"
 #include "apps/mask_rcnn/settings.h"
 #include "data/image.h"
 #include "data/resize.h"
@@ -25,7 +25,7 @@ struct PlacedImage {
   data::Image original{};  // as it is in the file
   Tensor pixels{};         // [1, h, w, 3] u8, resized and padded to multiples of 32
   Tensor sizes{};          // [1, 2] f32, as models::DetectionTruth::sizes
-  ImagePlace place{};
+  detection::ImagePlace place{};
 };
 
 // Both throw Error(Fault::data) where the file cannot be read or the image decoded.

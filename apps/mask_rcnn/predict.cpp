@@ -54,8 +54,9 @@ void print_line(const nlohmann::ordered_json& line) {
   cli::patient_stdout() << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
 }
 
-void print_found(const std::string& path, const ImagePlace& place, const std::vector<data::coco::Detection>& found,
-                 const std::vector<data::coco::Category>& categories, bool json) {
+void print_found(const std::string& path, const detection::ImagePlace& place,
+                 const std::vector<data::coco::Detection>& found, const std::vector<data::coco::Category>& categories,
+                 bool json) {
   if (json) {
     nlohmann::ordered_json line = {{"file", path}, {"width", place.width}, {"height", place.height}};
     line["detections"] = nlohmann::ordered_json::array();

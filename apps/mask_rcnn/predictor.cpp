@@ -44,8 +44,9 @@ models::Detections Predictor::detect(const PlacedImage& image, std::function<voi
   return model_.detector.detect(tape, canvas, model_.pixels(tape, image.pixels, image.sizes), image.sizes);
 }
 
-std::vector<data::coco::Detection> Predictor::in_file(const models::Detections& found, const ImagePlace& place) const {
-  return std::move(detections_of(*model_.context, found, {place}, categories_, settings_.paste()).front());
+std::vector<data::coco::Detection> Predictor::in_file(const models::Detections& found,
+                                                      const detection::ImagePlace& place) const {
+  return std::move(detection::detections_of(*model_.context, found, {place}, categories_, settings_.paste()).front());
 }
 
 }  // namespace dtrain::mask_rcnn

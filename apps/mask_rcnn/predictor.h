@@ -26,7 +26,7 @@ class Predictor {
   PlacedImage place(data::Image image) const { return place_image(context(), std::move(image), settings_.data); }
   // `watch` as Tape::on_part() has it.
   models::Detections detect(const PlacedImage& image, std::function<void(const char*)> watch = {});
-  std::vector<data::coco::Detection> in_file(const models::Detections& found, const ImagePlace& place) const;
+  std::vector<data::coco::Detection> in_file(const models::Detections& found, const detection::ImagePlace& place) const;
 
  private:
   Settings settings_;

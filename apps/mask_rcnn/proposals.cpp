@@ -7,7 +7,8 @@
 
 namespace dtrain::mask_rcnn {
 
-std::vector<Proposal> proposals_of(Context& context, const models::Proposals& found, const ImagePlace& image) {
+std::vector<Proposal> proposals_of(Context& context, const models::Proposals& found,
+                                   const detection::ImagePlace& image) {
   std::vector<float> boxes(static_cast<size_t>(found.boxes.count())), logits(static_cast<size_t>(found.scores.count()));
   int32_t count = 0;
   context.download(found.boxes, boxes.data(), "proposals");
@@ -15,7 +16,7 @@ std::vector<Proposal> proposals_of(Context& context, const models::Proposals& fo
   context.download(found.counts, &count, "proposals");
   std::vector<Proposal> proposals;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    const data::coco::PasteBox at = box_in_file(boxes.data() + 4 * i, image);
+    const data::coco::PasteBox at = detection::box_in_file(boxes.data() + 4 * i, image);
     proposals.push_back({{at.x1, at.y1, at.x2 - at.x1, at.y2 - at.y1}, 1 / (1 + std::exp(-double{logits[i]}))});
   }
   return proposals;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "apps/mask_rcnn/found.h"
+#include "apps/detection/found.h"
 #include "data/coco/annotations.h"
 
 namespace dtrain::mask_rcnn {
@@ -16,7 +16,8 @@ struct Proposal {
 };
 
 // Those of the only image of `found`, by descending score.
-std::vector<Proposal> proposals_of(Context& context, const models::Proposals& found, const ImagePlace& image);
+std::vector<Proposal> proposals_of(Context& context, const models::Proposals& found,
+                                   const detection::ImagePlace& image);
 
 // A proposal that covers an object well.
 struct CoveringProposal {

@@ -10,7 +10,10 @@
 #include "apps/cli/output.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/batch_pictures.h"
+#include "apps/mask_rcnn/coco_score.h"
 #include "apps/mask_rcnn/datasets.h"
+#include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/rate_rule.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "apps/mask_rcnn/training_outputs.h"
@@ -43,11 +46,11 @@ std::unique_ptr<observers::Tracing> tracing_of(const TrainingJob& job, uint64_t 
 }
 
 int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::Log& log) {
-  TaskOptions options = task_options(job);
+  detection::TaskOptions options = task_options(job);
   options.training = open_training(job.settings.data);
   options.validation = open_validation(job.settings, options.training.get());
   RankSettings alike = {{"the training data set", options.training->contents()}};
-  for (const ValidationSplit& split : options.validation)
+  for (const detection::ValidationSplit& split : options.validation)
     alike.emplace_back("the validation data set", split.images->contents());
   for (const auto& [key, value] : job.settings.described()) alike.emplace_back(key, value);
   check_equal(group, alike, "settings and data sets");
@@ -71,7 +74,11 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
     options.report = cli::loader_lanes(tracing->span_listener());
     observers.push_back(tracing.get());
   }
-  DetectionTask task(model, group, std::move(options));
+  options.score = scorer(model.detector.options().masks);
+  options.draw = [&model, training = options.training](const detection::DeviceBatch& batch) {
+    return batch_pictures(*model.context, batch, training->categories());
+  };
+  detection::DetectionTask task(model, group, std::move(options));
   const auto pictures = [&] { return task.pictures(); };
   outputs.show(observers::details_of({job.flags.summaries.summary_verbosity, pictures}, trainer));
   Run run(task, trainer, group, run_options(job, steps, faults), std::move(observers), cli::stop_requested);

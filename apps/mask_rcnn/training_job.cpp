@@ -52,8 +52,8 @@ void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std
   job.machine.threads = job.shape.threads;
 }
 
-TaskOptions task_options(const TrainingJob& job) {
-  TaskOptions options;
+detection::TaskOptions task_options(const TrainingJob& job) {
+  detection::TaskOptions options;
   options.batch = job.shape.batch;
   options.evaluation_batch = job.evaluation_batch();
   options.micro_steps = job.shape.micro_steps;

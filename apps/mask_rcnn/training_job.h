@@ -11,7 +11,7 @@
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
 #include "apps/cli/options/tracing.h"
-#include "apps/mask_rcnn/detection_task.h"
+#include "apps/detection/detection_task.h"
 #include "apps/mask_rcnn/flags.h"
 #include "libdtrain/run/elastic.h"
 #include "libdtrain/run/run.h"
@@ -66,7 +66,7 @@ struct TrainingJob {
 // as that was trained, see continue_as_trained(). Appends to `notices`; throws what that does. Collective.
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
 
-TaskOptions task_options(const TrainingJob& job);
+detection::TaskOptions task_options(const TrainingJob& job);
 RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults);
 TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicator);
 OptimizerOptions optimizer_options(const RateSettings& rate);

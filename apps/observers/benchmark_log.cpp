@@ -96,6 +96,8 @@ void BenchmarkLog::evaluated(const Evaluated& event) {
     put("eval_average_examples_per_sec", static_cast<double>(event.result.examples) / event.result.seconds, event.step);
   for (const std::string name : {"top_1_accuracy", "top_5_accuracy"})
     if (const auto value = find_metric(event.result.values, name)) put("eval_" + name, *value, event.step);
+  for (const MetricValue& value : event.result.values)
+    if (value.name.starts_with("COCO/")) put(value.name, value.value, event.step);
 }
 
 void BenchmarkLog::ended(const Ended& event) {

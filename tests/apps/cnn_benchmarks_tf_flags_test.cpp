@@ -253,8 +253,8 @@ TEST_F(TfCnnFlags, WhatHasNoEffectIsSaidOnceAndWhatIsNonsenseIsAnError) {
   EXPECT_EQ(std::ranges::count_if(notices, [](const auto& line) { return line.starts_with("--xla=true has no "); }), 1);
   for (const char* line : {"--xla=perhaps", "--kmp_blocktime=long", "--gpu_thread_mode=public", "--trt_mode=FP8"})
     EXPECT_TRUE(contains(refusal(line), "expected ")) << line << ": " << refusal(line);
-  for (const char* line : {"--fp16_vars", "--trt_mode=FP16 --forward_only --freeze_when_forward_only", "--debugger=cli",
-                           "--collect_eval_results_async", "--backbone_model_path=x"})
+  for (const char* line :
+       {"--fp16_vars", "--trt_mode=FP16 --forward_only --freeze_when_forward_only", "--debugger=cli"})
     EXPECT_TRUE(contains(refusal(line), " is not served: ")) << line << ": " << refusal(line);
 }
 

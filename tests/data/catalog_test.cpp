@@ -18,7 +18,7 @@ TEST(Catalog, DefaultsOfTfCnnBenchmarks) {
   EXPECT_EQ(cifar.training, 50000u);
   EXPECT_EQ(cifar.validation, 10000u);
   EXPECT_EQ(cifar.classes, 11);
-  EXPECT_EQ(dataset_names(), (std::vector<std::string>{"imagenet", "cifar10", "fashion_mnist", "mnist"}));
+  EXPECT_EQ(dataset_names(), (std::vector<std::string>{"imagenet", "cifar10", "fashion_mnist", "mnist", "coco"}));
   EXPECT_EQ(preprocessing_names(),
             (std::vector<std::string>{"tf_cnn", "torchvision", "official_models_imagenet", "mlperf", "aws"}));
 }

@@ -9,7 +9,7 @@
 #include "data/coco/results.h"
 #include "models/detection/detector.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 
 // Of the image in a row of a batch.
 struct ImagePlace {
@@ -27,4 +27,4 @@ std::vector<std::vector<data::coco::Detection>> detections_of(Context& context, 
                                                               const std::vector<data::coco::Category>& categories,
                                                               data::coco::Paste paste);
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

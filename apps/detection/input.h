@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "apps/mask_rcnn/found.h"
+#include "apps/detection/found.h"
 #include "data/detection.h"
 #include "data/loader.h"
 #include "libdtrain/train/batch_feed.h"
 #include "models/detection/truth.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 
 // Where a batch lies for the step that reads it.
 struct DeviceBatch {
@@ -47,4 +47,4 @@ class Input {
   std::vector<ImagePlace> places_;
 };
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

@@ -1,11 +1,15 @@
-#include "apps/mask_rcnn/found.h"
+#include "apps/detection/found.h"
 
 #include <algorithm>
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 namespace {
 
 using data::coco::Detection;
+
+// In pixels: where a detector's boxes are not clipped to the image, one that has learnt little makes vast ones, and
+// what is read of results has a limit.
+constexpr double kFarthest = 1e8;
 
 template <class T>
 std::vector<T> on_host(Context& context, const Tensor& tensor) {
@@ -30,7 +34,8 @@ Detection detection_of(const ImagePlace& image, const float* box, float score, i
 data::coco::PasteBox box_in_file(const float* box, const ImagePlace& image) {
   const double x = static_cast<double>(image.width) / image.canvas_width;
   const double y = static_cast<double>(image.height) / image.canvas_height;
-  return {box[0] * x, box[1] * y, box[2] * x, box[3] * y};
+  const auto near = [](double at) { return std::clamp(at, -kFarthest, kFarthest); };
+  return {near(box[0] * x), near(box[1] * y), near(box[2] * x), near(box[3] * y)};
 }
 
 std::vector<std::vector<Detection>> detections_of(Context& context, const models::Detections& found,
@@ -55,4 +60,4 @@ std::vector<std::vector<Detection>> detections_of(Context& context, const models
   return all;
 }
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

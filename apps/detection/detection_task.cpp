@@ -1,12 +1,12 @@
-#include "apps/mask_rcnn/detection_task.h"
+#include "apps/detection/detection_task.h"
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
-#include "apps/mask_rcnn/batch_pictures.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -17,7 +17,7 @@ struct Scoring {
   std::vector<std::string> texts;
 };
 
-Evaluation score(const std::vector<Scoring>& splits, const TaskOptions& options, bool masks, uint64_t examples,
+Evaluation score(const std::vector<Scoring>& splits, const TaskOptions& options, uint64_t examples,
                  Clock::time_point began) {
   Evaluation evaluation{.examples = examples};
   for (const Scoring& scoring : splits) {
@@ -25,12 +25,16 @@ Evaluation score(const std::vector<Scoring>& splits, const TaskOptions& options,
     for (const std::string& text : scoring.texts)
       for (data::coco::Detection& one : data::coco::parse_results(text, "detections of a rank"))
         detections.push_back(std::move(one));
-    if (options.detected) options.detected(scoring.split, detections);
-    for (MetricValue& value : coco_score(*scoring.split.truth, detections, scoring.split.name, masks, 1))
-      evaluation.values.push_back(std::move(value));
+    for (MetricValue& value : options.score(scoring.split, detections)) evaluation.values.push_back(std::move(value));
   }
   evaluation.seconds = std::chrono::duration<double>(Clock::now() - began).count();
   return evaluation;
+}
+
+std::future<Evaluation> ready(Evaluation evaluation) {
+  std::promise<Evaluation> result;
+  result.set_value(std::move(evaluation));
+  return result.get_future();
 }
 
 }  // namespace
@@ -41,40 +45,45 @@ DetectionTask::DetectionTask(Model& model, Group& group, TaskOptions options)
 }
 
 data::LoaderOptions DetectionTask::loader_options(bool training) const {
-  data::LoaderOptions options;
-  if (!model_.context->is_cpu()) options.allocator = model_.context->host_allocator();
+  data::LoaderOptions options = options_.loader;
+  if (!model_.device().is_cpu()) options.allocator = model_.device().host_allocator();
   options.training = training;
   options.batch = training ? options_.batch : options_.evaluation_batch;
   options.rank = group_.rank();
   options.ranks = group_.size();
   options.seed = options_.seed;
-  options.workers = options_.workers;
   if (training) options.group_batch = options_.batch * options_.micro_steps * group_.size();
   return options;
 }
 
 void DetectionTask::open(uint64_t cursor) {
+  cursor_ = cursor;
+  if (options_.synthetic) {
+    std::ranges::fill(batches_, options_.synthetic());
+    return;
+  }
   data::LoaderOptions options = loader_options(true);
   options.cursor = cursor;
   options.report = options_.report;
-  input_.emplace(*model_.context, options_.training, options, options_.micro_steps);
+  input_.emplace(model_.device(), options_.training, options, options_.micro_steps);
 }
 
 BatchInfo DetectionTask::load(int micro_step) {
   DeviceBatch& batch = batches_[static_cast<size_t>(micro_step)];
-  batch = *input_->next();
+  if (input_)
+    batch = *input_->next();
+  else
+    batch.cursor = cursor_ += static_cast<uint64_t>(options_.batch * group_.size());
   return {.samples = batch.samples, .cursor = batch.cursor, .signature = batch.canvas};
 }
 
 Loss DetectionTask::forward(Tape& tape, int micro_step) {
-  const DeviceBatch& batch = batches_[static_cast<size_t>(micro_step)];
-  const models::Canvas& canvas = model_.canvas(batch.images().dim(1), batch.images().dim(2));
-  return model_.detector.loss(tape, canvas, model_.pixels(tape, batch.images(), batch.sizes()), batch.truth());
+  return model_.loss(tape, batches_[static_cast<size_t>(micro_step)]);
 }
 
 std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, const EvaluationRequest& request,
                                                  int64_t& batches) {
-  Input input(*model_.context, split.images, loader_options(false), 1);
+  Input input(model_.device(), split.images, loader_options(false), 1);
   std::string text;
   data::coco::ResultWriter writer([&](std::string_view part) { text += part; });
   while (!(request.stop && request.stop(batches + 1))) {
@@ -83,17 +92,29 @@ std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, c
       writer.finish();
       return text;
     }
-    Tape tape(*model_.context, Mode::eval);
-    const models::Canvas& canvas = model_.canvas(batch->images().dim(1), batch->images().dim(2));
-    const models::Detections found =
-        model_.detector.detect(tape, canvas, model_.pixels(tape, batch->images(), batch->sizes()), batch->sizes());
+    Tape tape(model_.device(), Mode::eval);
+    const models::Detections found = model_.detect(tape, *batch);
     for (const auto& image :
-         detections_of(*model_.context, found, input.places(), split.images->categories(), options_.paste))
+         detections_of(model_.device(), found, input.places(), split.images->categories(), options_.paste))
       for (const data::coco::Detection& one : image) writer.add(one);
     if (++batches % request.progress_every == 0 && request.progress)
       request.progress(batches, request.progress_every * options_.evaluation_batch * group_.size());
   }
   return {};
+}
+
+Evaluation DetectionTask::shared(std::future<Evaluation> scored, uint64_t examples) {
+  using Json = nlohmann::json;
+  Json text;
+  if (group_.rank() == options_.chief) {
+    const Evaluation mine = scored.get();
+    text["seconds"] = mine.seconds;
+    for (const MetricValue& value : mine.values) text["values"].push_back({value.name, value.value});
+  }
+  const Json told = Json::parse(group_.broadcast(text.dump(), options_.chief, "result of the evaluation"));
+  Evaluation evaluation{.examples = examples, .seconds = told.at("seconds")};
+  for (const Json& value : told.at("values")) evaluation.values.push_back({value[0], value[1]});
+  return evaluation;
 }
 
 std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request) {
@@ -108,17 +129,25 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
     splits.push_back({split, group_.all_gather(*mine, "detections")});
     examples += split.images->size();
   }
-  const bool masks = model_.detector.options().masks;
+  std::future<Evaluation> scored;
   if (group_.rank() == options_.chief)
-    return std::async(std::launch::async,
-                      [=, options = options_] { return score(splits, options, masks, examples, began); });
-  std::promise<Evaluation> nothing;
-  nothing.set_value({.examples = examples});
-  return nothing.get_future();
+    scored =
+        std::async(std::launch::async, [=, options = options_] { return score(splits, options, examples, began); });
+  else
+    scored = ready({.examples = examples});
+  return options_.waits_for_scores ? ready(shared(std::move(scored), examples)) : std::move(scored);
+}
+
+std::vector<MetricValue> DetectionTask::infer() {
+  Tape tape(model_.device(), Mode::eval);
+  model_.detect(tape, batches_.front());
+  return {};
 }
 
 std::vector<cli::Picture> DetectionTask::pictures() const {
-  return cli::encoded(batch_pictures(*model_.context, batches_.front(), options_.training->categories()));
+  if (options_.synthetic) return {};
+  const DeviceBatch& batch = batches_.front();
+  return cli::encoded(options_.draw ? options_.draw(batch) : cli::first_images(model_.device(), batch.images()));
 }
 
 void DetectionTask::describe(TrainState& state) const {
@@ -127,4 +156,4 @@ void DetectionTask::describe(TrainState& state) const {
   if (options_.training) state.identity.insert({"data set", options_.training->identity()});
 }
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

@@ -1,6 +1,6 @@
-#include "apps/mask_rcnn/input.h"
+#include "apps/detection/input.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 namespace {
 
 using Fields = data::DetectionFields;
@@ -41,4 +41,4 @@ std::optional<DeviceBatch> Input::next() {
   return DeviceBatch{batch->layout.variant, feed->put(batch->fields), batch->samples, batch->cursor};
 }
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

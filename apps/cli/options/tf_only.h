@@ -1,0 +1,25 @@
+// Flags that only tf_cnn_benchmarks has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "apps/cli/flags.h"
+
+namespace dtrain::cli {
+
+// What has a meaning in tf_cnn_benchmarks alone; its log shows some of it.
+struct TfFlags {
+  int64_t num_gpus = 1;
+  std::optional<int64_t> autotune_threshold;
+  int64_t batch_group_size = 1;
+  std::string data_format = "NCHW", loss_type_to_report = "total_loss", rewriter_config, compatible_with = "master";
+  bool print_training_accuracy = false;
+
+  void declare(FlagSet& flags);
+  void check(const FlagSet&) const {}
+  int64_t warmup_batches() const;
+};
+
+}  // namespace dtrain::cli

@@ -1,0 +1,40 @@
+#include "apps/detection/splits.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::detection {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBefore = "instances_", kAfter = ".json";
+
+}  // namespace
+
+std::vector<std::string> annotated_splits(const std::string& folder, const std::string& part) {
+  std::vector<std::string> splits;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder + "/annotations", failure)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) continue;
+    const std::string split = name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size());
+    if (split.find(part) != split.npos) splits.push_back(split);
+  }
+  if (splits.empty())
+    throw Error(Fault::data, fmt::format("{}/annotations: no file instances_*{}*.json{}", folder, part,
+                                         failure ? ": " + failure.message() : ""));
+  std::ranges::sort(splits);
+  return splits;
+}
+
+std::string annotations_in(const std::string& folder, const std::string& split) {
+  return fmt::format("{}/annotations/{}{}{}", folder, kBefore, split, kAfter);
+}
+
+}  // namespace dtrain::detection

@@ -1,0 +1,86 @@
+#include "apps/ssd/data.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "apps/detection/splits.h"
+#include "data/coco/evaluate.h"
+#include "data/coco_categories.h"
+#include "data/shard_files.h"
+#include "libdtrain/core/error.h"
+#include "models/ssd300.h"
+
+namespace dtrain::ssd {
+namespace {
+
+std::shared_ptr<const data::DetectionSource> open_annotated(const std::string& folder, const std::string& part) {
+  const std::vector<std::string> splits = detection::annotated_splits(folder, part);
+  if (splits.size() != 1)
+    throw Error(Fault::data, fmt::format("{}/annotations: several splits, {}; expected one whose name contains {}",
+                                         folder, fmt::join(splits, ", "), part));
+  return data::open_coco(detection::annotations_in(folder, splits[0]), folder + "/" + splits[0]);
+}
+
+std::shared_ptr<const data::DetectionSource> open_source(const std::string& folder, bool training,
+                                                         const data::CacheOptions& cache) {
+  const std::string split = training ? "train" : "validation";
+  const bool annotated = !data::has_shards(folder, split) && std::filesystem::exists(folder + "/annotations");
+  auto source = annotated ? open_annotated(folder, training ? "train" : "val")
+                          : data::open_detection_records(folder, split, cache);
+  return data::with_coco_classes(std::move(source), folder);
+}
+
+std::shared_ptr<data::DetectionDataset> dataset_of(std::shared_ptr<const data::DetectionSource> source, bool training,
+                                                   bool augments) {
+  data::DetectionOptions options;
+  options.training = training;
+  options.stretch = data::ImageSize{models::kSsdSide, models::kSsdSide};
+  options.masks = false;
+  options.min_area = 0;
+  options.object_crops = training && augments;
+  options.flip_probability = augments ? 0.5f : 0.0f;
+  if (augments) options.jitter = {.brightness = 0.125f, .contrast = 0.5f, .saturation = 0.5f, .hue = 0.05f};
+  return std::make_shared<data::DetectionDataset>(std::move(source), options);
+}
+
+}  // namespace
+
+std::shared_ptr<data::DetectionDataset> open_training(const std::string& folder, bool augments,
+                                                      const data::CacheOptions& cache) {
+  const auto source = open_source(folder, /*training=*/true, cache);
+  auto dataset = dataset_of(source, /*training=*/true, augments);
+  if (dataset->size() == 0)
+    throw Error(Fault::data, fmt::format("{}: none of the {} training images has an object to train on; crowds and "
+                                         "objects without area are none",
+                                         folder, source->size()));
+  return dataset;
+}
+
+detection::ValidationSplit open_validation(const std::string& folder, const data::CacheOptions& cache) {
+  const auto source = open_source(folder, /*training=*/false, cache);
+  if (source->size() == 0) throw Error(Fault::data, folder + ": no validation images");
+  return {"validation", dataset_of(source, /*training=*/false, /*augments=*/false),
+          std::make_shared<data::coco::Annotations>(data::annotations_of(*source))};
+}
+
+std::vector<std::string> score_names() {
+  std::vector<std::string> names;
+  for (const char* name :
+       {"AP", "AP50", "AP75", "APs", "APm", "APl", "ARmax1", "ARmax10", "ARmax100", "ARs", "ARm", "ARl"})
+    names.push_back(fmt::format("COCO/{}", name));
+  return names;
+}
+
+std::vector<MetricValue> score(const detection::ValidationSplit& split,
+                               const std::vector<data::coco::Detection>& detections) {
+  data::coco::Evaluator evaluator(*split.truth);
+  evaluator.add(detections);
+  const std::vector<data::coco::Statistic> statistics = evaluator.score().statistics();
+  std::vector<MetricValue> values = {{"top_1_accuracy", statistics.front().value}, {"top_5_accuracy", 0}};
+  for (size_t i = 0; const std::string& name : score_names()) values.push_back({name, statistics[i++].value});
+  return values;
+}
+
+}  // namespace dtrain::ssd

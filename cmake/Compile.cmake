@@ -54,7 +54,9 @@ function(dtrain_add_program name folder)
     set_property(GLOBAL APPEND PROPERTY DTRAIN_APP_LIBRARIES dtrain_app_${folder})
   endif()
   add_dependencies(programs ${name})
-  # An archive of the programs brings the libraries that they need; see Package.cmake.
+  # An archive of the programs brings the libraries that they need; see Package.cmake. Those need others of them, which
+  # the loader looks for by DT_RPATH of the program, and not by the newer DT_RUNPATH.
+  target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/dtrain")
   install(TARGETS ${name} RUNTIME_DEPENDENCY_SET dtrain_libraries COMPONENT programs)
   set_property(GLOBAL APPEND PROPERTY DTRAIN_PROGRAMS ${name})

@@ -11,6 +11,9 @@ find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_library(SODIUM_LIBRARY sodium REQUIRED)  # it brings no CMake package
 find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
+find_library(HWLOC_LIBRARY hwloc REQUIRED)  # nor does hwloc
+find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, headers alone; it brings no CMake package
 
 set(MPI_CXX_SKIP_MPICXX ON)  # MPI's own C++ bindings, which nobody uses any more
 find_package(MPI 3.1 QUIET COMPONENTS CXX)

@@ -15,8 +15,8 @@
 namespace dtrain::data {
 
 RandomStream sample_stream(const SampleKey& key) {
-  // Streams of one epoch are a run of neighbours that starts at a scrambled place.
-  const Philox::Block start = Philox::block(key.seed, key.epoch, 0);
+  // Streams of one epoch, and of one repetition in it, are a run of neighbours that starts at a scrambled place.
+  const Philox::Block start = Philox::block(key.seed, key.epoch, key.repetition);
   return {key.seed, (uint64_t{start[0]} << 32 | start[1]) + key.sample};
 }
 

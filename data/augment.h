@@ -12,7 +12,8 @@
 
 namespace dtrain::data {
 
-// The random draws of one sample: equal for every rank and worker.
+// The random draws of one sample: equal for every rank and worker. They are those of its crop and flip; what comes on
+// top draws from a stream of its own, so that it changes nothing else.
 RandomStream sample_stream(const SampleKey& key);
 
 enum class Preset : uint8_t {

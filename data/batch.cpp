@@ -33,6 +33,10 @@ const Tensor& Batch::operator[](std::string_view name) const {
   return fields[number];
 }
 
+Tensor Batch::find(std::string_view name) const {
+  return std::ranges::find(layout.fields, name, &Field::name) == layout.fields.end() ? Tensor() : (*this)[name];
+}
+
 Row::Row(const Batch& batch, int64_t row) : batch_(batch), row_(row) {
   DT_CHECK(row >= 0 && row < batch.rows(), "row ", row, " of a batch of ", batch.rows());
 }

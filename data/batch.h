@@ -28,6 +28,8 @@ struct Batch {
   int64_t rows() const { return static_cast<int64_t>(row_valid.size()); }
   // The field of that name. Throws Error naming those that there are.
   const Tensor& operator[](std::string_view name) const;
+  // The same, or an undefined tensor where there is none.
+  Tensor find(std::string_view name) const;
 };
 
 // A batch of `rows` rows in host memory, their contents undefined and none of them valid. `allocator` null: plain

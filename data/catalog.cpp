@@ -187,7 +187,7 @@ std::shared_ptr<Dataset> open_split(const Pixels& pixels, const SplitOptions& op
     throw Error(Fault::data, !dataset->faults().empty() ? dataset->faults().front()
                                                         : concat(options.directory, ": no record in the files ",
                                                                  options.training ? "train" : "validation", "-*"));
-  return dataset;
+  return options.augments ? augmented(std::move(dataset), options.augmentation) : dataset;
 }
 
 }  // namespace dtrain::data

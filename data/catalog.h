@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/augment.h"
+#include "data/augmented.h"
 #include "data/cache.h"
 
 namespace dtrain::data {
@@ -49,11 +50,12 @@ struct Pixels {
 // Which half of a data set is opened, and what for.
 struct SplitOptions {
   std::string directory{};
-  bool training = true;      // the files train-*, else validation-*
-  bool augments = true;      // crops and flips at random, else as evaluations see images
-  bool defers = false;       // decoding may be left to a device
-  int64_t classes = 0;       // 0: the data set's default
-  int64_t label_offset = 0;  // added to the labels of the files; the sum must lie in [0, classes)
+  bool training = true;               // the files train-*, else validation-*
+  bool augments = true;               // crops and flips at random, else as evaluations see images
+  bool defers = false;                // decoding may be left to a device
+  int64_t classes = 0;                // 0: the data set's default
+  int64_t label_offset = 0;           // added to the labels of the files; the sum must lie in [0, classes)
+  SampleAugmentation augmentation{};  // where `augments`, after the preprocessing
   CacheOptions cache{};
 };
 

@@ -21,8 +21,9 @@ struct RecordLocation {
 // The key of one sample's augmentation: equal for any number of ranks and workers.
 struct SampleKey {
   uint64_t seed = 0, epoch = 0;
-  uint64_t sample = 0;    // number of the planned record in the data set
-  uint64_t position = 0;  // in the endless stream: "odd batch position" means odd here
+  uint64_t sample = 0;      // number of the planned record in the data set
+  uint64_t position = 0;    // in the endless stream: "odd batch position" means odd here
+  uint64_t repetition = 0;  // which one of the times that the sample comes in its epoch, counted from 0
 };
 
 // One worker's access to a Dataset: its buffers and its decoder. Used by one thread at a time.

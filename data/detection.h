@@ -6,18 +6,11 @@
 #include <vector>
 
 #include "data/augment.h"
+#include "data/color_jitter.h"
 #include "data/detection_geometry.h"
 #include "data/detection_source.h"
 
 namespace dtrain::data {
-
-// Random changes of colour, each drawn evenly; see data/color.h. 0: none.
-struct ColorJitter {
-  float brightness = 0;           // up to this much of full scale is added or taken
-  float contrast = 0;             // multiplied by 1 - contrast to 1 + contrast, and the saturation alike
-  float saturation = 0, hue = 0;  // turned by up to this many turns
-  bool any() const { return brightness != 0 || contrast != 0 || saturation != 0 || hue != 0; }
-};
 
 struct DetectionOptions {
   // Images are augmented and have their objects; else they are as they are, have none (`count` is 0), and all count.
@@ -28,7 +21,7 @@ struct DetectionOptions {
   int64_t multiple = 32;
   // Training only:
   float flip_probability = 0.5f;
-  ColorJitter jitter{};
+  ColorJitter jitter{};     // by data/color.h: brightness is added, as TensorFlow's recipes do
   double min_area = 1;      // objects of a larger area alone are kept, by what the file states
   bool keep_empty = false;  // images in which no object is left
   // Objects, and runs of all their masks, that an image may have; 0: as many as any has, at the largest size, for which

@@ -16,6 +16,8 @@
 namespace dtrain::data {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kFaultsKept = 10;
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
@@ -24,6 +26,7 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
            " of ", options.ranks);
   DT_CHECK(options.workers >= 0 && options.workers <= kMaxThreads, "loader: ", options.workers,
            " workers, expected 0 to ", kMaxThreads);
+  DT_CHECK(options.repeats > 0, "loader: samples that come ", options.repeats, " times: expected at least 1");
   const int64_t rows = options.batch * options.ranks;
   DT_CHECK(options.group_batch >= 0 && options.group_batch % rows == 0, "loader: ", options.group_batch,
            " samples a step, expected a multiple of the ", rows, " of all ranks");
@@ -39,10 +42,11 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
 SampleOrder order_of(const Dataset& dataset, const LoaderOptions& options) {
   const auto rows = static_cast<uint64_t>(options.batch) * static_cast<uint64_t>(options.ranks);
   const bool whole_step = options.training && options.group_batch > 0;
+  const auto repeats = static_cast<uint64_t>(options.training ? options.repeats : 1);
   return {dataset.size(),
           dataset.layouts().size(),
           [&](uint64_t record) { return dataset.layout_of(record); },
-          {options.training, options.seed, whole_step ? static_cast<uint64_t>(options.group_batch) : rows}};
+          {options.training, options.seed, whole_step ? static_cast<uint64_t>(options.group_batch) : rows, repeats}};
 }
 
 }  // namespace
@@ -107,7 +111,7 @@ struct Loader::State {
     const int count = options.workers ? options.workers : usable_cores();
     for (int i = 0; i < count; ++i) readers.push_back(new_reader());
     try {
-      for (auto& reader : readers) workers.emplace_back([this, &reader] { work(*reader); });
+      for (int i = 0; i < count; ++i) workers.emplace_back([this, i] { work(*readers[static_cast<size_t>(i)], i); });
     } catch (const std::system_error& e) {
       stop_workers();
       throw Error(Fault::resource, concat("loader: cannot start thread ", workers.size() + 1, " of ", count, ": ",
@@ -124,8 +128,18 @@ struct Loader::State {
     for (std::thread& worker : workers) worker.join();
   }
 
-  void work(SampleReader& reader) {
+  // Reports what `thread` has done since `begin`; returns the present time where anyone listens.
+  Clock::time_point report(LoaderWork::Kind kind, int thread, uint64_t sample, Clock::time_point begin) const {
+    if (!options.report) return {};
+    const Clock::time_point now = Clock::now();
+    options.report({kind, thread, sample, begin, now});
+    return now;
+  }
+
+  void work(SampleReader& reader, int number) {
+    Clock::time_point since = Clock::now();
     while (const std::optional<Place> place = take()) {
+      since = report(LoaderWork::Kind::room, number, 0, since);
       Slot& slot = slot_of(place->batch);
       Content content = Content::none;
       std::exception_ptr error;
@@ -134,6 +148,7 @@ struct Loader::State {
       } catch (...) {
         error = std::current_exception();
       }
+      since = report(LoaderWork::Kind::fill, number, slot.batch().samples[static_cast<size_t>(place->row)], since);
       finish(slot, place->row, content, error);
     }
   }
@@ -239,9 +254,10 @@ struct Loader::State {
     room.notify_all();
     if (delivered >= batches) return nullptr;
     Slot& slot = slot_of(delivered);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     filled.wait(lock, [&] { return slot.number == delivered && slot.unfilled == 0; });
-    stats.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    stats.wait_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    report(LoaderWork::Kind::next, -1, 0, start);
     if (slot.error) std::rethrow_exception(slot.error);
     ++delivered;
     Batch& batch = slot.batch();

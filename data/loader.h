@@ -1,7 +1,9 @@
 // Loader: worker threads that turn records into batches, in an order that depends on (seed, epoch, sample index) alone.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,11 +12,25 @@
 
 namespace dtrain::data {
 
+// What a thread of a loader did.
+struct LoaderWork {
+  enum class Kind {
+    fill,  // made a row of a sample: read, decoded and augmented it
+    room,  // waited for a slot to fill
+    next,  // the consumer waited for its batch
+  };
+  Kind kind = Kind::fill;
+  int worker = -1;      // counted from 0; -1: the consumer
+  uint64_t sample = 0;  // the record that the row was made of; of `fill`
+  std::chrono::steady_clock::time_point begin{}, end{};
+};
+
 struct LoaderOptions {
   int64_t batch = 1;     // rows per rank
   bool training = true;  // shuffled and endless; else in order, once, the last batch padded with rows that hold nothing
   uint64_t seed = 0;
   uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
+  int repeats = 1;      // repeated augmentation in training: times in a row that each sample comes, drawn anew
   int rank = 0, ranks = 1;
   // In training on data of several layouts: samples of a step, over all ranks and micro-steps, which are of one layout.
   // A multiple of batch * ranks; 0: that itself.
@@ -25,6 +41,8 @@ struct LoaderOptions {
   uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all
   bool defer_decoding = false;             // to a device, where the data set's reader can
   std::shared_ptr<Allocator> allocator{};  // for the slots: host memory, pinned for a GPU; null: plain pages
+  // Called with all that the threads do, by each of them: it must not throw. Null: nobody is.
+  std::function<void(const LoaderWork&)> report{};
 };
 
 struct LoaderStats {

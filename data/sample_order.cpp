@@ -28,8 +28,8 @@ uint64_t seed_of_group(uint64_t seed, size_t group) {
 SampleOrder::SampleOrder(uint64_t records, size_t groups, const std::function<size_t(uint64_t)>& group_of,
                          const Options& options)
     : options_(options), size_(records), groups_(groups) {
-  DT_CHECK(records > 0 && groups > 0 && options.batch > 0, "an order of ", records, " records in ", groups,
-           " groups, in batches of ", options.batch);
+  DT_CHECK(records > 0 && groups > 0 && options.batch > 0 && options.repeats > 0, "an order of ", records,
+           " records in ", groups, " groups, in batches of ", options.batch, ", each ", options.repeats, " times");
   // share() multiplies two numbers of records and doubles that.
   DT_CHECK(groups == 1 || records < uint64_t{1} << 31, "an order of ", records, " records in ", groups,
            " groups: expected fewer than 2^31");
@@ -87,11 +87,13 @@ size_t SampleOrder::group_of_batch(uint64_t position) const { return turn_at(pos
 SampleOrder::Place SampleOrder::at(uint64_t position) const {
   const Turn turn = turn_at(position);
   const Group& group = groups_[turn.group];
-  Place place{turn.group, {.seed = options_.seed, .epoch = 0, .sample = 0, .position = position}};
+  Place place{turn.group, {.seed = options_.seed, .epoch = 0, .sample = 0, .position = position, .repetition = 0}};
   if (options_.training) {
-    place.key.epoch = turn.index / group.size;
+    const uint64_t sample = turn.index / options_.repeats;
+    place.key.repetition = turn.index % options_.repeats;
+    place.key.epoch = sample / group.size;
     const Permutation order(group.size, seed_of_group(options_.seed, turn.group), place.key.epoch);
-    place.key.sample = record_of(group, order(turn.index % group.size));
+    place.key.sample = record_of(group, order(sample % group.size));
   } else {
     place.key.sample = turn.index < group.size ? record_of(group, turn.index) : size_ + turn.index - group.size;
   }

@@ -14,7 +14,8 @@ namespace dtrain::data {
 // Training: each group has a stream of its own, which never ends: sample p of it is sample p mod size of its epoch p /
 // size, each epoch a new random permutation of its records. Global batch after global batch takes the next samples of
 // one group; in any run of batches each group has its share, by its size, to within a batch for each group before it
-// and one more. So nothing is dropped, and a group's batches straddle its epochs. Evaluation: group after group, the
+// and one more. So nothing is dropped, and a group's batches straddle its epochs. With repeated augmentation a stream
+// has each sample several times in a row, and its epochs are as many times as long. Evaluation: group after group, the
 // records of each in order and once, each group filled up to whole batches by places that hold nothing.
 //
 // All is a function of the position, without a state: any rank begins anywhere.
@@ -23,7 +24,8 @@ class SampleOrder {
   struct Options {
     bool training = true;
     uint64_t seed = 0;
-    uint64_t batch = 1;  // samples of a global batch, over all ranks and micro-steps
+    uint64_t batch = 1;    // samples of a global batch, over all ranks and micro-steps
+    uint64_t repeats = 1;  // times in a row that each sample comes in training, as repetitions 0, 1, ...
   };
   // `group_of` gives the group, under `groups`, of each of `records` records. Throws Error where that or an option is
   // out of range.

@@ -87,6 +87,16 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   return model;
 }
 
+bool takes_images_of(Context& context, const ClassifierInfo& info, const ClassifierOptions& options,
+                     int64_t image_size) {
+  ParameterStore made(context), other(context);
+  ClassifierOptions resized = options;
+  resized.image_size = image_size;
+  make_classifier(made, info, options);
+  make_classifier(other, info, resized);
+  return std::ranges::equal(made.parameters(), other.parameters(), {}, &Parameter::shape, &Parameter::shape);
+}
+
 Schedule default_schedule(const ClassifierInfo& info, int64_t global_batch, double steps_per_epoch,
                           std::optional<double> rate_at_256) {
   double base = info.base_rate;

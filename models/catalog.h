@@ -23,6 +23,11 @@ const char* other_purpose(const std::string& name);
 // is too small for the model.
 Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, const ClassifierOptions& options = {});
 
+// Whether a model that was made with `options` takes images of `image_size` pixels, too: those that pool over all that
+// is left do, others have a layer whose weights depend on the size. Throws Error where the image is too small for it.
+bool takes_images_of(Context& context, const ClassifierInfo& info, const ClassifierOptions& options,
+                     int64_t image_size);
+
 // The model's learning rates. Where they grow with the batch, `rate_at_256` replaces the rate of 256 images.
 Schedule default_schedule(const ClassifierInfo& info, int64_t global_batch, double steps_per_epoch,
                           std::optional<double> rate_at_256 = {});

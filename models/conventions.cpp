@@ -1,6 +1,9 @@
 #include "models/conventions.h"
 
+#include <charconv>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -54,6 +57,35 @@ std::string describe(const ModelConventions& conventions) {
   if (conventions.padding == PaddingConvention::same) text += ", padding same";
   if (conventions.batch_norm_epsilon) text += fmt::format(", batch norm epsilon {}", *conventions.batch_norm_epsilon);
   return text;
+}
+
+ModelConventions conventions_from(const std::string& text) {
+  using Convention = std::pair<const char*, void (*)(ModelConventions&)>;
+  static constexpr Convention kNamed[] = {
+      {", stride in 3x3", [](ModelConventions& to) { to.stride_in_3x3 = true; }},
+      {", stride in 1x1", [](ModelConventions& to) { to.stride_in_3x3 = false; }},
+      {", padding symmetric", [](ModelConventions& to) { to.padding = PaddingConvention::symmetric; }},
+      {", padding same_pool", [](ModelConventions& to) { to.padding = PaddingConvention::same_pool; }},
+      {", padding same", [](ModelConventions& to) { to.padding = PaddingConvention::same; }}};
+  constexpr std::string_view kEpsilon = ", batch norm epsilon ";
+  ModelConventions conventions;
+  std::string_view rest = text;
+  for (const auto& [words, set] : kNamed) {
+    if (!rest.starts_with(words)) continue;
+    set(conventions);
+    rest.remove_prefix(std::string_view(words).size());
+  }
+  float epsilon = 0;
+  if (rest.starts_with(kEpsilon)) {
+    rest.remove_prefix(kEpsilon.size());
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), epsilon);
+    if (error == std::errc() && epsilon > 0) {
+      conventions.batch_norm_epsilon = epsilon;
+      rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    }
+  }
+  if (!rest.empty()) throw Error(Fault::checkpoint, concat("conventions of a model: found '", text, "'"));
+  return conventions;
 }
 
 }  // namespace dtrain::models

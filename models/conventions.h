@@ -21,5 +21,7 @@ void initialize(ParameterStore& store, const std::vector<LayerWork>& layers, con
 // What of them makes another network of the same parameters, for people: ", stride in 3x3, batch norm epsilon 0.0001".
 // Empty where nothing does.
 std::string describe(const ModelConventions& conventions);
+// Back from such a text. Throws Error(Fault::checkpoint) on any other.
+ModelConventions conventions_from(const std::string& text);
 
 }  // namespace dtrain::models

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/event_values.h"
 #include "tests/files.h"
 
 namespace dtrain {
@@ -23,6 +24,10 @@ struct ReadEvent {
   std::string version{};
   bool start = false;  // of a run
   std::vector<std::pair<std::string, float>> scalars{};
+  std::map<std::string, ReadHistogram> histograms{};
+  std::map<std::string, ReadImage> images{};
+  std::map<std::string, std::string> texts{};
+  std::map<std::string, std::string> sessions{};  // what the HParams plugin is told, by tag
 };
 
 // Bit by bit, as the polynomial says.
@@ -36,43 +41,25 @@ inline uint32_t slow_masked_crc32c(std::string_view bytes) {
   return std::rotr(crc, 15) + 0xa282ead8u;
 }
 
-// The fields of a message by number: whole and floating-point numbers as their bits, texts and messages as bytes.
-struct ReadField {
-  uint64_t bits = 0;
-  std::string bytes{};
-};
-inline std::multimap<uint64_t, ReadField> read_message(std::string_view message) {
-  std::multimap<uint64_t, ReadField> fields;
-  size_t at = 0;
-  const auto byte = [&] { return static_cast<uint8_t>(std::string(message).at(at++)); };
-  const auto varint = [&] {
-    uint64_t value = 0;
-    for (int shift = 0;; shift += 7) {
-      const uint64_t group = byte();
-      value |= (group & 127) << shift;
-      if (group < 128) return value;
-    }
-  };
-  const auto fixed = [&](int size) {
-    uint64_t value = 0;
-    for (int i = 0; i < size; ++i) value |= uint64_t{byte()} << 8 * i;
-    return value;
-  };
-  while (at < message.size()) {
-    const uint64_t tag = varint();
-    ReadField field;
-    if (tag % 8 == 0) field.bits = varint();
-    if (tag % 8 == 1) field.bits = fixed(8);
-    if (tag % 8 == 5) field.bits = fixed(4);
-    if (tag % 8 == 2) {
-      const uint64_t size = varint();
-      if (size > message.size() - at) throw std::runtime_error("a field beyond the end of its message");
-      field.bytes = message.substr(at, size);
-      at += size;
-    }
-    fields.emplace(tag / 8, field);
-  }
-  return fields;
+// A value of a kind that a plugin shows, which its metadata name.
+inline void read_plugin_value(const std::string& tag, const std::multimap<uint64_t, ReadField>& parts,
+                              ReadEvent& event) {
+  const auto data = read_message(read_message(parts.find(9)->second.bytes).find(1)->second.bytes);
+  const std::string& plugin = data.find(1)->second.bytes;
+  const auto tensor = read_message(parts.find(8)->second.bytes);
+  const uint64_t type = tensor.find(1)->second.bits;
+  if (plugin == "text" && type == 7) event.texts[tag] = tensor.find(8)->second.bytes;
+  if (plugin == "hparams" && type == 1) event.sessions[tag] = data.find(2)->second.bytes;
+}
+
+inline void read_value(std::string_view message, ReadEvent& event) {
+  const auto parts = read_message(message);
+  const std::string& tag = parts.find(1)->second.bytes;
+  if (const auto one = parts.find(2); one != parts.end())
+    event.scalars.emplace_back(tag, std::bit_cast<float>(static_cast<uint32_t>(one->second.bits)));
+  if (const auto one = parts.find(4); one != parts.end()) event.images[tag] = read_image(one->second.bytes);
+  if (const auto one = parts.find(5); one != parts.end()) event.histograms[tag] = read_histogram(one->second.bytes);
+  if (parts.contains(9)) read_plugin_value(tag, parts, event);
 }
 
 inline ReadEvent read_event(std::string_view record) {
@@ -83,11 +70,7 @@ inline ReadEvent read_event(std::string_view record) {
     if (number == 3) event.version = field.bytes;
     if (number == 7) event.start = read_message(field.bytes).find(1)->second.bits == 1;
     if (number != 5) continue;
-    for (const auto& [one, value] : read_message(field.bytes)) {
-      const auto parts = read_message(value.bytes);
-      event.scalars.emplace_back(parts.find(1)->second.bytes,
-                                 std::bit_cast<float>(static_cast<uint32_t>(parts.find(2)->second.bits)));
-    }
+    for (const auto& [one, value] : read_message(field.bytes)) read_value(value.bytes, event);
   }
   return event;
 }

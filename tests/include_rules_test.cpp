@@ -91,6 +91,9 @@ const std::vector<Level> kLevels = {
     {"apps/cli/options/", {"apps/cli/", "libdtrain/", "data/"}, {}},
     {"apps/cli/", {"libdtrain/", "models/", "data/"}, {}},
     {"apps/observers/", {"apps/cli/", "libdtrain/"}, {}},
+    // They run what another program's command line comes to.
+    {"apps/train_imagenet/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
+    {"apps/imagenet_main/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
     {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 

@@ -158,6 +158,7 @@ int run(const std::vector<std::string>& argv) {
   Options options;
   cli::FlagSet flags("dtrain-allreduce-benchmark", "[flags]", kAbout);
   declare(flags, options);
+  flags.add_config_file();
   if (!cli::read_flags(flags, argv)) return 0;
   const std::vector<Message> messages = messages_of(options);
   const std::unique_ptr<Group> group = cli::open_group(options.job.limits(), options.job.expect_ranks);

@@ -9,35 +9,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/cli/machine.h"
 #include "apps/cli/messages.h"
-#include "apps/cli/vision.h"
 #include "libdtrain/io/input_file.h"
-#include "libdtrain/io/safetensors.h"
 #include "libdtrain/ops/loss.h"
-#include "libdtrain/train/weights.h"
+#include "models/conventions.h"
+#include "models/onnx/classifier.h"
 
 namespace dtrain::classify {
 namespace {
 
 // Far above any image; a larger file is not one.
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 30;
-
-// Rows that the classifier, the last matrix that the model registers, has in the file.
-int64_t classes_in(const SafetensorsFile& weights, Context& context, const models::ClassifierInfo& info,
-                   const models::ClassifierOptions& options) {
-  ParameterStore store(context);
-  models::make_classifier(store, info, options);
-  const auto& parameters = store.parameters();
-  const auto last = std::find_if(parameters.rbegin(), parameters.rend(),
-                                 [](const Parameter& parameter) { return parameter.shape.rank() == 2; });
-  DT_CHECK(last != parameters.rend(), "model ", info.name, " has no classifier: give --num_classes");
-  const SafetensorsEntry* entry = weights.find(last->name);
-  if (entry == nullptr || entry->shape.rank() != 2 || entry->shape[0] < 1)
-    throw Error(Fault::checkpoint, concat(weights.path(), ": no matrix ", last->name, ", the classifier of ", info.name,
-                                          ": these are not the weights of this model"));
-  return entry->shape[0];
-}
 
 cli::Machine machine_for(const Options& options) {
   cli::Machine machine;
@@ -50,17 +32,14 @@ cli::Machine machine_for(const Options& options) {
 
 class Classifier {
  public:
-  explicit Classifier(const Options& options)
-      : machine_(machine_for(options)), context_(machine_.make_context()), store_(*context_), model_(build(options)) {
-    pixels_.preprocessing = options.preprocessing;
-    pixels_.ml_perf = options.ml_perf;
-    pixels_.size = static_cast<int>(model_.image_size);
-    const data::MakePreprocess make = pixels_.make(/*training=*/false);
+  Classifier(const Options& options, const cli::FlagSet& set)
+      : loaded_(options.model, set, machine_for(options)), context_(loaded_.context()) {
+    const data::MakePreprocess make = loaded_.pixels().make(/*training=*/false);
     preprocess_ = make();
     const Shape shape{1, make.shape[0], make.shape[1], make.shape[2]};
     const size_t bytes = static_cast<size_t>(shape.count()) * size_of(make.dtype);
-    pixels_of_file_ = Tensor(std::make_shared<Storage>(context_->host_allocator(), bytes), 0, shape, make.dtype, {});
-    input_ = context_->empty(shape, make.dtype);
+    pixels_of_file_ = Tensor(std::make_shared<Storage>(context_.host_allocator(), bytes), 0, shape, make.dtype, {});
+    input_ = context_.empty(shape, make.dtype);
   }
 
   struct Result {
@@ -77,48 +56,25 @@ class Classifier {
     } catch (const Error& error) {
       throw Error(error.fault(), fmt::format("{}: {}", file, error.what()));
     }
-    context_->upload(pixels_of_file_.raw(), input_);
-    Tape tape(*context_, Mode::eval);
-    PixelNormalization normalization = cli::normalization_of(pixels_);
-    normalization.dtype = machine_.precision;
-    normalization.channels = store_.image_channels();
-    const Tensor images = normalize_pixels(*context_, input_, normalization);
-    const Var logits = model_.forward(tape, tape.constant(images));
-    Result result{download(logits.value), download(softmax(*context_, logits.value))};
+    context_.upload(pixels_of_file_.raw(), input_);
+    Tape tape(context_, Mode::eval);
+    const Tensor images = normalize_pixels(context_, input_, loaded_.normalization());
+    const Var logits = loaded_.model().forward(tape, tape.constant(images));
+    Result result{download(logits.value), download(softmax(context_, logits.value))};
     if (!std::ranges::all_of(result.logits, [](float logit) { return std::isfinite(logit); }))
       throw Error(Fault::numeric, fmt::format("{}: the model makes numbers of it that are not finite", file));
     return result;
   }
 
  private:
-  models::Classifier build(const Options& options) {
-    const models::ClassifierInfo info = cli::find_model(options.model, "imagenet");
-    pixels_.dataset = info.dataset;
-    const SafetensorsFile file(options.weights, Fault::checkpoint);
-    models::ClassifierOptions shape{.classes = options.num_classes, .image_size = options.image_size};
-    if (shape.classes == 0) shape.classes = classes_in(file, *context_, info, shape);
-    models::Classifier model = models::make_classifier(store_, info, shape);
-    ComputeOptions compute = machine_.compute();
-    compute.gradients = false;
-    store_.allocate(/*seed=*/0, compute);
-    const WeightReport report = load_weights(store_, options.weights, Fault::checkpoint);
-    if (!report.missing.empty() || !report.mismatched.empty())
-      throw Error(Fault::checkpoint,
-                  fmt::format("{}: does not fit {}: {}", options.weights, info.name, report.summary()));
-    return model;
-  }
-
   std::vector<float> download(const Tensor& x) {
     std::vector<float> values(static_cast<size_t>(x.count()));
-    context_->download(x, values.data(), "classification");
+    context_.download(x, values.data(), "classification");
     return values;
   }
 
-  cli::Machine machine_;
-  std::unique_ptr<Context> context_;
-  ParameterStore store_;
-  data::Pixels pixels_;
-  models::Classifier model_;
+  LoadedClassifier loaded_;
+  Context& context_;
   data::Preprocess preprocess_;
   Tensor pixels_of_file_, input_;  // on the host and on the device
 };
@@ -159,8 +115,9 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
 
 }  // namespace
 
-int classify(const Options& options, const std::vector<std::string>& files, std::ostream& out) {
-  Classifier classifier(options);
+int classify(const Options& options, const cli::FlagSet& set, const std::vector<std::string>& files,
+             std::ostream& out) {
+  Classifier classifier(options, set);
   int code = 0;
   for (const std::string& file : files) {
     try {
@@ -173,6 +130,19 @@ int classify(const Options& options, const std::vector<std::string>& files, std:
     }
   }
   return code;
+}
+
+void export_model(const Options& options, const cli::FlagSet& set, std::ostream& out) {
+  cli::Machine machine = machine_for(options);
+  machine.gpu = false;
+  machine.precision = DType::f32;
+  const LoadedClassifier loaded(options.model, set, machine);
+  const models::Classifier& model = loaded.model();
+  models::export_onnx(loaded.store(), model, loaded.normalization(), options.onnx);
+  out << fmt::format("{}: {}{}, {} classes, images of {} x {}\n", cli::escaped(options.onnx), model.name,
+                     models::describe(options.model.all_conventions()), model.classes, model.image_size,
+                     model.image_size)
+      << std::flush;
 }
 
 }  // namespace dtrain::classify

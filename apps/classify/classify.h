@@ -1,4 +1,4 @@
-// Classification of image files with trained weights.
+// Classification of image files with trained weights, and the export of the model that does it.
 #pragma once
 
 #include <cstdint>
@@ -6,21 +6,23 @@
 #include <string>
 #include <vector>
 
+#include "apps/classify/loaded_classifier.h"
+
 namespace dtrain::classify {
 
 struct Options {
-  std::string model, weights;
-  int64_t num_classes = 0;  // 0: as many as the weights have
-  int64_t image_size = 0;   // 0: the model's default
-  std::string preprocessing = "tf_cnn";
+  ModelFlags model;
+  std::string onnx;             // file to write; empty: none
   std::string device = "auto";  // "cpu", "gpu", or auto: the GPU where there is one
-  bool ml_perf = false;
   int64_t top = 5, threads = 0;
   bool json = false, logits = false;
 };
 
 // Prints each image's most probable classes on `out`, and a message where one cannot be read or decoded. Returns the
-// exit code: 0, or that of a data fault where an image failed.
-int classify(const Options& options, const std::vector<std::string>& files, std::ostream& out);
+// exit code: 0, or that of a data fault where an image failed. `set` tells which flags were given.
+int classify(const Options& options, const cli::FlagSet& set, const std::vector<std::string>& files, std::ostream& out);
+
+// Writes the model to `options.onnx`, see models::export_onnx, and says so on `out`.
+void export_model(const Options& options, const cli::FlagSet& set, std::ostream& out);
 
 }  // namespace dtrain::classify

@@ -7,34 +7,28 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/run_main.h"
-#include "data/catalog.h"
 #include "libdtrain/core/error.h"
-#include "models/catalog.h"
 
 namespace {
 
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Names the most probable classes of images, preprocessed as in evaluation. The weights are those of a checkpoint, "
-    "TRAIN_DIR/checkpoints/step-N/model.safetensors, or of torchvision, saved as safetensors.\n"
+    "Names the most probable classes of images, preprocessed as in evaluation, or writes the model for other programs. "
+    "The weights are those of a checkpoint, TRAIN_DIR/checkpoints/step-N/model.safetensors, which says what model they "
+    "are of and how it was trained, or of torchvision or timm, saved as safetensors.\n"
     "Exit codes: 0 done, 1 usage, 2 an image could not be read or decoded (the others are done), 3 NaN or Inf, 5 "
     "weights that cannot "
     "be read or do not fit, 6 memory or disk.";
 
 int run(const std::vector<std::string>& argv) {
   classify::Options options;
-  cli::FlagSet flags("dtrain-classify", "--model M --weights F.safetensors [flags] IMAGE...", kAbout);
-  flags.group("Model");
-  flags.add("model", options.model, fmt::format("{}", fmt::join(models::classifier_names(), ", ")));
-  flags.add("weights", options.weights, "safetensors file, by torchvision's names");
-  flags.add("num_classes", options.num_classes, "outputs of the model; 0: as many as the weights have", cli::kClasses);
-  flags.group("Images");
-  flags.add("image_size", options.image_size, "side in pixels; 0: the model's default", cli::kImageSize);
-  flags.add_choice("preprocessing", options.preprocessing, data::preprocessing_names(),
-                   "as the model was trained with");
-  flags.add("ml_perf", options.ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
+  cli::FlagSet flags("dtrain-classify", "--weights F [--model M] [flags] [--onnx FILE] IMAGE...", kAbout);
+  options.model.declare(flags);
   flags.group("Output");
+  flags.add("onnx", options.onnx,
+            "file to write the model to, as an ONNX graph of opset 17 for any number of images: `images` [n, 3, size, "
+            "size], RGB from 0 to 1, to `logits` [n, classes]");
   flags.add("top", options.top, "how many classes are named", cli::kPositiveCount);
   flags.add(
       "json", options.json,
@@ -45,10 +39,12 @@ int run(const std::vector<std::string>& argv) {
       .former_name("threads");
   const auto images = cli::read_command_line(flags, argv);
   if (!images) return 0;
-  DT_CHECK(!options.model.empty() && !options.weights.empty() && !images->empty(),
-           "expected --model, --weights and at least one image; see --help");
-  DT_CHECK(!options.ml_perf || options.preprocessing == "tf_cnn", "--ml_perf needs --preprocessing=tf_cnn");
-  return classify::classify(options, *images, std::cout);
+  DT_CHECK(!options.model.weights.empty() && !(images->empty() && options.onnx.empty()),
+           "expected --weights, and at least one image or --onnx; see --help");
+  options.model.take_recorded(flags);
+  options.model.check();
+  if (!options.onnx.empty()) classify::export_model(options, flags, std::cout);
+  return images->empty() ? 0 : classify::classify(options, flags, *images, std::cout);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// fork, exec, and a pipe.
+// fork, exec, and pipes.
 #include "apps/cli/child.h"
 
 #include <algorithm>
@@ -18,6 +18,8 @@
 namespace dtrain::cli {
 namespace {
 
+constexpr int kNotStarted = 127;  // as shells have it for a program that is not there
+
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -36,6 +38,28 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
+struct Pipe {
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0) ends[0] = ends[1] = -1;
+  }
+  ~Pipe() {
+    for (const int end : ends)
+      if (end >= 0) close(end);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  bool opened() const { return ends[0] >= 0; }
+  int take_reading_end() {
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return std::exchange(ends[0], -1);
+  }
+
+  int ends[2];
+};
+
+}  // namespace
+
 cpu_set_t set_of(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -43,78 +67,82 @@ cpu_set_t set_of(const std::vector<int>& cores) {
   return set;
 }
 
-}  // namespace
-
-Child::Child(const ChildOptions& options) {
+Child::Child(const ChildOptions& options) : on_line_(options.on_line), stop_signal_(options.stop_signal) {
   std::vector<std::string> argv = options.argv, variables = environment_with(options.variables);
   const std::vector<char*> arguments = pointers_to(argv), entries = pointers_to(variables);
   const std::string own = own_path(), path = own.empty() ? "/proc/self/exe" : own;
   const cpu_set_t cores = set_of(options.cores);
   const pid_t parent = getpid();
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(Fault::resource, concat("cannot make a pipe: ", strerror(errno)));
+  Pipe errors, output;
+  if (!errors.opened() || !output.opened())
+    throw Error(Fault::resource, concat("cannot make a pipe: ", strerror(errno)));
   pid_ = fork();
   if (pid_ == 0) {  // only what may be done beside other threads
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
     pthread_sigmask(SIG_SETMASK, &options.mask, nullptr);
+    if (stop_signal_ != 0) setsid();
     if (!options.cores.empty()) sched_setaffinity(0, sizeof cores, &cores);
     if (options.inherited >= 0) fcntl(options.inherited, F_SETFD, 0);
-    dup2(ends[1], STDERR_FILENO);
-    execve(path.c_str(), arguments.data(), entries.data());
-    _exit(static_cast<int>(Fault::resource));
+    dup2(errors.ends[1], STDERR_FILENO);
+    if (on_line_) dup2(output.ends[1], STDOUT_FILENO);
+    if (options.program.empty())
+      execve(path.c_str(), arguments.data(), entries.data());
+    else
+      execvpe(options.program.c_str(), arguments.data(), entries.data());
+    _exit(options.program.empty() ? static_cast<int>(Fault::resource) : kNotStarted);
   }
-  const int error = errno;
-  close(ends[1]);
-  lines_ = ends[0];
-  fcntl(lines_, F_SETFL, O_NONBLOCK);
-  lives_ = pid_ > 0;
-  if (!lives_) {
-    close(lines_);
-    throw Error(Fault::resource, concat("the system refuses another process: ", strerror(error)));
-  }
+  if (pid_ < 0) throw Error(Fault::resource, concat("the system refuses another process: ", strerror(errno)));
+  lives_ = true;
+  errors_.file = errors.take_reading_end();
+  if (on_line_) output_.file = output.take_reading_end();
 }
 
 Child::Child(Child&& other) noexcept
     : pid_(other.pid_),
-      lines_(std::exchange(other.lines_, -1)),
+      errors_{std::exchange(other.errors_.file, -1), std::move(other.errors_.text)},
+      output_{std::exchange(other.output_.file, -1), std::move(other.output_.text)},
+      on_line_(std::move(other.on_line_)),
       lives_(std::exchange(other.lives_, false)),
       code_(other.code_),
       signal_(other.signal_),
-      text_(std::move(other.text_)),
+      stop_signal_(other.stop_signal_),
       error_(std::move(other.error_)) {}
 
 Child::~Child() {
-  if (lines_ >= 0) close(lines_);
+  for (const int file : files())
+    if (file >= 0) close(file);
   if (lives_) waitpid(pid_, nullptr, 0);
 }
 
 void Child::pass_on() {
-  char part[4096];
-  while (lines_ >= 0) {
-    const ssize_t came = read(lines_, part, sizeof part);
-    if (came < 0 && errno == EINTR) continue;
-    if (came < 0 && errno == EAGAIN) return print_lines(/*all=*/false);
-    if (came <= 0) {
-      print_lines(/*all=*/true);
-      close(std::exchange(lines_, -1));
-      return;
-    }
-    text_.append(part, static_cast<size_t>(came));
-  }
+  read_lines(errors_, [this](const std::string& line) { take_error(line); });
+  read_lines(output_, on_line_);
 }
 
-void Child::print_lines(bool all) {
-  if (all && !text_.empty() && !text_.ends_with('\n')) text_ += '\n';
-  size_t begin = 0;
-  for (size_t end; (end = text_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = text_.substr(begin, end + 1 - begin);
-    if (line.starts_with("error: "))
-      error_ = line;
-    else
-      print_on_stderr(line);
+void Child::take_error(const std::string& line) {
+  if (line.starts_with("error: "))
+    error_ = line + '\n';
+  else
+    print_on_stderr(line + '\n');
+}
+
+void Child::read_lines(Stream& stream, const std::function<void(const std::string&)>& take) {
+  char part[4096];
+  bool over = false;
+  while (stream.file >= 0 && !over) {
+    const ssize_t came = read(stream.file, part, sizeof part);
+    if (came < 0 && errno == EINTR) continue;
+    if (came < 0 && errno == EAGAIN) break;
+    over = came <= 0;
+    if (!over) stream.text.append(part, static_cast<size_t>(came));
   }
-  text_.erase(0, begin);
+  if (over) close(std::exchange(stream.file, -1));
+  if (over && !stream.text.empty() && !stream.text.ends_with('\n')) stream.text += '\n';
+  size_t begin = 0;
+  for (size_t end; (end = stream.text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    take(stream.text.substr(begin, end - begin));
+  stream.text.erase(0, begin);
 }
 
 bool Child::has_ended() {

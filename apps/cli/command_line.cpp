@@ -12,6 +12,15 @@
 namespace dtrain::cli {
 namespace {
 
+std::string help_of(const FlagSet& flags) {
+  const std::string& form = flags.help_form();
+  if (flags.wants_markdown()) return flags.markdown();
+  if (form == "list") return flags.list();
+  if (form == "man" || form.starts_with(kManForm))
+    return flags.man_page(form == "man" ? "" : form.substr(kManForm.size()));
+  return flags.help();
+}
+
 // Variables of a launcher that make no sense are reported when the ranks meet.
 bool speaks() {
   try {
@@ -28,9 +37,8 @@ std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const 
   if (flags.wants_help() || flags.wants_version()) {
     // "dtrain-data 0.1.0", of its commands too.
     const std::string& program = flags.program();
-    fmt::print("{}", flags.wants_markdown() ? flags.markdown()
-                     : flags.wants_help()   ? flags.help()
-                                            : fmt::format("{} {}\n", program.substr(0, program.find(' ')), version()));
+    fmt::print("{}", flags.wants_help() ? help_of(flags)
+                                        : fmt::format("{} {}\n", program.substr(0, program.find(' ')), version()));
     return std::nullopt;
   }
   if (speaks())
@@ -38,11 +46,13 @@ std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const 
   return positional;
 }
 
-bool read_flags(FlagSet& flags, const std::vector<std::string>& argv) {
+bool read_flags(FlagSet& flags, const std::vector<std::string>& argv, const std::function<void()>& settle) {
   const auto positional = read_command_line(flags, argv);
   if (!positional) return false;
   DT_CHECK(positional->empty(), "unexpected argument '", positional->front(), "': all arguments are flags; see --help");
-  return true;
+  if (settle) settle();
+  if (flags.wants_config() && speaks()) fmt::print("{}", flags.config_text());
+  return !flags.wants_config();
 }
 
 }  // namespace dtrain::cli

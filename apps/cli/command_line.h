@@ -1,6 +1,7 @@
 // What every program does with its command line.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace dtrain::cli {
 std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const std::vector<std::string>& argv);
 
 // The same for a program all of whose arguments are flags. False where it is done; throws Error for any other argument.
-bool read_flags(FlagSet& flags, const std::vector<std::string>& argv);
+// `settle`, if given, sets what follows from other flags, before --print_config prints all and the program is done.
+bool read_flags(FlagSet& flags, const std::vector<std::string>& argv, const std::function<void()>& settle = {});
 
 }  // namespace dtrain::cli

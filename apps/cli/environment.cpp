@@ -10,6 +10,25 @@
 
 namespace dtrain::cli {
 
+std::vector<Variable> documented_variables() {
+  return {
+      {"DTRAIN_MASTER_ADDR, DTRAIN_MASTER_PORT, DTRAIN_RANK, DTRAIN_SIZE",
+       "where rank 0 of a job listens, and which of how many ranks this process is: the ranks meet over TCP in place "
+       "of MPI"},
+      {"DTRAIN_JOB_ID, DTRAIN_JOB_SECRET, DTRAIN_JOB_SECRET_FILE, DTRAIN_BIND_ADDR, DTRAIN_TRUST_NETWORK",
+       "which job such ranks belong to, the secret that protects their connections, or a file that holds it, the "
+       "address that they listen on, and 1 for a network that needs no secret"},
+      {"DTRAIN_SYNC", "1 waits for each piece of work on a GPU, so that errors name the operation"},
+      {"DTRAIN_POOL", "0 takes each tensor's memory from the GPU's driver instead of a pool"},
+      {"OMP_NUM_THREADS, OMP_WAIT_POLICY, OMP_PROC_BIND, OMP_PLACES",
+       "threads for computing, whether they spin while they wait, and the cores that they run on"},
+      {"CUDA_VISIBLE_DEVICES", "the GPUs that the program sees"},
+      {"XDG_CACHE_HOME",
+       "the folder in which dtrain/ keeps indices of data sets and what was measured of a GPU; "
+       "$HOME/.cache by default"},
+  };
+}
+
 Environment environment() {
   return [](const char* name) { return std::getenv(name); };
 }

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/distributed/group.h"
 
 namespace dtrain::cli {
+
+// A variable that programs read beside those that set flags, for their manual pages.
+struct Variable {
+  std::string name, meaning;
+};
+std::vector<Variable> documented_variables();
 
 // Looks variables up in the environment of this process.
 Environment environment();

@@ -25,9 +25,11 @@ class Flag {
   // The same for what the flag comes to only with the model and the data: whoever resolves it records the text.
   Flag& identity_once_resolved(std::string key);
   // Recorded as well, but a run that continues with another value only announces the change.
-  Flag& setting(std::string key);
+  Flag& setting(std::string key, Text text = {});
   // An older spelling that goes on working, with a notice. Without `translate` its values are those of the flag.
   Flag& former_name(std::string name, Translation translate = {});
+  // Another spelling for good, such as `b` for `-b 256`; one dash or two before a name are the same.
+  Flag& short_name(std::string name);
   // An environment variable that sets the flag where the command line does not.
   Flag& set_by(std::string variable, Translation translate);
   // What only tunes another program's own machinery: given another value than its default it changes nothing, and a
@@ -56,10 +58,12 @@ class Flag {
   std::string name_, group_, type_, initial_, meaning_, reason_;
   Fate fate_ = Fate::served;
   std::function<void(const std::string&)> set_;  // throws Error without the flag's name
-  bool given_ = false, differs_ = false;
-  std::string text_;  // as last given
+  bool given_ = false, implied_ = false, differs_ = false;
+  std::string text_;    // as last given
+  std::string origin_;  // what gave it: "command line", "run.toml:12", "recipe aws"; empty: it has its default
   std::vector<Recorded> recorded_;
   std::vector<Source> former_names_, variables_;
+  std::vector<std::string> short_names_;
 };
 
 // A combination of flags that is refused where it is broken, with a message that names them.

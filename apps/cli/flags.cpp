@@ -1,4 +1,4 @@
-// Declaration of flags, and what is known of them once they have been parsed.
+// Flags by their names, and what is known of them once they have been parsed.
 #include "apps/cli/flags.h"
 
 #include <algorithm>
@@ -17,52 +17,6 @@ std::string show(const std::optional<T>& value) {
 }
 
 }  // namespace
-
-Flag& Flag::may_differ_per_rank() {
-  differs_ = true;
-  return *this;
-}
-
-Flag& Flag::identity(std::string key, Text text) {
-  recorded_.push_back({.key = std::move(key), .text = std::move(text)});
-  return *this;
-}
-
-Flag& Flag::identity_once_resolved(std::string key) {
-  recorded_.push_back({.key = std::move(key), .text = {}, .identity = true, .resolved_later = true});
-  return *this;
-}
-
-Flag& Flag::setting(std::string key) {
-  recorded_.push_back({.key = std::move(key), .text = {}, .identity = false});
-  return *this;
-}
-
-Flag& Flag::former_name(std::string name, Translation translate) {
-  former_names_.push_back({std::move(name), std::move(translate)});
-  return *this;
-}
-
-Flag& Flag::set_by(std::string variable, Translation translate) {
-  variables_.push_back({std::move(variable), std::move(translate)});
-  return *this;
-}
-
-Flag& Flag::no_effect(std::string reason) {
-  fate_ = Fate::no_effect;
-  reason_ = std::move(reason);
-  return *this;
-}
-
-Flag& Flag::refused(std::string reason) {
-  fate_ = Fate::refused;
-  reason_ = std::move(reason);
-  return *this;
-}
-
-void refuse(std::initializer_list<Rule> rules) {
-  for (const Rule& rule : rules) DT_CHECK(!rule.broken, rule.message);
-}
 
 FlagSet::FlagSet(std::string program, std::string usage, std::string about)
     : program_(std::move(program)), usage_(std::move(usage)), about_(std::move(about)) {}
@@ -131,7 +85,8 @@ Flag& FlagSet::add_unread(const std::string& name, std::string type, std::string
 
 FlagSet::Spelling FlagSet::find(std::string_view name) {
   for (Flag& flag : flags_) {
-    if (flag.name_ == name) return {&flag, nullptr};
+    if (flag.name_ == name || std::ranges::find(flag.short_names_, name) != flag.short_names_.end())
+      return {&flag, nullptr};
     for (const Flag::Source& former : flag.former_names_)
       if (former.name == name) return {&flag, &former};
   }

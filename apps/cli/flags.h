@@ -1,4 +1,5 @@
-// Command-line flags in the forms of absl: --flag=value, --flag value, --switch, --switch=false, --noswitch.
+// Command-line flags in the forms of absl: --flag=value, --flag value, --switch, --switch=false, --noswitch; and, where
+// they are declared, short names: -f value.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,10 @@
 #include "apps/cli/range.h"
 
 namespace dtrain::cli {
+
+// What --help=FORM begins with where a manual page is asked for; what follows is its phrase, if it is not empty.
+inline constexpr std::string_view kManForm = "man:";
+struct ConfigEntry;
 
 // The flags of one program. Each is bound to a variable, whose value at the time of declaration is its default. The
 // last occurrence on the command line wins.
@@ -39,15 +44,18 @@ class FlagSet {
   // the same.
   Flag& add_unread(const std::string& name, std::string type, std::string initial, std::string meaning);
 
-  // Reads argv, whose first entry is the program. Returns the positional arguments. Throws Error naming the flag, what
-  // was expected and what was found; for an unknown flag, the nearest known one.
+  // Declares --config, a TOML file of flags that the command line does not give, and --print_config.
+  void add_config_file();
+
+  // Reads argv, whose first entry is the program, and the file of --config. Returns the positional arguments. Throws
+  // Error naming the flag, what was expected and what was found; for an unknown flag, the nearest known one.
   std::vector<std::string> parse(const std::vector<std::string>& argv);
   // For people: which former names the command line has used, and which flags have no effect.
   std::vector<std::string> notices() const;
   // Throws Error for the first flag declared as refused that was set to anything but its default.
   void check_refused() const;
-  // Sets a flag that was not given, because of another one.
-  void imply(const std::string& name, const std::string& text);
+  // Sets a flag that was not given, because of another one, which `origin` names for people.
+  void imply(const std::string& name, const std::string& text, const std::string& origin);
   // Sets the flag that declares to be set by `variable`, unless the command line has, which does not make it given().
   // Returns a notice, empty where the text sets nothing; none where no flag is set by that variable.
   std::optional<std::string> take_variable(const std::string& variable, const std::string& text);
@@ -72,29 +80,45 @@ class FlagSet {
   std::string help() const;
   std::string markdown() const;
   bool wants_markdown() const { return wants_markdown_; }
+  // What --help=FORM was given: "list" or "man:MEANING" where programs ask, else anything.
+  const std::string& help_form() const { return help_form_; }
+  // For programs that complete command lines: a line for each flag with --name, type and meaning, by tabs; the
+  // type of --help and --version is "asks".
+  std::string list() const;
+  // The manual page. `meaning` is a phrase; empty: the beginning of what the program is about.
+  std::string man_page(const std::string& meaning) const;
+  // All flags that something has set, as a file for --config, each with its origin. What others imply is in comments:
+  // it follows again.
+  std::string config_text() const;
+  bool wants_config() const { return wants_config_; }
 
  private:
   Flag& declare(const std::string& name, std::string type, std::string initial, std::string meaning,
                 std::function<void(const std::string&)> set);
-  // A flag by its name or by a former one; null where there is none.
+  // A flag by its name, a short or a former one; null where there is none.
   struct Spelling {
     Flag* flag = nullptr;
     const Flag::Source* former = nullptr;
   };
   Spelling find(std::string_view name);
+  // --help and the like, which a flag of that name takes the place of; false for any other name.
+  bool read_request(const std::string& name);
   const Flag& at(const std::string& name) const;
   std::vector<std::string> groups() const;  // in order of declaration
   void set(Flag& flag, const std::string& text);
-  void set(const Spelling& spelling, const std::string& text);
+  void set(const Spelling& spelling, const std::string& text, const std::string& origin = "command line");
+  void read_config_file();
+  void take(const ConfigEntry& entry);
   // Handles argument `i` of `argv`, a flag, and returns how many arguments it took.
   size_t read(const std::vector<std::string>& argv, size_t i);
-  [[noreturn]] void refuse_unknown(const std::string& name) const;
+  // Throws Error of an unknown name, which begins with `dashes`.
+  [[noreturn]] void refuse_unknown(const std::string& name, const char* dashes = "--") const;
   std::map<std::string, std::string> recorded(bool identity) const;
 
-  std::string program_, usage_, about_, group_;
+  std::string program_, usage_, about_, group_, help_form_, config_file_;
   std::deque<Flag> flags_;  // add() returns references
   std::vector<std::string> notices_;
-  bool wants_help_ = false, wants_markdown_ = false, wants_version_ = false;
+  bool wants_help_ = false, wants_markdown_ = false, wants_version_ = false, wants_config_ = false;
 };
 
 }  // namespace dtrain::cli

@@ -51,6 +51,7 @@ std::string code(const std::string& text) { return text.empty() ? "" : fmt::form
 
 std::string Flag::description() const {
   std::string text = meaning_;
+  for (const std::string& name : short_names_) text += fmt::format("; -{} for short", name);
   for (const Source& variable : variables_) text += fmt::format("; {} sets it", variable.name);
   for (const Source& former : former_names_)
     text += fmt::format("; formerly --{}{}", former.name, former.translate ? ", whose values are converted" : "");

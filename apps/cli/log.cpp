@@ -13,7 +13,7 @@
 namespace dtrain::cli {
 
 void Log::line(const std::string& text) {
-  if (!speaks_) return;
+  if (!speaks_ || !has_lines_) return;
   copy(text);
   out_ << escaped(text) << std::endl;
   if (out_) return;

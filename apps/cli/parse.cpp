@@ -1,6 +1,7 @@
 // From the command line and from variables to the values of flags.
 #include <fmt/format.h>
 
+#include "apps/cli/config_file.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
@@ -17,9 +18,10 @@ void FlagSet::set(Flag& flag, const std::string& text) {
   flag.text_ = normalised(flag.type_, text);
 }
 
-void FlagSet::set(const Spelling& spelling, const std::string& text) {
+void FlagSet::set(const Spelling& spelling, const std::string& text, const std::string& origin) {
   Flag& flag = *spelling.flag;
   flag.given_ = true;
+  flag.origin_ = origin;
   if (spelling.former == nullptr) return set(flag, text);
   const std::string& former = spelling.former->name;
   try {
@@ -40,6 +42,7 @@ std::optional<std::string> FlagSet::take_variable(const std::string& variable, c
         if (!value) return "";
         if (flag.given_) return fmt::format("{}: ignored, because --{}={} is given", variable, flag.name_, flag.text_);
         set(flag, *value);
+        flag.origin_ = variable;
       } catch (const Error& error) {
         throw Error(fmt::format("{}={}: {}", variable, text, error.what()));
       }
@@ -49,19 +52,52 @@ std::optional<std::string> FlagSet::take_variable(const std::string& variable, c
   return std::nullopt;
 }
 
-void FlagSet::imply(const std::string& name, const std::string& text) {
-  if (Flag& flag = *find(name).flag; !flag.given_) set(flag, text);
+void FlagSet::imply(const std::string& name, const std::string& text, const std::string& origin) {
+  Flag& flag = *find(name).flag;
+  if (flag.given_) return;
+  set(flag, text);
+  flag.origin_ = origin;
+  flag.implied_ = true;
 }
 
-void FlagSet::refuse_unknown(const std::string& name) const {
+void FlagSet::take(const ConfigEntry& entry) {
+  DT_CHECK(entry.name != "config" && entry.name != "print_config", "a configuration cannot set --", entry.name);
+  const Spelling spelling = find(entry.name);
+  if (spelling.flag == nullptr) refuse_unknown(entry.name, "");
+  require_kind(entry, spelling.flag->type_);
+  if (!spelling.flag->given_) return set(spelling, entry.text, entry.where);
+  DT_CHECK(spelling.flag->origin_ == "command line", entry.name, " is set twice; first at ", spelling.flag->origin_);
+}
+
+void FlagSet::read_config_file() {
+  for (const ConfigEntry& entry : read_config_entries(config_file_)) {
+    try {
+      take(entry);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", entry.where, error.what()));
+    }
+  }
+}
+
+void FlagSet::refuse_unknown(const std::string& name, const char* dashes) const {
   std::vector<std::string> names;
   for (const Flag& known : flags_) {
     names.push_back(known.name_);
-    if (known.type_ == "bool") names.push_back("no" + known.name_);
+    if (known.type_ == "bool" && *dashes != '\0') names.push_back("no" + known.name_);
   }
   const auto meant = nearest(name, names);
-  throw Error(fmt::format("unknown flag --{}{}; --help lists all flags", name,
-                          meant ? fmt::format(", did you mean --{}?", *meant) : ""));
+  throw Error(fmt::format("unknown flag {}{}{}; --help lists all flags", dashes, name,
+                          meant ? fmt::format(", did you mean {}{}?", dashes, *meant) : ""));
+}
+
+bool FlagSet::read_request(const std::string& name) {
+  if (find(name).flag != nullptr) return false;
+  const bool markdown = name == "helpmarkdown", version = name == "version";
+  const bool help = markdown || name == "help" || name == "helpfull" || name == "helpshort" || name == "h";
+  wants_help_ |= help;
+  wants_markdown_ |= markdown;
+  wants_version_ |= version;
+  return help || version;
 }
 
 size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
@@ -69,10 +105,10 @@ size_t FlagSet::read(const std::vector<std::string>& argv, size_t i) {
   const std::string body = argument.substr(argument.starts_with("--") ? 2 : 1);
   const size_t equals = body.find('=');
   const std::string name = body.substr(0, equals);
-  if (name == "help" || name == "helpfull" || name == "helpshort" || name == "h") return wants_help_ = true, 1;
-  if (name == "helpmarkdown") return wants_help_ = wants_markdown_ = true, 1;
-  if (name == "version") return wants_version_ = true, 1;
-
+  if (read_request(name)) {
+    if (wants_help_ && equals != std::string::npos) help_form_ = body.substr(equals + 1);
+    return 1;
+  }
   const Spelling spelling = find(name);
   if (spelling.flag == nullptr && name.starts_with("no")) {
     const Spelling negated = find(std::string_view(name).substr(2));
@@ -103,6 +139,7 @@ std::vector<std::string> FlagSet::parse(const std::vector<std::string>& argv) {
       positional.push_back(argv[i++]);
     }
   }
+  if (!config_file_.empty()) read_config_file();
   return positional;
 }
 

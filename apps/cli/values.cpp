@@ -65,6 +65,12 @@ std::vector<std::string> split_list(const std::string& text) {
   return parts;
 }
 
+std::vector<std::string> split_words(const std::string& text) {
+  std::vector<std::string> words = split(text, ' ');
+  std::erase(words, "");
+  return words;
+}
+
 std::string normalised(const std::string& type, const std::string& text) {
   if (type == "bool") return parse_bool(text) ? "true" : "false";
   if (type == "int") return fmt::format("{}", parse_number<int64_t>(text));

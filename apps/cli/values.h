@@ -14,7 +14,8 @@ template <class T>                         // int64_t or double
 T parse_number(const std::string& text, Range<T> range = kAny<T>);
 // The one of `choices` that `text` is, in capitals or not.
 std::string parse_choice(const std::string& text, const std::vector<std::string>& choices);
-std::vector<std::string> split_list(const std::string& text);  // at commas; empty parts are dropped
+std::vector<std::string> split_list(const std::string& text);   // at commas; empty parts are dropped
+std::vector<std::string> split_words(const std::string& text);  // at blanks
 // The one spelling of a value, so that equal values compare equal: "true" for "1", "0" for "0.00". `type` is bool, int,
 // float, string, list, or choices as in "fast|slow".
 std::string normalised(const std::string& type, const std::string& text);

@@ -27,4 +27,16 @@ PixelNormalization normalization_of(const data::Pixels& pixels) {
   return normalization;
 }
 
+Tensor network_input(Context& context, const data::Batch& batch, const PixelNormalization& normalization,
+                     Erased value) {
+  const PixelMixing mixing{.erased = batch.find(data::kErasedField),
+                           .value = value,
+                           .partners = batch.find("partners"),
+                           .weights = batch.find("weights"),
+                           .boxes = batch.find("boxes")};
+  const bool plain = !mixing.erased && !mixing.partners;
+  return plain ? normalize_pixels(context, batch["images"], normalization)
+               : mix_pixels(context, batch["images"], normalization, mixing);
+}
+
 }  // namespace dtrain::cli

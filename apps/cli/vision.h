@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/catalog.h"
+#include "libdtrain/ops/mix_pixels.h"
 #include "libdtrain/ops/pointwise.h"
 #include "models/catalog.h"
 
@@ -13,5 +14,8 @@ namespace dtrain::cli {
 const models::ClassifierInfo& find_model(const std::string& name, const std::string& dataset);
 
 PixelNormalization normalization_of(const data::Pixels& pixels);
+
+// The images of a batch as a model takes them: normalised, and erased and mixed where the batch has the fields for it.
+Tensor network_input(Context& context, const data::Batch& batch, const PixelNormalization& normalization, Erased value);
 
 }  // namespace dtrain::cli

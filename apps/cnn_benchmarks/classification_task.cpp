@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/run_main.h"
+#include "apps/cli/vision.h"
 #include "libdtrain/run/evaluation.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -15,7 +16,7 @@ void ClassificationTask::open(uint64_t cursor) {
 
 BatchInfo ClassificationTask::load(int micro_step) {
   const data::Batch& batch = batches_[static_cast<size_t>(micro_step)] = *input_->next();
-  return {.samples = batch.samples, .cursor = batch.cursor};
+  return {.samples = batch.samples, .cursor = batch.cursor, .signature = input_->stage()};
 }
 
 Loss ClassificationTask::forward(Tape& tape, int micro_step) {
@@ -24,10 +25,13 @@ Loss ClassificationTask::forward(Tape& tape, int micro_step) {
 
 Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
   SoftmaxCrossEntropyOptions options;
-  if (tape.training()) options.label_smoothing = static_cast<float>(session_.config.flags.model.label_smoothing);
+  const Flags& f = session_.config.flags;
+  if (tape.training()) options.label_smoothing = static_cast<float>(f.model.label_smoothing);
+  options.partners = batch.find("partners");
+  options.shares = batch.find("shares");
   const Tensor images = session_.config.synthetic()
                             ? batch["images"]
-                            : normalize_pixels(*session_.context, batch["images"], session_.pixels());
+                            : cli::network_input(*session_.context, batch, session_.pixels(), f.augment.erased_value());
   return session_.model.loss(tape, tape.constant(images), batch["labels"], options);
 }
 
@@ -48,6 +52,11 @@ std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& re
 std::vector<MetricValue> ClassificationTask::infer() const {
   Tape tape(*session_.context, dtrain::Mode::eval);
   return metrics_of(*session_.context, loss_of(tape, batches_.front()));
+}
+
+std::vector<cli::Picture> ClassificationTask::pictures() const {
+  if (session_.config.synthetic()) return {};
+  return cli::encoded(cli::first_images(*session_.context, batches_.front()["images"]));
 }
 
 void ClassificationTask::describe(TrainState& state) const {

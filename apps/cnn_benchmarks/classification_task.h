@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "apps/cli/pictures.h"
 #include "apps/cnn_benchmarks/session.h"
 #include "libdtrain/run/task.h"
 
@@ -23,6 +24,8 @@ class ClassificationTask final : public Task {
 
   // The metrics of the batch last loaded, in inference mode.
   std::vector<MetricValue> infer() const;
+  // Images of the first batch of the last step, as they are before they are normalised; none of a synthetic batch.
+  std::vector<cli::Picture> pictures() const;
   // Counts of records and of bad ones; nothing for synthetic data or before open().
   std::optional<data::LoaderStats> stats() const { return input_ ? input_->stats() : std::nullopt; }
 

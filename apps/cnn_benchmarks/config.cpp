@@ -17,6 +17,13 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.info = flags.model.info(config.dataset);
   flags.model.conventions.check(set, config.info);
   config.options = flags.model.options(config.info, config.dataset);
+  config.stages = flags.augment.stages();
+  if (!config.stages.empty() && !config.trains()) config.stages = {{config.stages.back().size, 0}};
+  if (config.stages.empty()) config.stages = {{config.options.image_size, 0}};
+  DT_CHECK(flags.model.image_size == 0 || config.stages.back().size == flags.model.image_size,
+           "--progressive_resizing ends with images of ", config.stages.back().size, " pixels, --image_size is ",
+           flags.model.image_size);
+  config.options.image_size = config.stages.back().size;
   config.batch = flags.run.batch_size > 0 ? flags.run.batch_size : config.info.batch_size;
   config.eval_batch = flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : config.batch;
   config.micro_steps = config.mode == RunMode::forward_only ? 1 : flags.run.gradient_accumulation;
@@ -27,6 +34,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.warmup_steps = flags.run.warmup_batches(flags.tf.warmup_batches());
   config.recorded_identity = set.recorded_identity();
   config.recorded_settings = set.recorded_settings();
+  config.text = set.config_text();
   return config;
 }
 

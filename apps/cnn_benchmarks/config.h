@@ -18,7 +18,7 @@ struct Config {
   RunMode mode = RunMode::training;
   std::string dataset{};  // a name in data's catalogue
   cli::Machine machine{};
-  Distribution distribution{};
+  cli::Distribution distribution{};
   models::ClassifierInfo info{};
   models::ClassifierOptions options{};  // classes and image size resolved
   int64_t batch = 0, eval_batch = 0;    // images per device and micro-step
@@ -26,11 +26,14 @@ struct Config {
   int64_t warmup_steps = 0;
   int input_workers = 0;  // threads of the loader; 0: one per core
   std::map<std::string, std::string> recorded_identity{}, recorded_settings{};  // what checkpoints record of flags
+  std::string text{};                                                           // as FlagSet::config_text()
   std::vector<std::string> notices{};  // what was asked for and is done in another way, for people
 
   bool synthetic() const { return flags.input.synthetic(); }
   bool decodes_on_gpu() const { return flags.input.decodes_on_gpu(); }
   data::Pixels pixels() const { return flags.pixels.pixels(dataset, options.image_size); }
+  // Sizes of the images of training, and from which epoch on: one, unless --progressive_resizing says so.
+  std::vector<cli::ResizeStage> stages{};
   int64_t global_batch() const { return batch * micro_steps * ranks.size; }
   int64_t global_eval_batch() const { return eval_batch * ranks.size; }
   // Gradients pass a communicator.

@@ -3,16 +3,21 @@
 
 #include <tuple>
 
+#include "apps/cli/options/augment.h"
+#include "apps/cli/options/benchmark_log.h"
 #include "apps/cli/options/checkpoints.h"
 #include "apps/cli/options/display.h"
+#include "apps/cli/options/distribution.h"
 #include "apps/cli/options/input.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/optimizer.h"
+#include "apps/cli/options/performance.h"
 #include "apps/cli/options/ranks.h"
+#include "apps/cli/options/rate_finder.h"
 #include "apps/cli/options/recipe.h"
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
-#include "apps/cnn_benchmarks/distribution.h"
+#include "apps/cli/options/tracing.h"
 #include "apps/cnn_benchmarks/mode_flags.h"
 #include "apps/cnn_benchmarks/model_flags.h"
 
@@ -27,14 +32,20 @@ struct Flags {
   cli::RunFlags run;
   cli::InputFlags input;
   cli::PixelFlags pixels;
+  cli::AugmentFlags augment;
   cli::OptimizerFlags optimizer;
   cli::ScheduleFlags schedule;
   cli::MachineFlags machine;
   cli::RankFlags ranks;
-  DistributionFlags distribution;
+  cli::DistributionFlags distribution;
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
+  cli::PerformanceFlags performance;
   cli::SummaryFlags summaries;
+  cli::BenchmarkLogFlags benchmark_log;
+  cli::RateFinderFlags rate_finder;
+  cli::TracingFlags tracing;
+  cli::GraphFlags graph;
   TfFlags tf;
 
   // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
@@ -49,8 +60,9 @@ struct Flags {
   // All of the above, in the order of the help.
   template <class Self>
   static auto groups(Self& f) {
-    return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.optimizer, f.schedule, f.machine, f.ranks,
-                    f.distribution, f.checkpoints, f.display, f.summaries, f.tf);
+    return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.augment, f.optimizer, f.schedule, f.machine,
+                    f.ranks, f.distribution, f.checkpoints, f.display, f.performance, f.summaries, f.benchmark_log,
+                    f.rate_finder, f.tracing, f.graph, f.tf);
   }
   // Those that concern flags of several groups.
   void check_across_groups() const;

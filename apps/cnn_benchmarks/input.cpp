@@ -2,6 +2,7 @@
 #include "apps/cnn_benchmarks/input.h"
 
 #include <cmath>
+#include <utility>
 
 #include "apps/cli/progress.h"
 #include "data/catalog.h"
@@ -11,8 +12,10 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
-  const data::Pixels pixels = config.pixels();
+// With images of `size` pixels a side.
+std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, int64_t size) {
+  data::Pixels pixels = config.pixels();
+  pixels.size = static_cast<int>(size);
   if (config.decodes_on_gpu()) {
     DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
     DT_CHECK(!pixels.distortions, "--distortions are made on the host: --jpeg_decoder=host");
@@ -31,6 +34,7 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training) {
                                    .defers = config.decodes_on_gpu(),
                                    .classes = config.options.classes,
                                    .label_offset = config.flags.model.label_offset,
+                                   .augmentation = config.flags.augment.sample(),
                                    .cache = cache});
 }
 
@@ -43,6 +47,7 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   options.rank = config.ranks.rank;
   options.ranks = config.ranks.size;
   options.seed = f.run.seed();
+  if (config.trains()) options.repeats = static_cast<int>(f.augment.repeated_augmentation);
   options.workers = config.input_workers;
   // One batch is being trained on and one is being filled while the rest wait.
   options.slots = static_cast<int>(2 + f.input.datasets_prefetch_buffer_size);
@@ -84,11 +89,11 @@ Datasets open_datasets(const Config& config) {
   datasets.sizes = {info.training, info.validation};
   if (config.synthetic()) return datasets;
   if (config.mode != RunMode::evaluation) {
-    datasets.training = open_split(config, true);
+    datasets.training = open_split(config, true, config.stages.front().size);
     datasets.sizes.training = datasets.training->size();
   }
   if (config.evaluates()) {
-    datasets.validation = open_split(config, false);
+    datasets.validation = open_split(config, false, config.options.image_size);
     datasets.sizes.validation = datasets.validation->size();
   }
   return datasets;
@@ -103,21 +108,28 @@ Input Input::training(Context& context, const Config& config, const Datasets& da
   }
   data::LoaderOptions options = loader_options(context, config, true);
   options.cursor = cursor;
-  return Input(context, config, datasets.training, options);
+  options.report = datasets.report;
+  std::vector<double> epochs;
+  for (size_t i = 1; i < config.stages.size(); ++i) epochs.push_back(config.stages[i].epoch);
+  const auto open = [&config](size_t stage) { return open_split(config, true, config.stages[stage].size); };
+  return {context, config, {datasets.training, options, epochs, open, config.micro_steps}, options};
 }
 
 Input Input::validation(Context& context, const Config& config, const Datasets& datasets,
                         const PixelNormalization& pixels) {
   if (config.synthetic()) return Input(synthetic_batch(context, config, pixels, config.eval_batch), config.ranks.size);
   const data::LoaderOptions options = loader_options(context, config, false);
-  return Input(context, config, datasets.validation, options);
+  return {context, config, {datasets.validation, options}, options};
 }
 
-Input::Input(Context& context, const Config& config, std::shared_ptr<data::Dataset> dataset,
-             const data::LoaderOptions& options)
-    : context_(&context), loader_(std::make_unique<data::Loader>(std::move(dataset), options)) {
+Input::Input(Context& context, const Config& config, data::StagedLoader loader, const data::LoaderOptions& options)
+    : context_(&context), loader_(std::make_unique<data::StagedLoader>(std::move(loader))) {
   const bool training = options.training;
-  feed_ = std::make_unique<BatchFeed>(context, training ? static_cast<int>(config.micro_steps) : 1);
+  if (training) feeds_batches_ = static_cast<int>(config.micro_steps);
+  feed_ = std::make_unique<BatchFeed>(context, feeds_batches_);
+  const data::MixingOptions mixing = config.flags.augment.mixing();
+  if (training && config.trains() && mixing.any())
+    mixer_.emplace(mixing, options.seed, options.repeats, options.allocator);
   if (!config.decodes_on_gpu()) return;
   const data::DecodeOptions decoding = config.pixels().decoding(training && config.trains());
   decoder_ =
@@ -140,11 +152,13 @@ const data::Batch* Input::next() {
   feed_->wait_until_copied();  // the loader fills that memory again
   const data::Batch* loaded = loader_->next();
   if (loaded == nullptr) return nullptr;
+  if (std::exchange(stage_, loader_->stage()) != loader_->stage())  // its tensors have other shapes
+    feed_ = std::make_unique<BatchFeed>(*context_, feeds_batches_);
   BatchFeed::Make make;
   if (decoder_) make = [&](const Tensor& images) { decode(*loaded, images); };
-  const std::vector<Tensor>& fed = feed_->put(loaded->fields, make);
   batch_ = *loaded;
-  batch_.fields = fed;
+  if (mixer_) mixer_->add_to(batch_);
+  batch_.fields = feed_->put(batch_.fields, make);
   return &batch_;
 }
 

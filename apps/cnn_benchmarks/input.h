@@ -5,7 +5,8 @@
 #include <optional>
 
 #include "apps/cnn_benchmarks/plan.h"
-#include "data/loader.h"
+#include "data/mixing.h"
+#include "data/staged_loader.h"
 #include "libdtrain/ops/jpeg_decode.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/batch_feed.h"
@@ -16,6 +17,7 @@ namespace dtrain::cnn_benchmarks {
 struct Datasets {
   std::shared_ptr<data::Dataset> training, validation;
   DatasetSizes sizes;
+  std::function<void(const data::LoaderWork&)> report{};  // given what the threads of the training half do
 };
 
 // Opens what the mode needs: the training half of a run that does not only evaluate, the validation half of one that
@@ -37,20 +39,24 @@ class Input {
   const data::Batch* next();
   // Time that next() has waited for data, in seconds.
   double wait_seconds() const { return loader_ ? loader_->stats().wait_seconds : 0; }
+  // Tells apart the batches of the stages of --progressive_resizing.
+  std::string stage() const { return stage_ == 0 ? "" : "stage " + std::to_string(stage_); }
   // Counts of records and of bad ones; nothing for synthetic data.
   std::optional<data::LoaderStats> stats() const;
 
  private:
-  Input(Context& context, const Config& config, std::shared_ptr<data::Dataset> dataset,
-        const data::LoaderOptions& options);
+  Input(Context& context, const Config& config, data::StagedLoader loader, const data::LoaderOptions& options);
   Input(data::Batch batch, int64_t ranks) : ranks_(ranks), batch_(std::move(batch)) {}
 
   void decode(const data::Batch& batch, const Tensor& images);
 
   Context* context_ = nullptr;
-  std::unique_ptr<data::Loader> loader_;  // none for synthetic data
+  std::unique_ptr<data::StagedLoader> loader_;  // none for synthetic data
+  int feeds_batches_ = 1;                       // of a step
+  size_t stage_ = 0;                            // whose batches the feed takes
   std::unique_ptr<BatchFeed> feed_;
   std::unique_ptr<GpuJpegDecoder> decoder_;  // with --jpeg_decoder=gpu
+  std::optional<data::BatchMixer> mixer_;    // with --mixup_alpha or --cutmix_alpha, in training
   int64_t ranks_ = 1;                        // that each take such a synthetic batch
   data::Batch batch_;
 };

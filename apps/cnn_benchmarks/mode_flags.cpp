@@ -41,6 +41,10 @@ void ModeFlags::declare(cli::FlagSet& flags) {
   flags.add("forward_only", forward_only, "inference: no gradients, no updates; the loss is shown as 0");
   flags.add("eval_interval_secs", eval_interval_secs, "pause between evaluations with --eval; 0: evaluate once",
             cli::kCount);
+  flags.add("eval_nth_checkpoints", eval_nth_checkpoints,
+            "with --eval: evaluate every n-th of the checkpoints that are kept, from the oldest on, and the newest; 0: "
+            "the newest alone",
+            cli::kCount);
   flags.add("eval_during_training_every_n_steps", eval_during_training_every_n_steps,
             "pause training for an evaluation; at most one of these four forms may be given. Steps are global, warm-up "
             "included",
@@ -60,6 +64,8 @@ int ModeFlags::forms() const {
 
 void ModeFlags::check(const cli::FlagSet&) const {
   cli::refuse({
+      {eval_nth_checkpoints > 0 && (!eval || eval_interval_secs > 0),
+       "--eval_nth_checkpoints needs --eval without --eval_interval_secs"},
       {forms() > 1, "--eval_during_training_*: at most one of the four forms may be given"},
       {eval && forms() > 0, "--eval and --eval_during_training_*: at most one may be given"},
       {forward_only && eval, "--forward_only and --eval: at most one may be given"},
@@ -72,6 +78,13 @@ RunMode ModeFlags::mode() const {
   if (eval) return RunMode::evaluation;
   if (forward_only) return RunMode::forward_only;
   return evaluates_during_training() ? RunMode::training_and_evaluation : RunMode::training;
+}
+
+std::optional<double> ModeFlags::evaluation_offset() const {
+  if (eval_during_training_every_n_epochs) return *eval_during_training_every_n_epochs - 1;
+  if (eval_during_training_at_specified_epochs.empty()) return {};
+  const char* const flag = "eval_during_training_at_specified_epochs";
+  return parse_point<double>(eval_during_training_at_specified_epochs.front(), flag) - 1;
 }
 
 std::function<bool(uint64_t)> ModeFlags::evaluates_after(uint64_t samples, int64_t batch) const {

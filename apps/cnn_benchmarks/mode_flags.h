@@ -16,7 +16,7 @@ const char* name_of(RunMode mode);  // as printed: "training + evaluation"
 
 struct ModeFlags {
   bool eval = false, forward_only = false;
-  int64_t eval_interval_secs = 0;
+  int64_t eval_interval_secs = 0, eval_nth_checkpoints = 0;
   std::optional<int64_t> eval_during_training_every_n_steps;
   std::optional<double> eval_during_training_every_n_epochs;
   std::vector<std::string> eval_during_training_at_specified_steps, eval_during_training_at_specified_epochs;
@@ -31,6 +31,8 @@ struct ModeFlags {
   // Whether training pauses for an evaluation after a step: in batches of `batch` images of a data set of `samples`.
   // Throws Error for a flag whose value does not fit them.
   std::function<bool(uint64_t step)> evaluates_after(uint64_t samples, int64_t batch) const;
+  // Epochs before the first evaluation, less one; none where no flag says epochs.
+  std::optional<double> evaluation_offset() const;
 
  private:
   int forms() const;  // how many of --eval_during_training_* are given

@@ -11,40 +11,17 @@
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/memory_fit.h"
+#include "apps/cnn_benchmarks/outputs.h"
 #include "apps/cnn_benchmarks/run_options.h"
+#include "apps/observers/model_details.h"
+#include "apps/observers/trace_tables.h"
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/load_checkpoint.h"
 #include "libdtrain/run/run.h"
+#include "models/listing.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
-
-// The log and, where they are asked for, the metrics file and events.
-class RunObservers {
- public:
-  RunObservers(Session& session, cli::Log& log)
-      : log_(log, log_options(session), *session.context, *session.communicator) {
-    if (!session.is_chief()) return;
-    const Flags& f = session.config.flags;
-    const auto notice = [&log](const std::string& text) { log.notice(text); };
-    if (!f.display.metrics_file.empty()) metrics_.emplace(json_options(session), notice);
-    if (f.summaries.wanted() && session.config.trains() && !f.checkpoints.train_dir.empty())
-      events_.emplace(event_options(session), notice);
-    if (session.config.mode == RunMode::evaluation && !f.mode.eval_dir.empty())
-      events_.emplace(evaluation_event_options(session), notice).begun({});
-  }
-  std::vector<Observer*> all() {
-    std::vector<Observer*> observers = {&log_};
-    if (metrics_) observers.push_back(&*metrics_);
-    if (events_) observers.push_back(&*events_);
-    return observers;
-  }
-
- private:
-  observers::TfCnnLog log_;
-  std::optional<observers::JsonLines> metrics_;
-  std::optional<observers::EventFiles> events_;
-};
 
 void report_input(const Session& session, const ClassificationTask& task, cli::Log& log) {
   const auto stats = task.stats();
@@ -56,7 +33,7 @@ void report_input(const Session& session, const ClassificationTask& task, cli::L
   for (const std::string& fault : stats->faults) log.notice(fault);
 }
 
-int train(Session& session, cli::Log& log) {
+int train(Session& session, cli::Log& log, Observer* own_log) {
   const Config& config = session.config;
   log.line("Initializing graph");
   if (session.group.size() > 1)
@@ -64,7 +41,9 @@ int train(Session& session, cli::Log& log) {
   Optimizer optimizer(session.store, config.flags.optimizer.options());
   Trainer trainer(session.store, optimizer, session.plan.schedule, trainer_options(session));
   ClassificationTask task(session);
-  RunObservers observers(session, log);
+  RunObservers observers(session, log, own_log);
+  const auto pictures = [&] { return task.pictures(); };
+  observers.show(observers::details_of({config.flags.summaries.summary_verbosity, pictures}, trainer));
   RunOptions options = run_options(session);
   options.advice_on_memory = [&] { return advice_on_memory(session); };
   Run run(task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);
@@ -80,15 +59,17 @@ int train(Session& session, cli::Log& log) {
   return stop_agreed(session.group, cli::stop_requested) ? cli::kStopped : 0;
 }
 
-std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const ClassificationTask& task, Observer& observer) {
+// The newest checkpoint of `folder`, or what `folder` itself holds.
+std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const ClassificationTask& task,
+                                                const std::string& folder, Observer& observer) {
   TrainState expected;
   task.describe(expected);
   std::map<std::string, std::string> must_match;
   for (const char* key : {"model", "classes"}) must_match[key] = expected.identity.at(key);
   // Pixels on another scale than in training cost accuracy without a word.
   if (!session.config.synthetic()) must_match["preprocessing"] = expected.identity.at("preprocessing");
-  return load_newest_checkpoint(session.config.flags.checkpoints.train_dir, must_match, session.store,
-                                *session.communicator, session.config.ranks.chief, observer);
+  return load_newest_checkpoint(folder, must_match, session.store, *session.communicator, session.config.ranks.chief,
+                                observer);
 }
 
 // Waits until the next evaluation is due on one rank, or all stop: then true.
@@ -105,27 +86,39 @@ bool stopped_before_next(Session& session) {
   return stopped;
 }
 
-// --eval: evaluates --weights once, or the newest checkpoint of train_dir once or every eval_interval_secs.
-int evaluate(Session& session, cli::Log& log) {
+// --eval: evaluates --weights once, or checkpoints of train_dir: the newest once or every eval_interval_secs, or those
+// of eval_nth_checkpoints.
+int evaluate(Session& session, cli::Log& log, Observer* own_log) {
   const Flags& f = session.config.flags;
   ClassificationTask task(session);
-  RunObservers observers(session, log);
+  RunObservers observers(session, log, own_log);
   Observers all(observers.all());
-  const auto evaluate_step = [&](uint64_t step) {
-    const auto result = dtrain::evaluate(task, session.group, step, f.display.display_every, all, cli::stop_requested);
+  const auto evaluate_step = [&](uint64_t step, const Tensor& average) {
+    const auto result = dtrain::evaluate(task, session.store, average, session.group, step, f.display.display_every,
+                                         all, cli::stop_requested);
     if (result && !std::isfinite(result->value("loss")))
       throw Error(Fault::numeric, "evaluation: the loss is not finite: the model makes NaN or infinities of this data");
     return result.has_value();
   };
-  if (!f.checkpoints.weights.empty()) return evaluate_step(0) ? 0 : cli::kStopped;
+  if (!f.checkpoints.weights.empty()) return evaluate_step(0, {}) ? 0 : cli::kStopped;
+  const std::string& folder = f.checkpoints.train_dir;
+  if (f.mode.eval_nth_checkpoints > 0) {
+    for (const std::string& path : kept_checkpoints(folder, static_cast<size_t>(f.mode.eval_nth_checkpoints),
+                                                    session.group, session.config.ranks.chief)) {
+      const auto loaded = load_checkpoint(session, task, path, all);
+      if (loaded) log.line(fmt::format("Successfully loaded model from {}.", path));
+      if (loaded && !evaluate_step(loaded->step, loaded->average)) return cli::kStopped;
+    }
+    return 0;
+  }
   while (true) {
-    if (const auto loaded = load_checkpoint(session, task, all)) {
+    if (const auto loaded = load_checkpoint(session, task, folder, all)) {
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
-      if (!evaluate_step(loaded->step)) break;
+      if (!evaluate_step(loaded->step, loaded->average)) break;
     } else if (f.mode.eval_interval_secs > 0) {
-      log.line(fmt::format("Checkpoint not found in {}", f.checkpoints.train_dir));
+      log.line(fmt::format("Checkpoint not found in {}", folder));
     } else {
-      throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", f.checkpoints.train_dir));
+      throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", folder));
     }
     if (f.mode.eval_interval_secs <= 0) return 0;
     if (stopped_before_next(session)) break;
@@ -135,13 +128,13 @@ int evaluate(Session& session, cli::Log& log) {
 
 // --forward_only: the model, from the newest checkpoint of train_dir where there is one, in inference mode on training
 // images; nothing is updated or saved.
-int run_forward_only(Session& session, cli::Log& log) {
+int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
   log.line("Initializing graph");
   ClassificationTask task(session);
-  RunObservers observers(session, log);
+  RunObservers observers(session, log, own_log);
   Observers all(observers.all());
   if (!session.config.flags.checkpoints.train_dir.empty())
-    if (const auto loaded = load_checkpoint(session, task, all))
+    if (const auto loaded = load_checkpoint(session, task, session.config.flags.checkpoints.train_dir, all))
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
   const Cadence cadence = run_options(session).cadence;
   task.open(0);
@@ -165,14 +158,17 @@ int run_forward_only(Session& session, cli::Log& log) {
 
 }  // namespace
 
-int run_mode(Session& session, cli::Log& log) {
+int run_mode(Session& session, cli::Log& log, Observer* own_log) {
+  if (const std::string& file = session.config.flags.graph.graph_file; !file.empty() && session.is_chief())
+    observers::write_lines(file, models::list_layers(session.model, session.store));
   switch (session.config.mode) {
     case RunMode::evaluation:
-      return evaluate(session, log);
+      return evaluate(session, log, own_log);
     case RunMode::forward_only:
-      return run_forward_only(session, log);
+      return run_forward_only(session, log, own_log);
     default:
-      return train(session, log);
+      return session.config.flags.rate_finder.find_learning_rate ? find_learning_rate(session, log)
+                                                                 : train(session, log, own_log);
   }
 }
 

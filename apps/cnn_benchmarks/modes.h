@@ -8,6 +8,10 @@ namespace dtrain::cnn_benchmarks {
 
 // Runs the mode of the configuration and returns the exit code: 0, or cli::kStopped where a request to stop ended it.
 // Throws Error(Fault::numeric) on a loss or a gradient that is not finite.
-int run_mode(Session& session, cli::Log& log);
+// `own_log` takes the place of tf_cnn_benchmarks' log of the events; null: that log.
+int run_mode(Session& session, cli::Log& log, Observer* own_log = nullptr);
+
+// --find_learning_rate.
+int find_learning_rate(Session& session, cli::Log& log);
 
 }  // namespace dtrain::cnn_benchmarks

@@ -1,5 +1,6 @@
 #include "apps/cnn_benchmarks/run_options.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -7,7 +8,6 @@
 #include "libdtrain/run/elastic.h"
 
 namespace dtrain::cnn_benchmarks {
-namespace {
 
 observers::SpeedOptions speed_options(const Config& config) {
   const Flags& f = config.flags;
@@ -18,6 +18,14 @@ observers::SpeedOptions speed_options(const Config& config) {
   options.ewma = f.display.moving_average();
   options.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
   return options;
+}
+
+namespace {
+
+// Forward, and twice as much backward; a multiply-add is two.
+double flops_of_step(const Session& session) {
+  return 3 * 2 * static_cast<double>(session.model.multiply_adds) *
+         static_cast<double>(session.config.batch * session.config.micro_steps);
 }
 
 }  // namespace
@@ -40,6 +48,7 @@ RunOptions resume_options(const Config& config) {
   RunOptions options;
   options.chief = config.ranks.chief;
   config.flags.checkpoints.apply(options);
+  if (config.flags.rate_finder.find_learning_rate) options.train_dir.clear();
   return options;
 }
 
@@ -52,7 +61,13 @@ RunOptions run_options(Session& session) {
   cadence.warmup_steps = static_cast<uint64_t>(config.warmup_steps);
   cadence.show_every = static_cast<uint64_t>(f.display.display_every);
   cadence.verify_every = static_cast<uint64_t>(f.ranks.verify_weights_every);
+  if (!f.checkpoints.train_dir.empty()) cadence.inspect_every = f.summaries.details_every();
   cadence.evaluate_after = session.plan.evaluates_after;
+  if (const auto epochs = f.checkpoints.save_model_epochs) {
+    const double steps =
+        static_cast<double>(session.datasets.sizes.training) / static_cast<double>(config.global_batch());
+    cadence.save_every_steps = std::max<uint64_t>(1, static_cast<uint64_t>(*epochs * steps));
+  }
   options.batch = config.batch;
   options.tune_buckets = config.distribution.autotune;
   if (f.mode.stop_at_top_1_accuracy)
@@ -79,9 +94,10 @@ observers::TfCnnLogOptions log_options(const Session& session) {
   options.machine = config.machine;
   options.sums = config.sums();
   options.replays = config.machine.gpu && f.machine.cuda_graph;
-  // Forward, and twice as much backward; a multiply-add is two.
-  options.flops =
-      3 * 2 * static_cast<double>(session.model.multiply_adds) * static_cast<double>(config.batch * config.micro_steps);
+  options.flops = flops_of_step(session);
+  if (session.is_chief()) options.peak = session.peak;
+  options.stated_peak = f.performance.peak_tflops.has_value();
+  if (f.performance.display_eta) options.eta_of = session.plan.total_steps;
   return options;
 }
 
@@ -91,7 +107,18 @@ observers::JsonLinesOptions json_options(const Session& session) {
           .speed = speed_options(config),
           .sums = config.sums(),
           .gpu = config.machine.gpu,
-          .loss_scale = config.machine.precision == DType::f16};
+          .loss_scale = config.machine.precision == DType::f16,
+          .total_steps = session.plan.total_steps,
+          .flops = config.trains() ? flops_of_step(session) : 0,
+          .peak = session.peak};
+}
+
+observers::TracingOptions tracing_options(const Session& session, cli::Log& log) {
+  observers::TracingOptions options = observers::tracing_options(session.config.flags.tracing, log);
+  options.process = fmt::format("dtrain-cnn-benchmarks, {}", session.group.name(session.config.ranks.rank));
+  options.warmup_steps = static_cast<uint64_t>(session.config.warmup_steps);
+  options.total_steps = session.plan.total_steps;
+  return options;
 }
 
 // The names of tf_cnn_benchmarks.
@@ -101,6 +128,7 @@ observers::EventFilesOptions event_options(const Session& session) {
   return {.file = {.folder = f.checkpoints.train_dir,
                    .host = session.group.places()[static_cast<size_t>(session.group.rank())].host},
           .every = static_cast<uint64_t>(f.summaries.save_summaries_steps),
+          .details_every = f.summaries.details_every(),
           .tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}},
           .evaluation_tags = {
               {"top_1_accuracy", "eval/Accuracy@1"}, {"top_5_accuracy", "eval/Accuracy@5"}, {"loss", "eval/loss"}}};
@@ -118,7 +146,7 @@ observers::EventFilesOptions evaluation_event_options(const Session& session) {
 
 void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group) {
   if (!config.trains()) return;
-  Distribution& distribution = config.distribution;
+  cli::Distribution& distribution = config.distribution;
   RunShape shape{.batch = config.batch,
                  .micro_steps = static_cast<int>(config.micro_steps),
                  .gradients = distribution.gradients,

@@ -5,7 +5,7 @@
 
 #include "apps/cli/vision.h"
 #include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/weights.h"
+#include "models/classifier_weights.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -35,7 +35,12 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       statistics(statistics_communicator(config, group, *context)),
       store(*context),
       model(models::make_classifier(store, config.info, model_options(config, statistics.get()))) {
-  Distribution& distribution = config.distribution;
+  cli::Distribution& distribution = config.distribution;
+  for (const cli::ResizeStage& stage : config.stages)
+    DT_CHECK(stage.size == config.options.image_size ||
+                 models::takes_images_of(*context, config.info, config.options, stage.size),
+             "--progressive_resizing: ", config.info.name, " has other weights for images of ", stage.size, " pixels");
+  peak = config.flags.performance.peak(config.machine, *context);
   store.allocate(config.flags.run.seed(), config.machine.compute());
   if (distribution.packs > 0) {
     const auto bytes = static_cast<int64_t>(store.grads().bytes());
@@ -43,7 +48,8 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
     distribution.buckets = {.bytes = pack, .last_bytes = pack};
   }
   if (config.flags.checkpoints.weights.empty()) return;
-  const WeightReport report = load_weights(store, config.flags.checkpoints.weights, Fault::checkpoint);
+  const WeightReport report =
+      models::load_classifier(store, config.info, config.flags.checkpoints.weights, Fault::checkpoint).report;
   weights_summary = report.summary();
   // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
   if (!config.trains() && !(report.missing.empty() && report.mismatched.empty()))

@@ -1,6 +1,7 @@
 // The objects of a run: device, ranks, model, data.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "apps/cnn_benchmarks/input.h"
@@ -24,6 +25,7 @@ struct Session {
   Datasets datasets;
   Group& group;
   Faults faults;
+  std::function<double()> peak;  // see cli::PerformanceFlags
   std::unique_ptr<Context> context;
   std::unique_ptr<Communicator> communicator, statistics;  // for gradients; for batch norm, with --sync_batch_norm
   ParameterStore store;

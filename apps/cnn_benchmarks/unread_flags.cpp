@@ -34,8 +34,6 @@ constexpr char kStale[] =
     "each step of this engine waits for the gradients of all ranks, so that N ranks train as one does; updates that "
     "are "
     "asynchronous or one step old are not made";
-constexpr char kTrace[] = "steps are not traced by this version";
-constexpr char kLogDir[] = "this log is not written by this version; --metrics_file has the figures";
 
 // Types and defaults as tf_cnn_benchmarks declares them.
 constexpr Unread kUnread[] = {
@@ -128,15 +126,6 @@ constexpr Unread kUnread[] = {
     {kDistribution, "cross_replica_sync", "bool", "true", "false: asynchronous updates", kRefused, kStale},
 
     {kCheckpoints, "backbone_model_path", "string", "", "weights of SSD300's backbone", kRefused, kNoSsd},
-    {kDisplay, "trace_file", "string", "", "file of a trace of one step", kRefused, kTrace},
-    {kDisplay, "use_chrome_trace_format", "bool", "true", "form of trace_file", kRefused, kTrace},
-    {kDisplay, "tfprof_file", "string", "", "file of a profile of the first ten steps", kRefused,
-     "steps are not profiled by this version"},
-    {kDisplay, "graph_file", "string", "", "file of the model's graph", kRefused, "it is not written by this version"},
-    {kDisplay, "benchmark_log_dir", "string", "", "folder of the model garden's benchmark log", kRefused, kLogDir},
-    {kDisplay, "benchmark_test_id", "string", "", "name of the run in that log", kRefused, kLogDir},
-    {kDisplay, "ml_perf_compliance_logging", "bool", "false", "lines of MLPerf's compliance log", kRefused,
-     "they are not printed by this version"},
     {kDisplay, "flush_stdout", "bool", "true", "an old flag: write each line at once", kNoEffect,
      "each line always is"},
 };

@@ -27,7 +27,10 @@ constexpr std::array kCommands = {
 
 int main(int argc, char** argv) {
   return cli::run_main([&] {
-    return cli::run_command("dtrain-data", kCommands, "0 done, 1 usage, 2 bad data, 6 disk or memory.",
+    return cli::run_command({.program = "dtrain-data",
+                             .meaning = "makes, looks into and checks data sets",
+                             .codes = "0 done, 1 usage, 2 bad data, 6 disk or memory.",
+                             .commands = kCommands},
                             {argv, argv + argc});
   });
 }

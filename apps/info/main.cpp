@@ -18,9 +18,13 @@
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/environment.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
+#include "apps/info/host.h"
+#include "apps/info/models.h"
 #include "apps/info/ranks.h"
+#include "apps/info/topology.h"
 #include "libdtrain/core/context.h"
 #include "libdtrain/core/gpu_info.h"
 
@@ -29,8 +33,8 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Prints versions, loaded libraries, and what the processor offers; with --ranks, under mpirun, who the ranks of a "
-    "job are, what each runs on, and what is off.\n"
+    "Prints versions, loaded libraries, and what the processor offers; with --models, the image classifiers; with "
+    "--ranks, under mpirun, who the ranks of a job are, what each runs on, and what is off.\n"
     "Exit codes: 0 done, 1 usage, or something is off, 4 a rank or the network failed.";
 
 void row(const std::string& name, const std::string& value) { fmt::print("{:<14}{}\n", name + ":", value); }
@@ -106,10 +110,13 @@ void print_gpus() {
 }
 
 int run(const std::vector<std::string>& argv) {
-  bool ranks = false;
+  bool ranks = false, models = false;
   info::RankOptions options;
   cli::FlagSet flags("dtrain-info", "[flags]", kAbout);
   flags.add("ranks", ranks, "under mpirun: what the ranks of the job run on, and how fast neighbours talk");
+  flags.add(
+      "models", models,
+      "print a table of the image classifiers instead: sizes, published accuracies, and weights that load by name");
   flags.group("With --ranks");
   options.job.declare(flags);
   flags.add("expect_hosts", options.expect_hosts,
@@ -117,6 +124,10 @@ int run(const std::vector<std::string>& argv) {
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
                    "what the ranks would train on; auto: a GPU each where there are any");
   if (!cli::read_flags(flags, argv)) return 0;
+  if (models) {
+    fmt::print("{}", info::table_of_models());
+    return 0;
+  }
   if (ranks) {
     info::show_ranks(options, {{"oneDNN", version_of_dnnl()}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});
     return 0;
@@ -125,9 +136,12 @@ int run(const std::vector<std::string>& argv) {
   row("compiler", fmt::format("GCC {}", __VERSION__));
   print_libraries();
   row("CPU", cpu_features());
+  for (const std::string& line : info::topology_lines())
+    line.starts_with(' ') ? fmt::print("{}\n", line) : row("machine", line);
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
   row("threads", fmt::format("{} for computing", cli::Machine().make_context()->threads()));
   print_gpus();
+  for (const std::string& line : info::advice_lines(info::host_advice(cli::environment()))) fmt::print("{}\n", line);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "apps/mask_rcnn/batch_pictures.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
 
@@ -55,6 +56,7 @@ data::LoaderOptions DetectionTask::loader_options(bool training) const {
 void DetectionTask::open(uint64_t cursor) {
   data::LoaderOptions options = loader_options(true);
   options.cursor = cursor;
+  options.report = options_.report;
   input_.emplace(*model_.context, options_.training, options, options_.micro_steps);
 }
 
@@ -113,6 +115,10 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
   std::promise<Evaluation> nothing;
   nothing.set_value({.examples = examples});
   return nothing.get_future();
+}
+
+std::vector<cli::Picture> DetectionTask::pictures() const {
+  return cli::encoded(batch_pictures(*model_.context, batches_.front(), options_.training->categories()));
 }
 
 void DetectionTask::describe(TrainState& state) const {

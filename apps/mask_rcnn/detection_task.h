@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/pictures.h"
 #include "apps/mask_rcnn/coco_score.h"
 #include "apps/mask_rcnn/input.h"
 #include "apps/mask_rcnn/model.h"
@@ -36,6 +37,7 @@ struct TaskOptions {
   data::coco::Paste paste = data::coco::Paste::continuous;
   // Called by the chief, on the thread that scores, with all detections of a split.
   std::function<void(const ValidationSplit&, const std::vector<data::coco::Detection>&)> detected{};
+  std::function<void(const data::LoaderWork&)> report{};      // given what the threads that load training images do
   std::map<std::string, std::string> identity{}, settings{};  // what checkpoints record
 };
 
@@ -51,6 +53,8 @@ class DetectionTask final : public Task {
   std::future<Evaluation> evaluate(const EvaluationRequest& request) override;
   void describe(TrainState& state) const override;
 
+  // The first images of the last step, with the boxes of their objects.
+  std::vector<cli::Picture> pictures() const;
   std::optional<data::LoaderStats> stats() const { return input_ ? std::optional(input_->stats()) : std::nullopt; }
 
  private:

@@ -168,7 +168,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   const std::unique_ptr<Group> group = make_single_group();
   DetectionTask task(model, *group, std::move(options));
   Lines lines(log);
-  if (!dtrain::evaluate(task, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
+  if (!dtrain::evaluate(task, model.store, {}, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
   if (values.gallery.empty()) return 0;
   write_gallery_of(values, settings, shown, detections);
   log.line("Gallery:     " + values.gallery + "/index.html");

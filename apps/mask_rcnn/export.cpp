@@ -12,7 +12,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-constexpr cli::Range<int64_t> kSide{1, 16384};
+constexpr cli::Range<int64_t> kPixels{1, 16384};
 
 struct ExportFlags {
   ModelFlags model;
@@ -22,8 +22,8 @@ struct ExportFlags {
   void declare(cli::FlagSet& flags) {
     flags.add("onnx", onnx, "file to write");
     flags.add("height", height, "of the images, in pixels; by default the short edge that evaluation resizes to",
-              kSide);
-    flags.add("width", width, "of the images, in pixels; by default the longest edge that evaluation allows", kSide);
+              kPixels);
+    flags.add("width", width, "of the images, in pixels; by default the longest edge that evaluation allows", kPixels);
     model.declare_conventions(flags);
     model.declare_load(flags);
   }

@@ -24,10 +24,12 @@ constexpr std::array kCommands = {
 int main(int argc, char** argv) {
   cli::let_waiting_threads_sleep(argv);
   return cli::run_main([&] {
-    return cli::run_command("dtrain-mask-rcnn", kCommands,
-                            "0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint or "
-                            "weights, 6 memory or disk, 75 stopped on request after a checkpoint: the same command "
-                            "goes on.",
+    return cli::run_command({.program = "dtrain-mask-rcnn",
+                             .meaning = "trains, evaluates and applies detectors of objects and their masks",
+                             .codes = "0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 "
+                                      "checkpoint or weights, 6 memory or disk, 75 stopped on request after a "
+                                      "checkpoint: the same command goes on.",
+                             .commands = kCommands},
                             {argv, argv + argc});
   });
 }

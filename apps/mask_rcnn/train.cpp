@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/loader_lanes.h"
 #include "apps/cli/log.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/output.h"
@@ -13,6 +14,8 @@
 #include "apps/mask_rcnn/rate_rule.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "apps/mask_rcnn/training_outputs.h"
+#include "apps/observers/model_details.h"
+#include "apps/observers/tracing.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/run/faults.h"
 #include "libdtrain/train/agreement.h"
@@ -25,6 +28,18 @@ uint64_t steps_of(const TrainingJob& job, const RateRule& rate, uint64_t samples
   const cli::RunFlags& flags = job.flags.run;
   if (!flags.num_batches && !flags.num_epochs) return rate.steps();
   return static_cast<uint64_t>(flags.training_batches(samples, job.global_batch()));
+}
+
+// Null where no flag asks for it, and on ranks other than the chief.
+std::unique_ptr<observers::Tracing> tracing_of(const TrainingJob& job, uint64_t steps, Context& context,
+                                               Communicator& communicator, cli::Log& log) {
+  if (!job.ranks.is_chief() || !job.flags.tracing.wanted()) return {};
+  observers::TracingOptions options = observers::tracing_options(job.flags.tracing, log);
+  options.process = fmt::format("dtrain-mask-rcnn, {}", communicator.group().name(job.ranks.rank));
+  options.total_steps = steps;
+  auto tracing = std::make_unique<observers::Tracing>(std::move(options), context);
+  tracing->listen_to(communicator);
+  return tracing;
 }
 
 int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::Log& log) {
@@ -50,8 +65,16 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
 
   Optimizer optimizer(model.store, optimizer_options(job.settings.rate));
   Trainer trainer(model.store, optimizer, rate.schedule(), trainer_options(job, *communicator));
+  std::vector<Observer*> observers = outputs.observers(steps);
+  const std::unique_ptr<observers::Tracing> tracing = tracing_of(job, steps, *model.context, *communicator, log);
+  if (tracing) {
+    options.report = cli::loader_lanes(tracing->span_listener());
+    observers.push_back(tracing.get());
+  }
   DetectionTask task(model, group, std::move(options));
-  Run run(task, trainer, group, run_options(job, steps, faults), outputs.observers(steps), cli::stop_requested);
+  const auto pictures = [&] { return task.pictures(); };
+  outputs.show(observers::details_of({job.flags.summaries.summary_verbosity, pictures}, trainer));
+  Run run(task, trainer, group, run_options(job, steps, faults), std::move(observers), cli::stop_requested);
   if (run.train() == Outcome::stopped) {
     log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;

@@ -80,6 +80,7 @@ RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults) {
   cadence.total_steps = steps;
   cadence.show_every = static_cast<uint64_t>(job.flags.display.display_every);
   cadence.verify_every = static_cast<uint64_t>(job.flags.ranks.verify_weights_every);
+  if (!job.flags.checkpoints.train_dir.empty()) cadence.inspect_every = job.details_every();
   const auto every = [&](int64_t epochs) {
     return static_cast<uint64_t>(epochs * job.settings.epoch_steps(job.global_batch()));
   };

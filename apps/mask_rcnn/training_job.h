@@ -9,6 +9,8 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/ranks.h"
 #include "apps/cli/options/run.h"
+#include "apps/cli/options/summaries.h"
+#include "apps/cli/options/tracing.h"
 #include "apps/mask_rcnn/detection_task.h"
 #include "apps/mask_rcnn/flags.h"
 #include "libdtrain/run/elastic.h"
@@ -23,6 +25,8 @@ struct TrainFlags {
   cli::RankFlags ranks;
   cli::CheckpointFlags checkpoints;
   cli::DisplayFlags display;
+  cli::SummaryFlags summaries{.summary_verbosity = 1};
+  cli::TracingFlags tracing;
   int64_t throughput_log_freq = 100;
 
   void declare(cli::FlagSet& flags) {
@@ -32,6 +36,8 @@ struct TrainFlags {
     ranks.declare(flags);
     checkpoints.declare_saving(flags).former_name("logdir");
     display.declare(flags);
+    summaries.declare(flags, /*always=*/true);
+    tracing.declare(flags);
     flags.add("throughput_log_freq", throughput_log_freq,
               "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
   }
@@ -51,6 +57,8 @@ struct TrainingJob {
     return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.evaluation_batch;
   }
   uint64_t seed() const { return settings.seed ? static_cast<uint64_t>(*settings.seed) : flags.run.seed(); }
+  // Steps between those whose parameters, gradients and images are shown; 0: none.
+  uint64_t details_every() const { return flags.summaries.details_every(flags.display.display_every); }
   int64_t global_batch() const { return shape.batch * shape.micro_steps * ranks.size; }
 };
 

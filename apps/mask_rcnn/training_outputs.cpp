@@ -16,8 +16,11 @@ const observers::ScalarTags kTags = {
 };
 
 // What is shown is in the file: a step every so often is no burden.
-observers::EventFilesOptions event_options(const std::string& folder, const std::string& host) {
-  return {.file = {.folder = folder, .host = host, .most_pending = 1}, .tags = kTags};
+observers::EventFilesOptions event_options(const TrainingJob& job, const std::string& host) {
+  return {.file = {.folder = job.flags.checkpoints.train_dir, .host = host, .most_pending = 1},
+          .every = static_cast<uint64_t>(job.flags.summaries.save_summaries_steps),
+          .details_every = job.details_every(),
+          .tags = kTags};
 }
 
 }  // namespace
@@ -31,7 +34,7 @@ TrainingOutputs::TrainingOutputs(const TrainingJob& job, const std::string& host
   if (const std::string& folder = job.flags.checkpoints.train_dir; !folder.empty()) {
     log.copy_to(log_file_);
     log_opener_.emplace(log, folder + "/log.log");
-    events_.emplace(event_options(folder, host), notice);
+    if (job.flags.summaries.summary_verbosity > 0) events_.emplace(event_options(job, host), notice);
     stats_.emplace(observers::StatsJsonOptions{.path = folder + "/stats.json", .period = period_, .tags = kTags},
                    notice);
   }

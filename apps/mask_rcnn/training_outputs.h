@@ -21,6 +21,10 @@ class TrainingOutputs {
  public:
   // From now on `log` goes to log.log, too: it is not used after this object.
   TrainingOutputs(const TrainingJob& job, const std::string& host, cli::Log& log);
+  // Histograms and images, where they are asked for.
+  void show(observers::StepDetails details) {
+    if (events_) events_->show(std::move(details));
+  }
   // In the order in which they hear of an event. `steps`: those of the run.
   std::vector<Observer*> observers(uint64_t steps);
 

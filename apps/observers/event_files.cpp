@@ -1,13 +1,48 @@
 #include "apps/observers/event_files.h"
 
+#include <charconv>
 #include <chrono>
+#include <cmath>
 
 #include <fmt/format.h>
 
 namespace dtrain::observers {
 namespace {
 
+using Settings = std::map<std::string, std::string>;
+
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// TensorBoard draws axes for numbers.
+HyperParameter hyper_parameter(const std::string& text) {
+  if (text == "true" || text == "True") return true;
+  if (text == "false" || text == "False") return false;
+  double number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem == std::errc() && end == text.data() + text.size() && std::isfinite(number)) return number;
+  return text;
+}
+
+void add_rows(std::string& table, const Settings& settings) {
+  for (const auto& [key, value] : settings) {
+    std::string cell = value;
+    for (size_t at = 0; (at = cell.find('|', at)) != cell.npos; at += 2) cell.insert(at, "\\");
+    table += fmt::format("| {} | {} |\n", key, cell);
+  }
+}
+
+Summary summary_of(const Begun& event) {
+  std::string table = "| setting | value |\n|---|---|\n";
+  HyperParameters parameters;
+  for (const Settings* settings : {&event.identity, &event.settings}) {
+    add_rows(table, *settings);
+    for (const auto& [key, value] : *settings) parameters.emplace(key, hyper_parameter(value));
+  }
+  Summary summary;
+  summary.text("configuration", table);
+  summary.session_start(parameters, now());
+  return summary;
+}
 
 }  // namespace
 
@@ -20,22 +55,35 @@ void EventFiles::attempt(const std::function<void()>& write) {
   }
 }
 
+void EventFiles::write(uint64_t step, const Summary& summary) {
+  if (file_ && !summary.empty()) attempt([&] { file_->add(step, now(), summary); });
+}
+
 void EventFiles::begun(const Begun& event) {
+  if (event.complete) return;
   const auto first_step = options_.trains ? std::optional(event.step + 1) : std::nullopt;
-  if (!event.complete) attempt([&] { file_.emplace(options_.file, first_step, now()); });
+  attempt([&] { file_.emplace(options_.file, first_step, now()); });
+  if (options_.trains) write(event.step, summary_of(event));
 }
 
 void EventFiles::put(uint64_t step, const std::vector<MetricValue>& scalars) {
-  if (!file_ || scalars.empty()) return;
   Summary summary;
   for (const MetricValue& scalar : scalars) summary.scalar(scalar.name, scalar.value);
-  attempt([&] { file_->add(step, now(), summary); });
+  write(step, summary);
 }
 
 void EventFiles::stepped(const Stepped& event) {
   if (event.shown) l2_loss_ = event.l2_loss;
+  const double loss_scale = loss_scale_.value_or(event.loss_scale);
+  loss_scale_ = event.loss_scale;
+  if (!file_) return;
+  Summary summary;
   if (options_.every > 0 ? event.step % options_.every == 0 : event.shown)
-    put(event.step, scalars_of(event, l2_loss_, options_.tags));
+    for (const MetricValue& scalar : scalars_of(event, l2_loss_, options_.tags))
+      summary.scalar(scalar.name, scalar.value);
+  if (options_.details && options_.details_every > 0 && event.step % options_.details_every == 0)
+    options_.details(event, loss_scale, summary);
+  write(event.step, summary);
 }
 
 void EventFiles::evaluated(const Evaluated& event) {
@@ -47,7 +95,11 @@ void EventFiles::saved(const Saved&) {
   if (file_) attempt([&] { file_->flush(); });
 }
 
-void EventFiles::ended(const Ended&) {
+// A run that was stopped on request goes on later: it is not at its end.
+void EventFiles::ended(const Ended& event) {
+  Summary summary;
+  if (options_.trains && event.outcome != Outcome::stopped) summary.session_success(now());
+  write(event.step, summary);
   if (file_) attempt([&] { file_->flush(); });
 }
 

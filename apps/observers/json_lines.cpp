@@ -7,13 +7,16 @@ namespace dtrain::observers {
 void JsonLines::begun(const Begun& event) {
   statistics_.begun(event.step);
   shown_.step = event.step;
-  if (!event.complete) file_.emplace(options_.path, event.step);
+  if (event.complete) return;
+  file_.emplace(options_.path, event.step);
+  if (options_.flops > 0 && options_.peak) peak_ = options_.peak();
 }
 
 // Means are of the steps since the last shown one, or since timing began.
 void JsonLines::remember() {
   shown_.step = statistics_.step();
   shown_.wait = statistics_.wait_seconds();
+  shown_.elapsed = statistics_.elapsed();
   shown_.times = statistics_.times();
 }
 
@@ -43,6 +46,7 @@ MetricsFile::Fields JsonLines::fields_of(const Stepped& event) {
   if (options_.sums) add_time("wait_for_sums_ms", &StepTimes::reduce);
   add_time("update_ms", &StepTimes::update);
   if (options_.gpu) add_time("between_steps_ms", &StepTimes::before);
+  add_performance(fields);
   if (options_.loss_scale) {
     fields.emplace_back("loss_scale", event.loss_scale);
     fields.emplace_back("skipped_updates", static_cast<double>(event.skipped));
@@ -60,6 +64,19 @@ MetricsFile::Fields JsonLines::fields_of(const Stepped& event) {
     shown_.sums = now;
   }
   return fields;
+}
+
+void JsonLines::add_performance(MetricsFile::Fields& fields) const {
+  const double elapsed = statistics_.elapsed() - shown_.elapsed;
+  if (elapsed > 0) fields.emplace_back("data_wait_share", (statistics_.wait_seconds() - shown_.wait) / elapsed);
+  const auto steps = static_cast<double>(statistics_.step() - shown_.step);
+  const double computing = statistics_.times().step - shown_.times.step;
+  if (options_.flops > 0 && computing > 0) {
+    const double flops = options_.flops * steps / computing;
+    fields.emplace_back("model_flops_per_sec", flops);
+    if (peak_ > 0) fields.emplace_back("model_flops_utilization", flops / peak_);
+  }
+  if (options_.total_steps > 0) fields.emplace_back("seconds_left", statistics_.seconds_until(options_.total_steps));
 }
 
 void JsonLines::evaluated(const Evaluated& event) {

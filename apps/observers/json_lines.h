@@ -12,9 +12,12 @@ namespace dtrain::observers {
 struct JsonLinesOptions {
   std::string path;
   SpeedOptions speed{};
-  bool sums = false;        // gradients are summed over ranks
-  bool gpu = false;         // the device's time between steps is known
-  bool loss_scale = false;  // fp16
+  bool sums = false;               // gradients are summed over ranks
+  bool gpu = false;                // the device's time between steps is known
+  bool loss_scale = false;         // fp16
+  uint64_t total_steps = 0;        // of the run, for the time that is left; 0: it is not told
+  double flops = 0;                // that a step of this rank takes; 0: it is not written
+  std::function<double()> peak{};  // operations per second that its device can do, 0 if not known
 };
 
 // {"step":20,"loss":2.3,...} for a step; {"step":20,"eval_top_1_accuracy":0.7,...} for an evaluation, whose values all
@@ -36,11 +39,12 @@ class JsonLines final : public Observer {
   // What had been counted when a step was last shown.
   struct Shown {
     uint64_t step = 0;
-    double wait = 0;
+    double wait = 0, elapsed = 0;
     StepTimes times{};
     StepStatistics::Sums sums{};
   };
   MetricsFile::Fields fields_of(const Stepped& event);
+  void add_performance(MetricsFile::Fields& fields) const;
   void remember();
   void append(uint64_t step, const MetricsFile::Fields& fields);
 
@@ -49,6 +53,7 @@ class JsonLines final : public Observer {
   StepStatistics statistics_;
   std::optional<MetricsFile> file_;
   Shown shown_;
+  double peak_ = 0;
 };
 
 }  // namespace dtrain::observers

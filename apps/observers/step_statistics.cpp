@@ -55,6 +55,11 @@ void StepStatistics::add_sums(const Stepped& event) {
   ++sums_.steps;
 }
 
+double StepStatistics::seconds_until(uint64_t end) const {
+  if (speed_.steps() == 0 || end <= step_) return 0;
+  return elapsed() / static_cast<double>(speed_.steps()) * static_cast<double>(end - step_);
+}
+
 double StepStatistics::elapsed() const {
   return timing_ ? std::chrono::duration<double>(Clock::now() - timing_began_).count() : 0;
 }

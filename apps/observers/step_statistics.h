@@ -43,6 +43,8 @@ class StepStatistics {
   double wait_seconds() const { return wait_; }              // for data, since the run began
   double timed_wait() const { return wait_ - timed_wait_; }  // since timing began
   double elapsed() const;                                    // since timing began, in seconds
+  // The time that is left until step `end` is done, by the mean of the timed steps; 0 where none has been timed.
+  double seconds_until(uint64_t end) const;
 
  private:
   using Clock = std::chrono::steady_clock;

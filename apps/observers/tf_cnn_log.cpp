@@ -15,6 +15,12 @@ double value_of(const std::vector<MetricValue>& metrics, const std::string& name
   return find_metric(metrics, name).value_or(0);
 }
 
+// "1:02:03".
+std::string clock_time(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
 }  // namespace
 
 void TfCnnLog::begun(const Begun& event) {
@@ -53,6 +59,7 @@ void TfCnnLog::stepped(const Stepped& event) {
   if (options_.accuracies)
     text += fmt::format("\t{:.3f}\t{:.3f}", value_of(event.metrics, "top_1_accuracy"),
                         value_of(event.metrics, "top_5_accuracy"));
+  if (options_.eta_of > 0) text += fmt::format("\t{} left", clock_time(statistics_.seconds_until(options_.eta_of)));
   log_.line(text);
 }
 

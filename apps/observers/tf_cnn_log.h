@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,9 +24,12 @@ struct TfCnnLogOptions {
   std::optional<double> stop_at_top_1{};  // for the line that says so
   std::string weights_line{};             // printed where the run starts afresh; empty: no such line
   cli::Machine machine{};
-  bool sums = false;     // gradients are summed over ranks
-  bool replays = false;  // a GPU's steps are replayed, whose sums are not timed
-  double flops = 0;      // that a step of this rank takes
+  bool sums = false;               // gradients are summed over ranks
+  bool replays = false;            // a GPU's steps are replayed, whose sums are not timed
+  double flops = 0;                // that a step of this rank takes
+  std::function<double()> peak{};  // operations per second that a CPU can do; none: it is not printed
+  bool stated_peak = false;        // the user said so
+  uint64_t eta_of = 0;             // lines of steps tell the time that is left until this one; 0: they do not
 };
 
 // Steps of the warm-up are run and not shown; the number of a printed step counts from the end of the warm-up. A run
@@ -53,6 +57,7 @@ class TfCnnLog final : public Observer {
   void total(double images_per_sec);
   void summary();
   void summary_of_step();
+  void summary_of_cpu(double seconds);
   void summary_of_sums();
 
   cli::Log& log_;

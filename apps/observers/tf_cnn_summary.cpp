@@ -23,13 +23,13 @@ double peak_resident_mebibytes() {
 }  // namespace
 
 void TfCnnLog::summary() {
+  const double tensors = mebibytes(context_.memory_stats().peak_in_use);  // without those of a measurement
   const double waited = statistics_.timed_wait(), elapsed = statistics_.elapsed();
   const double steps = std::max<double>(1, static_cast<double>(statistics_.speed().steps()));
   log_.line(fmt::format("Data wait:   {:.1f} ms per step, {:.1f} % of the time", 1e3 * waited / steps,
                         elapsed > 0 ? 100 * waited / elapsed : 0));
   if (options_.trains && statistics_.speed().steps() > 0) summary_of_step();
   if (statistics_.sums().steps > 0) summary_of_sums();
-  const double tensors = mebibytes(context_.memory_stats().peak_in_use);
   log_.line(fmt::format("Peak memory: {:.0f} MiB, {:.0f} MiB {}", peak_resident_mebibytes(), tensors,
                         options_.machine.gpu ? "on the GPU" : "of it tensors"));
 }
@@ -43,7 +43,7 @@ void TfCnnLog::summary_of_step() {
                         options_.sums ? fmt::format("wait for sums {:.2f} ms, ", milliseconds(times.reduce)) : "",
                         milliseconds(times.update)));
   const cli::Machine& machine = options_.machine;
-  if (!machine.gpu) return;
+  if (!machine.gpu) return summary_of_cpu(seconds);
   log_.line(fmt::format("GPU time:    {:.2f} ms per step, {:.2f} ms between steps, for input", milliseconds(times.step),
                         milliseconds(times.before)));
   const GpuInfo gpu = gpu_info(machine.index);
@@ -54,6 +54,15 @@ void TfCnnLog::summary_of_step() {
   log_.line(fmt::format("Model FLOPs: {:.2f} TFLOP/s{}", flops / 1e12,
                         share(flops, peak_flops(gpu.name, machine.precision, machine.tf32))));
   log_.line(fmt::format("Bandwidth:   {:.2f} TB/s at least{}", bandwidth / 1e12, share(bandwidth, gpu.bandwidth)));
+}
+
+// A CPU is sold without a number of operations: what it does in training is held against what it does in products of
+// matrices.
+void TfCnnLog::summary_of_cpu(double seconds) {
+  if (!options_.peak || options_.flops == 0) return;
+  const double flops = options_.flops / seconds, peak = options_.peak();
+  log_.line(fmt::format("Model FLOPs: {:.2f} GFLOP/s, {:.1f} % of the {} peak of {:.2f} GFLOP/s", flops / 1e9,
+                        100 * flops / peak, options_.stated_peak ? "stated" : "measured", peak / 1e9));
 }
 
 void TfCnnLog::summary_of_sums() {

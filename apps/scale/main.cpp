@@ -59,6 +59,7 @@ int predict(const scale::Options& options) {
 int run(const std::vector<std::string>& argv) {
   scale::Options options;
   cli::FlagSet flags = scale::declare_flags(options);
+  flags.add_config_file();
   if (!cli::read_flags(flags, argv)) return 0;
   scale::check(options);
   if (options.validate) {

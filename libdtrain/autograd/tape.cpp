@@ -1,8 +1,10 @@
 #include "libdtrain/autograd/tape.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "libdtrain/core/profiler.h"
 #include "libdtrain/ops/pointwise.h"
 
 namespace dtrain {
@@ -12,6 +14,15 @@ namespace {
 int64_t next_tape() {
   static std::atomic<uint32_t> tapes = 0;
   return tapes++ & 0x7fffffff;
+}
+
+// The number of a recorded op for the context's profiler; -1: there is none.
+int64_t observe(const Context& context, const char* op, const Tensor& value, std::span<const Var* const> inputs,
+                double flops) {
+  if (context.profiler() == nullptr) return -1;
+  std::vector<Tensor> tensors;
+  for (const Var* input : inputs) tensors.push_back(input->value);
+  return context.profiler()->end_forward({op, tensors, value, flops});
 }
 
 bool holds(const ParameterStore& store, const Parameter& parameter) {
@@ -47,6 +58,7 @@ size_t Tape::slot_of(const Var& x, const char* what) const {
 
 Var Tape::constant(Tensor value) const {
   if (value) context_.require(value, "constant");
+  if (Profiler* const profiler = context_.profiler()) profiler->between_ops();
   return {std::move(value), -1};
 }
 
@@ -67,6 +79,10 @@ Var Tape::variable(Tensor value, DType gradient) {
 Var Tape::leaf(Parameter& parameter) {
   DT_CHECK(parameter.compute.defined(), "parameter ", parameter.name, " used before ParameterStore::allocate()");
   context_.require(parameter.compute, parameter.name.c_str());
+  if (Profiler* const profiler = context_.profiler()) {
+    profiler->name_parameter(parameter.compute, parameter.name);
+    profiler->between_ops();
+  }
   if (!training() || parameter.options().frozen) return constant(parameter.compute);
   DT_CHECK(parameter.grad.defined(), "parameter ", parameter.name,
            " is to be trained, but was allocated without gradients, for inference alone: expected Mode::eval");
@@ -97,9 +113,11 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
     if (input->value) context_.require(input->value, op);
     if (input->needs_grad()) slot_of(*input, op);
   }
+  op_watch_.tell(op, value, inputs);
+  const int64_t observed = observe(context_, op, value, inputs, std::exchange(flops_, 0));
   if (!wants_grad(inputs)) return constant(std::move(value));
   DT_CHECK(backward, op, ": recorded without a closure, but an input wants a gradient");
-  Node node{op, part_, add_slot(value), {}, std::move(backward), skippable_};
+  Node node{op, part_, add_slot(value), {}, std::move(backward), skippable_, observed};
   bytes_ += value.bytes();
   for (const Var* input : inputs) {
     if (input->value) bytes_ += input->value.bytes();
@@ -206,7 +224,13 @@ void Tape::run(Node& node) {
   // Where no consumer wrote a gradient this output does not lead to the loss.
   if (const Tensor dy = std::exchange(slots_[node.output].grad, {})) {
     running_ = static_cast<int64_t>(nodes_.size());
+    Profiler* const profiler = context_.profiler();
+    if (profiler) {
+      const auto large = [&](size_t slot) { return slots_[slot].shape.rank() > 1; };
+      profiler->begin_backward(node.op, node.observed, static_cast<int>(std::ranges::count_if(node.inputs, large)));
+    }
     node.backward(*this, dy);
+    if (profiler) profiler->end();
     for (const size_t input : node.inputs)
       DT_CHECK(slots_[input].writer == running_, node.op, ": its closure wrote no gradient of an input of shape ",
                slots_[input].shape, " that wants one");

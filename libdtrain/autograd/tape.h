@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/autograd/op_watch.h"
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/autograd/var.h"
 #include "libdtrain/core/context.h"
@@ -49,6 +50,7 @@ class Tape {
   Var record(const char* op, Tensor value, std::initializer_list<const Var*> inputs, Backward backward) {
     return record(op, std::move(value), std::span(inputs.begin(), inputs.size()), std::move(backward));
   }
+  void count_flops(double flops) { flops_ = flops; }  // of the op that is recorded next, for profilers
   // True where `record` would keep the closure: an op that need not save anything can ask first.
   bool wants_grad(std::span<const Var* const> inputs) const;
   bool wants_grad(std::initializer_list<const Var*> inputs) const {
@@ -83,9 +85,9 @@ class Tape {
   // After backward: the gradient of a `variable` (undefined where nothing led to the loss) or of a parameter.
   const Tensor& grad(const Var& leaf) const;
 
+  OpWatch& op_watch() { return op_watch_; }  // who is shown ops as they are recorded
   size_t recorded() const { return nodes_.size(); }
-  // The bytes of the inputs and outputs of all ops recorded so far.
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const { return bytes_; }  // of the inputs and outputs of all ops recorded so far
   // The op being run backward or recorded last: names the culprit of an error.
   const char* current_op() const { return current_op_; }
 
@@ -104,7 +106,7 @@ class Tape {
     size_t output;
     std::vector<size_t> inputs;
     Backward backward;
-    int64_t skippable;  // the Skippable that it is of; -1: none
+    int64_t skippable, observed;  // the Skippable that it is of, its number for the profiler; -1: none
   };
   // Nodes that are run together or not at all.
   struct Skippable {
@@ -137,9 +139,11 @@ class Tape {
   std::vector<int> parameter_slots_;        // by Parameter::index
   std::vector<const Parameter*> complete_;  // and not announced
   Ready ready_;
+  OpWatch op_watch_;
   std::function<void(const char*)> watch_;
   const char* part_ = "";
   size_t bytes_ = 0;
+  double flops_ = 0;  // of the op that is recorded next
   const char* current_op_ = "";
 };
 

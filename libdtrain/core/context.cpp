@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "libdtrain/core/cores.h"
+#include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
 #include "libdtrain/cpu/onednn.h"
 
@@ -27,6 +28,10 @@ Tensor Context::zeros(Shape shape, DType dtype) {
   Tensor result = empty(shape, dtype);
   fill_zero(result);
   return result;
+}
+
+void Context::name_work(const char* name) {
+  if (profiler_) profiler_->phase(name);
 }
 
 std::shared_ptr<cuda::StepGraph> Context::capture(const std::function<void()>&) {

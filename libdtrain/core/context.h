@@ -14,6 +14,7 @@
 
 namespace dtrain {
 
+class Profiler;
 namespace cpu {
 class PrimitiveCache;
 }
@@ -73,7 +74,12 @@ class Context {
   virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
   virtual bool is_past(const Moment& moment) = 0;
   virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
-  virtual void name_work(const char*) {}  // names what is queued from now on, for a profiler; null: no name
+  // Names what is queued from now on, for profilers, that of the device's tools and profiler(); null: no name.
+  virtual void name_work(const char* name);
+
+  // Who observes all work that is done here; null, as at first: nobody. See Profiler, which sets it.
+  Profiler* profiler() const { return profiler_; }
+  void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 
   // Waits for the device; refused while a step is being captured. `what` names the caller in the message.
   virtual void download(const Tensor& from, void* to, const char* what) = 0;
@@ -121,6 +127,7 @@ class Context {
   std::shared_ptr<cpu::PrimitiveCache> primitives_;
   std::shared_ptr<cuda::Runtime> runtime_;
   StepScalars* scalars_ = nullptr;
+  Profiler* profiler_ = nullptr;
   std::vector<std::string> notices_;
   bool capturing_ = false;
   int threads_ = 1;

@@ -6,6 +6,7 @@
 #include <compare>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -120,6 +121,22 @@ std::vector<std::vector<int>> split_cores(const std::vector<int>& cores, const s
     std::vector<std::vector<int>> pieces = cut(near, wanted);
     for (size_t part = 0, next = 0; part < parts.size(); ++part)
       if (parts[part] == node) result[part] = std::move(pieces[next++]);
+  }
+  return result;
+}
+
+std::vector<std::vector<int>> cores_by_socket(const std::vector<int>& cores, const fs::path& root) {
+  std::map<int, std::map<int, int>> sockets;  // by package and physical core, the first of its threads
+  for (const int core : cores) {
+    const CorePlace place = place_of(core, root);
+    const auto [first, added] = sockets[place.package].emplace(place.physical, core);
+    if (!added) first->second = std::min(first->second, core);
+  }
+  std::vector<std::vector<int>> result;
+  for (const auto& [package, threads] : sockets) {
+    std::vector<int>& socket = result.emplace_back();
+    for (const auto& [physical, core] : threads) socket.push_back(core);
+    std::ranges::sort(socket);
   }
   return result;
 }

@@ -24,6 +24,8 @@ int cpu_quota(const std::filesystem::path& root = "/");
 // of its own node. Nothing where there are fewer cores than parts.
 std::vector<std::vector<int>> split_cores(const std::vector<int>& cores, const std::vector<int>& parts,
                                           const std::filesystem::path& root = "/");
+// One core for each physical core that `cores` are threads of, by socket.
+std::vector<std::vector<int>> cores_by_socket(const std::vector<int>& cores, const std::filesystem::path& root = "/");
 // The NUMA node of a device by its PCI address, as GpuInfo has it; -1 where it is not known.
 int numa_node_of_device(const std::string& address, const std::filesystem::path& root = "/");
 

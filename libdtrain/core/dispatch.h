@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
 
 namespace dtrain {
@@ -38,6 +39,7 @@ struct BoundKernel {
   Result (*kernel)(Context&, Arguments...);
   Result operator()(Arguments... arguments) const {
     (require_argument(context, arguments, name), ...);
+    const KernelSpan span(context.profiler(), name);
     if (!context.is_cpu()) return kernel(context, std::forward<Arguments>(arguments)...);
     const ThreadCount threads(context.threads());
     return kernel(context, std::forward<Arguments>(arguments)...);

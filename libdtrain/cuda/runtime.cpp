@@ -141,7 +141,10 @@ class CudaContext final : public Context {
     DT_CUDA(cudaEventElapsedTime(&milliseconds, handle(from), handle(to)));
     return static_cast<double>(milliseconds) / 1e3;
   }
-  void name_work(const char* name) override { ranges_.next(name); }
+  void name_work(const char* name) override {
+    Context::name_work(name);
+    ranges_.next(name);
+  }
 
   MemoryStats memory_stats() const override;
   std::shared_ptr<StepGraph> capture(const std::function<void()>& work) override;

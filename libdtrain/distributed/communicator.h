@@ -1,6 +1,8 @@
 // Communicator: sums and broadcasts of device memory over the ranks of a Group.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +27,13 @@ struct CommunicatorTimes {
   double busy = 0;     // some collective was under way
   double exposed = 0;  // the compute queue waited for it
   double bytes = 0;    // summed
+};
+
+// When a sum over the ranks came about, by the clock of this host.
+struct SumReport {
+  std::string what{};  // as it was given to all_reduce
+  double bytes = 0;
+  std::chrono::steady_clock::time_point queued{}, begun{}, ended{};  // begun: the first message may leave
 };
 
 // Every rank makes the same calls in the same order. Failures end the process through GroupOptions::fail.
@@ -55,6 +64,10 @@ class Communicator {
   // What fixes the order in which numbers are added, for the checkpoint: "ring over MPI, f32".
   virtual std::string describe() const = 0;
   virtual CommunicatorTimes take_times() = 0;
+  // From now on `hear` is called after each all_reduce, maybe by another thread: it must not throw. To be set while
+  // none is under way. Sums that are not timed one by one, such as those of NCCL and those of one rank alone, are left
+  // out.
+  virtual void on_sum(std::function<void(const SumReport&)>) {}
 
  protected:
   explicit Communicator(Group& group, CommunicatorOptions options = {}) : group_(group), options_(std::move(options)) {}

@@ -56,6 +56,7 @@ class HostCommunicator : public Communicator {
       collective.elements.memory = static_cast<std::byte*>(ranges[0].raw());
     else
       pack(collective, ranges, count);
+    if (hear_) observe(collective);
     last_ = thread_.submit(lane_, std::move(collective));
   }
 
@@ -88,6 +89,8 @@ class HostCommunicator : public Communicator {
             .bytes = std::exchange(bytes_, 0)};
   }
 
+  void on_sum(std::function<void(const SumReport&)> hear) override { hear_ = std::move(hear); }
+
  private:
   bool doubles(int64_t count) const {
     return long_ == "doubling" ||
@@ -99,6 +102,23 @@ class HostCommunicator : public Communicator {
     if (long_ == "hierarchical") return hierarchical_all_reduce(nodes_, rank(), {0, count});
     if (long_ == "direct") return direct_all_reduce(order_, place_, {0, count});
     return ring_all_reduce(order_, place_, {0, count});
+  }
+
+  // Its report is made on the thread.
+  void observe(Collective& collective) const {
+    const auto report = std::make_shared<SumReport>();
+    report->what = collective.what;
+    report->bytes = static_cast<double>(collective.bytes);
+    report->queued = Clock::now();
+    collective.before = [report, before = std::move(collective.before)] {
+      report->begun = Clock::now();
+      if (before) before();
+    };
+    collective.after = [report, after = std::move(collective.after), hear = hear_] {
+      if (after) after();
+      report->ended = Clock::now();
+      hear(*report);
+    };
   }
 
   // Several ranges go as one message, through memory of their own.
@@ -127,6 +147,7 @@ class HostCommunicator : public Communicator {
   std::string long_;        // the algorithm of messages that are not short
   uint64_t last_ = 0;
   double exposed_ = 0, bytes_ = 0;
+  std::function<void(const SumReport&)> hear_;
 };
 
 }  // namespace

@@ -19,8 +19,6 @@ constexpr uint64_t kLastSecond = 9'999'999'999;
 constexpr char kVersion[] = "brain.Event:2";
 
 enum EventField : uint32_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
-enum SummaryField : uint32_t { kValue = 1 };
-enum ValueField : uint32_t { kTag = 1, kSimpleValue = 2 };
 constexpr uint32_t kStatus = 1;  // of a SessionLog
 constexpr uint64_t kStart = 1;
 
@@ -55,13 +53,6 @@ std::string path_of(const EventFileOptions& options, double wall_time) {
 }
 
 }  // namespace
-
-void Summary::scalar(std::string_view tag, double value) {
-  std::string message;
-  put_bytes(message, kTag, tag);
-  put_float(message, kSimpleValue, static_cast<float>(value));
-  put_bytes(bytes_, kValue, message);
-}
 
 EventFile::EventFile(const EventFileOptions& options, std::optional<uint64_t> first_step, double wall_time,
                      FileSystem& files)

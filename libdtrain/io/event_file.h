@@ -1,32 +1,18 @@
 // TensorBoard's event files: what a run has measured, as TensorFlow's writers leave it.
 //   Event      { 1: double wall_time  2: int64 step  oneof 3: string file_version  5: Summary  7: SessionLog }
-//   Summary    { 1: repeated Value }   Value { 1: string tag  oneof 2: float simple_value }
 //   SessionLog { 1: enum status }
-// Each is a record of a TFRecord file. (TensorFlow, core/util/event.proto and core/framework/summary.proto)
+// Each is a record of a TFRecord file. (TensorFlow, core/util/event.proto)
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/summary.h"
 
 namespace dtrain {
-
-// What is shown of one step: values, each under a tag. Other kinds of values are further functions of this class.
-class Summary {
- public:
-  // Kept as a float; NaN and infinities are legal.
-  void scalar(std::string_view tag, double value);
-
-  bool empty() const { return bytes_.empty(); }
-  const std::string& bytes() const { return bytes_; }  // of the message
-
- private:
-  std::string bytes_;
-};
 
 struct EventFileOptions {
   std::string folder{};  // must exist

@@ -19,6 +19,9 @@ int FileSystem::sync(int fd) { return ::fsync(fd); }
 int FileSystem::close(int fd) { return ::close(fd); }
 int FileSystem::rename(const std::string& from, const std::string& to) { return ::rename(from.c_str(), to.c_str()); }
 int FileSystem::unlink(const std::string& path) { return ::unlink(path.c_str()); }
+int FileSystem::symlink(const std::string& target, const std::string& path) {
+  return ::symlink(target.c_str(), path.c_str());
+}
 int FileSystem::make_directory(const std::string& path) { return ::mkdir(path.c_str(), 0777); }
 int FileSystem::remove_directory(const std::string& path) { return ::rmdir(path.c_str()); }
 

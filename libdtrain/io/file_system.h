@@ -22,6 +22,7 @@ class FileSystem {
   virtual int close(int fd);
   virtual int rename(const std::string& from, const std::string& to);
   virtual int unlink(const std::string& path);
+  virtual int symlink(const std::string& target, const std::string& path);
   virtual int make_directory(const std::string& path);
   virtual int remove_directory(const std::string& path);  // an empty one
   virtual int sync_directory(const std::string& path);

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "libdtrain/autograd/tape.h"
 
@@ -37,6 +38,7 @@ struct BatchNormState {
 
 // What follows the normalisation.
 enum class Activation { none, relu };
+using BatchNormNote = std::pair<BatchNormOptions, Activation>;  // what it notes for an OpWatch
 
 // y = act(bn(x) + residual). x [n,h,w,c]; gamma, beta [c]; `residual` null or of x's shape. Throws where shapes or
 // types do not fit.

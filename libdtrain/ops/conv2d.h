@@ -41,6 +41,11 @@ inline Var conv2d(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& o
 // The output shape of a convolution; throws with the reason where there is none.
 Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
 
+// The floating-point operations of a convolution by filters `w` that gives `y`: two for each product.
+inline double conv2d_flops(const Shape& y, const Shape& w) {
+  return 2 * static_cast<double>(y.count()) * static_cast<double>(w.count() / w[0]);
+}
+
 // The output of conv2d, uninitialised, after the checks of its arguments: for ops that a convolution is a part of.
 Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dOptions& options);
 

@@ -12,6 +12,8 @@ ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, co
   const ChannelSums sums = DT_DISPATCH(context, conv2d_with_sums)(x.value, in.load, w.value, options, y, worth);
   // As conv2d does, backward keeps the images for dw alone and the filters for dx alone.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
+  tape.op_watch().note(options);
+  tape.count_flops(conv2d_flops(y.shape(), w.shape()));
   const Var out = tape.record(
       "conv2d", y, {&x, &w},
       [x = kept_x, load = in.load, before = in.saved, w = kept_w, options](Tape& t, const Tensor& dy) mutable {

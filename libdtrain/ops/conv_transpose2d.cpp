@@ -38,6 +38,7 @@ Var conv_transpose2d(Tape& tape, const Var& x, const Var& w, const Var* bias, co
   if (bias) DT_DISPATCH(context, add_bias)(bias->value, y);
   const Var b = bias ? bias->without_value() : Var{};
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
+  tape.count_flops(conv2d_flops(x.shape(), w.shape()));
   return tape.record("conv_transpose2d", y, {&x, &w, &b},
                      [x = kept_x, w = kept_w, b, options](Tape& t, const Tensor& dy) mutable {
                        Context& c = t.context();

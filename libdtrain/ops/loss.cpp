@@ -19,6 +19,14 @@ Classification softmax_cross_entropy(Tape& tape, const Var& logits, const Tensor
            "] of type i32, found ", labels.shape(), " of type ", labels.dtype());
   DT_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1, "softmax_cross_entropy: label smoothing ",
            options.label_smoothing, " is not in [0, 1)");
+  DT_CHECK(static_cast<bool>(options.partners) == static_cast<bool>(options.shares),
+           "softmax_cross_entropy: partners and shares go together");
+  if (options.partners)
+    DT_CHECK(options.partners.shape() == Shape{n} && options.partners.dtype() == DType::i32 &&
+                 options.shares.shape() == Shape{n} && options.shares.dtype() == DType::f32,
+             "softmax_cross_entropy: expected partners [", n, "] of type i32 and shares of type f32, found ",
+             options.partners.shape(), " of type ", options.partners.dtype(), " and ", options.shares.shape(),
+             " of type ", options.shares.dtype());
   Context& context = tape.context();
   const auto column = [&] { return context.empty({n}); };
   Classification result{{context.empty({1})}, column(), column(), column(), column()};
@@ -67,11 +75,18 @@ double softmax_row(const float* z, int64_t classes, float* y) {
   return largest + std::log(sum);
 }
 
-double cross_entropy_row(const float* z, int64_t classes, int64_t label, double log_sum, float smoothing) {
+double cross_entropy_row(const float* z, int64_t classes, const LabelPair& labels, double log_sum, float smoothing) {
   double sum = 0;
   if (smoothing != 0)
     for (int64_t c = 0; c < classes; ++c) sum += z[c];
-  return cross_entropy<double>(log_sum, z[label], sum / static_cast<double>(classes), smoothing);
+  const double logit = mixed_logit<double>(labels, z[labels.main], labels.other < 0 ? 0.0f : z[labels.other]);
+  return cross_entropy<double>(log_sum, logit, sum / static_cast<double>(classes), smoothing);
+}
+
+LabelPair labels_of_row(const Tensor& labels, const SoftmaxCrossEntropyOptions& options, int64_t row) {
+  const bool mixed = static_cast<bool>(options.partners);
+  return labels_of(labels.data<int32_t>(), mixed ? options.partners.data<int32_t>() : nullptr,
+                   mixed ? options.shares.data<float>() : nullptr, labels.count(), row);
 }
 
 int64_t rank_of(const float* z, int64_t classes, int64_t label) {
@@ -100,12 +115,13 @@ void softmax_cross_entropy(Context&, const Tensor& logits, const Tensor& labels,
   for_each_row(logits, [&](int64_t row) {
     const float* z = logits.data<float>() + row * classes;
     const double log_sum = softmax_row(z, classes, probabilities.data<float>() + row * classes);
-    const int64_t label = labels.data<int32_t>()[row];
+    const LabelPair target = labels_of_row(labels, options, row);
+    const int64_t label = target.main;
     rows[row] = in_top_1[row] = in_top_5[row] = 0;
     counts[row] = label < 0 ? 0.0f : 1.0f;
     if (label < 0) return;
     const int64_t rank = rank_of(z, classes, label);
-    rows[row] = static_cast<float>(cross_entropy_row(z, classes, label, log_sum, options.label_smoothing));
+    rows[row] = static_cast<float>(cross_entropy_row(z, classes, target, log_sum, options.label_smoothing));
     in_top_1[row] = hit(rank, 1, z[label]);
     in_top_5[row] = hit(rank, 5, z[label]);
   });
@@ -126,10 +142,10 @@ void softmax_cross_entropy_grad(Context&, const Tensor& dloss, const Tensor& pro
   for_each_row(probabilities, [&](int64_t row) {
     const float* p = probabilities.data<float>() + row * classes;
     float* dz = dlogits.data<float>() + row * classes;
-    const int64_t label = labels.data<int32_t>()[row];
+    const LabelPair pair = labels_of_row(labels, options, row);
     for (int64_t c = 0; c < classes; ++c) {
-      const float target = smoothed_target(c == label, classes, options.label_smoothing);
-      const float d = label < 0 ? 0.0f : cross_entropy_grad(factor, p[c], target);
+      const float target = smoothed_target(share_of(pair, c), classes, options.label_smoothing);
+      const float d = pair.main < 0 ? 0.0f : cross_entropy_grad(factor, p[c], target);
       dz[c] = add ? dz[c] + d : d;
     }
   });

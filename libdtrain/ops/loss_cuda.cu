@@ -49,6 +49,17 @@ struct RowTeam {
   }
 };
 
+struct Targets {
+  const int32_t *labels, *partners;
+  const float* shares;
+
+  Targets(const Tensor& label, const SoftmaxCrossEntropyOptions& options)
+      : labels(label.data<int32_t>()),
+        partners(options.partners ? options.partners.data<int32_t>() : nullptr),
+        shares(options.shares ? options.shares.data<float>() : nullptr) {}
+  __device__ LabelPair of(int64_t n, int64_t row) const { return labels_of(labels, partners, shares, n, row); }
+};
+
 // Sums over a row's logits less the largest, so that nothing overflows.
 struct RowSums {
   float largest, log_sum, mean;
@@ -85,23 +96,24 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
 template <int threads, class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    cross_entropy_kernel(int64_t n, int64_t classes, float smoothing, const T* logits, const int32_t* labels,
+    cross_entropy_kernel(int64_t n, int64_t classes, float smoothing, Targets targets, const T* logits,
                          float* probabilities, float* rows, float* in_top_1, float* in_top_5, float* counts) {
   using Team = RowTeam<threads>;
   Team::for_each_row(n, [&](int64_t row) {
     const T* const z = logits + row * classes;
     const RowSums sums = softmax_row<threads>(z, classes, probabilities + row * classes);
-    const int64_t label = labels[row];
-    const bool is_class = 0 <= label && label < classes;
+    const LabelPair pair = targets.of(n, row);
+    const int64_t label = pair.main;
+    const bool is_class = 0 <= label && label < classes && pair.other < classes;
     const float own = is_class ? to_float(z[label]) : 0.0f;
+    const float other = is_class && pair.other >= 0 ? to_float(z[pair.other]) : 0.0f;
     int rank = 0;
     if (is_class)
       Team::for_each_class(classes, [&](int64_t c) { rank += c != label && outranks(to_float(z[c]), c, own, label); });
     rank = Team::sum(rank);
     if (Team::rank() != 0) return;
-    rows[row] = is_class    ? cross_entropy(sums.log_sum, own - sums.largest, sums.mean, smoothing)
-                : label < 0 ? 0.0f
-                            : NAN;
+    const float logit = mixed_logit(pair, own - sums.largest, other - sums.largest);
+    rows[row] = is_class ? cross_entropy(sums.log_sum, logit, sums.mean, smoothing) : label < 0 ? 0.0f : NAN;
     in_top_1[row] = is_class ? hit(rank, 1, own) : 0.0f;
     in_top_5[row] = is_class ? hit(rank, 5, own) : 0.0f;
     counts[row] = label < 0 ? 0.0f : 1.0f;
@@ -126,17 +138,17 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
 template <int threads, class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    cross_entropy_grad_kernel(int64_t n, int64_t classes, float smoothing, const float* dloss,
-                              const float* probabilities, const float* divisor, const int32_t* labels, bool add,
-                              T* dlogits) {
+    cross_entropy_grad_kernel(int64_t n, int64_t classes, float smoothing, Targets targets, const float* dloss,
+                              const float* probabilities, const float* divisor, bool add, T* dlogits) {
   const float factor = *dloss / *divisor;
   RowTeam<threads>::for_each_row(n, [&](int64_t row) {
     const float* const p = probabilities + row * classes;
     T* const dz = dlogits + row * classes;
-    const int64_t label = labels[row];
+    const LabelPair pair = targets.of(n, row);
+    const bool known = pair.main < classes && pair.other < classes;
     RowTeam<threads>::for_each_class(classes, [&](int64_t c) {
-      const float target = label < classes ? smoothed_target(c == label, classes, smoothing) : NAN;
-      const float d = label < 0 ? 0.0f : cross_entropy_grad(factor, p[c], target);
+      const float target = known ? smoothed_target(share_of(pair, c), classes, smoothing) : NAN;
+      const float d = pair.main < 0 ? 0.0f : cross_entropy_grad(factor, p[c], target);
       dz[c] = from_float<T>(add ? to_float(dz[c]) + d : d);
     });
   });
@@ -164,16 +176,15 @@ void softmax_cross_entropy(Context& context, const Tensor& logits, const Tensor&
                            const SoftmaxCrossEntropyOptions& options, const Tensor& probabilities,
                            const Tensor& divisor, const Classification& result) {
   const int64_t n = logits.dim(0), classes = logits.dim(1);
-  const int32_t* const label = labels.data<int32_t>();
   float* const rows = result.rows.data<float>();
   dispatch_rows(context, "softmax_cross_entropy", logits,
                 [&]<class T, int threads>(T, const LaunchShape& shape, std::integral_constant<int, threads>) {
                   launch(context, cross_entropy_kernel<threads, T>, shape, n, classes, options.label_smoothing,
-                         logits.data<T>(), label, probabilities.data<float>(), rows, result.in_top_1.data<float>(),
-                         result.in_top_5.data<float>(), result.counts.data<float>());
+                         Targets(labels, options), logits.data<T>(), probabilities.data<float>(), rows,
+                         result.in_top_1.data<float>(), result.in_top_5.data<float>(), result.counts.data<float>());
                 });
-  launch(context, mean_loss_kernel, {1, kThreads, kScratchBytes}, n, rows, label, divisor.data<float>(),
-         result.loss.value.data<float>());
+  launch(context, mean_loss_kernel, {1, kThreads, kScratchBytes}, n, rows, labels.data<int32_t>(),
+         divisor.data<float>(), result.loss.value.data<float>());
 }
 
 void softmax_cross_entropy_grad(Context& context, const Tensor& dloss, const Tensor& probabilities,
@@ -182,8 +193,8 @@ void softmax_cross_entropy_grad(Context& context, const Tensor& dloss, const Ten
   dispatch_rows(context, "softmax_cross_entropy_grad", dlogits,
                 [&]<class T, int threads>(T, const LaunchShape& shape, std::integral_constant<int, threads>) {
                   launch(context, cross_entropy_grad_kernel<threads, T>, shape, dlogits.dim(0), dlogits.dim(1),
-                         options.label_smoothing, dloss.data<float>(), probabilities.data<float>(),
-                         divisor.data<float>(), labels.data<int32_t>(), add, dlogits.data<T>());
+                         options.label_smoothing, Targets(labels, options), dloss.data<float>(),
+                         probabilities.data<float>(), divisor.data<float>(), add, dlogits.data<T>());
                 });
 }
 

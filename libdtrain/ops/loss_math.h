@@ -7,9 +7,40 @@
 
 namespace dtrain {
 
-// The probability that the smoothed target gives to a class.
-DT_HD inline float smoothed_target(bool is_label, int64_t classes, float smoothing) {
-  return (is_label ? 1.0f - smoothing : 0.0f) + smoothing / static_cast<float>(classes);
+// The labels of a row.
+struct LabelPair {
+  int64_t main;   // negative: the row is masked
+  int64_t other;  // -1: none
+  float share;    // the main label's, at least half
+};
+
+// `partners` and `shares` null: no labels are mixed.
+DT_HD inline LabelPair labels_of(const int32_t* labels, const int32_t* partners, const float* shares, int64_t n,
+                                 int64_t row) {
+  const int64_t own = labels[row];
+  if (!partners || own < 0 || partners[row] < 0 || partners[row] >= n) return {own, -1, 1.0f};
+  const int64_t other = labels[partners[row]];
+  const float share = shares[row];
+  if (other < 0 || other == own || share == 1.0f) return {own, -1, 1.0f};
+  return share >= 0.5f ? LabelPair{own, other, share} : LabelPair{other, own, 1.0f - share};
+}
+
+// What the target without smoothing gives to a class.
+DT_HD inline float share_of(const LabelPair& labels, int64_t c) {
+  return c == labels.main ? labels.share : c == labels.other ? 1.0f - labels.share : 0.0f;
+}
+
+// The probability that the smoothed target gives to a class of such a share.
+DT_HD inline float smoothed_target(float share, int64_t classes, float smoothing) {
+  return (1.0f - smoothing) * share + smoothing / static_cast<float>(classes);
+}
+
+// The logit of the labels, by their shares: what is infinite counts only where it has a share.
+template <class Real>
+DT_HD inline Real mixed_logit(const LabelPair& labels, Real main, Real other) {
+  if (labels.other < 0) return main;
+  const auto share = static_cast<Real>(labels.share);
+  return share * main + (1 - share) * other;
 }
 
 // The loss of a row, from log(sum(exp(z))), z[label] and the mean of z, all of them for z less the same number. Without

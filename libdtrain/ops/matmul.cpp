@@ -23,6 +23,7 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
   const Var b = bias ? bias->without_value() : Var{};
   // A gradient is made from the other's value.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
+  tape.count_flops(2 * static_cast<double>(y.count() * w.value.dim(1)));
   return tape.record("linear", y, {&x, &w, &b}, [x = kept_x, w = kept_w, b](Tape& t, const Tensor& dy) {
     Context& c = t.context();
     if (const auto target = t.grad_target(b)) DT_DISPATCH(c, bias_grad)(dy, target->dx, target->add);

@@ -5,6 +5,10 @@
 
 namespace dtrain {
 
+struct SubsampleOptions {
+  int stride, offset;
+};
+
 // [n, h, w, c] -> [n, ceil(h / stride), ceil(w / stride), c] of x's type, for any offset from 0 to stride - 1. Throws
 // Error where x has another rank or the numbers are others.
 Var subsample(Tape& tape, const Var& x, int stride, int offset);

@@ -14,6 +14,7 @@ struct Cadence {
   uint64_t save_every_steps = 0;  // the end of a run is saved in any case
   double save_every_seconds = 0;  // by the chief's clock, where save_every_steps is 0
   uint64_t verify_every = 0;      // several ranks compare checksums of their parameters; they do so at each save
+  uint64_t inspect_every = 0;     // observers look at parameters and gradients: no later step is under way meanwhile
   std::function<bool(uint64_t step)> evaluate_after{};  // training pauses for an evaluation; empty: never
 
   // `first`: the first step of this run, after what was restored.
@@ -23,6 +24,7 @@ struct Cadence {
     return (step - warmup_steps) % show_every == 0 || step == first_shown;
   }
   bool verifies(uint64_t step) const { return verify_every > 0 && step % verify_every == 0; }
+  bool inspects(uint64_t step) const { return inspect_every > 0 && step % inspect_every == 0; }
   bool evaluates(uint64_t step) const { return evaluate_after && evaluate_after(step); }
 };
 

@@ -138,6 +138,14 @@ void RunCheckpoints::save(const TrainState& state) {
   saved_at_ = std::chrono::steady_clock::now();
 }
 
+void RunCheckpoints::keep_best(uint64_t step) {
+  if (files_) files_->keep_best(step);
+}
+
+void RunCheckpoints::keep_candidate(uint64_t step) {
+  if (files_) files_->keep_candidate(step);
+}
+
 void RunCheckpoints::save_last(const TrainState& state) {
   save(state);
   const bool complete = !files_ || files_->wait().has_value();

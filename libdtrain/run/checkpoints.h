@@ -39,6 +39,9 @@ class RunCheckpoints {
   void save(const TrainState& state);
   // The last save of a run: complete on the disk on return.
   void save_last(const TrainState& state);
+  // The checkpoint of `step` is the best, or may turn out to be, see Checkpointer. Of ranks that know it.
+  void keep_best(uint64_t step);
+  void keep_candidate(uint64_t step);
   // Passes on what the writer has finished or warned about since the last call.
   void report();
 

@@ -101,7 +101,7 @@ std::vector<MetricValue> metrics_of(Context& context, const Loss& loss) {
 
 namespace {
 
-// Of which the observer is told the progress alone.
+// The observer is told its progress alone.
 std::future<Evaluation> evaluate_now(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
                                      const std::function<bool()>& stop) {
   EvaluationRequest request;
@@ -140,9 +140,10 @@ bool stop_agreed(Group& group, const std::function<bool()>& stop) {
   return group.extremes(stop && stop() ? 1 : 0, "stop").second > 0;
 }
 
-std::optional<Evaluation> evaluate(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
+std::optional<Evaluation> evaluate(Task& task, ParameterStore& store, const Tensor& average, Group& group,
+                                   uint64_t step, int64_t show_every, Observer& observer,
                                    const std::function<bool()>& stop) {
-  std::future<Evaluation> result = begin_evaluation(task, group, step, show_every, observer, stop);
+  std::future<Evaluation> result = begin_evaluations(task, store, average, group, step, show_every, observer, stop);
   if (!result.valid()) return std::nullopt;
   Evaluation evaluation = result.get();
   observer.evaluated({.step = step, .result = evaluation});

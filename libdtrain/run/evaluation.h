@@ -45,9 +45,11 @@ bool is_ready(const std::future<Evaluation>& evaluation);
 // True on all ranks where `stop` is true on one. Collective.
 bool stop_agreed(Group& group, const std::function<bool()>& stop);
 
-// Evaluates as Run::evaluate does, for a program that does not train. The parameters are those of step `step`; every
-// `show_every` batches are an Evaluating event, and several ranks agree on a stop then. Collective.
-std::optional<Evaluation> evaluate(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
+// Evaluates as Run::evaluate does, for a program that does not train. The parameters are those of step `step`, and
+// `average`, where it is defined, their moving average, which is evaluated, too; every `show_every` batches are an
+// Evaluating event, and several ranks agree on a stop then. Collective.
+std::optional<Evaluation> evaluate(Task& task, ParameterStore& store, const Tensor& average, Group& group,
+                                   uint64_t step, int64_t show_every, Observer& observer,
                                    const std::function<bool()>& stop);
 
 }  // namespace dtrain

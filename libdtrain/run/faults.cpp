@@ -18,18 +18,17 @@ namespace dtrain {
 #ifdef DTRAIN_FAULTS
 namespace {
 
-constexpr std::pair<const char*, FaultKind> kKinds[] = {{"kill", FaultKind::kill},
-                                                        {"hang", FaultKind::hang},
-                                                        {"exception", FaultKind::exception},
-                                                        {"nan", FaultKind::nan},
-                                                        {"slow", FaultKind::slow},
-                                                        {"bitflip", FaultKind::bitflip},
-                                                        {"skip_collective", FaultKind::skip_collective}};
+constexpr std::pair<const char*, FaultKind> kKinds[] = {
+    {"kill", FaultKind::kill},       {"kill_evaluated", FaultKind::kill_evaluated},
+    {"hang", FaultKind::hang},       {"exception", FaultKind::exception},
+    {"nan", FaultKind::nan},         {"slow", FaultKind::slow},
+    {"bitflip", FaultKind::bitflip}, {"skip_collective", FaultKind::skip_collective}};
 
 [[noreturn]] void refuse(const std::string& text) {
-  throw Error(Fault::config, concat("DTRAIN_FAULT: '", text,
-                                    "': expected e.g. rank=1,step=7,kind=kill, with kind kill, hang, exception, nan, "
-                                    "bitflip, skip_collective, or slow and seconds=S or factor=F"));
+  throw Error(Fault::config,
+              concat("DTRAIN_FAULT: '", text,
+                     "': expected e.g. rank=1,step=7,kind=kill, with kind kill, kill_evaluated, hang, exception, nan, "
+                     "bitflip, skip_collective, or slow and seconds=S or factor=F"));
 }
 
 FaultKind kind_of(const std::string& name) {
@@ -117,6 +116,7 @@ class FaultyCommunicator : public Communicator {
     inner_->all_reduce(ranges, what, exact);
   }
   void broadcast(const Tensor& x, int root, const std::string& what) override { inner_->broadcast(x, root, what); }
+  void on_sum(std::function<void(const SumReport&)> hear) override { inner_->on_sum(std::move(hear)); }
   void join() override { inner_->join(); }
   void watch(const Moment& end) override { inner_->watch(end); }
   std::string describe() const override { return inner_->describe(); }
@@ -164,6 +164,11 @@ void Faults::begin_step(uint64_t step, ParameterStore& store) {
     if (fault.kind == FaultKind::slow && step >= fault.step && fault.factor == 0) sleep_for(fault.seconds);
 }
 
+void Faults::evaluated(uint64_t step) {
+  for (const PlannedFault& fault : planned_)
+    if (fault.kind == FaultKind::kill_evaluated && fault.step == step) std::raise(SIGKILL);
+}
+
 void Faults::end_step(double seconds) {
   for (const PlannedFault& fault : planned_)
     if (fault.kind == FaultKind::slow && step_ >= fault.step && fault.factor > 1)
@@ -181,6 +186,7 @@ std::unique_ptr<Communicator> Faults::around(std::unique_ptr<Communicator> commu
 }
 
 void Faults::begin_step(uint64_t, ParameterStore&) {}
+void Faults::evaluated(uint64_t) {}
 void Faults::end_step(double) {}
 bool Faults::meddles_with_sums(uint64_t) const { return false; }
 bool Faults::take(FaultKind) { return false; }

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-enum class FaultKind { kill, hang, exception, nan, bitflip, slow, skip_collective };
+enum class FaultKind { kill, kill_evaluated, hang, exception, nan, bitflip, slow, skip_collective };
 
 struct PlannedFault {
   int rank = 0;
@@ -30,6 +30,8 @@ class Faults {
   std::unique_ptr<Communicator> around(std::unique_ptr<Communicator> communicator, Context& context);
   // Step `step` begins on this rank: kill, hang, exception, bitflip, slow.
   void begin_step(uint64_t step, ParameterStore& store);
+  // The evaluation after step `step` has been recorded, and nothing has followed from it: kill_evaluated.
+  void evaluated(uint64_t step);
   // It has taken `seconds` of this rank's own time: what `slow` by a factor goes by.
   void end_step(double seconds);
   // True where a sum of step `step` is to be faulty: no recorded step can be that.

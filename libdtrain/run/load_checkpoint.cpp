@@ -2,6 +2,7 @@
 #include "libdtrain/run/load_checkpoint.h"
 
 #include <filesystem>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -12,20 +13,22 @@
 namespace dtrain {
 namespace {
 
-// Returns the step.
-uint64_t load(const std::string& path, const TrainState& state, const std::map<std::string, std::string>& must_match,
-              ParameterStore& store) {
+void check_identity(const std::string& path, const TrainState& state,
+                    const std::map<std::string, std::string>& must_match) {
   for (const auto& [key, expected] : must_match) {
     const auto found = state.identity.find(key);
     if (found != state.identity.end() && found->second != expected)
       throw Error(Fault::checkpoint, fmt::format("{}: {} is {}, asked for is {}", path, key, found->second, expected));
   }
-  const std::string file = path + "/model.safetensors";
+}
+
+void load(const std::string& file, ParameterStore& store) {
   const WeightReport report = load_weights(store, file, Fault::checkpoint);
   if (!report.complete())
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit the model: {}", file, report.summary()));
-  return state.step;
 }
+
+std::string path_in(const std::string& found) { return found.substr(found.find(' ') + 1); }
 
 }  // namespace
 
@@ -34,7 +37,8 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
                                                        ParameterStore& store, Communicator& communicator, int chief,
                                                        Observer& observer) {
   Group& group = communicator.group();
-  std::string found;  // "step path"
+  std::string found;    // "step path"
+  std::string average;  // a file of the chief's
   if (group.rank() == chief) {
     TrainState state;
     const auto usable = [&](const std::string& candidate) {
@@ -49,12 +53,40 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
     };
     const bool itself = std::filesystem::exists(train_dir + "/model.safetensors") && usable(train_dir);
     if (const auto path = itself ? std::optional(train_dir) : newest_checkpoint(train_dir, usable))
-      found = fmt::format("{} {}", load(*path, state, must_match, store), *path);
+      found = fmt::format("{} {}", state.step, *path);
+    if (!found.empty()) check_identity(path_in(found), state, must_match);
+    if (!found.empty() && std::filesystem::exists(path_in(found) + "/averaged.safetensors"))
+      average = path_in(found) + "/averaged.safetensors";
   }
   found = group.broadcast(found, chief, "checkpoint");
   if (found.empty()) return std::nullopt;
-  broadcast_replica(store, communicator, chief);
-  return LoadedCheckpoint{found.substr(found.find(' ') + 1), std::stoull(found)};
+  average = group.broadcast(average, chief, "average of the checkpoint");
+  LoadedCheckpoint loaded{path_in(found), std::stoull(found)};
+  if (!average.empty()) {
+    loaded.average = store.context().empty(store.values().shape());
+    if (group.rank() == chief) load(average, store);
+    store.context().copy(store.values(), loaded.average);
+  }
+  if (group.rank() == chief) load(loaded.path + "/model.safetensors", store);
+  broadcast_replica(store, communicator, chief, loaded.average);
+  return loaded;
+}
+
+std::vector<std::string> kept_checkpoints(const std::string& train_dir, size_t n, Group& group, int chief) {
+  const std::string folder = train_dir + "/checkpoints";
+  std::string steps;  // those to evaluate
+  if (group.rank() == chief) {
+    std::vector<uint64_t> kept = list_checkpoints(folder);
+    std::erase_if(kept, [&](uint64_t step) { return !looks_complete(checkpoint_path(folder, step)); });
+    for (size_t i = 0; i < kept.size(); ++i)
+      if (i % n == 0 || i + 1 == kept.size()) steps += fmt::format("{} ", kept[i]);
+  }
+  steps = group.broadcast(steps, chief, "checkpoints");
+  if (steps.empty()) throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", train_dir));
+  std::vector<std::string> paths;
+  std::istringstream read(steps);
+  for (uint64_t step = 0; read >> step;) paths.push_back(checkpoint_path(folder, step));
+  return paths;
 }
 
 }  // namespace dtrain

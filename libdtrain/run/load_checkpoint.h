@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/distributed/communicator.h"
@@ -14,6 +15,8 @@ namespace dtrain {
 struct LoadedCheckpoint {
   std::string path;
   uint64_t step = 0;
+  Tensor
+      average{};  // the moving average of the parameters, laid out like the store's values(); undefined: none is kept
 };
 
 // Loads the parameters, and not the optimizer's state, of the newest complete checkpoint of train_dir, or of train_dir
@@ -25,5 +28,9 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
                                                        const std::map<std::string, std::string>& must_match,
                                                        ParameterStore& store, Communicator& communicator, int chief,
                                                        Observer& observer);
+
+// The paths of every n-th checkpoint of train_dir that is complete, from the oldest on, and of the newest; as the chief
+// sees them, and the same on all ranks. Throws Error(Fault::checkpoint) where there is none. Collective.
+std::vector<std::string> kept_checkpoints(const std::string& train_dir, size_t n, Group& group, int chief);
 
 }  // namespace dtrain

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Begun {
   bool complete = false;        // the checkpoint is the end of the run already: no step follows
   std::string schedule{};       // Schedule::describe
   std::string update{};         // what an update does: the rule, decay, loss scale
+  std::map<std::string, std::string> identity{}, settings{};  // what checkpoints record of the run, as TrainState
 };
 
 // A step is done. Steps may be queued ahead of the device; events come in the order of the steps.
@@ -54,6 +56,8 @@ struct Evaluated {
   uint64_t step = 0;
   Evaluation result{};
   bool suffices = false;  // RunOptions::enough said so: training ends
+  bool best = false;      // so far, by FollowOptions::metric
+  bool stalls = false;    // none has improved for FollowOptions::patience: training ends
   bool resumes = false;   // training goes on
 };
 

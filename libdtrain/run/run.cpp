@@ -53,8 +53,14 @@ class Run::Training {
   void pass_on_notices();
   std::future<Evaluation> begin_evaluations();
   void evaluate_now();
-  // Reports the result of the evaluation under way, once it is there or `wait`; true where it suffices.
+  // Reports the result of the evaluation under way, once it is there or `wait`; true where training ends by it.
   bool take_evaluation(bool wait);
+  // Records an evaluation, and what it is among the others.
+  void judge(Evaluated& event);
+  // What the evaluations of before come to where the run goes on.
+  void follow_up();
+  // Saves the parameters that have been evaluated.
+  void save_evaluated();
 
   Task& task_;
   Trainer& trainer_;
@@ -65,6 +71,7 @@ class Run::Training {
   RunCheckpoints checkpoints_;
   Steps steps_;
   RankSpeeds speeds_;
+  EvaluationRecord record_;
   TrainState state_;  // after the last step reported
   bool started_ = false;
   bool enough_ = false;                 // an evaluation suffices; known to all ranks
@@ -90,7 +97,8 @@ Run::Training::Training(Task& task, Trainer& trainer, Group& group, RunOptions o
       stop_(std::move(stop)),
       checkpoints_(options_, trainer, group, observers_),
       steps_(task, trainer, group, options_),
-      speeds_(group) {
+      speeds_(group),
+      record_(options_.follow, options_.train_dir) {
   DT_CHECK(options_.cadence.show_every >= 1, "run: steps are shown every ", options_.cadence.show_every,
            " steps; expected 1 or more");
   DT_CHECK(options_.batch >= 1, "run: a batch of ", options_.batch, " samples");
@@ -129,8 +137,10 @@ Outcome Run::Training::train() {
   DT_CHECK(!started_, "run: train() called twice; a further run needs another Run");
   started_ = true;
   const std::string restored = checkpoints_.restore(state_);
+  record_.restore(group_, options_.chief, state_.step);
   steps_.resume(state_);
-  observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe()});
+  observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe(),
+                    state_.identity, state_.settings});
   pass_on_notices();
   if (const StepState& saved = state_.device;
       !restored.empty() && saved.double_after > 0 && trainer_.options().double_loss_scale_after > 0)
@@ -158,6 +168,7 @@ Outcome Run::Training::train() {
 
 Outcome Run::Training::make_steps() {
   first_step_ = state_.step + 1;
+  follow_up();
   loop();
   if (checkpoints_.has_directory() && state_.step > 0) {
     steps_.describe(state_);
@@ -196,7 +207,7 @@ void Run::Training::make_step() {
     for (std::string& slow : speeds_.compare()) observers_.noticed({std::move(slow)});
   save_due_ = checkpoints_.save_is_due(step);
   const bool pauses = save_due_ || step >= options_.cadence.total_steps || options_.cadence.evaluates(step) ||
-                      checkpoints_.verification_is_due(step);
+                      options_.cadence.inspects(step) || checkpoints_.verification_is_due(step);
   report(pauses ? 0 : kAhead);
 }
 
@@ -263,20 +274,54 @@ void Run::Training::evaluate_now() {
   const bool later = group_.extremes(is_ready(evaluation_) ? 0 : 1, "state of the evaluation").second > 0;
   if (later) {
     came_later_ = true;
+    if (options_.follow.keep_best) {
+      checkpoints_.keep_candidate(state_.step);
+      save_evaluated();
+    }
     return;
   }
-  const bool suffices = take_evaluation(/*wait=*/true);
-  enough_ = group_.extremes(suffices ? 1 : 0, "result of the evaluation").second > 0;
+  const bool ends = take_evaluation(/*wait=*/true);
+  enough_ = group_.extremes(ends ? 1 : 0, "result of the evaluation").second > 0;
+  if (!options_.follow.keep_best) return;
+  const auto best = record_.best();
+  const bool is_best = best && best->step == state_.step;
+  if (group_.extremes(is_best ? 1 : 0, "best evaluation").second > 0) save_evaluated();
+}
+
+void Run::Training::save_evaluated() {
+  steps_.describe(state_);
+  checkpoints_.save(state_);
+}
+
+void Run::Training::follow_up() {
+  if (!record_.follows() || state_.step == 0) return;
+  if (const auto best = record_.best(); best && options_.follow.keep_best) checkpoints_.keep_best(best->step);
+  if (!record_.holds(state_.step) && options_.cadence.evaluates(state_.step)) return evaluate_now();
+  enough_ = record_.stalls();
+  if (enough_) observers_.noticed({"training is over: " + record_.describe_stall()});
+}
+
+void Run::Training::judge(Evaluated& event) {
+  if (!record_.follows() || !started_ || event.result.values.empty()) return;
+  record_.add(event.step, event.result, group_.rank() == options_.chief);
+  if (options_.faults) options_.faults->evaluated(event.step);
+  const auto best = record_.best();
+  event.best = best && best->step == event.step;
+  event.stalls = record_.stalls();
+  if (event.best && options_.follow.keep_best) checkpoints_.keep_best(event.step);
 }
 
 bool Run::Training::take_evaluation(bool wait) {
   if (!evaluation_.valid() || (!wait && !is_ready(evaluation_))) return false;
   Evaluated event{.step = evaluated_step_, .result = evaluation_.get()};
   event.suffices = options_.enough && options_.enough(event.result);
-  event.resumes = !event.suffices && !ended();
-  if (came_later_) enough_later_ = enough_later_ || event.suffices;
+  judge(event);
+  const bool ends = event.suffices || event.stalls;
+  event.resumes = !ends && !ended();
+  if (came_later_) enough_later_ = enough_later_ || ends;
   observers_.evaluated(event);
-  return event.suffices;
+  if (event.stalls) observers_.noticed({"training ends early: " + record_.describe_stall()});
+  return ends;
 }
 
 std::optional<Evaluation> Run::Training::evaluate() {
@@ -284,7 +329,9 @@ std::optional<Evaluation> Run::Training::evaluate() {
   std::future<Evaluation> result = begin_evaluations();
   if (!result.valid()) return std::nullopt;
   Evaluation evaluation = result.get();
-  observers_.evaluated({.step = state_.step, .result = evaluation});
+  Evaluated event{.step = state_.step, .result = evaluation};
+  judge(event);
+  observers_.evaluated(event);
   return evaluation;
 }
 

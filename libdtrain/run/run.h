@@ -9,6 +9,7 @@
 
 #include "libdtrain/distributed/group.h"
 #include "libdtrain/run/cadence.h"
+#include "libdtrain/run/evaluation_record.h"
 #include "libdtrain/run/faults.h"
 #include "libdtrain/run/observer.h"
 #include "libdtrain/run/task.h"
@@ -36,6 +37,9 @@ struct RunOptions {
   bool tune_buckets = false;  // try sizes of gradient buckets in the first steps, from the trainer's on
   // True where an evaluation is good enough to end the training. Asked on all ranks with the same values.
   std::function<bool(const Evaluation&)> enough{};
+  // Which evaluation is the best, and whether they still improve. A run that goes on from a checkpoint goes by the
+  // evaluations of before, too, and first makes up for one that is due there and was cut off.
+  FollowOptions follow{};
   // What to add to the error of a first step that runs out of a GPU's memory.
   std::function<std::string()> advice_on_memory{};
   Faults* faults = nullptr;  // for tests

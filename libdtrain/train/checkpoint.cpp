@@ -134,6 +134,30 @@ struct Checkpointer::Writer {
       require_success(files.rename(path, aside), "rename", path);
       warn(concat(path, " is not of this run's past: set aside as ", aside));
     }
+    if (const std::string link = best_link(); std::filesystem::is_symlink(link) && !std::filesystem::exists(link))
+      require_success(files.unlink(link), "remove", link);
+  }
+
+  std::string best_link() const { return options.train_dir + "/best"; }
+
+  // Also the one that the link leads to, which another run may have made.
+  bool is_kept(uint64_t step) const {
+    std::error_code missing;
+    return step == best || step == candidate ||
+           std::filesystem::equivalent(best_link(), checkpoint_path(directory, step), missing);
+  }
+
+  // The link is made under another name first: at any time there is one that leads to a complete checkpoint.
+  void link_best() const {
+    std::error_code missing;
+    const std::string link = best_link(), made = link + ".new";
+    if (!best || !looks_complete(checkpoint_path(directory, *best)) ||
+        std::filesystem::equivalent(link, checkpoint_path(directory, *best), missing))
+      return;
+    files.unlink(made);  // of a run that was killed here
+    if (files.symlink(checkpoint_path("checkpoints", *best), made) < 0 || files.rename(made, link) < 0 ||
+        files.sync_directory(options.train_dir) < 0)
+      warn(describe_errno("link the best checkpoint", link));
   }
 
   void write() {
@@ -148,6 +172,7 @@ struct Checkpointer::Writer {
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
       last = SaveReport{step, path, bytes, elapsed.count()};
       failures = 0;
+      link_best();
       prune();
     } catch (const std::exception& error) {
       const auto* const known = dynamic_cast<const Error*>(&error);
@@ -160,7 +185,7 @@ struct Checkpointer::Writer {
     }
   }
 
-  // Removes what is older than the newest `keep` complete checkpoints. A damaged one does not count as kept.
+  // Removes what is older than the newest `keep` complete checkpoints, but not the best. A damaged one does not count.
   void prune() const {
     std::vector<uint64_t> steps = list_checkpoints(directory);
     int64_t kept = 0;
@@ -170,7 +195,7 @@ struct Checkpointer::Writer {
     }
     for (uint64_t step : steps) {
       const std::string path = checkpoint_path(directory, step), doomed = temporary_name(path);
-      if (std::filesystem::is_symlink(path)) continue;  // whoever moved it away wants to keep it
+      if (std::filesystem::is_symlink(path) || is_kept(step)) continue;  // whoever moved it away wants to keep it
       // Renamed first, so that one half removed is not taken for a damaged checkpoint.
       if (files.rename(path, doomed) < 0 || !remove_files(files, doomed))
         warn(describe_errno("remove old checkpoint", path));
@@ -200,6 +225,7 @@ struct Checkpointer::Writer {
   FileLock lock;
   std::thread thread;
   std::atomic<bool> writing = false;
+  std::optional<uint64_t> best, candidate;  // steps whose checkpoints are kept
   // Written by the thread while it runs; everyone else joins it first.
   CheckpointSnapshot snapshot;
   std::chrono::steady_clock::time_point begin;
@@ -238,6 +264,17 @@ std::optional<SaveReport> Checkpointer::wait() {
 }
 
 std::optional<SaveReport> Checkpointer::finished() { return writer_->writing ? std::nullopt : wait(); }
+
+void Checkpointer::keep_best(uint64_t step) {
+  writer_->finish_thread();
+  writer_->best = step;
+  writer_->link_best();
+}
+
+void Checkpointer::keep_candidate(uint64_t step) {
+  writer_->finish_thread();
+  writer_->candidate = step;
+}
 
 std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expected) {
   writer_->finish_thread();

@@ -1,6 +1,7 @@
 // Checkpoints: a directory per step, committed by a checksummed manifest that is written last.
 //   <train_dir>/checkpoints/step-<N>/{model.safetensors, state.safetensors, state.json, MANIFEST.json}
 // and averaged.safetensors where an average of the parameters is kept, which can be loaded in place of the model's.
+// <train_dir>/best is a link to the one that is best by what its owner goes by.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,12 @@ class Checkpointer {
   std::optional<SaveReport> wait();
   // The same without waiting: none while a save is under way.
   std::optional<SaveReport> finished();
+  // The checkpoint of `step`, which is there or will be saved, is the best: once it is complete <train_dir>/best leads
+  // to it, in one step, and however old it gets it is not removed. That of an earlier call is one like others from then
+  // on. Waits for the save under way; a link that cannot be made is warned of.
+  void keep_best(uint64_t step);
+  // That of `step` is not removed either until the next call, because it may turn out to be the best.
+  void keep_candidate(uint64_t step);
   // The newest complete checkpoint, verified by its checksums, loaded into the store; none in an empty directory.
   // Throws Error(Fault::checkpoint) where all are damaged, or where `expected.identity` differs (the difference is
   // shown). Settings of `expected` that differ are among the notices. After an error the store's values are undefined.

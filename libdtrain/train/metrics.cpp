@@ -14,7 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
+#include "libdtrain/io/result_file.h"
 
 namespace dtrain {
 namespace {
@@ -119,6 +121,7 @@ double Throughput::jitter() const {
 }
 
 MetricsFile::MetricsFile(std::string path, uint64_t last_step) : path_(std::move(path)) {
+  if (path_.ends_with(".csv")) columns_.emplace();
   struct stat info;
   const bool exists = ::stat(path_.c_str(), &info) == 0;
   DT_CHECK(!exists || !S_ISDIR(info.st_mode), "metrics file ", path_, ": is a directory; choose another name");
@@ -128,7 +131,8 @@ MetricsFile::MetricsFile(std::string path, uint64_t last_step) : path_(std::move
     if (fd_ < 0) fail("open it for writing", path_);
     return;
   }
-  const uintmax_t kept = exists ? length_to_keep(path_, last_step) : 0;
+  uintmax_t kept = 0;
+  if (exists) kept = columns_ ? csv_length_to_keep(path_, last_step, *columns_) : length_to_keep(path_, last_step);
   if (!std::ofstream(path_, std::ios::binary | std::ios::app)) fail("open it for writing", path_);
   std::error_code error;
   std::filesystem::resize_file(path_, kept, error);
@@ -153,16 +157,33 @@ void MetricsFile::write_through(const std::string& line) const {
   }
 }
 
+void MetricsFile::write(uint64_t step, const std::string& lines) const {
+  if (fd_ >= 0) return write_through(lines);
+  std::ofstream out(path_, std::ios::binary | std::ios::app);
+  if (!out) fail("open it for writing", path_);
+  out << lines;
+  out.close();
+  if (!out) fail(concat("write the line of step ", step), path_);
+}
+
+void MetricsFile::append_csv(uint64_t step, const Fields& fields) {
+  const bool first = columns_->empty();
+  const size_t more = columns_->add(fields);
+  const std::string header = columns_->header(), line = columns_->line(step, fields) + "\n";
+  if (more == 0) return write(step, line);
+  if (first || fd_ >= 0) return write(step, header + "\n" + line);
+  constexpr size_t kMostBytes = size_t{1} << 30;
+  ResultFile wide(path_);  // in the place to which a link leads
+  wide.write(widened_csv(read_text(path_, kMostBytes), header, more) + line);
+  wide.commit();
+}
+
 void MetricsFile::append(uint64_t step, const Fields& fields) {
+  if (columns_) return append_csv(step, fields);
   nlohmann::ordered_json row;
   row["step"] = step;
   for (const auto& [name, value] : fields) row[name] = value;
-  if (fd_ >= 0) return write_through(row.dump() + "\n");
-  std::ofstream out(path_, std::ios::binary | std::ios::app);
-  if (!out) fail("open it for writing", path_);
-  out << row.dump() << '\n';
-  out.close();
-  if (!out) fail(concat("write the line of step ", step), path_);
+  write(step, row.dump() + "\n");
 }
 
 }  // namespace dtrain

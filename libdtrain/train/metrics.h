@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "libdtrain/train/metrics_csv.h"
+
 namespace dtrain {
 
 // The middle one of `values`; where their number is even, the mean of the middle two, as in numpy. Throws Error where
@@ -36,7 +38,10 @@ class Throughput {
   std::vector<double> seconds_;
 };
 
-// A file of JSON lines, one per displayed step: {"step":20,"loss":2.3,...}. A number that is not finite is null.
+// A file of JSON lines, one per displayed step: {"step":20,"loss":2.3,...}. A number that is not finite is null. Where
+// the path ends in .csv the same numbers are comma-separated values below a header line: step,loss,... A figure that
+// comes up later, such as an evaluation's, makes a column at the end: a regular file is then replaced by one whose
+// earlier lines have an empty field for it, and what is written through gets another header line.
 class MetricsFile {
  public:
   using Fields = std::vector<std::pair<std::string, double>>;
@@ -55,9 +60,12 @@ class MetricsFile {
 
  private:
   void write_through(const std::string& line) const;
+  void write(uint64_t step, const std::string& lines) const;
+  void append_csv(uint64_t step, const Fields& fields);
 
   std::string path_;
-  int fd_ = -1;  // of what is no regular file, which is opened for each line
+  std::optional<CsvColumns> columns_{};  // of a file of comma-separated values
+  int fd_ = -1;                          // of what is no regular file, which is opened for each line
 };
 
 }  // namespace dtrain

@@ -131,7 +131,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
        .request = request.asks ? 1.0f : 0.0f});
   if (request.l2_loss) context.download_later(optimizer_.queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
-  if (replays() && request.record)
+  if (replays() && request.record && context.profiler() == nullptr)  // which could not see inside
     replay(forward, request.signature, pending);
   else
     run(forward, pending.parts);

@@ -25,16 +25,23 @@ ByName by_name(const ArrayFile& file) {
 }
 
 // The names that most of the store's parameters have in the file.
-const WeightNames& names_in(const ByName& entries, const ParameterStore& store) {
-  const WeightNames* best = &torchvision_names();
+const WeightNames& names_in(const ByName& entries, const ParameterStore& store,
+                            std::span<const WeightNames* const> candidates) {
+  const WeightNames* best = candidates.front();
   int64_t most = 0;
-  for (const WeightNames* const names : all_weight_names()) {
+  for (const WeightNames* const names : candidates) {
     const int64_t known = std::ranges::count_if(store.parameters(), [&](const Parameter& parameter) {
       return entries.contains(foreign_name(*names, store, parameter.name).text);
     });
     if (known > most) best = names, most = known;
   }
   return *best;
+}
+
+// A convolution over a whole image has the elements of a linear layer in the same order.
+bool fits(const Shape& file, const Shape& expected) {
+  return file == expected ||
+         (expected.rank() == 2 && file.rank() == 4 && file[0] == expected[0] && file.count() == expected.count());
 }
 
 class Loading {
@@ -70,7 +77,7 @@ class Loading {
     }
     asked_.insert(theirs);
     const ArrayEntry& entry = *found->second;
-    if (!file_.readable(entry) || entry.shape != arrangement.theirs()) {
+    if (!file_.readable(entry) || !fits(entry.shape, arrangement.theirs())) {
       const std::string type = file_.readable(entry) ? "" : entry.dtype + " ", expected = type.empty() ? "" : "F32 ";
       report_.mismatched.push_back(
           concat(theirs, ": file ", type, entry.shape, ", model ", expected, arrangement.theirs()));
@@ -145,11 +152,12 @@ std::optional<int64_t> classes_of_weights(const std::string& path, Fault fault) 
   return {};
 }
 
-LoadedWeights load_detector(ParameterStore& store, const std::string& path, Fault fault) {
-  DT_CHECK(store.allocated(), "load_detector: the store holds no values before ParameterStore::allocate()");
+LoadedWeights load_by_names(ParameterStore& store, std::span<const WeightNames* const> candidates,
+                            const std::string& path, Fault fault) {
+  DT_CHECK(store.allocated(), "load_by_names: the store holds no values before ParameterStore::allocate()");
   const ArrayFile file(path, fault);
   const ByName entries = by_name(file);
-  const WeightNames& names = names_in(entries, store);
+  const WeightNames& names = names_in(entries, store, candidates);
   Loading loading(store, file, entries, names);
   for (const Parameter& parameter : store.parameters()) loading.load(parameter);
   for (const Buffer& buffer : store.buffers()) loading.load(buffer);
@@ -158,6 +166,10 @@ LoadedWeights load_detector(ParameterStore& store, const std::string& path, Faul
     throw Error(fault, concat(path, ": does not fit the model: ", loaded.report.summary()));
   store.refresh_compute();
   return loaded;
+}
+
+LoadedWeights load_detector(ParameterStore& store, const std::string& path, Fault fault) {
+  return load_by_names(store, all_weight_names(), path, fault);
 }
 
 void save_detector(const ParameterStore& store, const std::set<std::string>& only, const WeightNames& names,

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "libdtrain/io/array_file.h"
@@ -20,10 +21,14 @@ struct LoadedWeights {
   WeightReport report;
 };
 
-// Loads what fits by name and shape into a Detector's parameters, as load_weights() does, from safetensors or NumPy's
-// .npz by the names of the program that knows most of them; a trailing ":0", as TensorFlow has it, is ignored. What
-// another program does not predict for background keeps its values, for it is never read. What such files hold besides
-// weights is expected and ignored. Throws as load_weights() does.
+// Loads what fits by name and shape into a store's parameters, as load_weights() does, from safetensors or NumPy's .npz
+// by the names of the program, among these, that knows most of them; a trailing ":0", as TensorFlow has it, is ignored.
+// A linear layer may be a convolution over a whole image in the file. What such files hold besides weights is expected
+// and ignored. Throws as load_weights() does.
+LoadedWeights load_by_names(ParameterStore& store, std::span<const WeightNames* const> names, const std::string& path,
+                            Fault fault = Fault::data);
+// The same for a Detector, by all_weight_names(). What another program does not predict for background keeps its
+// values, for it is never read.
 LoadedWeights load_detector(ParameterStore& store, const std::string& path, Fault fault = Fault::data);
 
 // Writes the parameters and buffers that are in `only` by names of another program; what that does not predict of

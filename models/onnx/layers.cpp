@@ -12,6 +12,12 @@ using Ints = std::vector<int64_t>;
 Ints strides_of(const Size2& stride) { return {stride.h, stride.w}; }
 Ints pads_of(const Padding& padding) { return {padding.top, padding.left, padding.bottom, padding.right}; }
 
+OnnxAttributes windows_of(const PoolOptions& options) {
+  return {{"kernel_shape", strides_of(options.kernel)},
+          {"strides", strides_of(options.stride)},
+          {"pads", pads_of(options.padding)}};
+}
+
 [[noreturn]] void refuse(const std::string& what) { throw Error(Fault::config, "ONNX: " + what); }
 
 }  // namespace
@@ -90,10 +96,13 @@ OnnxValue OnnxLayers::linear(const OnnxValue& x, const std::string& path) {
 }
 
 OnnxValue OnnxLayers::max_pool(const OnnxValue& x, const PoolOptions& options) {
-  return graph_.add("MaxPool", {x},
-                    {{"kernel_shape", strides_of(options.kernel)},
-                     {"strides", strides_of(options.stride)},
-                     {"pads", pads_of(options.padding)}});
+  return graph_.add("MaxPool", {x}, windows_of(options));
+}
+
+OnnxValue OnnxLayers::average_pool(const OnnxValue& x, const PoolOptions& options) {
+  OnnxAttributes attributes = windows_of(options);
+  attributes.push_back({"count_include_pad", int64_t{options.count_padding}});
+  return graph_.add("AveragePool", {x}, attributes);
 }
 
 void OnnxLayers::require_all_used() const {

@@ -23,6 +23,7 @@ class OnnxLayers {
   OnnxValue linear(const OnnxValue& x, const std::string& path);
   OnnxValue relu(const OnnxValue& x) { return graph_.add("Relu", {x}); }
   OnnxValue max_pool(const OnnxValue& x, const PoolOptions& options);
+  OnnxValue average_pool(const OnnxValue& x, const PoolOptions& options);
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
   // Rows of a parameter: the outputs of its layer.

@@ -6,7 +6,9 @@
 
 #include "apps/cli/vision.h"
 #include "data/jpeg.h"
+#include "libdtrain/train/checkpoint.h"
 #include "libdtrain/train/weights.h"
+#include "models/onnx/classifier.h"
 #include "tests/apps/program.h"
 #include "tests/files.h"
 #include "tests/testing.h"
@@ -151,6 +153,78 @@ TEST_F(Classify, WhatIsNotFiniteEndsWithThree) {
   EXPECT_EQ(overflow.code, 3);
   EXPECT_EQ(overflow.err, "error: " + image(1) + ": the model makes numbers of it that are not finite\n");
   EXPECT_EQ(overflow.out, "");
+}
+
+// As dtrain-cnn-benchmarks records a run.
+class RecordedRun : public Classify {
+ protected:
+  RecordedRun() : resnet_(*context_) {
+    model_of_run_ = models::make_classifier(
+        resnet_, cli::find_model("resnet18", "imagenet"),
+        {.classes = 5,
+         .image_size = 33,
+         .conventions = {.padding = models::PaddingConvention::same, .batch_norm_epsilon = 0.25f}});
+    resnet_.allocate(4);
+    TrainState state{.step = 7};
+    state.identity = {{"model", "resnet18, padding same, batch norm epsilon 0.25"},
+                      {"preprocessing", "tf_cnn, ml_perf"},
+                      {"image size", "33"}};
+    Checkpointer(resnet_, {.train_dir = (directory_ / "run").string(), .asynchronous = false}, {}).save(state);
+    recorded_ = (directory_ / "run/checkpoints/step-7/model.safetensors").string();
+  }
+
+  std::vector<float> logits_by(const std::vector<std::string>& flags) const {
+    std::vector<std::string> arguments{"--json", "--logits", image(1)};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const ProgramResult run = run_program(kClassify, arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out).at("logits").get<std::vector<float>>();
+  }
+
+  ParameterStore resnet_;
+  models::Classifier model_of_run_;
+  std::string recorded_;
+};
+
+TEST_F(RecordedRun, IsClassifiedAsItWasTrained) {
+  const std::string copy = (directory_ / "copy.safetensors").string();
+  write_file(copy, read_file(recorded_));
+  const std::vector<std::string> same{"--model=resnet18", "--image_size=33", "--resnet_padding=same", "--ml_perf",
+                                      "--weights=" + copy};
+  const auto with = [](std::vector<std::string> flags, const std::string& one) {
+    flags.push_back(one);
+    return flags;
+  };
+  const std::vector<float> expected = logits_by(with(same, "--batch_norm_epsilon=0.25"));
+  const std::vector<std::string> alone{"--weights=" + recorded_};
+  EXPECT_EQ(logits_by(alone), expected);
+  // What is given counts, and what is not is as it was.
+  const std::vector<float> other = logits_by(with(same, "--batch_norm_epsilon=0.5"));
+  EXPECT_NE(other, expected);
+  EXPECT_EQ(logits_by(with(alone, "--batch_norm_epsilon=0.5")), other);
+  EXPECT_NE(logits_by(with(alone, "--preprocessing=torchvision")), expected);
+  EXPECT_NE(logits_by(with(alone, "--resnet_padding=symmetric")), expected);
+  const ProgramResult unnamed = run_program(kClassify, {"--weights=" + copy, image(1)});
+  EXPECT_EQ(unnamed.code, 1);
+  EXPECT_NE(unnamed.err.find("expected --model"), std::string::npos) << unnamed.err;
+}
+
+TEST_F(RecordedRun, IsExportedAsItWasTrained) {
+  const std::string found = (directory_ / "found.onnx").string(), expected = (directory_ / "expected.onnx").string();
+  const ProgramResult run = run_program(kClassify, {"--weights=" + recorded_, "--onnx=" + found});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, found + ": resnet18, padding same, batch norm epsilon 0.25, 5 classes, images of 33 x 33\n");
+  const data::Pixels pixels{.ml_perf = true, .size = 33};
+  models::export_onnx(resnet_, model_of_run_, cli::normalization_of(pixels), expected);
+  EXPECT_EQ(read_file(found), read_file(expected));
+}
+
+TEST(Info, ListsTheModels) {
+  const ProgramResult run = run_program("dtrain-info", {"--models"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("| `resnet50_v1.5` | imagenet | 224 | 1001 | 25.56 M |"), std::string::npos) << run.out;
+  const std::string page = read_file((source_dir() / "docs/models.md").string());
+  EXPECT_NE(page.find(run.out), std::string::npos) << "docs/models.md has another table; expected:\n" << run.out;
 }
 
 TEST(Info, NamesTheLoadedLibraries) {

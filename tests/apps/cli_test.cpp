@@ -75,6 +75,23 @@ TEST_F(CliFlags, AllFormsOfAbsl) {
   EXPECT_FALSE(flags.given("xla"));
 }
 
+TEST_F(CliFlags, ShortNamesAreNamesToo) {
+  std::string version;
+  int64_t batch = 1;
+  flags.add("batch-size", batch, "images", kPositiveCount).short_name("b").short_name("bs");
+  flags.add("version", version, "of a model");
+  EXPECT_TRUE(parse({"-b", "5", "--version", "1"}).empty());
+  EXPECT_EQ(batch, 5);
+  parse({"-bs=6"});
+  EXPECT_EQ(batch, 6);
+  EXPECT_TRUE(flags.given("batch-size"));
+  EXPECT_EQ(version, "1") << "a flag of that name takes the place of the request";
+  EXPECT_FALSE(flags.wants_version());
+  EXPECT_TRUE(flags.notices().empty());
+  EXPECT_TRUE(contains(flags.help(), "images; -b for short; -bs for short")) << flags.help();
+  EXPECT_EQ(failure({"-b", "x"}), "--batch-size: expected an integer, found 'x'");
+}
+
 TEST_F(CliFlags, SwitchesTakeAValueOnlyAfterEquals) {
   for (const char* text : {"--quick=true", "--quick=True", "--quick=1", "--quick=t"}) {
     values.quick = false;
@@ -143,8 +160,8 @@ TEST_F(CliFlags, FlagsOfNoEffectAreNoticedOnceIfTheyAreSet) {
 
 TEST_F(CliFlags, AFlagImpliesAnotherThatIsNotGiven) {
   parse({"--count=3"});
-  flags.imply("count", "4");
-  flags.imply("rate", "0.25");
+  flags.imply("count", "4", "another");
+  flags.imply("rate", "0.25", "another");
   EXPECT_EQ(values.count, 3);
   EXPECT_EQ(values.rate, 0.25);
 }
@@ -277,6 +294,30 @@ TEST(CommandLine, HelpAndVersionEndTheProgram) {
   EXPECT_TRUE(print("--help").starts_with("usage: program command\n"));
   EXPECT_TRUE(
       print("--helpmarkdown").ends_with("| `quick` | bool | `false` | do not wait; formerly `--fast` | served |\n"));
+}
+
+TEST(CommandLine, HelpHasFormsForOtherPrograms) {
+  std::string mode = "fast";
+  const auto print = [&](const std::string& argument) {
+    FlagSet flags("program command", "FILE [flags]", "Reads it: all.\nExit codes: 0 done.");
+    flags.group("Ways");
+    flags.add_choice("mode", mode, {"fast", "slow"}, "how it's read").set_by("MODE", [](const auto& text) {
+      return text;
+    });
+    testing::internal::CaptureStdout();
+    EXPECT_FALSE(read_flags(flags, {"program command", argument}));
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(print("--help=list"),
+            "--mode\tfast|slow\thow it's read\n--help\tasks\tevery flag\n--version\tasks\tthe version\n");
+  const std::string page = print("--help=man");
+  for (const char* part :
+       {"\nprogram\\-command \\- reads it\n", "\\fBprogram command\\fR FILE [flags]\n",
+        ".SH \"DESCRIPTION\"\nReads it: all.\n", ".SS \"Ways\"\n.TP\n",
+        "\\fB\\-\\-mode\\fR=\\fIfast|slow\\fR\nhow it\\(aqs read; MODE sets it (default fast)\n",
+        ".SH \"EXIT STATUS\"\n0 done.\n", "\\fBMODE\\fR\nsets \\-\\-mode where", "\\fBprogram\\fR(1)\n"})
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  EXPECT_NE(print("--help=man:a phrase").find("\\- a phrase\n"), std::string::npos);
 }
 
 TEST(CommandLine, TakesFlagsAloneAndAnnouncesFormerNames) {

@@ -109,6 +109,12 @@ TEST(Config, RefusedCombinations) {
       {{"--num_batches=5", "--num_epochs=1"}, "--num_epochs"},
       {{"--num_eval_batches=5", "--num_eval_epochs=1"}, "--num_eval_epochs"},
       {{"--train_dir=x", "--save_model_secs=5", "--save_model_steps=5"}, "--save_model_steps"},
+      {{"--train_dir=x", "--save_model_epochs=5", "--save_model_steps=5"}, "--save_model_epochs"},
+      {{"--clear_train_dir"}, "--clear_train_dir needs --train_dir"},
+      {{"--clear_train_dir", "--train_dir=x", "--resume=never"}, "leaves nothing to --resume"},
+      {{"--clear_train_dir", "--train_dir=x", "--eval"}, "nothing would be left to evaluate"},
+      {{"--eval_nth_checkpoints=2"}, "--eval_nth_checkpoints needs --eval"},
+      {{"--eval_nth_checkpoints=2", "--eval", "--train_dir=x", "--eval_interval_secs=5"}, "--eval_interval_secs"},
       {{"--eval_during_training_every_n_steps=5", "--eval_during_training_every_n_epochs=1"}, "four forms"},
       {{"--eval_during_training_at_specified_steps=5", "--eval_during_training_at_specified_epochs=1"}, "four forms"},
       {{"--eval", "--train_dir=x", "--eval_during_training_every_n_steps=5"}, "--eval and"},
@@ -165,8 +171,8 @@ TEST(Config, RefusedCombinations) {
 }
 
 TEST(Config, WhatIsNotServedSaysSo) {
-  for (const char* flag : {"--fp16_vars", "--trace_file=x", "--summary_verbosity=2", "--data_name=coco",
-                           "--precision=bf16", "--precision=fp16", "--use_fp16"})
+  for (const char* flag :
+       {"--fp16_vars", "--debugger=cli", "--data_name=coco", "--precision=bf16", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not served")) << flag << ": " << failure({flag});
   EXPECT_TRUE(contains(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
   EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));
@@ -209,6 +215,8 @@ TEST(Plan, CountsWarmUpAndRoundsEpochsUp) {
   EXPECT_EQ(make_plan(config_of({}), {1000, 100}).num_batches, 100);
   const Plan epochs = make_plan(config_of({"--num_epochs=1.5", "--batch_size=64"}), {1000, 100});
   EXPECT_EQ(epochs.num_batches, 24);  // 1500 images
+  EXPECT_EQ(
+      make_plan(config_of({"--num_epochs=1.5", "--batch_size=64", "--max_train_steps=9"}), {1000, 100}).num_batches, 9);
   EXPECT_EQ(make_plan(config_of({"--num_batches=3", "--gradient_accumulation=4"}), {1280, 9}).num_epochs, 0.3);
 }
 

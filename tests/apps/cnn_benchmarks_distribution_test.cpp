@@ -1,8 +1,8 @@
 // Flags and variables about several ranks to what is done.
 #include <cstdlib>
 
+#include "apps/cli/options/all_reduce_spec.h"
 #include "apps/cli/options/horovod.h"
-#include "apps/cnn_benchmarks/all_reduce_spec.h"
 #include "apps/cnn_benchmarks/config.h"
 #include "tests/testing.h"
 
@@ -31,7 +31,7 @@ Resolved resolve(std::vector<std::string> arguments, int ranks = 1, const Variab
   return result;
 }
 
-Distribution distribution(const std::vector<std::string>& arguments, int ranks = 2) {
+cli::Distribution distribution(const std::vector<std::string>& arguments, int ranks = 2) {
   return resolve(arguments, ranks).config.distribution;
 }
 
@@ -46,7 +46,7 @@ std::string refusal(const std::vector<std::string>& arguments, int ranks = 1, co
 }
 
 TEST(Distribution, Defaults) {
-  const Distribution result = distribution({});
+  const cli::Distribution result = distribution({});
   EXPECT_EQ(result.gradients.wire, DType::f32);
   EXPECT_EQ(result.gradients.algorithm, "auto");
   EXPECT_EQ(result.buckets.bytes, 25 << 20);
@@ -57,8 +57,8 @@ TEST(Distribution, Defaults) {
 }
 
 TEST(Distribution, OurOwnFlags) {
-  const Distribution result = distribution({"--bucket_mb=0.5", "--last_bucket_mb=0.25", "--wire_precision=bf16",
-                                            "--all_reduce_algorithm=doubling", "--autotune_buckets"});
+  const cli::Distribution result = distribution({"--bucket_mb=0.5", "--last_bucket_mb=0.25", "--wire_precision=bf16",
+                                                 "--all_reduce_algorithm=doubling", "--autotune_buckets"});
   EXPECT_EQ(result.gradients.wire, DType::bf16);
   EXPECT_EQ(result.gradients.algorithm, "doubling");
   EXPECT_EQ(result.buckets.bytes, 512 << 10);
@@ -90,13 +90,13 @@ TEST(Distribution, StaleUpdatesAreRefusedWithTheReason) {
 }
 
 TEST(AllReduceSpec, IsReadByItsGrammar) {
-  EXPECT_TRUE(parse_all_reduce_spec("").empty());
-  const auto one = parse_all_reduce_spec("psgpu#4");
+  EXPECT_TRUE(cli::parse_all_reduce_spec("").empty());
+  const auto one = cli::parse_all_reduce_spec("psgpu#4");
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].algorithm, "psgpu");
   EXPECT_EQ(one[0].shards, 4);
   EXPECT_EQ(one[0].limit, -1);
-  const auto three = parse_all_reduce_spec("pscpu:32k:nccl/rechd#2:1M:nccl/xring");
+  const auto three = cli::parse_all_reduce_spec("pscpu:32k:nccl/rechd#2:1M:nccl/xring");
   ASSERT_EQ(three.size(), 3u);
   EXPECT_EQ(three[0].limit, 32 << 10);
   EXPECT_EQ(three[1].algorithm, "nccl/rechd");
@@ -105,7 +105,7 @@ TEST(AllReduceSpec, IsReadByItsGrammar) {
   EXPECT_EQ(three[2].algorithm, "nccl/xring");
   EXPECT_EQ(three[2].limit, -1);
   for (const char* known : {"nccl", "nccl/pscpu", "xring", "pscpu", "pscpu/pscpu", "collective"})
-    EXPECT_EQ(parse_all_reduce_spec(known)[0].algorithm, known);
+    EXPECT_EQ(cli::parse_all_reduce_spec(known)[0].algorithm, known);
 }
 
 TEST(AllReduceSpec, WhatIsNoneIsRefused) {
@@ -171,7 +171,7 @@ TEST(Jobs, WorkersAreNumbered) {
 }
 
 TEST(Jobs, WorkersMeetAtTheFirst) {
-  DistributionFlags flags;
+  cli::DistributionFlags flags;
   flags.worker_hosts = {"a:2222"};
   EXPECT_FALSE(flags.workers().tcp());
   flags.worker_hosts = {"a:2222", "[::1]:2223"};
@@ -188,7 +188,7 @@ TEST(Jobs, WorkersMeetAtTheFirst) {
 }
 
 TEST(Jobs, WorkersHaveARankForEachDevice) {
-  DistributionFlags flags;
+  cli::DistributionFlags flags;
   EXPECT_EQ(flags.workers().local_job(4).size, 4);
   flags.worker_hosts = {"a:2222", "b:2222"};
   flags.task_index = 1;
@@ -205,7 +205,7 @@ TEST(Jobs, WorkersHaveARankForEachDevice) {
 
 TEST(Jobs, ServersAndControllersAreNotNeeded) {
   const auto reason = [](const char* job) {
-    DistributionFlags flags;
+    cli::DistributionFlags flags;
     flags.job_name = job;
     return flags.reason_to_wait();
   };

@@ -36,16 +36,19 @@ TEST_F(DeclaredFlags, OnlyThoseOfAPlaceMayDifferPerRank) {
     if (std::ranges::find(settings, "--" + name, [](const auto& setting) { return setting.first; }) == settings.end())
       differing.push_back(name);
   std::ranges::sort(differing);
-  EXPECT_EQ(differing, (std::vector<std::string>{"data_dir", "datasets_num_private_threads", "gpu_indices",
-                                                 "gpu_memory_frac_for_testing", "max_unpacked_gb", "metrics_file",
-                                                 "num_inter_threads", "num_intra_threads", "task_index"}));
+  EXPECT_EQ(differing, (std::vector<std::string>{"config", "data_dir", "datasets_num_private_threads", "gpu_indices",
+                                                 "gpu_memory_frac_for_testing", "graph_file", "max_unpacked_gb",
+                                                 "metrics_file", "num_inter_threads", "num_intra_threads", "task_index",
+                                                 "tfprof_file", "timeline", "trace_file", "use_chrome_trace_format"}));
 }
 
 // Another key, or a missing one, and existing checkpoints are no longer continued as they were.
+// Repeated augmentation is recorded where there is any: existing checkpoints have no such key.
 TEST_F(DeclaredFlags, TheIdentityOfARunHasTheKeysOfExistingCheckpoints) {
-  EXPECT_EQ(flags.identity_keys(),
-            (std::set<std::string>{"batch norm", "classes", "data set", "distortions", "global batch", "image size",
-                                   "label offset", "model", "optimizer", "preprocessing", "seed"}));
+  EXPECT_EQ(
+      flags.identity_keys(),
+      (std::set<std::string>{"batch norm", "classes", "data set", "distortions", "global batch", "image size",
+                             "label offset", "model", "optimizer", "preprocessing", "repeated augmentation", "seed"}));
 }
 
 using Texts = std::map<std::string, std::string>;

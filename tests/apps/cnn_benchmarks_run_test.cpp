@@ -25,7 +25,7 @@ TEST_F(CnnBenchmarks, PrintsTheLogOfTfCnnBenchmarks) {
       "1" +
       step + "2" + step + "4" + step +
       R"(-{64}\ntotal images/sec: \d+\.\d\d\n-{64}\n)"
-      R"(Data wait:   [^\n]+\nStep parts:  forward [^\n]+\nPeak memory: [^\n]+\n)");
+      R"(Data wait:   [^\n]+\nStep parts:  forward [^\n]+\nModel FLOPs: [^\n]+\nPeak memory: [^\n]+\n)");
   EXPECT_TRUE(std::regex_match(run.out, log)) << run.out;
 }
 

@@ -254,7 +254,7 @@ TEST_F(TfCnnFlags, WhatHasNoEffectIsSaidOnceAndWhatIsNonsenseIsAnError) {
   for (const char* line : {"--xla=perhaps", "--kmp_blocktime=long", "--gpu_thread_mode=public", "--trt_mode=FP8"})
     EXPECT_TRUE(contains(refusal(line), "expected ")) << line << ": " << refusal(line);
   for (const char* line : {"--fp16_vars", "--trt_mode=FP16 --forward_only --freeze_when_forward_only", "--debugger=cli",
-                           "--collect_eval_results_async", "--backbone_model_path=x", "--trace_file=x"})
+                           "--collect_eval_results_async", "--backbone_model_path=x"})
     EXPECT_TRUE(contains(refusal(line), " is not served: ")) << line << ": " << refusal(line);
 }
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <csignal>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "apps/mask_rcnn/config_keys.h"
+#include "data/png.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/event_reader.h"
 
@@ -83,6 +85,43 @@ TEST_F(MaskRcnnOutputs, ScalarsHaveTensorPacksNames) {
     EXPECT_EQ(row["learning_rate"].get<float>(), shown["learning_rate"].at(2 * epoch));
     EXPECT_EQ(row["val-mAP(segm)/IoU=0.5"].get<float>(), shown["val-mAP(segm)/IoU=0.5"].at(2 * epoch));
   }
+}
+
+// Whether a pixel has this colour.
+bool has_colour(const std::string& png, mask_rcnn::Color colour) {
+  data::PngDecoder decoder;
+  const data::ImageInfo info = decoder.open(std::as_bytes(std::span(png)));
+  const data::ImageView image = decoder.decode({0, 0, info.width, info.height});
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x) {
+      const uint8_t* pixel = image.row(y) + 3 * x;
+      if (mask_rcnn::Color{pixel[0], pixel[1], pixel[2]} == colour) return true;
+    }
+  return false;
+}
+
+TEST_F(MaskRcnnOutputs, SummariesShowGradientsAndImagesWithTheirBoxes) {
+  Words arguments = words("run", 2);
+  arguments.insert(arguments.begin() + 1, {"--summary_verbosity=3", "--save_summaries_steps=2"});
+  const ProgramResult result = run_program("dtrain-mask-rcnn", arguments);
+  ASSERT_EQ(result.code, 0) << result.err;
+  size_t shown = 0;
+  std::string configuration;
+  for (const ReadEvent& event : read_events(event_files_in(path("run")).at(0))) {
+    for (const auto& [tag, text] : event.texts) configuration += text;
+    if (event.histograms.empty()) continue;
+    ++shown;
+    EXPECT_EQ(event.step, 2u);
+    EXPECT_EQ(event.histograms.at("roi_heads.mask_predictor.mask_fcn_logits.bias/gradients").num, 3);
+    EXPECT_TRUE(event.histograms.contains("rpn.head.cls_logits.weight"));
+    ASSERT_EQ(event.images.size(), 2u);
+    for (const auto& [tag, image] : event.images)
+      EXPECT_TRUE(has_colour(image.png, mask_rcnn::color_of_class(1)) ||
+                  has_colour(image.png, mask_rcnn::color_of_class(2)))
+          << tag;
+  }
+  EXPECT_EQ(shown, 1u);
+  EXPECT_NE(configuration.find("| MRCNN.HEAD_DIM | 16 |"), std::string::npos) << configuration;
 }
 
 TEST_F(MaskRcnnOutputs, TheLogHasEveryLine) {

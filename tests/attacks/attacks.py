@@ -49,6 +49,13 @@ ROWS = [
      "cnn --num_batches=1 --train_dir=T; code=$?; [ -e DIR/kept ] || exit 99; exit $code", 0, r""),
     ("a linked lock", "mkdir T; echo kept > target; ln -s ../target T/lock; cnn --num_batches=1 --train_dir=T; "
      "grep -q kept target", 0, r""),
+    ("a linked configuration", "mkdir T; echo kept > target; ln -s ../target T/config.toml; "
+     "cnn --num_batches=1 --train_dir=T; grep -q kept target && grep -q num_batches T/config.toml", 0, r""),
+    ("a configuration of brackets", "{ printf 'x = '; head -c 100000 /dev/zero | tr '\\0' '['; } > c.toml; "
+     "cnn --config=c.toml", 1, r"error: c\.toml:1: "),
+    ("a configuration with lines in a key", "printf '\"a\\\\nerror: forged\" = 1\\n' > c.toml; cnn --config=c.toml", 1,
+     r"error: c\.toml:1: unknown flag a\\nerror"),
+    ("a configuration that is a folder", "mkdir c.toml; cnn --config=c.toml", 1, r"error: .*c\.toml"),
     # Numbers.
     ("more checkpoints than an int counts", "cnn --num_batches=8 --train_dir=T --save_model_steps=1 "
      "--max_ckpts_to_keep=2147483648 >/dev/null && [ $(ls T/checkpoints | wc -l) = 8 ]", 0, r""),
@@ -107,6 +114,18 @@ ROWS = [
     ("a forged error in a path", "cnn --num_batches=1 --data_dir=$'x\\nerror: forged'", 2, r"error: "),
     ("a forged error in a flag", "cnn --model=$'x\\nerror: forged'", 1, r"error: "),
     ("a switch that cannot be turned off", "dtrain-cnn-benchmarks --noeval=3", 1, r"error: "),
+    # Front ends.
+    ("a log through a link", "mkdir T; echo kept > target; ln -s ../target T/hvd_train.log; dtrain-train-imagenet "
+     "--synthetic --nofp16 -b 1 --num_batches=1 --log_dir=T -- --model=resnet20 --image_size=16; code=$?; "
+     "[ \"$(cat target)\" = kept ] || exit 99; exit $code", 1, r"error: .*hvd_train.log"),
+    ("a folder that is not the log's to clear", "mkdir -p T/mine; dtrain-train-imagenet --synthetic --nofp16 -b 1 "
+     "--num_batches=1 --log_dir=T --clear_log -- --model=resnet20 --image_size=16; [ -d T/mine ]", 0, r"Finished in"),
+    ("a seed of letters", "dtrain-imagenet-main two --use_synthetic_data", 1, r"error: expected an integer"),
+    ("a forged error for a launcher", "dtrain-launch-benchmark -f tensorflow -m resnet50v1_5 -p fp32 -mo training "
+     "--dry-run -d $'x\\nerror: forged'", 0, r"dtrain-imagenet-main 2 "),
+    ("a launcher that has no room for its log", "ulimit -f 0; dtrain-launch-benchmark -f tensorflow -m resnet50v1_5 "
+     "-p fp32 -mo training -b 1 --output-dir=T -- steps=1 train_epochs=1 --model=resnet20 --image_size=16", 6,
+     r"error: "),
     # The network.
     ("a job without a secret beyond this host", "DTRAIN_RANK=0 DTRAIN_SIZE=2 DTRAIN_MASTER_ADDR=0.0.0.0 "
      "DTRAIN_MASTER_PORT=29777 cnn --num_batches=1 --variable_update=horovod --collective_timeout=5", 1,

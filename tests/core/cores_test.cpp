@@ -91,6 +91,12 @@ TEST_F(SplitCores, GivesThreadsWhereCoresDoNotSuffice) {
   EXPECT_EQ(split({0, 8}, {-1, -1, -1}), Split{});
 }
 
+TEST_F(SplitCores, BySocketEachPhysicalCoreCountsOnce) {
+  EXPECT_EQ(cores_by_socket(all, root.path()), (Split{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(cores_by_socket({13, 9, 5, 2}, root.path()), (Split{{2, 9}, {5}}));
+  EXPECT_EQ(cores_by_socket({}, root.path()), Split{});
+}
+
 TEST_F(SplitCores, GivesEachPartCoresOfItsNode) {
   EXPECT_EQ(split(all, {1, 0, 1}), (Split{{4, 12, 5, 13}, {0, 8, 1, 9, 2, 10, 3, 11}, {6, 14, 7, 15}}));
   // The container has one core of the node that two parts want.

@@ -61,7 +61,7 @@ TEST_F(Idx, BrokenFilesAreRefusedWithTheOffset) {
   // What a header promises takes no memory.
   refuses(idx_header({4, 1024, 1024, 1024}) + "x", "ends at byte 21, expected 4294967316");
   write_gzip(path("cut.gz"), idx_images(50));
-  place("cut.gz", read_file(path("cut.gz")).substr(0, 100));
+  place("cut.gz", dtrain::read_file(path("cut.gz")).substr(0, 100));
   expect_error([&] { read_idx(path("cut.gz")); }, Fault::data, "cut.gz: truncated gzip stream after byte ");
   expect_error([&] { read_idx(path("absent")); }, Fault::data, "absent: No such file");
 }

@@ -56,6 +56,22 @@ def expect_in(part, text):
     expect(part in text, f"'{part}' is missing in:\n{text}")
 
 
+def cores_in(table):
+    """The cores column of the table of ranks."""
+    rows = [line.split() for line in table.splitlines() if " CPU " in line]
+    return [row[4] for row in rows if row[0].isdigit()]
+
+
+def test_unbound_ranks_share_out_the_cores(_):
+    if len(os.sched_getaffinity(0)) < 2:
+        print("SKIPPED: one core cannot be shared out")
+        return
+    bound = cores_in(train("--num_batches=1"))
+    expect(len(bound) == 2 and bound[0] != bound[1], f"cores {bound}")
+    unbound = cores_in(train("--num_batches=1", variables={"OMP_PROC_BIND": "false"}))
+    expect(len(unbound) == 2 and unbound[0] == unbound[1], f"cores {unbound}")
+
+
 def checkpoint(train_dir, step):
     return pathlib.Path(train_dir) / "checkpoints" / f"step-{step}"
 
@@ -136,6 +152,33 @@ def test_variables_of_horovod_are_taken_over(_):
     code, output = run(program("--num_batches=2"), {"HOROVOD_SIZE": "2", "HOROVOD_RANK": "0"})
     expect(code == 1, output)
     expect_in("use horovodrun --mpi or mpirun", output)
+
+
+def spans_of(path):
+    """Names of spans by the name of their lane."""
+    events = json.loads(pathlib.Path(path).read_text())
+    lanes = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    spans = {}
+    for event in events:
+        if event["ph"] == "X":
+            spans.setdefault(lanes[event["tid"]], []).append(event["name"])
+    return spans
+
+
+def test_sums_have_lanes(folder):
+    output = train("--num_batches=3", f"--trace_file={folder}/trace", "--bucket_mb=1", "--last_bucket_mb=0.25",
+                   variables={"HOROVOD_TIMELINE": f"{folder}/timeline"})
+    expect_in(f"note: HOROVOD_TIMELINE: taken as --timeline={folder}/timeline\n", output)
+    expect_in(f"Dumping trace to {folder}/trace\n", output)
+    traced, whole = spans_of(f"{folder}/trace"), spans_of(f"{folder}/timeline")
+    buckets = [lane for lane in whole if lane.startswith("sum: bucket ")]
+    expect(len(buckets) > 1, whole)
+    for lane in buckets:
+        name = lane.removeprefix("sum: ")
+        expect(traced[lane] == ["queued", name], traced)
+        expect(whole[lane] == ["queued", name] * 3, whole)
+    expect(whole["steps"] == ["step 1", "step 2", "step 3"], whole)
+    expect("reduce" in traced["compute"], traced)
 
 
 def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):

@@ -47,11 +47,12 @@ MASKS = (
     (r"(?<=images/sec: )\S+", "#"),
     (r"(?<= \+/- )\S+", "#"),
     (r"(?<=jitter = )[^)]+", "#"),
-    (r"[\d.]+(?= (?:ms\b|%|MiB\b|examples/sec))", "#"),
+    (r"[\d.]+(?= (?:ms\b|%|MiB\b|examples/sec|GFLOP/s))", "#"),
     (r"^ +rank +host .*", lambda header: " ".join(header[0].split())),
     (r"^ +(\d+) +\S+ +(\S+) +\S+ +\S+ +(MPI|NCCL)$", r"\1 # \2 # # \3"),
     (r'("version": )"[^"]+"', r'\1"#"'),
-    (r'("(?:images_per_sec|slowest_rank|slowest_rank_factor|\w+_ms)":)[^,}]+', r"\1#"),
+    (r'("(?:images_per_sec|slowest_rank|slowest_rank_factor|data_wait_share|seconds_left|model_flops_\w+|\w+_ms)":)'
+     r"[^,}]+", r"\1#"),
 )
 
 

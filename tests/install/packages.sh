@@ -14,7 +14,8 @@ for package in packages/*.deb; do
   dpkg-deb -x "$package" root
   echo "$(dpkg-deb -f "$package" Package) needs $(dpkg-deb -f "$package" Depends)"
 done
-for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr/bin/dtrain-mpirun; do
+for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr/bin/dtrain-mpirun \
+  usr/share/man/man1/dtrain-data-verify.1.gz usr/share/bash-completion/completions/dtrain-data; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
 
@@ -23,6 +24,14 @@ tar xzf packages/*.tar.gz -C unpacked --strip-components=1
 for library in libdnnl libfmt libjpeg libpng16 libsodium libstdc++ libgomp; do
   found=$(ldd unpacked/bin/dtrain-info | sed -n "s|^\s*$library\.so[^ ]* => \([^ ]*\) .*|\1|p")
   [[ $(realpath "$found") == "$place"/unpacked/lib*/dtrain/* ]] || { echo "$library is taken from '$found'"; exit 1; }
+done
+# Nor may what the archive's libraries need come from the system where the archive has it.
+for file in unpacked/lib*/dtrain/*; do
+  library=$(basename "$file")
+  if ldd unpacked/bin/dtrain-info | grep -F "$library => " | grep -qv "$place/"; then
+    echo "$library is in the archive, but is taken from the system"
+    exit 1
+  fi
 done
 for program in root/usr/bin/* unpacked/bin/*; do
   echo "$program: $("$program" --version)"

@@ -225,5 +225,15 @@ TEST(Classifier, RefusesAnImageTooSmall) {
   EXPECT_THROW(make_classifier(store, classifier_info("vgg16", "imagenet"), {.image_size = 16}), Error);
 }
 
+TEST(Catalog, ModelsThatPoolOverAllThatIsLeftTakeAnySize) {
+  const auto context = make_cpu_context();
+  const auto takes = [&](const char* name, int64_t size, int64_t other) {
+    return takes_images_of(*context, classifier_info(name, "imagenet"), {.image_size = size}, other);
+  };
+  EXPECT_TRUE(takes("resnet50", 224, 128));
+  EXPECT_TRUE(takes("vgg16", 224, 224));
+  EXPECT_FALSE(takes("vgg16", 224, 160));
+}
+
 }  // namespace
 }  // namespace dtrain::models

@@ -129,5 +129,16 @@ TEST(Conventions, SayWhatMakesAnotherNetwork) {
             ", stride in 1x1, padding symmetric");
 }
 
+TEST(Conventions, AreReadFromWhatCheckpointsRecord) {
+  for (const char* const text :
+       {"", ", stride in 3x3", ", stride in 1x1, padding same", ", padding same_pool, batch norm epsilon 0.0001",
+        ", stride in 3x3, padding symmetric, batch norm epsilon 0.001"})
+    EXPECT_EQ(describe(conventions_from(text)), text);
+  EXPECT_EQ(conventions_from(", batch norm epsilon 0.0001").batch_norm_epsilon, 0.0001f);
+  for (const char* const text : {"x", ", padding", ", batch norm epsilon", ", batch norm epsilon nan",
+                                 ", batch norm epsilon -1", ", padding same, stride in 3x3", ", padding same "})
+    expect_error([&] { conventions_from(text); }, Fault::checkpoint, concat("found '", text, "'"));
+}
+
 }  // namespace
 }  // namespace dtrain::models

@@ -1,8 +1,12 @@
-// ONNX models: the wire format's bytes, what a graph is written as, and what of a detector is refused. tests/parity
+// ONNX models: the wire format's bytes, what a graph is written as, and what of a model is refused. tests/parity
 // runs the models.
 #include "models/onnx/graph.h"
 
+#include "libdtrain/ops/gating.h"
+#include "libdtrain/ops/pointwise.h"
+#include "models/catalog.h"
 #include "models/detection/onnx.h"
+#include "models/onnx/classifier.h"
 #include "models/onnx/layers.h"
 #include "tests/files.h"
 #include "tests/testing.h"
@@ -112,6 +116,40 @@ TEST_F(OnnxFiles, ImagesFitTheirCanvas) {
   EXPECT_EQ(read_file(path()), first);
   // All weights are in it.
   EXPECT_GT(first.size(), static_cast<size_t>(store.parameter_count()) * sizeof(float));
+}
+
+TEST_F(OnnxFiles, ClassifiersAreExportedWithoutAuxiliaryHeads) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  const Classifier model = make_classifier(store, classifier_info("nasnet", "cifar10"), {.auxiliary_head = true});
+  store.allocate(1);
+  expect_error([&] { export_onnx(store, model, {}, path()); }, Fault::config,
+               "aux_11.aux_logits.proj.weight is of a layer that cannot be exported");
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(OnnxFiles, WhatAClassifierComputesOtherwiseIsRefused) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context), others(*context);
+  Parameter& foreign = others.add("w.weight", {3, 1, 1, 3}, {}, {.layout = Layout::krsc});
+  others.allocate(1);
+  store.allocate(1);
+  Classifier model{.name = "m", .classes = 12, .image_size = 2};
+  const auto refused = [&](const std::function<Var(Tape&, const Var&)>& layer, const char* why) {
+    model.network = [layer](Tape& tape, const Var& x, std::vector<Var>*) { return layer(tape, x); };
+    expect_error([&] { export_onnx(store, model, {}, path()); }, Fault::config, why);
+  };
+  refused([](Tape& tape, const Var& x) { return sigmoid(tape, x); }, "an op sigmoid, which cannot be exported");
+  refused([&](Tape& tape, const Var& x) { return conv2d(tape, x, tape.leaf(foreign)); }, "is none of its parameters");
+  refused(
+      [](Tape& tape, const Var& x) {
+        return add(tape, x, tape.constant(tape.context().zeros({1, 2, 2, 3})));
+      },
+      "a tensor [1, 2, 2, 3] that the model reads comes from no op");
+  refused([](Tape& tape, const Var& x) { return reshape(tape, x, {3, 4}); }, "a reshape from [1, 2, 2, 3] to [3, 4]");
+  model.network = [](Tape& tape, const Var& x, std::vector<Var>*) { return flatten(tape, relu(tape, x)); };
+  export_onnx(store, model, {}, path());
+  EXPECT_NE(read_file(path()).find("Relu"), std::string::npos);
 }
 
 }  // namespace

@@ -60,6 +60,81 @@ TEST(Loss, ValueAndGradient) {
             loss_case({4, -1, 0, -1, 3}, 5, 0.2f), loss_case(many, 100, 0), loss_case(many, 100, 0.1f)});
 }
 
+// The mean of two cross-entropies, by the shares of the two labels.
+struct MixedLabels {
+  Labels own, partners;
+  std::vector<float> shares;
+
+  Labels of_partners() const {
+    Labels labels;
+    for (size_t row = 0; row < own.size(); ++row) {
+      const auto partner = static_cast<size_t>(partners[row]);
+      const bool has_one = own[row] >= 0 && partner < own.size() && own[partner] >= 0;
+      labels.push_back(has_one ? own[partner] : own[row]);
+    }
+    return labels;
+  }
+  SoftmaxCrossEntropyOptions options(Context& context, float smoothing) const {
+    return {.label_smoothing = smoothing,
+            .partners = upload(context, partners),
+            .shares = to_device(context, {static_cast<int64_t>(shares.size())}, shares)};
+  }
+};
+
+Values naive_mixed_rows(const Array& logits, const MixedLabels& labels, double smoothing) {
+  const Values own = naive_rows(logits, labels.own, smoothing);
+  const Values other = naive_rows(logits, labels.of_partners(), smoothing);
+  Values rows;
+  for (size_t row = 0; row < own.size(); ++row)
+    rows.push_back(double{labels.shares[row]} * own[row] + (1 - double{labels.shares[row]}) * other[row]);
+  return rows;
+}
+
+OpCase mixed_case(const MixedLabels& labels, int64_t classes, float smoothing) {
+  const Shape shape{static_cast<int64_t>(labels.own.size()), classes};
+  return {.name = concat("softmax_cross_entropy ", shape, " of mixed labels, smoothing ", smoothing),
+          .inputs = {random_array(shape, 1, -3, 3)},
+          .op =
+              [=](Tape& t, const Vars& v) {
+                return softmax_cross_entropy(t, v[0], upload(t.context(), labels.own),
+                                             labels.options(t.context(), smoothing))
+                    .loss;
+              },
+          .reference =
+              [=](const Arrays& a) {
+                double sum = 0, count = 0;
+                for (double row : naive_mixed_rows(a[0], labels, static_cast<double>(smoothing))) sum += row;
+                for (int32_t label : labels.own) count += label >= 0;
+                return Array({1}, sum / count);
+              }};
+}
+
+// Partners: another row, itself, a masked one, one of the same label, one that is no row; shares on both sides of half.
+const MixedLabels kMixed{{2, 0, -1, 2, 1, 3}, {1, 1, 0, 2, 0, 9}, {0.25f, 0.5f, 0.5f, 0.25f, 0.75f, 0}};
+
+TEST(Loss, OfMixedLabels) {
+  MixedLabels many;
+  for (int32_t i = 0; i < 40; ++i) {
+    many.own.push_back(i % 7 == 6 ? -1 : i * 31 % 300);
+    many.partners.push_back((i + 39) % 40);
+    many.shares.push_back(static_cast<float>(i % 9) / 8);
+  }
+  check_op(
+      {mixed_case(kMixed, 4, 0), mixed_case(kMixed, 7, 0.1f), mixed_case(many, 300, 0), mixed_case(many, 300, 0.1f)});
+}
+
+TEST(Loss, TheMainLabelCountsAsHit) {
+  for (const auto& context : devices()) {
+    const Array logits({4, 3}, {0, 9, 1, 0, 9, 1, 9, 0, 1, 9, 0, 1});
+    const MixedLabels labels{{0, 1, 0, 1}, {1, 0, 3, 2}, {0.25f, 0.75f, 0.5f, 0.25f}};
+    Tape tape(*context);
+    const Classification result = softmax_cross_entropy(tape, tape.constant(to_device(*context, logits)),
+                                                        upload(*context, labels.own), labels.options(*context, 0));
+    EXPECT_EQ(to_host(*context, result.in_top_1).values, (Values{1, 1, 1, 1}));
+    expect_close(to_host(*context, result.rows), Array({4}, naive_mixed_rows(logits, labels, 0)), 1e-6, "rows");
+  }
+}
+
 // The number of rows, of classes and of neither is a multiple of what a block takes.
 TEST(Loss, ManyClasses) {
   check_op({loss_case({999, -1, 0}, 1000, 0.1f), loss_case({1000, 5}, 1001, 0), loss_case({21840}, 21841, 0.1f)});

@@ -8,8 +8,10 @@
 #include <csignal>
 #include <iostream>
 #include <random>
+#include <set>
 
 #include "libdtrain/train/checkpoint.h"
+#include "libdtrain/train/checkpoint_files.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"
@@ -35,6 +37,9 @@ class DeadlyDisk : public FileSystem {
   int sync(int) override { return spend(), 0; }  // no need to wait: the machine lives on
   int rename(const std::string& from, const std::string& to) override { return spend(), FileSystem::rename(from, to); }
   int unlink(const std::string& path) override { return spend(), FileSystem::unlink(path); }
+  int symlink(const std::string& target, const std::string& path) override {
+    return spend(), FileSystem::symlink(target, path);
+  }
   int make_directory(const std::string& path) override { return spend(), FileSystem::make_directory(path); }
   int remove_directory(const std::string& path) override { return spend(), FileSystem::remove_directory(path); }
   int sync_directory(const std::string&) override { return spend(), 0; }
@@ -94,6 +99,53 @@ TEST(CheckpointFaults, KilledAnywhere) {
   EXPECT_GE(old_found, 25);
   EXPECT_GE(new_found, 3);
   EXPECT_EQ(completed, 0);
+}
+
+// Saves step 4, which is the best, in place of step 1 before it.
+void save_best(const std::string& train_dir, FileSystem& files) {
+  SmallModel model;
+  Checkpointer checkpointer(model.store, options_for(train_dir), ignore, files);
+  checkpointer.keep_best(4);
+  save_step(checkpointer, model, 4);
+}
+
+// Killed before each of the last calls: at any time the link leads to the old best or to the new one.
+TEST(CheckpointFaults, KilledBetweenASaveAndTheLinkToTheBest) {
+  const TempDirectory directory;
+  const std::string origin = directory / "origin", copy = directory / "copy";
+  {
+    SmallModel model;
+    Checkpointer checkpointer(model.store, options_for(origin), ignore);
+    checkpointer.keep_best(1);
+    for (uint64_t step = 1; step <= 3; ++step) save_step(checkpointer, model, step);
+  }
+  const auto fresh_copy = [&] {
+    fs::remove_all(copy);
+    fs::copy(origin, copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  };
+  fresh_copy();
+  DeadlyDisk whole;
+  save_best(copy, whole);
+  std::set<std::string> found;
+  for (size_t point = 1; point <= 18; ++point) {
+    fresh_copy();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      DeadlyDisk disk;
+      disk.budget = whole.spent - point;
+      save_best(copy, disk);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << point;
+    found.insert(fs::read_symlink(copy + "/best").string());
+    EXPECT_NO_THROW(verify_checkpoint(copy + "/best")) << point;
+    save_best(copy, system_files());
+    EXPECT_EQ(fs::read_symlink(copy + "/best"), "checkpoints/step-4") << point;
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"checkpoints/step-1", "checkpoints/step-4"}));
 }
 
 class FullDisk : public FileSystem {

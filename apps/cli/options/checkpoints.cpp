@@ -1,6 +1,11 @@
 // Checkpoints and weights.
 #include "apps/cli/options/checkpoints.h"
 
+#include <filesystem>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/file_lock.h"
+
 namespace dtrain::cli {
 namespace {
 
@@ -23,29 +28,59 @@ Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
       "local_ckpt", local_ckpt,
       "train_dir is on a disk of each host: one rank of each host writes checkpoints, and a run continues from the "
       "newest step that all hosts have");
+  follow.declare(flags);
   return folder;
 }
 
 void CheckpointFlags::declare(FlagSet& flags) {
   declare_saving(flags);
-  flags.add("weights", weights, "safetensors file, by torchvision's names, to start from, or to evaluate with --eval");
+  flags.add("save_model_epochs", save_model_epochs,
+            "instead of save_model_secs: passes over the data between checkpoints, rounded down to whole steps",
+            {0, 1e9});
+  flags.add("clear_train_dir", clear_train_dir,
+            "remove the checkpoints and TensorBoard's events of train_dir before the start");
+  flags.group("Checkpoints");
+  flags.add("weights", weights,
+            "safetensors or .npz file, by names of torchvision or timm, to start from, or to evaluate with --eval");
+}
+
+void CheckpointFlags::clear(const Ranks& ranks, Group& group) const {
+  namespace fs = std::filesystem;
+  const bool writes = local_ckpt ? ranks.local_rank == 0 : ranks.is_chief();
+  if (clear_train_dir && writes && fs::is_directory(train_dir)) {
+    const FileLock lock(train_dir + "/lock");
+    try {
+      fs::remove_all(fs::path(train_dir) / "checkpoints");
+      for (const auto& entry : fs::directory_iterator(train_dir))
+        if (entry.path().filename().string().starts_with("events.out.tfevents.")) fs::remove(entry.path());
+    } catch (const fs::filesystem_error& error) {
+      throw Error(Fault::resource, concat("--clear_train_dir: ", error.what()));
+    }
+  }
+  if (clear_train_dir) group.extremes(0, "clearing of train_dir");  // all wait for it
 }
 
 void CheckpointFlags::check(const FlagSet& flags) const {
   const bool path = flags.given("resume") && resume != "never" && resume != "auto";
   refuse({
-      {save_model_secs > 0 && save_model_steps, "--save_model_secs and --save_model_steps: at most one may be given"},
+      {int{save_model_secs > 0} + int{save_model_steps.has_value()} + int{save_model_epochs.has_value()} > 1,
+       "--save_model_secs, --save_model_steps and --save_model_epochs: at most one may be given"},
       {local_ckpt && train_dir.empty(), "--local_ckpt needs --train_dir"},
       {save_model_steps && train_dir.empty(), "--save_model_steps needs --train_dir"},
       {save_model_secs > 0 && train_dir.empty(), "--save_model_secs needs --train_dir"},
+      {clear_train_dir && (train_dir.empty() || resume != "auto"),
+       "--clear_train_dir needs --train_dir, and leaves nothing to --resume"},
+      {save_model_epochs && train_dir.empty(), "--save_model_epochs needs --train_dir"},
       {path && train_dir.empty(), "--resume=PATH needs --train_dir, where the run goes on"},
   });
+  follow.check(flags, train_dir);
 }
 
 void CheckpointFlags::apply(RunOptions& run) const {
   run.train_dir = train_dir;
   run.local_checkpoints = local_ckpt;
   run.keep = max_ckpts_to_keep;
+  run.follow = follow.options();
   run.resume = resume == "never" ? Resume::never : Resume::newest;
   run.resume_from = resume == "never" || resume == "auto" ? "" : resume;
   run.cadence.save_every_steps = static_cast<uint64_t>(save_model_steps.value_or(0));

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/options/follow.h"
+#include "apps/cli/options/ranks.h"
 #include "libdtrain/run/run.h"
 
 namespace dtrain::cli {
@@ -14,7 +16,9 @@ struct CheckpointFlags {
   std::string train_dir, resume = "auto", weights;
   int64_t save_model_secs = 0, max_ckpts_to_keep = 5;
   std::optional<int64_t> save_model_steps;
-  bool local_ckpt = false;
+  std::optional<double> save_model_epochs;
+  bool local_ckpt = false, clear_train_dir = false;
+  FollowFlags follow;
 
   void declare(FlagSet& flags);
   // All but --weights, for programs in which that has another name. Returns --train_dir.
@@ -22,6 +26,9 @@ struct CheckpointFlags {
   void check(const FlagSet& flags) const;
   // What the run continues from, what it keeps, and when it saves.
   void apply(RunOptions& run) const;
+  // Does what clear_train_dir asks for; the ranks that write there do. Throws Error(Fault::config) where another
+  // process writes there. Collective.
+  void clear(const Ranks& ranks, Group& group) const;
 };
 
 }  // namespace dtrain::cli

@@ -29,8 +29,8 @@ constexpr Replaced kReplaced[] = {
     {"HIERARCHICAL_ALLREDUCE", "--all_reduce_algorithm=auto sums inside the hosts first wherever that suits"},
     {"HIERARCHICAL_ALLGATHER", "nothing is gathered in training"},
     {"TORUS_ALLREDUCE", "no torus; --all_reduce_algorithm has others"},
-    {"TIMELINE", "no timeline is written; the summary tells how much of the sums was not hidden"},
-    {"TIMELINE_MARK_CYCLES", "no timeline is written"},
+    {"TIMELINE", "this program writes no timeline"},
+    {"TIMELINE_MARK_CYCLES", "there are no cycles"},
     {"STALL_CHECK_TIME_SECONDS", "a late rank is reported in any case; --collective_timeout ends the job"},
     {"STALL_CHECK_DISABLE", "a job whose ranks wait is always ended, after --collective_timeout"},
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/child.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/local_ranks.h"
 #include "libdtrain/core/error.h"
@@ -41,6 +42,17 @@ int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::stri
                              asked > cores.usable ? concat(", ", asked, " threads were asked for") : "",
                              ": mpirun binds ranks to cores unless it is given --bind-to none"));
   return chosen || ranks.size == 1 ? asked : cores.share(ranks.local_size, ranks.sharing);
+}
+
+// Ranks that may all run on the same cores of a host share these out, as the ranks of --num_gpus do.
+void bind_to_share(const Ranks& ranks, bool gpu, int64_t threads) {
+  const bool unbound = local_rank().count == 0 && ranks.local_size > 1 && ranks.sharing == ranks.local_size;
+  // Which GPU another rank has is not known where each is shown its own alone.
+  if (!unbound || (gpu && cuda_device_count() < ranks.local_size)) return;
+  const std::vector<std::vector<int>> parts = cores_for_ranks(ranks.local_size, gpu, threads);
+  if (parts.empty()) return;
+  const cpu_set_t own = set_of(parts[static_cast<size_t>(ranks.local_rank)]);
+  sched_setaffinity(0, sizeof own, &own);  // where it is refused the rank goes on running on all of them
 }
 
 }  // namespace
@@ -100,7 +112,9 @@ Machine MachineFlags::resolve(const FlagSet& flags, const Ranks& ranks, std::vec
   machine.tf32 = tf32;
   machine.deterministic = deterministic;
   machine.memory_share = gpu_memory_frac_for_testing;
-  machine.threads = threads_of(static_cast<int>(num_intra_threads.value_or(0)), asks_for_threads(), ranks, notices);
+  const int64_t threads = num_intra_threads.value_or(0);
+  machine.threads = threads_of(static_cast<int>(threads), asks_for_threads(), ranks, notices);
+  bind_to_share(ranks, machine.gpu, threads);
   DT_CHECK(machine.gpu || name == "fp32", "--precision=", name, ": not served on a CPU; use --precision=fp32");
   DT_CHECK(!tf32 || (machine.gpu && name == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
   return machine;

@@ -61,7 +61,7 @@ std::vector<std::string> RecipeFlags::apply(FlagSet& flags) const {
     for (const auto& [flag, value] : settings) {
       const bool given = flags.given(flag);
       if (!given && omitted.contains(flag)) continue;
-      flags.imply(flag, value);
+      flags.imply(flag, value, "recipe " + recipe);
       text += fmt::format(" --{}={}{}", flag, flags.text(flag), given ? " (given)" : "");
     }
     if (!text.empty()) lines.push_back(fmt::format("recipe {}, {}:{}", recipe, subject, text));

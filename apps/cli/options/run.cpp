@@ -32,6 +32,7 @@ void RunFlags::declare(FlagSet& flags) {
   flags.add("num_batches", num_batches, "timed steps; 100 if neither this nor num_epochs is given", kPositiveCount);
   flags.add("num_epochs", num_epochs, "instead of num_batches: passes over the data, rounded up to whole batches",
             kNotNegative);
+  flags.add("max_train_steps", max_train_steps, "limit on what num_epochs comes to", kPositiveCount);
   flags.add("num_eval_batches", num_eval_batches,
             "length of an evaluation; by default that of num_batches or num_epochs. It is one pass at most: each image "
             "counts once",
@@ -63,7 +64,8 @@ int64_t batches_of(double epochs, uint64_t samples, int64_t batch) {
 }
 
 int64_t RunFlags::training_batches(uint64_t samples, int64_t batch) const {
-  return length(num_batches, num_epochs, samples, batch);
+  const int64_t batches = length(num_batches, num_epochs, samples, batch);
+  return max_train_steps ? std::min(batches, *max_train_steps) : batches;
 }
 
 int64_t RunFlags::evaluation_batches(uint64_t samples, int64_t batch) const {

@@ -10,7 +10,7 @@ namespace dtrain::cli {
 
 struct RunFlags {
   int64_t batch_size = 0, eval_batch_size = 0;
-  std::optional<int64_t> num_batches, num_eval_batches, num_warmup_batches;
+  std::optional<int64_t> num_batches, num_eval_batches, num_warmup_batches, max_train_steps;
   std::optional<double> num_epochs, num_eval_epochs;
   int64_t gradient_accumulation = 1, tf_random_seed = 1234;
 

@@ -2,19 +2,22 @@
 
 namespace dtrain::cli {
 
-void SummaryFlags::declare(FlagSet& flags) {
+void SummaryFlags::declare(FlagSet& flags, bool always) {
   flags.group("Display");
-  flags.add(
-      "summary_verbosity", summary_verbosity,
-      "TensorBoard's events in train_dir: 0: none, 1: loss, learning rate and evaluations. Histograms, 2 and 3, are "
-      "not served",
-      {0, 3});
-  flags.add("save_summaries_steps", save_summaries_steps, "steps between those events; 0: none", kCount);
+  flags.add("summary_verbosity", summary_verbosity,
+            "TensorBoard's events in train_dir: 0: none, 1: losses, learning rate, evaluations and settings, 2: and a "
+            "histogram of all gradients, 3: and one of each gradient and parameter, and images",
+            {0, 3});
+  flags.add("save_summaries_steps", save_summaries_steps,
+            always ? "steps between those events; 0: those of scalars come with each shown step, others every "
+                     "display_every steps"
+                   : "steps between those events; 0: none",
+            kCount);
 }
 
-void SummaryFlags::check(const FlagSet&) const {
-  refuse({{summary_verbosity > 1,
-           "--summary_verbosity=2 and 3: histograms are not served by this version of dtrain; give 1"}});
+uint64_t SummaryFlags::details_every(int64_t otherwise) const {
+  if (summary_verbosity < 2) return 0;
+  return static_cast<uint64_t>(save_summaries_steps > 0 ? save_summaries_steps : otherwise);
 }
 
 }  // namespace dtrain::cli

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
-#include "apps/cnn_benchmarks/distribution.h"
+#include "apps/cli/options/distribution.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 
-void DistributionFlags::declare(cli::FlagSet& flags) {
+void DistributionFlags::declare(FlagSet& flags) {
   flags.group("Distribution in tf_cnn_benchmarks' terms");
   flags.add_choice(
       "variable_update", variable_update,
@@ -19,7 +19,7 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
   flags.add("all_reduce_spec", all_reduce_spec,
             "nccl, xring, pscpu#2:32k:nccl/xring and the like, taken as an --all_reduce_algorithm with a notice; with "
             "nccl in it, the gradients of a single GPU pass NCCL as well, so that its cost can be measured");
-  flags.add("gradient_repacking", gradient_repacking, "number of buckets; 0: by --bucket_mb", cli::kCount);
+  flags.add("gradient_repacking", gradient_repacking, "number of buckets; 0: by --bucket_mb", kCount);
   flags.add("compact_gradient_transfer", compact_gradient_transfer,
             "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=auto is "
             "fp16");
@@ -29,9 +29,7 @@ void DistributionFlags::declare(cli::FlagSet& flags) {
                    "which is exit code 0");
   flags.add("worker_hosts", worker_hosts,
             "host:port of each worker: started by hand, they meet over TCP; under mpirun, mpirun's hosts are used");
-  flags
-      .add("task_index", task_index, "number of this worker in worker_hosts; under mpirun, mpirun's is used",
-           cli::kCount)
+  flags.add("task_index", task_index, "number of this worker in worker_hosts; under mpirun, mpirun's is used", kCount)
       .may_differ_per_rank();
 }
 
@@ -43,14 +41,14 @@ int DistributionFlags::check_workers() const {
   return workers;
 }
 
-cli::Workers DistributionFlags::workers() const {
+Workers DistributionFlags::workers() const {
   check_workers();
   return {.hosts = worker_hosts, .task = static_cast<int>(task_index)};
 }
 
 std::optional<std::string> DistributionFlags::reason_to_wait() const {
   if (job_name != "ps" && job_name != "controller") return std::nullopt;
-  const LauncherRank told = launcher_rank(cli::environment());
+  const LauncherRank told = launcher_rank(environment());
   DT_CHECK(told.size <= 1, "--job_name=", job_name, " for rank ", told.rank, " of ", told.size,
            ": all ranks train; start as many as there are workers, without --job_name");
   return fmt::format(
@@ -59,4 +57,4 @@ std::optional<std::string> DistributionFlags::reason_to_wait() const {
       job_name);
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

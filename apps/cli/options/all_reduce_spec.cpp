@@ -1,5 +1,5 @@
 // The grammar of --all_reduce_spec.
-#include "apps/cnn_benchmarks/all_reduce_spec.h"
+#include "apps/cli/options/all_reduce_spec.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include "libdtrain/core/error.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 namespace {
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -63,4 +63,4 @@ std::vector<AllReduceRange> parse_all_reduce_spec(const std::string& spec) {
   return ranges;
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 
 // A range of sizes of tensors, up to `limit` bytes (-1: and all above), and how tf_cnn_benchmarks would sum them.
 struct AllReduceRange {
@@ -16,4 +16,4 @@ struct AllReduceRange {
 // Error that names what was expected. Empty for an empty one.
 std::vector<AllReduceRange> parse_all_reduce_spec(const std::string& spec);
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -1,15 +1,15 @@
 // One mechanism serves all forms of tf_cnn_benchmarks: each rank keeps the parameters, and gradients are averaged by an
 // all-reduce in buckets. Notices say where that differs from what was asked for.
-#include "apps/cnn_benchmarks/distribution.h"
+#include "apps/cli/options/distribution.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
-#include "apps/cnn_benchmarks/all_reduce_spec.h"
+#include "apps/cli/options/all_reduce_spec.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 namespace {
 
 using Notices = std::vector<std::string>;
@@ -19,7 +19,7 @@ std::string algorithm_for(const std::vector<AllReduceRange>& spec) {
   return spec.size() == 1 && spec[0].algorithm == "xring" ? "ring" : "auto";
 }
 
-void choose_algorithm(const DistributionFlags& f, const cli::FlagSet& flags, bool gpu, CommunicatorOptions& gradients,
+void choose_algorithm(const DistributionFlags& f, const FlagSet& flags, bool gpu, CommunicatorOptions& gradients,
                       Notices& notices) {
   const std::vector<AllReduceRange> spec = parse_all_reduce_spec(f.all_reduce_spec);
   gradients.even_alone =
@@ -31,11 +31,11 @@ void choose_algorithm(const DistributionFlags& f, const cli::FlagSet& flags, boo
                     "device sums for the others",
                     f.all_reduce_spec, gpu ? "NCCL" : "an all-reduce of our own", gradients.algorithm));
   }
-  cli::check_algorithm(gradients.algorithm, gpu);
+  check_algorithm(gradients.algorithm, gpu);
 }
 
 // Rounded gradients are what tf_cnn_benchmarks makes of --use_fp16 where it sums by itself.
-void choose_wire(const DistributionFlags& f, const cli::RankFlags& own, int ranks, DType precision,
+void choose_wire(const DistributionFlags& f, const RankFlags& own, int ranks, DType precision,
                  CommunicatorOptions& gradients, Notices& notices) {
   const bool sums_itself = f.variable_update == "replicated" || f.variable_update == "distributed_all_reduce" ||
                            f.variable_update == "collective_all_reduce";
@@ -46,8 +46,7 @@ void choose_wire(const DistributionFlags& f, const cli::RankFlags& own, int rank
         "gradients are sent as fp16 (--compact_gradient_transfer); --wire_precision=fp32 sends them as they are");
 }
 
-int64_t choose_packs(const DistributionFlags& f, const cli::FlagSet& flags, const cli::RankFlags& own,
-                     Notices& notices) {
+int64_t choose_packs(const DistributionFlags& f, const FlagSet& flags, const RankFlags& own, Notices& notices) {
   const int64_t packs = f.gradient_repacking;
   if (packs == 0) return 0;
   DT_CHECK(!flags.given("bucket_mb") && !flags.given("last_bucket_mb"),
@@ -61,7 +60,7 @@ int64_t choose_packs(const DistributionFlags& f, const cli::FlagSet& flags, cons
 void check_jobs(const DistributionFlags& f, int ranks, Notices& notices) {
   const int workers = f.check_workers();
   if (workers > 0 && ranks > 1)
-    notices.push_back(launcher_rank(cli::environment()).size > 1
+    notices.push_back(launcher_rank(environment()).size > 1
                           ? fmt::format("--worker_hosts, --task_index: the launcher's {} ranks count", ranks)
                           : fmt::format("--worker_hosts: {} ranks, which meet over TCP", ranks));
 }
@@ -91,8 +90,8 @@ void report_replacements(const DistributionFlags& f, int ranks, bool gpu, Notice
 
 }  // namespace
 
-Distribution DistributionFlags::resolve(const cli::FlagSet& flags, const cli::RankFlags& own, int ranks,
-                                        const cli::Machine& machine, Notices& notices) const {
+Distribution DistributionFlags::resolve(const FlagSet& flags, const RankFlags& own, int ranks, const Machine& machine,
+                                        Notices& notices) const {
   Distribution result{.gradients = own.communicator(),
                       .buckets = own.buckets.options(),
                       .autotune = own.autotune_buckets,
@@ -106,4 +105,4 @@ Distribution DistributionFlags::resolve(const cli::FlagSet& flags, const cli::Ra
   return result;
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -10,7 +10,7 @@
 #include "apps/cli/options/ranks.h"
 #include "apps/cli/workers.h"
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 
 struct Distribution {
   CommunicatorOptions gradients{};
@@ -26,12 +26,12 @@ struct DistributionFlags {
   bool compact_gradient_transfer = true, hierarchical_copy = false;
   std::vector<std::string> worker_hosts;
 
-  void declare(cli::FlagSet& flags);
-  void check(const cli::FlagSet&) const {}
+  void declare(FlagSet& flags);
+  void check(const FlagSet&) const {}
 
   // Appends to `notices` what is done in another way than it was asked for. Throws Error(Fault::config) for what cannot
   // be given, with the reason.
-  Distribution resolve(const cli::FlagSet& flags, const cli::RankFlags& own, int ranks, const cli::Machine& machine,
+  Distribution resolve(const FlagSet& flags, const RankFlags& own, int ranks, const Machine& machine,
                        std::vector<std::string>& notices) const;
 
   // Why a process of this --job_name has nothing to do: parameter servers and controllers are not needed. None for a
@@ -39,10 +39,10 @@ struct DistributionFlags {
   std::optional<std::string> reason_to_wait() const;
 
   // The workers of --worker_hosts. Throws as check_workers().
-  cli::Workers workers() const;
+  Workers workers() const;
 
   // How many workers there are. Throws Error(Fault::config) where this process cannot be one of them.
   int check_workers() const;
 };
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

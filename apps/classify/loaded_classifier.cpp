@@ -1,0 +1,125 @@
+#include "apps/classify/loaded_classifier.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "apps/cli/messages.h"
+#include "apps/cli/values.h"
+#include "apps/cli/vision.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/train/checkpoint_files.h"
+#include "models/catalog.h"
+#include "models/classifier_weights.h"
+#include "models/conventions.h"
+
+namespace dtrain::classify {
+namespace {
+
+constexpr size_t kNamesShown = 5;
+
+// The identity of the checkpoint that the weights are of; empty where they are of none.
+std::map<std::string, std::string> recorded_identity(const std::string& weights) {
+  const std::filesystem::path folder = std::filesystem::path(weights).parent_path(), state = folder / "state.json";
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(state, none) || !std::filesystem::exists(folder / "MANIFEST.json", none))
+    return {};
+  constexpr uint64_t kMostBytes = uint64_t{1} << 20;
+  const InputFile file(state.string(), Fault::checkpoint);
+  if (file.size() > kMostBytes) throw Error(Fault::checkpoint, state.string() + ": too large for a checkpoint's state");
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  return train_state_from(text, state.string()).identity;
+}
+
+}  // namespace
+
+void ModelFlags::declare(cli::FlagSet& flags) {
+  flags.group("Model");
+  flags.add("model", model,
+            fmt::format("{}; by default that of the checkpoint", fmt::join(models::classifier_names(), ", ")));
+  flags.add("weights", weights, "safetensors or .npz file, by torchvision's or timm's names");
+  flags.add("data_name", data_name, "the data set whose form of the model it is, where there are several");
+  flags.add("num_classes", num_classes, "outputs of the model; 0: as many as the weights have", cli::kClasses);
+  flags.group("Images");
+  flags.add("image_size", image_size, "side in pixels; 0: that of the checkpoint, else the model's default",
+            cli::kImageSize);
+  flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(),
+                   "as the model was trained with; by default that of the checkpoint");
+  flags.add("ml_perf", ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
+  conventions.declare(flags);
+}
+
+void ModelFlags::check() const {
+  DT_CHECK(!model.empty(), "--weights=", weights, ": expected --model, because no checkpoint says what they are of");
+  DT_CHECK(!ml_perf || preprocessing == "tf_cnn", "--ml_perf needs --preprocessing=tf_cnn");
+}
+
+void ModelFlags::take_recorded(const cli::FlagSet& flags) {
+  const auto identity = recorded_identity(weights);
+  const auto value = [&](const char* key) {
+    const auto found = identity.find(key);
+    return found == identity.end() ? std::string() : found->second;
+  };
+  const std::string form = value("model");
+  const std::string name = form.substr(0, form.find(','));
+  if (!flags.given("model")) model = name;
+  if (model == name) recorded = models::conventions_from(form.substr(name.size()));
+  const std::string pixels = value("preprocessing"), size = value("image size");
+  if (!flags.given("image_size") && !size.empty()) image_size = cli::parse_number<int64_t>(size, cli::kImageSize);
+  if (flags.given("preprocessing") || flags.given("ml_perf") || pixels.empty()) return;
+  preprocessing = pixels.substr(0, pixels.find(','));
+  ml_perf = pixels.ends_with(", ml_perf");
+}
+
+models::ModelConventions ModelFlags::all_conventions() const {
+  models::ModelConventions all = conventions.conventions();
+  if (!all.stride_in_3x3) all.stride_in_3x3 = recorded.stride_in_3x3;
+  if (!all.padding) all.padding = recorded.padding;
+  if (!all.batch_norm_epsilon) all.batch_norm_epsilon = recorded.batch_norm_epsilon;
+  return all;
+}
+
+LoadedClassifier::LoadedClassifier(const ModelFlags& flags, const cli::FlagSet& set, const cli::Machine& machine)
+    : machine_(machine), context_(machine_.make_context()), store_(*context_), model_(build(flags, set)) {
+  pixels_.preprocessing = flags.preprocessing;
+  pixels_.ml_perf = flags.ml_perf;
+  pixels_.size = static_cast<int>(model_.image_size);
+}
+
+models::Classifier LoadedClassifier::build(const ModelFlags& flags, const cli::FlagSet& set) {
+  const models::ClassifierInfo& info = cli::find_model(flags.model, flags.data_name);
+  flags.conventions.check(set, info);
+  pixels_.dataset = info.dataset;
+  models::ClassifierOptions options{
+      .classes = flags.num_classes, .image_size = flags.image_size, .conventions = flags.all_conventions()};
+  if (options.classes == 0) {
+    ParameterStore names(*context_);
+    models::make_classifier(names, info, options);
+    options.classes = models::classes_of_weights(names, info, flags.weights, Fault::checkpoint);
+  }
+  models::Classifier model = models::make_classifier(store_, info, options);
+  ComputeOptions compute = machine_.compute();
+  compute.gradients = false;
+  store_.allocate(/*seed=*/0, compute);
+  const auto [names, report] = models::load_classifier(store_, info, flags.weights, Fault::checkpoint);
+  if (!report.missing.empty() || !report.mismatched.empty())
+    throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", flags.weights, info.name, report.summary()));
+  if (const auto& more = report.unexpected; !more.empty())
+    cli::print_message(
+        "note", fmt::format("{}: {} tensors that {} does not have are left out: {}{}", flags.weights, more.size(),
+                            info.name, fmt::join(more.begin(), more.begin() + std::min(kNamesShown, more.size()), ", "),
+                            more.size() > kNamesShown ? ", ..." : ""));
+  return model;
+}
+
+PixelNormalization LoadedClassifier::normalization() const {
+  PixelNormalization normalization = cli::normalization_of(pixels_);
+  normalization.dtype = machine_.precision;
+  normalization.channels = store_.image_channels();
+  return normalization;
+}
+
+}  // namespace dtrain::classify

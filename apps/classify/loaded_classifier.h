@@ -1,0 +1,60 @@
+// A classifier with the weights of a file, and the pixels that it reads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/cli/conventions.h"
+#include "apps/cli/machine.h"
+#include "data/catalog.h"
+#include "libdtrain/autograd/parameters.h"
+#include "libdtrain/ops/pointwise.h"
+#include "models/classifier.h"
+
+namespace dtrain::classify {
+
+// What is given of a model. What is not, and a checkpoint has recorded, is as it was trained.
+struct ModelFlags {
+  std::string model, weights;
+  std::string data_name = "imagenet";
+  int64_t num_classes = 0;  // 0: as many as the weights have
+  int64_t image_size = 0;   // 0: the model's default
+  std::string preprocessing = "tf_cnn";
+  bool ml_perf = false;
+  cli::ConventionFlags conventions;
+
+  void declare(cli::FlagSet& flags);
+  // Throws Error where something is missing or does not go together.
+  void check() const;
+  models::ModelConventions all_conventions() const;
+
+  // Takes what a checkpoint has recorded beside its weights, where a flag was not given. Says so.
+  void take_recorded(const cli::FlagSet& flags);
+
+  models::ModelConventions recorded{};
+};
+
+class LoadedClassifier {
+ public:
+  // Throws Error(Fault::checkpoint) where the weights do not fit. `set` tells what was given.
+  LoadedClassifier(const ModelFlags& flags, const cli::FlagSet& set, const cli::Machine& machine);
+
+  Context& context() const { return *context_; }
+  const ParameterStore& store() const { return store_; }
+  const models::Classifier& model() const { return model_; }
+  const data::Pixels& pixels() const { return pixels_; }
+  // Of the pixels, for the model's type and number of channels.
+  PixelNormalization normalization() const;
+
+ private:
+  models::Classifier build(const ModelFlags& flags, const cli::FlagSet& set);
+
+  cli::Machine machine_;
+  std::unique_ptr<Context> context_;
+  ParameterStore store_;
+  data::Pixels pixels_;
+  models::Classifier model_;
+};
+
+}  // namespace dtrain::classify

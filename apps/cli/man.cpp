@@ -1,0 +1,74 @@
+// The manual page and the list for completion, from the declarations of flags.
+#include <cctype>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "apps/cli/flags.h"
+#include "apps/cli/man_page.h"
+
+namespace dtrain::cli {
+namespace {
+
+constexpr std::string_view kCodesOf = "Exit codes: ";
+
+// "Reads, and writes: ..." becomes "reads, and writes".
+std::string first_phrase(const std::string& about) {
+  std::string phrase = about.substr(0, about.find_first_of(":\n"));
+  phrase = phrase.substr(0, phrase.find(". "));
+  if (phrase.ends_with('.')) phrase.pop_back();
+  if (!phrase.empty()) phrase[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(phrase[0])));
+  return phrase;
+}
+
+// The forms of the command line, which the help has one below the other, with the program's name from the second on.
+std::vector<std::string> forms_of(const std::string& usage, const std::string& program) {
+  std::vector<std::string> forms;
+  std::istringstream lines(usage);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t name = line.find(program + ' ');
+    forms.push_back(name == std::string::npos ? line : line.substr(name + program.size() + 1));
+  }
+  return forms;
+}
+
+}  // namespace
+
+std::string FlagSet::list() const {
+  std::string out;
+  for (const Flag& flag : flags_) out += fmt::format("--{}\t{}\t{}\n", flag.name_, flag.type_, flag.meaning_);
+  return out + "--help\tasks\tevery flag\n--version\tasks\tthe version\n";
+}
+
+std::string FlagSet::man_page(const std::string& meaning) const {
+  ManPage page(program_, meaning.empty() ? first_phrase(about_) : meaning, forms_of(usage_, program_));
+  std::string about, codes;
+  std::istringstream lines(about_);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(kCodesOf))
+      codes = line.substr(kCodesOf.size());
+    else
+      about += line + '\n';
+  page.section("DESCRIPTION");
+  page.paragraphs(about);
+  page.section("OPTIONS");
+  std::vector<Variable> variables;
+  for (const std::string& group : groups()) {
+    if (!group.empty()) page.group(group);
+    for (const Flag& flag : flags_) {
+      if (flag.group_ != group) continue;
+      const std::string initial = flag.initial_.empty() ? "" : fmt::format(" (default {})", flag.initial_);
+      const std::string fate = flag.fate_ == Flag::Fate::served ? "" : "; " + flag.fate();
+      page.item("--" + flag.name_, flag.type_, flag.description() + fate + initial);
+      for (const Flag::Source& variable : flag.variables_)
+        variables.push_back({variable.name, fmt::format("sets --{} where the command line does not", flag.name_)});
+    }
+  }
+  page.group("Any");
+  page.item("--help", "", "prints every flag");
+  page.item("--version", "", "prints the version");
+  const size_t command = program_.find(' ');
+  return page.finish(codes, variables, {command == std::string::npos ? "dtrain-mpirun" : program_.substr(0, command)});
+}
+
+}  // namespace dtrain::cli

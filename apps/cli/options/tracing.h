@@ -1,0 +1,27 @@
+// Flags about traces and profiles of steps, and about the listing of the model.
+#pragma once
+
+#include <string>
+
+#include "apps/cli/flags.h"
+
+namespace dtrain::cli {
+
+struct TracingFlags {
+  std::string trace_file, tfprof_file, timeline;
+  bool use_chrome_trace_format = true;
+
+  void declare(FlagSet& flags);
+  void check(const FlagSet&) const {}
+  bool wanted() const { return !trace_file.empty() || !tfprof_file.empty() || !timeline.empty(); }
+};
+
+// Of programs whose model is one of the catalogue's.
+struct GraphFlags {
+  std::string graph_file;
+
+  void declare(FlagSet& flags);
+  void check(const FlagSet&) const {}
+};
+
+}  // namespace dtrain::cli

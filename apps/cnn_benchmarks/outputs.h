@@ -1,0 +1,38 @@
+// What a run prints and writes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "apps/cli/log.h"
+#include "apps/cnn_benchmarks/session.h"
+#include "apps/observers/config_keeper.h"
+#include "apps/observers/event_files.h"
+#include "apps/observers/json_lines.h"
+#include "apps/observers/tf_cnn_log.h"
+#include "apps/observers/tracing.h"
+
+namespace dtrain::cnn_benchmarks {
+
+// The log and, as far as they are asked for, the metrics file, events, other tools' logs and traces.
+class RunObservers {
+ public:
+  // `own_log`, if there is one, takes the place of tf_cnn_benchmarks' log. What is given outlives this.
+  RunObservers(Session& session, cli::Log& log, Observer* own_log);
+  void show(observers::StepDetails details) {
+    if (events_) events_->show(std::move(details));
+  }
+  std::vector<Observer*> all();
+
+ private:
+  observers::TfCnnLog tf_log_;
+  Observer* log_;
+  std::optional<observers::ConfigKeeper> config_;
+  std::optional<observers::JsonLines> metrics_;
+  std::optional<observers::EventFiles> events_;
+  std::vector<std::unique_ptr<Observer>> others_;
+  std::optional<observers::Tracing> tracing_;
+};
+
+}  // namespace dtrain::cnn_benchmarks

@@ -1,0 +1,134 @@
+// Runs: from a command line to the end of what it asks for.
+#include "apps/cnn_benchmarks/program.h"
+
+#include "apps/cli/command_line.h"
+#include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
+#include "apps/cli/options/horovod.h"
+#include "apps/cli/output.h"
+#include "apps/cli/ranks.h"
+#include "apps/cli/run_main.h"
+#include "apps/cnn_benchmarks/log_header.h"
+#include "apps/cnn_benchmarks/modes.h"
+#include "apps/cnn_benchmarks/run_options.h"
+#include "libdtrain/run/evaluation.h"
+#include "libdtrain/train/agreement.h"
+
+#include <fmt/format.h>
+
+namespace dtrain::cnn_benchmarks {
+namespace {
+
+constexpr char kAbout[] =
+    "Trains, evaluates and times image classifiers: tf_cnn_benchmarks' flags, data and log.\n"
+    "The log differs from tf_cnn_benchmarks' in its first line, which names dtrain in place of TensorFlow, and in "
+    "lines of our own between `Initializing graph` and `Running warm up` and after the footer; notices go to stderr.\n"
+    "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
+    "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
+    "75 stopped on request (SIGTERM, SIGINT or SIGUSR1) after a checkpoint: the same command goes on.";
+
+// False where one of the ranks was asked to stop before all data was open: unpacking may take long.
+bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
+  try {
+    datasets = open_datasets(config);
+  } catch (const Error&) {
+    if (!cli::stop_requested()) throw;
+  }
+  return !stop_agreed(group, cli::stop_requested);
+}
+
+// What the flags have come to on this machine.
+void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
+  RankSettings settings = {{"the device", config.machine.device()}};
+  if (datasets.training) settings.emplace_back("the training data set", datasets.training->contents());
+  if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->contents());
+  check_equal(group, settings, "device and data sets");
+}
+
+// Starts a rank for each device of --num_gpus, and returns what they come to.
+int run_ranks(const Flags& values, const cli::FlagSet& flags, const std::vector<std::string>& argv) {
+  values.check(flags);
+  const auto devices = static_cast<int>(values.tf.num_gpus);
+  const bool takes_first = values.machine.device == "gpu" && values.machine.gpu_indices.empty();
+  const int found = takes_first ? cuda_device_count() : 0;
+  DT_CHECK(found == 0 || devices <= found, "--num_gpus=", devices, ": this machine has ", found);
+  cli::LocalJob job = values.distribution.workers().local_job(devices);
+  job.cores = cli::cores_for_ranks(devices, found > 0, values.machine.num_intra_threads.value_or(0));
+  return cli::run_local_ranks(job, argv);
+}
+
+RunFacts facts_of(const Session& session) {
+  return {.global_batch = session.config.global_batch(),
+          .ranks = session.config.ranks.size,
+          .samples = session.datasets.sizes.training};
+}
+
+// All that follows once the ranks have met.
+int run_rank(Config config, const cli::FlagSet& flags, Group& group, const std::vector<std::string>& notices,
+             const FrontEnd* front) {
+  const bool other_log = front != nullptr;
+  if (config.trains()) config.flags.checkpoints.clear(config.ranks, group);
+  keep_checkpoint(config, flags, group);
+  cli::Log log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
+  cli::Log front_log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
+  if (other_log) log.keep_lines_back();
+  for (const std::string& notice : notices) log.notice(notice);
+  for (const std::string& notice : config.notices) log.notice(notice);
+  Datasets datasets;
+  if (!open_or_stop(datasets, config, group)) {
+    log.notice("stopped on request while the data was opened");
+    return cli::kStopped;
+  }
+  check_machine_and_data(group, config, datasets);
+  const Plan plan = make_plan(config, datasets.sizes);
+  print_header(log, config, plan, cli::version());
+
+  if (config.mode != RunMode::evaluation) log.line("Generating training model");
+  if (config.evaluates()) log.line("Generating evaluation model");
+  const char* faults = cli::environment()("DTRAIN_FAULT");
+  Session session(config, plan, datasets, group, faults == nullptr ? "" : faults);
+  const auto observer = other_log ? front->observer(facts_of(session), front_log) : nullptr;
+  return run_mode(session, log, observer.get());
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
+  Flags values;
+  cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
+  values.declare(flags);
+  std::vector<std::string> notices = front != nullptr ? front->notices : std::vector<std::string>{};
+  const auto note = [&](const std::vector<std::string>& lines) {
+    notices.insert(notices.end(), lines.begin(), lines.end());
+  };
+  const auto settle = [&] {
+    note(values.recipe.apply(flags));
+    values.settle(flags);
+  };
+  if (!cli::read_flags(flags, argv, settle)) return 0;
+
+  if (const auto reason = values.distribution.reason_to_wait()) {
+    cli::catch_stop_signals();
+    cli::print_message("note", *reason);
+    cli::wait_for_stop_request();
+    return 0;
+  }
+  const cli::LocalRank local = cli::local_rank();
+  if (values.tf.num_gpus > 1 && local.count == 0)
+    return run_ranks(values, flags, front != nullptr ? front->argv : argv);
+  note(cli::apply_horovod(cli::horovod_variables(), flags));
+  cli::catch_stop_signals();
+  const std::optional<TcpOptions> tcp = values.distribution.workers().tcp(local);
+  const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks, tcp);
+  cli::check_flags(*group, flags);
+  if (tcp && group->rank() != 0 && local.rank == 0)
+    cli::print_message("note", fmt::format("{} of {} ranks: {} prints the log", group->name(group->rank()),
+                                           group->size(), group->name(0)));
+  const int code = run_rank(make_config(values, flags, cli::ranks_of(*group)), flags, *group, notices, front);
+  // All is done and saved. mpirun sends one to all ranks, too, as soon as the first has ended with kStopped.
+  cli::ignore_stop_signals();
+  group->finish();
+  return code;
+}
+
+}  // namespace dtrain::cnn_benchmarks

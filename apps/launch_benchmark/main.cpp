@@ -1,0 +1,65 @@
+// dtrain-launch-benchmark: takes the command lines of launch_benchmark.py of Intel's Model Zoo.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/command_line.h"
+#include "apps/cli/log.h"
+#include "apps/cli/output.h"
+#include "apps/cli/rank_table.h"
+#include "apps/cli/run_main.h"
+#include "apps/launch_benchmark/translation.h"
+#include "libdtrain/core/cores.h"
+
+namespace {
+
+using namespace dtrain;
+
+constexpr char kAbout[] =
+    "Starts trainings of ResNet-50 v1.5 on CPUs as Intel's launch_benchmark.py does: one, one of several ranks under "
+    "mpirun, or several that are independent, each bound to cores of its own. What it starts is dtrain-imagenet-main, "
+    "and for inference dtrain-cnn-benchmarks, from its own folder; flags after `--` are for them.\n"
+    "At the end it prints the images per second of all, by the last figure that each has printed.\n"
+    "Exit codes: that of what it started; 1 usage, 6 memory, disk or processes.";
+
+// The images per second that a line states; none: it is another line.
+std::optional<double> speed_in(const std::string& line, double images_per_step) {
+  for (const auto& [text, images] : {std::pair{"global_step/sec: ", images_per_step}, {"total images/sec: ", 1.0}})
+    if (const size_t at = line.find(text); at != std::string::npos)
+      return images * std::atof(line.c_str() + at + std::char_traits<char>::length(text));
+  return std::nullopt;
+}
+
+int run(const std::vector<std::string>& argv) {
+  cli::FlagSet flags("dtrain-launch-benchmark", "[--flag value | --switch]... [-- name=value... flags]", kAbout);
+  launch_benchmark::declare(flags);
+  const auto more = cli::read_command_line(flags, argv);
+  if (!more) return 0;
+  const std::string folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const launch_benchmark::Plan plan = launch_benchmark::plan(flags, *more, folder, cores_by_socket(cli::cores_of(0)));
+  cli::Log log(cli::patient_stdout(), cli::patient_stderr());
+  for (const std::string& notice : plan.notices) log.line(notice);
+  for (const cli::Launch& launch : plan.launches) log.line(shown(launch));
+  if (is_on(flags, "dry-run")) return 0;
+
+  std::error_code ignored;  // whoever writes there finds out
+  if (flags.given("output-dir")) std::filesystem::create_directories(flags.text("output-dir"), ignored);
+  std::vector<double> speeds(plan.launches.size());
+  const int code = cli::run(plan.launches, plan.combined_log, [&](size_t launch, const std::string& line) {
+    if (const auto speed = speed_in(line, static_cast<double>(plan.batch * plan.ranks))) speeds[launch] = *speed;
+  });
+  double sum = 0;
+  for (const double speed : speeds) sum += speed;
+  if (sum > 0) {
+    log.line("Throughput summary:");
+    log.line(fmt::format("{:.6g}", sum));
+  }
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return cli::run_main([&] { return run({argv, argv + argc}); });
+}

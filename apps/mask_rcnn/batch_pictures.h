@@ -1,0 +1,17 @@
+// The images of a batch as pictures, as the network has them.
+#pragma once
+
+#include <vector>
+
+#include "apps/mask_rcnn/input.h"
+#include "data/coco/annotations.h"
+#include "data/image.h"
+
+namespace dtrain::mask_rcnn {
+
+// The first images of a training batch, augmented, without their padding, with the boxes of their objects drawn.
+// `categories`: what the classes from 1 on stand for. Waits for the device.
+std::vector<data::Image> batch_pictures(Context& context, const DeviceBatch& batch,
+                                        const std::vector<data::coco::Category>& categories);
+
+}  // namespace dtrain::mask_rcnn

@@ -1,0 +1,27 @@
+// The speed since the line before.
+#pragma once
+
+#include <utility>
+
+#include "libdtrain/run/observer.h"
+
+namespace dtrain::observers {
+
+class LogInterval {
+ public:
+  void add(const Stepped& event) {
+    ++steps_;
+    seconds_ += event.seconds;
+  }
+  double seconds() const { return seconds_; }
+  // Steps per second of those that were added since the last call; 0 where no time has passed.
+  double take() {
+    const double steps = std::exchange(steps_, 0), seconds = std::exchange(seconds_, 0);
+    return seconds > 0 ? steps / seconds : 0;
+  }
+
+ private:
+  double steps_ = 0, seconds_ = 0;
+};
+
+}  // namespace dtrain::observers

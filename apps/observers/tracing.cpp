@@ -1,0 +1,193 @@
+#include "apps/observers/tracing.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apps/observers/trace_tables.h"
+#include "libdtrain/io/result_file.h"
+
+namespace dtrain::observers {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kProfiledSteps = 10;
+constexpr size_t kPrintedRows = 20;
+constexpr char kCompute[] = "compute";
+
+// A lane for each bucket: they overlap.
+std::vector<TraceSpan> spans_of(const SumReport& sum) {
+  const std::string lane = "sum: " + sum.what;
+  return {{.lane = lane, .name = "queued", .begin = sum.queued, .end = sum.begun},
+          {.lane = lane, .name = sum.what, .begin = sum.begun, .end = sum.ended, .args = {{"bytes", sum.bytes}}}};
+}
+
+TraceSpan span_of(const WorkRecord& record) {
+  TraceSpan span{.lane = kCompute, .name = record.name, .begin = record.begin};
+  span.end = span.begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(record.seconds));
+  if (record.level == WorkLevel::op && !record.layer().empty()) span.name += " " + record.layer();
+  if (record.level == WorkLevel::op) {
+    span.args = {{"op", record.name}, {"phase", record.phase}, {"output", record.output.to_string()}};
+    for (size_t i = 0; i < record.inputs.size(); ++i)
+      span.args.emplace_back(fmt::format("input {}", i + 1), record.inputs[i].to_string());
+  }
+  for (size_t i = 0; i < record.parameters.size(); ++i)
+    span.args.emplace_back(fmt::format("parameter {}", i + 1), record.parameters[i]);
+  if (record.flops > 0) span.args.emplace_back("FLOPs", record.flops);
+  if (record.bytes > 0) span.args.emplace_back("bytes", record.bytes);
+  return span;
+}
+
+}  // namespace
+
+TracingOptions tracing_options(const cli::TracingFlags& flags, cli::Log& log) {
+  return {.trace_file = flags.trace_file,
+          .profile_file = flags.tfprof_file,
+          .timeline = flags.timeline,
+          .chrome_format = flags.use_chrome_trace_format,
+          .line = [&log](const std::string& text) { log.line(text); },
+          .notice = [&log](const std::string& text) { log.notice(text); }};
+}
+
+struct Tracing::Heard {
+  std::mutex mutex;
+  bool listens = false;  // the step that is traced is under way
+  std::vector<TraceSpan> spans;
+  std::optional<TraceFile> timeline;
+
+  void add(const TraceSpan& span) {
+    const std::lock_guard lock(mutex);
+    if (listens) spans.push_back(span);
+  }
+};
+
+Tracing::Tracing(TracingOptions options, Context& context)
+    : options_(std::move(options)), is_cpu_(context.is_cpu()), profiler_(context), heard_(std::make_shared<Heard>()) {
+  if (!options_.timeline.empty()) heard_->timeline.emplace(options_.timeline, options_.process);
+}
+
+Tracing::~Tracing() {
+  if (heard_->timeline) heard_->timeline->close();
+}
+
+void Tracing::listen_to(Communicator& communicator) const {
+  communicator.on_sum([heard = heard_](const SumReport& sum) {
+    for (const TraceSpan& span : spans_of(sum)) {
+      heard->add(span);
+      if (heard->timeline) heard->timeline->add(span);
+    }
+  });
+}
+
+std::function<void(const TraceSpan&)> Tracing::span_listener() const {
+  return [heard = heard_](const TraceSpan& span) { heard->add(span); };
+}
+
+void Tracing::begun(const Begun& event) {
+  if (event.complete) return;
+  const uint64_t first = event.step + 1, timed = std::max(options_.warmup_steps + 1, first);
+  if (!is_cpu_ && !(options_.trace_file.empty() && options_.profile_file.empty()))
+    options_.notice("steps that are traced or profiled are run one op at a time, and not replayed as the others are");
+  if (!options_.trace_file.empty()) {
+    traced_ = options_.warmup_steps - 1;
+    if (options_.warmup_steps < 2 || traced_ < first) {
+      traced_ = std::min(first + 1, options_.total_steps);
+      options_.notice(
+          fmt::format("--trace_file: no two steps of a warm-up are left, and step {} is traced instead", traced_));
+    }
+  }
+  if (options_.profile_file.empty()) return;
+  first_profiled_ = timed;
+  last_profiled_ = std::min(timed + kProfiledSteps - 1, options_.total_steps);
+}
+
+void Tracing::stepping(uint64_t step) {
+  end_step();
+  if (step != traced_ && !profiles(step)) return;
+  step_ = step;
+  profiler_.begin_step(fmt::format("step {}", step));
+  if (step != traced_) return;
+  const std::lock_guard lock(heard_->mutex);
+  heard_->listens = true;
+}
+
+void Tracing::end_step() {
+  if (!profiler_.attached()) return;
+  profiler_.end_step();
+  std::vector<WorkRecord> records = profiler_.take();
+  if (profiles(step_)) profiled_.insert(profiled_.end(), records.begin(), records.end());
+  if (step_ == traced_) write_trace(std::move(records));
+  if (!profiled_.empty() && step_ == last_profiled_) write_profile();
+}
+
+void Tracing::stepped(const Stepped& event) {
+  if (event.step == step_) end_step();
+  show("steps", fmt::format("step {}", event.step), event.seconds);
+  if (!heard_->timeline) return;
+  if (const std::string failure = heard_->timeline->take_failure(); !failure.empty())
+    options_.notice(failure + "; the run goes on without a timeline");
+}
+
+void Tracing::ended(const Ended&) {
+  end_step();
+  if (!profiled_.empty()) write_profile();  // of fewer steps
+}
+
+void Tracing::evaluated(const Evaluated& event) {
+  show("evaluations", fmt::format("evaluation after step {}", event.step), event.result.seconds);
+}
+
+void Tracing::saved(const Saved& event) {
+  show("checkpoints", fmt::format("checkpoint of step {}", event.report.step), event.report.seconds);
+}
+
+// What has just ended.
+void Tracing::show(const std::string& lane, const std::string& name, double seconds) {
+  if (!heard_->timeline) return;
+  const Clock::time_point now = Clock::now();
+  heard_->timeline->add(
+      {.lane = lane,
+       .name = name,
+       .begin = now - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)),
+       .end = now});
+}
+
+void Tracing::attempt(const std::function<void()>& write) const {
+  try {
+    write();
+  } catch (const Error& error) {
+    options_.notice(fmt::format("{}; the run goes on without it", error.what()));
+  }
+}
+
+void Tracing::write_trace(std::vector<WorkRecord> records) {
+  std::vector<TraceSpan> spans;
+  for (const WorkRecord& record : records) spans.push_back(span_of(record));
+  {
+    const std::lock_guard lock(heard_->mutex);
+    heard_->listens = false;
+    std::ranges::stable_sort(heard_->spans, {}, &TraceSpan::lane);
+    for (TraceSpan& span : heard_->spans) {
+      span.begin = std::max(span.begin, spans.front().begin);  // a wait may have begun before the step
+      spans.push_back(std::move(span));
+    }
+    heard_->spans.clear();
+  }
+  options_.line("Dumping trace to " + options_.trace_file);
+  attempt([&] {
+    if (!options_.chrome_format) return write_text(options_.trace_file, spans);
+    TraceFile file(options_.trace_file, options_.process, spans.front().begin);
+    for (const TraceSpan& span : spans) file.add(span);
+    file.close();
+    if (const std::string failure = file.take_failure(); !failure.empty()) throw Error(Fault::resource, failure);
+  });
+}
+
+void Tracing::write_profile() {
+  for (const std::string& line : profile_lines(profiled_, false, kPrintedRows)) options_.line(line);
+  attempt([&] { write_lines(options_.profile_file, whole_profile(profiled_)); });
+  profiled_.clear();
+}
+
+}  // namespace dtrain::observers

@@ -1,0 +1,136 @@
+#include "apps/train_imagenet/translation.h"
+
+#include <fmt/format.h>
+
+#include "apps/cli/arguments.h"
+#include "apps/cli/values.h"
+
+namespace dtrain::train_imagenet {
+namespace {
+
+constexpr char kThreads[] = "TensorFlow's pools; compute threads are one per core, or as OMP_NUM_THREADS says";
+constexpr char kJitter[] = "the distortions of this preprocessing have the script's own strengths";
+
+const std::vector<cli::Argument> kArguments = {
+    {"model,m", "resnet18|resnet34|resnet50|resnet101|resnet152", "resnet50", "the network", "model"},
+    {"data_dir", "string", "", "folder of train-* and validation-*; needed unless --synthetic is given", "data_dir"},
+    {"synthetic", "bool", "false", "train on one made-up batch instead of data"},
+    {"batch_size,b", "int", "256", "images per rank", "batch_size"},
+    {"num_batches", "int", "", "steps; this or num_epochs is needed"},
+    {"num_epochs", "int", "", "passes over the data; wins over num_batches"},
+    {"log_dir", "string", "imagenet_resnet", "folder of checkpoints; a run goes on from the newest", "train_dir"},
+    {"log_name", "string", "hvd_train.log", "copy of the log in log_dir, eval_hvd_train.log with --eval"},
+    {"clear_log", "bool", "false", "first remove the checkpoints, events and the log of log_dir", "clear_train_dir"},
+    {"local_ckpt", "bool", "false", "each host has a log_dir of its own", "local_ckpt"},
+    {"display_every", "int", "50", "steps between printed lines", "display_every"},
+    {"eval", "bool", "false", "evaluate checkpoints of log_dir instead of training", "eval"},
+    {"eval_interval", "int", "", "evaluate every n-th checkpoint and the last; by default the last alone"},
+    {"fp16", "bool", "true", "compute in fp16; where there is no GPU the default is fp32"},
+    {"num_gpus", "int", "1", "GPUs that have trained what is evaluated, for the epochs in the table"},
+    {"num_parallel_calls", "int", "5", "threads of the input pipeline", "datasets_num_private_threads"},
+    {"intra_op_parallelism_threads", "int", "1", "threads of an operation", "", kThreads},
+    {"inter_op_parallelism_threads", "int", "5", "operations at a time", "", kThreads},
+    {"save_checkpoints_steps", "int", "1000", "steps between checkpoints; 0: an epoch"},
+    {"save_summary_steps", "int", "0", "steps between TensorBoard's events; 0: those of display_every"},
+    {"adv_bn_init", "bool", "true", "the last batch norm of each block scales by 0 at first", "zero_gamma"},
+    {"adv_conv_init", "bool", "true", "first weights of convolutions by variance scaling", "", "",
+     "TensorFlow's default, Glorot's initialiser, is not among those here"},
+    {"lr", "float", "", "learning rate; by default 0.1 for each 256 images of a step, or 3.7 with LARC"},
+    {"mom", "float", "0.9", "momentum", "momentum"},
+    {"wdecay", "float", "0.0001", "weight decay", "weight_decay"},
+    {"loss_scale", "float", "1024", "loss scale of fp16", "fp16_loss_scale"},
+    {"warmup_lr", "float", "0.001", "rate of the first step of the warm-up"},
+    {"warmup_epochs", "int", "0", "epochs of a linear rise to lr", "num_learning_rate_warmup_epochs"},
+    {"lr_decay_mode", "steps|poly|poly_cycle|cosine|cosine_decay_restarts|linear_cosine", "poly", "fall of the rate"},
+    {"lr_decay_steps", "string", "30,60,80", "steps: epochs at which the rate changes"},
+    {"lr_decay_lrs", "string", "", "steps: the rates, one more than there are lr_decay_steps"},
+    {"use_larc", "bool", "false", "limit the rate of each parameter by LARC"},
+    {"leta", "float", "0.013", "trust coefficient of LARC"},
+    {"cdr_first_decay_ratio", "float", "0.33", "cosine_decay_restarts: share of the run that the first cycle takes"},
+    {"cdr_t_mul", "float", "2", "each cycle is so many times as long as the one before"},
+    {"cdr_m_mul", "float", "0.1", "and starts from so many times its rate"},
+    {"cdr_alpha", "float", "0", "share of the rate at which cycles end", "", "", "cycles end at a rate of 0"},
+    {"lc_periods", "float", "0.47", "linear_cosine: see --lr_periods of dtrain-cnn-benchmarks"},
+    {"lc_alpha", "float", "0", "see lc_periods"},
+    {"lc_beta", "float", "1e-05", "see lc_periods"},
+    {"increased_aug", "bool", "false", "distort colours", "distortions"},
+    {"brightness", "float", "0.3", "how much", "", "", kJitter},
+    {"contrast", "float", "0.6", "how much", "", "", kJitter},
+    {"saturation", "float", "0.6", "how much", "", "", kJitter},
+    {"hue", "float", "0.13", "how much", "", "", kJitter},
+};
+
+void check(const cli::FlagSet& flags, bool gpu) {
+  const bool synthetic = is_on(flags, "synthetic");
+  flags.check_refused();
+  cli::refuse({
+      {!flags.given("num_batches") && !flags.given("num_epochs"),
+       "either --num_epochs or --num_batches has to be given"},
+      {!synthetic && flags.text("data_dir").empty(), "--data_dir is needed unless --synthetic is given"},
+      {synthetic && is_on(flags, "eval"), "--eval needs data: --synthetic is for training"},
+      {flags.given("fp16") && is_on(flags, "fp16") && !gpu, "--fp16: not served on a CPU; give --nofp16"},
+      {flags.text("lr_decay_mode") == "steps" && !flags.given("lr_decay_lrs"),
+       "--lr_decay_mode=steps needs --lr_decay_lrs"},
+      {flags.text("lr_decay_mode") == "cosine_decay_restarts" && !flags.given("num_epochs"),
+       "--lr_decay_mode=cosine_decay_restarts needs --num_epochs, of which the first cycle is a share"},
+  });
+}
+
+// The recipe's is poly, with a rate that grows with the batch; the only cycle of poly_cycle is the whole run.
+std::string rate(const cli::FlagSet& flags) {
+  const auto value = [&](const char* name) -> const std::string& { return flags.text(name); };
+  const std::string& mode = value("lr_decay_mode");
+  if (mode == "steps")
+    return fmt::format("--lr_decay_epochs={} --lr_decay_lrs={}", value("lr_decay_steps"), value("lr_decay_lrs"));
+  std::string line;
+  if (flags.given("lr") || is_on(flags, "use_larc"))
+    line = fmt::format("--init_learning_rate={} ", flags.given("lr") ? value("lr") : "3.7");
+  if (mode == "cosine") line += "--lr_schedule=cosine --end_learning_rate=0";
+  if (mode == "linear_cosine")
+    line += fmt::format("--lr_schedule=linear_cosine --lr_periods={} --lr_alpha={} --lr_beta={}", value("lc_periods"),
+                        value("lc_alpha"), value("lc_beta"));
+  if (mode == "cosine_decay_restarts")
+    line += fmt::format(
+        "--lr_schedule=cosine_restarts --end_learning_rate=0 --lr_cycle_epochs={} --lr_t_mul={} "
+        "--lr_m_mul={}",
+        std::stod(value("cdr_first_decay_ratio")) * std::stod(value("num_epochs")), value("cdr_t_mul"),
+        value("cdr_m_mul"));
+  return line;
+}
+
+// What is no argument's value as it is.
+std::string rest(const cli::FlagSet& flags, bool gpu) {
+  const auto value = [&](const char* name) -> const std::string& { return flags.text(name); };
+  const auto number = [&](const char* name) { return std::stoll(flags.text(name)); };
+  const bool eval = is_on(flags, "eval"), epochs = flags.given("num_epochs");
+  // Whatever the path of the data says, it is ImageNet's.
+  std::string line =
+      "--recipe=aws --data_name=imagenet --num_classes=1000 --label_offset=-1 --num_warmup_batches=0 "
+      "--data_format=NHWC ";
+  if (is_on(flags, "synthetic")) line += "--data_dir= ";
+  line += fmt::format("{}={} {}", epochs ? "--num_epochs" : "--num_batches",
+                      epochs ? value("num_epochs") : value("num_batches"), rate(flags));
+  line += fmt::format(" --warmup_learning_rate={}", number("warmup_epochs") > 0 ? value("warmup_lr") : "0");
+  if (is_on(flags, "use_larc")) line += fmt::format(" --larc=clip --larc_joint_norm --larc_trust={}", value("leta"));
+  if (is_on(flags, "fp16") && gpu) line += " --precision=fp16";
+  if (eval) line += " --num_eval_epochs=1";
+  if (eval && flags.given("eval_interval")) line += fmt::format(" --eval_nth_checkpoints={}", value("eval_interval"));
+  if (eval) return line;
+  const int64_t saves = number("save_checkpoints_steps"), events = number("save_summary_steps");
+  line += saves > 0 ? fmt::format(" --save_model_steps={}", saves) : " --save_model_epochs=1";
+  return line + fmt::format(" --max_ckpts_to_keep=1000000000000 --summary_verbosity=1 --save_summaries_steps={}",
+                            events > 0 ? events : number("display_every"));
+}
+
+}  // namespace
+
+void declare(cli::FlagSet& flags) { cli::declare(flags, "Arguments of train_imagenet_resnet_hvd.py", kArguments); }
+
+std::vector<std::string> translated(const cli::FlagSet& flags, bool gpu) {
+  check(flags, gpu);
+  std::vector<std::string> line = cli::translated(flags, kArguments);
+  cli::append_flags(line, cli::split_words(rest(flags, gpu)));
+  return line;
+}
+
+}  // namespace dtrain::train_imagenet

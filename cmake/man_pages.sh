@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# man_pages.sh PROGRAM DIR: writes the manual pages of a program and of its commands, as the program prints them, to DIR.
+# A program that cannot run here, because it was built for another processor, has none.
+set -euo pipefail
+program=$1 pages=$2
+name=$(basename "$program")
+if ! "$program" --help=man >/dev/null 2>&1; then
+  echo "$name cannot run here, so it gets no manual pages"
+  exit
+fi
+page() { "$program" "${@:2}" --help=man | gzip -9n >"$pages/$1.1.gz"; }
+page "$name"
+[ "$name" != dtrain-mpirun ] || exit 0  # it passes all else on
+"$program" --help=list | while IFS=$'\t' read -r command kind _; do
+  [ "$kind" != command ] || page "$name-$command" "$command"
+done

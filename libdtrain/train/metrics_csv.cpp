@@ -1,0 +1,129 @@
+#include "libdtrain/train/metrics_csv.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::string_view kStep = "step";
+
+std::string quoted(const std::string& name) {
+  if (name.find_first_of(",\"\r\n") == name.npos) return name;
+  std::string text = "\"";
+  for (const char letter : name) text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return text + "\"";
+}
+
+// The cell at the front of `rest`, which loses it and the comma after it.
+std::string take_cell(std::string_view& rest) {
+  std::string cell;
+  bool inside = false;
+  size_t at = 0;
+  for (; at < rest.size() && (inside || rest[at] != ','); ++at) {
+    if (rest[at] != '"') {
+      cell += rest[at];
+      continue;
+    }
+    const bool doubled = inside && at + 1 < rest.size() && rest[at + 1] == '"';
+    if (doubled)
+      cell += rest[at++];
+    else
+      inside = !inside;
+  }
+  rest.remove_prefix(std::min(at + 1, rest.size()));
+  return cell;
+}
+
+[[noreturn]] void refuse_csv_line(const std::string& path, size_t number) {
+  throw Error(Fault::data, concat("metrics file ", path, ", line ", number,
+                                  ": not comma-separated values whose first column is the step; move the file away to "
+                                  "start a new one"));
+}
+
+uint64_t csv_step_of(const std::string& line, const std::string& path, size_t number) {
+  uint64_t step = 0;
+  const char* const end = line.data() + line.size();
+  const auto [stopped, problem] = std::from_chars(line.data(), end, step);
+  if (problem != std::errc() || (stopped != end && *stopped != ',')) refuse_csv_line(path, number);
+  return step;
+}
+
+}  // namespace
+
+bool CsvColumns::read(std::string_view header) {
+  names_.clear();
+  if (take_cell(header) != kStep) return false;
+  while (!header.empty()) names_.push_back(take_cell(header));
+  return true;
+}
+
+size_t CsvColumns::add(const Fields& fields) {
+  const size_t before = names_.size();
+  for (const auto& [name, value] : fields)
+    if (std::ranges::find(names_, name) == names_.end()) names_.push_back(name);
+  return names_.size() - before;
+}
+
+std::string CsvColumns::header() const {
+  std::string text(kStep);
+  for (const std::string& name : names_) text += "," + quoted(name);
+  return text;
+}
+
+std::string CsvColumns::line(uint64_t step, const Fields& fields) const {
+  std::string text = std::to_string(step);
+  for (const std::string& name : names_) {
+    text += ',';
+    const auto field = std::ranges::find(fields, name, &Fields::value_type::first);
+    if (field != fields.end() && std::isfinite(field->second)) text += nlohmann::json(field->second).dump();
+  }
+  return text;
+}
+
+std::string widened_csv(std::string_view text, const std::string& header, size_t more) {
+  std::string wide = header + "\n";
+  for (size_t at = text.find('\n'); at != text.npos && at + 1 < text.size();) {
+    const size_t begin = at + 1;
+    at = text.find('\n', begin);
+    wide += text.substr(begin, at == text.npos ? text.npos : at - begin);
+    wide += std::string(more, ',') + "\n";
+  }
+  return wide;
+}
+
+uintmax_t csv_length_to_keep(const std::string& path, uint64_t last_step, CsvColumns& columns) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw Error(Fault::resource, concat("metrics file ", path, ": cannot read it: ", std::strerror(errno)));
+  // Another kind of file may be one line of any length.
+  std::string line(kStep.size() + 1, '\0');
+  in.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(in.gcount()));
+  const std::string_view beginning = std::string_view(line).substr(0, kStep.size());
+  const bool fits =
+      kStep.starts_with(beginning) && (line.size() <= kStep.size() || line.back() == ',' || line.back() == '\n');
+  if (!fits) refuse_csv_line(path, 1);
+  in.clear();
+  in.seekg(0);
+  if (!std::getline(in, line) || in.eof()) return 0;  // cut, as by a full disk
+  if (!columns.read(line)) refuse_csv_line(path, 1);
+  uintmax_t kept = line.size() + 1;
+  bool keeps = true;
+  for (size_t number = 2; std::getline(in, line); ++number) {
+    if (in.eof()) break;
+    keeps = csv_step_of(line, path, number) <= last_step && keeps;
+    if (keeps) kept += line.size() + 1;
+  }
+  if (last_step > 0) return kept;
+  columns.clear();
+  return 0;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,38 @@
+#include "models/classifier_weights.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "models/timm_names.h"
+
+namespace dtrain::models {
+namespace {
+
+std::vector<const WeightNames*> names_of(const ClassifierInfo& info) {
+  std::vector<const WeightNames*> names = {&torchvision_names()};
+  if (const WeightNames* const timm = timm_names(info)) names.push_back(timm);
+  return names;
+}
+
+}  // namespace
+
+int64_t classes_of_weights(const ParameterStore& store, const ClassifierInfo& info, const std::string& path,
+                           Fault fault) {
+  const ArrayFile file(path, fault);
+  auto matrices = store.parameters() | std::views::reverse |
+                  std::views::filter([](const Parameter& one) { return one.shape.rank() == 2; });
+  DT_CHECK(!matrices.empty(), "model ", info.name, " has no last layer whose rows are its classes");
+  const std::string& last = matrices.front().name;
+  for (const WeightNames* const names : names_of(info)) {
+    const ArrayEntry* const entry = file.find(foreign_name(*names, store, last).text);
+    if (entry && entry->shape.rank() >= 2 && entry->shape[0] >= 1) return entry->shape[0];
+  }
+  throw Error(fault, concat(path, ": no matrix ", last, ", the classifier of ", info.name,
+                            ": these are not the weights of this model"));
+}
+
+LoadedWeights load_classifier(ParameterStore& store, const ClassifierInfo& info, const std::string& path, Fault fault) {
+  return load_by_names(store, names_of(info), path, fault);
+}
+
+}  // namespace dtrain::models

@@ -1,0 +1,50 @@
+# Completion in bash of dtrain's programs: their commands, flags, the choices of a flag, and files. What there is, the
+# programs say themselves: a line each for PROGRAM [COMMAND] --help=list.
+_dtrain() {
+  local typed=${COMP_LINE:0:COMP_POINT} program=${COMP_WORDS[0]} commands=no flag= list name kind
+  local words=() prefix=
+  COMPREPLY=()
+  typed=${typed##*[[:space:]]}
+  local current=$typed
+  if [[ $typed == --*=* ]]; then
+    flag=${typed%%=*} current=${typed#*=}
+    # By default the equals sign ends a word, and what is completed comes after it.
+    [[ $COMP_WORDBREAKS == *=* ]] || prefix=$flag=
+  elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == --* ]]; then
+    flag=${COMP_WORDS[COMP_CWORD - 1]}
+  fi
+
+  list=$("$program" --help=list 2>/dev/null) || return 0
+  if [[ $list == *$'\tcommand\t'* ]]; then
+    if ((COMP_CWORD == 1)); then
+      commands=yes
+    else
+      list=$("$program" "${COMP_WORDS[1]}" --help=list 2>/dev/null) || return 0
+    fi
+  fi
+
+  while IFS=$'\t' read -r name kind _; do
+    words+=("$name")
+    [[ $kind != bool ]] || words+=("--no${name#--}")
+    # A switch takes a value after an equals sign alone.
+    [[ $name == "$flag" ]] && [[ $kind != bool && $kind != asks || $typed == *=* ]] || continue
+    case $kind in
+      bool) words=(true false) ;;
+      *"|"*) IFS="|" read -ra words <<<"$kind" ;;
+      string | list) _dtrain_files "$current" "$prefix"; return 0 ;;
+      *) return 0 ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -P "$prefix" -W "${words[*]}" -- "$current")
+    return 0
+  done <<<"$list"
+  if [[ $commands == yes || $current == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "${words[*]}" -- "$current")
+  else
+    _dtrain_files "$current" ""
+  fi
+}
+_dtrain_files() {
+  compopt -o filenames 2>/dev/null || true  # folders get a slash; outside of a completion there is nothing to set
+  mapfile -t COMPREPLY < <(compgen -P "$2" -f -- "$1")
+}
+complete -F _dtrain @programs@

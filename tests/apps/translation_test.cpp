@@ -1,0 +1,91 @@
+// docs/translation.md: each of our command lines there is one that our programs take.
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+
+#include "apps/cli/values.h"
+#include "apps/cnn_benchmarks/flags.h"
+#include "apps/imagenet_main/translation.h"
+#include "apps/launch_benchmark/translation.h"
+#include "apps/train_imagenet/translation.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// What the program itself would refuse before it looks at the machine.
+void check_ours(const Words& line) {
+  cnn_benchmarks::Flags values;
+  cli::FlagSet flags("dtrain-cnn-benchmarks", "", "");
+  values.declare(flags);
+  EXPECT_TRUE(flags.parse(line).empty());
+  values.recipe.apply(flags);
+  values.settle(flags);
+  values.check(flags);
+}
+
+Words with_program(Words line) {
+  line.insert(line.begin(), "program");
+  return line;
+}
+
+void check(const Words& line) {
+  cli::FlagSet flags("program", "", "");
+  if (line.front() == "dtrain-train-imagenet") {
+    train_imagenet::declare(flags);
+    EXPECT_TRUE(flags.parse(line).empty());
+    check_ours(with_program(train_imagenet::translated(flags, /*gpu=*/true)));
+  } else if (line.front() == "dtrain-imagenet-main") {
+    imagenet_main::declare(flags);
+    const Words seed = flags.parse(line);
+    ASSERT_EQ(seed.size(), 1u);
+    check_ours(with_program(imagenet_main::translated(flags, seed.front())));
+  } else if (line.front() == "dtrain-launch-benchmark") {
+    launch_benchmark::declare(flags);
+    const Words custom = flags.parse(line);
+    Words started = launch_benchmark::plan(flags, custom, "bin", {{0, 1}, {2, 3}}).launches.front().command;
+    const auto program = std::ranges::find(started, "bin/dtrain-imagenet-main");
+    ASSERT_NE(program, started.end());
+    *program = "dtrain-imagenet-main";
+    check({program, started.end()});
+  } else {
+    EXPECT_EQ(line.front(), "dtrain-cnn-benchmarks");
+    check_ours(line);
+  }
+}
+
+// What the second cell of each row of the long table has in code, from the name of our program on.
+std::vector<std::string> commands() {
+  std::ifstream in(source_dir() / "docs/translation.md");
+  const std::regex command(R"(`(?:[^`]* )?(dtrain-[^`]*)`)");
+  std::vector<std::string> found;
+  bool here = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with('#')) here = line == "## Lines";
+    const size_t cell = line.find(" | ");
+    if (!here || !line.starts_with("| `") || cell == std::string::npos) continue;
+    const std::string ours = line.substr(cell + 3, line.find(" | ", cell + 3) - cell - 3);
+    std::smatch match;
+    EXPECT_TRUE(std::regex_match(ours, match, command)) << ours;
+    found.push_back(match[1]);
+  }
+  return found;
+}
+
+TEST(Translation, EachOfItsCommandLinesIsTaken) {
+  const std::vector<std::string> lines = commands();
+  EXPECT_GE(lines.size(), 20u);
+  for (const std::string& line : lines) {
+    SCOPED_TRACE(line);
+    try {
+      check(cli::split_words(line));
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

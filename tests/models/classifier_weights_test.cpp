@@ -1,0 +1,82 @@
+// Weights of classifiers by other libraries' names, and in other forms. tests/parity loads those of whole modules.
+#include "models/classifier_weights.h"
+
+#include "models/catalog.h"
+#include "models/timm_names.h"
+#include "tests/testing.h"
+
+namespace dtrain::models {
+namespace {
+
+std::string timm_name_of(const char* model, const ParameterStore& store, const std::string& ours) {
+  return foreign_name(*timm_names(classifier_info(model, "imagenet")), store, ours).text;
+}
+
+TEST(ClassifierWeights, TimmsNames) {
+  const auto context = make_cpu_context();
+  const ParameterStore none(*context);
+  for (const auto& [model, ours, theirs] : std::vector<std::array<const char*, 3>>{
+           {"vgg16", "features.28.bias", "features.28.bias"},
+           {"vgg16", "classifier.3.weight", "pre_logits.fc2.weight"},
+           {"official_resnet50_v2", "conv1.weight", "stem.conv.weight"},
+           {"official_resnet50_v2", "layer3.5.bn2.running_var", "stages.2.blocks.5.norm2.running_var"},
+           {"official_resnet50_v2", "layer4.0.downsample.0.weight", "stages.3.blocks.0.downsample.conv.weight"},
+           {"official_resnet50_v2", "bn.bias", "norm.bias"},
+           {"mobilenet", "features.0.1.weight", "bn1.weight"},
+           {"mobilenet", "features.1.conv.1.weight", "blocks.0.0.conv_pw.weight"},
+           {"mobilenet", "features.10.conv.1.1.running_mean", "blocks.3.3.bn2.running_mean"},
+           {"mobilenet", "features.17.conv.3.bias", "blocks.6.0.bn3.bias"},
+           {"mobilenet", "features.18.1.bias", "bn2.bias"},
+           {"nasnetlarge", "cell_stem_1.path2_conv.weight", "cell_stem_1.path_2.conv.weight"},
+           {"nasnetlarge", "cell_3.prev_bn.bias", "cell_3.conv_prev_1x1.bn.bias"},
+           {"nasnetlarge", "cell_3.comb_iter_0.left.separable_5x5_2.pointwise.weight",
+            "cell_3.comb_iter_0_left.separable_2.pointwise_conv2d.weight"},
+           {"nasnetlarge", "cell_3.comb_iter_1.right.bn_sep_3x3_1.weight", "cell_3.comb_iter_1_right.bn_sep_1.weight"},
+       })
+    EXPECT_EQ(timm_name_of(model, none, ours), theirs);
+  for (const char* const model : {"resnet50_v1.5", "official_resnet50", "googlenet", "nasnet"})
+    EXPECT_EQ(timm_names(classifier_info(model, "imagenet")), nullptr) << model;
+  EXPECT_EQ(timm_names(classifier_info("nasnet", "cifar10")), nullptr);
+}
+
+// A file of other names, with a convolution in place of the last layer and a head that only training has.
+TEST(ClassifierWeights, AConvolutionOverAnImageIsALinearLayer) {
+  const auto context = make_cpu_context();
+  const ClassifierInfo& info = classifier_info("official_resnet18_v2", "imagenet");
+  const ClassifierOptions options{.classes = 3, .image_size = 32};
+  ParameterStore ours(*context), theirs(*context), loaded(*context);
+  make_classifier(ours, info, options);
+  ours.allocate(1);
+  for (const Parameter& one : ours.parameters()) {
+    const std::string name = timm_name_of("official_resnet18_v2", ours, one.name);
+    const bool last = one.name == "fc.weight";
+    const Shape shape = last ? Shape{3, 1, 1, 512} : one.shape;
+    theirs.add(name, shape, {}, {.layout = shape.rank() == 4 ? Layout::krsc : Layout::plain});
+  }
+  for (const Buffer& one : ours.buffers())
+    theirs.add_buffer(timm_name_of("official_resnet18_v2", ours, one.name), one.shape, 2);
+  theirs.add("aux.weight", {2, 2}, {});
+  theirs.allocate(5);
+  for (size_t i = 0; i < ours.parameters().size(); ++i) {
+    const Tensor& from = ours.parameters()[i].value;
+    context->upload(from.data<float>(), theirs.parameters()[i].value);
+  }
+  const TempDirectory folder;
+  const std::string path = (folder.path() / "w.safetensors").string();
+  save_weights(theirs, path);
+  EXPECT_EQ(classes_of_weights(ours, info, path), 3);
+  make_classifier(loaded, info, options);
+  loaded.allocate(2);
+  const LoadedWeights result = load_classifier(loaded, info, path);
+  EXPECT_EQ(result.names.id, "timm");
+  EXPECT_EQ(result.report.unexpected, std::vector<std::string>{"aux.weight"});
+  EXPECT_TRUE(result.report.missing.empty() && result.report.mismatched.empty()) << result.report.summary();
+  for (size_t i = 0; i < ours.parameters().size(); ++i)
+    EXPECT_EQ(torch_values(loaded, loaded.parameters()[i]), torch_values(ours, ours.parameters()[i]));
+  EXPECT_EQ(loaded.buffers().front().value.data<float>()[0], 2);
+  expect_error([&] { classes_of_weights(ours, classifier_info("mobilenet", "imagenet"), path, Fault::checkpoint); },
+               Fault::checkpoint, "no matrix fc.weight, the classifier of mobilenet");
+}
+
+}  // namespace
+}  // namespace dtrain::models

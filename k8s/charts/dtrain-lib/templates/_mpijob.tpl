@@ -79,6 +79,9 @@ spec:
                 - {name: JOB_NAME, value: {{ $name }}}
                 - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
                 - {name: DTRAIN_WORKER_TIMEOUT, value: {{ $job.worker_timeout | int64 | quote }}}
+                - {name: OMPI_MCA_oob_tcp_keepalive_time, value: "5"}
+                - {name: OMPI_MCA_oob_tcp_keepalive_intvl, value: "2"}
+                - {name: OMPI_MCA_oob_tcp_keepalive_probes, value: "3"}
                 - {name: OMPI_MCA_orte_tag_output, value: "true"}
                 - {name: OMPI_MCA_orte_timestamp_output, value: "true"}
                 - {name: OMPI_MCA_btl_tcp_if_exclude, value: {{ .if_exclude | quote }}}

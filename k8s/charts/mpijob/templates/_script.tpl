@@ -4,6 +4,10 @@ for the program to save. */}}
 #!/usr/bin/env bash
 set -eu
 trap : USR1
+if [ "${OMPI_COMM_WORLD_SIZE:-1}" != "$RANKS" ]; then
+  echo "train.sh: ${OMPI_COMM_WORLD_SIZE:-1} ranks run, expected $RANKS" >&2
+  exit 1
+fi
 {{- if .Values.git.repo_url }}
 cd /source/repository
 {{- end }}

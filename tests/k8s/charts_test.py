@@ -312,7 +312,7 @@ def test_script_of_ranks():
         assert ranks.returncode == 75
 
         alone = tools.run("bash", "-c", text, env=dict(of_job, OMPI_COMM_WORLD_SIZE="1"))
-        assert alone.returncode == 1 and "1 ranks run, expected 16" in alone.stderr, alone
+        assert alone.returncode == 1 and "expected 16 ranks, found 1" in alone.stderr, alone
 
 
 def test_clones_a_repository():

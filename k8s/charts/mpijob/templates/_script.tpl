@@ -5,7 +5,7 @@ for the program to save. */}}
 set -eu
 trap : USR1
 if [ "${OMPI_COMM_WORLD_SIZE:-1}" != "$RANKS" ]; then
-  echo "train.sh: ${OMPI_COMM_WORLD_SIZE:-1} ranks run, expected $RANKS" >&2
+  echo "train.sh: expected $RANKS ranks, found ${OMPI_COMM_WORLD_SIZE:-1}" >&2
   exit 1
 fi
 {{- if .Values.git.repo_url }}

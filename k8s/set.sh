@@ -36,6 +36,7 @@ declare -A expected=(
   [GROUP_NAME]='^[a-z_][-a-z0-9_]{0,31}$|a name of 32 small letters, digits, - and _ at most'
   [NFS_SERVER]='^[A-Za-z0-9]([-A-Za-z0-9.:]{0,251}[A-Za-z0-9])?$|the name or address of a host'
   [PVC_NAME]="^$label(\.$label)*\$|the name of a claim"
+  [SERVICE_ACCOUNT]="^$label(\.$label)*\$|the name of a service account"
   [DATA_CLAIM]="^$label(\.$label)*\$|the name of a claim"
   [QUEUE]="^$label(\.$label)*\$|the name of a queue"
   [S3_URL]='^s3://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9](/[-A-Za-z0-9._/]*)?$|s3://BUCKET/PREFIX'

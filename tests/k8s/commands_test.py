@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The commands of the rendered overlays are such as mpirun and our programs take; nothing is trained.
 
-    commands_test.py --rendered DIR --bin DIR --translation docs/translation.md
+    commands_test.py --source DIR --bin DIR
 
 Each program is given its flags with one more that makes it print what they come to, or with data that is not there, which
 it finds missing once the flags have been read. Overlays that serve a document of before hold its flags, as the table of
@@ -110,14 +110,14 @@ def check_translation(name, found, table):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--rendered", "--bin", "--translation"):
+    for name in ("--source", "--bin"):
         parser.add_argument(name, required=True, type=pathlib.Path)
     arguments = parser.parse_args()
-    table = list(rows(arguments.translation))
+    table = list(rows(arguments.source / "docs/translation.md"))
     faults = []
     seen = set()
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(arguments.rendered.glob("*.yaml")):
+        for path in sorted((arguments.source / "k8s/rendered").glob("*.yaml")):
             found = list(commands(lint.read(path)))
             if path.stem in TRANSLATED:
                 faults += check_translation(path.stem, found, table)

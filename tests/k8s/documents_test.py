@@ -155,6 +155,8 @@ def test_bundle():
         root = pathlib.Path(folder)
         paths = [pathlib.Path(tools.check_run(tools.K8S / "bundle.sh", root / name).strip()) for name in ("one", "two")]
         assert paths[0].read_bytes() == paths[1].read_bytes()
+        listed = tools.check_run("tar", "-tvzf", paths[0], env=dict(os.environ, TZ="UTC")).splitlines()
+        assert all("1970-01-01 00:00" in line and " 0/0 " in line for line in listed), listed[:3]
         tools.check_run("tar", "-xzf", paths[0], "-C", root)
         [unpacked] = root.glob("dtrain-k8s-*/")
         assert f"{unpacked.name}.tar.gz" == paths[0].name

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The rendered overlays are valid and follow all rules; and each bad manifest in bad/ is found by its rule alone.
 
-    manifests_test.py --source DIR --version VERSION [--schemas DIR]
+    manifests_test.py --source DIR --version VERSION
 
 The images are those of VERSION. The schemas are in the folder schemas beside $DTRAIN_TEST_DATA.
 
@@ -12,11 +12,11 @@ begin with schema- are for validate.py.
 
 import argparse
 import copy
-import os
 import pathlib
 import sys
 
 import lint
+import tools
 import validate
 
 
@@ -99,12 +99,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", required=True, type=pathlib.Path)
     parser.add_argument("--version", required=True)
-    parser.add_argument("--schemas", type=pathlib.Path)
     arguments = parser.parse_args()
-    data = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", arguments.source.parent / "shared/data"))
-    schemas = validate.Schemas(arguments.schemas or data.parent / "schemas")
+    schemas = validate.Schemas(tools.SCHEMAS)
     if not schemas.files:
-        print(f"SKIPPED: there are no schemas in {arguments.schemas or data.parent / 'schemas'}")
+        print(f"SKIPPED: there are no schemas in {tools.SCHEMAS}")
         return 0
     if validate.kubernetes_validate is None:
         print("kubernetes-validate is not installed: core kinds are checked by tables of fields and the schema of pods")

@@ -14,6 +14,11 @@ import argparse
 import pathlib
 import sys
 
+import tools
+
+if (tools.TOOLS / "python").is_dir():
+    sys.path.insert(0, str(tools.TOOLS / "python"))
+
 import jsonschema
 import yaml
 

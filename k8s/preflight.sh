@@ -52,6 +52,7 @@ ask get --raw /version >/dev/null || die 4 "the cluster does not answer"
 # The operators.
 check_operator() {  # KIND CRD VERSION NAME-OF-DEPLOYMENT FIELD...
   local kind=$1 crd=$2 version=$3 deployment=$4 served fields field found
+  local each='{.metadata.name} {.status.readyReplicas} {.spec.template.spec.containers[0].image}{"\n"}'
   shift 4
   served=$(ask get crd "$crd" --ignore-not-found -o jsonpath='{range .spec.versions[?(@.served==true)]}{.name} {end}')
   if [ -z "$served" ]; then
@@ -63,15 +64,15 @@ check_operator() {  # KIND CRD VERSION NAME-OF-DEPLOYMENT FIELD...
     return
   fi
   found=$(ask get deployments --all-namespaces -o \
-    jsonpath='{range .items[*]}{.metadata.name} {.status.readyReplicas} {.spec.template.spec.containers[0].image}{"\n"}{end}' |
-    grep "$deployment")
+    jsonpath="{range .items[*]}$each{end}" | grep "$deployment")
   if [ -z "$found" ]; then
     lacks 11 "$kind is known, but no deployment $deployment runs"
     return
   fi
   note "$deployment: ${found##* }"
   [[ $found =~ ^[^\ ]+\ [1-9] ]] || lacks 11 "$deployment has no pod that is ready"
-  fields=$(ask get crd "$crd" -o jsonpath="{.spec.versions[?(@.name=='$version')].schema.openAPIV3Schema.properties.spec}")
+  fields=$(ask get crd "$crd" -o \
+    jsonpath="{.spec.versions[?(@.name=='$version')].schema.openAPIV3Schema.properties.spec}")
   for field in "$@"; do
     if grep -q "^  $field:" "$manifest" && [[ $fields != *"\"$field\""* ]]; then
       lacks 10 "the $kind of this cluster does not know spec.$field: a newer $deployment does"
@@ -91,8 +92,8 @@ check_device() {  # RESOURCE NAME-OF-DAEMONSET
   local wanted most
   wanted=$(values "${1//./\\.}" | sort -n | tail -n 1)
   [ -n "$wanted" ] || return
-  most=$(ask get nodes -o go-template="{{range .items}}{{with index .status.allocatable \"$1\"}}{{.}}{{end}}{{\"\n\"}}{{end}}" |
-    sort -n | tail -n 1)
+  most=$(ask get nodes -o go-template="{{range .items}}{{with index .status.allocatable \"$1\"}}{{.}}{{end}}
+{{end}}" | sort -n | tail -n 1)
   if [ "${most:-0}" -ge "$wanted" ]; then return; fi
   if ask get daemonsets --all-namespaces -o name | grep -q "$2"; then
     note "no node has $wanted $1 now (the most is ${most:-0}): the autoscaler has to make one"
@@ -120,8 +121,8 @@ check_claim() {
     fi
   elif [ -n "${class:-}" ] && ! ask get storageclass "$class" -o name >/dev/null 2>&1; then
     lacks 15 "the claim $1 is $phase, and its storage class $class does not exist"
-  elif [ -n "${class:-}" ] && [ "$(ask get storageclass "$class" -o jsonpath='{.volumeBindingMode}')" = WaitForFirstConsumer ]
-  then
+  elif [ -n "${class:-}" ] &&
+    [ "$(ask get storageclass "$class" -o jsonpath='{.volumeBindingMode}')" = WaitForFirstConsumer ]; then
     note "the claim $1 is bound when the first pod uses it"
   else
     lacks 14 "the claim $1 is $phase, not Bound: kubectl describe pvc $1 --namespace $namespace"
@@ -170,7 +171,8 @@ over_quota='
     }
   }'
 # shellcheck disable=SC2016  # and the template's
-quotas='{{range .items}}{{$quota := .metadata.name}}{{range $name, $value := .status.hard}}{{$quota}} hard {{$name}} {{$value}}
+quotas='{{range .items}}{{$quota := .metadata.name}}{{range $name, $value := .status.hard -}}
+{{$quota}} hard {{$name}} {{$value}}
 {{end}}{{range $name, $value := .status.used}}{{$quota}} used {{$name}} {{$value}}
 {{end}}{{end}}'
 while read -r line; do lacks 16 "$line"; done < <(

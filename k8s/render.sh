@@ -2,8 +2,8 @@
 # Writes each overlay, or those that are named, as it is sent to a cluster, to k8s/rendered/OVERLAY.yaml:
 #     k8s/render.sh [--check] [OVERLAY...]
 # --check writes nothing, and says which files are not what their overlays come to.
-# Exit codes: 0 done, or all are alike; 1 usage, an overlay that cannot be rendered, or files that differ; 6 no kubectl or
-# kustomize that knows components (kubectl 1.21, kustomize 3.7 and later do), or a file that cannot be written.
+# Exit codes: 0 done, or all are alike; 1 usage, an overlay that cannot be rendered, or files that differ; 6 no kubectl
+# and no kustomize, or a file that cannot be written. kubectl knows components from 1.21 on, kustomize from 3.7 on.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { echo "render.sh: $*" >&2; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs an overlay, and runs it again: with other parameters or flags, which are changed first as k8s/set.sh does.
 #     k8s/run.sh [--no-preflight] OVERLAY [NAME=VALUE...] [--FLAG=VALUE...] [-- ARGUMENT...]
-# Jobs that have been started are immutable, so the one of before is deleted, with its pods, and the new one begins once
-# they are gone. Data, checkpoints and logs stay: training goes on from the checkpoint of the same NAME. What the cluster
-# lacks is said before anything is deleted (k8s/preflight.sh).
+# Jobs that have been started are immutable, so the one of before is deleted, with its pods, and the new one begins
+# once they are gone. Data, checkpoints and logs stay: training goes on from the checkpoint of the same NAME. What the
+# cluster lacks is said before anything is deleted (k8s/preflight.sh).
 # Exit codes: 0 the job is submitted; 1 usage; 4 the cluster refuses, or the job of before does not end within
 # DTRAIN_DELETE_TIMEOUT seconds (300); 6 a file or kubectl is missing; 10 and more: those of k8s/preflight.sh.
 set -uo pipefail

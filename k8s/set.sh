@@ -2,8 +2,8 @@
 # Changes an overlay: its parameters, and the flags of its program.
 #     k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]
 # OVERLAY is the name of a folder of k8s/overlays, or the path of such a folder.
-#   - NAME=VALUE is a parameter, in capitals, of the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS, the
-#     number that mpirun starts, is made of WORKERS and SLOTS, and cannot be set.
+#   - NAME=VALUE is a parameter, in capitals, of the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS,
+#     the number that mpirun starts, is made of WORKERS and SLOTS, and cannot be set.
 #   - --FLAG=VALUE is put in the place of that flag in command.yaml, or added. A switch is --FLAG or --FLAG=false.
 #   - KEY.PART=VALUE is a key of --config, and steps=VALUE and the like are what the command already has by that name.
 #   - What follows -- is added at the end of the command.
@@ -20,7 +20,7 @@ label='[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?'
 declare -A expected=(
   [NAMESPACE]="^$label\$|a namespace: small letters, digits and hyphens, 63 at most"
   [NAME]='^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$|a name: small letters, digits and hyphens, beginning with a letter'
-  [IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
+  [IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
   [INSTANCE_TYPE]='^[a-z][a-z0-9-]*\.[a-z0-9-]+$|an instance type, such as p4d.24xlarge'
   [WORKERS]='^[1-9][0-9]{0,4}$|a number from 1'
   [SLOTS]='^[1-9][0-9]{0,2}$|a number from 1'
@@ -112,9 +112,9 @@ item() {
 }
 quoted() { echo "    - '${1//\'/\'\'}'"; }
 for i in "${!written[@]}"; do
-  if [[ ${written[i]} == "    - "* ]] && [[ $(item "$i") =~ ^dtrain-[a-z-]+$ ]] && [ "$(item "$i")" != dtrain-mpirun ]; then
-    first=$((i + 1))
-  fi
+  [[ ${written[i]} == "    - "* ]] || continue
+  word=$(item "$i")
+  if [[ $word =~ ^dtrain-[a-z-]+$ ]] && [ "$word" != dtrain-mpirun ]; then first=$((i + 1)); fi
 done
 
 insert() {  # INDEX TEXT

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the key with which the pods of the overlay no-operator reach each other, as the secret NAME-ssh:
 #     k8s/ssh-secret.sh NAME [NAMESPACE]
-# mpi-operator makes one for each MPIJob itself. A secret that is there already stays: --new replaces it, and the pods of
-# a job that runs have to be started again then. The key is written to no file but in a directory of this script's own.
+# mpi-operator makes one for each MPIJob itself. A secret that is there already stays: --new replaces it, and the pods
+# of a job that runs have to be started again then. The key is written to a directory of this script's own alone.
 # Exit codes: 0 done, 1 usage, 4 the cluster refuses, 6 no key could be made.
 set -euo pipefail
 say() { echo "ssh-secret.sh: $*" >&2; }

@@ -3,9 +3,9 @@
 
     commands_test.py --source DIR --bin DIR
 
-Each program is given its flags with one more that makes it print what they come to, or with data that is not there, which
-it finds missing once the flags have been read. Overlays that serve a document of before hold its flags, as the table of
-translations has them, in their order.
+Each program is given its flags with one more that makes it print what they come to, or with data that is not there,
+which it finds missing once the flags have been read. Overlays that serve a document of before hold its flags, as the
+table of translations has them, in their order.
 """
 
 import argparse
@@ -90,15 +90,15 @@ def rows(path):
     """The words of our program in each row of the table of translations."""
     for line in path.read_text(encoding="utf-8").splitlines():
         cells = line.split(" | ")
-        found = re.search(r"`(?:[^`]* )?(dtrain-[^`]*)`", cells[1]) if line.startswith("| `") and len(cells) > 1 else None
-        if found:
-            yield found[1].split()
+        if line.startswith("| `") and len(cells) > 1:
+            yield from (found[1].split() for found in re.finditer(r"`(?:[^`]* )?(dtrain-[^`]*)`", cells[1]))
 
 
 def holds(words, row):
     """Whether the words of a row are among those of a command, in their order, with any value for a variable."""
     left = iter(words)
-    return all(any(re.fullmatch(re.sub(r"(\\\$\\\(\w+\\\)|\\\$\w+)", ".*", re.escape(word)), one) for one in left) for word in row)
+    patterns = [re.sub(r"\\\$(\\\(\w+\\\)|\w+)", ".*", re.escape(word)) for word in row]
+    return all(any(re.fullmatch(pattern, word) for word in left) for pattern in patterns)
 
 
 def check_translation(name, found, table):

@@ -7,7 +7,8 @@ trap 'rm -rf "$work"' EXIT
 failures=0
 cd "$work" || exit
 mkdir bin
-export PATH=$work/bin:$PATH DTRAIN_DISCOVER_HOSTS=$work/discover_hosts.sh DTRAIN_ELASTIC_SETTLE=1 DTRAIN_WORKER_TIMEOUT=2
+export PATH=$work/bin:$PATH
+export DTRAIN_DISCOVER_HOSTS=$work/discover_hosts.sh DTRAIN_ELASTIC_SETTLE=1 DTRAIN_WORKER_TIMEOUT=2
 # It writes down what it is given and the hosts, waits as long as there is no file `end`, whose text is its exit code,
 # and ends with 75 when it is told to stop.
 cat >bin/dtrain-mpirun <<'FAKE'

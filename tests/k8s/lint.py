@@ -86,7 +86,7 @@ class Pod:
 
     def mount_of(self, path):
         """The mount below which a path lies, the deepest one."""
-        above = [mount for mount in self.mounts if (path + "/").startswith(str(mount.get("mountPath")).rstrip("/") + "/")]
+        above = [mount for mount in self.mounts if (path + "/").startswith(f"{mount.get('mountPath')}/")]
         return max(above, key=lambda mount: len(mount["mountPath"]), default=None)
 
     @property
@@ -194,7 +194,8 @@ def name_of_pods(job):
     """A job's name makes host names of 63 letters at most, begins with a letter and holds no dots."""
     if job.kind not in ("MPIJob", "StatefulSet"):
         return
-    last = f"{job.name}{'-worker' if job.kind == 'MPIJob' else ''}-{(job.workers or 1) - 1 if number(job.workers) else 0}"
+    workers = job.workers if number(job.workers) and job.workers > 0 else 1
+    last = f"{job.name}{'-worker' if job.kind == 'MPIJob' else ''}-{workers - 1}"
     if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", job.name) or len(last) > 63:
         yield f"{last} is no host name of 63 letters at most that begins with a letter and holds no dots"
 
@@ -244,7 +245,7 @@ def clean_pod_policy(job):
 
 @rule
 def launcher_creation(job):
-    """The launcher is created once the workers are ready, since nodes may have to be made; elastic jobs start with few."""
+    """The launcher is created once the workers, whose nodes may have to be made, are ready; that of elastic jobs at once."""
     if job.kind == "MPIJob":
         wanted = "AtStartup" if job.is_elastic else "WaitForWorkersReady"
         found = job.spec.get("launcherCreationPolicy")
@@ -348,9 +349,8 @@ def variables(job):
         seen = set()
         texts = []
         for one in items(pod.main.get("env")):
-            texts += [(text, set(seen)) for text in [str(one.get("value", ""))]]
+            texts.append((str(one.get("value", "")), set(seen)))
             seen.add(one.get("name"))
-        # A Job's controller adds what the operator and Kubernetes put in; none of it is used in arguments.
         texts += [(argument, seen) for argument in pod.args]
         for text, known in texts:
             for name in re.findall(r"(?<!\$)\$\(([A-Za-z_]\w*)\)", text):
@@ -373,8 +373,10 @@ def one_variable_each(job):
 @rule
 def worker_timeout(job):
     """Launchers await workers for 30 minutes, as long as nodes may take that have to be made."""
-    if job.launcher and job.launcher.environment.get("DTRAIN_WORKER_TIMEOUT") != WORKER_TIMEOUT:
-        yield f"DTRAIN_WORKER_TIMEOUT is {job.launcher.environment.get('DTRAIN_WORKER_TIMEOUT')}, expected {WORKER_TIMEOUT}"
+    if job.launcher:
+        value = job.launcher.environment.get("DTRAIN_WORKER_TIMEOUT")
+        if value != WORKER_TIMEOUT:
+            yield f"DTRAIN_WORKER_TIMEOUT is {value}, expected {WORKER_TIMEOUT}"
 
 
 @rule
@@ -478,7 +480,7 @@ def resources(job):
             for name in ("cpu", "memory"):
                 asked, limit = (mapping(given.get(kind)).get(name) for kind in ("requests", "limits"))
                 if asked is None or str(asked) != str(limit):
-                    yield f"{container.get('name')}: {name} is {asked} requested and limited to {limit}, expected both alike"
+                    yield f"{container.get('name')}: the request of {name} is {asked}, the limit {limit}; expected one value"
 
 
 @rule
@@ -486,8 +488,8 @@ def shared_memory(job):
     """Ranks of one host have more shared memory than the 64 MiB of containers."""
     for pod in job.pods:
         if pod.role in ("worker", "training"):
-            volume = pod.volume(next((mount.get("name") for mount in pod.mounts if mount.get("mountPath") == "/dev/shm"), None))
-            if mapping(volume.get("emptyDir")).get("medium") != "Memory" or "sizeLimit" not in volume["emptyDir"]:
+            memory = mapping(pod.volume(mapping(pod.mount_of("/dev/shm")).get("name")).get("emptyDir"))
+            if memory.get("medium") != "Memory" or "sizeLimit" not in memory:
                 yield f"{pod.role}: /dev/shm is no volume in memory with a limit"
 
 
@@ -539,11 +541,11 @@ def results_are_shared(job):
         if mount is None or mount.get("readOnly"):
             yield f"{pod.role}: {output} is no volume that can be written"
     program, flags = runner.program
-    if program in TRAINERS and not re.search(r"--(train_dir|model_dir|log_dir|checkpoint)[= ]" + re.escape(output) + "/",
-                                             runner.expanded(" ".join(flags))):
+    below = re.escape(output) + "/"
+    checkpoints = re.compile("--(train_dir|model_dir|log_dir|checkpoint)[= ]" + below)
+    if program in TRAINERS and not checkpoints.search(runner.expanded(" ".join(flags))):
         yield f"{program} keeps no checkpoints below {output}"
-    if runner.is_launcher and not re.search(r"-output-filename " + re.escape(output) + "/",
-                                            runner.expanded(" ".join(runner.args))):
+    if runner.is_launcher and not re.search("-output-filename " + below, runner.expanded(" ".join(runner.args))):
         yield f"mpirun keeps no logs of the ranks below {output}"
 
 
@@ -561,10 +563,11 @@ def volumes(job):
     """Each mount has its volume, each volume its mount, and no claim is mounted by two volumes."""
     for pod in job.pods:
         mounted = {mount.get("name") for container in pod.containers for mount in items(container.get("volumeMounts"))}
-        given = [volume.get("name") for volume in items(pod.spec.get("volumes"))]
+        own = items(pod.spec.get("volumes"))
+        given = [volume.get("name") for volume in own]
         for name in sorted(mounted ^ set(given)):
             yield f"{pod.role}: {name} is {'not mounted' if name in given else 'no volume'}"
-        claims = [mapping(volume.get("persistentVolumeClaim")).get("claimName") for volume in items(pod.spec.get("volumes"))]
+        claims = [mapping(volume.get("persistentVolumeClaim")).get("claimName") for volume in own]
         for claim in sorted({claim for claim in claims if claim and claims.count(claim) > 1}):
             yield f"{pod.role}: two volumes are of the claim {claim}"
 

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""The rendered overlays are valid and follow all rules; and of the bad manifests in bad/ each is found by its rule alone.
+"""The rendered overlays are valid and follow all rules; and each bad manifest in bad/ is found by its rule alone.
 
-    manifests_test.py --source DIR --version VERSION [--schemas DIR]
+    manifests_test.py --source DIR --version VERSION
 
 The images are those of VERSION. The schemas are in the folder schemas beside $DTRAIN_TEST_DATA.
 
 A file bad/RULE.yaml names an overlay, an object in it by its kind, and what is changed there: set, add (into a list),
-remove, move, or document, which adds an object. An item of a list is known by its index or its name. Those whose names begin
-with schema- are for validate.py.
+remove, move, or document, which adds an object. An item of a list is known by its index or its name. Those whose names
+begin with schema- are for validate.py.
 """
 
 import argparse
 import copy
-import os
 import pathlib
 import sys
 
 import lint
+import tools
 import validate
 
 
@@ -99,19 +99,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", required=True, type=pathlib.Path)
     parser.add_argument("--version", required=True)
-    parser.add_argument("--schemas", type=pathlib.Path)
     arguments = parser.parse_args()
-    data = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", arguments.source.parent / "shared/data"))
-    schemas = validate.Schemas(arguments.schemas or data.parent / "schemas")
+    schemas = validate.Schemas(tools.SCHEMAS)
     if not schemas.files:
-        print(f"SKIPPED: there are no schemas in {arguments.schemas or data.parent / 'schemas'}")
+        print(f"SKIPPED: there are no schemas in {tools.SCHEMAS}")
         return 0
     if validate.kubernetes_validate is None:
-        print("kubernetes-validate is not installed: core kinds are checked by a table of fields and the schema of pods")
+        print("kubernetes-validate is not installed: core kinds are checked by tables of fields and the schema of pods")
     rendered = {path.stem: lint.read(path) for path in sorted((arguments.source / "k8s/rendered").glob("*.yaml"))}
     faults = list(check_good(rendered, schemas))
     for path in sorted((arguments.source / "k8s/cluster").glob("*.yaml")):
-        faults += [f"{path.name}: {error}" for document in lint.read(path) for error in validate.errors(document, schemas)]
+        for document in lint.read(path):
+            faults += [f"{path.name}: {error}" for error in validate.errors(document, schemas)]
     faults += check_versions(rendered, arguments.version)
     faults += check_bad(rendered, schemas, pathlib.Path(__file__).parent / "bad")
     for fault in faults:

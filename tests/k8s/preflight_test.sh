@@ -19,18 +19,19 @@ sound() {
   mkdir "$FAKE"
   cd "$FAKE" || exit
   echo '{}' >get-raw-_version
-  echo 'v2beta1 ' >get-crd-mpijobs.kubeflow.org
-  echo 'v1alpha1 ' >get-crd-trainjobs.trainer.kubeflow.org
   # Both questions about the definition have this answer.
-  echo '{"launcherCreationPolicy":{},"mpiImplementation":{},"runLauncherAsWorker":{},"runPolicy":{},"slotsPerWorker":{},"sshAuthMountPath":{},"runtimeRef":{},"trainer":{}} v2beta1 v1alpha1 ' |
+  echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
+    '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
     tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
-  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' 'kubeflow-trainer-controller-manager 1 trainer:v2' \
-    >get-deployments
+  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' \
+    'kubeflow-trainer-controller-manager 1 trainer:v2' >get-deployments
   printf '%s\n' '' 8 4 >get-nodes
   : >get-daemonsets
   touch get-namespace-default get-resourcequota
   local claim
-  for claim in workdisk pv-fsx nfs-external; do echo 'Bound ["ReadWriteMany"] efs-sc' >"get-persistentvolumeclaim-$claim"; done
+  for claim in workdisk pv-fsx nfs-external; do
+    echo 'Bound ["ReadWriteMany"] efs-sc' >"get-persistentvolumeclaim-$claim"
+  done
   echo True >get-localqueue-training
   echo secret/no-operator-ssh >get-secret-no-operator-ssh
   cd - >/dev/null || exit
@@ -67,8 +68,10 @@ sound && echo >"$FAKE/get-nodes" && echo daemonset.apps/nvidia-device-plugin >"$
 sound && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" && expect 12 p5 "vpc.amazonaws.com/efa"
 sound && rm "$FAKE/get-namespace-default" && expect 13 smoke "create namespace default"
 sound && rm "$FAKE/get-persistentvolumeclaim-pv-fsx" && expect 14 mask-rcnn "no claim pv-fsx"
-sound && echo 'Bound ["ReadWriteOnce"] gp3' >"$FAKE/get-persistentvolumeclaim-pv-fsx" && expect 14 mask-rcnn ReadWriteMany
-sound && echo 'Bound ["ReadWriteOnce"] gp3' >"$FAKE/get-persistentvolumeclaim-workdisk" && expect 0 resnet50-cpu-single-pvc
+sound && echo 'Bound ["ReadWriteOnce"] gp3' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
+  expect 14 mask-rcnn ReadWriteMany
+sound && echo 'Bound ["ReadWriteOnce"] gp3' >"$FAKE/get-persistentvolumeclaim-workdisk" &&
+  expect 0 resnet50-cpu-single-pvc
 sound && echo 'Pending ["ReadWriteMany"] ' >"$FAKE/get-persistentvolumeclaim-pv-fsx" && expect 14 mask-rcnn "is Pending"
 sound && echo 'Pending ["ReadWriteMany"] fsx-sc' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
   expect 15 mask-rcnn "storage class fsx-sc does not exist"
@@ -93,7 +96,8 @@ sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" "$FAKE/get-namespace-default" &
 # run.sh: changes, looks, deletes, and applies what the changed overlay comes to.
 cp -r "$source/k8s" "$work/k8s"
 sound
-"$work/k8s/run.sh" smoke WORKERS=5 --max_bytes=1K >/dev/null 2>&1 || { echo "run.sh failed"; failures=$((failures + 1)); }
+"$work/k8s/run.sh" smoke WORKERS=5 --max_bytes=1K >/dev/null 2>&1 ||
+  { echo "run.sh failed"; failures=$((failures + 1)); }
 told=$(grep -c '^delete -f .*--cascade=foreground --wait\|^apply -f' "$FAKE/calls")
 order=$(grep -n '^delete\|^apply' "$FAKE/calls" | cut -d : -f 2 | cut -d ' ' -f 1 | tr '\n' ' ')
 if [ "$told" != 2 ] || [ "$order" != "delete apply " ] || ! grep -q -- '- --max_bytes=1K' "$FAKE/manifest" ||

@@ -59,8 +59,8 @@ ONE_BY_ONE = {
 }
 
 REFUSED = (
-    ("smoke", "WORKERS=0"), ("smoke", "WORKERS=two"), ("smoke", "SLOTS=-1"), ("smoke", "RANKS=4"), ("smoke", "NAME=a.b"),
-    ("smoke", "NAME=1a"), ("smoke", "NAME=" + "a" * 60), ("smoke", "NAMESPACE=Team"), ("smoke", "IMAGE=a:latest"),
+    ("smoke", "WORKERS=0"), ("smoke", "WORKERS=two"), ("smoke", "SLOTS=-1"), ("smoke", "RANKS=4"),
+    ("smoke", "NAME=a.b"), ("smoke", "NAME=1a"), ("smoke", "NAME=" + "a" * 60), ("smoke", "NAMESPACE=Team"), ("smoke", "IMAGE=a:latest"),
     ("smoke", "IMAGE=a"), ("smoke", "USER_ID=0"), ("smoke", "USER_NAME=Ada L"), ("smoke", "CPU=many"),
     ("smoke", "MEMORY=64GB"), ("smoke", "PVC_NAME=x"), ("smoke", "NOTHING=1"), ("smoke", "bare"), ("smoke", "--np=3"),
     ("smoke", "--expect_ranks=3"), ("smoke", "--max_bytes=a\nb"), ("smoke", "TRAIN.X=1"), ("nowhere", "WORKERS=2"),
@@ -108,13 +108,13 @@ class Tree:
         return {path.name: path.read_text(encoding="utf-8") for path in (self.root / "overlays" / overlay).iterdir()}
 
     def render(self, overlay):
-        done = subprocess.run(["kubectl", "kustomize", self.root / "overlays" / overlay], capture_output=True, text=True,
-                              check=True)
+        done = subprocess.run(["kubectl", "kustomize", self.root / "overlays" / overlay], capture_output=True,
+                              text=True, check=True)
         return list(yaml.load_all(done.stdout, lint.Loader))
 
 
 def leaves(value, path=""):
-    """(path, value) of all that is no mapping or list; items of lists are known by their names, where they have some."""
+    """(path, value) of all that is no mapping or list; items of lists are known by their names where they have some."""
     if isinstance(value, dict):
         for key, one in value.items():
             yield from leaves(one, f"{path}.{key}")

@@ -62,7 +62,8 @@ should_change() {
 # Sets `result`, mpirun's exit code, and `changing`, whether it was stopped for other workers.
 train() {
   local arguments=("${@//\{ranks\}/$ranks}")
-  head -n $(((ranks + slots - 1) / slots)) <<<"$found" | while read -r host; do echo "$host slots=$slots"; done >"$hostfile"
+  head -n $(((ranks + slots - 1) / slots)) <<<"$found" |
+    while read -r host; do echo "$host slots=$slots"; done >"$hostfile"
   say "$ranks ranks on $(cut -d ' ' -f 1 "$hostfile" | tr '\n' ' ')"
   changing=no
   dtrain-mpirun --hostfile "$hostfile" -np "$ranks" "${arguments[@]//\{micro_steps\}/$((maximum / ranks))}" &

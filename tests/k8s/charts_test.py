@@ -392,6 +392,20 @@ def test_fetches_coco():
         assert (data / "pretrained-models" / "ImageNet-R101-AlignPadding.npz").exists()
 
 
+def test_notes_say_how_to_follow():
+    """Notes name commands for what was installed. Helm 3 shows them only where there is a cluster."""
+    helm = tools.helms()[-1]
+    if " version.BuildInfo{Version:\"v3" in " " + tools.check_run(helm, "version"):
+        tools.skip("there is no Helm 4")
+    shown = {"coco-data": "kubectl logs -f -n work job/first", "pv-fsx": "kubectl get pvc pv-fsx -n work",
+             "pv-efs": "kubectl get pvc pv-efs -n work"}
+    for chart in ALL:
+        options = ["--dry-run=client", "--namespace", "work", *settings(chart, [])]
+        text = tools.check_run(helm, "install", "first", CHARTS / chart, *options)
+        notes = text[text.index("\nNOTES:"):]
+        assert shown.get(chart, "kubectl logs -f -n work job/first-launcher") in notes, (chart, notes)
+
+
 def test_volumes_outlive_releases():
     for helm in tools.helms():
         for chart in ("pv-fsx", "pv-efs"):

@@ -287,8 +287,12 @@ def test_commands_are_served():
 
 
 def script_of(objects, name):
-    [text] = [one["data"][name] for one in objects if one["kind"] == "ConfigMap"]
-    return text
+    return of_kind(objects, "ConfigMap")["data"][name]
+
+
+def test_scripts_do_not_change_under_a_job():
+    for helm in tools.helms():
+        assert of_kind(render(helm, "mpijob")[1], "ConfigMap")["immutable"] is True
 
 
 def test_script_of_ranks():

@@ -33,7 +33,7 @@ def test_names_files_that_exist():
             name = name.rstrip(".")
             if not PLACEHOLDERS.search(name):
                 assert (tools.ROOT / name).exists(), f"{path.name}: {name}"
-        for name in set(re.findall(r"\]\(([^)#:]+)[^)]*\)", text)):
+        for name in set(re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text)):
             assert (tools.K8S / name).exists(), f"{path.name}: {name}"
 
 

@@ -10,6 +10,9 @@ step() { echo; echo "== $* =="; }
 step "Debian packages"
 scripts/setup.sh test
 
+step "Tools for the tests of k8s/, where they can be had"
+timeout 300 tests/k8s/tools.sh || echo "Tests that need them are skipped."
+
 export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
 export OMP_WAIT_POLICY=passive  # tests run side by side: waiting threads give the processor away
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # so that clones in other places share the compiler cache
@@ -40,7 +43,7 @@ ctest --no-tests=error --test-dir build-ci-fuzz -j "$jobs" -L fuzz --output-on-f
 step "Tests, optimised"
 log=build-ci/tests.log
 result=0
-ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|distributed|parity|gpu' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
+ctest --no-tests=error --test-dir build-ci -j "$jobs" -L 'cpu|distributed|parity|gpu|k8s' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
 echo "Skipped, and why:"
 grep -ho 'SKIPPED: .*' build-ci/Testing/Temporary/LastTest.log | sort | uniq -c || echo "  nothing"
 sed -n '/tests passed/,$p' "$log"

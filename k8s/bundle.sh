@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Makes dtrain-k8s-VERSION.tar.gz: all that submits jobs whose images have been pushed already, for machines without the
+# sources.
+#     k8s/bundle.sh [FOLDER]
+# FOLDER, by default the current one, gets the file. The same files make the same bytes.
+# Exit codes: 0 done, 1 usage, 6 a file cannot be read or written.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
+  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit 1
+fi
+folder=${1:-.}
+version=$(sed -n 's/^project(dtrain VERSION \([0-9.]*\).*/\1/p' "$here/../CMakeLists.txt")
+[ -n "$version" ] || { echo "bundle.sh: CMakeLists.txt states no version" >&2; exit 6; }
+name=dtrain-k8s-$version
+stage=$(mktemp -d) || exit 6
+trap 'rm -rf "$stage"' EXIT
+
+mkdir -p "$stage/$name/k8s" "$folder"
+parts=(README.md source-documents.md troubleshooting.md base base-job cluster components overlays rendered charts)
+for part in "${parts[@]}" "$here"/*.sh; do
+  part=${part##*/}
+  [ "$part" != bundle.sh ] || continue
+  cp -R "$here/$part" "$stage/$name/k8s/" || exit 6
+done
+cp "$here/../LICENSE" "$stage/$name/" || exit 6
+echo "$version" >"$stage/$name/VERSION"
+find "$stage" -name '*.new' -delete
+tar --directory "$stage" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w \
+  --create "$name" | gzip -n9 >"$stage/$name.tar.gz"
+mv "$stage/$name.tar.gz" "$folder/"
+echo "$folder/$name.tar.gz"

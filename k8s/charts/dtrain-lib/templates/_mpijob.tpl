@@ -1,0 +1,212 @@
+{{/* An MPIJob and the policy that closes its pods to others, in the shape of k8s/base.
+Input:
+  root
+  workers, gpus        the pods, and the GPUs of each; without GPUs each has one rank on its processors
+  gpus_in_all          a number to compare with, or nothing
+  image, pull_policy, backoff_limit, instance_type, if_exclude, nccl_socket_ifname, nccl_debug
+  args                 of the launcher, from dtrain-mpirun on
+  launcher_env         more variables of the launcher, as a list
+  worker_env           more variables of workers, which their ranks inherit
+  init_containers      of workers
+  volumes, mounts      of workers, as text */}}
+{{- define "dtrain.mpijob" -}}
+{{- $slots := max 1 (int .gpus) -}}
+{{- $ranks := mul (int .workers) $slots -}}
+{{- $name := include "dtrain.name" (dict "root" .root "workers" .workers) -}}
+{{- $image := include "dtrain.image" . -}}
+{{- $job := .root.Values.job -}}
+{{- if and .gpus_in_all (ne (int .gpus_in_all) (int $ranks)) -}}
+{{- fail (printf "gpus is %d, and gpu_nodes x gpus_per_node are %d: leave gpus out, it follows from the two" (int .gpus_in_all) $ranks) -}}
+{{- end -}}
+{{- include "dtrain.refuse-change" (dict "root" .root "name" $name "args" .args "workers" .workers) -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ $name }}
+  namespace: {{ include "dtrain.namespace" .root }}
+  labels: {{- include "dtrain.labels" .root | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+  policyTypes: [Ingress]
+  ingress:
+    - from:
+        - podSelector:
+            matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+---
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata:
+  name: {{ $name }}
+  namespace: {{ include "dtrain.namespace" .root }}
+  labels:
+    {{- include "dtrain.labels" .root | nindent 4 }}
+    {{- with $job.queue }}
+    kueue.x-k8s.io/queue-name: {{ . }}
+    {{- end }}
+spec:
+  slotsPerWorker: {{ $slots }}
+  mpiImplementation: OpenMPI
+  sshAuthMountPath: /etc/dtrain/ssh
+  launcherCreationPolicy: WaitForWorkersReady
+  runPolicy:
+    cleanPodPolicy: Running
+    ttlSecondsAfterFinished: {{ $job.ttl_seconds_after_finished | int64 }}
+    activeDeadlineSeconds: {{ $job.active_deadline_seconds | int64 }}
+    backoffLimit: {{ .backoff_limit | int64 }}
+    {{- if $job.suspend }}
+    suspend: true
+    {{- end }}
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        metadata:
+          {{- include "dtrain.pod-metadata" (dict "name" $name) | nindent 10 }}
+        spec:
+          {{- include "dtrain.pod-security" .root | nindent 10 }}
+          containers:
+            - name: launcher
+              image: {{ $image }}
+              imagePullPolicy: {{ .pull_policy }}
+              args: {{- toYaml .args | nindent 16 }}
+              env:
+                - {name: USER_NAME, value: {{ $job.user_name | quote }}}
+                - {name: GROUP_NAME, value: {{ $job.group_name | quote }}}
+                - {name: SLOTS, value: {{ $slots | quote }}}
+                - {name: RANKS, value: {{ $ranks | quote }}}
+                - {name: JOB_NAME, value: {{ $name }}}
+                - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+                - {name: DTRAIN_WORKER_TIMEOUT, value: {{ $job.worker_timeout | int64 | quote }}}
+                - {name: OMPI_MCA_oob_tcp_keepalive_time, value: "5"}
+                - {name: OMPI_MCA_oob_tcp_keepalive_intvl, value: "2"}
+                - {name: OMPI_MCA_oob_tcp_keepalive_probes, value: "3"}
+                - {name: OMPI_MCA_orte_tag_output, value: "true"}
+                - {name: OMPI_MCA_orte_timestamp_output, value: "true"}
+                - {name: OMPI_MCA_btl_tcp_if_exclude, value: {{ .if_exclude | quote }}}
+                - {name: OMPI_MCA_oob_tcp_if_exclude, value: {{ .if_exclude | quote }}}
+                - {name: OMPI_MCA_plm_rsh_no_tree_spawn, value: "true"}
+                {{- if $job.efa }}
+                - {name: OMPI_MCA_pml, value: "^ucx"}
+                - {name: OMPI_MCA_btl, value: "tcp,self"}
+                {{- end }}
+                {{- with .launcher_env }}{{ toYaml . | nindent 16 }}{{ end }}
+              resources:
+                requests: {cpu: 500m, memory: 1Gi}
+                limits: {cpu: 500m, memory: 1Gi}
+              {{- include "dtrain.confined" . | nindent 14 }}
+              volumeMounts:
+                {{- include "dtrain.scratch-mounts" . | nindent 16 }}
+          volumes:
+            {{- include "dtrain.scratch-volumes" . | nindent 12 }}
+    Worker:
+      replicas: {{ int .workers }}
+      restartPolicy: Never
+      template:
+        metadata:
+          {{- include "dtrain.pod-metadata" (dict "name" $name) | nindent 10 }}
+        spec:
+          {{- include "dtrain.pod-security" .root | nindent 10 }}
+          {{- with .instance_type }}
+          nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
+          {{- end }}
+          {{- if gt (int .gpus) 0 }}
+          tolerations:
+            - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+          {{- end }}
+          {{- with .init_containers }}
+          initContainers: {{- . | nindent 12 }}
+          {{- end }}
+          containers:
+            - name: worker
+              image: {{ $image }}
+              imagePullPolicy: {{ .pull_policy }}
+              args: [sshd]
+              env:
+                - {name: USER_NAME, value: {{ $job.user_name | quote }}}
+                - {name: GROUP_NAME, value: {{ $job.group_name | quote }}}
+                {{- if gt (int .gpus) 0 }}
+                - {name: NCCL_SOCKET_IFNAME, value: {{ .nccl_socket_ifname | quote }}}
+                - {name: NCCL_DEBUG, value: {{ .nccl_debug | quote }}}
+                {{- end }}
+                {{- if $job.efa }}
+                - {name: FI_PROVIDER, value: efa}
+                - {name: NCCL_NET, value: AWS Libfabric}
+                {{- end }}
+                {{- with .worker_env }}{{ toYaml . | nindent 16 }}{{ end }}
+              ports:
+                - {name: ssh, containerPort: 2222}
+              readinessProbe:
+                tcpSocket: {port: ssh}
+                initialDelaySeconds: 1
+                periodSeconds: 5
+              livenessProbe:
+                tcpSocket: {port: ssh}
+                initialDelaySeconds: 30
+                periodSeconds: 30
+                failureThreshold: 10
+              resources:
+                requests:
+                  cpu: {{ $job.cpu | quote }}
+                  memory: {{ $job.memory }}
+                  {{- if $job.efa }}
+                  hugepages-2Mi: 5120Mi
+                  {{- end }}
+                limits:
+                  cpu: {{ $job.cpu | quote }}
+                  memory: {{ $job.memory }}
+                  {{- if gt (int .gpus) 0 }}
+                  nvidia.com/gpu: {{ int .gpus }}
+                  {{- end }}
+                  {{- if $job.efa }}
+                  vpc.amazonaws.com/efa: {{ int $job.efa }}
+                  hugepages-2Mi: 5120Mi
+                  {{- end }}
+              {{- include "dtrain.confined" . | nindent 14 }}
+              volumeMounts:
+                {{- include "dtrain.scratch-mounts" . | nindent 16 }}
+                - {name: shm, mountPath: /dev/shm}
+                {{- with .mounts }}{{ . | trim | nindent 16 }}{{ end }}
+          volumes:
+            {{- include "dtrain.scratch-volumes" . | nindent 12 }}
+            - name: shm
+              emptyDir: {medium: Memory, sizeLimit: {{ $job.shm }}}
+            {{- with .volumes }}{{ . | trim | nindent 12 }}{{ end }}
+{{- end -}}
+
+{{/* An upgrade that changes the command of a job would change nothing, because what has been started is immutable: it is
+refused. Suspending and resuming are what an upgrade can do. Input: root, name, args, workers. */}}
+{{- define "dtrain.refuse-change" -}}
+{{- if .root.Release.IsUpgrade -}}
+{{- $there := lookup "kubeflow.org/v2beta1" "MPIJob" (include "dtrain.namespace" .root) .name -}}
+{{- if $there -}}
+{{- $specs := $there.spec.mpiReplicaSpecs -}}
+{{- $launcher := first $specs.Launcher.template.spec.containers -}}
+{{- if or (ne (toJson $launcher.args) (toJson .args)) (ne (int $specs.Worker.replicas) (int .workers)) -}}
+{{- fail (printf "a job that has been submitted cannot change its command or its workers; run it again: helm uninstall %s --wait --cascade foreground, then helm install" .root.Release.Name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What helm prints after an installation. Input: root, logs (the folder of results on the claim), claim. */}}
+{{- define "dtrain.notes" -}}
+{{- $name := .root.Release.Name -}}
+{{- $ns := include "dtrain.namespace" .root -}}
+The job {{ $name }} is submitted in the namespace {{ $ns }}.
+
+What it lacks, and how far it has come:
+    kubectl describe mpijob {{ $name }} -n {{ $ns }}
+    kubectl get pods -n {{ $ns }} -l training.kubeflow.org/job-name={{ $name }}
+Follow its log, once the workers have come up:
+    kubectl logs -f -n {{ $ns }} job/{{ $name }}-launcher
+{{- with .logs }}
+Checkpoints, events and the logs of all ranks are in {{ . }} of the claim {{ $.claim }}. They stay there when the release
+is uninstalled, and the next installation under the same name goes on from the newest checkpoint.
+{{- end }}
+Stop it after a checkpoint, and go on:
+    helm upgrade {{ $name }} CHART -n {{ .root.Release.Namespace }} --reuse-values --set job.suspend=true      # or false
+Run it again with other values:
+    helm uninstall {{ $name }} -n {{ .root.Release.Namespace }} --wait --cascade foreground && helm install {{ $name }} CHART ...
+{{- end -}}

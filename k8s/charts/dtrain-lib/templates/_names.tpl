@@ -1,0 +1,67 @@
+{{/* The name of the job, which is the release's. It becomes part of the names of hosts: of $workers, the last has the
+longest. Input: root, workers (0 for a job of a single pod). */}}
+{{- define "dtrain.name" -}}
+{{- $name := .root.Release.Name -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
+{{- fail (printf "the name of the release, %s, becomes a name of hosts: expected small letters, digits and hyphens, beginning with a letter" $name) -}}
+{{- end -}}
+{{- $last := printf "%s-worker-%d" $name (max 0 (sub (int .workers) 1)) -}}
+{{- if gt (len $last) 63 -}}
+{{- fail (printf "the name of the release is too long: the last worker would be %s, a name of %d letters; 63 are allowed" $last (len $last)) -}}
+{{- end -}}
+{{- $name -}}
+{{- end -}}
+
+{{/* What is put on every object of a release. Input: the root. */}}
+{{- define "dtrain.labels" -}}
+app.kubernetes.io/name: dtrain
+app.kubernetes.io/part-of: dtrain
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end -}}
+
+{{/* Where the objects are made. Input: the root. */}}
+{{- define "dtrain.namespace" -}}
+{{- (.Values.global).namespace | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* The image: the one that is given, else the engine's for the devices. Input: root, image, gpus, instance_type. */}}
+{{- define "dtrain.image" -}}
+{{- if .image -}}
+{{- if or (hasSuffix ":latest" .image) (not (regexMatch "[@:][^/]+$" .image)) -}}
+{{- fail (printf "image %s: expected a version or digest, since nobody can say what latest was" .image) -}}
+{{- end -}}
+{{- .image -}}
+{{- else -}}
+{{- $kind := "cpu" -}}
+{{- if gt (int .gpus) 0 -}}
+{{- /* The toolkit of cuda and efa has no code for the V100 of p3 and p3dn. */ -}}
+{{- $kind = ternary "cuda12" (gt (int .root.Values.job.efa) 0 | ternary "efa" "cuda") (hasPrefix "p3" (.instance_type | default "")) -}}
+{{- end -}}
+{{- with (.root.Values.global).registry }}{{ trimSuffix "/" . }}/{{ end -}}
+dtrain-{{ $kind }}:{{ .root.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* Gigabytes of a GPU of an instance type, as its vendor states them; nothing for types that are not known. */}}
+{{- define "dtrain.gpu-memory" -}}
+{{- $sizes := dict "g4dn" 16 "g5" 24 "g6" 24 "g6e" 48 "p3" 16 "p3dn" 32 "p4d" 40 "p4de" 80 "p5" 80 "p5e" 141 "p5en" 141 -}}
+{{- get $sizes (. | default "" | splitList "." | first) -}}
+{{- end -}}
+
+{{/* The flag that leaves `reserve` MiB of a GPU to the system, as TF_DEVICE_MIN_SYS_MEMORY_IN_MB does; nothing for 0 or
+without GPUs. Input: reserve, gpus, instance_type, memory (of a GPU in GB, where the type is not known). */}}
+{{- define "dtrain.memory-flag" -}}
+{{- if and (gt (int .reserve) 0) (gt (int .gpus) 0) -}}
+{{- $memory := .memory | default (include "dtrain.gpu-memory" .instance_type) -}}
+{{- if not $memory -}}
+{{- fail (printf "tf_device_min_sys_mem_mb: the memory of a GPU of %s is not known; set gpu_memory_gb, or the reserve to 0" (.instance_type | default "no instance type" | quote)) -}}
+{{- end -}}
+{{- if ge (int .reserve) (mul 1024 (int $memory)) -}}
+{{- fail (printf "tf_device_min_sys_mem_mb: %d MiB are not less than the %d GB of the GPU" (int .reserve) (int $memory)) -}}
+{{- end -}}
+--gpu_memory_frac_for_testing={{ subf 1.0 (divf (float64 .reserve) (mulf 1024.0 (float64 $memory))) | printf "%.4f" }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,64 @@
+{{/* Labels and annotations of a job's pods. Input: root, name. */}}
+{{- define "dtrain.pod-metadata" -}}
+labels: {app.kubernetes.io/instance: {{ .name }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
+annotations:
+  # A proxy beside sshd would change the group of the key, and take part in no rendezvous.
+  sidecar.istio.io/inject: "false"
+  karpenter.sh/do-not-disrupt: "true"
+  cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
+{{- end -}}
+
+{{/* Input: the root. */}}
+{{- define "dtrain.pod-security" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ .Values.job.termination_grace_seconds | int64 }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ .Values.job.user_id | int64 }}
+  runAsGroup: {{ .Values.job.group_id | int64 }}
+  fsGroup: {{ .Values.job.fs_id | int64 }}
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "dtrain.confined" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* What can be written in a pod besides mounted claims. */}}
+{{- define "dtrain.scratch-mounts" -}}
+- {name: run, mountPath: /run/dtrain}
+- {name: tmp, mountPath: /tmp}
+{{- end -}}
+{{- define "dtrain.scratch-volumes" -}}
+- name: run
+  emptyDir: {medium: Memory, sizeLimit: 64Mi}
+- name: tmp
+  emptyDir: {sizeLimit: 1Gi}
+{{- end -}}
+
+{{/* Claims and where they are mounted: results, and data, which is read-only. Input: output_claim, output_path,
+data_claim, data_path; those without a claim are left out. Data on the claim of the results is the same volume, because
+kubelets do not mount a claim twice. */}}
+{{- define "dtrain.claim-volumes" -}}
+{{- if .output_claim }}
+- name: output
+  persistentVolumeClaim: {claimName: {{ .output_claim }}}
+{{- end }}
+{{- if and .data_claim (ne .data_claim .output_claim) }}
+- name: data
+  persistentVolumeClaim: {claimName: {{ .data_claim }}, readOnly: true}
+{{- end }}
+{{- end -}}
+{{- define "dtrain.claim-mounts" -}}
+{{- if .output_claim }}
+- {name: output, mountPath: {{ .output_path }}}
+{{- end }}
+{{- if .data_claim }}
+- {name: {{ ternary "output" "data" (eq .data_claim .output_claim) }}, mountPath: {{ .data_path }}, readOnly: true}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Builds the images with docker or buildah, whichever works here, as dtrain-NAME:VERSION, the project's version.
+#     k8s/images/build.sh [--push REGISTRY | --output FILE.tar] [--base IMAGE] [--cuda IMAGE] [--tool docker|buildah]
+#                         [--prebuilt TREE] [NAME...]
+# NAME is cpu, which is built by default, cuda, cuda12 or efa.
+#   --push REGISTRY  pushes to REGISTRY/dtrain-NAME:VERSION, and sets version and digest in those overlays that use
+#                    dtrain-NAME (k8s/set.sh OVERLAY IMAGE=...). Repositories of ECR are created where they are missing,
+#                    and logged in to, by the AWS CLI. A registry of this machine needs no TLS.
+#   --output FILE    writes the image, a single one then, to an archive that docker, podman and containerd load.
+#   --base IMAGE     a Debian 12 to build on; debian:bookworm-slim by default
+#   --cuda IMAGE     the toolkit of cuda and cuda12; their Dockerfiles say which
+#   --prebuilt TREE  takes the programs from TREE, made by
+#                    DESTDIR=TREE cmake --install build --component programs --strip --prefix /usr
+#                    and all else from this machine, a Debian 12: compiles nothing
+# Exit codes: 0 done, 1 usage, 4 the registry refuses, 6 no tool, or the build fails.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source=$(realpath "$here/../..")
+die() {
+  echo "build.sh: $1" >&2
+  exit "${2:-1}"
+}
+
+registry='' output='' base='' cuda='' tool='' tree=''
+names=()
+while [ $# != 0 ]; do
+  case $1 in
+    --push | --output | --base | --cuda | --tool | --prebuilt)
+      [ -n "${2:-}" ] || die "$1 needs a value"
+      case $1 in
+        --push) registry=${2%/} ;;
+        --output) output=$2 ;;
+        --base) base=$2 ;;
+        --cuda) cuda=$2 ;;
+        --tool) tool=$2 ;;
+        --prebuilt) tree=$2 ;;
+      esac
+      shift
+      ;;
+    cpu | cuda | cuda12 | efa) names+=("$1") ;;
+    *) die "'$1': expected cpu, cuda, cuda12, efa or an option; the head of this script lists them" ;;
+  esac
+  shift
+done
+[ ${#names[@]} != 0 ] || names=(cpu)
+[ -z "$registry" ] || [ -z "$output" ] || die "--push and --output do not go together"
+[ -z "$output" ] || [ ${#names[@]} = 1 ] || die "--output takes one image"
+[ -z "$tree" ] || [ "${names[*]}" != efa ] || die "--prebuilt has no libraries of EFA"
+version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
+if [ -z "$tool" ]; then
+  if docker info >/dev/null 2>&1; then tool=docker; elif command -v buildah >/dev/null; then tool=buildah; fi
+fi
+case $tool in
+  docker | buildah) ;;
+  '') die "neither a docker daemon nor buildah is here" 6 ;;
+  *) die "--tool is '$tool', expected docker or buildah" ;;
+esac
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+revision=$(git -C "$source" rev-parse HEAD 2>/dev/null || true)
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || date +%s)}
+
+build() {
+  local name=$1 arguments
+  arguments=(--file "$here/$name/Dockerfile" --tag "dtrain-$name:$version"
+    --label "org.opencontainers.image.version=$version" --label "org.opencontainers.image.revision=$revision"
+    --label "org.opencontainers.image.created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)")
+  [ -z "$base" ] || arguments+=(--build-arg "BASE=$base")
+  [ -z "$cuda" ] || arguments+=(--build-arg "CUDA=$cuda")
+  [ "$name" != efa ] || arguments+=(--build-arg "CUDA_IMAGE=dtrain-cuda:$version")
+  if [ -n "$tree" ]; then
+    mkdir -p "$scratch/$name"
+    local libraries=()
+    [ "$name" = cpu ] || mapfile -t libraries < <("$here/common/cuda-libraries.sh")
+    "$here/common/root-filesystem.sh" "$tree" "$scratch/$name/root-filesystem" ${libraries[@]+"${libraries[@]}"} ||
+      die "the root file system could not be made" 6
+    arguments+=(--build-context "build=$scratch/$name")
+  fi
+  # Of the two formats docker's has health checks.
+  [ "$tool" = docker ] || arguments+=(--format docker --timestamp "$SOURCE_DATE_EPOCH")
+  "$tool" build "${arguments[@]}" "$source" || die "dtrain-$name could not be built" 6
+}
+
+# The AWS CLI makes a repository of ECR, and the password.
+prepare_ecr() {
+  local host=${registry%%/*} repository=$1 region=${registry#*.dkr.ecr.}
+  region=${region%%.*}
+  command -v aws >/dev/null || die "$host is a registry of ECR: its repositories need the AWS CLI" 6
+  aws ecr describe-repositories --region "$region" --repository-names "$repository" >/dev/null 2>&1 ||
+    aws ecr create-repository --region "$region" --repository-name "$repository" \
+      --image-scanning-configuration scanOnPush=true >/dev/null || die "the repository $repository could not be created" 4
+  aws ecr get-login-password --region "$region" | "$tool" login --username AWS --password-stdin "$host" >/dev/null ||
+    die "no login to $host" 4
+}
+
+# Sets `digest`.
+push() {
+  local local_name=dtrain-$1:$version place=$registry/dtrain-$1 host=${registry%%/*} path=''
+  [ "$host" = "$registry" ] || path=${registry#*/}/
+  case $host in *.dkr.ecr.*) prepare_ecr "${path}dtrain-$1" ;; esac
+  if [ "$tool" = docker ]; then
+    { docker tag "$local_name" "$place:$version" && docker push "$place:$version"; } || die "$host refuses $place" 4
+    digest=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$place:$version" |
+      sed -n "s|^$place@||p" | head -n 1)
+  else
+    local options=(--digestfile "$scratch/digest" --format v2s2)
+    case ${host%:*} in localhost | *.localhost | 127.*) options+=(--tls-verify=false) ;; esac
+    buildah push "${options[@]}" "$local_name" "docker://$place:$version" || die "$host refuses $place" 4
+    digest=$(cat "$scratch/digest")
+  fi
+  [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "$host named no digest of $place" 4
+}
+
+set_in_overlays() {
+  local name=$1 reference=$2 folder image
+  for folder in "$source"/k8s/overlays/*/; do
+    [ -e "$folder/parameters.yaml" ] || continue
+    image=$(sed -n 's/^  IMAGE: "\{0,1\}\([^"]*\)"\{0,1\}$/\1/p' "$folder/parameters.yaml")
+    image=${image%%@*}
+    image=${image##*/}
+    if [ "${image%%:*}" = "dtrain-$name" ]; then
+      "$source/k8s/set.sh" "$(basename "$folder")" "IMAGE=$reference"
+      echo "k8s/overlays/$(basename "$folder"): IMAGE=$reference"
+    fi
+  done
+}
+
+case " ${names[*]} " in
+  *" efa "*) case " ${names[*]} " in *" cuda "*) ;; *) build cuda ;; esac ;;
+esac
+for name in "${names[@]}"; do build "$name"; done
+if [ -n "$registry" ]; then
+  for name in "${names[@]}"; do
+    push "$name"
+    set_in_overlays "$name" "$registry/dtrain-$name:$version@$digest"
+  done
+elif [ -n "$output" ]; then
+  if [ "$tool" = docker ]; then
+    docker save --output "$output" "dtrain-${names[0]}:$version" || die "$output could not be written" 6
+  else
+    rm -f "$output"
+    buildah push "dtrain-${names[0]}:$version" "docker-archive:$output:dtrain-${names[0]}:$version" ||
+      die "$output could not be written" 6
+  fi
+fi

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Compiles the programs of an image into the folder /tree; the arguments are CMake's.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+cmake -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DDTRAIN_MPI=ON -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF "$@"
+cmake --build /build --target programs
+DESTDIR=/tree cmake --install /build --component programs --strip --prefix /usr

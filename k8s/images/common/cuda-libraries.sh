@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Prints the libraries of the CUDA toolkit that the programs load at their first use, a file a line; those of the driver
+# come from the node.
+set -euo pipefail
+folders=(/usr/lib/x86_64-linux-gnu /usr/local/cuda/lib64)
+# cuDNN loads its parts itself.
+for name in libcublasLt libcublas libnvjpeg libnccl libcudnn libcudnn_graph libcudnn_engines_precompiled \
+  libcudnn_engines_runtime_compiled libcudnn_heuristic libcudnn_ops libcudnn_cnn libnvrtc libnvrtc-builtins; do
+  found=$(find -L "${folders[@]}" -maxdepth 1 -name "$name.so.*" -print -quit)
+  [ -n "$found" ] || { echo "cuda-libraries.sh: there is no $name" >&2; exit 6; }
+  find -L "${folders[@]}" -maxdepth 1 -name "$name.so.*"
+done

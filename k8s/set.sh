@@ -1,0 +1,236 @@
+#!/usr/bin/env bash
+# Changes an overlay: its parameters, and the flags of its program.
+#     k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]
+# OVERLAY is the name of a folder of k8s/overlays, or the path of such a folder.
+#   - NAME=VALUE is a parameter, in capitals, of the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS,
+#     the number that mpirun starts, is made of WORKERS and SLOTS, and cannot be set.
+#   - --FLAG=VALUE is put in the place of that flag in command.yaml, or added. A switch is --FLAG or --FLAG=false.
+#   - KEY.PART=VALUE is a key of --config, and steps=VALUE and the like are what the command already has by that name.
+#   - What follows -- is added at the end of the command.
+# All changes are checked first; with one that is wrong none is made.
+# Exit codes: 0 done, 1 usage or a value that cannot be right, 6 a file could not be read or written.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+die() {
+  echo "set.sh: $1" >&2
+  exit "${2:-1}"
+}
+
+label='[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?'
+declare -A expected=(
+  [NAMESPACE]="^$label\$|a namespace: small letters, digits and hyphens, 63 at most"
+  [NAME]='^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$|a name: small letters, digits and hyphens, beginning with a letter'
+  [IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
+  [INSTANCE_TYPE]='^[a-z][a-z0-9-]*\.[a-z0-9-]+$|an instance type, such as p4d.24xlarge'
+  [WORKERS]='^[1-9][0-9]{0,4}$|a number from 1'
+  [SLOTS]='^[1-9][0-9]{0,2}$|a number from 1'
+  [MIN_RANKS]='^[1-9][0-9]{0,5}$|a number from 1'
+  [EFA]='^[1-9][0-9]?$|a number from 1'
+  [CPU]='^[1-9][0-9]*m?$|cores, such as 24, or 500m'
+  [MEMORY]='^[1-9][0-9]*[KMGT]i$|bytes, such as 64Gi'
+  [SHM]='^[1-9][0-9]*[KMGT]i$|bytes, such as 8Gi'
+  [USER_ID]='^[1-9][0-9]{0,8}$|a number from 1: the pods do not run as root'
+  [GROUP_ID]='^(0|[1-9][0-9]{0,8})$|a number'
+  [FS_ID]='^(0|[1-9][0-9]{0,8})$|a number'
+  [USER_NAME]='^[a-z_][-a-z0-9_]{0,31}$|a name of 32 small letters, digits, - and _ at most'
+  [GROUP_NAME]='^[a-z_][-a-z0-9_]{0,31}$|a name of 32 small letters, digits, - and _ at most'
+  [NFS_SERVER]='^[A-Za-z0-9]([-A-Za-z0-9.:]{0,251}[A-Za-z0-9])?$|the name or address of a host'
+  [PVC_NAME]="^$label(\.$label)*\$|the name of a claim"
+  [SERVICE_ACCOUNT]="^$label(\.$label)*\$|the name of a service account"
+  [DATA_CLAIM]="^$label(\.$label)*\$|the name of a claim"
+  [QUEUE]="^$label(\.$label)*\$|the name of a queue"
+  [S3_URL]='^s3://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9](/[-A-Za-z0-9._/]*)?$|s3://BUCKET/PREFIX'
+)
+for path in DATASET_DIR DATA_PATH NFS_PATH PVC_PATH; do
+  expected[$path]='^(/[-A-Za-z0-9._]+)+$|an absolute path of letters, digits and -._ without a final /'
+done
+# Where a volume would hide what a pod needs.
+taken='^/(bin|boot|dev|etc|lib|lib64|proc|root|run|sbin|sys|tmp|usr|var)(/|$)'
+
+check_value() {  # NAME VALUE
+  local rule=${expected[$1]:-}
+  [ -n "$rule" ] || die "$1 cannot be set"
+  [[ $2 =~ ${rule%|*} ]] || die "$1='$2': expected ${rule##*|}"
+  case $1 in
+    IMAGE) [[ $2 != *:latest ]] || die "IMAGE='$2': expected a version, since nobody can say what latest was" ;;
+    DATASET_DIR | DATA_PATH | NFS_PATH | PVC_PATH)
+      [[ $2 != */.. && $2 != */../* && $2 != */. && $2 != */./* ]] || die "$1='$2': expected a path without . and .."
+      ! [[ $2 =~ $taken ]] || die "$1='$2': the pods have files of their own there"
+      ;;
+  esac
+}
+
+[ $# -ge 1 ] || die "usage: k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]"
+overlay=$1
+shift
+folder=$here/overlays/$overlay
+[ -d "$folder" ] || folder=$overlay
+parameters=$folder/parameters.yaml
+command=$folder/command.yaml
+[ -f "$parameters" ] || die "there is no overlay $overlay: $(cd "$here/overlays" && echo -- * | cut -c 4-)"
+mapfile -t lines <"$parameters" || die "$parameters cannot be read" 6
+
+# The line of a parameter, and its value.
+line_of() {
+  local i
+  for i in "${!lines[@]}"; do
+    if [[ ${lines[i]} == "  $1: "* ]]; then
+      echo "$i"
+      return
+    fi
+  done
+  return 1
+}
+value_of() {
+  local at value
+  at=$(line_of "$1") || return 1
+  value=${lines[at]#*: }
+  value=${value#\"}
+  echo "${value%\"}"
+}
+set_value() {  # those of a number are quoted, since a ConfigMap holds text
+  local at
+  at=$(line_of "$1") || die "the overlay $overlay has no parameter $1"
+  lines[at]="  $1: \"$2\""
+}
+
+if [ $# = 0 ]; then
+  printf '%s\n' "${lines[@]}" | sed -n 's/^  \([A-Z0-9_]*\): "\{0,1\}\([^"]*\)"\{0,1\}$/\1=\2/p'
+  exit
+fi
+
+# The items of the command, without quotes; `first` is that behind the program's name.
+if ! { [ -f "$command" ] && mapfile -t written <"$command"; }; then die "$command cannot be read" 6; fi
+first=0
+item() {
+  local text=${written[$1]#    - }
+  if [[ $text == \'*\' ]]; then
+    text=${text:1:-1}
+    text=${text//\'\'/\'}
+  fi
+  echo "$text"
+}
+quoted() { echo "    - '${1//\'/\'\'}'"; }
+for i in "${!written[@]}"; do
+  [[ ${written[i]} == "    - "* ]] || continue
+  word=$(item "$i")
+  if [[ $word =~ ^dtrain-[a-z-]+$ ]] && [ "$word" != dtrain-mpirun ]; then first=$((i + 1)); fi
+done
+
+insert() {  # INDEX TEXT
+  written=("${written[@]:0:$1}" "$(quoted "$2")" "${written[@]:$1}")
+}
+index_of() {  # the first item that is one of the arguments
+  local i wanted
+  for ((i = first; i < ${#written[@]}; i++)); do
+    for wanted in "$@"; do
+      if [[ ${written[i]} == "    - "* ]] && [ "$(item "$i")" = "$wanted" ]; then
+        echo "$i"
+        return
+      fi
+    done
+  done
+  return 1
+}
+# NAME=VALUE of the command, NAME with what stands before it.
+index_of_assignment() {
+  local i
+  for ((i = first; i < ${#written[@]}; i++)); do
+    if [[ $(item "$i") == "$1="* ]]; then
+      echo "$i"
+      return
+    fi
+  done
+  return 1
+}
+
+set_flag() {  # NAME VALUE, or NAME alone for a switch
+  local at flag=--$1 text=--$1${2+=$2}
+  case $1 in np | n | expect_ranks | hostfile) die "--$1 follows from WORKERS and SLOTS" ;; esac
+  [[ $1 =~ ^[a-z][a-z0-9_-]*$ ]] || die "'--$1' is no name of a flag"
+  if at=$(index_of_assignment "$flag" || index_of_assignment "-$1"); then
+    written[at]=$(quoted "$text")
+  elif at=$(index_of "$flag" "-$1" "--no$1"); then
+    # A value of its own, as in `--batch_size 128`, is what does not look like the next flag.
+    if [ -n "${2+set}" ] && [[ ${written[at + 1]:-} == "    - "* ]] && [[ $(item $((at + 1))) != -* ]]; then
+      written[at + 1]=$(quoted "$2")
+    else
+      written[at]=$(quoted "$text")
+    fi
+  elif at=$(index_of -- --config); then
+    insert "$at" "$text"
+  else
+    insert ${#written[@]} "$text"
+  fi
+}
+set_key() {  # KEY VALUE: of --config, or one that the command has
+  local at
+  if at=$(index_of_assignment "$1"); then
+    written[at]=$(quoted "$1=$2")
+  elif [[ $1 == *.* ]] && index_of --config >/dev/null; then
+    insert ${#written[@]} "$1=$2"
+  else
+    die "the command of $overlay has no $1, and no --config that would take it"
+  fi
+}
+
+for argument in "$@"; do
+  [[ $argument != *[[:cntrl:]]* ]] || die "an argument holds a line break or another control character"
+done
+touched_command=no
+while [ $# != 0 ]; do
+  argument=$1
+  shift
+  name=${argument%%=*}
+  value=${argument#*=}
+  if [ "$argument" = -- ]; then
+    for argument in "$@"; do insert ${#written[@]} "$argument"; done
+    touched_command=yes
+    break
+  elif [[ $argument == --* ]]; then
+    [ $first != 0 ] || die "the command of $overlay has no program whose flags could be set"
+    touched_command=yes
+    if [[ $argument == *=* ]]; then set_flag "${name#--}" "$value"; else set_flag "${name#--}"; fi
+  elif [[ $argument != *=* ]]; then
+    die "'$argument': expected NAME=VALUE, --FLAG or --FLAG=VALUE"
+  elif [ "$name" = RANKS ]; then
+    die "RANKS follows from WORKERS and SLOTS"
+  elif [[ $name =~ ^[A-Z0-9_]+$ ]] && line_of "$name" >/dev/null; then
+    check_value "$name" "$value"
+    set_value "$name" "$value"
+  elif [[ $name =~ ^[A-Z0-9_]+$ ]] && [ -n "${expected[$name]:-}" ]; then
+    die "the overlay $overlay has no parameter $name"
+  else
+    touched_command=yes
+    set_key "$name" "$value"
+  fi
+done
+
+# What follows from others, and what does not go together.
+if workers=$(value_of WORKERS) && slots=$(value_of SLOTS); then
+  ranks=$(((workers + $(value_of LAUNCHERS || echo 0)) * slots))
+  set_value RANKS "$ranks"
+  if minimum=$(value_of MIN_RANKS) && [ "$minimum" -gt "$ranks" ]; then
+    die "MIN_RANKS is $minimum, and WORKERS x SLOTS are $ranks"
+  fi
+  last=$(value_of NAME)-worker-$((workers - 1))
+  [ ${#last} -le 63 ] || die "NAME: the last worker would be $last, a name of ${#last} letters; 63 are allowed"
+fi
+if data=$(value_of DATA_PATH) && dataset=$(value_of DATASET_DIR) && [[ $dataset/ != "$data"/* ]]; then
+  die "DATASET_DIR=$dataset does not lie in DATA_PATH=$data, where its volume is mounted"
+fi
+for path in DATA_PATH DATASET_DIR; do
+  for output in NFS_PATH PVC_PATH; do
+    if a=$(value_of $path) && b=$(value_of $output) && [ "$a" = "$b" ]; then
+      die "$path and $output are both $a: data is mounted read-only, results are not"
+    fi
+  done
+done
+
+store() {  # FILE LINE...
+  local file=$1
+  shift
+  { printf '%s\n' "$@" >"$file.new" && mv "$file.new" "$file"; } || die "$file cannot be written" 6
+}
+store "$parameters" "${lines[@]}"
+[ $touched_command = no ] || store "$command" "${written[@]}"

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# k8s/overlays/elastic/elastic.sh with an mpirun and workers that are made up: elastic_test.sh SOURCE_DIR
+set -uo pipefail
+elastic=$1/k8s/overlays/elastic/elastic.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+cd "$work" || exit
+mkdir bin
+export PATH=$work/bin:$PATH
+export DTRAIN_DISCOVER_HOSTS=$work/discover_hosts.sh DTRAIN_ELASTIC_SETTLE=1 DTRAIN_WORKER_TIMEOUT=2
+# It writes down what it is given and the hosts, waits as long as there is no file `end`, whose text is its exit code,
+# and ends with 75 when it is told to stop.
+cat >bin/dtrain-mpirun <<'FAKE'
+#!/usr/bin/env bash
+trap 'echo stopped >>log; exit 75' TERM
+echo "$* on $(cut -d ' ' -f 1 "$2" | tr '\n' ' ')" >>log
+until [ -e end ]; do sleep 0.1; done
+code=$(cat end)
+rm -f end
+exit "$code"
+FAKE
+chmod +x bin/dtrain-mpirun
+
+workers() { printf 'echo %s\n' "$@" >discover_hosts.sh; }
+begin() {  # the arguments of elastic.sh
+  rm -f log end
+  bash "$elastic" "$@" 2>said &
+  pid=$!
+}
+await() {  # TEXT in the log, for 20 seconds at most
+  local looks
+  for ((looks = 0; looks < 200; looks++)); do
+    if grep -qs -- "$1" log; then return; fi
+    sleep 0.1
+  done
+  echo "no '$1' in:"
+  cat log said
+  failures=$((failures + 1))
+}
+ends() {  # CODE
+  local code
+  wait "$pid"
+  code=$?
+  [ $code = "$1" ] && return
+  echo "exit code $code, expected $1:"
+  cat log said
+  failures=$((failures + 1))
+}
+command=(-map-by slot program '--expect_ranks={ranks}' '--gradient_accumulation={micro_steps}')
+
+# Workers come and go. Three workers are of no use where four ranks share the batch, two are.
+workers a:2
+begin 2 8 2 "${command[@]}"
+await '-np 2 -map-by slot program --expect_ranks=2 --gradient_accumulation=4 on a $'
+workers a b c
+await 'stopped'
+await '-np 4 .*--expect_ranks=4 --gradient_accumulation=2 on a b $'
+workers a b c d
+await '-np 8 .*--expect_ranks=8 --gradient_accumulation=1 on a b c d $'
+workers a b c d e
+sleep 2
+workers a b d e
+await '-np 8 .* on a b d e $'
+echo 0 >end
+ends 0
+[ "$(grep -c stopped log)" = 3 ] || { echo "stopped otherwise than three times"; cat log; failures=$((failures + 1)); }
+
+# A rank that dies: training starts again. What another start would not change ends the job.
+begin 2 8 2 "${command[@]}"
+await ' on a b d e $'
+echo 137 >end
+for ((i = 0; i < 100 && $(grep -c ' on ' log) < 2; i++)); do sleep 0.1; done
+echo 5 >end
+ends 5
+[ "$(grep -c ' on ' log)" = 2 ] || { echo "137 was no reason to start again"; failures=$((failures + 1)); }
+
+# SIGTERM ends it for good.
+begin 2 8 2 "${command[@]}"
+await ' on a b d e $'
+kill -TERM "$pid"
+ends 75
+
+# Too few workers, and arguments that cannot be.
+workers a
+begin 4 8 2 "${command[@]}"
+ends 4
+begin 4 2 2 program
+ends 1
+begin x 2 2 program
+ends 1
+
+[ $failures = 0 ] || exit 1
+echo "all as expected"

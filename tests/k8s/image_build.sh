@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds the CPU image of the programs that are built, and unpacks it: image_build.sh BUILD FOLDER
+# FOLDER gets image.tar, the image; config.json, its configuration; layers, their files one by one; and rootfs, all of
+# them. What is left of an earlier run goes.
+set -euo pipefail
+build=$1 folder=$2
+source=$(cd "$(dirname "$0")/../.." && pwd)
+skip() {
+  echo "SKIPPED: $1"
+  exit 0
+}
+[ "$(id -u)" = 0 ] || skip "images are made by root, in namespaces"
+for program in buildah skopeo; do command -v $program >/dev/null || skip "there is no $program"; done
+[ -e /usr/lib/libnss_extrausers.so.2 ] || skip "there is no libnss-extrausers"
+
+# Neither storage nor mounts outside the folder and this script's own namespaces.
+if [ -z "${DTRAIN_INSIDE:-}" ]; then
+  rm -rf "$folder"
+  mkdir -p "$folder/layers" "$folder/rootfs"
+  DTRAIN_INSIDE=yes exec unshare --net --mount --propagation private "$0" "$@"
+fi
+ip link set lo up
+umount -l /sys/fs/cgroup/unified 2>/dev/null || true
+mount -t tmpfs -o mode=755 tmpfs /run
+printf '[storage]\ndriver = "overlay"\nrunroot = "/run/containers"\ngraphroot = "%s"\n' "$folder/storage" >"$folder/storage.conf"
+export CONTAINERS_STORAGE_CONF=$folder/storage.conf
+
+DESTDIR=$folder/tree cmake --install "$build" --component programs --strip --prefix /usr >/dev/null
+"$source/k8s/images/build.sh" --tool buildah --prebuilt "$folder/tree" --output "$folder/image.tar" cpu
+rm -rf "$folder/tree" "$folder/storage"
+
+skopeo inspect --config "docker-archive:$folder/image.tar" >"$folder/inspection.json"
+skopeo copy -q "docker-archive:$folder/image.tar" "dir:$folder/unpacked"
+python3 - "$folder" <<'PYTHON'
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+(folder / "config.json").write_text(json.dumps(json.loads((folder / "inspection.json").read_text())["config"]))
+manifest = json.loads((folder / "unpacked/manifest.json").read_text())
+(folder / "layers.txt").write_text("".join(layer["digest"].split(":")[1] + "\n" for layer in manifest["layers"]))
+PYTHON
+while read -r layer; do
+  mkdir -p "$folder/layers/$layer"
+  tar xf "$folder/unpacked/$layer" -C "$folder/layers/$layer" --numeric-owner --same-permissions
+  cp -a "$folder/layers/$layer/." "$folder/rootfs/"
+done <"$folder/layers.txt"
+rm -rf "$folder/unpacked"

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# k8s/preflight.sh and k8s/run.sh against a kubectl that answers from files: preflight_test.sh SOURCE_DIR
+set -uo pipefail
+source=$1
+here=$source/tests/k8s
+REAL_KUBECTL=$(command -v kubectl) || { echo "SKIPPED: there is no kubectl"; exit 0; }
+kubectl kustomize "$source/k8s/base" >/dev/null 2>&1 || { echo "SKIPPED: this kubectl knows no components"; exit 0; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export REAL_KUBECTL FAKE=$work/answers
+mkdir "$work/bin"
+cp "$here/kubectl_recorder" "$work/bin/kubectl"
+export PATH=$work/bin:$PATH
+failures=0
+
+# A cluster in which nothing is missing.
+sound() {
+  rm -rf "$FAKE"
+  mkdir "$FAKE"
+  cd "$FAKE" || exit
+  echo '{}' >get-raw-_version
+  # Both questions about the definition have this answer.
+  echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
+    '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
+    tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
+  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' \
+    'kubeflow-trainer-controller-manager 1 trainer:v2' >get-deployments
+  printf '%s\n' '' 8 4 >get-nodes
+  : >get-daemonsets
+  touch get-namespace-default get-resourcequota
+  local claim
+  for claim in workdisk pv-fsx nfs-external; do
+    echo 'Bound ["ReadWriteMany"] efs-sc' >"get-persistentvolumeclaim-$claim"
+  done
+  echo True >get-localqueue-training
+  echo secret/no-operator-ssh >get-secret-no-operator-ssh
+  cd - >/dev/null || exit
+}
+# CODE OVERLAY [TEXT]: the exit code, and a part of what is said.
+expect() {
+  local said code
+  said=$("$source/k8s/preflight.sh" "$2" 2>&1)
+  code=$?
+  if [ $code != "$1" ] || [[ $said != *"${3:-}"* ]]; then
+    echo "preflight $2: exit code $code, expected $1 and '${3:-}':"
+    echo "$said"
+    failures=$((failures + 1))
+  fi
+}
+
+for overlay in smoke mask-rcnn kueue no-operator trainjob resnet50-cpu-single-pvc gpu-1node elastic; do
+  sound
+  expect 0 $overlay "nothing is missing"
+done
+sound && expect 0 smoke "mpi-operator:v0.8.2"
+sound && expect 1 nonsense "no overlay"
+sound && touch "$FAKE/fail-get" && expect 4 smoke "does not answer"
+sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no MPIJob"
+sound && echo 'v1 ' >"$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "not as v2beta1"
+sound && echo ' v2beta1 {"slotsPerWorker":{}}' >"$FAKE/get-crd-mpijobs.kubeflow.org" &&
+  expect 10 smoke "does not know spec.launcherCreationPolicy"
+sound && rm "$FAKE/get-crd-trainjobs.trainer.kubeflow.org" && expect 10 trainjob "no TrainJob"
+sound && echo 'coredns 1 coredns:1' >"$FAKE/get-deployments" && expect 11 smoke "no deployment mpi-operator"
+sound && echo 'mpi-operator  mpi-operator:v0.8.2' >"$FAKE/get-deployments" && expect 11 smoke "no pod that is ready"
+sound && echo >"$FAKE/get-nodes" && expect 12 mask-rcnn "no device plugin"
+sound && echo >"$FAKE/get-nodes" && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" &&
+  expect 0 mask-rcnn "the autoscaler has to make one"
+sound && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" && expect 12 p5 "vpc.amazonaws.com/efa"
+sound && rm "$FAKE/get-namespace-default" && expect 13 smoke "create namespace default"
+sound && rm "$FAKE/get-persistentvolumeclaim-pv-fsx" && expect 14 mask-rcnn "no claim pv-fsx"
+sound && echo 'Bound ["ReadWriteOnce"] gp3' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
+  expect 14 mask-rcnn ReadWriteMany
+sound && echo 'Bound ["ReadWriteOnce"] gp3' >"$FAKE/get-persistentvolumeclaim-workdisk" &&
+  expect 0 resnet50-cpu-single-pvc
+sound && echo 'Pending ["ReadWriteMany"] ' >"$FAKE/get-persistentvolumeclaim-pv-fsx" && expect 14 mask-rcnn "is Pending"
+sound && echo 'Pending ["ReadWriteMany"] fsx-sc' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
+  expect 15 mask-rcnn "storage class fsx-sc does not exist"
+sound && echo 'Pending ["ReadWriteMany"] fsx-sc' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
+  echo WaitForFirstConsumer >"$FAKE/get-storageclass-fsx-sc" && expect 0 mask-rcnn "when the first pod uses it"
+# smoke: two workers with 1 core and 2 GiB, and a launcher with half a core and 1 GiB.
+quota() { printf 'team hard %s %s\nteam used %s %s\n' "$1" "$2" "$1" "$3" >"$FAKE/get-resourcequota"; }
+sound && quota requests.cpu 3 500m && expect 0 smoke
+sound && quota requests.cpu 3 501m && expect 16 smoke "the quota team allows requests.cpu 3, of which 501m are in use"
+sound && quota limits.memory 5Gi 0 && expect 0 smoke
+sound && quota limits.memory 5119Mi 0 && expect 16 smoke "the job needs 5Gi"
+sound && quota pods 10 8 && expect 16 smoke "the job needs 3"
+sound && quota requests.nvidia.com/gpu 15 0 && expect 16 mask-rcnn "the job needs 16"
+sound && quota requests.nvidia.com/gpu 16 0 && expect 0 mask-rcnn
+sound && quota requests.cpu 2499m 0 && expect 16 trainjob "the job needs 2.5"
+sound && quota requests.cpu 2499m 0 && expect 16 no-operator "the job needs 2.5"
+sound && rm "$FAKE/get-localqueue-training" && expect 17 kueue "the queue training"
+sound && rm "$FAKE/get-secret-no-operator-ssh" && expect 18 no-operator "k8s/ssh-secret.sh no-operator default"
+# The first thing that is missing makes the code; all are said.
+sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" "$FAKE/get-namespace-default" && expect 10 smoke "no namespace default"
+
+# run.sh: changes, looks, deletes, and applies what the changed overlay comes to.
+cp -r "$source/k8s" "$work/k8s"
+sound
+"$work/k8s/run.sh" smoke WORKERS=5 --max_bytes=1K >/dev/null 2>&1 ||
+  { echo "run.sh failed"; failures=$((failures + 1)); }
+told=$(grep -c '^delete -f .*--cascade=foreground --wait\|^apply -f' "$FAKE/calls")
+order=$(grep -n '^delete\|^apply' "$FAKE/calls" | cut -d : -f 2 | cut -d ' ' -f 1 | tr '\n' ' ')
+if [ "$told" != 2 ] || [ "$order" != "delete apply " ] || ! grep -q -- '- --max_bytes=1K' "$FAKE/manifest" ||
+  ! grep -q 'replicas: 5' "$FAKE/manifest"; then
+  echo "run.sh called kubectl otherwise:"
+  cat "$FAKE/calls"
+  failures=$((failures + 1))
+fi
+sound && rm "$FAKE/get-namespace-default"
+"$work/k8s/run.sh" smoke >/dev/null 2>&1
+code=$?
+if [ $code != 13 ] || grep -q '^delete\|^apply' "$FAKE/calls"; then
+  echo "run.sh went on with exit code $code although preflight.sh found something"
+  failures=$((failures + 1))
+fi
+
+# ssh-secret.sh: a new key, and none where there is one.
+sound && rm "$FAKE/get-secret-no-operator-ssh"
+"$source/k8s/ssh-secret.sh" no-operator >/dev/null 2>&1
+grep -q '^create secret generic no-operator-ssh ' "$FAKE/calls" ||
+  { echo "ssh-secret.sh made no secret"; failures=$((failures + 1)); }
+sound && "$source/k8s/ssh-secret.sh" no-operator >/dev/null 2>&1
+! grep -q '^create\|^delete' "$FAKE/calls" || { echo "ssh-secret.sh replaced a secret"; failures=$((failures + 1)); }
+
+[ $failures = 0 ] || exit 1
+echo "all as expected"

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""k8s/set.sh: each parameter of each overlay arrives where it belongs in what is rendered, and nowhere else.
+
+    set_test.py --source DIR        DIR is the source tree; a copy of k8s/ is changed
+
+Parameters are changed one by one in a few overlays that have all kinds of places, and all at once in all of them. Then
+flags, and what has to be refused.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+import lint
+
+# A new value for each parameter, and what the paths of its places end in. An environment variable is env.NAME.
+NEW = {
+    "NAMESPACE": ("team-a", r"metadata\.namespace|env\.NAMESPACE"),
+    "NAME": ("renamed", r"metadata\.name|app\.kubernetes\.io/instance|env\.JOB_NAME|serviceName|secretName|subdomain|"
+                        r"configMap\.name|runtimeRef\.name"),
+    "IMAGE": ("registry.example:5000/other/image:9.9", r"image"),
+    "INSTANCE_TYPE": ("p4de.24xlarge", r"node\.kubernetes\.io/instance-type"),
+    "WORKERS": ("3", r"Worker\.replicas|spec\.replicas|numNodes|minAvailable|env\.WORKERS|env\.RANKS"),
+    "SLOTS": ("5", r"slotsPerWorker|numProcPerNode|nvidia\.com/gpu|env\.SLOTS|env\.RANKS"),
+    "MIN_RANKS": ("2", r"env\.MIN_RANKS"),
+    "EFA": ("7", r"vpc\.amazonaws\.com/efa"),
+    "CPU": ("11", r"(requests|limits)\.cpu"),
+    "MEMORY": ("13Gi", r"(requests|limits)\.memory"),
+    "SHM": ("3Gi", r"volumes\.shm\.emptyDir\.sizeLimit"),
+    "USER_ID": ("54321", r"runAsUser"),
+    "GROUP_ID": ("54322", r"runAsGroup"),
+    "FS_ID": ("54323", r"fsGroup"),
+    "USER_NAME": ("ada", r"env\.USER_NAME"),
+    "GROUP_NAME": ("lovelace", r"env\.GROUP_NAME"),
+    "DATASET_DIR": ("/datasets/new", r"env\.DATASET_DIR|volumeMounts\.data\.mountPath|volumes\.data\.hostPath\.path"),
+    "DATA_CLAIM": ("other-data", r"volumes\.data\.persistentVolumeClaim\.claimName"),
+    "DATA_PATH": ("/datasets", r"volumeMounts\.(data|output)\.mountPath|env\.DATASET_DIR"),
+    "NFS_SERVER": ("fs-1.example", r"nfs\.server"),
+    "NFS_PATH": ("/exports/out", r"nfs\.path|volumeMounts\.output\.mountPath|env\.OUTPUT_DIR"),
+    "PVC_NAME": ("other-claim", r"volumes\.output\.persistentVolumeClaim\.claimName"),
+    "PVC_PATH": ("/results", r"volumeMounts\.output\.mountPath|env\.OUTPUT_DIR"),
+    "QUEUE": ("other-queue", r"kueue\.x-k8s\.io/queue-name"),
+    "S3_URL": ("s3://other-bucket/some/prefix", r"env\.S3_URL"),
+    "SERVICE_ACCOUNT": ("reader", r"serviceAccountName"),
+}
+FOLLOWING = ("RANKS", "LAUNCHERS")  # which cannot be set
+# The overlays whose parameters are changed one by one: all of them, or those that have places of their own there.
+ONE_BY_ONE = {
+    "resnet50-cpu-multi-nfs": NEW, "resnet50-cpu-single-pvc": NEW, "no-operator": NEW, "trainjob": NEW, "p5": NEW,
+    "mask-rcnn": ("DATASET_DIR", "PVC_NAME", "PVC_PATH"), "kueue": ("QUEUE",), "gang": ("WORKERS",),
+    "elastic": ("NAME", "WORKERS", "MIN_RANKS"), "launcher-as-worker": ("WORKERS", "SLOTS", "CPU", "SHM"),
+    "data-prep-s3": ("S3_URL", "SERVICE_ACCOUNT"), "tf-cnn-ps": ("NAME", "SLOTS"),
+}
+
+REFUSED = (
+    ("smoke", "WORKERS=0"), ("smoke", "WORKERS=two"), ("smoke", "SLOTS=-1"), ("smoke", "RANKS=4"),
+    ("smoke", "NAME=a.b"), ("smoke", "NAME=1a"), ("smoke", "NAME=" + "a" * 60), ("smoke", "NAMESPACE=Team"), ("smoke", "IMAGE=a:latest"),
+    ("smoke", "IMAGE=a"), ("smoke", "USER_ID=0"), ("smoke", "USER_NAME=Ada L"), ("smoke", "CPU=many"),
+    ("smoke", "MEMORY=64GB"), ("smoke", "PVC_NAME=x"), ("smoke", "NOTHING=1"), ("smoke", "bare"), ("smoke", "--np=3"),
+    ("smoke", "--expect_ranks=3"), ("smoke", "--max_bytes=a\nb"), ("smoke", "TRAIN.X=1"), ("nowhere", "WORKERS=2"),
+    ("mask-rcnn", "PVC_PATH=fsx"), ("mask-rcnn", "PVC_PATH=/fsx/../etc"), ("mask-rcnn", "PVC_PATH=/usr/lib"),
+    ("mask-rcnn", "DATASET_DIR=/elsewhere"), ("mask-rcnn", "PVC_PATH=/data"), ("elastic", "MIN_RANKS=5"),
+    ("resnet50-cpu-multi-nfs", "NFS_SERVER=a b"), ("resnet50-cpu-multi-nfs", "NFS_PATH=/a:b"),
+    ("launcher-as-worker", "LAUNCHERS=0"), ("data-prep-s3", "S3_URL=https://bucket"))
+
+# Flags: the overlay, what is set, and what the command has afterwards and no longer.
+FLAGS = (
+    ("smoke", ["--max_bytes=1K"], ["--max_bytes=1K"], ["--max_bytes=16M"]),
+    ("smoke", ["--min_bytes=1K", "--", "--sizes=1", "it's"], ["--min_bytes=1K", "--sizes=1", "it's"], []),
+    ("resnet50-cpu-multi-nfs", ["--batch_size=2"], ["--batch_size 2"], ["--batch_size 128"]),
+    ("resnet50-cpu-multi-nfs", ["--hooks=x"], ["--hooks=x -- --expect_ranks=$(RANKS)"], []),
+    ("resnet50-cpu-single-pvc", ["steps=5"], ["steps=5"], ["steps=50"]),
+    ("tf-cnn-benchmarks", ["--use_fp16=false", "--batch_size=4"], ["--use_fp16=false", "--batch_size=4"],
+     ["--use_fp16 ", "--batch_size=256"]),
+    ("mask-rcnn", ["TRAIN.BASE_LR=0.5", "TEST.X=[1,2]", "--save_model_secs=9"],
+     ["TRAIN.BASE_LR=0.5", "--save_model_secs=9 --config", "TRAINER=horovod TEST.X=[1,2]"], ["TRAIN.BASE_LR=0.01"]),
+    ("elastic", ["--num_batches=7"], ["--num_batches=7"], ["--num_batches=10000"]),
+    ("vgg16-imagenet-2x4", ["--model=resnet50"], ["--model resnet50"], ["vgg16 "]),
+)
+
+
+class Tree:
+    """A copy of k8s/."""
+
+    def __init__(self, source, folder):
+        self.origin = source / "k8s"
+        self.root = pathlib.Path(folder) / "k8s"
+        shutil.copytree(self.origin, self.root)
+
+    def reset(self, overlay):
+        shutil.rmtree(self.root / "overlays" / overlay)
+        shutil.copytree(self.origin / "overlays" / overlay, self.root / "overlays" / overlay)
+
+    def set(self, overlay, *changes):
+        return subprocess.run([self.root / "set.sh", overlay, *changes], capture_output=True, text=True, check=False)
+
+    def parameters(self, overlay):
+        path = self.root / "overlays" / overlay / "parameters.yaml"
+        return yaml.safe_load(path.read_text(encoding="utf-8"))["data"]
+
+    def text(self, overlay):
+        return {path.name: path.read_text(encoding="utf-8") for path in (self.root / "overlays" / overlay).iterdir()}
+
+    def render(self, overlay):
+        done = subprocess.run(["kubectl", "kustomize", self.root / "overlays" / overlay], capture_output=True,
+                              text=True, check=True)
+        return list(yaml.load_all(done.stdout, lint.Loader))
+
+
+def leaves(value, path=""):
+    """(path, value) of all that is no mapping or list; items of lists are known by their names where they have some."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from leaves(one, f"{path}.{key}")
+    elif isinstance(value, list):
+        for at, one in enumerate(value):
+            name = one.get("name", at) if isinstance(one, dict) else at
+            if isinstance(one, dict) and path.endswith(".env"):
+                yield f"{path}.{name}", one.get("value")
+            else:
+                yield from leaves(one, f"{path}.{name}")
+    else:
+        yield path, value
+
+
+def flat(documents):
+    """Objects are known by their place among those of their kind, since their names may change."""
+    found = {}
+    for document in sorted(documents, key=lambda one: (one["kind"], one["metadata"]["name"])):
+        at = sum(key == document["kind"] for key, _ in found)
+        found[document["kind"], at] = dict(leaves(document))
+    return {(kind, at, path): value for (kind, at), fields in found.items() for path, value in fields.items()}
+
+
+def differences(before, after):
+    for key in sorted(set(before) | set(after), key=str):
+        if before.get(key) != after.get(key):
+            yield key[2], before.get(key), after.get(key)
+
+
+def check_one(tree, overlay, before, name):
+    """One parameter of an overlay."""
+    value, places = NEW[name]
+    changes = [f"{name}={value}"]
+    if name in ("DATASET_DIR", "DATA_PATH") and "DATA_PATH" in tree.parameters(overlay):
+        changes = ["DATA_PATH=/datasets", "DATASET_DIR=/datasets/new"]
+        places = f"{NEW['DATA_PATH'][1]}|{NEW['DATASET_DIR'][1]}"
+    done = tree.set(overlay, *changes)
+    if done.returncode != 0:
+        yield f"{overlay}: {changes}: {done.stderr.strip()}"
+        return
+    after = tree.render(overlay)
+    changed = list(differences(flat(before), flat(after)))
+    if not changed:
+        yield f"{overlay}: {name}: nothing has changed"
+    for path, old, new in changed:
+        if not re.search(rf"(^|\.)({places})$", path):
+            yield f"{overlay}: {name}: changes {path} from {old!r} to {new!r}"
+        elif value not in str(new) and name not in ("DATASET_DIR", "DATA_PATH") and not path.endswith("env.RANKS"):
+            yield f"{overlay}: {name}: {path} is {new!r}, expected {value}"
+        elif type(old) is not type(new):
+            yield f"{overlay}: {name}: {path} was {old!r} and is {new!r}"
+    yield from (f"{overlay}: {name}: {': '.join(fault)}" for fault in lint.faults(after)
+                if fault[1] not in ("efa-devices", "names-of-pods"))
+    tree.reset(overlay)
+
+
+def check_all(tree, overlay):
+    """All parameters of an overlay at once: none of the old values is left, and the rules hold."""
+    parameters = tree.parameters(overlay)
+    wanted = {name: NEW[name][0] for name in parameters if name not in FOLLOWING}
+    if "EFA" in wanted:
+        wanted |= {"INSTANCE_TYPE": "p5e.48xlarge", "EFA": "32"}
+    if "training" in parameters["NAME"]:
+        wanted["NAME"] = "renamed-training"
+    done = tree.set(overlay, *(f"{name}={value}" for name, value in wanted.items()))
+    if done.returncode != 0:
+        yield f"{overlay}: {done.stderr.strip()}"
+        return
+    documents = tree.render(overlay)
+    found = {str(value) for value in flat(documents).values()}
+    for name, value in wanted.items():
+        if not any(value in one for one in found):
+            yield f"{overlay}: {name}={value} is nowhere"
+    yield from (f"{overlay}: {': '.join(fault)}" for fault in lint.faults(documents))
+    tree.reset(overlay)
+
+
+def check_refused(tree):
+    for overlay, change in REFUSED:
+        before = {} if overlay == "nowhere" else tree.text(overlay)
+        done = tree.set(overlay, "CPU=7" if overlay != "nowhere" else "CPU=8", change)
+        if done.returncode != 1 or not done.stderr.startswith("set.sh: "):
+            yield f"{overlay}: {change!r}: exit code {done.returncode}, expected 1 and a reason: {done.stderr}"
+        if before and tree.text(overlay) != before:
+            yield f"{overlay}: {change!r} is refused, and files have changed"
+
+
+def check_flags(tree):
+    for overlay, changes, there, gone in FLAGS:
+        done = tree.set(overlay, *changes)
+        command = next(pod for document in tree.render(overlay) for pod in lint.Job(document, []).pods
+                       if pod.program[0])
+        words = " ".join(command.args) + " "
+        if done.returncode != 0 or not all(one in words for one in there) or any(one in words for one in gone):
+            yield f"{overlay}: {changes}: {done.stderr}{words}"
+        tree.reset(overlay)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", required=True, type=pathlib.Path)
+    arguments = parser.parse_args()
+    base = arguments.source / "k8s/base"
+    if subprocess.run(["kubectl", "kustomize", base], capture_output=True, check=False).returncode != 0:
+        print("SKIPPED: there is no kubectl that knows components")
+        return 0
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(arguments.source, folder)
+        for overlay in sorted(path.name for path in (tree.root / "overlays").iterdir()):
+            if overlay in ONE_BY_ONE:
+                before = tree.render(overlay)
+                for name in tree.parameters(overlay):
+                    if name in ONE_BY_ONE[overlay]:
+                        faults += check_one(tree, overlay, before, name)
+            faults += check_all(tree, overlay)
+        faults += check_refused(tree)
+        faults += check_flags(tree)
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""What tests of k8s/ share: where files and tools are, and how a test says that it lacks something."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+K8S = ROOT / "k8s"
+HERE = ROOT / "tests" / "k8s"
+DATA = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", ROOT.parent / "shared" / "data"))
+SCHEMAS = DATA.parent / "schemas"
+PROGRAMS = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin"))
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+TOOLS = pathlib.Path(os.environ.get("DTRAIN_K8S_TOOLS", CACHE / "dtrain" / "k8s-tools"))
+
+
+def skip(reason):
+    """Ends a test that lacks what it needs."""
+    print(f"SKIPPED: {reason}")
+    sys.exit(77)
+
+
+def helms():
+    """The Helms of this machine: those that tests/k8s/tools.sh fetched, else one on the path."""
+    found = [str(path) for path in sorted(TOOLS.glob("helm-*/helm"))]
+    on_path = shutil.which("helm")
+    if not found and on_path:
+        found = [on_path]
+    return found or skip("there is no Helm: tests/k8s/tools.sh fetches it")
+
+
+def run(*command, **options):
+    """The result of a command, with its output as text."""
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
+
+
+def check_run(*command, **options):
+    """What a command that has to succeed prints."""
+    result = run(*command, **options)
+    assert result.returncode == 0, f"{' '.join(map(str, command))}: {result.returncode}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+def check_manifests(paths, exceptions=None):
+    """Has the validator and the linter look at files of manifests. `exceptions` names a rule for files whose names begin
+    with a word."""
+    environment = dict(os.environ, PYTHONPATH=str(TOOLS / "python")) if (TOOLS / "python").is_dir() else None
+    check_run(sys.executable, HERE / "validate.py", "--schemas", SCHEMAS, *paths, env=environment)
+    faults = run(sys.executable, HERE / "lint.py", *paths)
+    expected = [f"/{word}-[0-9]+[.]yaml: [^ ]+: {rule}:" for word, rule in (exceptions or {}).items()]
+    faults = [line for line in (faults.stdout + faults.stderr).splitlines()
+              if not any(re.search(pattern, line) for pattern in expected)]
+    assert not faults, "\n".join(faults)
+
+
+def main(cases):
+    """Runs the tests that are named on the command line, else all: functions test_* of a module."""
+    for name in sys.argv[1:] or [name for name in cases if name.startswith("test_")]:
+        cases[name]()
+        print(f"{name}: passed")

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Validates manifests against the schemas of their kinds, strictly: a field that a schema does not know is an error.
+
+    validate.py --schemas DIR FILE...
+
+DIR holds the published definitions of custom resources (MPIJob, Trainer, Kueue, Karpenter); a kind that has none there
+is an error. Objects of Kubernetes itself are validated by kubernetes-validate where it is installed; where it is not,
+which a line says, their pods are by the schema of pods that MPIJob's definition holds, and the rest of them by the
+fields listed below. What one object says of another, and values that schemas leave open, are lint.py's subject.
+Exit codes: 0 all are valid, 1 some are not, 2 there are no schemas.
+"""
+
+import argparse
+import pathlib
+import sys
+
+import tools
+
+if (tools.TOOLS / "python").is_dir():
+    sys.path.insert(0, str(tools.TOOLS / "python"))
+
+import jsonschema
+import yaml
+
+try:
+    import kubernetes_validate
+except ImportError:
+    kubernetes_validate = None
+
+KUBERNETES = "1.33"  # the version whose schemas are used
+MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# Of objects of Kubernetes' own: the fields that manifests here may have, for where there is no kubernetes-validate.
+SELECTOR = {"matchLabels": dict, "matchExpressions": list}
+CORE_FIELDS = {
+    ("batch/v1", "Job"): {
+        "ttlSecondsAfterFinished": int, "activeDeadlineSeconds": int, "backoffLimit": int, "suspend": bool,
+        "completions": int, "parallelism": int, "completionMode": str, "template": dict},
+    ("apps/v1", "StatefulSet"): {
+        "serviceName": str, "replicas": int, "podManagementPolicy": str, "selector": SELECTOR, "template": dict},
+    ("apps/v1", "Deployment"): {"replicas": int, "selector": SELECTOR, "strategy": dict, "template": dict},
+    ("v1", "Service"): {
+        "clusterIP": str, "publishNotReadyAddresses": bool, "selector": dict, "ports": list, "type": str,
+        "loadBalancerSourceRanges": list},
+    ("networking.k8s.io/v1", "NetworkPolicy"): {
+        "podSelector": SELECTOR, "policyTypes": list, "ingress": list, "egress": list},
+    ("v1", "PersistentVolumeClaim"): {
+        "accessModes": list, "resources": dict, "storageClassName": str, "volumeName": str},
+    ("v1", "PersistentVolume"): {
+        "accessModes": list, "capacity": dict, "csi": dict, "mountOptions": list, "storageClassName": str,
+        "persistentVolumeReclaimPolicy": str, "volumeMode": str, "claimRef": dict, "nfs": dict},
+    ("v1", "Pod"): None,
+}
+METADATA = {"name": str, "namespace": str, "labels": dict, "annotations": dict}
+
+
+def strict(schema):
+    """A custom resource's schema as a JSON schema that allows the fields alone which it lists."""
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("x-kubernetes-int-or-string"):
+        return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    kept = {key: value for key, value in schema.items()
+            if key in ("type", "required", "enum", "pattern", "minimum", "maximum", "minItems", "maxItems", "minLength",
+                       "maxLength")}
+    if "properties" in schema:
+        kept["properties"] = {name: strict(field) for name, field in schema["properties"].items()}
+        kept["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    elif isinstance(schema.get("additionalProperties"), dict):
+        kept["additionalProperties"] = strict(schema["additionalProperties"])
+    if "items" in schema:
+        kept["items"] = strict(schema["items"])
+    if schema.get("nullable") and "type" in kept:
+        kept["type"] = [kept["type"], "null"]
+    return kept
+
+
+class Schemas:
+    """The definitions of a folder, each read when an object of its kind comes."""
+
+    def __init__(self, folder):
+        self.files = {}
+        self.validators = {}
+        for path in sorted(pathlib.Path(folder).glob("*.yaml")):
+            self.files[path.name.rpartition(".yaml")[0].lower()] = path
+
+    def of(self, version, kind):
+        """The validator of a kind, or None."""
+        if (version, kind) not in self.validators:
+            self.validators[version, kind] = self.read(version, kind)
+        return self.validators[version, kind]
+
+    def read(self, version, kind):
+        group, _, number = version.partition("/")
+        plural = f"{group}_{kind.lower()}"
+        for name, path in self.files.items():
+            if not name.startswith(plural):
+                continue
+            with path.open(encoding="utf-8") as file:
+                definition = yaml.load(file, Loader)
+            for one in definition["spec"]["versions"]:
+                if definition["spec"]["names"]["kind"] == kind and one["name"] == number:
+                    schema = strict(one["schema"]["openAPIV3Schema"])
+                    # Objects' own metadata is the API server's to check.
+                    schema["properties"]["metadata"] = {"type": "object"}
+                    return jsonschema.Draft7Validator(schema)
+        return None
+
+    def of_pods(self):
+        """The validator of pod templates."""
+        if "pods" not in self.validators:
+            spec = self.of(*MPIJOB).schema["properties"]["spec"]["properties"]
+            self.validators["pods"] = jsonschema.Draft7Validator(
+                spec["mpiReplicaSpecs"]["additionalProperties"]["properties"]["template"])
+        return self.validators["pods"]
+
+
+def errors_of(validator, value, prefix=""):
+    for error in validator.iter_errors(value):
+        where = prefix + "".join(f".{part}" for part in error.absolute_path)
+        yield f"{where or '.'}: {error.message[:300]}"
+
+
+def fields_outside(value, fields, where):
+    """What of a mapping is not in a table of names and types."""
+    if not isinstance(value, dict):
+        yield f"{where}: expected a mapping"
+        return
+    for name, field in value.items():
+        if name not in fields:
+            yield f"{where}.{name}: no such field"
+        elif isinstance(fields[name], dict):
+            yield from fields_outside(field, fields[name], f"{where}.{name}")
+        elif not isinstance(field, fields[name]) or (fields[name] is int and isinstance(field, bool)):
+            yield f"{where}.{name}: expected {fields[name].__name__}, found {field!r}"
+
+
+def by_fields(document, schemas):
+    """The errors of an object of Kubernetes' own, by the tables here."""
+    kind = (document["apiVersion"], document["kind"])
+    data = ("data", "stringData", "binaryData", "type", "immutable")
+    simple = {("v1", "ConfigMap"): data, ("v1", "Secret"): data, ("v1", "Namespace"): (),
+              ("v1", "ServiceAccount"): ("automountServiceAccountToken",),
+              ("storage.k8s.io/v1", "StorageClass"): ("provisioner", "parameters", "mountOptions", "reclaimPolicy",
+                                                      "volumeBindingMode", "allowVolumeExpansion")}
+    yield from fields_outside(document.get("metadata"), METADATA, ".metadata")
+    allowed = simple[kind] if kind in simple else ("spec",)
+    for name in document:
+        if name not in ("apiVersion", "kind", "metadata", *allowed):
+            yield f".{name}: no such field"
+    if kind in simple:
+        return
+    if kind not in CORE_FIELDS:
+        yield f"no schema for {kind[0]} {kind[1]}"
+        return
+    spec = document.get("spec")
+    if CORE_FIELDS[kind] is None:
+        yield from errors_of(schemas.of_pods(), {"spec": spec})
+        return
+    yield from fields_outside(spec, CORE_FIELDS[kind], ".spec")
+    if isinstance(spec, dict) and "template" in spec:
+        yield from errors_of(schemas.of_pods(), spec["template"], ".spec.template")
+
+
+def by_kubernetes_validate(document):
+    """The errors of an object of Kubernetes' own, by Kubernetes' schemas."""
+    try:
+        kubernetes_validate.validate(document, KUBERNETES, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        yield f".{'.'.join(str(part) for part in error.path)}: {error.message[:300]}"
+    except kubernetes_validate.SchemaNotFoundError:
+        yield f"no schema for {document['apiVersion']} {document['kind']}"
+
+
+def errors(document, schemas):
+    """What is wrong with one object."""
+    if not isinstance(document, dict) or not all(isinstance(document.get(key), str) for key in ("apiVersion", "kind")):
+        yield "no object: apiVersion and kind are missing"
+        return
+    version, kind = document["apiVersion"], document["kind"]
+    name = (document.get("metadata") or {}).get("name")
+    if not isinstance(name, str) or not name:
+        yield ".metadata.name: missing"
+    group = version.partition("/")[0]
+    if "." in group and (group.endswith(".x-k8s.io") or not group.endswith(".k8s.io")):
+        validator = schemas.of(version, kind)
+        if validator is None:
+            yield f"no schema for {version} {kind}"
+        else:
+            yield from errors_of(validator, document)
+    elif kubernetes_validate:
+        yield from by_kubernetes_validate(document)
+    else:
+        yield from by_fields(document, schemas)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schemas", required=True, help="folder of the published definitions")
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    arguments = parser.parse_args()
+    schemas = Schemas(arguments.schemas)
+    if not schemas.files:
+        print(f"there are no schemas in {arguments.schemas}", file=sys.stderr)
+        return 2
+    if not kubernetes_validate:
+        print("SKIPPED: kubernetes-validate is not installed; tables of fields stand in for it", file=sys.stderr)
+    wrong = 0
+    for path in arguments.files:
+        with path.open(encoding="utf-8") as file:
+            documents = [document for document in yaml.load_all(file, Loader) if document is not None]
+        for document in documents:
+            for error in errors(document, schemas):
+                name = (document.get("metadata") or {}).get("name") if isinstance(document, dict) else None
+                print(f"{path}: {document.get('kind')}/{name}: {error}")
+                wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -247,6 +247,7 @@ class Pod:
     def close(self):
         """Ends what runs, and gives back its network and its volumes."""
         self.closed = True
+        self.signal(signal.SIGKILL)  # a process that has changed its user no longer ends with the one that made it
         self.process.kill()
         self.process.wait()
         run("ip", "netns", "del", self.space)

@@ -1,6 +1,7 @@
 """Namespaces of one process, in which a test's pods live: however it ends, the kernel takes everything down with it."""
 
 import atexit
+import contextlib
 import os
 import pathlib
 import shutil
@@ -95,8 +96,17 @@ class ControlGroups:
                 pass
 
     def close(self):
-        for kind in self.KINDS:
-            self.remove(CONTROL_GROUPS / kind / self.name)
+        """Removes the groups, once the processes that were killed have left them."""
+        folders = [CONTROL_GROUPS / kind / self.name for kind in self.KINDS]
+        for _ in range(100):
+            with contextlib.suppress(ChildProcessError):  # this is process 1, which inherits what pods leave
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            for folder in filter(pathlib.Path.exists, folders):
+                self.remove(folder)
+            if not any(folder.exists() for folder in folders):
+                return
+            time.sleep(0.05)
 
     def make(self, pod, memory, cores):
         """The folders of a pod's groups by kind; a limit is None where there is none."""

@@ -24,6 +24,7 @@
 #include "apps/info/host.h"
 #include "apps/info/models.h"
 #include "apps/info/ranks.h"
+#include "apps/info/selftest.h"
 #include "apps/info/topology.h"
 #include "libdtrain/core/context.h"
 #include "libdtrain/core/gpu_info.h"
@@ -34,8 +35,10 @@ using namespace dtrain;
 
 constexpr char kAbout[] =
     "Prints versions, loaded libraries, and what the processor offers; with --models, the image classifiers; with "
-    "--ranks, under mpirun, who the ranks of a job are, what each runs on, and what is off.\n"
-    "Exit codes: 0 done, 1 usage, or something is off, 4 a rank or the network failed.";
+    "--ranks, under mpirun, who the ranks of a job are, what each runs on, and what is off; with --selftest, whether "
+    "the GPUs, or else the processor, compute as they should.\n"
+    "Exit codes: 0 done, 1 usage, or something is off, 3 a convolution of --selftest is wrong, 4 a rank or the network "
+    "failed, 6 --selftest found a GPU that should not be trained on, or none with --device=gpu.";
 
 void row(const std::string& name, const std::string& value) { fmt::print("{:<14}{}\n", name + ":", value); }
 
@@ -110,22 +113,30 @@ void print_gpus() {
 }
 
 int run(const std::vector<std::string>& argv) {
-  bool ranks = false, models = false;
+  bool ranks = false, models = false, selftest = false;
   info::RankOptions options;
   cli::FlagSet flags("dtrain-info", "[flags]", kAbout);
   flags.add("ranks", ranks, "under mpirun: what the ranks of the job run on, and how fast neighbours talk");
   flags.add(
       "models", models,
       "print a table of the image classifiers instead: sizes, published accuracies, and weights that load by name");
+  flags.add("selftest", selftest,
+            "check each GPU: the driver against the toolkit, errors of memory, what slows the clocks, a convolution "
+            "against double precision, the bandwidth of memory; without a GPU the latter two on the processor");
   flags.group("With --ranks");
   options.job.declare(flags);
   flags.add("expect_hosts", options.expect_hosts,
             "exit with code 1 if the ranks run on another number of hosts; 0: any number", cli::kCount);
+  flags.group("With --ranks or --selftest");
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
-                   "what the ranks would train on; auto: a GPU each where there are any");
+                   "what the ranks would train on, or is checked; auto: GPUs where there are any");
   if (!cli::read_flags(flags, argv)) return 0;
   if (models) {
     fmt::print("{}", info::table_of_models());
+    return 0;
+  }
+  if (selftest) {
+    info::self_test(options.device);
     return 0;
   }
   if (ranks) {

@@ -1,0 +1,55 @@
+"""The root file system of the pods, and the configuration of the image that it belongs to."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+
+from harness.spaces import run, skip
+
+
+@dataclasses.dataclass
+class Image:
+    layers: list  # folders, the uppermost first
+    environment: dict
+    entry_point: list
+    arguments: list = dataclasses.field(default_factory=list)
+    user: int = 0
+    group: int = 0
+    folder: str = "/"
+
+
+def from_folder(folder):
+    """An unpacked image: `rootfs`, and `config.json` as the image's configuration has it under `config`."""
+    folder = pathlib.Path(folder)
+    config = json.loads((folder / "config.json").read_text())
+    user, _, group = (config.get("User") or "0").partition(":")
+    variables = dict(entry.split("=", 1) for entry in config.get("Env") or [])
+    return Image([folder / "rootfs"], variables, config.get("Entrypoint") or [], config.get("Cmd") or [], int(user),
+                 int(group or 0), config.get("WorkingDir") or "/")
+
+
+def engine():
+    """The CPU image that the build has made, in the folder that DTRAIN_K8S_IMAGE names."""
+    folder = os.environ.get("DTRAIN_K8S_IMAGE", "")
+    if not folder or not (pathlib.Path(folder) / "rootfs").is_dir():
+        skip(f"there is no unpacked image in DTRAIN_K8S_IMAGE='{folder}'")
+    return from_folder(folder)
+
+
+def programs(folder, *names):
+    """Makes a layer of programs of this machine, with the libraries that they load."""
+    missing = [name for name in names if not shutil.which(name)]
+    if missing:
+        skip(f"there is no {', '.join(missing)}")
+    files = {shutil.which(name): f"usr/bin/{name}" for name in names}
+    for library in re.findall(r"=> (/\S+)", run("ldd", *files)):
+        files[library] = f"usr/lib/x86_64-linux-gnu/{os.path.basename(library)}"
+    for source, target in files.items():
+        (pathlib.Path(folder) / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, pathlib.Path(folder) / target)
+    for path in (pathlib.Path(folder), *pathlib.Path(folder).rglob("*")):
+        path.chmod(path.stat().st_mode | 0o555)
+    return folder

@@ -1,0 +1,68 @@
+"""NetworkPolicies, enforced by rules of routing in the pods' networks: packets of strangers lead nowhere.
+
+A pod that no policy selects takes what comes. Rules know no connections, so a policy also keeps out the answers to what
+its pods ask of others; the node and its DNS server are let through, as they are in clusters. Of a policy's forms those
+are served that stand in k8s/: Ingress, podSelector with matchLabels, TCP ports by number.
+"""
+
+from harness.spaces import DNS_SERVER, NODE, run
+
+LAST = 1000  # the preference of the rule that ends all
+
+
+def selects(selector, pod):
+    if set(selector) - {"matchLabels"}:
+        raise ValueError(f"the harness knows no selector {sorted(selector)}")
+    labels = pod.metadata.get("labels", {})
+    return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())
+
+
+def allowed(rules, pods):
+    """What rules let in: pairs of an address, or `all`, and a port, or None."""
+    for rule in rules:
+        ports = [entry["port"] for entry in rule.get("ports", [])] or [None]
+        if "from" not in rule:
+            yield from (("all", port) for port in ports)
+        for peer in rule.get("from", []):
+            if set(peer) != {"podSelector"}:
+                raise ValueError(f"the harness knows no peers by {sorted(peer)}")
+            yield from ((pod.address, port) for pod in pods if selects(peer["podSelector"], pod) for port in ports)
+
+
+def rules_of(pod, policies, pods):
+    """What may come in, None where no policy selects the pod."""
+    chosen = [found["spec"] for found in policies if selects(found["spec"]["podSelector"], pod)
+              and "Ingress" in found["spec"].get("policyTypes", ["Ingress"])]
+    if not chosen:
+        return None
+    within = {(NODE, None), (DNS_SERVER, None), (pod.address, None), ("127.0.0.0/8", None)}
+    return within.union(*(allowed(spec.get("ingress", []), pods) for spec in chosen))
+
+
+def write_rules(pod, wanted):
+    """Replaces the rule that delivers every packet by ones that deliver those which may come in."""
+    lines = ["rule flush"]  # it leaves the rule of preference 0
+    if wanted is None:
+        lines.append("rule add pref 1 lookup local")
+    else:
+        for number, (source, port) in enumerate(sorted(wanted, key=str), 1):
+            to_port = f"ipproto tcp dport {port}" if port is not None else ""
+            lines.append(f"rule add pref {number} from {source} {to_port} lookup local")
+        lines += [f"rule add pref {LAST} iif eth0 blackhole", f"rule add pref {LAST + 1} lookup local"]
+    lines.append("rule add pref 32766 lookup main")
+    if not pod.ruled:
+        lines.append("rule del pref 0")
+        pod.ruled = True
+    run("ip", "-n", pod.space, "-batch", "-", input="\n".join(lines))
+
+
+def enforce(node):
+    """Brings the pods' networks up to date where pods have come or gone."""
+    pods = [pod for pod in node.pods.values() if not pod.closed]
+    policies = [found for (kind, _), found in node.objects.items() if kind == "NetworkPolicy"]
+    present = frozenset(pod.space for pod in pods)
+    if not policies or getattr(node, "enforced_for", None) == present:
+        return
+    node.enforced_for = present
+    for pod in pods:
+        write_rules(pod, rules_of(pod, policies, pods))

@@ -1,0 +1,20 @@
+# Jobs that run: in pods made of namespaces, and on a Kubernetes of one node where tests/k8s/cluster.sh has built it.
+# The image is that of the fixture k8s_image.
+if(DTRAIN_K8S_VALIDATING_PYTHON)
+  add_test(NAME k8s.expand COMMAND ${DTRAIN_K8S_VALIDATING_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expand_test.py)
+else()
+  add_test(NAME k8s.expand COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: there is no python3 with yaml and jsonschema")
+endif()
+set_tests_properties(k8s.expand PROPERTIES LABELS k8s TIMEOUT 60 SKIP_REGULAR_EXPRESSION "SKIPPED: there is no")
+
+add_k8s_tests(run)
+add_k8s_tests(cluster)
+get_property(tests DIRECTORY PROPERTY TESTS)
+list(FILTER tests INCLUDE REGEX "^k8s\\.(run|cluster)\\.")
+set_property(TEST ${tests} PROPERTY FIXTURES_REQUIRED k8s_image)
+set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT DTRAIN_K8S_IMAGE=${PROJECT_BINARY_DIR}/k8s-image)
+list(FILTER tests INCLUDE REGEX "^k8s\\.cluster\\.")
+# One cluster at a time: on two cores a second one would find the first one's node slow to answer.
+set_property(TEST ${tests} PROPERTY TIMEOUT 400)
+set_property(TEST ${tests} PROPERTY PROCESSORS 2)
+set_property(TEST ${tests} PROPERTY RESOURCE_LOCK k8s_cluster)

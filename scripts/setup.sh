@@ -11,7 +11,7 @@ case "${1:-}" in
   test) packages+=(ccache clang-16 libclang-rt-16-dev libomp-16-dev clang-format-14 doxygen git pkg-config libgtest-dev
     libbenchmark-dev libcli11-dev libprotobuf-dev protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil
     python3-torch python3-torchvision openssh-client openssh-server iproute2 dpkg-dev file man-db
-    qemu-user) ;;
+    qemu-user buildah crun skopeo docker-registry curl libnss-extrausers) ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac
 

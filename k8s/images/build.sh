@@ -82,6 +82,13 @@ build() {
   "$tool" build "${arguments[@]}" "$source" || die "dtrain-$name could not be built" 6
 }
 
+# Docker knows the registries of this machine itself.
+plain=()
+if [ "$tool" = buildah ]; then
+  host=${registry%%/*}
+  case ${host%:*} in localhost | *.localhost | 127.*) plain=(--tls-verify=false) ;; esac
+fi
+
 # The AWS CLI makes a repository of ECR, and the password.
 prepare_ecr() {
   local host=${registry%%/*} repository=$1 region=${registry#*.dkr.ecr.}
@@ -90,7 +97,7 @@ prepare_ecr() {
   aws ecr describe-repositories --region "$region" --repository-names "$repository" >/dev/null 2>&1 ||
     aws ecr create-repository --region "$region" --repository-name "$repository" \
       --image-scanning-configuration scanOnPush=true >/dev/null || die "the repository $repository could not be created" 4
-  aws ecr get-login-password --region "$region" | "$tool" login --username AWS --password-stdin "$host" >/dev/null ||
+  aws ecr get-login-password --region "$region" | "$tool" login "${plain[@]}" --username AWS --password-stdin "$host" >/dev/null ||
     die "no login to $host" 4
 }
 
@@ -105,8 +112,7 @@ push() {
       sed -n "s|^$place@||p" | head -n 1)
   else
     local options=(--digestfile "$scratch/digest" --format v2s2)
-    case ${host%:*} in localhost | *.localhost | 127.*) options+=(--tls-verify=false) ;; esac
-    buildah push "${options[@]}" "$local_name" "docker://$place:$version" || die "$host refuses $place" 4
+    buildah push "${plain[@]}" "${options[@]}" "$local_name" "docker://$place:$version" || die "$host refuses $place" 4
     digest=$(cat "$scratch/digest")
   fi
   [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "$host named no digest of $place" 4

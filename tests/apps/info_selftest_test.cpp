@@ -1,5 +1,4 @@
 // dtrain-info --selftest, and what it reads by NVML from a library that this test makes.
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -76,9 +75,11 @@ int nvmlDeviceGetCurrentClocksEventReasons(void* d, unsigned long long* bits) { 
 }
 
 TEST_F(InfoSelftest, SaysWhyNothingIsKnown) {
-  expect_error([&] { gpu_health("0000:99:00", library_of("")); }, "nvmlDeviceGetHandleByPciBusId_v2: Not Found");
-  expect_error([&] { gpu_health("0000:17:00", library_of("// NO_DRIVER")); }, "NVML does not start: Driver Not Loaded");
-  expect_error([&] { gpu_health("0000:17:00", (root / "none.so").string()); }, "none.so");
+  expect_error([&] { gpu_health("0000:99:00", library_of("")); }, Fault::resource,
+               "nvmlDeviceGetHandleByPciBusId_v2: Not Found");
+  expect_error([&] { gpu_health("0000:17:00", library_of("// NO_DRIVER")); }, Fault::resource,
+               "NVML does not start: Driver Not Loaded");
+  expect_error([&] { gpu_health("0000:17:00", (root / "none.so").string()); }, Fault::resource, "none.so");
 }
 
 TEST(InfoConvolution, IsRightOnEachDeviceAndAWrongOneIsSeen) {
@@ -86,13 +87,13 @@ TEST(InfoConvolution, IsRightOnEachDeviceAndAWrongOneIsSeen) {
   for (const std::unique_ptr<Context>& context : devices()) {
     std::vector<float> y = convolution_on(*context, convolution, DType::f32);
     EXPECT_LT(convolution.error_of(y), 1e-5);
-    if (!context->is_cpu()) EXPECT_LT(convolution.error_of(convolution_on(*context, convolution, DType::f16)), 2e-3);
-    const float kept = y[1000];
+    if (!context->is_cpu()) {
+      EXPECT_LT(convolution.error_of(convolution_on(*context, convolution, DType::f16)), 2e-3);
+    }
     y[1000] += 3;
     EXPECT_GT(convolution.error_of(y), 1e-4);
     y[1000] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_EQ(convolution.error_of(y), std::numeric_limits<double>::infinity());
-    y[1000] = kept;
   }
 }
 

@@ -29,12 +29,12 @@ DESTDIR=$folder/tree cmake --install "$build" --component programs --strip --pre
 "$source/k8s/images/build.sh" --tool buildah --prebuilt "$folder/tree" --output "$folder/image.tar" cpu
 rm -rf "$folder/tree" "$folder/storage"
 
-skopeo inspect --config "docker-archive:$folder/image.tar" >"$folder/inspection.json"
+skopeo inspect --config --raw "docker-archive:$folder/image.tar" >"$folder/image.json"
 skopeo copy -q "docker-archive:$folder/image.tar" "dir:$folder/unpacked"
 python3 - "$folder" <<'PYTHON'
 import json, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
-(folder / "config.json").write_text(json.dumps(json.loads((folder / "inspection.json").read_text())["config"]))
+(folder / "config.json").write_text(json.dumps(json.loads((folder / "image.json").read_text())["config"]))
 manifest = json.loads((folder / "unpacked/manifest.json").read_text())
 (folder / "layers.txt").write_text("".join(layer["digest"].split(":")[1] + "\n" for layer in manifest["layers"]))
 PYTHON

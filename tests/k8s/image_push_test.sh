@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Pushes an image to a registry of this machine, once as to any and once as to ECR, with an AWS CLI of this script's own:
+# image_push_test.sh FOLDER, that image_build.sh has filled.
+set -euo pipefail
+folder=$1
+source=$(cd "$(dirname "$0")/../.." && pwd)
+skip() {
+  echo "SKIPPED: $1"
+  exit 0
+}
+[ "$(id -u)" = 0 ] || skip "images are made by root, in namespaces"
+for program in buildah skopeo curl; do command -v $program >/dev/null || skip "there is no $program"; done
+[ -d "$folder/rootfs" ] || skip "there is no image in $folder"
+[ -x "$source/k8s/set.sh" ] || skip "there is no k8s/set.sh"
+if [ -z "${DTRAIN_INSIDE:-}" ]; then
+  place=$(mktemp -d)
+  trap 'rm -rf "$place"' EXIT
+  # Installed, Debian's registry would listen to the network: it is taken out of its package.
+  if ! command -v docker-registry >/dev/null; then
+    (cd "$place" && apt-get download -qq docker-registry) >/dev/null 2>&1 || skip "there is no docker-registry"
+    dpkg -x "$place"/docker-registry_*.deb "$place/registry-package"
+    export PATH=$PATH:$place/registry-package/usr/bin
+  fi
+  DTRAIN_INSIDE=$place unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private "$0" "$@"
+  exit
+fi
+place=$DTRAIN_INSIDE
+ip link set lo up
+umount -l /sys/fs/cgroup/unified 2>/dev/null || true
+mount -t tmpfs -o mode=755 tmpfs /run
+printf '[storage]\ndriver = "overlay"\nrunroot = "/run/containers"\ngraphroot = "%s/storage"\n' "$place" >"$place/storage.conf"
+export CONTAINERS_STORAGE_CONF=$place/storage.conf
+expect() { grep -qF -- "$1" "$2" || { echo "expected '$1' in $2:"; cat "$2"; exit 1; }; }
+
+# A repository whose overlays may be changed, and a tree with one program.
+mkdir -p "$place/project/k8s" "$place/tree/usr/bin" "$place/bin" "$place/registry"
+cp "$source/CMakeLists.txt" "$source/LICENSE" "$source/.dockerignore" "$place/project/"
+for name in images overlays set.sh; do cp -r "$source/k8s/$name" "$place/project/k8s/"; done
+cp "$folder"/rootfs/usr/bin/dtrain-info "$folder"/rootfs/usr/bin/dtrain-mpirun "$place/tree/usr/bin/"
+
+printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s/registry}}\nhttp: {addr: "127.0.0.1:5000"}\n' "$place" \
+  >"$place/registry.yml"
+docker-registry serve "$place/registry.yml" >"$place/registry.log" 2>&1 &
+for _ in {1..100}; do
+  if curl -s -o /dev/null http://127.0.0.1:5000/v2/; then break; fi
+  sleep 0.1
+done
+build() { "$place/project/k8s/images/build.sh" --tool buildah --prebuilt "$place/tree" --push "$@" cpu >"$place/output" 2>&1; }
+
+version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
+build 127.0.0.1:5000/team || { cat "$place/output"; exit 1; }
+digest=$(skopeo inspect --tls-verify=false "docker://127.0.0.1:5000/team/dtrain-cpu:$version" | sed -n 's/.*"Digest": "\(.*\)",/\1/p')
+image=127.0.0.1:5000/team/dtrain-cpu:$version@$digest
+expect "IMAGE: $image" <(tr -d '"' <"$place/project/k8s/overlays/smoke/parameters.yaml")
+expect "k8s/overlays/smoke: IMAGE=$image" "$place/output"
+skopeo inspect --tls-verify=false "docker://127.0.0.1:5000/team/dtrain-cpu@$digest" >/dev/null
+for overlay in "$place"/project/k8s/overlays/*/parameters.yaml; do  # those of other images keep theirs
+  if grep -q 'IMAGE: .*dtrain-cuda' "$overlay"; then expect 'IMAGE: dtrain-cuda' <(tr -d '"' <"$overlay"); fi
+done
+
+# An AWS CLI that knows no repository, and a registry by ECR's name.
+cat >"$place/bin/aws" <<'END'
+#!/bin/sh
+echo "$*" >>"$AWS_LOG"
+case $2 in describe-repositories) exit 254 ;; get-login-password) echo word ;; esac
+END
+chmod +x "$place/bin/aws"
+export AWS_LOG=$place/aws.log PATH=$place/bin:$PATH REGISTRY_AUTH_FILE=$place/auth.json
+cp /etc/hosts "$place/hosts"
+registry=123456789012.dkr.ecr.eu-west-1.localhost:5000
+echo "127.0.0.1 ${registry%:*}" >>"$place/hosts"
+mount --bind "$place/hosts" /etc/hosts
+build $registry || { cat "$place/output"; exit 1; }
+expect "ecr create-repository --region eu-west-1 --repository-name dtrain-cpu" "$place/aws.log"
+expect "IMAGE: $registry/dtrain-cpu:$version@sha256:" <(tr -d '"' <"$place/project/k8s/overlays/smoke/parameters.yaml")
+
+# Nobody listens there.
+if build 127.0.0.1:5001; then code=0; else code=$?; fi
+[ $code = 4 ] || { echo "expected 4, found $code"; cat "$place/output"; exit 1; }
+expect "127.0.0.1:5001 refuses" "$place/output"
+echo "pushed, pulled by digest, and set in the overlays"

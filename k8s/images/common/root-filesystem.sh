@@ -57,6 +57,8 @@ copy_with_closure() {
 }
 
 mkdir -p "$root"/{etc,proc,sys,dev,tmp,run/dtrain,var/lib/extrausers,var/lib/dpkg/status.d,usr/{bin,sbin,lib,lib64}}
+# What runtimes mount files on.
+: | tee "$root"/etc/{hosts,hostname,resolv.conf}
 mkdir -p "$root"/usr/{lib/openssh,share/dtrain,share/doc/dtrain} "$root/etc/dtrain/ssh"
 for name in bin sbin lib lib64; do ln -s "usr/$name" "$root/$name"; done
 chmod 1777 "$root/tmp" "$root/run/dtrain"

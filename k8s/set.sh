@@ -99,7 +99,7 @@ if [ $# = 0 ]; then
   exit
 fi
 
-# The items of the command, without quotes; `first` is that behind the program's name.
+# The items of the command, without quotes; `first` is the one after the program's name.
 if ! { [ -f "$command" ] && mapfile -t written <"$command"; }; then die "$command cannot be read" 6; fi
 first=0
 item() {

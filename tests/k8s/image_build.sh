@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the CPU image of the programs that are built, and unpacks it: image_build.sh BUILD FOLDER
 # FOLDER gets image.tar, the image; config.json, its configuration; layers, their files one by one; and rootfs, all of
-# them. What is left of an earlier run goes.
+# them. What is left of an earlier run goes. It also gets packages: MPICH's, which a test of pods unpacks, because a second
+# MPI that is installed would change what mpicc and mpirun are.
 set -euo pipefail
 build=$1 folder=$2
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,7 +17,8 @@ for program in buildah skopeo; do command -v $program >/dev/null || skip "there 
 # Neither storage nor mounts outside the folder and this script's own namespaces.
 if [ -z "${DTRAIN_INSIDE:-}" ]; then
   rm -rf "$folder"
-  mkdir -p "$folder/layers" "$folder/rootfs"
+  mkdir -p "$folder/layers" "$folder/rootfs" "$folder/packages"
+  (cd "$folder/packages" && apt-get download -qq mpich libslurm38) >/dev/null 2>&1 || true
   DTRAIN_INSIDE=yes exec unshare --net --mount --propagation private "$0" "$@"
 fi
 ip link set lo up

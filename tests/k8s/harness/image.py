@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import tempfile
 
 from harness.spaces import run, skip
 
@@ -40,16 +41,24 @@ def engine():
 
 
 def programs(folder, *names):
-    """Makes a layer of programs of this machine, with the libraries that they load."""
-    missing = [name for name in names if not shutil.which(name)]
+    """Makes a layer of programs of this machine, with the libraries that they load. What is not installed is taken out of
+    the packages beside the image, if they are there."""
+    unpacked = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    if not all(map(shutil.which, names)):
+        for package in pathlib.Path(os.environ["DTRAIN_K8S_IMAGE"], "packages").glob("*.deb"):
+            run("dpkg", "-x", package, unpacked)
+    path = f"{os.environ['PATH']}:{unpacked}/usr/bin"
+    missing = [name for name in names if not shutil.which(name, path=path)]
     if missing:
         skip(f"there is no {', '.join(missing)}")
-    files = {shutil.which(name): f"usr/bin/{name}" for name in names}
-    for library in re.findall(r"=> (/\S+)", run("ldd", *files)):
+    files = {shutil.which(name, path=path): f"usr/bin/{name}" for name in names}
+    libraries = f"{unpacked}/usr/lib/x86_64-linux-gnu"
+    for library in re.findall(r"=> (/\S+)", run("env", f"LD_LIBRARY_PATH={libraries}", "ldd", *files)):
         files[library] = f"usr/lib/x86_64-linux-gnu/{os.path.basename(library)}"
     for source, target in files.items():
         (pathlib.Path(folder) / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, pathlib.Path(folder) / target)
+    shutil.rmtree(unpacked)
     for path in (pathlib.Path(folder), *pathlib.Path(folder).rglob("*")):
         path.chmod(path.stat().st_mode | 0o555)
     return folder

@@ -64,7 +64,9 @@ struct Collective {
       std::memcpy(to + done, comm->all[header.root].piece, length);
       return;
     }
-    alignas(64) static thread_local unsigned char sum[SharedRank::kPiece];
+    // On the heap: memory of threads comes out of their stacks, which are small in other libraries.
+    static thread_local const auto piece_sum = std::make_unique<unsigned char[]>(SharedRank::kPiece);
+    unsigned char* const sum = piece_sum.get();
     std::memcpy(sum, comm->all[0].piece, length);
     for (int rank = 1; rank < comm->all.size(); ++rank) {
       const unsigned char* piece = comm->all[rank].piece;

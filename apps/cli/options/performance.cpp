@@ -12,8 +12,8 @@ void PerformanceFlags::declare(FlagSet& flags) {
   flags.add("display_eta", display_eta, "printed lines end with the time that is left, by the speed so far");
   flags.add("peak_tflops", peak_tflops,
             "10^12 operations per second that the device can do, for the share of it that training reaches; by default "
-            "a GPU's is known by its name, and a CPU's is measured at the end, or at the start for --metrics_file, in "
-            "products of matrices",
+            "a GPU's is known by its name, and a CPU's is measured at the end, or at the start for --metrics_file and "
+            "--metrics_port, in products of matrices",
             {1e-6, 1e6});
 }
 

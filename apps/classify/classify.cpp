@@ -24,7 +24,8 @@ constexpr uint64_t kMaxImageBytes = uint64_t{1} << 30;
 class Classifier {
  public:
   Classifier(const Options& options, const cli::FlagSet& set)
-      : loaded_(options.model, set, cli::inference_machine(options.device, options.threads)), context_(loaded_.context()) {
+      : loaded_(options.model, set, cli::inference_machine(options.device, options.threads)),
+        context_(loaded_.context()) {
     const data::MakePreprocess make = loaded_.pixels().make(/*training=*/false);
     preprocess_ = make();
     const Shape shape{1, make.shape[0], make.shape[1], make.shape[2]};

@@ -17,9 +17,9 @@ namespace dtrain::serve {
 
 struct BatcherOptions {
   size_t max_batch = 8;
-  size_t max_waiting = 256;                 // images that wait; more are refused
-  std::chrono::microseconds max_delay{0};   // how long an image waits for others while a thread is idle
-  int threads = 1;                          // batches that are computed at once
+  size_t max_waiting = 256;                // images that wait; more are refused
+  std::chrono::microseconds max_delay{0};  // how long an image waits for others while a thread is idle
+  int threads = 1;                         // batches that are computed at once
   std::function<void(size_t images, double seconds)> computed{};  // called by the threads after each batch
 };
 

@@ -120,9 +120,8 @@ bool is_served_name(const std::string& name) {
 void add_endpoints(HttpServer& server, const Endpoints& endpoints) {
   const auto predictions = std::make_shared<Predictions>(endpoints);
   const std::string name = literal(endpoints.name);
-  server.Post("/v1/models/" + name + ":predict", [=](const Request& request, Response& response) {
-    predictions->predict(request, response);
-  });
+  server.Post("/v1/models/" + name + ":predict",
+              [=](const Request& request, Response& response) { predictions->predict(request, response); });
   const auto image = [=](const Request& request, Response& response) { predictions->predict_image(request, response); };
   server.Put("/predictions/" + name, image);
   server.Post("/predictions/" + name, image);

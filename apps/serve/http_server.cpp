@@ -70,7 +70,10 @@ HttpServer::HttpServer(HttpLimits limits, std::string token, Answered answered)
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      answer(response, error.fault() == Fault::data ? 400 : error.fault() == Fault::resource ? 503 : 500,
+      answer(response,
+             error.fault() == Fault::data       ? 400
+             : error.fault() == Fault::resource ? 503
+                                                : 500,
              error_json(error.what()));
     } catch (const std::exception& error) {
       answer(response, 500, error_json(error.what()));
@@ -82,10 +85,13 @@ HttpServer::HttpServer(HttpLimits limits, std::string token, Answered answered)
 }
 
 int HttpServer::bind(const std::string& address, int port) {
-  if (port == 0) port = bind_to_any_port(address);
-  else if (!bind_to_port(address, port)) port = -1;
+  if (port == 0)
+    port = bind_to_any_port(address);
+  else if (!bind_to_port(address, port))
+    port = -1;
   if (port < 0)
-    throw Error(Fault::resource, concat("cannot listen at ", address, ": another program listens at that port, or this "
+    throw Error(Fault::resource, concat("cannot listen at ", address,
+                                        ": another program listens at that port, or this "
                                         "host has no such address; give another --port or --address"));
   return port;
 }
@@ -136,7 +142,8 @@ void HttpServer::serve_connection(socket_t socket) {
     stream.begin(kHeadBytes, deadline_of_request + kSending);
     bool sound = false;
     const auto prepare = [&](httplib::Request& request) {
-      // Bodies are read as they are, whatever kind they say to be: no forms are parsed. Nor are parts of responses sent.
+      // Bodies are read as they are, whatever kind they say to be: no forms are parsed. Nor are parts of responses
+      // sent.
       request.headers.erase("Content-Type");
       request.headers.erase("Accept-Encoding");
       request.ranges.clear();

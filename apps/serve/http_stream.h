@@ -1,4 +1,5 @@
-// A connection of a client whom nobody trusts: what it sends is counted, and there is a time by which it has to be done.
+// A connection of a client whom nobody trusts: what it sends is counted, and there is a time by which it has to be
+// done.
 #pragma once
 
 #include <array>

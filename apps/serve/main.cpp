@@ -18,11 +18,13 @@ using namespace dtrain;
 
 constexpr char kAbout[] =
     "Serves a trained classifier over HTTP: POST /v1/models/NAME:predict in TensorFlow Serving's form, PUT "
-    "/predictions/NAME with the bytes of an image, GET /v1/models/NAME, /healthz, /readyz and /metrics. With --train_dir "
+    "/predictions/NAME with the bytes of an image, GET /v1/models/NAME, /healthz, /readyz and /metrics. With "
+    "--train_dir "
     "it serves the newest complete checkpoint, and takes up newer ones as they appear; until there is one predictions "
     "are answered with 503. SIGTERM and SIGINT let it answer what it has accepted, and end.\n"
     "Requests have to bear the token of --token_file or of the variable DTRAIN_SERVE_TOKEN, where there is one.\n"
-    "Exit codes: 0 stopped on request, 1 usage, 5 weights that cannot be read or do not fit, 6 the port is taken, memory "
+    "Exit codes: 0 stopped on request, 1 usage, 5 weights that cannot be read or do not fit, 6 the port is taken, "
+    "memory "
     "or disk.";
 
 struct Options {
@@ -85,7 +87,8 @@ serve::HttpLimits Options::limits() const {
 int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   const std::string token = serve::read_token(options.token_file, cli::environment());
   serve::Metrics metrics;
-  serve::HttpServer server(options.limits(), token, [&](int status, double seconds) { metrics.answered(status, seconds); });
+  serve::HttpServer server(options.limits(), token,
+                           [&](int status, double seconds) { metrics.answered(status, seconds); });
   const int port = server.bind(options.address, static_cast<int>(options.port));
   serve::ServedModel model(options.model, flags, [&](const serve::Session* session) {
     session ? metrics.took_up(session->version()) : metrics.failed_to_take_up();

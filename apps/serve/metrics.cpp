@@ -21,10 +21,8 @@ Bounds powers_of_two(double first, int count) {
 
 struct Metrics::Families {
   prometheus::Registry registry;
-  prometheus::Family<prometheus::Counter>& answers = prometheus::BuildCounter()
-                                                         .Name("dtrain_serve_responses_total")
-                                                         .Help("Responses by status.")
-                                                         .Register(registry);
+  prometheus::Family<prometheus::Counter>& answers =
+      prometheus::BuildCounter().Name("dtrain_serve_responses_total").Help("Responses by status.").Register(registry);
   prometheus::Histogram& seconds = prometheus::BuildHistogram()
                                        .Name("dtrain_serve_request_seconds")
                                        .Help("Time from the head of a request to its response.")

@@ -33,9 +33,9 @@ std::string read_token(const std::string& file, const Environment& environment) 
   if (!file.empty()) {
     token = text_of(file);
   } else {
-    const auto value = environment("DTRAIN_SERVE_TOKEN");
-    if (!value) return {};
-    token = *value;
+    const char* value = environment("DTRAIN_SERVE_TOKEN");
+    if (value == nullptr) return {};
+    token = value;
   }
   DT_CHECK(token.size() >= kFewestCharacters && std::ranges::all_of(token, [](char c) { return c > ' ' && c < 127; }),
            origin, ": expected a token of at least ", kFewestCharacters, " printable characters without spaces");

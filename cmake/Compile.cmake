@@ -27,12 +27,15 @@ if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
 endif()
 
-# dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine.
+# dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine; static, unless
+# BUILD_SHARED_LIBS asks for one that all programs share.
 function(dtrain_add_library name)
-  add_library(dtrain_${name} STATIC ${ARGN})
+  add_library(dtrain_${name} ${ARGN})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   # Not even a unity build compiles its files together: all builds have the same calls inlined and bits computed.
-  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD OFF)
+  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD OFF
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN"
+    DEFINE_SYMBOL "")  # so that both kinds are compiled alike, and a compiler cache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
   target_include_directories(dtrain_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dtrain>)
@@ -57,7 +60,8 @@ function(dtrain_add_program name folder)
   # An archive of the programs brings the libraries that they need; see Package.cmake. Those need others of them, which
   # the loader looks for by DT_RPATH of the program, and not by the newer DT_RUNPATH.
   target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
-  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/dtrain")
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH
+    "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/dtrain;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS ${name} RUNTIME_DEPENDENCY_SET dtrain_libraries COMPONENT programs)
   set_property(GLOBAL APPEND PROPERTY DTRAIN_PROGRAMS ${name})
 endfunction()

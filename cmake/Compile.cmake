@@ -7,7 +7,9 @@ target_compile_options(dtrain_compile INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=restrict>
   # Clang says of loops that it leaves as they are what GCC keeps to itself.
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-pass-failed>
-  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>
+  # Kernels are mostly repetition: a ninth of their size is left. What CUDA 13's drivers unpack, those of 12 may not.
+  $<$<COMPILE_LANGUAGE:CUDA>:$<IF:$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION}.0,13>,--compress-mode=size,-Xfatbin=-compress-all>>)
 if(CMAKE_UNITY_BUILD)  # a unit has the types of all its files, and is no header
   target_compile_options(dtrain_compile INTERFACE -Wno-subobject-linkage)
 endif()

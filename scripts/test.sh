@@ -31,6 +31,7 @@ build() {
   cmake --build --preset "$1" -j "$jobs"
 }
 build ci
+build ci-image
 build ci-dev
 build ci-fuzz
 

@@ -19,8 +19,8 @@ resource "aws_iam_role_policy_attachment" "cluster" {
   policy_arn = "${local.policies}/AmazonEKSClusterPolicy"
 }
 
-resource "aws_kms_key" "secrets" {
-  description             = "Secrets of the cluster ${var.cluster_name}"
+resource "aws_kms_key" "this" {
+  description             = "Secrets and EFS of the cluster ${var.cluster_name}"
   enable_key_rotation     = true
   deletion_window_in_days = 7
   policy = jsonencode({
@@ -35,6 +35,7 @@ resource "aws_kms_key" "secrets" {
 }
 
 resource "aws_eks_cluster" "this" {
+  #checkov:skip=CKV_AWS_38:api_access_cidrs refuses the whole internet
   name                      = var.cluster_name
   role_arn                  = aws_iam_role.cluster.arn
   version                   = var.k8s_version
@@ -47,13 +48,13 @@ resource "aws_eks_cluster" "this" {
   encryption_config {
     resources = ["secrets"]
     provider {
-      key_arn = aws_kms_key.secrets.arn
+      key_arn = aws_kms_key.this.arn
     }
   }
   vpc_config {
     subnet_ids              = [for subnet in aws_subnet.private : subnet.id]
     endpoint_private_access = true
-    endpoint_public_access  = length(var.api_access_cidrs) > 0
+    endpoint_public_access  = true
     public_access_cidrs     = var.api_access_cidrs
   }
   depends_on = [aws_iam_role_policy_attachment.cluster, aws_route_table_association.private]

@@ -18,7 +18,7 @@ resource "aws_iam_policy" "autoscaler" {
       {
         Effect    = "Allow"
         Action    = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
-        Resource  = "*"
+        Resource  = "arn:${data.aws_partition.current.partition}:autoscaling:${var.region}:${data.aws_caller_identity.current.account_id}:autoScalingGroup:*"
         Condition = { StringEquals = { "aws:ResourceTag/eks:cluster-name" = var.cluster_name } }
       },
     ]

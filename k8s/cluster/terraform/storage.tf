@@ -25,6 +25,7 @@ resource "aws_vpc_security_group_egress_rule" "storage" {
 resource "aws_efs_file_system" "this" {
   creation_token   = var.cluster_name
   encrypted        = true
+  kms_key_id       = aws_kms_key.this.arn
   performance_mode = "generalPurpose"
   throughput_mode  = "elastic"
   tags             = { Name = var.cluster_name }
@@ -38,6 +39,7 @@ resource "aws_efs_mount_target" "this" {
 }
 
 resource "aws_fsx_lustre_file_system" "this" {
+  #checkov:skip=CKV_AWS_190:scratch file systems take no key of their own
   count                    = var.fsx_storage_gib > 0 ? 1 : 0
   deployment_type          = "SCRATCH_2"
   file_system_type_version = "2.15"

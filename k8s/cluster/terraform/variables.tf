@@ -50,9 +50,12 @@ variable "cidr" {
 }
 
 variable "api_access_cidrs" {
-  description = "From which addresses the control plane may be reached over the internet: yours, such as 203.0.113.7/32. None are private access only."
+  description = "From which addresses the control plane may be reached over the internet, that of this machine among them: 203.0.113.7/32."
   type        = list(string)
-  default     = []
+  validation {
+    condition     = length(var.api_access_cidrs) > 0 && alltrue([for cidr in var.api_access_cidrs : can(cidrhost(cidr, 0)) && !endswith(cidr, "/0")])
+    error_message = "Name networks such as 203.0.113.7/32; the whole internet is not taken."
+  }
 }
 
 variable "gpu_nodes" {

@@ -5,7 +5,10 @@ set -uo pipefail
 say() { logger --tag tune-node -- "$*" || echo "tune-node: $*"; }
 
 # Again after each boot.
-install -D -m 0755 "${BASH_SOURCE[0]}" /var/lib/cloud/scripts/per-boot/tune-node.sh || say "will not run after a reboot"
+again=/var/lib/cloud/scripts/per-boot/tune-node.sh
+if ! [ "${BASH_SOURCE[0]}" -ef "$again" ]; then
+  install -D -m 0755 "${BASH_SOURCE[0]}" "$again" || say "will not run after a reboot"
+fi
 
 # Frames of 9001 bytes between the nodes of a network.
 for path in /sys/class/net/*; do

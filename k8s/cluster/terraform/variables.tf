@@ -70,7 +70,7 @@ variable "gpu_nodes" {
   default = {
     p3   = { instance_type = "p3.16xlarge" }
     p3dn = { instance_type = "p3dn.24xlarge", efa_interfaces = 1 }
-    g5   = { instance_type = "g5.48xlarge" }
+    g5   = { instance_type = "g5.xlarge" }
   }
 }
 

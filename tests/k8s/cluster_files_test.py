@@ -222,7 +222,7 @@ def installation(root):
                                            "base/a.yaml": OBJECT.replace("NAME", "from-kustomization")}),
             ("efa-device-plugin", "stable/plugin",
              {"stable/plugin/Chart.yaml": "apiVersion: v2\nname: plugin\nversion: 1.0.0\n",
-              "stable/plugin/templates/a.yaml": OBJECT.replace("NAME", "{{ .Release.Name }}-chart")})):
+              "stable/plugin/templates/a.yaml": OBJECT.replace("NAME", "{{ .Release.Name }}-chart") + "data: {on: '{{ .Values.tolerations | toJson }}'}\n"})):
         commit = repository(root / name, files)
         rows.append(f"{name} v1 {root / name} {commit} {path} space/deployment/{name}")
     (root / "list").write_text("# what\n" + "\n".join(rows) + "\n", encoding="utf-8")
@@ -248,6 +248,7 @@ def test_components_are_installed():
         applied = (root / "applied").read_text(encoding="utf-8")
         assert re.findall(r"from-file|from-kustomization|plugin-chart", applied) == [
             "from-file", "from-kustomization", "plugin-chart"], applied
+        assert '[{"operator":"Exists"}]' in applied, "the plugin keeps away from nodes with GPUs"
         calls = (root / "calls").read_text(encoding="utf-8")
         assert calls.count("apply --server-side --field-manager=dtrain-install --namespace space -f") == 3, calls
         # Again: what it made is applied again, what others made is left alone.

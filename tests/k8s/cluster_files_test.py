@@ -84,33 +84,6 @@ def test_eksctl_files():
     assert breaks(lambda config, groups: config["metadata"].pop("region"))
 
 
-def test_karpenter_files():
-    if not (tools.SCHEMAS / "karpenter.sh_nodepools.yaml").is_file():
-        tools.skip(f"there is no {tools.SCHEMAS}")
-    kinds = {"NodePool": "karpenter.sh_nodepools.yaml", "EC2NodeClass": "karpenter.k8s.aws_ec2nodeclasses.yaml"}
-    objects = list(yaml.safe_load_all((CLUSTER / "karpenter.yaml").read_text(encoding="utf-8")))
-    assert {one["kind"] for one in objects} == set(kinds)
-
-    def strict(schema):
-        if isinstance(schema, dict):
-            if "properties" in schema and "additionalProperties" not in schema:
-                schema["additionalProperties"] = False
-            for one in schema.values():
-                strict(one)
-        elif isinstance(schema, list):
-            for one in schema:
-                strict(one)
-        return schema
-
-    for one in objects:
-        definition = yaml.safe_load((tools.SCHEMAS / kinds[one["kind"]]).read_text(encoding="utf-8"))
-        [version] = [version for version in definition["spec"]["versions"]
-                     if f"{definition['spec']['group']}/{version['name']}" == one["apiVersion"]]
-        schema = strict(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
-        assert not [error.message for error in jsonschema.Draft7Validator(schema).iter_errors(one["spec"])]
-        assert list(jsonschema.Draft7Validator(schema).iter_errors(dict(one["spec"], mistake=1)))
-
-
 def user_data():
     """Name, script and NodeConfig of all that boots."""
     for path in EKSCTL:
@@ -127,8 +100,8 @@ def user_data():
 
 
 def test_nodes_are_tuned_alike():
-    script = (CLUSTER / "tune-node.sh").read_text(encoding="utf-8")
-    config = yaml.safe_load((CLUSTER / "node-config.yaml").read_text(encoding="utf-8"))
+    script = (CLUSTER / "node" / "tune.sh").read_text(encoding="utf-8")
+    config = yaml.safe_load((CLUSTER / "node" / "config.yaml").read_text(encoding="utf-8"))
     found = list(user_data())
     assert len(found) == 9, [name for name, _, _ in found]
     for name, text, kubelet in found:

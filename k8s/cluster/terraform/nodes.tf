@@ -50,11 +50,11 @@ locals {
     "--PART",
     "Content-Type: text/x-shellscript; charset=\"us-ascii\"",
     "",
-    file("${path.module}/../tune-node.sh"),
+    file("${path.module}/../node/tune.sh"),
     "--PART",
     "Content-Type: application/node.eks.aws",
     "",
-    file("${path.module}/../node-config.yaml"),
+    file("${path.module}/../node/config.yaml"),
     "--PART--",
     "",
   ])

@@ -6,13 +6,17 @@ import functools
 import hashlib
 import http.server
 import io
+import json
 import os
 import pathlib
 import shutil
+import socket
 import stat
+import subprocess
 import tarfile
 import tempfile
 import threading
+import time
 import zipfile
 
 import tools
@@ -216,6 +220,56 @@ def test_backend_of_the_state():
         if shutil.which("terraform"):
             environment = dict(os.environ, CHECKPOINT_DISABLE="1")
             tools.check_run("terraform", f"-chdir={target}", "fmt", "-check", env=environment)
+
+
+def test_state_lies_in_a_bucket():
+    """A real Terraform and a real AWS CLI, with a server that plays S3."""
+    path = f"{tools.CACHE / 'dtrain/aws-tools/bin'}:{os.environ['PATH']}"
+    for program in ("aws", "terraform", "moto_server"):
+        if not shutil.which(program, path=path):
+            tools.skip(f"there is no {program}")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = dict(os.environ, PATH=path, AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}", AWS_ACCESS_KEY_ID="key",
+                       AWS_SECRET_ACCESS_KEY=SECRET, AWS_REGION="us-west-2", AWS_PAGER="", CHECKPOINT_DISABLE="1")
+    with tempfile.TemporaryDirectory() as name, open(pathlib.Path(name) / "log", "wb") as log:
+        server = subprocess.Popen(["moto_server", "-H", "127.0.0.1", "-p", str(port)], env=environment, stdout=log,
+                                  stderr=log)
+        try:
+            wait_for(port, server)
+            target = pathlib.Path(name) / "root"
+            target.mkdir()
+            (target / "main.tf").write_text('output "answer" { value = 42 }\n', encoding="utf-8")
+            for bucket in ("first-state", "second-state"):
+                tools.check_run("aws", "s3", "mb", f"s3://{bucket}", env=environment)
+            tools.check_run("aws", "s3api", "put-bucket-versioning", "--bucket", "first-state",
+                            "--versioning-configuration", "Status=Enabled", env=environment)
+            backend = tools.K8S / "tools" / "s3-backend.sh"
+            result = tools.run(backend, "first-state", "us-west-2", target, env=environment)
+            assert result.returncode == 0 and not result.stderr, result
+            result = tools.run(backend, "no-state", "us-west-2", target, env=environment)
+            assert result.returncode == 4 and "does not answer" in result.stderr, result
+            tools.check_run("terraform", f"-chdir={target}", "init", "-backend-config=use_path_style=true",
+                            "-backend-config=skip_credentials_validation=true",
+                            "-backend-config=skip_requesting_account_id=true", env=environment)
+            tools.check_run("terraform", f"-chdir={target}", "apply", "-auto-approve", env=environment)
+            assert not list(target.glob("terraform.tfstate*")), "the state lies on this machine"
+            state = tools.check_run("aws", "s3", "cp", "s3://first-state/dtrain/terraform.tfstate", "-", env=environment)
+            assert json.loads(state)["outputs"]["answer"]["value"] == 42, state
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def wait_for(port, server):
+    """Returns once a server listens."""
+    while server.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError("the server ended")
 
 
 if __name__ == "__main__":

@@ -267,5 +267,22 @@ def test_versions_are_pinned():
     assert "latest\"" not in re.sub(r"latest_version", "", platform)
 
 
+def test_bundle_leaves_states_out():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        shutil.copytree(tools.K8S, root / "k8s", symlinks=True)
+        for name in ("CMakeLists.txt", "LICENSE"):
+            shutil.copy(tools.ROOT / name, root)
+        private = ("terraform.tfstate", "terraform.tfstate.backup", "my.tfvars", "backend.tf", ".terraform/providers/a")
+        for name in private:
+            path = root / "k8s/cluster/terraform" / name
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_text("mine", encoding="utf-8")
+        bundle = tools.check_run(root / "k8s/bundle.sh", root).strip()
+        names = tools.check_run("tar", "-tzf", bundle)
+        assert "k8s/cluster/terraform/nodes.tf" in names and "k8s/tools/install.sh" in names, names
+        assert not [name for name in private if f"/{name}" in names], names
+
+
 if __name__ == "__main__":
     tools.main(globals())

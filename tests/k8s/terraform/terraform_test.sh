@@ -88,8 +88,10 @@ for chart in cert-manager istiod dex oauth2-proxy kubeflow-trainer kueue; do
   ! charts "$work/state1.json" | grep -q "\"$chart\"" || fail "$chart is on by default"
   charts "$work/state4.json" | grep -q "\"$chart\"" || fail "$chart is not installed"
 done
-grep -q cpuManagerPolicy <(grep -o '"user_data":"[^"]*"' "$work/state1.json" | head -n 1 | cut -d '"' -f 4 | base64 -d) ||
-  fail "GPU nodes are not tuned"
+user_data=$(grep -o '"user_data":"[^"]*"' "$work/state1.json" | head -n 1 | cut -d '"' -f 4 | base64 -d)
+for part in tune.sh config.yaml; do
+  [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "GPU nodes are not given $part"
+done
 grep -q aws_fsx_data_repository_association "$work/state2.json" || fail "import_path makes no association"
 ! grep -q aws_fsx_lustre "$work/state3.json" || fail "0 GiB make a file system"
 ! grep -qiE '"[a-z_]*(secret|password|session_token)[a-z_]*":"[^"]' "$work"/state?.json || fail "the state holds secrets"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # k8s/cluster/terraform with a real Terraform and providers that have the true schemas but no cloud behind them:
 #     terraform_test.sh SOURCE_DIR
-# Formatted, validated, planned and applied in four forms; a second plan changes nothing; all is destroyed; and faults of
-# each kind are found. Values are not checked, because only the cloud knows which it takes.
+# Formatted, validated, planned and applied in four forms, one after the other; a second plan changes nothing; all is
+# destroyed; and faults of each kind are found. Values are not checked, because only the cloud knows which it takes.
 # Exit codes: 0 passed, 1 failed, 77 a tool is missing.
 set -euo pipefail
 source=$1
@@ -65,21 +65,21 @@ forms=(
   "-var karpenter_enabled=true -var fsx_storage_gib=0"
   "-var cert_manager_enabled=true -var ingress_enabled=true -var login_enabled=true -var trainer_enabled=true -var kueue_enabled=true"
 )
+# One form after the other, so that each is also come to from another.
 shown=0
 for form in "${forms[@]}"; do
   read -ra options <<<"$form"
-  : >"$work/calls"
   terraform apply -auto-approve "${common[@]}" "${options[@]}" >"$work/log" 2>&1 || fail "apply $form: $(tail -40 "$work/log")"
   echo "$(grep '^Apply complete' "$work/log") $form"
-  grep -q '^install /' "$work/calls" || fail "the components were not installed: $(cat "$work/calls")"
-  grep -q 'eks update-kubeconfig --name test --region us-west-2' "$work/calls" || fail "no access: $(cat "$work/calls")"
   terraform plan -detailed-exitcode "${common[@]}" "${options[@]}" >"$work/log" 2>&1 ||
     fail "the second plan of '$form' changes something: $(cat "$work/log")"
   shown=$((shown + 1))
   terraform show -json >"$work/state$shown.json"
-  terraform destroy -auto-approve "${common[@]}" "${options[@]}" >"$work/log" 2>&1 || fail "destroy: $(cat "$work/log")"
-  [ -z "$(terraform state list)" ] || fail "destroy left $(terraform state list)"
 done
+[ "$(grep -c '^install /' "$work/calls")" = 1 ] || fail "the components were not installed once: $(cat "$work/calls")"
+grep -q 'eks update-kubeconfig --name test --region us-west-2' "$work/calls" || fail "no access: $(cat "$work/calls")"
+terraform destroy -auto-approve "${common[@]}" >"$work/log" 2>&1 || fail "destroy: $(cat "$work/log")"
+[ -z "$(terraform state list)" ] || fail "destroy left $(terraform state list)"
 
 # Off by default, and each by its own variable.
 charts() { grep -o '"chart":"[^"]*"' "$1" | sort -u | tr '\n' ' '; }
@@ -88,7 +88,7 @@ for chart in cert-manager istiod dex oauth2-proxy kubeflow-trainer kueue; do
   ! charts "$work/state1.json" | grep -q "\"$chart\"" || fail "$chart is on by default"
   charts "$work/state4.json" | grep -q "\"$chart\"" || fail "$chart is not installed"
 done
-user_data=$(grep -o '"user_data":"[^"]*"' "$work/state1.json" | head -n 1 | cut -d '"' -f 4 | base64 -d)
+user_data=$(sed 's/.*"user_data":"\([^"]*\)".*/\1/' "$work/state1.json" | base64 -d)
 for part in tune.sh config.yaml; do
   [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "GPU nodes are not given $part"
 done
@@ -125,4 +125,4 @@ broken 's/cidr_block  /cidr_blocks/' network.tf
 broken 's/aws_efs_file_system.this.id/aws_efs_file_system.that.id/' storage.tf
 broken 's/role_arn                  = .*//' cluster.tf
 broken "s/var.cluster_name/var.clustername/" nodes.tf
-echo "4 forms applied and destroyed"
+echo "4 forms applied, and all destroyed"

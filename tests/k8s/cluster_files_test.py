@@ -267,6 +267,26 @@ def test_versions_are_pinned():
     assert "latest\"" not in re.sub(r"latest_version", "", platform)
 
 
+def test_documents_name_what_is_there():
+    for path in (CLUSTER / "README.md", tools.K8S / "tools" / "README.md"):
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"\b((?:k8s|docs|tests)/[-A-Za-z0-9_./]+)", text):
+            assert (tools.ROOT / name.rstrip(".")).exists(), f"{path}: {name}"
+        for name in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text):
+            assert (path.parent / name).exists(), f"{path}: {name}"
+    rows = (CLUSTER / "README.md").read_text(encoding="utf-8")
+    declared = (CLUSTER / "terraform" / "variables.tf").read_text(encoding="utf-8")
+    variables = set(re.findall(r'variable "(\w+_enabled)"', declared))
+    assert variables == set(re.findall(r"^\| `(\w+_enabled)`", rows, re.MULTILINE)), variables
+    platform = "".join(path.read_text(encoding="utf-8") for path in (CLUSTER / "terraform").glob("*.tf"))
+    table = rows[rows.index("| variable |"):rows.index("Kubeflow publishes")]
+    for version in re.findall(r" (v?[0-9]+\.[0-9]+\.[0-9]+)[, ]", table):
+        assert f'"{version}"' in platform, version
+    versions = (tools.K8S / "tools" / "versions.txt").read_text(encoding="utf-8")
+    for version in re.findall(r"^\| [\w ]+ \| ([0-9.]+) \|", text, re.MULTILINE):
+        assert f" {version} " in versions, version
+
+
 def test_bundle_leaves_states_out():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

@@ -42,7 +42,7 @@ resource "aws_vpc_security_group_egress_rule" "efa" {
 
 locals {
   gpu_nodes = var.karpenter_enabled ? {} : var.gpu_nodes
-  # EKS puts its own part behind these two.
+  # EKS adds its own part after these two.
   user_data = join("\n", [
     "MIME-Version: 1.0",
     "Content-Type: multipart/mixed; boundary=\"PART\"",

@@ -28,11 +28,13 @@ for name in sys.argv[3:]:
     (pathlib.Path(sys.argv[2]) / pathlib.Path(name).name).write_text(json.dumps(schemas))
 PYTHON
 
-# Providers are found in a folder, as they are in a mirror.
+# Providers are found in a folder, as they are in a mirror, under the host that Terraform takes them to be from.
+host=$(terraform -chdir="$source/k8s/cluster/terraform" providers 2>/dev/null | sed -n 's|.*provider\[\([^/]*\)/hashicorp/aws\].*|\1|p')
+[ -n "$host" ] || { echo "terraform_test.sh: Terraform does not say where its providers are from" >&2; exit 1; }
 for one in aws:6.69.1 helm:3.3.0; do
   name=${one%%:*}
   version=${one#*:}
-  folder=$work/mirror/registry.terraform.io/hashicorp/$name/$version/linux_amd64
+  folder=$work/mirror/$host/hashicorp/$name/$version/linux_amd64
   mkdir -p "$folder"
   printf '#!/bin/sh\nexec "%s" -B "%s" %s "$@"\n' "$tools/python/bin/python" "$source/tests/k8s/terraform/provider.py" \
     "$name" >"$folder/terraform-provider-${name}_v$version"

@@ -376,7 +376,7 @@ TEST(Gallery, SourcesAreUris) {
 TEST(Gallery, IsWrittenWhole) {
   const TempDirectory directory;
   const Gallery gallery = hostile_gallery();
-  write_gallery(directory / "index.html", gallery);
+  write_gallery(directory / ".", gallery);
   EXPECT_EQ(read_file(directory / "index.html"), to_html(gallery));
 }
 

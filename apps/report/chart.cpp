@@ -125,8 +125,14 @@ std::string to_html(const Chart& chart) {
   for (ChartLine& line : drawn.lines) line.points = decimated(line.points);
   const Scales scales = scales_of(drawn);
   std::string curves;
-  for (const ChartLine& line : drawn.lines)
-    curves += fmt::format("<path class=\"curve {}\" d=\"{}\"/>", style_of(line), path_of(line.points, scales));
+  for (size_t i = 0; i < drawn.lines.size(); ++i) {
+    const std::vector<Point>& all = chart.lines[i].points;
+    const bool is_band = all.size() > 2 * kColumns;
+    curves += fmt::format("<g class=\"curve {}\"><path{} d=\"{}\"/>", style_of(chart.lines[i]),
+                          is_band ? " class=\"band\"" : "", path_of(drawn.lines[i].points, scales));
+    if (is_band) curves += fmt::format("<path d=\"{}\"/>", path_of(means(all), scales));
+    curves += "</g>";
+  }
   const std::string title = html_text(chart.title);
   return fmt::format(
       "<figure class=\"chart\"><figcaption>{0}</figcaption>\n"

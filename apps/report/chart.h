@@ -27,8 +27,12 @@ inline constexpr size_t kColumns = 400;  // of pixels that a curve is drawn in
 // that are not finite the first of each column. At most 3 * columns + 2 points, in their order.
 std::vector<Point> decimated(const std::vector<Point>& points, size_t columns = kColumns);
 
-// A figure with the curves, a legend of switches, a line that says the values at a step, which a pointer or the arrow
-// keys choose, and a table of the extremes. Its size does not depend on the number of points.
+// The mean of each column at the middle of its points, without what is not finite.
+std::vector<Point> means(const std::vector<Point>& points, size_t columns = kColumns);
+
+// A figure with the curves; of those with more points than columns the means in front of the extremes. It has a legend
+// of switches, a line that says the values at a step, which a pointer or the arrow keys choose, and a table of the
+// extremes. Its size does not depend on the number of points.
 std::string to_html(const Chart& chart);
 
 // A timeline of lanes; spans that are closer than a pixel are drawn as one.

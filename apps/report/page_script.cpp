@@ -44,8 +44,9 @@ const prepare = figure => {
       const [own, value] = line.points[nearest(line.points, step)];
       texts.push(`${line.name} ${format(value)}${own === step ? "" : ` (at ${own})`}`);
       if (value === null) return;
-      draw(cursor, "circle", {r: 4, cx: left + (right - left) * (own - low) / (high - low),
-        cy: bottom - (bottom - top) * (value - base) / height, class: curves[i].getAttribute("class").replace("curve", "")});
+      const cx = left + (right - left) * (own - low) / (high - low);
+      const cy = bottom - (bottom - top) * (value - base) / height;
+      draw(cursor, "circle", {r: 4, cx, cy, class: curves[i].getAttribute("class").replace("curve", "")});
     });
     const text = `Step ${step}: ${texts.join(", ")}`;
     values.textContent = text;

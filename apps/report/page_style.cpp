@@ -24,7 +24,8 @@ a { color: var(--c0); }
 .skip { position: absolute; left: -999px; padding: 8px; background: var(--card); }
 .skip:focus { left: 8px; top: 8px; }
 nav ul { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0; padding: 0; list-style: none; }
-.grid { display: grid; gap: 16px; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); }
+.grid { display: grid; gap: 16px; margin-bottom: 16px;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); }
 .card, figure { margin: 0; padding: 12px 14px; min-width: 0; background: var(--card); border: 1px solid var(--line);
   border-radius: 10px; }
 .notices { border-left: 4px solid var(--c1); }
@@ -34,13 +35,14 @@ figcaption { font-weight: 600; overflow-wrap: anywhere; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
 svg text { fill: var(--faint); font-size: 12px; font-variant-numeric: tabular-nums; }
 .axes path { stroke: var(--line); fill: none; }
-.curve { fill: none; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round;
-  vector-effect: non-scaling-stroke; }
+.curve { fill: none; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
+.curve path { vector-effect: non-scaling-stroke; }
+.band { opacity: .35; }
 .dashed { stroke-dasharray: 6 4; }
 .off { display: none; }
 .cursor line { stroke: var(--faint); stroke-dasharray: 3 3; }
 .cursor circle { fill: currentColor; }
-.values { min-height: 3em; margin: 0; font-size: 13px; font-variant-numeric: tabular-nums; }
+.values { min-height: 1.6em; margin: 0; font-size: 13px; font-variant-numeric: tabular-nums; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 8px; }
 .legend button { padding: 2px 10px; font: inherit; font-size: 13px; color: inherit; background: none; cursor: pointer;
   border: 1px solid currentColor; border-radius: 99px; overflow-wrap: anywhere; }

@@ -140,8 +140,8 @@ void read_predictions(const std::string& path, size_t most, RunData& run) {
     }
     const auto one = prediction_of(row);
     if (!one) return void(++failed);
-    labelled += one->has_label ? 1 : 0;
-    right += one->sample.verdict.ends_with(", right") ? 1 : 0;
+    if (one->has_label) ++labelled;
+    if (one->sample.verdict.ends_with(", right")) ++right;
     all.push_back(*one);
   });
   std::ranges::stable_sort(all, {}, &Prediction::rank);

@@ -16,7 +16,7 @@ using cli::html_text;
 
 constexpr size_t kPixels = 1600;  // that a lane is drawn in
 constexpr size_t kMostLanes = 64, kMostRows = 200;
-constexpr double kWidth = 1000, kLane = 40, kColours = 8;
+constexpr double kWidth = 1000, kLane = 40;
 
 using Drawn = std::bitset<kPixels>;
 
@@ -44,18 +44,28 @@ std::string path_of(const Drawn& drawn, double y) {
   return path;
 }
 
-std::string lane_of(const Lane& lane, const Axis& axis, double y) {
-  std::map<size_t, Drawn> colours;
+// Colours by the names of spans, the same in all lanes.
+using Colours = std::map<std::string, size_t>;
+
+Colours colours_of(const std::vector<Lane>& lanes) {
+  Colours colours;
+  for (const Lane& lane : lanes)
+    for (const std::string& name : lane.names) colours.emplace(name, colours.size() % 8);
+  return colours;
+}
+
+std::string lane_of(const Lane& lane, const Axis& axis, const Colours& colours, double y) {
+  std::map<size_t, Drawn> paths;
   const auto pixel = [&](double time) {
     return std::min(kPixels - 1, static_cast<size_t>(std::max(0.0, axis.share(time)) * kPixels));
   };
   for (const Span& span : lane.spans) {
-    Drawn& drawn = colours[span.name % static_cast<size_t>(kColours)];
+    Drawn& drawn = paths[colours.at(lane.names[span.name])];
     for (size_t i = pixel(span.begin), last = pixel(span.end); i <= last; ++i) drawn.set(i);
   }
   std::string out = fmt::format("<g class=\"lane\"><text x=\"0\" y=\"{:.0f}\">{}: {}</text>", y + 14,
                                 html_text(lane.process), html_text(lane.name));
-  for (const auto& [colour, drawn] : colours)
+  for (const auto& [colour, drawn] : paths)
     out += fmt::format("<path class=\"c{}\" d=\"{}\"/>", colour, path_of(drawn, y + 19));
   return out + "</g>\n";
 }
@@ -78,14 +88,14 @@ Table table_of(const std::vector<Lane>& lanes) {
   return table;
 }
 
-std::string legend_of(const std::vector<Lane>& lanes) {
+std::string legend_of(const Colours& colours) {
+  constexpr size_t kMostNames = 24;
   std::string out;
-  std::map<std::string, size_t> told;  // the colour by the name
-  for (const Lane& lane : lanes)
-    for (size_t i = 0; i < lane.names.size() && told.size() < 24; ++i)
-      if (told.emplace(lane.names[i], i % 8).second)
-        out += fmt::format("{}<span class=\"c{}\">&#9632; {}</span>", out.empty() ? "" : " &nbsp; ", i % 8,
-                           html_text(lane.names[i]));
+  size_t told = 0;
+  for (const auto& [name, colour] : colours)
+    if (++told <= kMostNames)
+      out += fmt::format("{}<span class=\"c{}\">&#9632; {}</span>", out.empty() ? "" : " &nbsp; ", colour,
+                         html_text(name));
   return "<p>" + out + "</p>\n";
 }
 
@@ -95,6 +105,7 @@ std::string to_html(const std::vector<Lane>& lanes) {
   if (lanes.empty()) return "";
   const std::vector<Lane> shown(lanes.begin(),
                                 lanes.begin() + static_cast<std::ptrdiff_t>(std::min(lanes.size(), kMostLanes)));
+  const Colours colours = colours_of(shown);
   const Range range = range_of(shown);
   const Axis axis{range.low, range.high > range.low ? range.high : range.low + 1};
   const double height = kLane * static_cast<double>(shown.size()) + 24;
@@ -115,10 +126,10 @@ std::string to_html(const std::vector<Lane>& lanes) {
   out += "</g>\n";
   double y = 0;
   for (const Lane& lane : shown) {
-    out += lane_of(lane, axis, y);
+    out += lane_of(lane, axis, colours, y);
     y += kLane;
   }
-  out += "</svg></figure>\n" + legend_of(shown);
+  out += "</svg></figure>\n" + legend_of(colours);
   if (lanes.size() > shown.size())
     out += fmt::format("<p>{} more lanes are left out.</p>\n", lanes.size() - shown.size());
   return out + "<details><summary>Table</summary>" + to_html(table_of(shown)) + "</details>\n";

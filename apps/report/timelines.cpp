@@ -44,7 +44,8 @@ class Reader {
   void finish(const std::string& path, RunData& run) {
     for (auto& [key, lane] : lanes_) {
       if (lane.spans.empty()) continue;
-      lane.process = processes_.contains(key.first) ? processes_[key.first] : fmt::format("process {}", key.first);
+      lane.process = path.substr(path.rfind('/') + 1) + ", ";
+      lane.process += processes_.contains(key.first) ? processes_[key.first] : fmt::format("process {}", key.first);
       run.lanes.push_back(std::move(lane));
     }
     if (spans_ > kMostSpans)

@@ -96,10 +96,10 @@ class Browser:
         return result["result"].get("value")
 
     def key(self, name):
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name,
-                      windowsVirtualKeyCode={"Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37,
-                                             "ArrowRight": 39}[name])
+        codes = {"Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
+        text = {"text": "\r"} if name == "Enter" else {}
+        for kind, more in (("keyDown", text), ("keyUp", {})):
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=codes[name], **more)
 
     def picture(self, path, whole=True):
         data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]

@@ -40,7 +40,7 @@ std::string style_of(const ChartLine& line) {
   return fmt::format("c{}{}", line.colour % 8, line.colour >= 8 ? " dashed" : "");
 }
 
-// A value that is not finite interrupts the curve; a point that stands alone is a dot.
+// A value that is not finite interrupts the curve.
 std::string path_of(const std::vector<Point>& points, const Scales& scales) {
   std::string path;
   bool open = false;
@@ -50,10 +50,21 @@ std::string path_of(const std::vector<Point>& points, const Scales& scales) {
       continue;
     }
     path += fmt::format("{}{:.1f} {:.1f}", open ? 'L' : 'M', scales.at_x(points[i].step), scales.at_y(points[i].value));
-    if (!open && (i + 1 == points.size() || !std::isfinite(points[i + 1].value))) path += "h.1";
+    if (!open) path += "h0";  // a point that stands alone is a dot
     open = true;
   }
   return path;
+}
+
+// Points that are few, as of evaluations, are seen one by one.
+std::string dots_of(const std::vector<Point>& points, const Scales& scales) {
+  constexpr size_t kFew = 60;
+  std::string path;
+  if (points.size() > kFew) return path;
+  for (const Point& point : points)
+    if (std::isfinite(point.value))
+      path += fmt::format("M{:.1f} {:.1f}h.01", scales.at_x(point.step), scales.at_y(point.value));
+  return "<path class=\"dots\" d=\"" + path + "\"/>";
 }
 
 std::string axes_of(const Scales& scales) {
@@ -131,7 +142,7 @@ std::string to_html(const Chart& chart) {
     curves += fmt::format("<g class=\"curve {}\"><path{} d=\"{}\"/>", style_of(chart.lines[i]),
                           is_band ? " class=\"band\"" : "", path_of(drawn.lines[i].points, scales));
     if (is_band) curves += fmt::format("<path d=\"{}\"/>", path_of(means(all), scales));
-    curves += "</g>";
+    curves += dots_of(all, scales) + "</g>";
   }
   const std::string title = html_text(chart.title);
   return fmt::format(

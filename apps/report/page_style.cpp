@@ -38,6 +38,7 @@ svg text { fill: var(--faint); font-size: 12px; font-variant-numeric: tabular-nu
 .curve { fill: none; stroke: currentColor; stroke-width: 1.6; stroke-linejoin: round; stroke-linecap: round; }
 .curve path { vector-effect: non-scaling-stroke; }
 .band { opacity: .35; }
+.dots { stroke-width: 5; }
 .dashed { stroke-dasharray: 6 4; }
 .off { display: none; }
 .cursor line { stroke: var(--faint); stroke-dasharray: 3 3; }

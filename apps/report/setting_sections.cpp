@@ -60,8 +60,8 @@ std::string setting_section(const Runs& runs) {
   std::string out;
   if (runs.size() > 1)
     out = differing.rows.empty() ? "<p>The runs have the same settings.</p>\n"
-                                 : "<h3>Differences</h3>\n" + to_html(differing);
-  return out + fmt::format("<details{}><summary>All {} settings</summary>{}</details>\n",
+                                 : "<h3>Differences</h3>\n<div class=\"scroll\">" + to_html(differing) + "</div>\n";
+  return out + fmt::format("<details{}><summary>All {} settings</summary><div class=\"scroll\">{}</div></details>\n",
                            runs.size() > 1 ? "" : " open", keys.size(), to_html(all));
 }
 

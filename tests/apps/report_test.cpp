@@ -164,8 +164,8 @@ TEST_F(ReportFiles, ThePageNeedsNothingElse) {
   RunData run{.name = "a"};
   run.curves["loss"] = wave(10);
   const std::string page = to_html("Title", {run});
-  for (const char* part : {"http:", "https:", "@import", "url(", "<link", "src=\""})
-    EXPECT_FALSE(contains(page, part)) << part;
+  EXPECT_EQ(count(page, "http:"), count(page, "http://www.w3.org/2000/svg"));  // a name, which nobody fetches
+  for (const char* part : {"https:", "@import", "url(", "<link", "src=\""}) EXPECT_FALSE(contains(page, part)) << part;
   for (const char* part : {"default-src 'none'", "prefers-color-scheme: dark", "<html lang=\"en\">", "role=\"slider\"",
                            "aria-valuetext=", "<caption>", "scope=\"col\""})
     EXPECT_TRUE(contains(page, part)) << part;
@@ -209,7 +209,7 @@ TEST_F(ReportOfARun, ThatWasKilledAndGoesOn) {
   killed.signal(SIGKILL);
   const std::string log = killed.finish().out;
   Program stopped(kProgram, arguments);
-  ASSERT_TRUE(stopped.wait_for("\n4\timages/sec"));
+  ASSERT_TRUE(stopped.wait_for("\timages/sec"));
   stopped.signal(SIGTERM);
   const ProgramResult second = stopped.finish();
   EXPECT_EQ(second.code, 75) << second.err;

@@ -10,7 +10,7 @@ step() { echo; echo "== $* =="; }
 step "Debian packages"
 scripts/setup.sh test
 
-step "Tools for the tests of k8s/, where they can be had"
+step "Tools that Debian does not have, where they can be had"
 timeout 300 tests/k8s/tools.sh || echo "Tests that need them are skipped."
 timeout 300 tests/parity/tensorboard.sh || echo "The test that needs it is skipped."
 

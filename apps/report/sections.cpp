@@ -34,25 +34,14 @@ std::string count_of(const RunData& run, std::initializer_list<EventKind> kinds)
 
 // By the last word of the log.
 std::string outcome_of(const RunData& run) {
-  std::string outcome = "not known";
-  for (const LogEvent& event : run.events) switch (event.kind) {
-      case EventKind::end:
-        outcome = "finished";
-        break;
-      case EventKind::stop:
-        outcome = "stopped on request";
-        break;
-      case EventKind::failure:
-        outcome = "failed";
-        break;
-      case EventKind::start:
-      case EventKind::restart:
-        outcome = "under way, or ended without a word";
-        break;
-      default:
-        break;
-    }
-  return outcome;
+  for (auto event = run.events.rbegin(); event != run.events.rend(); ++event) {
+    if (event->kind == EventKind::end) return "finished";
+    if (event->kind == EventKind::stop) return "stopped on request";
+    if (event->kind == EventKind::failure) return "failed";
+    if (event->kind == EventKind::start || event->kind == EventKind::restart)
+      return "under way, or ended without a word";
+  }
+  return "not known";
 }
 
 // The best value and where it was; a loss is the better the lower it is.

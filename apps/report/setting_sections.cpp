@@ -23,9 +23,10 @@ std::string card_of(const Sample& sample) {
     lines += fmt::format("{}{}", lines.empty() ? "" : "<br>", html_text(line));
   const std::string name = html_text(sample.name), verdict = html_text(sample.verdict);
   const std::string picture =
-      sample.source.empty() ? "<p>The image could not be read.</p>"
-                            : fmt::format("<img src=\"{}\" width=\"{}\" height=\"{}\" loading=\"lazy\" alt=\"{}: {}\">",
-                                          sample.source, sample.width, sample.height, name, verdict);
+      sample.source.empty()
+          ? "<p>The image could not be read.</p>"
+          : fmt::format("<img src=\"{}\" width=\"{}\" height=\"{}\" decoding=\"async\" alt=\"{}: {}\">", sample.source,
+                        sample.width, sample.height, name, verdict);
   return fmt::format("<figure class=\"sample\">{}<figcaption>{}<br>{}</figcaption><p>{}</p></figure>\n", picture, name,
                      verdict, lines);
 }

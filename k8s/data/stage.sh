@@ -36,7 +36,7 @@ free=$(df --output=avail -B1 "$(dirname "$stage")" | tail -n 1)
   die "$(dirname "$stage") has $((free / 1000000000)) GB free, and $gigabytes are needed: set STAGE_DIR" 6
 mkdir -p "$stage/fetched" "$stage/tree" || die "$stage: could not be made" 6
 exec 9>"$stage/lock"
-flock -n 9 || die "$stage is in use by another call" 6
+flock -w 10 9 || die "$stage is in use by another call" 6
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -2,7 +2,7 @@
 # Copies a folder of logs and checkpoints to S3, and compares every file there with its checksum.
 #     k8s/data/save-results.sh FOLDER BUCKET[/PREFIX]
 # Call it before storage is destroyed, and destroy nothing unless it exits with 0. It writes FOLDER/SHA256SUMS and
-# copies it too. The same command goes on after a failure.
+# copies it too. The same command goes on after a failure. What is read back lies in $TMPDIR for a while.
 # Exit codes: 0 saved and compared, 1 usage, 2 S3 holds something else, 6 disk or S3.
 set -euo pipefail
 # shellcheck disable=SC2034 # transfer.sh names it in its messages

@@ -37,7 +37,8 @@ free=$(df --output=avail -B1 "$(dirname "$stage")" | tail -n 1)
 mkdir -p "$stage/fetched" "$stage/tree" || die "$stage: could not be made" 6
 exec 9>"$stage/lock"
 flock -w 10 9 || die "$stage is in use by another call" 6
-work=$(mktemp -d)
+rm -rf "$stage"/work.*
+work=$(mktemp -d "$stage/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 # fetch URL NAME: curl reads the token from its standard input, so that no file and no argument holds it.

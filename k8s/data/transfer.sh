@@ -38,23 +38,36 @@ upload() {
   aws s3 cp --only-show-errors "$1/SHA256SUMS" "$2/SHA256SUMS" || die "$2/SHA256SUMS: could not be uploaded" 6
 }
 
-# compare FOLDER URL: counts and sizes as S3 lists them, and the checksum of each file, which is read back. A file that
-# differs is sent once more, since an upload looks at sizes alone.
+# differing FOLDER: of the lines that are its input, the names of the files in FOLDER whose checksums are others.
+differing() {
+  (cd "$1" && sha256sum --check --quiet 2>/dev/null) | sed -n 's/: FAILED.*$//p'
+}
+
+# compare FOLDER URL: counts and sizes as S3 lists them, and the checksum of each file, read back a folder at a time into
+# $work, which has to have room for the largest. A file that differs is sent once more, since an upload looks at sizes
+# alone.
 compare() {
-  local folder=$1 url=$2 sum name found count=0 bad=0
-  aws s3 ls --recursive "$url/" >"$work/listed" || die "$url: could not be listed" 6
-  while read -r sum name; do
-    found=$(aws s3 cp --only-show-errors "$url/$name" - | sha256sum) || found=
-    if [ "${found%% *}" != "$sum" ]; then
-      aws s3 cp --only-show-errors "$folder/$name" "$url/$name" || true
-      found=$(aws s3 cp --only-show-errors "$url/$name" - | sha256sum) || found=
+  local folder=$1 url=$2 part name bad=0 count
+  while IFS= read -r part; do
+    mkdir -p "$work/back/$part"
+    if [ -d "$folder/$part" ]; then
+      aws s3 cp --recursive --only-show-errors "$url/$part" "$work/back/$part" || true
+    else
+      rmdir "$work/back/$part"
+      aws s3 cp --only-show-errors "$url/$part" "$work/back/$part" || true
     fi
-    count=$((count + 1))
-    if [ "${found%% *}" != "$sum" ]; then
+    part_sums "$folder" "$part" >"$work/sums"
+    while IFS= read -r name; do
+      aws s3 cp --only-show-errors "$folder/$name" "$url/$name" || true
+      aws s3 cp --only-show-errors "$url/$name" "$work/back/$name" || true
+    done < <(differing "$work/back" <"$work/sums")
+    while IFS= read -r name; do
       echo "$self: $url/$name differs from $folder/$name" >&2
       bad=$((bad + 1))
-    fi
-  done <"$folder/SHA256SUMS"
+    done < <(differing "$work/back" <"$work/sums")
+    rm -rf "$work/back"
+  done < <(find "$folder" -mindepth 1 -maxdepth 1 ! -name 'SHA256SUMS*' -printf '%f\n' | LC_ALL=C sort)
+  count=$(wc -l <"$folder/SHA256SUMS")
   [ "$bad" -eq 0 ] || die "$url: $bad of $count files differ; run the same command again" 2
   local bytes listed
   bytes=$(find "$folder" -type f -printf '%s\n' | awk '{n++; s += $1} END {print n + 0, s + 0}')
@@ -62,4 +75,9 @@ compare() {
   listed=$(awk '{n++; s += $3} END {print n + 0, s + 0}' "$work/listed")
   [ "$bytes" = "$listed" ] || die "$url holds $listed files and bytes, $folder $bytes: remove what is not of it" 2
   echo "$url: $count files, their sizes and checksums are those of $folder"
+}
+
+# part_sums FOLDER PART: the lines of the list for a file, or for all files of a folder.
+part_sums() {
+  PART=$2 awk '{name = substr($0, 67)} name == ENVIRON["PART"] || index(name, ENVIRON["PART"] "/") == 1' "$1/SHA256SUMS"
 }

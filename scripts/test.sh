@@ -13,6 +13,7 @@ scripts/setup.sh test
 step "Tools that Debian does not have, where they can be had"
 timeout 300 tests/k8s/tools.sh || echo "Tests that need them are skipped."
 timeout 300 tests/k8s/terraform/tools.sh || echo "Tests that need them are skipped."
+timeout 300 tests/k8s/aws/tools.sh || echo "Tests that need them are skipped."
 timeout 300 tests/parity/tensorboard.sh || echo "The test that needs it is skipped."
 
 export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}

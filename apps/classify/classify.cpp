@@ -99,6 +99,7 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
   }
   nlohmann::ordered_json row;
   row["file"] = file;
+  if (options.label) row["label"] = *options.label;
   row["top"] = nlohmann::json::array();
   for (size_t c : best) row["top"].push_back({{"class", c}, {"probability", result.probabilities[c]}});
   if (options.logits) row["logits"] = result.logits;

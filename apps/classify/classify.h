@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Options {
   std::string onnx;             // file to write; empty: none
   std::string device = "auto";  // "cpu", "gpu", or auto: the GPU where there is one
   int64_t top = 5, threads = 0;
+  std::optional<int64_t> label{};  // the class that the images are of
   bool json = false, logits = false;
 };
 

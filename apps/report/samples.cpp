@@ -18,17 +18,17 @@
 namespace dtrain::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kShorterSide = 320;  // of pictures, in pixels
 
-std::string text_of(const Json& object, const char* key) {
-  const Json value = object.value(key, Json());
+std::string text_of(const OrderedJson& object, const char* key) {
+  const OrderedJson value = object.value(key, OrderedJson());
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-double number_of(const Json& object, const char* key) {
-  const Json value = object.value(key, Json());
+double number_of(const OrderedJson& object, const char* key) {
+  const OrderedJson value = object.value(key, OrderedJson());
   return value.is_number() ? value.get<double>() : std::nan("");
 }
 
@@ -47,10 +47,10 @@ void embed(const std::string& path, Sample& sample, RunData& run) {
   }
 }
 
-std::vector<Sample> gallery_list(const std::string& folder, const Json& gallery, const char* key, RunData& run) {
+std::vector<Sample> gallery_list(const std::string& folder, const OrderedJson& gallery, const char* key, RunData& run) {
   std::vector<Sample> samples;
   const std::string score = text_of(gallery, "score_name");
-  for (const Json& image : gallery.at(key)) {
+  for (const OrderedJson& image : gallery.at(key)) {
     Sample& sample = samples.emplace_back();
     sample.name = text_of(image, "file_name");
     sample.verdict = fmt::format("{} {:.2f}", score, number_of(image, "score"));
@@ -77,12 +77,12 @@ struct Prediction {
   Sample sample{};
 };
 
-std::optional<Prediction> prediction_of(const Json& row) {
+std::optional<Prediction> prediction_of(const OrderedJson& row) {
   if (!row.contains("top") || !row["top"].is_array() || row["top"].empty()) return std::nullopt;
   Prediction one{.file = text_of(row, "file")};
   const double label = number_of(row, "label");
   one.has_label = std::isfinite(label);
-  for (const Json& guess : row["top"]) {
+  for (const OrderedJson& guess : row["top"]) {
     if (!guess.is_object()) return std::nullopt;
     const double guessed = number_of(guess, "class"), probability = number_of(guess, "probability");
     one.sample.lines.push_back(fmt::format("class {:.0f}: {} %", guessed, percent(probability)));
@@ -108,22 +108,22 @@ void read_gallery(const std::string& folder, RunData& run) {
   const JsonLimits limits{.values = 1'000'000};
   check_json(text, path, Fault::data, limits);
   try {
-    const Json gallery = Json::parse(text);
+    const OrderedJson gallery = OrderedJson::parse(text);
     Samples samples{.title = text_of(gallery, "title")};
-    for (const Json& note : gallery.at("notes")) samples.notes.push_back(note.get<std::string>());
+    for (const OrderedJson& note : gallery.at("notes")) samples.notes.push_back(note.get<std::string>());
     samples.worst = gallery_list(folder, gallery, "worst", run);
     samples.best = gallery_list(folder, gallery, "best", run);
-    for (const Json& row : gallery.at("classes"))
+    for (const OrderedJson& row : gallery.at("classes"))
       samples.classes.push_back({text_of(row, "name"), fmt::format("{:.0f}", number_of(row, "objects")),
                                  percent(number_of(row, "box_ap")), percent(number_of(row, "mask_ap"))});
     run.samples.push_back(std::move(samples));
-  } catch (const Json::exception& error) {
+  } catch (const OrderedJson::exception& error) {
     throw Error(Fault::data, path + ": not what dtrain-mask-rcnn eval --gallery writes: " + error.what());
   }
 }
 
 bool is_prediction(const std::string& line) {
-  const Json row = Json::parse(line, nullptr, false);
+  const OrderedJson row = OrderedJson::parse(line, nullptr, false);
   return row.is_object() && row.contains("file") && (row.contains("top") || row.contains("error"));
 }
 
@@ -132,7 +132,7 @@ void read_predictions(const std::string& path, size_t most, RunData& run) {
   size_t failed = 0, right = 0, labelled = 0;
   for_each_line(path, [&](const Line& line) {
     if (line.text.empty()) return;
-    const Json row = Json::parse(line.text, nullptr, false);
+    const OrderedJson row = OrderedJson::parse(line.text, nullptr, false);
     if (!row.is_object() || !row.contains("file")) {
       if (line.is_cut) return run.notices.push_back(path + ": its last line is cut: it is left out");
       throw Error(Fault::data,

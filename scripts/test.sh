@@ -10,11 +10,13 @@ step() { echo; echo "== $* =="; }
 step "Debian packages"
 scripts/setup.sh test
 
-step "Tools that Debian does not have, where they can be had"
-timeout 300 tests/k8s/tools.sh || echo "Tests that need them are skipped."
-timeout 300 tests/k8s/terraform/tools.sh || echo "Tests that need them are skipped."
-timeout 300 tests/k8s/aws/tools.sh || echo "Tests that need them are skipped."
-timeout 300 tests/parity/tensorboard.sh || echo "The test that needs it is skipped."
+# They come while the compilers work: what they cost is mostly waiting.
+tools_log=$(mktemp)
+for script in k8s/tools.sh k8s/terraform/tools.sh k8s/aws/tools.sh parity/tensorboard.sh; do
+  timeout 300 "tests/$script" || echo "Tests that need them are skipped."
+done >"$tools_log" 2>&1 &
+tools=$!
+trap 'kill $tools 2>/dev/null || true; rm -f "$tools_log"' EXIT
 
 export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
 export OMP_WAIT_POLICY=passive  # tests run side by side: waiting threads give the processor away
@@ -37,6 +39,10 @@ build ci
 build ci-image
 build ci-dev
 build ci-fuzz
+
+step "Tools that Debian does not have, where they can be had"
+wait "$tools" || true
+cat "$tools_log"
 
 step "Tests under the address and undefined-behaviour sanitizers"
 ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-failure

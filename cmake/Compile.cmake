@@ -44,6 +44,17 @@ function(dtrain_add_library name)
   target_link_libraries(dtrain_${name} PRIVATE $<BUILD_INTERFACE:dtrain_compile>)
 endfunction()
 
+# dtrain_add_program_library(target sources...): what several programs are made of. They share it where they share the
+# engine; it has no headers that are installed.
+function(dtrain_add_program_library target)
+  add_library(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION}
+    INSTALL_RPATH "$ORIGIN" DEFINE_SYMBOL "")
+  if(BUILD_SHARED_LIBS)
+    install(TARGETS ${target} LIBRARY COMPONENT programs NAMELINK_SKIP)
+  endif()
+endfunction()
+
 # dtrain_add_program(dtrain-name folder libraries...): the program dtrain-name from apps/<folder>. All but its main.cpp
 # goes into a library, dtrain_app_<folder>, which tests link too. The target `programs` builds them all.
 add_custom_target(programs)
@@ -53,7 +64,7 @@ function(dtrain_add_program name folder)
   add_executable(${name} ${PROJECT_SOURCE_DIR}/apps/${folder}/main.cpp $<TARGET_OBJECTS:dtrain_processor_check>)
   target_link_libraries(${name} PRIVATE dtrain_cli ${ARGN} dtrain_compile)
   if(sources)
-    add_library(dtrain_app_${folder} STATIC ${sources})
+    dtrain_add_program_library(dtrain_app_${folder} ${sources})
     target_link_libraries(dtrain_app_${folder} PUBLIC dtrain_cli PRIVATE dtrain_compile)
     target_link_libraries(${name} PRIVATE dtrain_app_${folder})
     set_property(GLOBAL APPEND PROPERTY DTRAIN_APP_LIBRARIES dtrain_app_${folder})

@@ -34,8 +34,7 @@ endif()
 function(dtrain_add_library name)
   add_library(dtrain_${name} ${ARGN})
   add_library(dtrain::${name} ALIAS dtrain_${name})
-  # Not even a unity build compiles its files together: all builds have the same calls inlined and bits computed.
-  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD OFF
+  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN"
     DEFINE_SYMBOL "")  # so that both kinds are compiled alike, and a compiler cache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)

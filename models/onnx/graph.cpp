@@ -64,6 +64,8 @@ std::string_view bytes_of(const void* data, size_t size) { return {static_cast<c
 
 }  // namespace
 
+void refuse_export(const std::string& what) { throw Error(Fault::config, "ONNX: " + what); }
+
 OnnxValue OnnxGraph::input(const std::string& name, OnnxType type, const std::vector<OnnxDim>& shape,
                            const std::string& about) {
   inputs_.message(field::kInput, value_info(name, type, shape, about));

@@ -27,6 +27,9 @@ enum class OnnxType : int32_t { f32 = 1, i64 = 7, f64 = 11 };
 // A dimension by its size, or by a name where it differs from call to call.
 using OnnxDim = std::variant<int64_t, std::string>;
 
+// Throws Error(Fault::config) with what keeps the model from being exported.
+[[noreturn]] void refuse_export(const std::string& what);
+
 class OnnxGraph {
  public:
   explicit OnnxGraph(std::string name) : name_(std::move(name)) {}

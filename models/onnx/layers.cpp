@@ -18,8 +18,6 @@ OnnxAttributes windows_of(const PoolOptions& options) {
           {"pads", pads_of(options.padding)}};
 }
 
-[[noreturn]] void refuse(const std::string& what) { throw Error(Fault::config, "ONNX: " + what); }
-
 }  // namespace
 
 const Parameter* OnnxLayers::find(const std::string& name) const {
@@ -29,7 +27,7 @@ const Parameter* OnnxLayers::find(const std::string& name) const {
 
 const Parameter& OnnxLayers::parameter(const std::string& name) const {
   const Parameter* const found = find(name);
-  if (!found) refuse("the model has no parameter " + name + ", so that it is of a kind that cannot be exported");
+  if (!found) refuse_export("the model has no parameter " + name + ", so that it is of a kind that cannot be exported");
   return *found;
 }
 
@@ -44,7 +42,7 @@ OnnxValue OnnxLayers::weight(const std::string& name, const Shape& shape) {
 
 OnnxValue OnnxLayers::buffer(const std::string& name) {
   const auto found = std::ranges::find(store_.buffers(), name, &Buffer::name);
-  if (found == store_.buffers().end()) refuse("the model has no buffer " + name);
+  if (found == store_.buffers().end()) refuse_export("the model has no buffer " + name);
   used_.insert(name);
   std::vector<float> values(static_cast<size_t>(found->shape.count()));
   store_.context().download(found->value, values.data(), "exporting weights");
@@ -107,7 +105,7 @@ OnnxValue OnnxLayers::average_pool(const OnnxValue& x, const PoolOptions& option
 
 void OnnxLayers::require_all_used() const {
   const auto require = [this](const std::string& name) {
-    if (!used_.contains(name)) refuse(name + " is of a layer that cannot be exported");
+    if (!used_.contains(name)) refuse_export(name + " is of a layer that cannot be exported");
   };
   for (const Parameter& one : store_.parameters()) require(one.name);
   for (const Buffer& one : store_.buffers()) require(one.name);

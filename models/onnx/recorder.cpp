@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 
-[[noreturn]] void refuse(const std::string& what) { throw Error(Fault::config, "ONNX: " + what); }
-
 template <class Options>
 const Options& options_of(const RecordedOp& op) {
   const auto* options = std::any_cast<Options>(&op.options);
@@ -49,7 +47,7 @@ const OnnxValue* OnnxRecorder::find(const Tensor& tensor) const {
 
 const OnnxValue& OnnxRecorder::get(const Tensor& tensor) const {
   const OnnxValue* const found = find(tensor);
-  if (!found) refuse(concat("a tensor ", tensor.shape(), " that the model reads comes from no op"));
+  if (!found) refuse_export(concat("a tensor ", tensor.shape(), " that the model reads comes from no op"));
   return *found;
 }
 
@@ -57,7 +55,7 @@ std::string OnnxRecorder::path_of(const Tensor& weight) const {
   const auto found = std::ranges::find_if(
       store_.parameters(), [&](const Parameter& parameter) { return parameter.compute.raw() == weight.raw(); });
   if (found == store_.parameters().end() || !found->name.ends_with(kWeight))
-    refuse(concat("a tensor ", weight.shape(), " that the model reads as a weight is none of its parameters"));
+    refuse_export(concat("a tensor ", weight.shape(), " that the model reads as a weight is none of its parameters"));
   return found->name.substr(0, found->name.size() - kWeight.size());
 }
 
@@ -81,7 +79,7 @@ OnnxValue OnnxRecorder::node(const RecordedOp& op) {
   if (name == "add") return graph_.add("Add", {input(0), input(1)});
   if (name == "local_response_norm")
     return graph_.add("LRN", {input(0)}, normalization(options_of<LocalResponseNormOptions>(op)));
-  refuse(concat("the model has an op ", name, ", which cannot be exported"));
+  refuse_export(concat("the model has an op ", name, ", which cannot be exported"));
 }
 
 OnnxValue OnnxRecorder::batch_norm(const RecordedOp& op) {
@@ -94,7 +92,7 @@ OnnxValue OnnxRecorder::batch_norm(const RecordedOp& op) {
 OnnxValue OnnxRecorder::flattened(const RecordedOp& op) {
   const Shape &from = op.inputs[0]->shape(), &to = op.value.shape();
   if (from == to) return get(op.inputs[0]->value);
-  if (to.rank() != 2 || from[0] != to[0]) refuse(concat("a reshape from ", from, " to ", to));
+  if (to.rank() != 2 || from[0] != to[0]) refuse_export(concat("a reshape from ", from, " to ", to));
   return graph_.add("Flatten", {get(op.inputs[0]->value)}, {{"axis", int64_t{1}}});
 }
 
@@ -107,13 +105,13 @@ OnnxValue OnnxRecorder::joined(const RecordedOp& op) {
     const OnnxValue* const found = find(part);
     const int64_t channels = part.dim(part.shape().rank() - 1);
     if (!found && !is_zero(part)) get(part);
-    if (found && after > 0) refuse("channels of zeros between others");
+    if (found && after > 0) refuse_export("channels of zeros between others");
     if (found)
       parts.push_back(*found);
     else
       (parts.empty() ? before : after) += channels;
   }
-  if (parts.empty()) refuse("channels of zeros alone");
+  if (parts.empty()) refuse_export("channels of zeros alone");
   const OnnxValue whole = parts.size() == 1 ? parts[0] : graph_.add("Concat", parts, {{"axis", int64_t{1}}});
   if (before + after == 0) return whole;
   return graph_.add("Pad", {whole, graph_.ints({0, before, 0, 0, 0, after, 0, 0})});

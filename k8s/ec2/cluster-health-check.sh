@@ -28,7 +28,7 @@ if ! mark=$(mktemp "$fs/.health-check-XXXXXXXX"); then
   exit 6
 fi
 trap 'rm -f "$mark"' EXIT
-basename "$mark" >"$mark" || exit 6
+printf '%s\n' "${mark##*/}" >"$mark" || exit 6
 
 result=0
 for host in "${hosts[@]}"; do

@@ -7,7 +7,9 @@ target_compile_options(dtrain_compile INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=restrict>
   # Clang says of loops that it leaves as they are what GCC keeps to itself.
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-pass-failed>
-  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>)
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra,-Wshadow>
+  # Kernels are mostly repetition: a ninth of their size is left. What CUDA 13's drivers unpack, those of 12 may not.
+  $<$<COMPILE_LANGUAGE:CUDA>:$<IF:$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION}.0,13>,--compress-mode=size,-Xfatbin=-compress-all>>)
 if(CMAKE_UNITY_BUILD)  # a unit has the types of all its files, and is no header
   target_compile_options(dtrain_compile INTERFACE -Wno-subobject-linkage)
 endif()
@@ -27,12 +29,15 @@ if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
 endif()
 
-# dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine.
+# dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine; static, unless
+# BUILD_SHARED_LIBS asks for one that all programs share.
 function(dtrain_add_library name)
-  add_library(dtrain_${name} STATIC ${ARGN})
+  add_library(dtrain_${name} ${ARGN})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   # Not even a unity build compiles its files together: all builds have the same calls inlined and bits computed.
-  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD OFF)
+  set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD OFF
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN"
+    DEFINE_SYMBOL "")  # so that both kinds are compiled alike, and a compiler cache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
   target_include_directories(dtrain_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dtrain>)
@@ -57,7 +62,8 @@ function(dtrain_add_program name folder)
   # An archive of the programs brings the libraries that they need; see Package.cmake. Those need others of them, which
   # the loader looks for by DT_RPATH of the program, and not by the newer DT_RUNPATH.
   target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
-  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/dtrain")
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH
+    "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/dtrain;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS ${name} RUNTIME_DEPENDENCY_SET dtrain_libraries COMPONENT programs)
   set_property(GLOBAL APPEND PROPERTY DTRAIN_PROGRAMS ${name})
 endfunction()

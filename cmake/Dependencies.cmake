@@ -10,6 +10,8 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(prometheus-cpp REQUIRED)  # 1.0; its package does not say so
+find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)  # 0.11; it brings no CMake package
+find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
 find_library(SODIUM_LIBRARY sodium REQUIRED)  # it brings no CMake package
 find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
 find_library(HWLOC_LIBRARY hwloc REQUIRED)  # nor does hwloc

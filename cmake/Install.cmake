@@ -4,7 +4,8 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
-install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets)
+install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets
+  LIBRARY COMPONENT programs NAMELINK_COMPONENT development)
 install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
   FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/jpeg_" EXCLUDE
   PATTERN "mpi_*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)

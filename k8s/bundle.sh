@@ -18,7 +18,7 @@ stage=$(mktemp -d) || exit 6
 trap 'rm -rf "$stage"' EXIT
 
 mkdir -p "$stage/$name/k8s" "$folder"
-parts=(README.md source-documents.md troubleshooting.md base base-job cluster components overlays rendered charts)
+parts=(README.md source-documents.md troubleshooting.md base base-job cluster components overlays rendered charts tools data benchmark)
 for part in "${parts[@]}" "$here"/*.sh; do
   part=${part##*/}
   [ "$part" != bundle.sh ] || continue
@@ -26,7 +26,9 @@ for part in "${parts[@]}" "$here"/*.sh; do
 done
 cp "$here/../LICENSE" "$stage/$name/" || exit 6
 echo "$version" >"$stage/$name/VERSION"
-find "$stage" -name '*.new' -delete
+# A state of Terraform may lie beside its files, and is nobody else's business.
+find "$stage" \( -name '*.new' -o -name .terraform -o -name '*.tfstate*' -o -name '*.tfvars' -o -name backend.tf \) \
+  -prune -exec rm -rf {} +
 tar --directory "$stage" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w \
   --create "$name" | gzip -n9 >"$stage/$name.tar.gz"
 mv "$stage/$name.tar.gz" "$folder/"

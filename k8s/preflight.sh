@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Says what a cluster lacks for a job, before it is submitted:
 #     k8s/preflight.sh OVERLAY|FILE
+#     k8s/preflight.sh --aws [--spot] [INSTANCE_TYPE=COUNT...]
 # FILE is a rendered overlay. Nothing is changed. A line for each thing that is missing goes to stderr; lines that begin
 # with `note:` are for information. Nodes that an autoscaler has yet to make are no fault.
+# The second form says what an account of AWS lacks before there is a cluster: see k8s/tools/preflight-aws.sh.
 # Exit codes: 0 nothing is missing; 1 usage; 4 the cluster does not answer; 6 kubectl is missing. Otherwise that of the
 # first line:
 #   10  the operator's kind of job (MPIJob, TrainJob) is not installed, or not in the version that is needed
@@ -20,6 +22,7 @@ die() {
   echo "preflight.sh: $2" >&2
   exit "$1"
 }
+[ "${1:-}" != --aws ] || exec "$here/tools/preflight-aws.sh" "${@:2}"
 [ $# = 1 ] || die 1 "usage: k8s/preflight.sh OVERLAY|FILE"
 command -v kubectl >/dev/null || die 6 "kubectl is not installed"
 

@@ -5,13 +5,15 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
-  libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev prometheus-cpp-dev openmpi-bin libopenmpi-dev)
+  libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev prometheus-cpp-dev libcpp-httplib-dev openmpi-bin
+  libopenmpi-dev)
 case "${1:-}" in
   build) ;;
   test) packages+=(ccache clang-16 libclang-rt-16-dev libomp-16-dev clang-format-14 doxygen git pkg-config libgtest-dev
     libbenchmark-dev libcli11-dev libprotobuf-dev protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil
-    python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip shellcheck openssh-client
-    openssh-server iproute2 dpkg-dev file man-db curl unzip qemu-user buildah crun skopeo libnss-extrausers) ;;
+    python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
+    openssh-server iproute2 dpkg-dev file man-db curl unzip qemu-user buildah crun skopeo libnss-extrausers
+    chromium-headless-shell) ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac
 

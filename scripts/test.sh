@@ -10,8 +10,11 @@ step() { echo; echo "== $* =="; }
 step "Debian packages"
 scripts/setup.sh test
 
-step "Tools for the tests of k8s/, where they can be had"
+step "Tools that Debian does not have, where they can be had"
 timeout 300 tests/k8s/tools.sh || echo "Tests that need them are skipped."
+timeout 300 tests/k8s/terraform/tools.sh || echo "Tests that need them are skipped."
+timeout 300 tests/k8s/aws/tools.sh || echo "Tests that need them are skipped."
+timeout 300 tests/parity/tensorboard.sh || echo "The test that needs it is skipped."
 
 export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
 export OMP_WAIT_POLICY=passive  # tests run side by side: waiting threads give the processor away
@@ -31,6 +34,7 @@ build() {
   cmake --build --preset "$1" -j "$jobs"
 }
 build ci
+build ci-image
 build ci-dev
 build ci-fuzz
 

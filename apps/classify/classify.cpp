@@ -21,19 +21,11 @@ namespace {
 // Far above any image; a larger file is not one.
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 30;
 
-cli::Machine machine_for(const Options& options) {
-  cli::Machine machine;
-  const std::string reason = cli::why_no_gpu();
-  DT_CHECK(options.device != "gpu" || reason.empty(), "--device=gpu: ", reason, "; use --device=cpu");
-  machine.gpu = options.device != "cpu" && reason.empty();
-  machine.threads = static_cast<int>(options.threads);
-  return machine;
-}
-
 class Classifier {
  public:
   Classifier(const Options& options, const cli::FlagSet& set)
-      : loaded_(options.model, set, machine_for(options)), context_(loaded_.context()) {
+      : loaded_(options.model, set, cli::inference_machine(options.device, options.threads)),
+        context_(loaded_.context()) {
     const data::MakePreprocess make = loaded_.pixels().make(/*training=*/false);
     preprocess_ = make();
     const Shape shape{1, make.shape[0], make.shape[1], make.shape[2]};
@@ -73,7 +65,7 @@ class Classifier {
     return values;
   }
 
-  LoadedClassifier loaded_;
+  cli::LoadedClassifier loaded_;
   Context& context_;
   data::Preprocess preprocess_;
   Tensor pixels_of_file_, input_;  // on the host and on the device
@@ -107,6 +99,7 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
   }
   nlohmann::ordered_json row;
   row["file"] = file;
+  if (options.label) row["label"] = *options.label;
   row["top"] = nlohmann::json::array();
   for (size_t c : best) row["top"].push_back({{"class", c}, {"probability", result.probabilities[c]}});
   if (options.logits) row["logits"] = result.logits;
@@ -133,10 +126,10 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
 }
 
 void export_model(const Options& options, const cli::FlagSet& set, std::ostream& out) {
-  cli::Machine machine = machine_for(options);
+  cli::Machine machine = cli::inference_machine(options.device, options.threads);
   machine.gpu = false;
   machine.precision = DType::f32;
-  const LoadedClassifier loaded(options.model, set, machine);
+  const cli::LoadedClassifier loaded(options.model, set, machine);
   const models::Classifier& model = loaded.model();
   models::export_onnx(loaded.store(), model, loaded.normalization(), options.onnx);
   out << fmt::format("{}: {}{}, {} classes, images of {} x {}\n", cli::escaped(options.onnx), model.name,

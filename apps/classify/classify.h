@@ -3,18 +3,20 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "apps/classify/loaded_classifier.h"
+#include "apps/cli/loaded_classifier.h"
 
 namespace dtrain::classify {
 
 struct Options {
-  ModelFlags model;
+  cli::ClassifierFlags model;
   std::string onnx;             // file to write; empty: none
   std::string device = "auto";  // "cpu", "gpu", or auto: the GPU where there is one
   int64_t top = 5, threads = 0;
+  std::optional<int64_t> label{};  // the class that the images are of
   bool json = false, logits = false;
 };
 

@@ -33,6 +33,9 @@ int run(const std::vector<std::string>& argv) {
   flags.add(
       "json", options.json,
       R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E})");
+  flags.add("label", options.label,
+            "the class that the images are of, for the lines of --json and for dtrain-report, which ranks images by it",
+            cli::kClasses);
   flags.add("logits", options.logits, "print the logits of all classes too");
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"}, "auto: the GPU where there is one");
   flags.add("num_intra_threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads)

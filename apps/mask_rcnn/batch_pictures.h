@@ -9,7 +9,8 @@
 
 namespace dtrain::mask_rcnn {
 
-// The first images of a training batch, augmented, without their padding, with the boxes of their objects drawn.
+// The first images of a training batch, augmented, without their padding, with the boxes and masks of their objects
+// drawn.
 // `categories`: what the classes from 1 on stand for. Waits for the device.
 std::vector<data::Image> batch_pictures(Context& context, const detection::DeviceBatch& batch,
                                         const std::vector<data::coco::Category>& categories);

@@ -102,7 +102,7 @@ class Pictures {
         std::vector<Panel>{{"Ground truth", drawn(pixels, objects)}, {"Results", drawn(pixels, results_of(outcome))}});
     const std::string name = kPictures + "/" + names_.take(image);
     write_png(options_.folder + "/" + name, both.view());
-    return {relative_source(name), both.width,   both.height,    image.file_name,
+    return {relative_source(name), name,         both.width,     both.height,         image.file_name,
             outcome.f1(),          outcome.hits, outcome.misses, outcome.false_alarms};
   }
 
@@ -159,7 +159,7 @@ void write_evaluation_gallery(const EvaluationGallery& options, const data::coco
   Pictures pictures(options, truth, detections, scores);
   for (const ImageOutcome& outcome : extremes.worst) gallery.worst.push_back(pictures.card(outcome));
   for (const ImageOutcome& outcome : extremes.best) gallery.best.push_back(pictures.card(outcome));
-  write_gallery(options.folder + "/index.html", gallery);
+  write_gallery(options.folder, gallery);
 }
 
 }  // namespace dtrain::mask_rcnn

@@ -1,16 +1,17 @@
 #include "apps/mask_rcnn/gallery.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include "apps/cli/messages.h"
+#include "apps/cli/html.h"
 #include "libdtrain/io/result_file.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
+
+using cli::html_text;
 
 constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --ground: #f6f7f9; --card: #fff; --text: #1b1f27; --faint: #5b6472;
@@ -52,21 +53,6 @@ tbody th { font-weight: 500; }
 .bar i { display: block; height: 100%; background: var(--bar); }
 )";
 
-// `text` as a part of a page, in quotes or not.
-std::string to_text(std::string_view text) {
-  constexpr std::pair<char, std::string_view> kEntities[] = {
-      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-  std::string out;
-  for (const char c : cli::escaped(text)) {
-    const auto* const entity = std::ranges::find(kEntities, c, &std::pair<char, std::string_view>::first);
-    if (entity == std::end(kEntities))
-      out += c;
-    else
-      out += entity->second;
-  }
-  return out;
-}
-
 // Nothing is said in colour where there is nothing to say.
 std::string counted(int64_t objects, std::string_view kind, std::string_view word) {
   return fmt::format("<span{}><b>{}</b> {}</span>", objects > 0 ? fmt::format(" class=\"{}\"", kind) : "", objects,
@@ -78,14 +64,14 @@ std::string size_of(const GalleryImage& image) {
 }
 
 std::string card(const GalleryImage& image, const std::string& score_name) {
-  const std::string name = to_text(image.file_name), source = to_text(image.source);
+  const std::string name = html_text(image.file_name), source = html_text(image.source);
   const std::string picture =
       fmt::format("<img src=\"{}\" alt=\"Objects found in {}\" loading=\"lazy\"{}>", source, name, size_of(image));
   const bool embedded = image.source.starts_with("data:");  // browsers open no such page
   return fmt::format(
       "<figure>\n{}\n<figcaption>\n<div class=\"head\"><span class=\"name\">{}</span>"
       "<span class=\"score\">{} {:.3f}</span></div>\n<div class=\"counts\">{}{}{}</div>\n</figcaption>\n</figure>\n",
-      embedded ? picture : fmt::format("<a href=\"{}\">{}</a>", source, picture), name, to_text(score_name),
+      embedded ? picture : fmt::format("<a href=\"{}\">{}</a>", source, picture), name, html_text(score_name),
       image.score, counted(image.hits, "hits", "found"), counted(image.misses, "misses", "missed"),
       counted(image.false_alarms, "misses", "false"));
 }
@@ -121,7 +107,7 @@ std::string class_table(const std::vector<ClassPrecision>& classes) {
       "<thead><tr><th scope=\"col\">Class</th><th scope=\"col\">Objects</th>{}{}</tr></thead>\n<tbody>\n",
       boxes ? "<th scope=\"col\">Box AP</th>" : "", masks ? "<th scope=\"col\">Mask AP</th>" : "");
   for (const ClassPrecision& row : classes)
-    out += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>{}{}</tr>\n", to_text(row.name), row.objects,
+    out += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>{}{}</tr>\n", html_text(row.name), row.objects,
                        boxes ? precision_cell(row.box_ap) : "", masks ? precision_cell(row.mask_ap) : "");
   return out + "</tbody>\n</table></div>\n</section>\n";
 }
@@ -138,37 +124,62 @@ std::string relative_source(std::string_view path) {
   return out;
 }
 
-std::string embedded_source(std::span<const std::byte> png) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out = "data:image/png;base64,";
-  for (size_t i = 0; i < png.size(); i += 3) {
-    const auto byte = [&](size_t k) { return i + k < png.size() ? std::to_integer<uint32_t>(png[i + k]) : 0; };
-    const uint32_t bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (size_t digit = 0; digit < 4; ++digit)
-      out += i + digit <= png.size() ? kDigits[bits >> (18 - 6 * digit) & 63] : '=';
-  }
-  return out;
-}
+std::string embedded_source(std::span<const std::byte> png) { return cli::data_uri("image/png", png); }
 
 std::string to_html(const Gallery& gallery) {
-  const std::string title = to_text(gallery.title);
+  const std::string title = html_text(gallery.title);
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n"
       "<header>\n<h1>{0}</h1>\n",
       title, kStyle);
-  for (const std::string& note : gallery.notes) out += fmt::format("<p>{}</p>\n", to_text(note));
+  for (const std::string& note : gallery.notes) out += fmt::format("<p>{}</p>\n", html_text(note));
   out += "</header>\n<main>\n";
   out += image_section("Worst images", gallery.worst, gallery.score_name);
   out += image_section("Best images", gallery.best, gallery.score_name);
   return out + class_table(gallery.classes) + "</main>\n</body>\n</html>\n";
 }
 
-void write_gallery(const std::string& path, const Gallery& gallery) {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const std::vector<GalleryImage>& images) {
+  Json all = Json::array();
+  for (const GalleryImage& image : images)
+    all.push_back({{"file_name", image.file_name},
+                   {"picture", image.path},
+                   {"score", image.score},
+                   {"found", image.hits},
+                   {"missed", image.misses},
+                   {"false", image.false_alarms}});
+  return all;
+}
+
+Json json_of(const Gallery& gallery) {
+  Json classes = Json::array();
+  const auto precision = [](const std::optional<double>& one) { return one ? Json(*one) : Json(); };
+  for (const ClassPrecision& row : gallery.classes)
+    classes.push_back({{"name", row.name},
+                       {"objects", row.objects},
+                       {"box_ap", precision(row.box_ap)},
+                       {"mask_ap", precision(row.mask_ap)}});
+  return {{"title", gallery.title},          {"notes", gallery.notes},        {"score_name", gallery.score_name},
+          {"worst", json_of(gallery.worst)}, {"best", json_of(gallery.best)}, {"classes", classes}};
+}
+
+void write_file(const std::string& path, const std::string& text) {
   ResultFile file(path);
-  file.write(to_html(gallery));
+  file.write(text);
   file.commit();
+}
+
+}  // namespace
+
+void write_gallery(const std::string& folder, const Gallery& gallery) {
+  write_file(folder + "/index.html", to_html(gallery));
+  write_file(folder + "/gallery.json", json_of(gallery).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace dtrain::mask_rcnn

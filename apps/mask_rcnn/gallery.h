@@ -12,6 +12,7 @@ namespace dtrain::mask_rcnn {
 
 struct GalleryImage {
   std::string source{};       // of the picture, from relative_source() or embedded_source()
+  std::string path{};         // of the picture from the page's folder; empty where it is embedded
   int width = 0, height = 0;  // of the picture; 0: not known. Wide ones have all those of their list shown broader.
   std::string file_name{};    // as it is shown
   double score = 0;           // from 0 to 1
@@ -43,7 +44,8 @@ std::string embedded_source(std::span<const std::byte> png);
 // wide screens, light and dark. Texts are escaped; control characters and bytes that are no UTF-8 become \x1b.
 std::string to_html(const Gallery& gallery);
 
-// Writes the page in one step. Throws Error(Fault::resource) where that fails.
-void write_gallery(const std::string& path, const Gallery& gallery);
+// Writes FOLDER/index.html and, for other programs, FOLDER/gallery.json, which has the same; each in one step. Throws
+// Error(Fault::resource) where that fails.
+void write_gallery(const std::string& folder, const Gallery& gallery);
 
 }  // namespace dtrain::mask_rcnn

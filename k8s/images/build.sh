@@ -8,7 +8,7 @@
 #                    and logged in to, by the AWS CLI. A registry of this machine needs no TLS.
 #   --output FILE    writes the image, a single one then, to an archive that docker, podman and containerd load.
 #   --base IMAGE     a Debian 12 to build on; debian:bookworm-slim by default
-#   --cuda IMAGE     the toolkit of cuda and cuda12; their Dockerfiles say which
+#   --cuda IMAGE     the toolkit of cuda and cuda12; cuda/Dockerfile and cuda12/arguments say which
 #   --prebuilt TREE  takes the programs from TREE, made by
 #                    DESTDIR=TREE cmake --install build --component programs --strip --prefix /usr
 #                    and all else from this machine, a Debian 12: compiles nothing
@@ -62,10 +62,16 @@ revision=$(git -C "$source" rev-parse HEAD 2>/dev/null || true)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || date +%s)}
 
 build() {
-  local name=$1 arguments
-  arguments=(--file "$here/$name/Dockerfile" --tag "dtrain-$name:$version"
+  local name=$1 arguments argument dockerfile
+  dockerfile=$here/$name/Dockerfile
+  [ -e "$dockerfile" ] || dockerfile=$here/cuda/Dockerfile
+  arguments=(--file "$dockerfile" --tag "dtrain-$name:$version" --label "org.opencontainers.image.title=dtrain-$name"
+    --label org.opencontainers.image.vendor=dtrain --label org.opencontainers.image.licenses=Apache-2.0
     --label "org.opencontainers.image.version=$version" --label "org.opencontainers.image.revision=$revision"
     --label "org.opencontainers.image.created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)")
+  if [ -e "$here/$name/arguments" ]; then
+    while read -r argument; do arguments+=(--build-arg "$argument"); done < <(grep -v '^#' "$here/$name/arguments")
+  fi
   [ -z "$base" ] || arguments+=(--build-arg "BASE=$base")
   [ -z "$cuda" ] || arguments+=(--build-arg "CUDA=$cuda")
   [ "$name" != efa ] || arguments+=(--build-arg "CUDA_IMAGE=dtrain-cuda:$version")

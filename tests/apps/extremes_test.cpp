@@ -51,6 +51,7 @@ TEST(ExtremeValues, EveryNumberHasARange) {
   const std::set<std::string> unlimited = {"tf_random_seed"}, above = {"seed"};
   const std::vector<Arguments> programs = {{"dtrain-cnn-benchmarks"},
                                            {"dtrain-classify"},
+                                           {"dtrain-report"},
                                            {"dtrain-scale"},
                                            {"dtrain-info"},
                                            {"dtrain-allreduce-benchmark"},

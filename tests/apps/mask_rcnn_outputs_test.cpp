@@ -100,7 +100,7 @@ bool has_colour(const std::string& png, mask_rcnn::Color colour) {
   return false;
 }
 
-TEST_F(MaskRcnnOutputs, SummariesShowGradientsAndImagesWithTheirBoxes) {
+TEST_F(MaskRcnnOutputs, SummariesShowGradientsAndImagesWithTheirObjects) {
   Words arguments = words("run", 2);
   arguments.insert(arguments.begin() + 1, {"--summary_verbosity=3", "--save_summaries_steps=2"});
   const ProgramResult result = run_program("dtrain-mask-rcnn", arguments);
@@ -115,10 +115,13 @@ TEST_F(MaskRcnnOutputs, SummariesShowGradientsAndImagesWithTheirBoxes) {
     EXPECT_EQ(event.histograms.at("roi_heads.mask_predictor.mask_fcn_logits.bias/gradients").num, 3);
     EXPECT_TRUE(event.histograms.contains("rpn.head.cls_logits.weight"));
     ASSERT_EQ(event.images.size(), 2u);
-    for (const auto& [tag, image] : event.images)
+    for (const auto& [tag, image] : event.images) {
       EXPECT_TRUE(has_colour(image.png, mask_rcnn::color_of_class(1)) ||
                   has_colour(image.png, mask_rcnn::color_of_class(2)))
           << tag;
+      // Masks tint the objects.
+      EXPECT_FALSE(has_colour(image.png, {250, 20, 20}) || has_colour(image.png, {20, 20, 250})) << tag;
+    }
   }
   EXPECT_EQ(shown, 1u);
   EXPECT_NE(configuration.find("| MRCNN.HEAD_DIM | 16 |"), std::string::npos) << configuration;

@@ -1,6 +1,7 @@
 // What dtrain-mask-rcnn draws: pixels of boxes, masks and labels where they must be, panels, and the gallery's page.
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "apps/mask_rcnn/draw_objects.h"
@@ -376,8 +377,12 @@ TEST(Gallery, SourcesAreUris) {
 TEST(Gallery, IsWrittenWhole) {
   const TempDirectory directory;
   const Gallery gallery = hostile_gallery();
-  write_gallery(directory / "index.html", gallery);
+  write_gallery(directory / ".", gallery);
   EXPECT_EQ(read_file(directory / "index.html"), to_html(gallery));
+  const auto json = nlohmann::json::parse(read_file(directory / "gallery.json"));
+  EXPECT_EQ(json.at("worst").at(0).at("missed"), 4);
+  EXPECT_EQ(json.at("classes").at(0).at("box_ap"), 0.3456);
+  EXPECT_TRUE(json.at("classes").at(1).at("box_ap").is_null());
 }
 
 }  // namespace

@@ -43,6 +43,19 @@ ROWS = [
      "grep -q svg target", 0, r""),
     ("metrics over a letter", "echo dear > letter; cnn --num_batches=1 --metrics_file=letter; code=$?; "
      "grep -q dear letter || exit 99; exit $code", 2, r"error: metrics file letter, line 1: not a JSON object"),
+    ("a report to a full device", "mknod full c 1 7 && echo '{\"step\":1,\"loss\":2}' > m.jsonl && dtrain-report m.jsonl "
+     "--output=full; code=$?; [ -c full ] || exit 99; exit $code", 6, r"full: No space left"),
+    ("a report of a letter", "echo dear > letter; dtrain-report letter", 2,
+     r"error: letter, line 1: no line of a metrics file"),
+    ("a report of an empty folder", "mkdir N; dtrain-report N; code=$?; [ ! -e report.html ] || exit 99; exit $code", 2,
+     r"error: N: no run, expected a folder"),
+    ("a report of brackets", "{ head -c 60000 /dev/zero | tr '\\0' '['; echo; } > m.jsonl; dtrain-report m.jsonl", 2,
+     r"error: m\.jsonl, line 1: no line"),
+    ("a report of a run with lines in its name", "N=$(printf 'a\\nerror: forged'); mkdir \"$N\"; dtrain-report \"$N\"", 2,
+     r"error: a\\nerror"),
+    ("a gallery that leads out of its folder", "mkdir -p R/g; printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"worst\":"
+     "[{\"picture\":\"../../secret.png\"}],\"best\":[],\"classes\":[]}' > R/g/gallery.json; dtrain-report R", 0,
+     r"note: R/g/gallery.json: a picture that is not in the folder"),
     ("closed descriptors", "cnn --num_batches=2 --data_dir=$D --train_dir=T <&- >&-; [ $? = 0 ] && "
      "! grep -q image T/lock && head -c 300 T/checkpoints/step-2/model.safetensors | grep -aq __metadata__", 0, r""),
     ("a linked leftover", "mkdir -p T/checkpoints DIR; touch DIR/kept; ln -s ../../DIR T/checkpoints/step-40.tmp-1-2; "

@@ -33,10 +33,11 @@ export CONTAINERS_STORAGE_CONF=$place/storage.conf
 expect() { grep -qF -- "$1" "$2" || { echo "expected '$1' in $2:"; cat "$2"; exit 1; }; }
 
 # A repository whose overlays may be changed, and a tree with one program.
-mkdir -p "$place/project/k8s" "$place/tree/usr/bin" "$place/bin" "$place/registry"
+mkdir -p "$place/project/k8s" "$place"/tree/usr/{bin,lib} "$place/bin" "$place/registry"
 cp "$source/CMakeLists.txt" "$source/LICENSE" "$source/.dockerignore" "$place/project/"
 for name in images overlays set.sh; do cp -r "$source/k8s/$name" "$place/project/k8s/"; done
 cp "$folder"/rootfs/usr/bin/dtrain-info "$folder"/rootfs/usr/bin/dtrain-mpirun "$place/tree/usr/bin/"
+cp -a "$folder"/rootfs/usr/lib/libdtrain_* "$place/tree/usr/lib/"
 
 printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s/registry}}\nhttp: {addr: "127.0.0.1:5000"}\n' "$place" \
   >"$place/registry.yml"

@@ -66,7 +66,8 @@ def expect_rank_logs(folder, count, node):
 
 
 def last_step(text):
-    steps = re.findall(r"(\d+)\timages/sec: ", text)
+    # mpirun writes time and rank again where it has read a line in two pieces.
+    steps = re.findall(r"(\d+)\t(?:[^\n]*<stdout>:)?images/sec: ", text)
     return int(steps[-1]) if steps else 0
 
 

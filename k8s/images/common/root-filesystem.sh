@@ -65,9 +65,9 @@ chmod 1777 "$root/tmp" "$root/run/dtrain"
 
 # The programs of the engine, and no manuals.
 cp "$tree"/usr/bin/* "$root/usr/bin/"
-for folder in "$tree"/usr/lib*/dtrain "$tree"/usr/lib/*/dtrain; do
-  mkdir -p "$root${folder#"$tree"}"
-  cp -a "$folder/." "$root${folder#"$tree"}"
+for file in "$tree"/usr/lib*/{dtrain,libdtrain_*} "$tree"/usr/lib/*/{dtrain,libdtrain_*}; do
+  mkdir -p "$root$(dirname "${file#"$tree"}")"
+  cp -a "$file" "$root${file#"$tree"}"
 done
 while read -r file; do
   [[ $file != missing* ]] || { echo "root-filesystem.sh: a library is not there: ${file#missing }" >&2; exit 1; }
@@ -87,7 +87,7 @@ copy_with_closure "$(find /usr/lib /lib -name libnss_extrausers.so.2 -not -path 
 
 # Open MPI and PMIx load their parts by name. Those of OpenSHMEM are of no use to MPI.
 mapfile -t parts < <(find "$system"/openmpi "$system"/pmix* -name '*.so*' \
-  -not -name 'mca_spml_*' -not -name 'mca_scoll_*' -not -name 'mca_sshmem_*' -not -name 'mca_memheap_*' -not -name 'mca_atomic_*')
+  -not -name 'liboshmem*' -not -name 'mca_spml_*' -not -name 'mca_scoll_*' -not -name 'mca_sshmem_*' -not -name 'mca_memheap_*' -not -name 'mca_atomic_*')
 copy_with_closure "${parts[@]}" ${libraries[@]+"${libraries[@]}"}
 # What they read: texts of errors, parameters, and a locale for UTF-8.
 while read -r file; do copy "$file"; done < <(find /usr/share/openmpi /etc/openmpi "$system"/pmix*/share \

@@ -1,4 +1,4 @@
-#include "apps/classify/loaded_classifier.h"
+#include "apps/cli/loaded_classifier.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -15,7 +15,7 @@
 #include "models/classifier_weights.h"
 #include "models/conventions.h"
 
-namespace dtrain::classify {
+namespace dtrain::cli {
 namespace {
 
 constexpr size_t kNamesShown = 5;
@@ -36,28 +36,28 @@ std::map<std::string, std::string> recorded_identity(const std::string& weights)
 
 }  // namespace
 
-void ModelFlags::declare(cli::FlagSet& flags) {
+void ClassifierFlags::declare(FlagSet& flags) {
   flags.group("Model");
   flags.add("model", model,
             fmt::format("{}; by default that of the checkpoint", fmt::join(models::classifier_names(), ", ")));
   flags.add("weights", weights, "safetensors or .npz file, by torchvision's or timm's names");
   flags.add("data_name", data_name, "the data set whose form of the model it is, where there are several");
-  flags.add("num_classes", num_classes, "outputs of the model; 0: as many as the weights have", cli::kClasses);
+  flags.add("num_classes", num_classes, "outputs of the model; 0: as many as the weights have", kClasses);
   flags.group("Images");
   flags.add("image_size", image_size, "side in pixels; 0: that of the checkpoint, else the model's default",
-            cli::kImageSize);
+            kImageSize);
   flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(),
                    "as the model was trained with; by default that of the checkpoint");
   flags.add("ml_perf", ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
   conventions.declare(flags);
 }
 
-void ModelFlags::check() const {
+void ClassifierFlags::check() const {
   DT_CHECK(!model.empty(), "--weights=", weights, ": expected --model, because no checkpoint says what they are of");
   DT_CHECK(!ml_perf || preprocessing == "tf_cnn", "--ml_perf needs --preprocessing=tf_cnn");
 }
 
-void ModelFlags::take_recorded(const cli::FlagSet& flags) {
+void ClassifierFlags::take_recorded(const FlagSet& flags) {
   const auto identity = recorded_identity(weights);
   const auto value = [&](const char* key) {
     const auto found = identity.find(key);
@@ -68,13 +68,13 @@ void ModelFlags::take_recorded(const cli::FlagSet& flags) {
   if (!flags.given("model")) model = name;
   if (model == name) recorded = models::conventions_from(form.substr(name.size()));
   const std::string pixels = value("preprocessing"), size = value("image size");
-  if (!flags.given("image_size") && !size.empty()) image_size = cli::parse_number<int64_t>(size, cli::kImageSize);
+  if (!flags.given("image_size") && !size.empty()) image_size = parse_number<int64_t>(size, kImageSize);
   if (flags.given("preprocessing") || flags.given("ml_perf") || pixels.empty()) return;
   preprocessing = pixels.substr(0, pixels.find(','));
   ml_perf = pixels.ends_with(", ml_perf");
 }
 
-models::ModelConventions ModelFlags::all_conventions() const {
+models::ModelConventions ClassifierFlags::all_conventions() const {
   models::ModelConventions all = conventions.conventions();
   if (!all.stride_in_3x3) all.stride_in_3x3 = recorded.stride_in_3x3;
   if (!all.padding) all.padding = recorded.padding;
@@ -82,15 +82,24 @@ models::ModelConventions ModelFlags::all_conventions() const {
   return all;
 }
 
-LoadedClassifier::LoadedClassifier(const ModelFlags& flags, const cli::FlagSet& set, const cli::Machine& machine)
+Machine inference_machine(const std::string& device, int64_t threads) {
+  Machine machine;
+  const std::string reason = why_no_gpu();
+  DT_CHECK(device != "gpu" || reason.empty(), "--device=gpu: ", reason, "; use --device=cpu");
+  machine.gpu = device != "cpu" && reason.empty();
+  machine.threads = static_cast<int>(threads);
+  return machine;
+}
+
+LoadedClassifier::LoadedClassifier(const ClassifierFlags& flags, const FlagSet& set, const Machine& machine)
     : machine_(machine), context_(machine_.make_context()), store_(*context_), model_(build(flags, set)) {
   pixels_.preprocessing = flags.preprocessing;
   pixels_.ml_perf = flags.ml_perf;
   pixels_.size = static_cast<int>(model_.image_size);
 }
 
-models::Classifier LoadedClassifier::build(const ModelFlags& flags, const cli::FlagSet& set) {
-  const models::ClassifierInfo& info = cli::find_model(flags.model, flags.data_name);
+models::Classifier LoadedClassifier::build(const ClassifierFlags& flags, const FlagSet& set) {
+  const models::ClassifierInfo& info = find_model(flags.model, flags.data_name);
   flags.conventions.check(set, info);
   pixels_.dataset = info.dataset;
   models::ClassifierOptions options{
@@ -108,7 +117,7 @@ models::Classifier LoadedClassifier::build(const ModelFlags& flags, const cli::F
   if (!report.missing.empty() || !report.mismatched.empty())
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", flags.weights, info.name, report.summary()));
   if (const auto& more = report.unexpected; !more.empty())
-    cli::print_message(
+    print_message(
         "note", fmt::format("{}: {} tensors that {} does not have are left out: {}{}", flags.weights, more.size(),
                             info.name, fmt::join(more.begin(), more.begin() + std::min(kNamesShown, more.size()), ", "),
                             more.size() > kNamesShown ? ", ..." : ""));
@@ -116,10 +125,10 @@ models::Classifier LoadedClassifier::build(const ModelFlags& flags, const cli::F
 }
 
 PixelNormalization LoadedClassifier::normalization() const {
-  PixelNormalization normalization = cli::normalization_of(pixels_);
+  PixelNormalization normalization = normalization_of(pixels_);
   normalization.dtype = machine_.precision;
   normalization.channels = store_.image_channels();
   return normalization;
 }
 
-}  // namespace dtrain::classify
+}  // namespace dtrain::cli

@@ -12,33 +12,37 @@
 #include "libdtrain/ops/pointwise.h"
 #include "models/classifier.h"
 
-namespace dtrain::classify {
+namespace dtrain::cli {
 
 // What is given of a model. What is not, and a checkpoint has recorded, is as it was trained.
-struct ModelFlags {
+struct ClassifierFlags {
   std::string model, weights;
   std::string data_name = "imagenet";
   int64_t num_classes = 0;  // 0: as many as the weights have
   int64_t image_size = 0;   // 0: the model's default
   std::string preprocessing = "tf_cnn";
   bool ml_perf = false;
-  cli::ConventionFlags conventions;
+  ConventionFlags conventions;
 
-  void declare(cli::FlagSet& flags);
+  void declare(FlagSet& flags);
   // Throws Error where something is missing or does not go together.
   void check() const;
   models::ModelConventions all_conventions() const;
 
   // Takes what a checkpoint has recorded beside its weights, where a flag was not given. Says so.
-  void take_recorded(const cli::FlagSet& flags);
+  void take_recorded(const FlagSet& flags);
 
   models::ModelConventions recorded{};
 };
 
+// For inference on `device`, "cpu", "gpu", or "auto", which is the GPU where there is one. Throws Error where there is
+// none and it was asked for.
+Machine inference_machine(const std::string& device, int64_t threads);
+
 class LoadedClassifier {
  public:
   // Throws Error(Fault::checkpoint) where the weights do not fit. `set` tells what was given.
-  LoadedClassifier(const ModelFlags& flags, const cli::FlagSet& set, const cli::Machine& machine);
+  LoadedClassifier(const ClassifierFlags& flags, const FlagSet& set, const Machine& machine);
 
   Context& context() const { return *context_; }
   const ParameterStore& store() const { return store_; }
@@ -48,13 +52,13 @@ class LoadedClassifier {
   PixelNormalization normalization() const;
 
  private:
-  models::Classifier build(const ModelFlags& flags, const cli::FlagSet& set);
+  models::Classifier build(const ClassifierFlags& flags, const FlagSet& set);
 
-  cli::Machine machine_;
+  Machine machine_;
   std::unique_ptr<Context> context_;
   ParameterStore store_;
   data::Pixels pixels_;
   models::Classifier model_;
 };
 
-}  // namespace dtrain::classify
+}  // namespace dtrain::cli

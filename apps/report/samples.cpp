@@ -1,0 +1,165 @@
+#include "apps/report/samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/html.h"
+#include "apps/report/lines.h"
+#include "data/shrink.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/json_limits.h"
+
+namespace dtrain::report {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int kShorterSide = 320;  // of pictures, in pixels
+
+std::string text_of(const OrderedJson& object, const char* key) {
+  const OrderedJson value = object.value(key, OrderedJson());
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+double number_of(const OrderedJson& object, const char* key) {
+  const OrderedJson value = object.value(key, OrderedJson());
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
+void embed(const std::string& path, Sample& sample, RunData& run) {
+  try {
+    const InputFile file(path);
+    std::vector<std::byte> bytes(file.size());
+    file.read(0, bytes.data(), bytes.size());
+    const data::ShrunkImage small = data::shrink_image(bytes, {.size = kShorterSide});
+    sample.source = cli::data_uri("image/jpeg", small.jpeg);
+    sample.width = small.width;
+    sample.height = small.height;
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    run.notices.push_back(what.find(path) == what.npos ? path + ": " + what : what);
+  }
+}
+
+std::vector<Sample> gallery_list(const std::string& folder, const OrderedJson& gallery, const char* key, RunData& run) {
+  std::vector<Sample> samples;
+  const std::string score = text_of(gallery, "score_name");
+  for (const OrderedJson& image : gallery.at(key)) {
+    Sample& sample = samples.emplace_back();
+    sample.name = text_of(image, "file_name");
+    sample.verdict = fmt::format("{} {:.2f}", score, number_of(image, "score"));
+    sample.lines = {fmt::format("{:.0f} found, {:.0f} missed, {:.0f} false", number_of(image, "found"),
+                                number_of(image, "missed"), number_of(image, "false"))};
+    const std::filesystem::path picture(text_of(image, "picture"));
+    const bool leads_out = std::ranges::find(picture, std::filesystem::path("..")) != picture.end();
+    if (picture.empty() || picture.is_absolute() || leads_out)
+      run.notices.push_back(
+          fmt::format("{}/gallery.json: a picture that is not in the folder: {}", folder, picture.string()));
+    else
+      embed(folder + "/" + picture.string(), sample, run);
+  }
+  return samples;
+}
+
+std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "-"; }
+
+// The image of a line; none where it has an error instead, or is no such line.
+struct Prediction {
+  std::string file;
+  double rank = 0;
+  bool has_label = false;
+  Sample sample{};
+};
+
+std::optional<Prediction> prediction_of(const OrderedJson& row) {
+  if (!row.contains("top") || !row["top"].is_array() || row["top"].empty()) return std::nullopt;
+  Prediction one{.file = text_of(row, "file")};
+  const double label = number_of(row, "label");
+  one.has_label = std::isfinite(label);
+  for (const OrderedJson& guess : row["top"]) {
+    if (!guess.is_object()) return std::nullopt;
+    const double guessed = number_of(guess, "class"), probability = number_of(guess, "probability");
+    one.sample.lines.push_back(fmt::format("class {:.0f}: {} %", guessed, percent(probability)));
+    if (one.has_label ? guessed == label : one.sample.lines.size() == 1) one.rank = probability;
+  }
+  const double first = number_of(row["top"][0], "class");
+  one.sample.name = one.file;
+  one.sample.verdict = fmt::format("class {:.0f}", first);
+  if (one.has_label) one.sample.verdict += first == label ? ", right" : fmt::format(", not {:.0f}", label);
+  return one;
+}
+
+void embed(const std::string& list, Prediction& one, RunData& run) {
+  const std::filesystem::path beside = std::filesystem::path(list).parent_path() / one.file;
+  std::error_code failure;
+  embed(std::filesystem::exists(one.file, failure) ? one.file : beside.string(), one.sample, run);
+}
+
+}  // namespace
+
+void read_gallery(const std::string& folder, RunData& run) {
+  const std::string path = folder + "/gallery.json", text = read_text(path, JsonLimits{}.bytes);
+  const JsonLimits limits{.values = 1'000'000};
+  check_json(text, path, Fault::data, limits);
+  try {
+    const OrderedJson gallery = OrderedJson::parse(text);
+    Samples samples{.title = text_of(gallery, "title")};
+    for (const OrderedJson& note : gallery.at("notes")) samples.notes.push_back(note.get<std::string>());
+    samples.worst = gallery_list(folder, gallery, "worst", run);
+    samples.best = gallery_list(folder, gallery, "best", run);
+    for (const OrderedJson& row : gallery.at("classes"))
+      samples.classes.push_back({text_of(row, "name"), fmt::format("{:.0f}", number_of(row, "objects")),
+                                 percent(number_of(row, "box_ap")), percent(number_of(row, "mask_ap"))});
+    run.samples.push_back(std::move(samples));
+  } catch (const OrderedJson::exception& error) {
+    throw Error(Fault::data, path + ": not what dtrain-mask-rcnn eval --gallery writes: " + error.what());
+  }
+}
+
+bool is_prediction(const std::string& line) {
+  const OrderedJson row = OrderedJson::parse(line, nullptr, false);
+  return row.is_object() && row.contains("file") && (row.contains("top") || row.contains("error"));
+}
+
+void read_predictions(const std::string& path, size_t most, RunData& run) {
+  std::vector<Prediction> all;
+  size_t failed = 0, right = 0, labelled = 0;
+  for_each_line(path, [&](const Line& line) {
+    if (line.text.empty()) return;
+    const OrderedJson row = OrderedJson::parse(line.text, nullptr, false);
+    if (!row.is_object() || !row.contains("file")) {
+      if (line.is_cut) return run.notices.push_back(path + ": its last line is cut: it is left out");
+      throw Error(Fault::data,
+                  fmt::format("{}, line {}: expected a line of dtrain-classify --json", path, line.number));
+    }
+    const auto one = prediction_of(row);
+    if (!one) return void(++failed);
+    if (one->has_label) ++labelled;
+    if (one->sample.verdict.ends_with(", right")) ++right;
+    all.push_back(*one);
+  });
+  std::ranges::stable_sort(all, {}, &Prediction::rank);
+  Samples samples{.title = std::filesystem::path(path).filename().string()};
+  samples.notes.push_back(fmt::format("{} images{}. They are ranked by the probability of {}.", all.size(),
+                                      failed > 0 ? fmt::format(", {} without a prediction", failed) : "",
+                                      labelled > 0 ? "their label" : "their most probable class"));
+  if (labelled > 0) samples.notes.push_back(fmt::format("{} of {} with a label are right.", right, labelled));
+  const size_t half = (all.size() + 1) / 2, ends = std::min(most, half);
+  for (size_t i = 0; i < ends; ++i) {
+    embed(path, all[i], run);
+    samples.worst.push_back(all[i].sample);
+  }
+  for (size_t i = all.size(); i-- > std::max(half, all.size() - std::min(most, all.size()));) {
+    embed(path, all[i], run);
+    samples.best.push_back(all[i].sample);
+  }
+  run.samples.push_back(std::move(samples));
+}
+
+}  // namespace dtrain::report

@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/report/lines.h"
+#include "apps/report/read_run.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/json_limits.h"
+#include "libdtrain/train/checkpoint_files.h"
+
+namespace dtrain::report {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Json read_json(const std::string& path) {
+  const JsonLimits limits{.values = 1'000'000};
+  const std::string text = read_text(path, limits.bytes);
+  check_json(text, path, Fault::data, limits);
+  return Json::parse(text);
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\""), end = text.find_last_not_of(" \t\r\"");
+  return begin == text.npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+// `name = value  # origin`; comments and titles say nothing.
+void read_config(const std::string& path, RunData& run) {
+  for_each_line(path, [&](const Line& line) {
+    const size_t equals = line.text.find('=');
+    if (line.text.starts_with('#') || equals == line.text.npos) return;
+    std::string value = line.text.substr(equals + 1);
+    if (const size_t comment = value.rfind("  # "); comment != value.npos) value.resize(comment);
+    run.settings["--" + trimmed(line.text.substr(0, equals))] = trimmed(value);
+  });
+}
+
+// [{"step": N, "values": {NAME: number, ...}}, ...]
+void add_evaluations(const Json& evaluations, RunData& run) {
+  if (!evaluations.is_array()) return;
+  for (const Json& one : evaluations) {
+    const Json step = one.is_object() ? one.value("step", Json()) : Json();
+    const Json values = one.is_object() ? one.value("values", Json()) : Json();
+    if (!step.is_number() || !values.is_object()) continue;
+    for (const auto& [name, value] : values.items())
+      if (value.is_number()) run.curves["eval_" + name].push_back({step.get<double>(), value.get<double>()});
+  }
+}
+
+// A damaged one is no reason for having no report.
+template <class Read>
+void attempt(const std::string& path, RunData& run, const Read& read) {
+  std::error_code failure;
+  if (!fs::is_regular_file(path, failure)) return;
+  try {
+    read();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    run.notices.push_back(what.find(path) == what.npos ? path + ": " + what : what);
+  }
+}
+
+std::string time_of(const fs::path& path) {
+  std::error_code failure;
+  const fs::file_time_type time = fs::last_write_time(path, failure);
+  if (failure) return "";
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(time))));
+}
+
+uint64_t bytes_of(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code failure;
+  for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
+    const uintmax_t size = fs::file_size(at->path(), failure);
+    if (!failure) bytes += size;
+    failure.clear();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void read_checkpoints(const std::string& folder, RunData& run) {
+  const std::string checkpoints = folder + "/checkpoints";
+  std::error_code failure;
+  if (!fs::is_directory(checkpoints, failure)) return;
+  for (const uint64_t step : list_checkpoints(checkpoints)) {
+    const std::string path = checkpoint_path(checkpoints, step), manifest = path + "/MANIFEST.json";
+    run.checkpoints.push_back({step, bytes_of(path), looks_complete(path), time_of(manifest)});
+    if (!run.checkpoints.back().complete)
+      run.notices.push_back(path + ": not all of its files are there with the sizes that its manifest has");
+  }
+  if (run.checkpoints.empty()) return;
+  const std::string state = checkpoint_path(checkpoints, run.checkpoints.back().step) + "/state.json";
+  attempt(state, run, [&] {
+    const TrainState recorded = train_state_from(read_text(state, JsonLimits{}.bytes, Fault::checkpoint), state);
+    for (const auto* texts : {&recorded.identity, &recorded.settings})
+      for (const auto& [key, value] : *texts) run.settings[key] = value;
+  });
+}
+
+void read_state_files(const std::string& folder, RunData& run) {
+  const std::string config = folder + "/config.toml", starts = folder + "/starts.json";
+  const std::string evaluations = folder + "/evaluations.json";
+  attempt(config, run, [&] { read_config(config, run); });
+  attempt(evaluations, run, [&] {
+    const Json json = read_json(evaluations);
+    if (json.is_object()) add_evaluations(json.value("evaluations", Json()), run);
+  });
+  attempt(starts, run, [&] {
+    const Json marker = read_json(starts);
+    const Json step = marker.is_object() ? marker.value("checkpoint_step", Json()) : Json();
+    if (!step.is_number_unsigned()) return;
+    LogEvent event{.kind = EventKind::failure, .file = "starts.json", .step = step.get<uint64_t>()};
+    const Json error = marker.value("error", Json()), count = marker.value("starts", Json());
+    event.text = fmt::format("{} starts from step {} without a checkpoint{}",
+                             count.is_number_unsigned() ? count.get<uint64_t>() : 0, event.step,
+                             error.is_string() && !error.get<std::string>().empty()
+                                 ? "; the last one ended with: " + error.get<std::string>()
+                                 : "");
+    run.events.push_back(event);
+  });
+}
+
+}  // namespace dtrain::report

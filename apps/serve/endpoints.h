@@ -1,0 +1,29 @@
+// What a server answers to which requests.
+#pragma once
+
+#include <string>
+
+#include "apps/serve/batcher.h"
+#include "apps/serve/http_server.h"
+#include "apps/serve/metrics.h"
+#include "apps/serve/served_model.h"
+
+namespace dtrain::serve {
+
+struct Endpoints {
+  std::string name;  // of the model, in paths
+  size_t top = 5;
+  size_t max_instances = 0;
+  int preparing = 1;  // requests whose JSON or images are decoded at once
+  ServedModel& model;
+  Batcher& batcher;
+  Metrics& metrics;
+};
+
+// Registers the endpoints. What `endpoints` refers to must outlive the server.
+void add_endpoints(HttpServer& server, const Endpoints& endpoints);
+
+// Whether a name can stand in a path as it is: letters, digits, '.', '_' and '-'.
+bool is_served_name(const std::string& name);
+
+}  // namespace dtrain::serve

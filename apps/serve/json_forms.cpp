@@ -1,0 +1,116 @@
+#include "apps/serve/json_forms.h"
+
+#include <nlohmann/json.hpp>
+
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/json_limits.h"
+
+namespace dtrain::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Six images of 224 x 224 as arrays; a tree of them takes some 75 MB.
+constexpr size_t kMostValues = 1'000'000;
+constexpr int kDepth = 8;
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+int digit_of(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? 63 : -1;
+}
+
+// Appends the numbers of [height, width, 3]; the session knows how many there have to be.
+void append_levels(const Json& array, int depth, size_t i, std::vector<float>& levels) {
+  const auto wrong = [&](const char* what) {
+    throw Error(Fault::data, concat("instances[", i, "]: expected arrays [height, width, 3] of numbers, found ", what));
+  };
+  if (!array.is_array()) wrong("something else");
+  if (depth == 2 && array.size() != 3) wrong("a pixel that has not 3 levels");
+  for (const Json& item : array) {
+    if (depth < 2)
+      append_levels(item, depth + 1, i, levels);
+    else if (item.is_number())
+      levels.push_back(item.get<float>());
+    else
+      wrong("a level that is no number");
+  }
+}
+
+Instance instance_from(const Json& json, size_t i) {
+  if (json.is_array()) {
+    std::vector<float> levels;
+    append_levels(json, 0, i, levels);
+    return levels;
+  }
+  const Json* object = &json;
+  if (object->is_object() && object->size() == 1 && object->begin()->is_object()) object = &*object->begin();
+  if (!object->is_object() || object->size() != 1 || !object->contains("b64") || !object->at("b64").is_string())
+    throw Error(Fault::data, concat("instances[", i, R"(]: expected {"b64": "..."} or an array)"));
+  return from_base64(object->at("b64").get_ref<const std::string&>());
+}
+
+Json ranking_of(const Probabilities& result, size_t top) {
+  Json list = Json::array();
+  for (size_t c : ranking(result, top)) list.push_back({{"class", c}, {"probability", result[c]}});
+  return list;
+}
+
+}  // namespace
+
+std::vector<std::byte> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) throw Error(Fault::data, concat("base64 of ", text.size(), " characters is cut off"));
+  while (text.ends_with('=') && text.size() % 4 != 2) text.remove_suffix(1);
+  std::vector<std::byte> bytes;
+  bytes.reserve(text.size() * 3 / 4);
+  uint32_t group = 0;
+  int bits = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const int digit = digit_of(text[i]);
+    if (digit < 0) throw Error(Fault::data, concat("character ", i, " is not base64"));
+    group = group << 6 | static_cast<uint32_t>(digit);
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes.push_back(static_cast<std::byte>(group >> bits & 0xff));
+  }
+  return bytes;
+}
+
+std::vector<Instance> read_instances(std::string_view body, size_t max_instances) {
+  check_json(body, "the body", Fault::data, {.bytes = body.size(), .depth = kDepth, .values = kMostValues});
+  const Json json = Json::parse(body);
+  if (!json.is_object() || !json.contains("instances") || !json.at("instances").is_array())
+    throw Error(Fault::data, R"(expected {"instances": [...]})");
+  const Json& list = json.at("instances");
+  if (list.empty() || list.size() > max_instances)
+    throw Error(Fault::data, concat("expected 1 to ", max_instances, " instances, found ", list.size()));
+  std::vector<Instance> instances;
+  for (size_t i = 0; i < list.size(); ++i) instances.push_back(instance_from(list[i], i));
+  return instances;
+}
+
+std::string predictions_json(const std::vector<Probabilities>& results, size_t top, uint64_t version) {
+  Json json = {{"predictions", Json::array()}, {"version", version}};
+  for (const Probabilities& result : results) json["predictions"].push_back(ranking_of(result, top));
+  return text_of(json);
+}
+
+std::string ranking_json(const Probabilities& result, size_t top) { return text_of(ranking_of(result, top)); }
+
+std::string status_json(const Session* session) {
+  Json status = {{"version", session ? std::to_string(session->version()) : ""},
+                 {"state", session ? "AVAILABLE" : "START"},
+                 {"status", {{"error_code", "OK"}, {"error_message", session ? "" : "no checkpoint yet"}}}};
+  Json json;
+  json["model_version_status"] = Json::array({status});
+  return text_of(json);
+}
+
+std::string error_json(std::string_view message) { return text_of(Json{{"error", message}}); }
+
+}  // namespace dtrain::serve

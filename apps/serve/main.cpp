@@ -1,0 +1,126 @@
+// dtrain-serve: classification over HTTP with the weights of a file or the newest checkpoint of a training.
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "apps/cli/command_line.h"
+#include "apps/cli/environment.h"
+#include "apps/cli/run_main.h"
+#include "apps/serve/endpoints.h"
+#include "apps/serve/token.h"
+#include "libdtrain/core/error.h"
+
+namespace {
+
+using namespace dtrain;
+
+constexpr char kAbout[] =
+    "Serves a trained classifier over HTTP: POST /v1/models/NAME:predict in TensorFlow Serving's form, PUT "
+    "/predictions/NAME with the bytes of an image, GET /v1/models/NAME, /healthz, /readyz and /metrics. With "
+    "--train_dir "
+    "it serves the newest complete checkpoint, and takes up newer ones as they appear; until there is one predictions "
+    "are answered with 503. SIGTERM and SIGINT let it answer what it has accepted, and end.\n"
+    "Requests have to bear the token of --token_file or of the variable DTRAIN_SERVE_TOKEN, where there is one.\n"
+    "Exit codes: 0 stopped on request, 1 usage, 5 weights that cannot be read or do not fit, 6 the port is taken, "
+    "memory "
+    "or disk.";
+
+struct Options {
+  serve::ServedModelOptions model;
+  serve::BatcherOptions batcher;
+  std::string device = "auto", address = "127.0.0.1", token_file, name;
+  int64_t threads = 0, port = 8501, top = 5, max_batch = 8, max_waiting = 256, workers = 1, body_mb = 32,
+          connections = 64, megapixels = 50;
+  double delay_ms = 2, request_seconds = 30, idle_seconds = 5;
+
+  void declare(cli::FlagSet& flags);
+  void check();
+  serve::HttpLimits limits() const;
+};
+
+void Options::declare(cli::FlagSet& flags) {
+  model.flags.declare(flags);
+  flags.add("train_dir", model.train_dir, "serve the newest checkpoint in it, instead of --weights");
+  flags.add("poll_seconds", model.poll_seconds, "how often it is looked for a newer one", {0.05, 3600});
+  flags.add("device", device, "cpu, gpu, or auto: the GPU where there is one");
+  flags.add("num_intra_threads", threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads);
+  flags.group("Server");
+  flags.add("address", address, "of an interface of this host; this host alone by default, or 0.0.0.0 for everybody");
+  flags.add("port", port, "0: any that is free", {0, 65535});
+  flags.add("name", name, "of the model in paths; by default --model, else `default`");
+  flags.add("token_file", token_file, "file with the token that requests have to bear");
+  flags.add("top", top, "how many classes are named", cli::kPositiveCount);
+  flags.group("Batches");
+  flags.add("max_batch", max_batch, "most images of a batch", {1, 1024});
+  flags.add("batch_delay_ms", delay_ms, "how long an image waits for others while nothing is computed", {0, 10000});
+  flags.add("batch_threads", workers, "batches that are computed at once, on the same weights", {1, 64});
+  flags.group("Limits");
+  flags.add("max_waiting", max_waiting, "images that wait; more are answered with 503", {1, 1 << 20});
+  flags.add("max_body_mb", body_mb, "most MiB of a body", {1, 1024});
+  flags.add("max_image_megapixels", megapixels, "most million pixels of an image", {1, 1000});
+  flags.add("max_connections", connections, "at once; more are answered with 503", {1, 900});
+  flags.add("request_seconds", request_seconds, "for a request, from its first byte to its response", {0.1, 3600});
+  flags.add("idle_seconds", idle_seconds, "for which a connection may wait for its next request", {0.1, 3600});
+}
+
+void Options::check() {
+  DT_CHECK(model.flags.weights.empty() != model.train_dir.empty(), "expected --weights or --train_dir; see --help");
+  DT_CHECK(device == "auto" || device == "cpu" || device == "gpu", "--device=", device, ": expected auto, cpu or gpu");
+  if (name.empty()) name = model.flags.model.empty() ? "default" : model.flags.model;
+  DT_CHECK(serve::is_served_name(name), "--name=", name, ": expected letters, digits, '.', '_' and '-'");
+  model.machine = cli::inference_machine(device, threads);
+  DT_CHECK(!model.machine.gpu || workers == 1, "--batch_threads=", workers, ": a GPU computes one batch at a time");
+  model.max_pixels = megapixels * 1'000'000;
+  batcher.max_batch = static_cast<size_t>(max_batch);
+  batcher.max_waiting = static_cast<size_t>(max_waiting);
+  batcher.max_delay = std::chrono::microseconds(static_cast<int64_t>(delay_ms * 1000));
+  batcher.threads = static_cast<int>(workers);
+}
+
+serve::HttpLimits Options::limits() const {
+  const auto ms = [](double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); };
+  return {static_cast<size_t>(body_mb) << 20, static_cast<size_t>(connections), ms(request_seconds), ms(idle_seconds)};
+}
+
+int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
+  const std::string token = serve::read_token(options.token_file, cli::environment());
+  serve::Metrics metrics;
+  serve::HttpServer server(options.limits(), token,
+                           [&](int status, double seconds) { metrics.answered(status, seconds); });
+  const int port = server.bind(options.address, static_cast<int>(options.port));
+  serve::ServedModel model(options.model, flags, [&](const serve::Session* session) {
+    session ? metrics.took_up(session->version()) : metrics.failed_to_take_up();
+  });
+  options.batcher.computed = [&](size_t images, double seconds) { metrics.computed(images, seconds); };
+  serve::Batcher batcher(options.batcher);
+  serve::add_endpoints(server, {options.name, static_cast<size_t>(options.top), options.batcher.max_waiting,
+                                cli::available_cores().usable, model, batcher, metrics});
+  std::thread listener([&] { server.listen_after_bind(); });
+  std::cout << fmt::format("http://{}:{}/v1/models/{}{}", options.address, port, options.name,
+                           model.session() ? "" : ", which has no checkpoint yet")
+            << std::endl;
+  cli::wait_for_stop_request();
+  server.drain();
+  listener.join();
+  cli::ignore_stop_signals();
+  return 0;
+}
+
+int run(const std::vector<std::string>& argv) {
+  Options options;
+  cli::FlagSet flags("dtrain-serve", "--weights F --model M | --train_dir D [flags]", kAbout);
+  options.declare(flags);
+  if (!cli::read_flags(flags, argv)) return 0;
+  options.check();
+  cli::catch_stop_signals();
+  return serve_until_stopped(options, flags);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::let_waiting_threads_sleep(argv);
+  return cli::run_main([&] { return run({argv, argv + argc}); });
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# Runs a benchmark plan: makes the cluster and what it needs, stages the data, runs the experiments one after the other,
+# copies configuration, logs and figures to S3, prints a table, and tears down what it made.
+#     k8s/benchmark/run.sh [--check] PLAN [FOLDER]
+# k8s/benchmark/plan.example is a plan, and says what each line means. Results lie in FOLDER, by default NAME-DATE, which
+# must not be there yet, and on S3 under result_path/FOLDER. --check reads the plan and ends. Results are copied and
+# what was made is torn down after an error, after Ctrl-C and SIGTERM, too; while that happens both are ignored. What was
+# there before is left alone. Credentials are those of the tools; nothing here names them.
+# A new cluster is reached by a configuration of its own, which ends with it. Needs kubectl and aws, and eksctl for a
+# cluster.
+# Exit codes: 0 all experiments succeeded; 1 usage, or a fault of the plan; 3 an experiment failed or took too long;
+# 4 a step before them failed; 6 something is missing here; 7 results could not be copied, or something that was made
+# is still there; 130 and 143 interrupted.
+# shellcheck disable=SC2317  # traps call functions
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$(dirname "$here")")
+say() { echo "run.sh: $*" >&2; }
+die() {
+  say "$2"
+  exit "$1"
+}
+# shellcheck source=k8s/benchmark/plan.sh
+. "$here/plan.sh"
+
+check=
+if [ "${1:-}" = --check ]; then
+  check=yes
+  shift
+fi
+[[ $# =~ ^[12]$ ]] || die 1 "usage: k8s/benchmark/run.sh [--check] PLAN [FOLDER]"
+read_plan "$1"
+if [ -n "$check" ]; then
+  echo "$1: ${#experiments[@]} experiments: ${experiments[*]}"
+  exit
+fi
+plan=$(realpath "$1")
+results=${2:-$(value name)-$(date -u +%Y%m%d-%H%M%S)}
+[ ! -e "$results" ] || die 1 "$results is there already: name another folder"
+tools=(kubectl aws)
+[ "$(value cluster)" = existing ] || tools+=(eksctl)
+for tool in "${tools[@]}"; do command -v "$tool" >/dev/null || die 6 "$tool is not installed: k8s/tools/install.sh $tool"; done
+mkdir -p "$results" || die 6 "$results cannot be made"
+results=$(realpath "$results")
+cp "$plan" "$results/plan"
+AWS_REGION=$(value region)
+export AWS_REGION AWS_DEFAULT_REGION=$AWS_REGION
+cd "$root"
+
+# A step in the background, so that a signal is answered at once; the step gets it as SIGTERM. What it prints goes to a
+# file of the results as well.
+child='' code=0 phase=starting private=''
+step() {  # NAME COMMAND...
+  local name=$1
+  shift
+  phase=$name
+  say "$name: $*"
+  "$@" >"$results/$name.log" 2>&1 &
+  child=$!
+  if ! wait "$child"; then
+    child=''
+    tail -n 5 "$results/$name.log" >&2
+    die 4 "$name failed: $results/$name.log"
+  fi
+  child=''
+}
+
+# What is to be torn down, newest last; written before it is made, since a step may fail when it is half done.
+made=()
+tear_down() {
+  local index what left=()
+  for ((index = ${#made[@]} - 1; index >= 0; index--)); do
+    what=${made[index]}
+    say "tearing down: $what"
+    case $what in
+      cluster\ *) eksctl delete cluster -f "${what#* }" --wait --disable-nodegroup-eviction ;;
+      *) kubectl delete -f "${what#* }" --ignore-not-found --wait --timeout=10m ;;
+    esac >>"$results/tear-down.log" 2>&1 || left+=("$what")
+  done
+  for what in ${left[@]+"${left[@]}"}; do say "still there: $what; see $results/tear-down.log"; done
+  [ ${#left[@]} = 0 ]
+}
+
+finish() {
+  local status=$1
+  trap '' INT TERM
+  trap - EXIT
+  set +e
+  if [ -n "$child" ]; then
+    kill "$child" 2>/dev/null
+    wait "$child" 2>/dev/null
+  fi
+  [ -z "$running" ] || end_experiment interrupted
+  [ "$status" = 0 ] || say "$phase: ended with code $status; results are copied, and what was made is torn down"
+  print_table | tee "$results/table.txt"
+  "$root/k8s/data/save-results.sh" "$results" "$(value result_path)/$(basename "$results")" ||
+    { say "the results are still in $results: k8s/data/save-results.sh"; status=7; }
+  tear_down || status=7
+  [ -z "$private" ] || rm -rf "$private"
+  exit "$status"
+}
+
+# An experiment is a folder of a kustomization, or a file. Images of dtrain's are those of the plan.
+render() {  # MANIFEST
+  local image
+  image=$(value image)
+  if [ -d "$1" ]; then kubectl kustomize "$1"; else cat "$1"; fi |
+    if [ -n "$image" ]; then sed -E "s|^([- ]*image: ).*dtrain-[a-z0-9]+[:@].*|\\1$image|"; else cat; fi
+}
+# A line for each object: kind, namespace, name, and the conditions that hold.
+states() {
+  kubectl get -f "$1" --no-headers -o custom-columns='KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name,CONDITIONS:.status.conditions[?(@.status=="True")].type'
+}
+jobs_of() { states "$1" | grep -E '^(Job|MPIJob|PyTorchJob|TFJob|TrainJob) '; }
+
+save_logs() {  # FOLDER
+  local kind namespace name label
+  kubectl get -f "$1/manifest.yaml" -o yaml >"$1/objects.yaml" 2>/dev/null || true
+  while read -r kind namespace name _; do
+    case $kind in
+      Job) label=job-name ;;
+      TrainJob) label=jobset.sigs.k8s.io/jobset-name ;;
+      *) label=training.kubeflow.org/job-name ;;
+    esac
+    kubectl logs --namespace "$namespace" --selector "$label=$name" --all-containers --prefix --tail=-1 \
+      --ignore-errors --max-log-requests=512 >"$1/$kind-$name.log" 2>&1 || say "there are no logs of $kind $name"
+  done < <(jobs_of "$1/manifest.yaml")
+}
+running='' began=0 rows=()
+end_experiment() {  # OUTCOME
+  local folder=$results/$running pattern figure=''
+  save_logs "$folder"
+  pattern=$(value "$running/metric")
+  figure=$(cat "$folder"/*.log 2>/dev/null | sed -nE "s"$'\001'".*${pattern:-total images/sec: ([0-9.]+)}.*"$'\001\\1\001'p | tail -n 1)
+  rows+=("$running"$'\t'"$1"$'\t'"$(($(date +%s) - began))"$'\t'"${figure:--}")
+  [ "$1" = succeeded ] || code=3
+  running=''
+}
+print_table() {
+  printf '%-32s %-12s %8s  %s\n' experiment result seconds figure
+  local row name outcome seconds figure
+  for row in ${rows[@]+"${rows[@]}"}; do
+    IFS=$'\t' read -r name outcome seconds figure <<<"$row"
+    printf '%-32s %-12s %8s  %s\n' "$name" "$outcome" "$seconds" "$figure"
+  done
+}
+
+run_experiment() {  # NAME
+  local folder=$results/$1 minutes state
+  minutes=$(value "$1/timeout")
+  phase="experiment $1"
+  mkdir "$folder"
+  began=$(date +%s)
+  render "$(value "$1/manifest")" >"$folder/manifest.yaml" || die 4 "$1: its manifest cannot be rendered"
+  running=$1
+  if [ -n "$(kubectl get -f "$folder/manifest.yaml" --ignore-not-found -o name)" ]; then
+    say "$1: there are objects of these names already, which are left alone"
+    end_experiment refused
+    return
+  fi
+  made+=("experiment $folder/manifest.yaml")
+  say "experiment $1"
+  if ! kubectl apply -f "$folder/manifest.yaml" >"$folder/apply.txt" 2>&1; then
+    tail -n 3 "$folder/apply.txt" >&2
+    end_experiment refused
+    return
+  fi
+  while :; do
+    state=$(jobs_of "$folder/manifest.yaml") || state=
+    if [[ $state == *Failed* ]]; then
+      end_experiment failed
+      break
+    elif [ -n "$state" ] && ! grep -qvE 'Succeeded|Complete' <<<"$state"; then
+      end_experiment succeeded
+      break
+    elif [ $(($(date +%s) - began)) -ge $((${minutes:-60} * 60)) ]; then
+      end_experiment timeout
+      break
+    fi
+    sleep "${DTRAIN_POLL_SECONDS:-15}" &
+    wait $!
+  done
+  # The next one finds the nodes free.
+  kubectl delete -f "$folder/manifest.yaml" --ignore-not-found --wait --timeout=10m >"$folder/delete.txt" 2>&1 ||
+    say "$1 could not be deleted, and will be tried again at the end"
+}
+
+cluster=$(value cluster)
+if [ "$cluster" != existing ]; then
+  name=$(sed -nE '/^metadata:/,/^[^ ]/s/^  name: *"?([^" ]+)"?.*/\1/p' "$cluster" | head -n 1)
+  if eksctl get cluster --name "$name" --region "$AWS_REGION" >/dev/null 2>&1; then
+    die 1 "the cluster $name is there already: say 'cluster = existing', and it is left as it is"
+  fi
+  private=$(mktemp -d) || die 6 "there is no room for temporary files"
+  export KUBECONFIG=$private/kubeconfig
+fi
+trap 'finish $?' EXIT
+trap 'finish 130' INT
+trap 'finish 143' TERM
+if [ "$cluster" != existing ]; then
+  made+=("cluster $cluster")
+  cp "$cluster" "$results/cluster.yaml"
+  nodes=$(value nodes)
+  step cluster eksctl create cluster -f "$cluster" --kubeconfig "$KUBECONFIG" ${nodes:+--without-nodegroup}
+  [ -z "$nodes" ] || step nodes eksctl create nodegroup -f "$cluster" "--include=$nodes"
+  step install k8s/cluster/install.sh
+fi
+for file in $(value storage); do
+  if [ -n "$(kubectl get -f "$file" --ignore-not-found -o name)" ]; then
+    say "$file: there already, and left alone"
+    continue
+  fi
+  cp "$file" "$results/"
+  made+=("storage $file")
+  step "storage-$(basename "$file" .yaml)" kubectl apply -f "$file"
+done
+[ -z "$(value data)" ] || step data k8s/data/stage.sh "$(value data)" "$(value data_path)"
+for experiment in "${experiments[@]}"; do run_experiment "$experiment"; done
+phase=finished
+exit "$code"

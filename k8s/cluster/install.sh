@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Installs into a cluster what jobs need of it: the MPI operator, NVIDIA's and EFA's device plugins, and the drivers of
+# EFS, FSx for Lustre and EBS, in the versions of components.txt:
+#     k8s/cluster/install.sh [--list FILE] [COMPONENT...]
+# All components of the list are installed if none is named. It may be run again at any time: what this script installed
+# is applied again, which changes nothing or brings it to the version of the list; what others installed is named and
+# left alone. --list takes another list in the place of components.txt.
+# Manifests are fetched with git by the commit that the list states, which is a checksum of all that they hold.
+# Needs kubectl, git, and helm for charts.
+# Exit codes: 0 done, 1 usage, 4 the cluster does not answer, or refuses a manifest, 5 a commit could not be fetched,
+# 6 something is missing here.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+die() {
+  echo "install.sh: $2" >&2
+  exit "$1"
+}
+list=$here/components.txt
+if [ "${1:-}" = --list ]; then
+  [ -f "${2:-}" ] || die 1 "--list needs a file"
+  list=$2
+  shift 2
+fi
+mapfile -t rows < <(grep -v '^#' "$list")
+names=("${rows[@]%% *}")
+for name in "$@"; do
+  [[ " ${names[*]} " == *" $name "* ]] || die 1 "'$name' is none of ${names[*]}"
+done
+for program in kubectl git; do command -v "$program" >/dev/null || die 6 "$program is not installed"; done
+kubectl --request-timeout=20s get --raw /version >/dev/null || die 4 "the cluster does not answer"
+work=$(mktemp -d) || die 6 "there is no room for temporary files"
+trap 'rm -rf "$work"' EXIT
+manager=dtrain-install
+
+fetch() {  # REPOSITORY COMMIT FOLDER
+  git init --quiet "$3" && git -C "$3" fetch --quiet --depth 1 "$1" "$2" &&
+    git -C "$3" -c advice.detachedHead=false checkout --quiet "$2"
+}
+manifests() {  # FOLDER PATH NAMESPACE
+  if [ -f "$1/$2" ]; then
+    cat "$1/$2"
+  elif [ -f "$1/$2/Chart.yaml" ]; then
+    # A device plugin has to run on the nodes that are kept for pods with GPUs.
+    helm template "$(basename "$2")" "$1/$2" --namespace "$3" --set-json 'tolerations=[{"operator":"Exists"}]'
+  else
+    kubectl kustomize "$1/$2"
+  fi
+}
+install_one() {  # NAME VERSION REPOSITORY COMMIT PATH WITNESS
+  local name=$1 namespace=${6%%/*} object=${6#*/} found
+  found=$(kubectl get "$object" --namespace "$namespace" --ignore-not-found --show-managed-fields \
+    -o jsonpath='{.spec.template.spec.containers[0].image} {.metadata.managedFields[*].manager}') ||
+    die 4 "the cluster does not say whether $object is there"
+  if [ -n "$found" ] && [[ " ${found#* } " != *" $manager "* ]]; then
+    echo "$name: there already, installed by others as ${found%% *}, and left alone"
+    return
+  fi
+  if [[ $5 != *.y*ml ]] && [ "$name" = efa-device-plugin ] && ! command -v helm >/dev/null; then
+    die 6 "helm is not installed, which $name is made with: k8s/tools/install.sh helm"
+  fi
+  fetch "$3" "$4" "$work/$name" || die 5 "$name: the commit $4 of $3 cannot be fetched"
+  manifests "$work/$name" "$5" "$namespace" >"$work/$name.yaml" || die 5 "$name: $5 of $3 cannot be rendered"
+  kubectl apply --server-side --field-manager="$manager" --namespace "$namespace" -f "$work/$name.yaml" >"$work/log" ||
+    die 4 "$name: the cluster refuses it"
+  if [ -z "$found" ]; then
+    echo "$name $2: installed"
+  else
+    echo "$name $2: there already as ${found%% *}, applied again"
+  fi
+}
+for row in "${rows[@]}"; do
+  read -r name version repository commit path witness <<<"$row"
+  if [ $# = 0 ] || [[ " $* " == *" $name "* ]]; then
+    install_one "$name" "$version" "$repository" "$commit" "$path" "$witness"
+  fi
+done

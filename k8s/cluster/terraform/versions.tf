@@ -1,0 +1,34 @@
+terraform {
+  required_version = ">= 1.11, < 2.0"
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = "6.69.1"
+    }
+    helm = {
+      source  = "hashicorp/helm"
+      version = "3.3.0"
+    }
+  }
+}
+
+provider "aws" {
+  profile = var.profile
+  region  = var.region
+  default_tags {
+    tags = { "dtrain-cluster" = var.cluster_name }
+  }
+}
+
+# The token is fetched when it is needed, and is not written to the state.
+provider "helm" {
+  kubernetes = {
+    host                   = aws_eks_cluster.this.endpoint
+    cluster_ca_certificate = base64decode(aws_eks_cluster.this.certificate_authority[0].data)
+    exec = {
+      api_version = "client.authentication.k8s.io/v1"
+      command     = "aws"
+      args        = ["eks", "get-token", "--cluster-name", var.cluster_name, "--region", var.region]
+    }
+  }
+}

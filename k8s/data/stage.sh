@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Fetches a data set, converts it with dtrain-data, uploads it to S3, and compares what lies there.
+#     k8s/data/stage.sh [--resume] imagenet|coco|code BUCKET[/PREFIX]
+# Environment:
+#   STAGE_DIR      working folder, by default ./stage-DATASET; one that exists is refused without --resume
+#   STAGE_GB       free space that is asked for, by default 500 for imagenet, 100 for coco, 1 for code
+#   IMAGENET_URL   folder of the archives and of imagenet_2012_validation_synset_labels.txt
+#   IMAGENET_TOKEN sent as a bearer token to IMAGENET_URL, if it is set
+#   COCO_URL       by default http://images.cocodataset.org
+#   SHARDS         train shards, by default 1024 for imagenet, 256 for coco
+# Layouts: PREFIX/imagenet/{train,validation}/..., PREFIX/coco2017/{train2017,val2017,annotations,records}/...,
+# PREFIX/code/code.tar.
+# Exit codes: 0 done, 1 usage, 2 bad data, 6 disk, download or S3.
+set -euo pipefail
+# shellcheck disable=SC2034 # transfer.sh names it in its messages
+self=stage.sh
+# shellcheck source=/dev/null
+. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
+resume=
+[ "${1:-}" != --resume ] || { resume=1 && shift; }
+[ $# -eq 2 ] || die "usage: k8s/data/stage.sh [--resume] imagenet|coco|code BUCKET[/PREFIX]"
+set_name=$1 url=$(s3_url "$2")
+case $set_name in
+imagenet) gigabytes=500 shards=1024 needed="aws curl dtrain-data" && : "${IMAGENET_URL:?stage.sh: set it}" ;;
+coco) gigabytes=100 shards=256 needed="aws curl unzip dtrain-data" ;;
+code) gigabytes=1 shards=0 needed="aws git" ;;
+*) die "$set_name is none of imagenet, coco and code" ;;
+esac
+gigabytes=${STAGE_GB:-$gigabytes} shards=${SHARDS:-$shards}
+[[ $gigabytes$shards =~ ^[0-9]+$ ]] || die "STAGE_GB and SHARDS are whole numbers"
+for tool in $needed; do command -v "$tool" >/dev/null || die "$tool is not installed"; done
+stage=${STAGE_DIR:-stage-$set_name}
+[ -n "$resume" ] || [ ! -e "$stage" ] || die "$stage exists: remove it, or go on with it with --resume"
+free=$(df --output=avail -B1 "$(dirname "$stage")" | tail -n 1)
+[ -n "$resume" ] || [ "$free" -ge $((gigabytes * 1000000000)) ] ||
+  die "$(dirname "$stage") has $((free / 1000000000)) GB free, and $gigabytes are needed: set STAGE_DIR" 6
+mkdir -p "$stage/fetched" "$stage/tree" || die "$stage: could not be made" 6
+exec 9>"$stage/lock"
+flock -w 10 9 || die "$stage is in use by another call" 6
+rm -rf "$stage"/work.*
+work=$(mktemp -d "$stage/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# fetch URL NAME: curl reads the token from its standard input, so that no file and no argument holds it.
+fetch() {
+  [ ! -e "$stage/fetched/$2" ] || return 0
+  local header=
+  if [ "$set_name" = imagenet ] && [ -n "${IMAGENET_TOKEN:-}" ]; then
+    header="header = \"Authorization: Bearer $IMAGENET_TOKEN\""
+  fi
+  printf '%s\n' "$header" | curl --config - --silent --fail --location --retry 5 --retry-all-errors --retry-delay 1 \
+    --continue-at - --output "$stage/fetched/$2.part" "$1/$2" ||
+    die "$2: could not be downloaded (curl: $?); go on with --resume" 6
+  mv "$stage/fetched/$2.part" "$stage/fetched/$2"
+}
+
+imagenet() {
+  local name records=$stage/records kind
+  local labels=imagenet_2012_validation_synset_labels.txt
+  for name in ILSVRC2012_img_train.tar ILSVRC2012_img_val.tar "$labels"; do fetch "$IMAGENET_URL" "$name"; done
+  dtrain-data imagenet --train_tar "$stage/fetched/ILSVRC2012_img_train.tar" --val_tar \
+    "$stage/fetched/ILSVRC2012_img_val.tar" --validation_labels "$stage/fetched/$labels" \
+    --output "$records" --shards "$shards"
+  dtrain-data verify "$records"
+  for kind in train validation; do
+    mkdir -p "$stage/tree/$kind"
+    ln -f "$records/$kind"-*-of-* "$stage/tree/$kind/"
+  done
+  url+=/imagenet
+}
+
+coco() {
+  local base=${COCO_URL:-http://images.cocodataset.org} name
+  for name in zips/train2017 zips/val2017 annotations/annotations_trainval2017; do
+    fetch "$base/${name%/*}" "${name##*/}.zip"
+    unzip -q -o "$stage/fetched/${name##*/}.zip" -d "$stage/tree" || die "${name##*/}.zip is not whole: remove it" 2
+  done
+  dtrain-data coco --input "$stage/tree" --year 2017 --output "$stage/tree/records" --shards "$shards"
+  dtrain-data verify "$stage/tree/records"
+  url+=/coco2017
+}
+
+code() {
+  git archive --format=tar --output="$stage/tree/code.tar" HEAD
+  url+=/code
+}
+
+"$set_name"
+write_list "$stage/tree"
+upload "$stage/tree" "$url"
+compare "$stage/tree" "$url"

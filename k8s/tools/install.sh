@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs the tools that make and use clusters on AWS, in the versions of versions.txt, each only if its download has
+# the SHA-256 that is written there:
+#     k8s/tools/install.sh [--to FOLDER] [TOOL...]
+# FOLDER is ~/.local/bin by default; the AWS CLI's own files go to aws-cli in it. TOOL is one of kubectl, helm,
+# terraform, eksctl and aws; all are installed if none is named. What was installed from the same download before is left
+# as it is. $DTRAIN_TOOLS_MIRROR, such as https://mirror.example/tools, takes the place of `https://` in all addresses.
+# Needs curl, tar, sha256sum and unzip. Runs on Linux on x86-64.
+# Exit codes: 0 done, 1 usage, 4 a download failed, 5 a download has another SHA-256, 6 something is missing here or
+# cannot be written. After 4 and 5 the tool is as it was before.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+die() {
+  echo "install.sh: $2" >&2
+  exit "$1"
+}
+folder=$HOME/.local/bin
+if [ "${1:-}" = --to ]; then
+  [ $# -ge 2 ] || die 1 "--to needs a folder"
+  folder=$2
+  shift 2
+fi
+mapfile -t rows < <(grep -v '^#' "$here/versions.txt")
+names=("${rows[@]%% *}")
+for name in "$@"; do
+  [[ " ${names[*]} " == *" $name "* ]] || die 1 "'$name' is none of ${names[*]}: k8s/tools/install.sh [--to FOLDER] [TOOL...]"
+done
+[ "$(uname -sm)" = "Linux x86_64" ] || die 6 "versions.txt is for Linux on x86-64, and this is $(uname -sm)"
+for program in curl tar sha256sum unzip; do
+  command -v "$program" >/dev/null || die 6 "$program is not installed"
+done
+mkdir -p "$folder" || die 6 "$folder cannot be made"
+folder=$(cd "$folder" && pwd)
+[ -w "$folder" ] || die 6 "$folder cannot be written"
+# In the folder itself, so that the last step is a rename.
+work=$(mktemp -d "$folder/.install.XXXXXX") || die 6 "$folder cannot be written"
+trap 'rm -rf "$work"' EXIT
+
+# Of which download a tool was made is written beside it.
+installed() {  # NAME SHA256
+  [ -x "$folder/$1" ] && [ "$(cat "$folder/.$1.sha256" 2>/dev/null)" = "$2" ]
+}
+place() {  # NAME: makes $work/new the tool
+  if ! { chmod 755 "$work/new" && mv -f "$work/new" "$folder/$1"; }; then die 6 "$folder/$1 cannot be written"; fi
+}
+place_aws() {  # its own installer copies into a folder of the version, and links to it
+  unzip -q "$work/download" -d "$work/unpacked" || die 6 "the download of the AWS CLI cannot be unpacked"
+  "$work/unpacked/aws/install" --update --install-dir "$folder/aws-cli" --bin-dir "$folder" >/dev/null ||
+    die 6 "the installer of the AWS CLI failed"
+}
+install_one() {  # NAME VERSION SHA256 ADDRESS
+  local name=$1 version=$2 expected=$3 address=$4 found
+  if installed "$name" "$expected"; then
+    echo "$name $version: installed already"
+    return
+  fi
+  [ -z "${DTRAIN_TOOLS_MIRROR:-}" ] || address=${DTRAIN_TOOLS_MIRROR%/}/${address#https://}
+  curl --fail --silent --show-error --location --retry 3 --connect-timeout 20 --output "$work/download" "$address" ||
+    die 4 "$address could not be fetched"
+  found=$(sha256sum <"$work/download")
+  found=${found%% *}
+  [ "$found" = "$expected" ] || die 5 "$address has the SHA-256 $found, not $expected: $name is not installed"
+  case $name in
+    aws) place_aws ;;
+    kubectl) mv "$work/download" "$work/new" && place kubectl ;;
+    helm) tar -xzOf "$work/download" linux-amd64/helm >"$work/new" && place helm ;;
+    eksctl) tar -xzOf "$work/download" eksctl >"$work/new" && place eksctl ;;
+    terraform) unzip -p "$work/download" terraform >"$work/new" && place terraform ;;
+  esac
+  echo "$expected" >"$folder/.$name.sha256"
+  echo "$name $version: installed in $folder"
+}
+for row in "${rows[@]}"; do
+  read -r name version expected address <<<"$row"
+  if [ $# = 0 ] || [[ " $* " == *" $name "* ]]; then install_one "$name" "$version" "$expected" "$address"; fi
+done
+case :$PATH: in
+  *":$folder:"*) ;;
+  *) echo "$folder is not in PATH yet: export PATH=$folder:\$PATH" ;;
+esac

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Has Terraform keep its state in a bucket of S3: writes backend.tf beside the other files of the root module.
+#     k8s/tools/s3-backend.sh BUCKET [REGION [FOLDER]]
+# BUCKET exists already. REGION is that of the bucket, by default $AWS_REGION; FOLDER is k8s/cluster/terraform by default.
+# The state lies under dtrain/terraform.tfstate, is encrypted, and is locked in the bucket while Terraform runs. After
+# that `terraform init` asks whether it is to copy a state that is there.
+# Exit codes: 0 done, 1 usage, 4 the bucket does not answer, 6 the file cannot be written, or is there with other contents.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+die() {
+  echo "s3-backend.sh: $2" >&2
+  exit "$1"
+}
+[[ $# =~ ^[123]$ ]] || die 1 "usage: k8s/tools/s3-backend.sh BUCKET [REGION [FOLDER]]"
+bucket=$1
+region=${2:-${AWS_REGION:-${AWS_DEFAULT_REGION:-}}}
+folder=${3:-$here/../cluster/terraform}
+[[ $bucket =~ ^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$ ]] || die 1 "'$bucket' is no name of a bucket"
+[[ $region =~ ^[a-z]{2}(-[a-z]+)+-[0-9]$ ]] || die 1 "'$region' is no region: name it, or set AWS_REGION"
+[ -d "$folder" ] || die 1 "there is no folder $folder"
+command -v aws >/dev/null || die 6 "aws is not installed: k8s/tools/install.sh aws"
+aws s3api head-bucket --bucket "$bucket" --region "$region" >/dev/null ||
+  die 4 "the bucket $bucket does not answer in $region: aws s3 mb s3://$bucket --region $region"
+if [ "$(aws s3api get-bucket-versioning --bucket "$bucket" --region "$region" --query Status --output text)" != Enabled ]; then
+  echo "note: the bucket $bucket keeps no older versions, so that a state that is overwritten is lost:" \
+    "aws s3api put-bucket-versioning --bucket $bucket --versioning-configuration Status=Enabled" >&2
+fi
+text="# Written by k8s/tools/s3-backend.sh.
+terraform {
+  backend \"s3\" {
+    bucket       = \"$bucket\"
+    key          = \"dtrain/terraform.tfstate\"
+    region       = \"$region\"
+    encrypt      = true
+    use_lockfile = true
+  }
+}"
+file=$folder/backend.tf
+if [ -f "$file" ] && [ "$(cat "$file")" != "$text" ]; then
+  die 6 "$file names another state: remove the file first if that state is no longer needed"
+fi
+if ! { echo "$text" >"$file.new" && mv "$file.new" "$file"; }; then die 6 "$file cannot be written"; fi
+echo "$file: now run terraform -chdir=$folder init"

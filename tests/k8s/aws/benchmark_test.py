@@ -1,0 +1,271 @@
+"""k8s/benchmark/run.sh with recorders for eksctl, kubectl and the scripts that it calls, and a mock of S3: what it makes is
+torn down and results are copied, whichever step fails or is interrupted."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PLAN = """\
+name = trial
+region = us-west-2
+cluster = k8s/cluster.yaml
+nodes = system,gpu
+storage = k8s/claim.yaml
+data = coco
+data_path = bucket/data
+result_path = bucket/results
+image = registry.test/dtrain-cpu:9
+[experiment first]
+manifest = k8s/job.yaml
+timeout = 1
+[experiment second]
+manifest = k8s/job.yaml
+metric = speed ([0-9]+)
+"""
+JOB = """\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: job, namespace: training}
+spec:
+  template:
+    containers:
+      - image: "dtrain-cpu:0.1.0"
+"""
+# Records its call, hangs or fails where it is asked to, and answers as a cluster would. What it says of an object depends
+# on whether it was applied.
+RECORDER = """\
+#!/bin/bash
+call="$(basename "$0") $*"
+echo "$call" >>"$CALLS"
+[[ -z ${HANG:-} || ! $call =~ $HANG ]] || { touch "$CALLS.hangs"; exec sleep 60; }
+[[ -z ${FAIL:-} || ! $call =~ $FAIL ]] || { echo "refused: $call" >&2; exit 1; }
+case "$call" in
+  "eksctl get cluster"*) [ -n "${THERE:-}" ] ;;
+  *"get -f"*"-o name") [ -z "${OBJECTS:-}" ] || echo mpijob/job ;;
+  *"get -f"*custom-columns*) echo "MPIJob training job ${STATE:-Created,Running,Succeeded}" ;;
+  "kubectl logs"*) printf 'step 1\\ntotal images/sec: 12.5\\nspeed 7\\ntotal images/sec: 123.4\\n' ;;
+esac
+"""
+
+
+class Trial:
+    def __init__(self, folder, server):
+        self.folder, self.tree = folder, folder / "tree"
+        for name in ("benchmark", "data"):
+            shutil.copytree(ROOT / "k8s" / name, self.tree / "k8s" / name)
+        (self.tree / "k8s/cluster").mkdir()
+        (self.tree / "k8s/cluster.yaml").write_text("metadata:\n  name: trial\n  region: us-west-2\n")
+        (self.tree / "k8s/claim.yaml").write_text("kind: PersistentVolumeClaim\n")
+        (self.tree / "k8s/job.yaml").write_text(JOB)
+        (self.tree / "plan").write_text(PLAN)
+        self.calls_file = folder / "calls"
+        (folder / "bin").mkdir()
+        for path in (folder / "bin/eksctl", folder / "bin/kubectl", self.tree / "k8s/cluster/install.sh",
+                     self.tree / "k8s/data/stage.sh"):
+            path.write_text(RECORDER)
+            path.chmod(0o755)
+        self.environment = server.environment(CALLS=str(self.calls_file), DTRAIN_POLL_SECONDS="0.1", AWS_MAX_ATTEMPTS="2",
+                                              DTRAIN_RETRY_SECONDS="0")
+        self.environment["PATH"] = f"{folder / 'bin'}:{self.environment['PATH']}"
+        self.environment.pop("KUBECONFIG", None)
+        subprocess.run(["aws", "s3", "mb", "s3://bucket"], env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        self.results = folder / "results"
+
+    def start(self, *arguments, **variables):
+        self.calls_file.write_text("")
+        shutil.rmtree(self.results, ignore_errors=True)
+        return subprocess.Popen([self.tree / "k8s/benchmark/run.sh", *(arguments or [self.tree / "plan", self.results])],
+                                env={**self.environment, **variables}, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, start_new_session=True)
+
+    def run(self, *arguments, code=0, **variables):
+        process = self.start(*arguments, **variables)
+        output = process.communicate(timeout=100)[0]
+        assert process.returncode == code, f"{process.returncode}, not {code}: {output}"
+        for secret in (mock.ACCESS_KEY, mock.SECRET_KEY):
+            assert secret not in output
+        return output
+
+    def calls(self):
+        return self.calls_file.read_text().splitlines()
+
+    def called(self, begin):
+        return [call for call in self.calls() if call.startswith(begin)]
+
+    def saved(self):
+        """Names of the results on S3."""
+        listed = subprocess.run(["aws", "s3", "ls", "--recursive", "s3://bucket/results/"], env=self.environment,
+                                text=True, stdout=subprocess.PIPE, check=False).stdout
+        return {line.split()[-1].removeprefix("results/results/") for line in listed.splitlines()}
+
+    def forget(self):
+        subprocess.run(["aws", "s3", "rm", "--quiet", "--recursive", "s3://bucket/results"], env=self.environment,
+                       check=True)
+
+
+@contextlib.contextmanager
+def trial():
+    with tempfile.TemporaryDirectory() as name, mock.Mock() as server:
+        yield Trial(pathlib.Path(name), server)
+
+
+def assert_torn_down(one, cluster=True):
+    deleted = one.called("eksctl delete cluster")
+    assert len(deleted) == cluster, one.calls()
+    if cluster:
+        assert one.calls()[-1] == deleted[0], "the cluster has to go last"
+
+
+def test_whole():
+    with trial() as one:
+        output = one.run()
+        steps = ["eksctl create cluster", "eksctl create nodegroup", "install.sh", "kubectl apply -f k8s/claim.yaml",
+                 "stage.sh coco bucket/data", "kubectl apply -f " + str(one.results / "first"),
+                 "kubectl apply -f " + str(one.results / "second"), "kubectl delete -f k8s/claim.yaml",
+                 "eksctl delete cluster"]
+        places = [next(i for i, call in enumerate(one.calls()) if call.startswith(step)) for step in steps]
+        assert places == sorted(places), one.calls()
+        rows = {line.split()[0]: line.split()[1:] for line in output.splitlines() if line.startswith(("first ", "second "))}
+        assert rows["first"][0] == "succeeded" and rows["first"][2] == "123.4", output
+        assert rows["second"][2] == "7", output
+        assert "image: registry.test/dtrain-cpu:9" in (one.results / "first/manifest.yaml").read_text()
+        saved = one.saved()
+        for name in ("plan", "cluster.yaml", "claim.yaml", "table.txt", "cluster.log", "first/manifest.yaml",
+                     "first/MPIJob-job.log", "first/objects.yaml", "second/MPIJob-job.log", "SHA256SUMS"):
+            assert name in saved, f"{name} is not among {saved}"
+        assert "kubeconfig" not in str(saved)
+        assert_torn_down(one)
+
+
+FAILURES = {  # what fails: exit code, and whether both experiments were tried
+    "eksctl create cluster": (4, False), "eksctl create nodegroup": (4, False), "^install.sh": (4, False),
+    "apply -f k8s/claim": (4, False), "^stage.sh": (4, False), "apply -f .*/first/": (3, True),
+    "kubectl logs": (0, True),
+}
+
+
+def test_failures():
+    with trial() as one:
+        for pattern, (code, tried) in FAILURES.items():
+            output = one.run(code=code, FAIL=pattern)
+            assert bool([call for call in one.calls() if "/second/" in call]) == tried, (pattern, one.calls())
+            assert {"plan", "table.txt"} <= one.saved(), (pattern, output)
+            assert_torn_down(one)
+            one.forget()
+
+
+def test_interrupted():
+    with trial() as one:
+        for pattern in ("eksctl create cluster", "eksctl create nodegroup", "^install.sh", "apply -f k8s/claim",
+                        "^stage.sh", "custom-columns"):
+            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+                hangs = pathlib.Path(f"{one.calls_file}.hangs")
+                hangs.unlink(missing_ok=True)
+                process = one.start(HANG="" if pattern == "custom-columns" else pattern, STATE="Created,Running")
+                while not (hangs.exists() or pattern == "custom-columns" and one.called("kubectl get -f " + str(
+                        one.results / "first/manifest.yaml") + " --no-headers")):
+                    assert process.poll() is None, process.communicate()[0]
+                    time.sleep(0.05)
+                os.killpg(process.pid, number)  # as a terminal does
+                output = process.communicate(timeout=60)[0]
+                assert process.returncode == code, (pattern, process.returncode, output)
+                assert {"plan", "table.txt"} <= one.saved(), (pattern, output)
+                if pattern == "custom-columns":
+                    assert "interrupted" in output, output
+                assert_torn_down(one)
+                one.forget()
+
+
+# Each look at the clock is an hour after the one before.
+CLOCK = """\
+#!/bin/bash
+[ "$*" = +%s ] || exec /bin/date "$@"
+echo x >>"$CALLS.clock"
+echo $((3600 * $(wc -l <"$CALLS.clock")))
+"""
+
+
+def test_outcomes():
+    with trial() as one:
+        output = one.run(code=3, STATE="Created,Failed")
+        assert output.count(" failed ") == 2, output
+        clock = one.folder / "bin/date"
+        clock.write_text(CLOCK)
+        clock.chmod(0o755)
+        output = one.run(code=3, STATE="Created,Running")
+        assert output.count(" timeout ") == 2, output
+        assert_torn_down(one)
+
+
+def test_left_alone():
+    with trial() as one:
+        assert "is there already" in one.run(code=1, THERE="yes")
+        assert not one.called("eksctl delete") and not one.called("eksctl create")
+        plan = one.tree / "plan"
+        plan.write_text(PLAN.replace("cluster = k8s/cluster.yaml\nnodes = system,gpu\n", "cluster = existing\n"))
+        output = one.run(code=3, OBJECTS="yes")
+        assert "left alone" in output and not one.called("kubectl delete") and not one.called("eksctl"), one.calls()
+        one.run()
+        assert one.called("kubectl delete -f k8s/claim.yaml") and not one.called("eksctl")
+
+
+def test_not_copied():
+    with trial() as one:
+        (one.tree / "plan").write_text(PLAN.replace("bucket/results", "missing-bucket/results"))
+        output = one.run(code=7)
+        assert f"the results are still in {one.results}" in output, output
+        assert_torn_down(one)
+    with trial() as one:
+        output = one.run(code=7, FAIL="eksctl delete")
+        assert "still there: cluster k8s/cluster.yaml" in output, output
+
+
+def test_plans():
+    cases = {  # a change of the plan: what the one line says
+        ("region = us-west-2", "region = us-west-3"): "plan: region is us-west-3, and that of k8s/cluster.yaml is us-west-2",
+        ("name = trial", "nam = trial"): "plan:1: 'nam' is none of",
+        ("nodes = ", "nodes "): "plan:4: expected 'NAME = VALUE'",
+        ("data = coco", "data = $(touch evil)"): "plan:6: data is '$(touch evil)', expected imagenet, coco or code",
+        ("data_path = bucket/data\n", ""): "plan: data needs data_path",
+        ("result_path = bucket/results", "result_path = bucket/.. /x"): "plan:8: result_path is",
+        ("[experiment second]", "[experiment first]"): "plan:13: a second experiment first",
+        ("timeout = 1", "timeout = 0"): "plan:12: timeout is '0', expected minutes",
+        ("timeout = 1", "timeout = 1\ntimeout = 2"): "plan:13: a second timeout",
+        ("manifest = k8s/job.yaml\ntimeout", "timeout"): "plan: first has no manifest",
+        ("k8s/claim.yaml", "k8s/none.yaml"): "plan:5: storage is 'k8s/none.yaml'",
+        ("metric = speed ([0-9]+)", "metric = speed"): "plan:15: metric is 'speed'",
+    }
+    with trial() as one:
+        plan = one.tree / "plan"
+        for (old, new), line in cases.items():
+            assert old in PLAN
+            plan.write_text(PLAN.replace(old, new, 1))
+            output = one.run(code=1)
+            assert line in output and len(output.splitlines()) == 1, (line, output)
+            assert not one.calls() and not one.results.exists()
+        plan.write_text(PLAN)
+        assert one.run("--check", plan).strip() == f"{plan}: 2 experiments: first second"
+        example = ROOT / "k8s/benchmark/plan.example"
+        checked = subprocess.run([ROOT / "k8s/benchmark/run.sh", "--check", example], text=True, capture_output=True,
+                                 check=True).stdout
+        assert checked == f"{example}: 2 experiments: vgg16-8 vgg16-32\n", checked
+        assert "no such file" in one.run(one.tree / "none", code=1)
+        one.results.mkdir()
+        process = subprocess.run([one.tree / "k8s/benchmark/run.sh", plan, one.results], env=one.environment, text=True,
+                                 capture_output=True, check=False)
+        assert process.returncode == 1 and "is there already" in process.stderr
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or [name for name in list(globals()) if name.startswith("test_")]:
+        globals()[name]()
+        print(f"{name}: passed")

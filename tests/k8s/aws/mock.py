@@ -1,0 +1,171 @@
+"""A stand-in for AWS: moto's server, and before it a proxy that injects faults.
+
+    with Mock() as mock:
+        subprocess.run(["aws", "s3", "ls"], env=mock.environment())
+        mock.fault(method="PUT", path="/bucket/key", kind="error", times=2)
+
+The virtual environment that tools.sh makes has to run this file, or any Python 3.8 with DTRAIN_AWS_TOOLS set.
+As a program, it prints "export NAME=VALUE" lines for a shell and serves until its standard input ends.
+"""
+
+import contextlib
+import http.client
+import http.server
+import os
+import pathlib
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+TOOLS = pathlib.Path(os.environ.get("DTRAIN_AWS_TOOLS") or pathlib.Path(
+    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "dtrain/aws-tools")
+# What a test greps for in all outputs: neither may appear there.
+ACCESS_KEY = "AKIAMOCKDTRAINACCESS"
+SECRET_KEY = "mock-secret-that-no-file-may-hold"
+EXPIRED = (b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>ExpiredToken</Code>'
+           b"<Message>The provided token has expired.</Message></Error>")
+INTERNAL = (b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code>'
+            b"<Message>We encountered an internal error.</Message></Error>")
+HOP_BY_HOP = {"connection", "transfer-encoding", "keep-alive", "content-length"}
+
+
+class Mock:
+    """Serves on free loopback ports; `url` is the proxy's address, and `requests` holds (method, path, status)."""
+
+    def __enter__(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.moto_port = probe.getsockname()[1]
+        self.rules, self.requests, self.lock = [], [], threading.Lock()
+        self.moto = subprocess.Popen([TOOLS / "bin/moto_server", "-H", "127.0.0.1", "-p", str(self.moto_port)],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._wait()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Proxy,), {"mock": self}))
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+        self._stop()
+
+    def _stop(self):
+        self.moto.terminate()
+        self.moto.wait()
+
+    def _wait(self):
+        for _ in range(600):
+            if self.moto.poll() is not None:
+                raise RuntimeError("moto_server ended at its start")
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.moto_port), 1):
+                return
+            time.sleep(0.1)
+        self._stop()
+        raise RuntimeError("moto_server does not answer after 60 s")
+
+    def fault(self, kind, method=".*", path=".*", times=1, seconds=1.0):
+        """Adds a rule for requests that match the regular expressions; the first one that matches is applied.
+
+        kind: "error" answers 500, "expired" 400 ExpiredToken, "slow" waits `seconds` and goes on, "truncated" sends
+        half of the body of the answer and closes. times: how many requests it applies to; -1 means all.
+        """
+        if kind not in ("error", "expired", "slow", "truncated"):
+            raise ValueError(f"no such fault: {kind}")
+        with self.lock:
+            self.rules.append({"kind": kind, "method": method, "path": path, "times": times, "seconds": seconds})
+
+    def clear(self):
+        """Forgets all rules and all requests."""
+        with self.lock:
+            self.rules.clear()
+            self.requests.clear()
+
+    def take(self, method, path):
+        with self.lock:
+            for rule in self.rules:
+                if rule["times"] and re.fullmatch(rule["method"], method) and re.search(rule["path"], path):
+                    rule["times"] -= rule["times"] > 0
+                    return rule
+        return None
+
+    def environment(self, **more):
+        """The environment for the AWS CLI of tools.sh: the proxy as endpoint, and credentials of no account."""
+        return {**os.environ, "PATH": f"{TOOLS / 'bin'}:{os.environ['PATH']}", "AWS_ENDPOINT_URL": self.url,
+                "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+                "AWS_DEFAULT_REGION": "us-west-2", "AWS_EC2_METADATA_DISABLED": "true",
+                "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, **more}
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def read_body(self):
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+        return b"".join(parts)
+
+    def handle_one(self):
+        body = self.read_body()
+        rule = self.mock.take(self.command, self.path) or {"kind": None}
+        if rule["kind"] == "slow":
+            time.sleep(rule["seconds"])
+        if rule["kind"] in ("error", "expired"):
+            status, answer = (500, INTERNAL) if rule["kind"] == "error" else (400, EXPIRED)
+            headers = [("Content-Type", "application/xml")]
+        else:
+            status, headers, answer = self.forward(body)
+        with self.mock.lock:
+            self.mock.requests.append((self.command, self.path, status))
+        self.send_response_only(status)
+        lengths = [value for name, value in headers if name.lower() == "content-length"]
+        for name, value in headers:
+            if name.lower() not in HOP_BY_HOP:
+                self.send_header(name, value)
+        length = lengths[0] if self.command == "HEAD" and lengths else str(len(answer))
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        if rule["kind"] == "truncated":
+            answer, self.close_connection = answer[:len(answer) // 2], True
+        if self.command != "HEAD":
+            self.wfile.write(answer)
+
+    def forward(self, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.mock.moto_port, timeout=120)
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP | {"expect"}}
+        headers["Content-Length"] = str(len(body))
+        connection.request(self.command, self.path, body, headers)
+        response = connection.getresponse()
+        answer = response.read()
+        connection.close()
+        return response.status, response.getheaders(), answer
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_one
+
+
+def main():
+    with Mock() as mock:
+        here = mock.environment()
+        for name in sorted(here):
+            if name == "PATH" or name.startswith("AWS_"):
+                print(f"export {name}={shlex.quote(here[name])}")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

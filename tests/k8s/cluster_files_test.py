@@ -1,0 +1,308 @@
+"""The files of k8s/cluster: what eksctl and Karpenter are given, by strict schemas and by rules that no schema holds;
+what nodes run as they boot, in a bare root; and the installation of components."""
+
+import copy
+import email
+import json
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+import jsonschema
+import lint
+import tools
+import yaml
+
+CLUSTER = tools.K8S / "cluster"
+EKSCTL = sorted((CLUSTER / "eksctl").glob("*.yaml"))
+
+
+def eksctl_schema():
+    path = tools.SCHEMAS / "eksctl.io_clusterconfig.v1alpha5.schema.json"
+    if not path.is_file():
+        tools.skip(f"there is no {path}")
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    return jsonschema.Draft7Validator(schema)
+
+
+def faults_of(config):
+    """What eksctl, EKS or a job would stumble over."""
+    names = [group["name"] for group in config["managedNodeGroups"]]
+    if len(set(names)) != len(names):
+        yield "two groups have one name"
+    if len(config["availabilityZones"]) < 2:
+        yield "the control plane needs two zones"
+    for group in config["managedNodeGroups"]:
+        name, kind = group["name"], group.get("instanceType", "")
+        if not group.get("volumeEncrypted") or not group.get("disableIMDSv1"):
+            yield f"{name}: volumes are encrypted, and IMDSv1 is off"
+        if name == "system":
+            continue
+        if len(group.get("availabilityZones", [])) != 1 or "groupName" not in group.get("placement", {}):
+            yield f"{name}: one zone and one placement group"
+        if group["availabilityZones"][0] not in config["availabilityZones"]:
+            yield f"{name}: a zone that the cluster has not"
+        if group.get("minSize") != 0 or group.get("desiredCapacity") != 0 or not group.get("propagateASGTags"):
+            yield f"{name}: grows from none, with tags by which the autoscaler knows it"
+        if group.get("efaEnabled", False) != bool(lint.EFA_DEVICES.get(kind)) or not group.get("privateNetworking"):
+            yield f"{name}: EFA where {kind} has it, in private networks"
+        has_gpus = kind[0] in "pg"
+        if has_gpus != any(taint["key"] == "nvidia.com/gpu" for taint in group.get("taints", [])):
+            yield f"{name}: nodes with GPUs are kept for pods that ask for them"
+        if not group.get("preBootstrapCommands") or not group.get("overrideBootstrapCommand"):
+            yield f"{name}: is not tuned"
+
+
+def test_eksctl_files():
+    schema = eksctl_schema()
+    assert len(EKSCTL) == 2
+    for path in EKSCTL:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert not [error.message for error in schema.iter_errors(config)], path
+        assert not list(faults_of(config)), list(faults_of(config))
+    wide = yaml.safe_load((CLUSTER / "eksctl" / "cluster.yaml").read_text(encoding="utf-8"))
+    overlays = {yaml.safe_load(path.read_text(encoding="utf-8"))["data"].get("INSTANCE_TYPE")
+                for path in tools.K8S.glob("overlays/*/parameters.yaml")} - {None}
+    offered = {group.get("instanceType") for group in wide["managedNodeGroups"]}
+    assert overlays <= offered, overlays - offered
+
+    def breaks(change):
+        broken = copy.deepcopy(wide)
+        change(broken, {group["name"]: group for group in broken["managedNodeGroups"]})
+        return list(schema.iter_errors(broken)) or list(faults_of(broken))
+
+    assert not breaks(lambda config, groups: None)
+    assert breaks(lambda config, groups: groups["p5"].update(efaEnable=True))
+    assert breaks(lambda config, groups: groups["p5"].update(efaEnabled="yes"))
+    assert breaks(lambda config, groups: groups["p5"].pop("efaEnabled"))
+    assert breaks(lambda config, groups: groups["p3"].update(minSize=1))
+    assert breaks(lambda config, groups: groups["g5"].pop("placement"))
+    assert breaks(lambda config, groups: groups["g5"].update(availabilityZones=["eu-west-1a"]))
+    assert breaks(lambda config, groups: groups["cpu"].pop("preBootstrapCommands"))
+    assert breaks(lambda config, groups: config["metadata"].pop("region"))
+
+
+def user_data():
+    """Name, script and NodeConfig of all that boots."""
+    for path in EKSCTL:
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["managedNodeGroups"]:
+            if "preBootstrapCommands" in group:
+                [script] = group["preBootstrapCommands"]
+                yield group["name"], script, group["overrideBootstrapCommand"]
+    for one in yaml.safe_load_all((CLUSTER / "karpenter.yaml").read_text(encoding="utf-8")):
+        if one["kind"] == "EC2NodeClass":
+            parts = email.message_from_string(one["spec"]["userData"]).get_payload()
+            found = {part.get_content_type(): part.get_payload() for part in parts}
+            assert set(found) == {"text/x-shellscript", "application/node.eks.aws"}, found
+            yield "karpenter", found["text/x-shellscript"], found["application/node.eks.aws"]
+
+
+def test_nodes_are_tuned_alike():
+    script = (CLUSTER / "node" / "tune.sh").read_text(encoding="utf-8")
+    config = yaml.safe_load((CLUSTER / "node" / "config.yaml").read_text(encoding="utf-8"))
+    found = list(user_data())
+    assert len(found) == 9, [name for name, _, _ in found]
+    for name, text, kubelet in found:
+        assert text.strip() == script.strip(), name
+        expected = copy.deepcopy(config)
+        if name == "cpu":
+            expected["spec"]["kubelet"]["config"]["topologyManagerPolicy"] = "single-numa-node"
+        assert yaml.safe_load(kubelet) == expected, name
+
+
+def bare_root(folder, gpu):
+    """A root with a shell, four programs, and recorders in the place of those that would change the machine."""
+    root = pathlib.Path(folder)
+    for part in ("bin", "sys/class/net/eth0/device", "sys/class/net/lo", "var", "tmp", "dev"):
+        (root / part).mkdir(parents=True)
+    programs = [shutil.which(name) for name in ("bash", "install", "ls", "head")]
+    libraries = {line for program in programs for line in re.findall(r"(/\S+) \(0x", tools.check_run("ldd", program))}
+    for path in [*programs, *libraries]:
+        target = root / ("bin/" + os.path.basename(path) if path in programs else path.lstrip("/"))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    recorder = '#!/bin/bash\necho "${0##*/} $*" >>/calls\n'
+    answer = '[[ $* != *query-gpu* ]] || printf "877, 1530\\n877, 1530\\n"\n'
+    names = ["ip", "logger", "sysctl"] + (["nvidia-smi"] if gpu else [])
+    for name in names:
+        (root / "bin" / name).write_text(recorder + (answer if name == "nvidia-smi" else ""), encoding="utf-8")
+        (root / "bin" / name).chmod(0o755)
+    if gpu:
+        (root / "sys/class/infiniband/efa_0").mkdir(parents=True)
+    return root
+
+
+def test_user_data_in_a_bare_root():
+    if tools.run("unshare", "--map-root-user", "chroot", "/", "true").returncode != 0:
+        tools.skip("there is no way to enter a root of one's own")
+    scripts = {script for _, script, _ in user_data()}
+    assert len({script.strip() for script in scripts}) == 1
+    for gpu in (True, False):
+        with tempfile.TemporaryDirectory() as folder:
+            root = bare_root(folder, gpu)
+            (root / "tmp/part-001").write_text(scripts.copy().pop(), encoding="utf-8")
+            enter = ["unshare", "--map-root-user", shutil.which("chroot"), root, "/bin/bash"]
+            for script in ("/tmp/part-001", "/var/lib/cloud/scripts/per-boot/tune-node.sh"):
+                result = tools.run(*enter, script, env={"PATH": "/bin"})
+                assert result.returncode == 0 and not result.stderr, result.stderr
+                calls = (root / "calls").read_text(encoding="utf-8")
+                (root / "calls").unlink()
+                assert "ip link set dev eth0 mtu 9001" in calls and "dev lo" not in calls, calls
+                assert ("nvidia-smi --applications-clocks=877,1530" in calls) == gpu, calls
+                assert ("nvidia-smi --persistence-mode=1" in calls) == gpu, calls
+                assert ("sysctl --quiet --write vm.nr_hugepages=5128" in calls) == gpu, calls
+            # Nothing keeps a node from joining.
+            for name in ("ip", "logger", "sysctl", "install"):
+                (root / "bin" / name).unlink()
+            assert tools.run(*enter, "/tmp/part-001", env={"PATH": "/bin"}).returncode == 0
+
+
+def repository(folder, files):
+    """A repository of git with one commit; its name."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    environment = dict(os.environ, GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="a",
+                       GIT_COMMITTER_EMAIL="a@b", GIT_CONFIG_GLOBAL="/dev/null")
+    for command in (["init", "-q"], ["config", "uploadpack.allowAnySHA1InWant", "true"], ["add", "."],
+                    ["commit", "-qm", "a"]):
+        tools.check_run("git", "-C", folder, *command, env=environment)
+    return tools.check_run("git", "-C", folder, "rev-parse", "HEAD").strip()
+
+
+OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
+RECORDER = r"""#!/bin/bash
+echo "$*" >>"$FAKE/calls"
+case $1 in
+  kustomize) exec "$REAL_KUBECTL" "$@" ;;
+  get) cat "$FAKE/get-${2//\//-}" 2>/dev/null || exit 0 ;;
+  apply) cat "${@: -1}" >>"$FAKE/applied"; [ ! -f "$FAKE/refuse" ] ;;
+  --request-timeout*) [ ! -f "$FAKE/silent" ] ;;
+esac
+"""
+
+
+def installation(root):
+    """Three components, a file, a kustomization and a chart, with a recorder in the place of kubectl."""
+    rows = []
+    for name, path, files in (
+            ("operator", "deploy/all.yaml", {"deploy/all.yaml": OBJECT.replace("NAME", "from-file")}),
+            ("driver", "overlays/stable", {"overlays/stable/kustomization.yaml": "resources: [../../base]\n",
+                                           "base/kustomization.yaml": "resources: [a.yaml]\n",
+                                           "base/a.yaml": OBJECT.replace("NAME", "from-kustomization")}),
+            ("efa-device-plugin", "stable/plugin",
+             {"stable/plugin/Chart.yaml": "apiVersion: v2\nname: plugin\nversion: 1.0.0\n",
+              "stable/plugin/templates/a.yaml": OBJECT.replace("NAME", "{{ .Release.Name }}-chart") +
+              "data: {on: '{{ .Values.tolerations | toJson }}'}\n"})):
+        commit = repository(root / name, files)
+        rows.append(f"{name} v1 {root / name} {commit} {path} space/deployment/{name}")
+    (root / "list").write_text("# what\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    (root / "bin").mkdir()
+    (root / "bin/kubectl").write_text(RECORDER, encoding="utf-8")
+    (root / "bin/kubectl").chmod(0o755)
+    (root / "bin/helm").symlink_to(tools.helms()[0])
+    environment = dict(os.environ, FAKE=str(root), REAL_KUBECTL=shutil.which("kubectl"),
+                       PATH=f"{root / 'bin'}:{os.environ['PATH']}")
+    return lambda *words: tools.run(CLUSTER / "install.sh", "--list", root / "list", *words, env=environment)
+
+
+def test_components_are_installed():
+    if not shutil.which("kubectl") or not shutil.which("git"):
+        tools.skip("there is no kubectl, or no git")
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        install = installation(root)
+        result = install()
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines() == [
+            "operator v1: installed", "driver v1: installed", "efa-device-plugin v1: installed"], result.stdout
+        applied = (root / "applied").read_text(encoding="utf-8")
+        assert re.findall(r"from-file|from-kustomization|plugin-chart", applied) == [
+            "from-file", "from-kustomization", "plugin-chart"], applied
+        assert '[{"operator":"Exists"}]' in applied, "the plugin keeps away from nodes with GPUs"
+        calls = (root / "calls").read_text(encoding="utf-8")
+        assert calls.count("apply --server-side --field-manager=dtrain-install --namespace space -f") == 3, calls
+        # Again: what it made is applied again, what others made is left alone.
+        (root / "get-deployment-operator").write_text("operator:1 kubectl dtrain-install", encoding="utf-8")
+        (root / "get-deployment-driver").write_text("driver:9 eks", encoding="utf-8")
+        (root / "applied").unlink()
+        result = install("operator", "driver")
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines() == [
+            "operator v1: there already as operator:1, applied again",
+            "driver: there already, installed by others as driver:9, and left alone"], result.stdout
+        assert "from-kustomization" not in (root / "applied").read_text(encoding="utf-8")
+        assert install("nothing").returncode == 1
+        (root / "refuse").touch()
+        assert install("operator").returncode == 4
+        (root / "silent").touch()
+        assert install("operator").returncode == 4
+        for name in ("refuse", "silent"):
+            (root / name).unlink()
+        # A commit that is not there is neither replaced by another nor half installed.
+        (root / "applied").unlink()
+        text = (root / "list").read_text(encoding="utf-8")
+        (root / "list").write_text(re.sub(r"[0-9a-f]{40}", "0" * 40, text), encoding="utf-8")
+        result = install("operator")
+        assert result.returncode == 5 and "cannot be fetched" in result.stderr, result
+        assert not (root / "applied").exists()
+
+
+def test_versions_are_pinned():
+    rows = [line.split() for line in (CLUSTER / "components.txt").read_text(encoding="utf-8").splitlines()
+            if not line.startswith("#")]
+    assert len(rows) == 6
+    for row in rows:
+        assert len(row) == 6 and re.fullmatch(r"v[0-9.]+", row[1]) and re.fullmatch(r"[0-9a-f]{40}", row[3]), row
+        assert re.fullmatch(r"[a-z-]+/(deployment|daemonset)/[a-z0-9-]+", row[5]), row
+    for line in (tools.K8S / "tools" / "versions.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            name, version, digest, address = line.split()
+            assert re.fullmatch(r"[0-9a-f]{64}", digest) and version in address, line
+            assert address.startswith("https://"), line
+    platform = "\n".join(path.read_text(encoding="utf-8") for path in (CLUSTER / "terraform").glob("*.tf"))
+    assert "latest\"" not in re.sub(r"latest_version", "", platform)
+
+
+def test_documents_name_what_is_there():
+    for path in (CLUSTER / "README.md", tools.K8S / "tools" / "README.md"):
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"\b((?:k8s|docs|tests)/[-A-Za-z0-9_./]+)", text):
+            assert (tools.ROOT / name.rstrip(".")).exists(), f"{path}: {name}"
+        for name in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text):
+            assert (path.parent / name).exists(), f"{path}: {name}"
+    rows = (CLUSTER / "README.md").read_text(encoding="utf-8")
+    declared = (CLUSTER / "terraform" / "variables.tf").read_text(encoding="utf-8")
+    variables = set(re.findall(r'variable "(\w+_enabled)"', declared))
+    assert variables == set(re.findall(r"^\| `(\w+_enabled)`", rows, re.MULTILINE)), variables
+    platform = "".join(path.read_text(encoding="utf-8") for path in (CLUSTER / "terraform").glob("*.tf"))
+    table = rows[rows.index("| variable |"):rows.index("Kubeflow publishes")]
+    for version in re.findall(r" (v?[0-9]+\.[0-9]+\.[0-9]+)[, ]", table):
+        assert f'"{version}"' in platform, version
+    versions = (tools.K8S / "tools" / "versions.txt").read_text(encoding="utf-8")
+    for version in re.findall(r"^\| [\w ]+ \| ([0-9.]+) \|", text, re.MULTILINE):
+        assert f" {version} " in versions, version
+
+
+def test_bundle_leaves_states_out():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        shutil.copytree(tools.K8S, root / "k8s", symlinks=True)
+        for name in ("CMakeLists.txt", "LICENSE"):
+            shutil.copy(tools.ROOT / name, root)
+        private = ("terraform.tfstate", "terraform.tfstate.backup", "my.tfvars", "backend.tf", ".terraform/providers/a")
+        for name in private:
+            path = root / "k8s/cluster/terraform" / name
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_text("mine", encoding="utf-8")
+        bundle = tools.check_run(root / "k8s/bundle.sh", root).strip()
+        names = tools.check_run("tar", "-tzf", bundle)
+        assert "k8s/cluster/terraform/nodes.tf" in names and "k8s/tools/install.sh" in names, names
+        assert not [name for name in private if f"/{name}" in names], names
+
+
+if __name__ == "__main__":
+    tools.main(globals())

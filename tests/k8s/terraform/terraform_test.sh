@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# k8s/cluster/terraform with a real Terraform and providers that have the true schemas but no cloud behind them:
+#     terraform_test.sh SOURCE_DIR
+# Formatted, validated, planned and applied in four forms, one after the other; a second plan changes nothing; all is
+# destroyed; and faults of each kind are found. Values are not checked, because only the cloud knows which it takes.
+# Exit codes: 0 passed, 1 failed, 77 a tool is missing.
+set -euo pipefail
+source=$1
+tools=${DTRAIN_TERRAFORM_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/terraform-tools}
+command -v terraform >/dev/null || { echo "SKIPPED: there is no terraform"; exit 77; }
+for tool in python/complete aws-6.69.1.json helm-3.3.0.json; do
+  [ -e "$tools/$tool" ] || { echo "SKIPPED: there is no $tool: tests/k8s/terraform/tools.sh fetches it"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export CHECKPOINT_DISABLE=1 TF_IN_AUTOMATION=1 TF_INPUT=0 SCHEMAS=$work/schemas TF_CLI_CONFIG_FILE=$work/config
+
+# Of the 1,700 resources those that the files name, since Terraform reads them all each time.
+mkdir "$work/schemas"
+python3 - "$source/k8s/cluster/terraform" "$work/schemas" "$tools"/{aws,helm}-*.json <<'PYTHON'
+import json, pathlib, sys
+
+text = "".join(path.read_text() for path in pathlib.Path(sys.argv[1]).glob("*.tf"))
+for name in sys.argv[3:]:
+    schemas = json.loads(pathlib.Path(name).read_text())
+    for kind in ("resource", "data"):
+        schemas[kind] = {key: value for key, value in schemas[kind].items() if f'{kind} "{key}"' in text}
+    (pathlib.Path(sys.argv[2]) / pathlib.Path(name).name).write_text(json.dumps(schemas))
+PYTHON
+
+# Providers are found in a folder, as they are in a mirror, under the host that Terraform takes them to be from.
+host=$(terraform -chdir="$source/k8s/cluster/terraform" providers 2>/dev/null | sed -n 's|.*provider\[\([^/]*\)/hashicorp/aws\].*|\1|p')
+[ -n "$host" ] || { echo "terraform_test.sh: Terraform does not say where its providers are from" >&2; exit 1; }
+for one in aws:6.69.1 helm:3.3.0; do
+  name=${one%%:*}
+  version=${one#*:}
+  folder=$work/mirror/$host/hashicorp/$name/$version/linux_amd64
+  mkdir -p "$folder"
+  printf '#!/bin/sh\nexec "%s" -B "%s" %s "$@"\n' "$tools/python/bin/python" "$source/tests/k8s/terraform/provider.py" \
+    "$name" >"$folder/terraform-provider-${name}_v$version"
+  chmod +x "$folder/terraform-provider-${name}_v$version"
+done
+printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/config"
+mkdir "$work/k8s" "$work/bin"
+cp -R "$source/k8s/cluster" "$source/k8s/charts" "$work/k8s/"
+root=$work/k8s/cluster/terraform
+# The step that installs components is answered by recorders.
+for program in aws kubectl; do printf '#!/bin/sh\necho "%s $*" >>%q\n' $program "$work/calls" >"$work/bin/$program"; done
+# shellcheck disable=SC2016  # the recorder's own variable
+printf '#!/bin/sh\necho install "$KUBECONFIG" >>%q\n' "$work/calls" >"$work/k8s/cluster/install.sh"
+chmod +x "$work"/bin/*
+export PATH=$work/bin:$PATH
+cd "$root"
+
+fail() {
+  echo "terraform_test.sh: $*" >&2
+  exit 1
+}
+terraform fmt -check -diff . || fail "the files are not formatted"
+terraform init -backend=false >"$work/log" 2>&1 || fail "init: $(cat "$work/log")"
+terraform validate >"$work/log" 2>&1 || fail "validate: $(cat "$work/log")"
+common=(-var region=us-west-2 -var cluster_name=test -var 'azs=["us-west-2a","us-west-2b","us-west-2c"]'
+  -var 'api_access_cidrs=["203.0.113.7/32"]' -no-color)
+forms=(
+  ""
+  "-var import_path=s3://bucket/ml-platform -var profile=default"
+  "-var karpenter_enabled=true -var fsx_storage_gib=0"
+  "-var cert_manager_enabled=true -var ingress_enabled=true -var login_enabled=true -var trainer_enabled=true -var kueue_enabled=true"
+)
+# One form after the other, so that each is also come to from another.
+shown=0
+for form in "${forms[@]}"; do
+  read -ra options <<<"$form"
+  terraform apply -auto-approve "${common[@]}" "${options[@]}" >"$work/log" 2>&1 || fail "apply $form: $(tail -40 "$work/log")"
+  echo "$(grep '^Apply complete' "$work/log") $form"
+  terraform plan -detailed-exitcode "${common[@]}" "${options[@]}" >"$work/log" 2>&1 ||
+    fail "the second plan of '$form' changes something: $(cat "$work/log")"
+  shown=$((shown + 1))
+  terraform show -json >"$work/state$shown.json"
+done
+[ "$(grep -c '^install /' "$work/calls")" = 1 ] || fail "the components were not installed once: $(cat "$work/calls")"
+grep -q 'eks update-kubeconfig --name test --region us-west-2' "$work/calls" || fail "no access: $(cat "$work/calls")"
+terraform destroy -auto-approve "${common[@]}" >"$work/log" 2>&1 || fail "destroy: $(cat "$work/log")"
+[ -z "$(terraform state list)" ] || fail "destroy left $(terraform state list)"
+
+# Off by default, and each by its own variable.
+charts() { grep -o '"chart":"[^"]*"' "$1" | sort -u | tr '\n' ' '; }
+[ "$(charts "$work/state1.json")" = "$(charts "$work/state2.json")" ] || fail "a bucket changes charts"
+for chart in cert-manager istiod dex oauth2-proxy kubeflow-trainer kueue; do
+  ! charts "$work/state1.json" | grep -q "\"$chart\"" || fail "$chart is on by default"
+  charts "$work/state4.json" | grep -q "\"$chart\"" || fail "$chart is not installed"
+done
+user_data=$(sed 's/.*"user_data":"\([^"]*\)".*/\1/' "$work/state1.json" | base64 -d)
+for part in tune.sh config.yaml; do
+  [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "GPU nodes are not given $part"
+done
+grep -q aws_fsx_data_repository_association "$work/state2.json" || fail "import_path makes no association"
+! grep -q aws_fsx_lustre "$work/state3.json" || fail "0 GiB make a file system"
+! grep -qiE '"[a-z_]*(secret|password|session_token)[a-z_]*":"[^"]' "$work"/state?.json || fail "the state holds secrets"
+
+if [ -e "$tools/checkov/complete" ]; then
+  "$tools/checkov/bin/checkov" --directory "$source/k8s/cluster/terraform" --framework terraform --skip-download --compact \
+    --quiet >"$work/log" 2>&1 || fail "checkov: $(cat "$work/log")"
+else
+  echo "checkov was not run: tests/k8s/terraform/tools.sh fetches it"
+fi
+
+# What is wrong is refused.
+refused() {  # TEXT OPTION...
+  if terraform plan "${common[@]}" "${@:2}" >"$work/log" 2>&1 || ! grep -q "$1" "$work/log"; then
+    fail "${*:2} was not refused with '$1': $(cat "$work/log")"
+  fi
+}
+refused "two or three zones" -var 'azs=["us-west-2a"]'
+refused "the whole internet" -var 'api_access_cidrs=["0.0.0.0/0"]'
+refused "s3://BUCKET/PREFIX" -var import_path=bucket
+refused "small letters" -var cluster_name=Test
+refused "multiple of 2400" -var fsx_storage_gib=1000
+broken() {  # EXPRESSION FILE
+  cp "$2" "$work/saved"
+  sed -i "$1" "$2"
+  ! cmp -s "$2" "$work/saved" || fail "$1 changes nothing in $2"
+  ! terraform validate >"$work/log" 2>&1 || fail "$1 in $2 was not found"
+  cp "$work/saved" "$2"
+}
+broken 's/cidr_block  /cidr_blocks/' network.tf
+broken 's/aws_efs_file_system.this.id/aws_efs_file_system.that.id/' storage.tf
+broken 's/role_arn                  = .*//' cluster.tf
+broken "s/var.cluster_name/var.clustername/" nodes.tf
+echo "4 forms applied, and all destroyed"

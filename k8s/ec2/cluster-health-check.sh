@@ -58,11 +58,11 @@ ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /
   total += n } END { print total + 0 }' "$hostfile")
 # As run.sh does.
 start=(dtrain-mpirun --hostfile "$hostfile" -np "$ranks" --bind-to none -mca pml ob1 -mca btl '^openib'
-  -mca btl_tcp_if_exclude lo,docker0 -mca oob_tcp_if_exclude lo,docker0
+  -mca btl_tcp_if_exclude 'lo,docker0' -mca oob_tcp_if_exclude 'lo,docker0'
   -x "NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-^lo,docker0}")
 "${start[@]}" dtrain-info --ranks --device="$device" --expect_ranks="$ranks" --expect_hosts="${#hosts[@]}" || exit $?
 [ "$ranks" -gt 1 ] || exit 0
-"${start[@]}" dtrain-allreduce-benchmark --device="$device" --expect_ranks="$ranks" --sizes=64M --iterations=5 --warmup=1 \
+"${start[@]}" dtrain-allreduce-benchmark --device="$device" --expect_ranks="$ranks" --sizes=64M --iterations=3 --warmup=1 \
   --json_file="$mark.json" || exit $?
 bandwidth=$(sed -n 's/^ *"bus_bandwidth": \([0-9.e+]*\).*/\1/p' "$mark.json")
 [ -n "$bandwidth" ] || die "no bandwidth was measured" 4

@@ -59,7 +59,7 @@ done
 # Docker's bridge has the same address on each host, so that no host is reached there.
 result=0
 dtrain-mpirun --hostfile "$hostfile" -np "$ranks" -bind-to none -map-by slot -mca pml ob1 -mca btl '^openib' \
-  -mca btl_tcp_if_exclude lo,docker0 -mca oob_tcp_if_exclude lo,docker0 \
+  -mca btl_tcp_if_exclude 'lo,docker0' -mca oob_tcp_if_exclude 'lo,docker0' \
   -x "NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-^lo,docker0}" \
   -output-filename "$run/logs/$(date -u +%Y-%m-%d-%H-%M-%S)" \
   dtrain-mask-rcnn train --preset=tensorpack --batch_size=1 --data_dir="$data" --train_dir="$run/train_log/maskrcnn" \

@@ -241,17 +241,15 @@ def test_finds_the_run():
         for word in (f"--data_dir={disk}/data", f"--train_dir={first}/train_log/maskrcnn", "BACKBONE.NORM=FreezeBN", "-np",
                      "--expect_ranks=16"):
             assert word in command, (word, command)
-        os.rename(first, disk / "mask-rcnn-coco-16-efs-1-2026-01-01-00-00-00")
-        first = disk / "mask-rcnn-coco-16-efs-1-2026-01-01-00-00-00"
+        first = first.rename(disk / "mask-rcnn-coco-16-efs-1-2026-01-01-00-00-00")
         assert train(4) == first
         assert train(4, slots=1) == first, "another number of ranks is no other run"
         norm = train(75, BATCH_NORM="SyncBN")
         assert norm != first and "BACKBONE.NORM=SyncBN" in (disk / "command").read_text()
+        norm = norm.rename(disk / "mask-rcnn-coco-16-efs-1-2026-03-01-00-00-00")
         assert train(4) == first
-        newer = disk / "mask-rcnn-coco-8-efs-1-2026-02-01-00-00-00"  # which sorts last by its date, not by its name
-        shutil.copytree(first, newer)
-        os.rename(newer, disk / "mask-rcnn-coco-128-efs-1-2026-02-01-00-00-00")
-        newer = disk / "mask-rcnn-coco-128-efs-1-2026-02-01-00-00-00"
+        # It is the newest by its date, though not the last by its name.
+        newer = shutil.copytree(first, disk / "mask-rcnn-coco-128-efs-1-2026-02-01-00-00-00")
         assert train(0) == newer and (newer / "done").exists()
         assert train(4) == first
         words = ("--save_model_steps=5", 'DATA.TRAIN=["a b"]')

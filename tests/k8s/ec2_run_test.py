@@ -1,6 +1,6 @@
-"""k8s/ec2/run.sh and cluster-health-check.sh for real, on two hosts made of namespaces: a master, which trains too, and a
-worker, each with an sshd, an address and Docker's bridge; logins are those of an ssh agent, and /run/efs is their shared
-disk. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""k8s/ec2/run.sh and cluster-health-check.sh for real, on two hosts made of namespaces: a master, which trains too, and
+a worker, each with an sshd, an address and Docker's bridge; logins are those of an ssh agent, and /run/efs is their
+shared disk. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import os
@@ -33,8 +33,8 @@ exec ssh-agent bash -c 'ssh-add -q {folder}/user_key && exec "$@"' login "$@"
 """
 TRAINING = ("--device=cpu", "--num_intra_threads=1", "--display_every=1", "--save_model_steps=2", "--num_batches=12",
             "--collective_timeout=20", "BACKBONE.WEIGHTS=", "BACKBONE.BOTTLENECK=False",
-            "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32", "MRCNN.HEAD_DIM=16",
-            "FRCNN.BATCH_PER_IM=16", "RPN.BATCH_PER_IM=32", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64",
+            "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32",
+            "MRCNN.HEAD_DIM=16", "FRCNN.BATCH_PER_IM=16", "RPN.BATCH_PER_IM=32", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64",
             "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96", "TRAIN.BASE_LR=0.001",
             "TEST.RESULT_SCORE_THRESH=0.9")
 

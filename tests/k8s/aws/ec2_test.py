@@ -111,8 +111,8 @@ def test_states():
         for program in ("aws", "sleep"):
             write(folder / program, RECORDER)
         calls, states = folder / "calls", folder / "states"
-        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(calls), "STATES": str(states),
-                       "POLL": "7", "IMAGE_ID": "ami-1", "KEY_NAME": "k", "SSH_LOCATION": "203.0.113.7/32", "ZONE": "z"}
+        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(calls),
+                       "STATES": str(states), "POLL": "7", "IMAGE_ID": "ami-1", "KEY_NAME": "k", "SSH_LOCATION": "203.0.113.7/32", "ZONE": "z"}
 
         def stack(word, code, *lines, **more):
             states.write_text("\n".join(lines) + "\n")
@@ -138,7 +138,8 @@ def test_states():
 
 def test_template():
     with tempfile.TemporaryDirectory() as name:
-        broken = write(pathlib.Path(name) / "broken.yaml", TEMPLATE.read_text().replace("CidrBlock: 10.0.0.0/24", "Cidr: 1"))
+        faulty = TEMPLATE.read_text().replace("CidrBlock: 10.0.0.0/24", "Cidr: 1")
+        broken = write(pathlib.Path(name) / "broken.yaml", faulty)
         found = run([mock.TOOLS / "bin/cfn-lint", "--include-checks", "I", "--", TEMPLATE, broken], os.environ, 2)
         assert "('Cidr' was unexpected)" in found and str(TEMPLATE) not in found, found
 
@@ -200,7 +201,8 @@ def test_user_data():
             (root / "refusals").write_text(f"{refusals}\n")
             shutil.rmtree(root / "efs", ignore_errors=True)
             environment = {"PATH": "/bin", "ADDRESS": address}
-            ended = subprocess.run([*enter, root, "/bin/bash", "/user-data"], env=environment, capture_output=True, text=True)
+            ended = subprocess.run([*enter, root, "/bin/bash", "/user-data"], env=environment, capture_output=True,
+                                   text=True)
             assert (ended.returncode != 0) == fails, ended
             signal = (root / "signal").read_text().splitlines()
             return (root / "calls").read_text(), signal[-1], json.loads(signal[signal.index("--data-binary") + 1])
@@ -227,7 +229,8 @@ def test_finds_the_run():
         (disk / "bin").mkdir(parents=True)
         write(disk / "bin/dtrain-mpirun", '#!/bin/bash\nprintf "%s\\n" "$@" >"$FS/command"\nexit "$CODE"\n')
         hosts = disk / "hostfile"
-        environment = {**os.environ, "PATH": f"{disk / 'bin'}:{os.environ['PATH']}", "FS": str(disk), "HOSTFILE": str(hosts)}
+        environment = {**os.environ, "PATH": f"{disk / 'bin'}:{os.environ['PATH']}", "FS": str(disk),
+                       "HOSTFILE": str(hosts)}
 
         def train(code, *words, slots=8, expected=None, **more):
             """The folder of a run on two hosts that ends with the code."""
@@ -238,8 +241,8 @@ def test_finds_the_run():
         first = train(4)
         assert re.fullmatch(r"mask-rcnn-coco-16-efs-1-\d{4}(-\d\d){5}", first.name), first
         command = (disk / "command").read_text().splitlines()
-        for word in (f"--data_dir={disk}/data", f"--train_dir={first}/train_log/maskrcnn", "BACKBONE.NORM=FreezeBN", "-np",
-                     "--expect_ranks=16"):
+        for word in (f"--data_dir={disk}/data", f"--train_dir={first}/train_log/maskrcnn", "BACKBONE.NORM=FreezeBN",
+                     "-np", "--expect_ranks=16"):
             assert word in command, (word, command)
         first = first.rename(disk / "mask-rcnn-coco-16-efs-1-2026-01-01-00-00-00")
         assert train(4) == first

@@ -90,9 +90,13 @@ RECORDER = """\
 #!/bin/bash
 echo "$(basename "$0") $*" >>"$CALLS"
 case "$(basename "$0") $*" in
-  *StackStatus*)
+  *StackStatus* | *describe-stacks*StackId*)
     state=$(head -n 1 "$STATES")
-    [ "$(wc -l <"$STATES")" = 1 ] || sed -i 1d "$STATES"
+    if [[ $* == *StackId* ]]; then
+      [[ $state =~ gone|silent ]] || state=arn:stack
+    elif [ "$(wc -l <"$STATES")" != 1 ]; then
+      sed -i 1d "$STATES"
+    fi
     case $state in
       gone) echo "Stack with id x does not exist" >&2; exit 254 ;;
       silent) echo "Could not connect to the endpoint URL" >&2; exit 255 ;;
@@ -128,6 +132,8 @@ def test_states():
         assert "after 1 s" in stack("create", 124, "CREATE_IN_PROGRESS", TIMEOUT="1")
         stack("delete", 0, "ROLLBACK_COMPLETE", "DELETE_IN_PROGRESS", "gone")
         stack("delete", 5, "DELETE_IN_PROGRESS", "DELETE_FAILED")
+        assert "there is no stack" in stack("delete", 0, "gone") and "delete-stack" not in calls.read_text()
+        stack("delete", 4, "silent")
         assert stack("status", 0, "gone") == "DELETE_COMPLETE\n"
         stack("status", 4, "silent")
         for lacking in ("IMAGE_ID", "KEY_NAME", "SSH_LOCATION", "ZONE"):

@@ -8,7 +8,7 @@
 # the newest one that was begun with the same BATCH_NORM, DATA and arguments is resumed, also if there are more or fewer
 # ranks now; NEW=1 begins another one.
 # Exit codes: those of dtrain-mask-rcnn and dtrain-mpirun (1 usage, 2 data, 4 a rank, a host or the network, 75 stopped
-# after a checkpoint), 6 a folder could not be written.
+# after a checkpoint, and mpirun's own, such as 137 for a rank that was killed), 6 a folder could not be written.
 set -euo pipefail
 die() {
   echo "run.sh: $1" >&2

@@ -1,6 +1,7 @@
 """k8s/ec2 without hosts: its stack on a mock of CloudFormation and in states that the mock has not, its template under
 cfn-lint, what its hosts run at their start in a bare root with recorders, and which run run.sh goes on with."""
 
+import base64
 import json
 import os
 import pathlib
@@ -68,6 +69,8 @@ def test_stack():
         assert (rule["FromPort"], rule["IpRanges"][0]["CidrIp"]) == (22, "203.0.113.7/32"), rule
         [version] = ec2.describe_launch_template_versions(LaunchTemplateId=found["Template"])["LaunchTemplateVersions"]
         assert version["LaunchTemplateData"]["KeyName"] == "mine", version
+        script = base64.b64decode(version["LaunchTemplateData"]["UserData"]).decode()
+        assert f"{disk['FileSystemId']}.efs.us-west-2.amazonaws.com:/ /efs" in script, script
         hosts = run(stack + ["hosts"], {**environment, "SLOTS": "4"}).splitlines()
         assert len(hosts) == 3 and all(line.endswith(" slots=4") for line in hosts), hosts
         assert [line[:7] for line in hosts] == ["10.0.0.", "10.0.64", "10.0.64"], hosts

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Checks the hosts of an EC2 cluster before training: ssh, the shared disk, the ranks' devices and versions, and sums
+# over all ranks with their bandwidth, which are NCCL's where the ranks have GPUs.
+#     FS=/efs HOSTFILE=~/hostfile k8s/ec2/cluster-health-check.sh [--device=gpu|cpu] [--min_bandwidth=GB/S]
+# FS is the shared file system (/efs) and HOSTFILE the list of mpirun. By default each rank has to have a GPU.
+# --min_bandwidth is a limit on the bus bandwidth of sums of 64 MiB, as nccl-tests define it; there is none by default.
+# TIMEOUT (30 seconds) bounds each login.
+# Exit codes: 0 all is well, 1 usage, or something that `dtrain-info --ranks` finds to be off, such as a rank without
+# a GPU, 4 a host does not answer over ssh, the network failed, sums were wrong or slower than the limit, 6 the file
+# system is not one that all hosts share.
+set -uo pipefail
+fs=${FS:-/efs}
+hostfile=${HOSTFILE:-$HOME/hostfile}
+timeout=${TIMEOUT:-30}
+device=gpu
+least=0
+say() { echo "cluster-health-check.sh: $*" >&2; }
+die() {
+  say "$1"
+  exit "${2:-1}"
+}
+for argument in "$@"; do
+  case $argument in
+    --device=gpu | --device=cpu) device=${argument#*=} ;;
+    --min_bandwidth=*) least=${argument#*=} ;;
+    *) die "$(printf %q "$argument"): expected --device=gpu, --device=cpu or --min_bandwidth=GB/S" ;;
+  esac
+done
+[[ $least =~ ^[0-9]{1,6}(\.[0-9]{1,6})?$ ]] || die "--min_bandwidth is '$least': expected GB/s, such as 1.5"
+[[ $timeout =~ ^[1-9][0-9]{0,3}$ ]] || die "TIMEOUT is '$timeout': expected seconds from 1"
+[ -r "$hostfile" ] || die "there is no hostfile $hostfile: 'stack.sh hosts' writes one, or set HOSTFILE"
+mapfile -t hosts < <(awk '{ sub(/#.*/, "") } NF { print $1 }' "$hostfile" | sort -u)
+[ ${#hosts[@]} != 0 ] || die "$hostfile names no host"
+for host in "${hosts[@]}"; do
+  [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9.-]*$ ]] || die "$hostfile: $(printf %q "$host") is no name of a host"
+done
+command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
+mark=$(mktemp "$fs/.health-check-XXXXXXXX") || die "$fs cannot be written" 6
+trap 'rm -f "$mark" "$mark.json"' EXIT
+printf '%s\n' "${mark##*/}" >"$mark" || die "$fs cannot be written" 6
+
+# A disk whose server is gone blocks who reads it, hence the time limit on the other host as well.
+result=0
+options=(-n -o BatchMode=yes -o ConnectTimeout=5)
+for host in "${hosts[@]}"; do
+  if ! timeout -k 2 "$timeout" ssh "${options[@]}" -- "$host" true; then
+    say "$host: no ssh login within $timeout s"
+    result=4
+  elif [ "$(timeout -k 2 "$timeout" ssh "${options[@]}" -- "$host" timeout "$timeout" cat "$(printf %q "$mark")" \
+    2>&1)" != "${mark##*/}" ]; then
+    say "$host: a file written to $fs here is not to be read there within $timeout s: the disk is not shared"
+    [ $result != 0 ] || result=6
+  fi
+done
+[ $result = 0 ] || exit $result
+
+ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /^slots=[0-9]+$/) n = substr($i, 7)
+  total += n } END { print total + 0 }' "$hostfile")
+# As run.sh does.
+start=(dtrain-mpirun --hostfile "$hostfile" -np "$ranks" --bind-to none -mca pml ob1 -mca btl '^openib'
+  -mca btl_tcp_if_exclude 'lo,docker0' -mca oob_tcp_if_exclude 'lo,docker0'
+  -x "NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-^lo,docker0}")
+"${start[@]}" dtrain-info --ranks --device="$device" --expect_ranks="$ranks" --expect_hosts="${#hosts[@]}" ||
+  exit $?
+[ "$ranks" -gt 1 ] || exit 0
+"${start[@]}" dtrain-allreduce-benchmark --device="$device" --expect_ranks="$ranks" --sizes=64M --iterations=3 \
+  --warmup=1 --json_file="$mark.json" || exit $?
+bandwidth=$(sed -n 's/^ *"bus_bandwidth": \([0-9.e+]*\).*/\1/p' "$mark.json")
+[ -n "$bandwidth" ] || die "no bandwidth was measured" 4
+awk -v found="$bandwidth" -v least="$least" 'BEGIN { exit !(found >= least * 1e9) }' ||
+  die "the bus bandwidth of sums is $(awk -v found="$bandwidth" 'BEGIN { printf "%.3f", found / 1e9 }') GB/s, less than \
+$least" 4

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Trains Mask R-CNN on the hosts of an EC2 cluster; the same command resumes a run that was interrupted.
+#     FS=/efs HOSTFILE=~/hostfile BATCH_NORM=FreezeBN k8s/ec2/run.sh [ARGUMENT...]
+# FS is the shared file system (/efs), DATA its folder of COCO (FS/data), and HOSTFILE the list of mpirun, a line
+# `HOST slots=GPUS` for each host, which stack.sh writes. BATCH_NORM is FreezeBN, SyncBN or GN. Arguments are added to
+# those of `dtrain-mask-rcnn train`: flags as --NAME=VALUE, and KEY=VALUE, which belongs to its --config.
+# Results lie in FS/mask-rcnn-coco-RANKS-NAME-DATE, NAME being the last part of FS. Of the folders without a file `done`
+# the newest one that was begun with the same BATCH_NORM, DATA and arguments is resumed, also if there are more or fewer
+# ranks now; NEW=1 begins another one.
+# Exit codes: those of dtrain-mask-rcnn and dtrain-mpirun (1 usage, 2 data, 4 a rank, a host or the network, 75 stopped
+# after a checkpoint, and mpirun's own, such as 137 for a rank that was killed), 6 a folder could not be written.
+set -euo pipefail
+die() {
+  echo "run.sh: $1" >&2
+  exit "${2:-1}"
+}
+fs=${FS:-/efs}
+fs=${fs%/}
+data=${DATA:-$fs/data}
+hostfile=${HOSTFILE:-$HOME/hostfile}
+norm=${BATCH_NORM:-FreezeBN}
+case $norm in FreezeBN | SyncBN | GN) ;; *) die "BATCH_NORM is '$norm': expected FreezeBN, SyncBN or GN" ;; esac
+[ -d "$fs" ] || die "there is no folder $fs: mount the shared file system, or set FS"
+[ -r "$hostfile" ] || die "there is no hostfile $hostfile: 'stack.sh hosts' writes one, or set HOSTFILE"
+ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /^slots=[0-9]+$/) n = substr($i, 7)
+  total += n } END { print total + 0 }' "$hostfile")
+[ "$ranks" -gt 0 ] || die "$hostfile names no host"
+command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
+
+# What is the same when a run is the same.
+identity=$(printf '%q\n' "BATCH_NORM=$norm" "DATA=$data" "$@")
+run=
+newest=
+if [ "${NEW:-0}" != 1 ]; then
+  for folder in "$fs"/mask-rcnn-coco-*-"${fs##*/}"-*/; do
+    folder=${folder%/}
+    date=${folder##*-"${fs##*/}"-}
+    if [[ ! -e $folder/done && $date > $newest && "$(cat "$folder/arguments" 2>/dev/null)" == "$identity" ]]; then
+      run=$folder
+      newest=$date
+    fi
+  done
+fi
+if [ -n "$run" ]; then
+  echo "run.sh: going on in $run"
+else
+  run=$fs/mask-rcnn-coco-$ranks-${fs##*/}-$(date -u +%Y-%m-%d-%H-%M-%S)
+  echo "run.sh: results in $run"
+  mkdir "$run" || die "$run cannot be written" 6
+  printf '%s\n' "$identity" >"$run/arguments" || die "$run cannot be written" 6
+fi
+mkdir -p "$run/logs" || die "$run cannot be written" 6
+
+flags=()
+keys=()
+for argument in "$@"; do
+  case $argument in -*) flags+=("$argument") ;; *) keys+=("$argument") ;; esac
+done
+# Docker's bridge has the same address on each host, so that no host is reached there.
+result=0
+dtrain-mpirun --hostfile "$hostfile" -np "$ranks" -bind-to none -map-by slot -mca pml ob1 -mca btl '^openib' \
+  -mca btl_tcp_if_exclude 'lo,docker0' -mca oob_tcp_if_exclude 'lo,docker0' \
+  -x "NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-^lo,docker0}" \
+  -output-filename "$run/logs/$(date -u +%Y-%m-%d-%H-%M-%S)" \
+  dtrain-mask-rcnn train --preset=tensorpack --batch_size=1 --data_dir="$data" --train_dir="$run/train_log/maskrcnn" \
+  --expect_ranks="$ranks" "${flags[@]}" --config MODE_MASK=True MODE_FPN=True \
+  'DATA.TRAIN=["coco_train2017"]' 'DATA.VAL=("coco_val2017",)' TRAIN.IMAGES_PER_EPOCH=120000 TRAIN.EVAL_PERIOD=1 \
+  'TRAIN.LR_SCHEDULE=[240000,320000,360000]' TRAIN.BASE_LR=0.01 TRAIN.CHECKPOINT_PERIOD=1 \
+  "BACKBONE.WEIGHTS=$data/pretrained-models/ImageNet-R50-AlignPadding.npz" "BACKBONE.NORM=$norm" TRAINER=horovod \
+  "${keys[@]}" || result=$?
+[ $result != 0 ] || : >"$run/done"
+exit $result

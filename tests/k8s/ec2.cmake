@@ -1,0 +1,10 @@
+# k8s/ec2: stacks on moto, which tests/k8s/aws/tools.sh fetches, and training on hosts made of namespaces.
+foreach(case stack states template user_data finds_the_run)
+  add_test(NAME k8s.ec2.${case} COMMAND bash -c
+    "'${CMAKE_CURRENT_SOURCE_DIR}/aws/tools.sh' && exec python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/aws/ec2_test.py' test_${case}")
+  set_tests_properties(k8s.ec2.${case} PROPERTIES LABELS k8s TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()
+if(DTRAIN_HAVE_MPI)
+  add_k8s_tests(ec2_run)
+  set_tests_properties(k8s.ec2_run.trains_and_resumes k8s.ec2_run.health PROPERTIES TIMEOUT 240 PROCESSORS 2)
+endif()

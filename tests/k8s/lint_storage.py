@@ -1,5 +1,5 @@
-"""Rules for storage classes, volumes and claims that no schema holds: what Kubernetes' binder, the drivers of EFS and FSx and
-file systems ask for. lint.py applies them."""
+"""Rules for storage classes, volumes and claims that no schema holds: what Kubernetes' binder, the drivers of EFS and
+FSx, and file systems ask for. lint.py applies them."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""The storages of k8s/storage: every claim that a job mounts is made, claims and volumes bind, their values are those of the
-documents, charts make the same, and k8s/set.sh puts each parameter in its place or says why not."""
+"""The storages of k8s/storage: every claim that a job mounts is made, claims and volumes bind, their values are those
+of their document, charts make the same, and k8s/set.sh puts each parameter in its place or says why not."""
 
 import contextlib
 import copy

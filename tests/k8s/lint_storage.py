@@ -76,7 +76,7 @@ def unbindable(claim, volume):
 
 @rule
 def binding(document, documents):
-    """A claim that names its volume is given it, and a class without parameters makes no volume for a claim."""
+    """A claim is given the volume that it names, or one that its class, which has parameters, makes."""
     if document["kind"] != "PersistentVolumeClaim":
         return
     named = spec_of(document).get("volumeName")
@@ -87,11 +87,12 @@ def binding(document, documents):
         for volume in volumes:
             yield from unbindable(document, volume)
         return
-    for one in of_kind(documents, "StorageClass"):
-        if one["metadata"]["name"] == spec_of(document).get("storageClassName"):
-            return
-    if len(of_kind(documents, "StorageClass", "PersistentVolume")) > 0:
-        yield f"the class {spec_of(document).get('storageClassName')} is not declared, and no volume is named"
+    wanted = spec_of(document).get("storageClassName")
+    declared = [one for one in of_kind(documents, "StorageClass") if one["metadata"]["name"] == wanted]
+    if declared and not declared[0].get("parameters"):
+        yield f"no volume is named, and the class {wanted} makes none"
+    if not declared and of_kind(documents, "StorageClass", "PersistentVolume"):
+        yield f"no volume is named, and the class {wanted} is not declared"
 
 
 @rule

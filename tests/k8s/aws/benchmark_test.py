@@ -238,7 +238,7 @@ def test_storage():
         for name in ("nfs", "fsx-s3"):
             path = one.tree / "k8s/storage" / name / "parameters.yaml"
             path.write_text(path.read_text().replace("  # ", "  "))
-        one.run(VOLUMES="pvc-2")
+        output = one.run(code=7, VOLUMES="pvc-2", FAIL="kubectl wait")
         nfs, fsx = one.results / "nfs.yaml", one.results / "fsx-s3.yaml"
         assert "kind: PersistentVolume\n" in nfs.read_text() and "kind: StorageClass\n" in fsx.read_text()
         steps = [f"kubectl apply -f {nfs}", f"kubectl apply -f {fsx}", "stage.sh", f"kubectl delete -f {fsx}",
@@ -247,8 +247,6 @@ def test_storage():
         assert places == sorted(places), one.calls()
         assert not [call for call in one.called("kubectl wait") if "pvc-1" in call], one.calls()
         assert {"nfs.yaml", "fsx-s3.yaml"} <= one.saved()
-        one.forget()
-        output = one.run(code=7, VOLUMES="pvc-2", FAIL="kubectl wait")
         assert f"still there: storage {fsx}" in output, output
 
 

@@ -202,7 +202,10 @@ run_experiment() {  # NAME
 
 # Storage whose parameters are not all set is found before anything is made.
 for file in $(value storage); do
-  render "$file" >"$(storage_manifest "$file")" || die 1 "storage $file cannot be rendered: k8s/set.sh lists what is to be set"
+  if ! render "$file" >"$(storage_manifest "$file")"; then
+    rm -r "$results"
+    die 1 "storage $file cannot be rendered: k8s/set.sh lists what is to be set"
+  fi
 done
 cluster=$(value cluster)
 if [ "$cluster" != existing ]; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Changes an overlay: its parameters, and the flags of its program.
+# Changes an overlay: its parameters, and the flags of its program; or a storage: its parameters.
 #     k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]
+#     k8s/set.sh storage/NAME NAME=VALUE...
 # OVERLAY is the name of a folder of k8s/overlays, or the path of such a folder.
 #   - NAME=VALUE is a parameter, in capitals, of the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS,
 #     the number that mpirun starts, is made of WORKERS and SLOTS, and cannot be set.
@@ -39,8 +40,23 @@ declare -A expected=(
   [SERVICE_ACCOUNT]="^$label(\.$label)*\$|the name of a service account"
   [DATA_CLAIM]="^$label(\.$label)*\$|the name of a claim"
   [QUEUE]="^$label(\.$label)*\$|the name of a queue"
+  [FILE_SYSTEM_ID]='^fs-[0-9a-f]{8,40}$|the id of a file system, such as fs-0123456789abcdef0'
+  [DNS_NAME]='^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$|the DNS name that aws fsx describe-file-systems shows'
+  [MOUNT_NAME]='^[A-Za-z0-9_-]{1,8}$|the MountName that aws fsx describe-file-systems shows'
+  [SUBNET_ID]='^subnet-[0-9a-f]{8,17}$|the id of a subnet, such as subnet-0123456789abcdef0'
+  [SECURITY_GROUP_IDS]='^sg-[0-9a-f]{8,17}(,sg-[0-9a-f]{8,17})*$|ids such as sg-0123456789abcdef0, with commas between them'
+  [AUTO_IMPORT_POLICY]='^(NONE|NEW|NEW_CHANGED|NEW_CHANGED_DELETED)$|NONE, NEW, NEW_CHANGED or NEW_CHANGED_DELETED'
+  [THROUGHPUT]='^(125|250|500|1000)$|MB/s for each TiB: 125, 250, 500 or 1000'
+  [CLASS]="^$label(\.$label)*\$|the name of a storage class"
+  [PV_NAME]="^$label(\.$label)*\$|the name of a volume"
+  [STORAGE]='^[1-9][0-9]{0,9}[GT]i$|a size, such as 1200Gi'
+  [CLAIM_STORAGE]='^[1-9][0-9]{0,9}[GT]i$|a size, such as 1200Gi'
+  [RECLAIM_POLICY]='^(Retain|Recycle|Delete)$|Retain, Recycle or Delete'
+  [NFS_EXPORT]='^(/|(/[-A-Za-z0-9._]+)+)$|the absolute path that the server exports'
   [S3_URL]='^s3://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9](/[-A-Za-z0-9._/]*)?$|s3://BUCKET/PREFIX'
 )
+expected[S3_IMPORT_PATH]=${expected[S3_URL]}
+expected[S3_EXPORT_PATH]=${expected[S3_URL]}
 for path in DATASET_DIR DATA_PATH NFS_PATH PVC_PATH; do
   expected[$path]='^(/[-A-Za-z0-9._]+)+$|an absolute path of letters, digits and -._ without a final /'
 done
@@ -64,17 +80,18 @@ check_value() {  # NAME VALUE
 overlay=$1
 shift
 folder=$here/overlays/$overlay
+case $overlay in storage/*) folder=$here/$overlay ;; esac
 [ -d "$folder" ] || folder=$overlay
 parameters=$folder/parameters.yaml
 command=$folder/command.yaml
-[ -f "$parameters" ] || die "there is no overlay $overlay: $(cd "$here/overlays" && echo -- * | cut -c 4-)"
+[ -f "$parameters" ] || die "there is no overlay $overlay: $(cd "$here/overlays" && echo -- * | cut -c 4-) $(cd "$here" && echo storage/*/)"
 mapfile -t lines <"$parameters" || die "$parameters cannot be read" 6
 
-# The line of a parameter, and its value.
+# The line of a parameter, and its value. One that has to be set first is a comment, with an example, and has none.
 line_of() {
   local i
   for i in "${!lines[@]}"; do
-    if [[ ${lines[i]} == "  $1: "* ]]; then
+    if [[ ${lines[i]} == "  $1: "* || ${lines[i]} == "  # $1: "* ]]; then
       echo "$i"
       return
     fi
@@ -83,7 +100,7 @@ line_of() {
 }
 value_of() {
   local at value
-  at=$(line_of "$1") || return 1
+  at=$(line_of "$1") && [[ ${lines[at]} != "  #"* ]] || return 1
   value=${lines[at]#*: }
   value=${value#\"}
   echo "${value%\"}"
@@ -95,12 +112,15 @@ set_value() {  # those of a number are quoted, since a ConfigMap holds text
 }
 
 if [ $# = 0 ]; then
-  printf '%s\n' "${lines[@]}" | sed -n 's/^  \([A-Z0-9_]*\): "\{0,1\}\([^"]*\)"\{0,1\}$/\1=\2/p'
+  printf '%s\n' "${lines[@]}" | sed -n -e 's/^  # \([A-Z0-9_]*\): \(.*\)$/\1=   (has to be set, such as \2)/p' \
+    -e 's/^  \([A-Z0-9_]*\): "\{0,1\}\([^"]*\)"\{0,1\}$/\1=\2/p'
   exit
 fi
 
 # The items of the command, without quotes; `first` is the one after the program's name.
-if ! { [ -f "$command" ] && mapfile -t written <"$command"; }; then die "$command cannot be read" 6; fi
+written=()
+if [ ! -f "$command" ] && grep -q '^  CLASS: ' "$parameters"; then command=  # a storage
+elif ! { [ -f "$command" ] && mapfile -t written <"$command"; }; then die "$command cannot be read" 6; fi
 first=0
 item() {
   local text=${written[$1]#    - }
@@ -184,6 +204,7 @@ while [ $# != 0 ]; do
   name=${argument%%=*}
   value=${argument#*=}
   if [ "$argument" = -- ]; then
+    [ $first != 0 ] || [ -n "$command" ] || die "$overlay has no program that would take arguments"
     for argument in "$@"; do insert ${#written[@]} "$argument"; done
     touched_command=yes
     break
@@ -226,6 +247,24 @@ for path in DATA_PATH DATASET_DIR; do
     fi
   done
 done
+
+# What Kubernetes' binder and the drivers ask for.
+gib() { case $1 in *Ti) echo $((${1%Ti} * 1024)) ;; *) echo "${1%Gi}" ;; esac }
+if size=$(value_of STORAGE) && asked=$(value_of CLAIM_STORAGE) && [ "$(gib "$asked")" -gt "$(gib "$size")" ]; then
+  die "CLAIM_STORAGE=$asked is more than STORAGE=$size, and a claim is bound to no smaller volume"
+fi
+if volume=$(value_of PV_NAME) && policy=$(value_of RECLAIM_POLICY); then
+  [ "$policy" != Delete ] || die "RECLAIM_POLICY=Delete: the file system of $volume would be deleted with its claim"
+  [ "$policy" != Recycle ] || ! line_of NFS_EXPORT >/dev/null || die "RECLAIM_POLICY=Recycle empties an NFS export"
+fi
+if system=$(value_of FILE_SYSTEM_ID) && dns=$(value_of DNS_NAME) && [[ $dns != "$system".* ]]; then
+  die "DNS_NAME=$dns does not begin with FILE_SYSTEM_ID=$system"
+fi
+if import=$(value_of S3_IMPORT_PATH) && export=$(value_of S3_EXPORT_PATH); then
+  bucket=${import#s3://}
+  export=${export#s3://}
+  [ "${bucket%%/*}" = "${export%%/*}" ] || die "S3_EXPORT_PATH lies in another bucket than S3_IMPORT_PATH"
+fi
 
 store() {  # FILE LINE...
   local file=$1

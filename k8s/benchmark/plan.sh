@@ -9,6 +9,8 @@ plan_keys=' name region cluster nodes storage data data_path result_path image '
 experiment_keys=' manifest timeout metric '
 bucket_path='^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=-]+)*$'
 
+is_manifest() { [ -f "$root/$1" ] || [ -f "$root/$1/kustomization.yaml" ]; }
+
 # check_value KEY VALUE: why the value of a key cannot be, or nothing.
 check_value() {
   local file
@@ -22,8 +24,8 @@ check_value() {
     image) [[ $2 =~ ^[A-Za-z0-9._:/@-]+$ ]] || echo "the name of an image" ;;
     timeout) [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] || echo "minutes" ;;
     metric) [[ $2 == *'('*')'* ]] || echo "an extended regular expression with one group" ;;
-    manifest) [ -f "$root/$2" ] || [ -f "$root/$2/kustomization.yaml" ] || echo "a file or a kustomization in $root" ;;
-    storage) for file in $2; do [ -f "$root/$file" ] || echo "files in $root"; done ;;
+    manifest) is_manifest "$2" || echo "a file or a kustomization in $root" ;;
+    storage) for file in $2; do is_manifest "$file" || echo "files or kustomizations in $root"; done | head -n 1 ;;
   esac
 }
 

@@ -67,6 +67,19 @@ step() {  # NAME COMMAND...
 
 # What is to be torn down, newest last; written before it is made, since a step may fail when it is half done.
 made=()
+# A file system that was made for a claim is deleted after the claim, by a driver of the cluster: it is awaited, so that it
+# does not outlive the cluster.
+delete_storage() {  # MANIFEST
+  local volume policy volumes made_for=()
+  volumes=$(kubectl get -f "$1" --ignore-not-found \
+    -o go-template='{{range .items}}{{with .spec}}{{with .volumeName}}{{.}} {{end}}{{end}}{{else}}{{with .spec}}{{with .volumeName}}{{.}} {{end}}{{end}}{{end}}') || return
+  for volume in $volumes; do
+    policy=$(kubectl get pv "$volume" --ignore-not-found -o jsonpath='{.spec.persistentVolumeReclaimPolicy}') || return
+    [ "$policy" != Delete ] || made_for+=("pv/$volume")
+  done
+  kubectl delete -f "$1" --ignore-not-found --wait --timeout=10m || return
+  [ ${#made_for[@]} = 0 ] || kubectl wait --for=delete "${made_for[@]}" --timeout=20m
+}
 tear_down() {
   local index what left=()
   for ((index = ${#made[@]} - 1; index >= 0; index--)); do
@@ -74,6 +87,7 @@ tear_down() {
     say "tearing down: $what"
     case $what in
       cluster\ *) eksctl delete cluster -f "${what#* }" --wait --disable-nodegroup-eviction ;;
+      storage\ *) delete_storage "${what#* }" ;;
       *) kubectl delete -f "${what#* }" --ignore-not-found --wait --timeout=10m ;;
     esac >>"$results/tear-down.log" 2>&1 || left+=("$what")
   done
@@ -107,6 +121,7 @@ render() {  # MANIFEST
   if [ -d "$1" ]; then kubectl kustomize "$1"; else cat "$1"; fi |
     if [ -n "$image" ]; then sed -E "s|^([- ]*image: ).*dtrain-[a-z0-9]+[:@].*|\\1$image|"; else cat; fi
 }
+storage_manifest() { echo "$results/$(basename "$1" .yaml).yaml"; }
 # A line for each object: kind, namespace, name, and the conditions that hold.
 states() {
   kubectl get -f "$1" --no-headers -o custom-columns='KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name,CONDITIONS:.status.conditions[?(@.status=="True")].type'
@@ -185,6 +200,13 @@ run_experiment() {  # NAME
     say "$1 could not be deleted, and will be tried again at the end"
 }
 
+# Storage whose parameters are not all set is found before anything is made.
+for file in $(value storage); do
+  if ! render "$file" >"$(storage_manifest "$file")"; then
+    rm -r "$results"
+    die 1 "storage $file cannot be rendered: k8s/set.sh lists what is to be set"
+  fi
+done
 cluster=$(value cluster)
 if [ "$cluster" != existing ]; then
   name=$(sed -nE '/^metadata:/,/^[^ ]/s/^  name: *"?([^" ]+)"?.*/\1/p' "$cluster" | head -n 1)
@@ -206,13 +228,14 @@ if [ "$cluster" != existing ]; then
   step install k8s/cluster/install.sh
 fi
 for file in $(value storage); do
-  if [ -n "$(kubectl get -f "$file" --ignore-not-found -o name)" ]; then
-    say "$file: there already, and left alone"
+  manifest=$(storage_manifest "$file")
+  existing=$(kubectl get -f "$manifest" --ignore-not-found -o name)
+  if [ -n "$existing" ]; then
+    say "$file: ${existing//$'\n'/, } there already: all of it is left alone"
     continue
   fi
-  cp "$file" "$results/"
-  made+=("storage $file")
-  step "storage-$(basename "$file" .yaml)" kubectl apply -f "$file"
+  made+=("storage $manifest")
+  step "storage-$(basename "$file" .yaml)" kubectl apply -f "$manifest"
 done
 [ -z "$(value data)" ] || step data k8s/data/stage.sh "$(value data)" "$(value data_path)"
 for experiment in "${experiments[@]}"; do run_experiment "$experiment"; done

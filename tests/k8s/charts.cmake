@@ -19,3 +19,4 @@ endfunction()
 
 add_k8s_tests(charts)
 add_k8s_tests(documents)
+add_k8s_tests(storage)

@@ -47,7 +47,7 @@ VARIANTS = {
         ["git.repo_url=https://example.org/a.git", "git.branch=main", "git.commit=0a1b2c3d", "git.image=git:2.0"],
     ],
     "coco-data": [["pvc.name=pv-efs", "pvc.mount_path=/efs"]],
-    "pv-fsx": [["dns_name=a.b", "namespace=kubeflow", "create_storage_class=false"]],
+    "pv-fsx": [["dns_name=fs-0a1b.fsx.cn-north-1.amazonaws.com.cn", "namespace=kubeflow", "create_storage_class=false"]],
     "pv-efs": [["claim_storage=10Gi", "volume_name=other"]],
 }
 # Rules of the linter that a chart has a reason not to follow.

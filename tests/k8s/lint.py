@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Rules for manifests of jobs that no schema holds: those of mpi-operator's own validation, which the API server does
-not know, and those that keep a job of ours alive, safe and findable.
+not know, and those that keep a job of ours alive, safe and findable. Those of storage are in lint_storage.py.
 
     lint.py FILE...        a line for each fault: FILE: KIND/NAME: RULE: what is wrong
     lint.py --rules        the names of the rules, and what each asks for
@@ -14,6 +14,8 @@ import re
 import sys
 
 import yaml
+
+import lint_storage
 
 RULES = {}
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -670,6 +672,7 @@ def faults(documents):
             for name, check in RULES.items():
                 for message in check(job):
                     yield f"{job.kind}/{job.name}", name, message
+    yield from lint_storage.faults(documents)
 
 
 def read(path):
@@ -683,7 +686,7 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.rules:
-        for name, check in RULES.items():
+        for name, check in (RULES | lint_storage.RULES).items():
             print(f"{name}: {check.__doc__}")
         return 0
     found = 0

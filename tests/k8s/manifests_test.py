@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The rendered overlays are valid and follow all rules; and each bad manifest in bad/ is found by its rule alone.
+"""The rendered overlays and storages are valid and follow all rules; and each bad manifest in bad/ is found by its rule alone.
 
     manifests_test.py --source DIR --version VERSION
 
 The images are those of VERSION. The schemas are in the folder schemas beside $DTRAIN_TEST_DATA.
 
-A file bad/RULE.yaml names an overlay, an object in it by its kind, and what is changed there: set, add (into a list),
+A file bad/RULE.yaml names an overlay or storage, an object in it by its kind, and what is changed there: set, add (into a list),
 remove, move, or document, which adds an object. An item of a list is known by its index or its name. Those whose names
 begin with schema- are for validate.py.
 """
@@ -16,6 +16,7 @@ import pathlib
 import sys
 
 import lint
+import lint_storage
 import tools
 import validate
 
@@ -74,7 +75,7 @@ def check_good(rendered, schemas):
 
 def check_bad(rendered, schemas, folder):
     files = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
-    for name in sorted(set(lint.RULES) - set(files)):
+    for name in sorted(set(lint.RULES | lint_storage.RULES) - set(files)):
         yield f"the rule {name} has no bad manifest"
     for name, path in files.items():
         documents = changed(rendered, lint.read(path)[0])
@@ -106,7 +107,8 @@ def main():
         return 0
     if validate.kubernetes_validate is None:
         print("kubernetes-validate is not installed: core kinds are checked by tables of fields and the schema of pods")
-    rendered = {path.stem: lint.read(path) for path in sorted((arguments.source / "k8s/rendered").glob("*.yaml"))}
+    folder = arguments.source / "k8s/rendered"
+    rendered = {str(path.relative_to(folder).with_suffix("")): lint.read(path) for path in sorted(folder.rglob("*.yaml"))}
     faults = list(check_good(rendered, schemas))
     for path in sorted((arguments.source / "k8s/cluster").glob("*.yaml")):
         for document in lint.read(path):
@@ -115,7 +117,7 @@ def main():
     faults += check_bad(rendered, schemas, pathlib.Path(__file__).parent / "bad")
     for fault in faults:
         print(fault)
-    print(f"{len(rendered)} overlays, {len(lint.RULES)} rules")
+    print(f"{len(rendered)} overlays and storages, {len(lint.RULES | lint_storage.RULES)} rules")
     return 1 if faults or not rendered else 0
 
 

@@ -52,6 +52,10 @@ case "$call" in
   "eksctl get cluster"*) [ -n "${THERE:-}" ] ;;
   *"get -f"*"-o name") [ -z "${OBJECTS:-}" ] || echo mpijob/job ;;
   *"get -f"*custom-columns*) echo "MPIJob training job ${STATE:-Created,Running,Succeeded}" ;;
+  "kubectl kustomize"*) exec "$KUBECTL" "${@}" ;;
+  *"get -f"*go-template*) echo "pvc-1 ${VOLUMES:-}" ;;
+  "kubectl get pv pvc-1"*) echo Retain ;;
+  "kubectl get pv pvc-2"*) echo Delete ;;
   "kubectl logs"*) printf 'step 1\\ntotal images/sec: 12.5\\nspeed 7\\ntotal images/sec: 123.4\\n' ;;
 esac
 """
@@ -75,6 +79,7 @@ class Trial:
             path.chmod(0o755)
         self.environment = server.environment(CALLS=str(self.calls_file), DTRAIN_POLL_SECONDS="0.1", AWS_MAX_ATTEMPTS="2",
                                               DTRAIN_RETRY_SECONDS="0")
+        self.environment["KUBECTL"] = shutil.which("kubectl") or "false"
         self.environment["PATH"] = f"{folder / 'bin'}:{self.environment['PATH']}"
         self.environment.pop("KUBECONFIG", None)
         subprocess.run(["aws", "s3", "mb", "s3://bucket"], env=self.environment, check=True, stdout=subprocess.DEVNULL)
@@ -128,9 +133,9 @@ def assert_torn_down(one, cluster=True):
 def test_whole():
     with trial() as one:
         output = one.run()
-        steps = ["eksctl create cluster", "eksctl create nodegroup", "install.sh", "kubectl apply -f k8s/claim.yaml",
+        steps = ["eksctl create cluster", "eksctl create nodegroup", "install.sh", "kubectl apply -f " + str(one.results / "claim.yaml"),
                  "stage.sh coco bucket/data", "kubectl apply -f " + str(one.results / "first"),
-                 "kubectl apply -f " + str(one.results / "second"), "kubectl delete -f k8s/claim.yaml",
+                 "kubectl apply -f " + str(one.results / "second"), "kubectl delete -f " + str(one.results / "claim.yaml"),
                  "eksctl delete cluster"]
         places = [next(i for i, call in enumerate(one.calls()) if call.startswith(step)) for step in steps]
         assert places == sorted(places), one.calls()
@@ -148,7 +153,7 @@ def test_whole():
 
 FAILURES = {  # what fails: exit code, and whether both experiments were tried
     "eksctl create cluster": (4, False), "eksctl create nodegroup": (4, False), "^install.sh": (4, False),
-    "apply -f k8s/claim": (4, False), "^stage.sh": (4, False), "apply -f .*/first/": (3, True),
+    "apply -f .*/claim": (4, False), "^stage.sh": (4, False), "apply -f .*/first/": (3, True),
     "kubectl logs": (0, True),
 }
 
@@ -165,7 +170,7 @@ def test_failures():
 
 def test_interrupted():
     with trial() as one:
-        for pattern in ("eksctl create cluster", "eksctl create nodegroup", "^install.sh", "apply -f k8s/claim",
+        for pattern in ("eksctl create cluster", "eksctl create nodegroup", "^install.sh", "apply -f .*/claim",
                         "^stage.sh", "custom-columns"):
             for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
                 hangs = pathlib.Path(f"{one.calls_file}.hangs")
@@ -215,7 +220,34 @@ def test_left_alone():
         output = one.run(code=3, OBJECTS="yes")
         assert "left alone" in output and not one.called("kubectl delete") and not one.called("eksctl"), one.calls()
         one.run()
-        assert one.called("kubectl delete -f k8s/claim.yaml") and not one.called("eksctl")
+        assert one.called(f"kubectl delete -f {one.results / 'claim.yaml'}") and not one.called("eksctl")
+
+
+def test_storage():
+    """A storage of k8s/storage is rendered first, applied, and deleted; a file system that goes with its claim is awaited."""
+    with trial() as one:
+        if one.environment["KUBECTL"] == "false":
+            print("SKIPPED: there is no kubectl")
+            sys.exit(77)
+        for name in ("storage", "components"):
+            shutil.copytree(ROOT / "k8s" / name, one.tree / "k8s" / name)
+        (one.tree / "plan").write_text(PLAN.replace("k8s/claim.yaml", "k8s/storage/nfs k8s/storage/fsx-s3"))
+        output = one.run(code=1)
+        assert "data.NFS_SERVER` is missing" in output and "storage k8s/storage/nfs cannot be rendered" in output, output
+        assert not one.called("eksctl") and not one.called("kubectl apply") and not one.results.exists(), one.calls()
+        for name in ("nfs", "fsx-s3"):
+            path = one.tree / "k8s/storage" / name / "parameters.yaml"
+            path.write_text(path.read_text().replace("  # ", "  "))
+        output = one.run(code=7, VOLUMES="pvc-2", FAIL="kubectl wait")
+        nfs, fsx = one.results / "nfs.yaml", one.results / "fsx-s3.yaml"
+        assert "kind: PersistentVolume\n" in nfs.read_text() and "kind: StorageClass\n" in fsx.read_text()
+        steps = [f"kubectl apply -f {nfs}", f"kubectl apply -f {fsx}", "stage.sh", f"kubectl delete -f {fsx}",
+                 "kubectl wait --for=delete pv/pvc-2 --timeout", f"kubectl delete -f {nfs}", "eksctl delete cluster"]
+        places = [next(i for i, call in enumerate(one.calls()) if call.startswith(step)) for step in steps]
+        assert places == sorted(places), one.calls()
+        assert not [call for call in one.called("kubectl wait") if "pvc-1" in call], one.calls()
+        assert {"nfs.yaml", "fsx-s3.yaml"} <= one.saved()
+        assert f"still there: storage {fsx}" in output, output
 
 
 def test_not_copied():

@@ -1,6 +1,7 @@
 """The Helm charts of k8s/charts, by each Helm that is there: rendered, validated, linted, packaged; compared with the
 overlays; given values that cannot be right; and what they run is run."""
 
+import contextlib
 import functools
 import http.server
 import json
@@ -358,12 +359,16 @@ def test_script_of_nodes():
             environment = {one["name"]: one["value"] for one in node_of(objects)["env"]}
             assert environment["OUTPUT_DIR"] == f"{folder}/training"
             text = script_of(objects, "train.sh")
-            with subprocess.Popen(["bash", "-c", text], text=True, stdout=subprocess.PIPE,
+            with subprocess.Popen(["bash", "-c", text], text=True, stdout=subprocess.PIPE, start_new_session=True,
                                   env=dict(os.environ, WORD="ready", **environment)) as node:
                 assert [node.stdout.readline() for _ in range(2)] == ["before\n", "ready\n"], text
                 if stop:
                     node.send_signal(signal.SIGTERM)  # as a kubelet does
-                assert node.stdout.read() == "after\n"
+                try:
+                    assert node.communicate(timeout=60)[0] == "after\n"
+                finally:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(node.pid, signal.SIGKILL)
             assert node.returncode == 75 and pathlib.Path(environment["OUTPUT_DIR"]).is_dir()
 
 

@@ -162,8 +162,8 @@ class Cluster(http.server.BaseHTTPRequestHandler):
         story = self.stories.get(name, [[]])
         look = self.looks[name] = self.looks.get(name, -1) + 1
         holds = story[min(look, len(story) - 1)]
-        # An operator keeps conditions that do not hold any more, as False.
-        types = dict.fromkeys(["Created", "Running", "Restarting", *holds])
+        # What does not hold, or not any more, is False.
+        types = dict.fromkeys(["Created", "Running", "Restarting", "Failed", *holds])
         return {"apiVersion": group, "kind": self.kinds[group][plural],
                 "metadata": {"name": name, "namespace": "default",
                              "labels": {"app.kubernetes.io/component": "server"} if name.endswith("server") else {}},

@@ -1,5 +1,5 @@
-"""k8s/peers: programs of others under the harness of ours. Its manifests are validated and linted by manifests_test.py and
-charts_test.py; here their commands are compared with ours, and k8s/benchmark runs them to their ends."""
+"""k8s/peers: programs of others under the harness of ours. Its manifests are validated and linted by manifests_test.py
+and charts_test.py; here their commands are compared with ours, and k8s/benchmark runs them to their ends."""
 
 import http.server
 import json
@@ -27,8 +27,8 @@ def flags_of(job, role):
 
 
 def test_tfjob_has_the_flags_of_ours():
-    """What is compared is the program: the flags of the worker are those of k8s/overlays/tf-cnn-ps, but for the one that
-    tf_cnn_benchmarks has dropped and the place of the parameters, which its manifest had on the GPU."""
+    """What is compared is the program: the flags of the worker are those of k8s/overlays/tf-cnn-ps, but for the one
+    that tf_cnn_benchmarks has dropped and the place of the parameters, which its manifest had on the GPU."""
     jobs = [lint.Job(one, []) for path in (PEERS / "tfjob-ps.yaml", tools.K8S / "rendered/tf-cnn-ps.yaml")
             for one in lint.read(path) if one["kind"] in ("TFJob", "Job")]
     theirs, ours = flags_of(jobs[0], "training"), flags_of(jobs[1], "training")

@@ -7,7 +7,8 @@
 # The second form says what an account of AWS lacks before there is a cluster: see k8s/tools/preflight-aws.sh.
 # Exit codes: 0 nothing is missing; 1 usage; 4 the cluster does not answer; 6 kubectl is missing. Otherwise that of the
 # first line:
-#   10  the operator's kind of job (MPIJob, TrainJob) is not installed, or not in the version that is needed
+#   10  the operator's kind of job (MPIJob, PyTorchJob, TFJob, TrainJob) is not installed, or not in the version that is
+#       needed
 #   11  the operator does not run
 #   12  a device plugin is missing (nvidia.com/gpu, vpc.amazonaws.com/efa), or nodes hold no huge pages
 #   13  the namespace does not exist
@@ -86,6 +87,8 @@ if has_kind MPIJob; then
   check_operator MPIJob mpijobs.kubeflow.org v2beta1 mpi-operator \
     launcherCreationPolicy mpiImplementation runLauncherAsWorker runPolicy slotsPerWorker sshAuthMountPath
 fi
+if has_kind PyTorchJob; then check_operator PyTorchJob pytorchjobs.kubeflow.org v1 training-operator; fi
+if has_kind TFJob; then check_operator TFJob tfjobs.kubeflow.org v1 training-operator; fi
 if has_kind TrainJob; then
   check_operator TrainJob trainjobs.trainer.kubeflow.org v1alpha1 trainer-controller runtimeRef trainer
 fi

@@ -122,9 +122,9 @@ render() {  # MANIFEST
     if [ -n "$image" ]; then sed -E "s|^([- ]*image: ).*dtrain-[a-z0-9]+[:@].*|\\1$image|"; else cat; fi
 }
 storage_manifest() { echo "$results/$(basename "$1" .yaml).yaml"; }
-# A line for each object: kind, namespace, name, and the conditions that hold.
+# A line for each object: kind, namespace, name, the conditions that hold, and its part in the experiment.
 states() {
-  kubectl get -f "$1" --no-headers -o custom-columns='KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name,CONDITIONS:.status.conditions[?(@.status=="True")].type'
+  kubectl get -f "$1" --no-headers -o custom-columns='KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name,CONDITIONS:.status.conditions[?(@.status=="True")].type,COMPONENT:.metadata.labels.app\.kubernetes\.io/component'
 }
 jobs_of() { states "$1" | grep -E '^(Job|MPIJob|PyTorchJob|TFJob|TrainJob) '; }
 
@@ -181,7 +181,8 @@ run_experiment() {  # NAME
     return
   fi
   while :; do
-    state=$(jobs_of "$folder/manifest.yaml") || state=
+    # A parameter server of ours is a job of its own, which does not end.
+    state=$(jobs_of "$folder/manifest.yaml" | grep -v ' server *$') || state=
     if [[ $state == *Failed* ]]; then
       end_experiment failed
       break

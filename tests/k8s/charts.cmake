@@ -18,5 +18,6 @@ function(add_k8s_tests name)
 endfunction()
 
 add_k8s_tests(charts)
+add_k8s_tests(peers)
 add_k8s_tests(documents)
 add_k8s_tests(storage)

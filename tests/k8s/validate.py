@@ -4,14 +4,17 @@
     validate.py --schemas DIR FILE...
 
 DIR holds the published definitions of custom resources (MPIJob, Trainer, Kueue, Karpenter); a kind that has none there
-is an error. Objects of Kubernetes itself are validated by kubernetes-validate where it is installed; where it is not,
+is an error. PyTorchJob and TFJob, where DIR has no definition of them, are validated by the types of Training Operator's
+own client, kubeflow-training, which tests/k8s/tools.sh fetches. Objects of Kubernetes itself are validated by kubernetes-validate where it is installed; where it is not,
 which a line says, their pods are by the schema of pods that MPIJob's definition holds, and the rest of them by the
 fields listed below. What one object says of another, and values that schemas leave open, are lint.py's subject.
 Exit codes: 0 all are valid, 1 some are not, 2 there are no schemas.
 """
 
 import argparse
+import ast
 import pathlib
+import re
 import sys
 
 import tools
@@ -29,6 +32,9 @@ except ImportError:
 
 KUBERNETES = "1.33"  # the version whose schemas are used
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
+# Kinds of Training Operator, and what they are called in its client.
+CLIENT_TYPES = {("kubeflow.org/v1", "PyTorchJob"): "KubeflowOrgV1PyTorchJob",
+                ("kubeflow.org/v1", "TFJob"): "KubeflowOrgV1TFJob"}
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # Of objects of Kubernetes' own: the fields that manifests here may have, for where there is no kubernetes-validate.
@@ -76,6 +82,37 @@ def strict(schema):
     return kept
 
 
+class Models:
+    """Schemas of the types of a client that was generated from an operator's definitions: each class of it names its
+    attributes, their types, and those that may not be None."""
+
+    SIMPLE = {"str": {"type": "string"}, "int": {"type": "integer"}, "bool": {"type": "boolean"}}
+
+    def __init__(self, folder, pod_template):
+        self.pod_template = pod_template
+        self.files = {}
+        for path in folder.glob("kubeflow_org_v1_*.py"):
+            self.files[re.search(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)[1]] = path
+
+    def of(self, name):
+        """The schema of a type, by its name in the client."""
+        inner = re.fullmatch(r"(list\[|dict\(str, )(.+)[\])]", name)
+        if inner:
+            schema = self.of(inner[2])
+            return {"type": "array", "items": schema} if name.startswith("list") else {
+                "type": "object", "additionalProperties": schema}
+        if name == "V1PodTemplateSpec":
+            return self.pod_template
+        if name not in self.files:
+            return self.SIMPLE.get(name, {})
+        text = self.files[name].read_text(encoding="utf-8")
+        types, names = (ast.literal_eval(re.search(rf"{table} = (\{{.*?\}})", text, re.DOTALL)[1])
+                        for table in ("openapi_types", "attribute_map"))
+        required = re.findall(r"Invalid value for `(\w+)`, must not be `None`", text)
+        return {"type": "object", "additionalProperties": False, "required": [names[one] for one in required],
+                "properties": {names[one]: self.of(kind) for one, kind in types.items()}}
+
+
 class Schemas:
     """The definitions of a folder, each read when an object of its kind comes."""
 
@@ -105,6 +142,9 @@ class Schemas:
                     # Objects' own metadata is the API server's to check.
                     schema["properties"]["metadata"] = {"type": "object"}
                     return jsonschema.Draft7Validator(schema)
+        if (version, kind) in CLIENT_TYPES and tools.TRAINING_MODELS.is_dir():
+            schema = Models(tools.TRAINING_MODELS, self.of_pods().schema).of(CLIENT_TYPES[version, kind])
+            return jsonschema.Draft7Validator(schema)
         return None
 
     def of_pods(self):

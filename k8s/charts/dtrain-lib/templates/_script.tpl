@@ -1,0 +1,66 @@
+{{/* What charts have in common that run a script of the values: git, pvc, image_pull_policy. Input of all: the root.
+
+Clones the repository; the network of a node that has just come up may need a while. */}}
+{{- define "dtrain.clone" -}}
+- name: git
+  image: {{ .Values.git.image }}
+  imagePullPolicy: {{ .Values.image_pull_policy }}
+  command: [sh, -ec]
+  args:
+    - |
+      attempt=1
+      until git clone ${BRANCH:+--branch "$BRANCH"} -- "$REPOSITORY" /source/repository; do
+        [ $attempt -lt 6 ] || exit 1
+        rm -rf /source/repository
+        sleep $((attempt * 5))
+        attempt=$((attempt + 1))
+      done
+      if [ -n "$COMMIT" ]; then git -C /source/repository checkout --detach "$COMMIT"; fi
+  env:
+    - {name: REPOSITORY, value: {{ .Values.git.repo_url | quote }}}
+    - {name: BRANCH, value: {{ .Values.git.branch | quote }}}
+    - {name: COMMIT, value: {{ .Values.git.commit | quote }}}
+    - {name: HOME, value: /source}
+  resources:
+    requests: {cpu: 500m, memory: 512Mi}
+    limits: {cpu: 500m, memory: 512Mi}
+  {{- include "dtrain.confined" . | nindent 2 }}
+  volumeMounts:
+    - {name: source, mountPath: /source}
+    - {name: tmp, mountPath: /tmp}
+{{- end -}}
+
+{{- define "dtrain.script-volumes" -}}
+- name: script
+  configMap: {name: {{ .Release.Name }}-script}
+{{- if .Values.git.repo_url }}
+- name: source
+  emptyDir: {sizeLimit: 2Gi}
+{{- end }}
+{{- range $i, $claim := .Values.pvc }}
+- name: claim-{{ $i }}
+  persistentVolumeClaim: {claimName: {{ .name }}{{ if .read_only }}, readOnly: true{{ end }}}
+{{- end }}
+{{- end -}}
+{{- define "dtrain.script-mounts" -}}
+- {name: script, mountPath: /etc/dtrain/job, readOnly: true}
+{{- if .Values.git.repo_url }}
+- {name: source, mountPath: /source}
+{{- end }}
+{{- range $i, $claim := .Values.pvc }}
+- {name: claim-{{ $i }}, mountPath: {{ .mount_path }}{{ if .read_only }}, readOnly: true{{ end }}}
+{{- end }}
+{{- end -}}
+
+{{/* The folder of the release on the first claim that can be written, or nothing. */}}
+{{- define "dtrain.script-output" -}}
+{{- $output := "" -}}
+{{- range .Values.pvc -}}{{- if and (not .read_only) (not $output) -}}{{- $output = printf "%s/%s" .mount_path $.Release.Name -}}{{- end -}}{{- end -}}
+{{- $output -}}
+{{- end -}}
+
+{{- define "dtrain.script-checks" -}}
+{{- if and .Values.git.repo_url (not .Values.git.image) -}}
+{{- fail "git.repo_url needs git.image, an image with git: the pods' own may have none" -}}
+{{- end -}}
+{{- end -}}

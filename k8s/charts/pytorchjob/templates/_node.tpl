@@ -1,0 +1,91 @@
+{{/* What each node runs. A request to stop reaches the script alone, which hands it on and waits for the program. */}}
+{{- define "pytorchjob.script" -}}
+#!/usr/bin/env bash
+set -eu
+child=
+trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' TERM
+{{- if include "dtrain.script-output" . }}
+mkdir -p "$OUTPUT_DIR"
+{{- end }}
+{{- if .Values.git.repo_url }}
+cd /source/repository
+{{- end }}
+{{- range .Values.pre_script }}
+{{ . }}
+{{- end }}
+{{ join " \\\n  " (concat .Values.train.command .Values.train.args) }} &
+child=$!
+while kill -0 "$child" 2>/dev/null; do wait "$child" || true; done
+result=0
+wait "$child" || result=$?
+{{- range .Values.post_script }}
+{{ . }}
+{{- end }}
+exit $result
+{{- end -}}
+
+{{/* What one node has, as limits and requests. Those of EFA take huge pages. */}}
+{{- define "pytorchjob.resources" -}}
+{{- $job := .Values.job -}}
+{{- $limits := merge (dict) .Values.resources.limits (dict "cpu" $job.cpu "memory" $job.memory) -}}
+{{- if $job.efa -}}
+{{- $limits = merge $limits (dict "vpc.amazonaws.com/efa" (int $job.efa) "hugepages-2Mi" "5120Mi") -}}
+{{- end -}}
+{{- $requests := merge (dict) .Values.resources.requests (pick $limits "cpu" "memory" "hugepages-2Mi") -}}
+limits: {{- toYaml $limits | nindent 2 }}
+requests: {{- toYaml $requests | nindent 2 }}
+{{- end -}}
+
+{{/* The pod of a node. */}}
+{{- define "pytorchjob.node" -}}
+{{- $name := .Release.Name -}}
+{{- $job := .Values.job -}}
+metadata:
+  labels: {app.kubernetes.io/instance: {{ $name }}}
+  annotations:
+    # A proxy takes part in no rendezvous.
+    sidecar.istio.io/inject: "false"
+    karpenter.sh/do-not-disrupt: "true"
+    cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
+spec:
+  {{- include "dtrain.pod-security" . | nindent 2 }}
+  {{- with .Values.resources.node_type }}
+  nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
+  {{- end }}
+  {{- $tolerations := .Values.tolerations -}}
+  {{- if get .Values.resources.limits "nvidia.com/gpu" -}}
+  {{- $tolerations = prepend $tolerations (dict "key" "nvidia.com/gpu" "operator" "Exists" "effect" "NoSchedule") -}}
+  {{- end }}
+  {{- with $tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if .Values.git.repo_url }}
+  initContainers: {{- include "dtrain.clone" . | nindent 4 }}
+  {{- end }}
+  containers:
+    # The operator looks for it by this name.
+    - name: pytorch
+      image: {{ include "dtrain.image" (dict "root" . "image" .Values.image) }}
+      imagePullPolicy: {{ .Values.image_pull_policy }}
+      command: [bash, /etc/dtrain/job/train.sh]
+      env:
+        # The user has no entry in the image.
+        - {name: HOME, value: /tmp}
+        - {name: USER, value: {{ $job.user_name | quote }}}
+        {{- with include "dtrain.script-output" . }}
+        - {name: OUTPUT_DIR, value: {{ . | quote }}}
+        {{- end }}
+        {{- with .Values.train.env }}{{ toYaml . | nindent 8 }}{{ end }}
+      resources: {{- include "pytorchjob.resources" . | nindent 8 }}
+      {{- include "dtrain.confined" . | nindent 6 }}
+      volumeMounts:
+        - {name: tmp, mountPath: /tmp}
+        - {name: shm, mountPath: /dev/shm}
+        {{- include "dtrain.script-mounts" . | trim | nindent 8 }}
+  volumes:
+    - name: tmp
+      emptyDir: {sizeLimit: 8Gi}
+    - name: shm
+      emptyDir: {medium: Memory, sizeLimit: {{ $job.shm }}}
+    {{- include "dtrain.script-volumes" . | trim | nindent 4 }}
+{{- end -}}

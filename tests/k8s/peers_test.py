@@ -1,0 +1,238 @@
+"""k8s/peers: programs of others under the harness of ours. Its manifests are validated and linted by manifests_test.py
+and charts_test.py; here their commands are compared with ours, and k8s/benchmark runs them to their ends."""
+
+import http.server
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import tempfile
+import threading
+
+import jsonschema
+import lint
+import tools
+import yaml
+
+PEERS = tools.K8S / "peers"
+MANIFESTS = sorted(PEERS.glob("*job-*.yaml"))
+
+
+def flags_of(job, role):
+    """The flags of tf_cnn_benchmarks in a job, but for hosts, which differ."""
+    [pod] = [pod for pod in job.pods if pod.role == role]
+    return {flag for flag in pod.args if flag.startswith("--") and not re.match("--(ps|worker)_hosts", flag)}
+
+
+def test_tfjob_has_the_flags_of_ours():
+    """What is compared is the program: the flags of the worker are those of k8s/overlays/tf-cnn-ps, but for the one
+    that tf_cnn_benchmarks has dropped and the place of the parameters, which its manifest had on the GPU."""
+    jobs = [lint.Job(one, []) for path in (PEERS / "tfjob-ps.yaml", tools.K8S / "rendered/tf-cnn-ps.yaml")
+            for one in lint.read(path) if one["kind"] in ("TFJob", "Job")]
+    theirs, ours = flags_of(jobs[0], "training"), flags_of(jobs[1], "training")
+    assert ours - theirs == {"--flush_stdout=true", "--local_parameter_device=cpu"}, ours - theirs
+    assert theirs - ours == {"--local_parameter_device=gpu"}, theirs - ours
+
+
+def test_images_and_sources_are_pinned():
+    text = {path.name: path.read_text(encoding="utf-8") for path in PEERS.rglob("*.yaml")}
+    for name, content in text.items():
+        for url, rest in re.findall(r"https://github\.com/([\w/-]+)(.*(?:\n.*){2})", content):
+            assert re.search(r"\b[0-9a-f]{40}\b", rest), f"{name}: {url} has no commit"
+        for image in re.findall(r"\bimage: ([^\s{,}]+)", content):
+            assert re.search(r":[\w.-]*\d[\w.-]*$", image), f"{name}: {image} has no version"
+    readme = (PEERS / "README.md").read_text(encoding="utf-8")
+    [chart] = set(re.findall(r"jupyterhub .*--version ([0-9.]+)", readme + text["jupyterhub.yaml"].replace("\n#", "")))
+    assert chart in text["jupyterhub.yaml"].partition("\n")[0], chart
+    assert len(set(re.findall(r"pipelines//\S+\?ref=([0-9a-f]{40})", readme))) == 1
+
+
+# What the operator's own kustomization holds, as far as ours changes it.
+UPSTREAM = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: KIND.kubeflow.org}
+"""
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: training-operator, namespace: kubeflow}
+spec: {template: {spec: {containers: [{name: training-operator, image: a, command: [/manager]}]}}}
+"""
+
+
+def test_operator_leaves_mpijobs_alone():
+    """MPI Operator's definition of MPIJob is not replaced by that of Training Operator."""
+    if not shutil.which("kubectl"):
+        tools.skip("there is no kubectl")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "upstream").mkdir()
+        files = {f"{kind}.yaml": UPSTREAM.replace("KIND", kind) for kind in ("mpijobs", "tfjobs", "pytorchjobs")}
+        files |= {"deployment.yaml": DEPLOYMENT, "kustomization.yaml": f"resources: {[*files, 'deployment.yaml']}\n"}
+        for file, content in files.items():
+            (folder / "upstream" / file).write_text(content)
+        text = (PEERS / "training-operator/kustomization.yaml").read_text(encoding="utf-8")
+        text, count = re.subn(r"https://github\.com/kubeflow/trainer//\S+\?ref=[0-9a-f]{40}", "../upstream", text)
+        assert count == 1
+        (folder / "ours").mkdir()
+        (folder / "ours/kustomization.yaml").write_text(text)
+        objects = list(yaml.safe_load_all(tools.check_run("kubectl", "kustomize", folder / "ours")))
+    names = sorted(one["metadata"]["name"] for one in objects)
+    assert names == ["pytorchjobs.kubeflow.org", "tfjobs.kubeflow.org", "training-operator"], names
+    [container] = objects[-1]["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["--enable-scheme=pytorchjob", "--enable-scheme=tfjob"]
+    # Those are the kinds that are here.
+    kinds = {one["kind"] for path in MANIFESTS for one in lint.read(path)} & set(lint.PEERS)
+    assert {f"--enable-scheme={kind.lower()}" for kind in kinds} == set(container["args"])
+
+
+def test_fargate_profile():
+    path = tools.SCHEMAS / "eksctl.io_clusterconfig.v1alpha5.schema.json"
+    if not path.is_file():
+        tools.skip(f"there is no {path}")
+    validator = jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
+    [config] = lint.read(PEERS / "fargate.yaml")
+    assert not [error.message for error in validator.iter_errors(config)]
+    [cluster] = lint.read(tools.K8S / "cluster/eksctl/cluster.yaml")
+    assert all(config["metadata"][key] == cluster["metadata"][key] for key in ("name", "region"))
+    config["fargateProfiles"][0]["selector"] = []
+    assert list(validator.iter_errors(config))
+
+
+def test_values_render():
+    """The values of ResNet-50 make a job that is valid and follows the rules; README's commands are taken."""
+    helm = tools.helms()[-1]
+    if not tools.TRAINING_MODELS.is_dir() or not tools.SCHEMAS.is_dir():
+        tools.skip("there is no kubeflow-training, or no schemas")
+    shown = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for line in re.sub(r"\\\n +", "", (PEERS / "README.md").read_text(encoding="utf-8")).splitlines():
+            match = re.match(r"    helm template (.*?k8s/charts/pytorchjob .*?)(>\S+)?$", line)
+            if match:
+                shown += 1
+                path = pathlib.Path(folder) / f"peer-{shown}.yaml"
+                path.write_text(tools.check_run(helm, "template", *shlex.split(match[1]), cwd=tools.ROOT))
+        assert shown == 2, shown
+        tools.check_manifests(sorted(pathlib.Path(folder).iterdir()))
+
+
+def test_documents_name_what_is_there():
+    text = (PEERS / "README.md").read_text(encoding="utf-8")
+    for name in re.findall(r"\b((?:k8s|docs|tests)/[-A-Za-z0-9_./]+)", text):
+        assert (tools.ROOT / name.rstrip(".")).exists(), name
+    for name in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text):
+        assert (PEERS / name).exists(), name
+    for path in PEERS.iterdir():
+        assert path.name in text or path.name == "README.md", f"{path.name} is not mentioned"
+
+
+class Cluster(http.server.BaseHTTPRequestHandler):
+    """An API server as far as kubectl asks it for the kinds and the objects of experiments. Each look at a job finds it
+    one step further in its story, the conditions that its operator writes."""
+
+    kinds = {"kubeflow.org/v1": {"pytorchjobs": "PyTorchJob", "tfjobs": "TFJob"}, "batch/v1": {"jobs": "Job"}}
+    stories, looks = {}, {}
+
+    def do_GET(self):
+        path = self.path.partition("?")[0].strip("/").split("/")
+        group = "/".join(path[1:3])
+        answer = None
+        if path == ["apis"]:
+            versions = [{"groupVersion": one, "version": one.partition("/")[2]} for one in self.kinds]
+            answer = {"kind": "APIGroupList", "groups": [
+                {"name": one["groupVersion"].partition("/")[0], "versions": [one], "preferredVersion": one}
+                for one in versions]}
+        elif group in self.kinds and len(path) == 3:
+            answer = {"kind": "APIResourceList", "groupVersion": group, "resources": [
+                {"name": name, "kind": kind, "namespaced": True, "verbs": ["get"]}
+                for name, kind in self.kinds[group].items()]}
+        elif group in self.kinds:
+            answer = self.job(group, *path[-2:])
+        body = json.dumps(answer or {"kind": "Status", "status": "Failure", "code": 404}).encode()
+        self.send_response(200 if answer else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def job(self, group, plural, name):
+        story = self.stories.get(name, [[]])
+        look = self.looks[name] = self.looks.get(name, -1) + 1
+        holds = story[min(look, len(story) - 1)]
+        # What does not hold, or not any more, is False.
+        types = dict.fromkeys(["Created", "Running", "Restarting", "Failed", *holds])
+        return {"apiVersion": group, "kind": self.kinds[group][plural],
+                "metadata": {"name": name, "namespace": "default",
+                             "labels": {"app.kubernetes.io/component": "server"} if name.endswith("server") else {}},
+                "status": {"conditions": [{"type": one, "status": str(one in holds)} for one in types]}}
+
+    def log_message(self, *_):
+        pass
+
+
+STORIES = {  # an experiment: its manifest, its job, what the operator says of it, and what that comes to
+    "static": ("k8s/peers/pytorchjob-static.yaml", "pytorch-dist-mnist-nccl",
+               [["Created"], ["Created", "Running"], ["Created", "Restarting"], ["Created", "Succeeded"]], "succeeded"),
+    "elastic": ("k8s/peers/pytorchjob-elastic.yaml", "elastic-example-imagenet",
+                [["Created", "Running"], ["Created", "Failed"]], "failed"),
+    "ps": ("k8s/peers/tfjob-ps.yaml", "tf-cnn-training", [["Created", "Running"], ["Created", "Succeeded"]], "succeeded"),
+    # A job that ends, and a server that does not.
+    "ours": ("k8s/rendered/tf-cnn-ps.yaml", "tf-cnn-ps-training", [[], ["SuccessCriteriaMet", "Complete"]], "succeeded"),
+}
+# What it asks of jobs the real kubectl asks; nothing is made.
+KUBECTL = """\
+#!/bin/bash
+case "$*" in
+  *"-o custom-columns"*) exec "$REAL_KUBECTL" --server="$SERVER" "$@" ;;
+  logs*) echo "$*" >>"$CALLS"; echo "total images/sec: 123.4" ;;
+esac
+"""
+
+
+def test_harness_runs_them():
+    """An experiment is over when the operator's conditions say so, and only then, as the real kubectl reads them."""
+    kubectl = shutil.which("kubectl") or tools.skip("there is no kubectl")
+    with tempfile.TemporaryDirectory() as name, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cluster) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        folder = pathlib.Path(name)
+        shutil.copytree(tools.K8S / "benchmark", folder / "k8s/benchmark")
+        plan = "name = peers\nregion = us-west-2\ncluster = existing\nresult_path = bucket/results\n"
+        for experiment, (manifest, job, story, _) in STORIES.items():
+            # The policy beside a job has no conditions, and takes no part.
+            documents = (tools.ROOT / manifest).read_text(encoding="utf-8").split("\n---\n")
+            (folder / f"{experiment}.yaml").write_text("\n---\n".join(one for one in documents if "Job\n" in one))
+            plan += f"[experiment {experiment}]\nmanifest = {experiment}.yaml\ntimeout = 1\n"
+            Cluster.stories[job] = story
+        (folder / "plan").write_text(plan)
+        for path, text in {"bin/kubectl": KUBECTL, "bin/aws": "#!/bin/sh\n", "k8s/data/save-results.sh": "#!/bin/sh\n"}.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text)
+            (folder / path).chmod(0o755)
+        environment = dict(os.environ, PATH=f"{folder / 'bin'}:{os.environ['PATH']}", HOME=name, CALLS=str(folder / "calls"),
+                           REAL_KUBECTL=kubectl, SERVER=f"http://127.0.0.1:{server.server_address[1]}",
+                           DTRAIN_POLL_SECONDS="0.1")
+        environment.pop("KUBECONFIG", None)
+        result = tools.run(folder / "k8s/benchmark/run.sh", folder / "plan", folder / "results", env=environment)
+        server.shutdown()
+        assert result.returncode == 3, result.stdout + result.stderr
+        rows = dict(re.findall(r"^(\w+) +(\w+) +\d+  123\.4$", result.stdout, re.MULTILINE))
+        assert rows == {experiment: story[3] for experiment, story in STORIES.items()}, result.stdout + result.stderr
+        for experiment, (_, job, story, _) in STORIES.items():
+            assert Cluster.looks[job] >= len(story) - 1, (experiment, Cluster.looks)
+            label = "job-name" if experiment == "ours" else "training.kubeflow.org/job-name"
+            assert f"--selector {label}={job} " in (folder / "calls").read_text(), experiment
+
+
+def test_plan_is_taken():
+    run = tools.K8S / "benchmark/run.sh"
+    listed = tools.check_run(run, "--check", PEERS / "plan.example").split(": ")[-1].split()
+    plan = (PEERS / "plan.example").read_text(encoding="utf-8")
+    assert [f"manifest = {path.relative_to(tools.ROOT)}" in plan for path in MANIFESTS] == [True] * 3
+    assert len(listed) == 5, listed
+
+
+if __name__ == "__main__":
+    tools.main(globals())

@@ -1,5 +1,5 @@
-"""The AWS CLI of tools.sh, started once: most of the second that each call takes goes into imports. A process that has made
-them forks for each call.
+"""The AWS CLI of tools.sh, started once: most of the second that each call takes goes into imports and models. A process
+that has loaded them forks for each call.
 
     with warm_aws.Warm(folder):    # FOLDER/aws, to be put in PATH, hands its call to that process
 
@@ -50,7 +50,7 @@ class Warm:
         self.process.stdout.close()
 
 
-def answer(one):
+def answer(one, driver):
     """In a forked process: the call whose streams, words, folder and environment come through the socket."""
     _, streams, _, _ = socket.recv_fds(one, 1, 3)
     for number, stream in enumerate(streams):
@@ -66,7 +66,7 @@ def answer(one):
     sys.argv = ["aws", *words]
     code = 1
     try:
-        code = clidriver.main()
+        code = driver.main()
     except SystemExit as end:
         code = end.code
     except Exception:
@@ -79,7 +79,12 @@ def answer(one):
 
 
 def serve(address):
-    clidriver.create_clidriver()
+    driver = clidriver.create_clidriver()
+    loader = driver.session.get_component("data_loader")
+    for name in ("cli", "endpoints", "partitions", "_retry", "sdk-default-configuration"):
+        loader.load_data(name)
+    for name in ("service-2", "endpoint-rule-set-1", "paginators-1", "waiters-2"):
+        loader.load_service_model("s3", name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
@@ -89,7 +94,7 @@ def serve(address):
         while True:
             one, _ = listening.accept()
             if os.fork() == 0:
-                answer(one)
+                answer(one, driver)
             one.close()
 
 

@@ -5,16 +5,19 @@ import functools
 import hashlib
 import http.server
 import io
+import json
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
 import time
+import urllib.request
 import zipfile
 
 import mock
@@ -276,6 +279,94 @@ def test_stage_code():
         assert server.keys("bucket") == {"code/SHA256SUMS", "code/code.tar"}
         with tarfile.open(fileobj=io.BytesIO(server.ask("GET", "/bucket/code/code.tar"))) as archive:
             assert archive.getnames() == ["train.sh"]
+
+
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+
+
+def wait_for(what, condition, process):
+    """Until a condition holds, as long as a process is there; the limit is that of a test that hangs."""
+    for _ in range(900):
+        if condition():
+            return
+        assert process.poll() is None, f"{what}: it ended with {process.returncode}"
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within 90 s")
+
+
+def test_tensorboard():
+    needs("dtrain-cnn-benchmarks")
+    board = CACHE / "dtrain/tensorboard"
+    if not board.is_dir():
+        print("SKIPPED: there is no TensorBoard: tests/parity/tensorboard.sh fetches it")
+        sys.exit(77)
+    rendered = SCRIPTS.parent / "rendered/tensorboard.yaml"
+    read = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))"
+    objects = json.loads(subprocess.run([mock.TOOLS / "bin/python3", "-c", read, rendered], text=True, check=True,
+                                        stdout=subprocess.PIPE).stdout)
+    [pod] = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
+    containers = {one["name"]: one for one in pod["containers"]}
+    sync = containers["sync"]
+    with setting() as (folder, server, environment), contextlib.ExitStack() as here:
+        run(["dtrain-cnn-benchmarks", *TRAINING, "--num_batches=4", f"--train_dir={folder / 'run'}"], environment)
+        [events] = (folder / "run").glob("*tfevents*")
+        whole, name = events.read_bytes(), f"/bucket/logs/one/{events.name}"
+        records = [0]  # where each begins: its length, two checksums and its bytes
+        while records[-1] < len(whole):
+            records.append(records[-1] + 16 + int.from_bytes(whole[records[-1]:records[-1] + 8], "little"))
+        server.ask("PUT", name, whole[:records[-4] + 5])  # as far as it was written, within a record
+        server.ask("PUT", "/bucket/logs/one/checkpoint", b"not to be fetched")
+        environment.update({one["name"]: one["value"] for one in sync["env"]})
+        logs = folder / "logs"
+        environment.update(LOGS=str(logs), S3_URL="s3://bucket/logs", PAUSE_SECONDS="0.2", HOME=str(folder))
+        ready = sync["readinessProbe"]["exec"]["command"]
+        server.fault("error", method="GET", path="list-type", times=2)
+
+        def is_ready():
+            return subprocess.run(ready, env={**environment, "PAUSE_SECONDS": "30"}, check=False,
+                                  stderr=subprocess.DEVNULL).returncode == 0
+
+        assert not is_ready()
+        sidecar = subprocess.Popen(sync["command"], env=environment, start_new_session=True)
+        here.callback(lambda: (sidecar.terminate(), sidecar.wait()))
+        wait_for("the first round", is_ready, sidecar)
+        copy = logs / "copy/one" / events.name
+        assert [path.name for path in (logs / "copy").rglob("*") if path.is_file()] == [events.name]
+
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        arguments = containers["tensorboard"]["args"]
+        replaced = {"/logs/copy": str(logs / "copy"), "6006": str(port), "15": "1", "0.0.0.0": "127.0.0.1"}
+        assert arguments[0] == "tensorboard" and set(replaced) <= set(arguments)
+        served = subprocess.Popen(["/usr/bin/python3", "-m", "tensorboard.main",
+                                   *(replaced.get(word, word) for word in arguments[1:])],
+                                  env={**os.environ, "PYTHONPATH": str(board)}, start_new_session=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        here.callback(lambda: (os.killpg(served.pid, signal.SIGKILL), served.wait()))
+
+        def steps():
+            query = "run=one&tag=total_loss"
+            with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/data/plugin/scalars/scalars?{query}") as answer:
+                return [step for _, step, _ in json.load(answer)]
+            return []
+
+        wait_for("the first steps", steps, served)
+        assert len(steps()) < 4, steps()
+        server.ask("PUT", name, whole)
+        wait_for("the last step", lambda: steps() == [1, 2, 3, 4], served)
+        assert copy.read_bytes() == whole
+        assert containers["tensorboard"]["readinessProbe"]["httpGet"]["path"] == "/data/environment"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/data/environment") as answer:
+            assert answer.status == 200
+        server.fault("expired", times=-1)
+        os.utime(logs / "synced", (0, 0))
+        seen = len(server.requests)
+        wait_for("a round that fails", lambda: len(server.requests) > seen + 1, sidecar)
+        assert not is_ready()
+        sidecar.terminate()
+        assert sidecar.wait(60) == 0
 
 
 if __name__ == "__main__":

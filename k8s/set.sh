@@ -22,6 +22,7 @@ declare -A expected=(
   [NAMESPACE]="^$label\$|a namespace: small letters, digits and hyphens, 63 at most"
   [NAME]='^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$|a name: small letters, digits and hyphens, beginning with a letter'
   [IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
+  [TENSORBOARD_IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
   [INSTANCE_TYPE]='^[a-z][a-z0-9-]*\.[a-z0-9-]+$|an instance type, such as p4d.24xlarge'
   [WORKERS]='^[1-9][0-9]{0,4}$|a number from 1'
   [SLOTS]='^[1-9][0-9]{0,2}$|a number from 1'
@@ -68,7 +69,7 @@ check_value() {  # NAME VALUE
   [ -n "$rule" ] || die "$1 cannot be set"
   [[ $2 =~ ${rule%|*} ]] || die "$1='$2': expected ${rule##*|}"
   case $1 in
-    IMAGE) [[ $2 != *:latest ]] || die "IMAGE='$2': expected a version, since nobody can say what latest was" ;;
+    IMAGE | TENSORBOARD_IMAGE) [[ $2 != *:latest ]] || die "$1='$2': expected a version, since nobody can say what latest was" ;;
     DATASET_DIR | DATA_PATH | NFS_PATH | PVC_PATH)
       [[ $2 != */.. && $2 != */../* && $2 != */. && $2 != */./* ]] || die "$1='$2': expected a path without . and .."
       ! [[ $2 =~ $taken ]] || die "$1='$2': the pods have files of their own there"

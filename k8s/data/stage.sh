@@ -3,9 +3,10 @@
 #     k8s/data/stage.sh [--resume] imagenet|coco|code BUCKET[/PREFIX]
 # Environment:
 #   STAGE_DIR      working folder, by default ./stage-DATASET; one that exists is refused without --resume
-#   STAGE_GB       free space that is asked for, by default 500 for imagenet, 100 for coco, 1 for code
+#   STAGE_GB       space that is asked for, by default 500 for imagenet, 100 for coco, 1 for code; what lies in
+#                  STAGE_DIR already is part of it
 #   IMAGENET_URL   folder of the archives and of imagenet_2012_validation_synset_labels.txt
-#   IMAGENET_TOKEN sent as a bearer token to IMAGENET_URL, if it is set
+#   IMAGENET_TOKEN sent as a bearer token to IMAGENET_URL, if it is set; no other program gets it
 #   COCO_URL       by default http://images.cocodataset.org
 #   SHARDS         train shards, by default 1024 for imagenet, 256 for coco
 # Layouts: PREFIX/imagenet/{train,validation}/..., PREFIX/coco2017/{train2017,val2017,annotations,records}/...,
@@ -28,12 +29,21 @@ code) gigabytes=1 shards=0 needed="aws git" ;;
 esac
 gigabytes=${STAGE_GB:-$gigabytes} shards=${SHARDS:-$shards}
 [[ $gigabytes$shards =~ ^[0-9]+$ ]] || die "STAGE_GB and SHARDS are whole numbers"
+token=${IMAGENET_TOKEN:-}
+unset IMAGENET_TOKEN
+[[ $token =~ ^[A-Za-z0-9._~+/-]*=*$ ]] || die "IMAGENET_TOKEN has a character that a bearer token cannot have"
+for address in "${IMAGENET_URL:-}" "${COCO_URL:-}"; do
+  [[ $address =~ ^[A-Za-z0-9:/?#.,_~%+\&=@-]*$ ]] || die "an address has a character that has to be written as %XX"
+done
 for tool in $needed; do command -v "$tool" >/dev/null || die "$tool is not installed"; done
 stage=${STAGE_DIR:-stage-$set_name}
 [ -n "$resume" ] || [ ! -e "$stage" ] || die "$stage exists: remove it, or go on with it with --resume"
-free=$(df --output=avail -B1 "$(dirname "$stage")" | tail -n 1)
-[ -n "$resume" ] || [ "$free" -ge $((gigabytes * 1000000000)) ] ||
-  die "$(dirname "$stage") has $((free / 1000000000)) GB free, and $gigabytes are needed: set STAGE_DIR" 6
+place=$stage held=0
+[ -d "$stage" ] || place=$(dirname "$stage")
+[ ! -d "$stage" ] || held=$(du -s -B1 "$stage" | cut -f 1)
+free=$(df --output=avail -B1 "$place" | tail -n 1)
+[ $((free + held)) -ge $((gigabytes * 1000000000)) ] ||
+  die "$place has $((free / 1000000)) MB free and holds $((held / 1000000)), and ${gigabytes}000 are needed: set STAGE_DIR" 6
 mkdir -p "$stage/fetched" "$stage/tree" || die "$stage: could not be made" 6
 exec 9>"$stage/lock"
 flock -w 10 9 || die "$stage is in use by another call" 6
@@ -41,16 +51,14 @@ rm -rf "$stage"/work.*
 work=$(mktemp -d "$stage/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# fetch URL NAME: curl reads the token from its standard input, so that no file and no argument holds it.
+# fetch URL NAME: curl reads the address and the token from its standard input, so that no file and no argument holds them.
 fetch() {
   [ ! -e "$stage/fetched/$2" ] || return 0
-  local header=
-  if [ "$set_name" = imagenet ] && [ -n "${IMAGENET_TOKEN:-}" ]; then
-    header="header = \"Authorization: Bearer $IMAGENET_TOKEN\""
-  fi
-  printf '%s\n' "$header" | curl --config - --silent --fail --location --retry 5 --retry-all-errors --retry-delay 1 \
-    --continue-at - --output "$stage/fetched/$2.part" "$1/$2" ||
-    die "$2: could not be downloaded (curl: $?); go on with --resume" 6
+  {
+    [ "$set_name" != imagenet ] || [ -z "$token" ] || printf 'header = "Authorization: Bearer %s"\n' "$token"
+    printf 'url = "%s/%s"\n' "$1" "$2"
+  } | curl --config - --silent --fail --location --retry 5 --retry-all-errors --retry-delay 1 --continue-at - \
+    --output "$stage/fetched/$2.part" || die "$2: could not be downloaded (curl: $?); go on with --resume" 6
   mv "$stage/fetched/$2.part" "$stage/fetched/$2"
 }
 

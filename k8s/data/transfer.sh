@@ -2,6 +2,7 @@
 # shellcheck disable=SC2154 # self and work are set by the script that sources this.
 # Functions that stage.sh and save-results.sh share: to be sourced, by a script that has set `self`.
 # A tree goes to S3 with a list of its files beside it, SHA256SUMS, and is compared with that list by reading it back.
+# The list is made in $work, so the tree may be read-only.
 # The AWS CLI finds credentials by itself, in its environment or its files; nothing here names or prints them.
 die() {
   echo "$self: $1" >&2
@@ -17,25 +18,39 @@ s3_url() {
   echo "s3://$path"
 }
 
-# write_list FOLDER: FOLDER/SHA256SUMS, of all of its files.
+# write_list FOLDER: $work/SHA256SUMS, of all files of the folder. sha256sum writes names that need escapes in a way of
+# its own, so they are refused.
 write_list() {
-  (
-    cd "$1" || exit
-    # shellcheck disable=SC2094 # the list that is written is not among the files that are read
-    find . -type f ! -name SHA256SUMS ! -name SHA256SUMS.new -printf '%P\0' | LC_ALL=C sort -z |
-      xargs -0 -r sha256sum -- >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS
-  )
+  local strange
+  [ ! -e "$1/SHA256SUMS" ] || die "$1/SHA256SUMS: the list of what is saved has this name: rename or remove it" 2
+  strange=$(find "$1" -name '*[\\[:cntrl:]]*' -print -quit)
+  [ -z "$strange" ] || die "$(printf %q "$strange"): names with a backslash or a control character cannot be saved" 2
+  (cd "$1" && find . -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 -r sha256sum --) >"$work/SHA256SUMS" ||
+    die "$1: not all of its files could be read" 6
 }
 
 # upload FOLDER URL: what is missing or of another size is sent; a call that was killed goes on where it was.
 upload() {
   local attempt
   for attempt in 1 2 3; do
-    aws s3 sync --only-show-errors --size-only --no-follow-symlinks "$1" "$2" --exclude SHA256SUMS && break
+    aws s3 sync --only-show-errors --size-only --no-follow-symlinks "$1" "$2" && break
     [ "$attempt" -lt 3 ] || die "$2: the upload failed three times; run the same command again to go on" 6
     sleep "${DTRAIN_RETRY_SECONDS:-5}"
   done
-  aws s3 cp --only-show-errors "$1/SHA256SUMS" "$2/SHA256SUMS" || die "$2/SHA256SUMS: could not be uploaded" 6
+  aws s3 cp --only-show-errors "$work/SHA256SUMS" "$2/SHA256SUMS" || die "$2/SHA256SUMS: could not be uploaded" 6
+}
+
+# parts FOLDER: what is read back at a time: all of a tree of up to a gigabyte, as an empty line, else each entry of its
+# top folder.
+parts() {
+  if [ "$(total "$1" | cut -d ' ' -f 2)" -le 1000000000 ]; then echo; else
+    find "$1" -mindepth 1 -maxdepth 1 -printf '%f\n' | LC_ALL=C sort
+  fi
+}
+
+# total PATH...: how many files these are and hold, and their bytes.
+total() {
+  find "$@" -type f -printf '%s\n' | awk '{n++; s += $1} END {printf "%d %.0f\n", n, s}'
 }
 
 # differing FOLDER: of the lines that are its input, the names of the files in FOLDER whose checksums are others.
@@ -43,20 +58,25 @@ differing() {
   (cd "$1" && sha256sum --check --quiet 2>/dev/null) | sed -n 's/: FAILED.*$//p'
 }
 
-# compare FOLDER URL: counts and sizes as S3 lists them, and the checksum of each file, read back a folder at a time into
+# compare FOLDER URL: counts and sizes as S3 lists them, and the checksum of each file, read back a part at a time into
 # $work, which has to have room for the largest. A file that differs is sent once more, since an upload looks at sizes
 # alone.
 compare() {
-  local folder=$1 url=$2 part name bad=0 count
+  local folder=$1 url=$2 part name bad=0 count expected listed
+  aws s3 ls --recursive "$url/" >"$work/listed" || die "$url: could not be listed" 6
+  listed=$(awk '{n++; s += $3} END {printf "%d %.0f\n", n, s}' "$work/listed")
+  expected=$(total "$folder" "$work/SHA256SUMS")
+  [ "$expected" = "$listed" ] ||
+    die "$url holds $listed files and bytes, $folder with its list $expected: remove what is not of it" 2
   while IFS= read -r part; do
     mkdir -p "$work/back/$part"
     if [ -d "$folder/$part" ]; then
-      aws s3 cp --recursive --only-show-errors "$url/$part" "$work/back/$part" || true
+      aws s3 cp --recursive --only-show-errors "$url${part:+/$part}" "$work/back/$part" || true
     else
       rmdir "$work/back/$part"
       aws s3 cp --only-show-errors "$url/$part" "$work/back/$part" || true
     fi
-    part_sums "$folder" "$part" >"$work/sums"
+    part_sums "$part" >"$work/sums"
     while IFS= read -r name; do
       aws s3 cp --only-show-errors "$folder/$name" "$url/$name" || true
       aws s3 cp --only-show-errors "$url/$name" "$work/back/$name" || true
@@ -66,18 +86,14 @@ compare() {
       bad=$((bad + 1))
     done < <(differing "$work/back" <"$work/sums")
     rm -rf "$work/back"
-  done < <(find "$folder" -mindepth 1 -maxdepth 1 ! -name 'SHA256SUMS*' -printf '%f\n' | LC_ALL=C sort)
-  count=$(wc -l <"$folder/SHA256SUMS")
+  done < <(parts "$folder")
+  count=$(wc -l <"$work/SHA256SUMS")
   [ "$bad" -eq 0 ] || die "$url: $bad of $count files differ; run the same command again" 2
-  local bytes listed
-  bytes=$(find "$folder" -type f -printf '%s\n' | awk '{n++; s += $1} END {print n + 0, s + 0}')
-  aws s3 ls --recursive "$url/" >"$work/listed" || die "$url: could not be listed" 6
-  listed=$(awk '{n++; s += $3} END {print n + 0, s + 0}' "$work/listed")
-  [ "$bytes" = "$listed" ] || die "$url holds $listed files and bytes, $folder $bytes: remove what is not of it" 2
   echo "$url: $count files, their sizes and checksums are those of $folder"
 }
 
-# part_sums FOLDER PART: the lines of the list for a file, or for all files of a folder.
+# part_sums PART: the lines of the list for a file, or for all files of a folder.
 part_sums() {
-  PART=$2 awk '{name = substr($0, 67)} name == ENVIRON["PART"] || index(name, ENVIRON["PART"] "/") == 1' "$1/SHA256SUMS"
+  PART=$1 awk '{name = substr($0, 67); part = ENVIRON["PART"]}
+    part == "" || name == part || index(name, part "/") == 1' "$work/SHA256SUMS"
 }

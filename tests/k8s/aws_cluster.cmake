@@ -4,7 +4,8 @@ add_k8s_tests(cluster_files)
 add_test(NAME k8s.terraform COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/terraform/terraform_test.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(k8s.terraform PROPERTIES LABELS k8s TIMEOUT 600 SKIP_RETURN_CODE 77)
 file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/k8s/tools/*.sh ${PROJECT_SOURCE_DIR}/k8s/cluster/*.sh
-  ${PROJECT_SOURCE_DIR}/k8s/cluster/node/*.sh ${PROJECT_SOURCE_DIR}/k8s/ec2/*.sh ${CMAKE_CURRENT_SOURCE_DIR}/terraform/*.sh)
+  ${PROJECT_SOURCE_DIR}/k8s/cluster/node/*.sh ${PROJECT_SOURCE_DIR}/k8s/ec2/*.sh ${PROJECT_SOURCE_DIR}/k8s/data/*.sh
+  ${CMAKE_CURRENT_SOURCE_DIR}/terraform/*.sh)
 if(DTRAIN_SHELLCHECK)
   add_test(NAME k8s.aws_shellcheck COMMAND ${DTRAIN_SHELLCHECK} ${scripts})
 else()

@@ -25,6 +25,7 @@ NEW = {
     "NAME": ("renamed", r"metadata\.name|app\.kubernetes\.io/instance|env\.JOB_NAME|serviceName|secretName|subdomain|"
                         r"configMap\.name|runtimeRef\.name"),
     "IMAGE": ("registry.example:5000/other/image:9.9", r"image"),
+    "TENSORBOARD_IMAGE": ("registry.example:5000/board:8.8", r"image"),
     "INSTANCE_TYPE": ("p4de.24xlarge", r"node\.kubernetes\.io/instance-type"),
     "WORKERS": ("3", r"Worker\.replicas|spec\.replicas|numNodes|minAvailable|env\.WORKERS|env\.RANKS"),
     "SLOTS": ("5", r"slotsPerWorker|numProcPerNode|nvidia\.com/gpu|env\.SLOTS|env\.RANKS"),
@@ -55,7 +56,8 @@ ONE_BY_ONE = {
     "resnet50-cpu-multi-nfs": NEW, "resnet50-cpu-single-pvc": NEW, "no-operator": NEW, "trainjob": NEW, "p5": NEW,
     "mask-rcnn": ("DATASET_DIR", "PVC_NAME", "PVC_PATH"), "kueue": ("QUEUE",), "gang": ("WORKERS",),
     "elastic": ("NAME", "WORKERS", "MIN_RANKS"), "launcher-as-worker": ("WORKERS", "SLOTS", "CPU", "SHM"),
-    "data-prep-s3": ("S3_URL", "SERVICE_ACCOUNT"), "tf-cnn-ps": ("NAME", "SLOTS"),
+    "data-prep-s3": ("S3_URL", "SERVICE_ACCOUNT"), "tensorboard": ("NAME", "IMAGE", "TENSORBOARD_IMAGE"),
+    "tf-cnn-ps": ("NAME", "SLOTS"),
 }
 
 REFUSED = (
@@ -67,7 +69,8 @@ REFUSED = (
     ("mask-rcnn", "PVC_PATH=fsx"), ("mask-rcnn", "PVC_PATH=/fsx/../etc"), ("mask-rcnn", "PVC_PATH=/usr/lib"),
     ("mask-rcnn", "DATASET_DIR=/elsewhere"), ("mask-rcnn", "PVC_PATH=/data"), ("elastic", "MIN_RANKS=5"),
     ("resnet50-cpu-multi-nfs", "NFS_SERVER=a b"), ("resnet50-cpu-multi-nfs", "NFS_PATH=/a:b"),
-    ("launcher-as-worker", "LAUNCHERS=0"), ("data-prep-s3", "S3_URL=https://bucket"))
+    ("launcher-as-worker", "LAUNCHERS=0"), ("data-prep-s3", "S3_URL=https://bucket"),
+    ("tensorboard", "TENSORBOARD_IMAGE=a:latest"))
 
 # Flags: the overlay, what is set, and what the command has afterwards and no longer.
 FLAGS = (

@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import mock
+import warm_aws
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLAN = """\
@@ -80,14 +81,15 @@ class Trial:
         self.environment = server.environment(CALLS=str(self.calls_file), DTRAIN_POLL_SECONDS="0.1", AWS_MAX_ATTEMPTS="2",
                                               DTRAIN_RETRY_SECONDS="0")
         self.environment["KUBECTL"] = shutil.which("kubectl") or "false"
-        self.environment["PATH"] = f"{folder / 'bin'}:{self.environment['PATH']}"
+        self.environment["PATH"] = f"{folder / 'bin'}:{folder / 'warm'}:{self.environment['PATH']}"
         self.environment.pop("KUBECONFIG", None)
-        subprocess.run(["aws", "s3", "mb", "s3://bucket"], env=self.environment, check=True, stdout=subprocess.DEVNULL)
+        self.server = server
+        server.ask("PUT", "/bucket")
         self.results = folder / "results"
 
     def start(self, *arguments, **variables):
         self.calls_file.write_text("")
-        shutil.rmtree(self.results, ignore_errors=True)
+        self.results = self.folder / f"results{len(list(self.folder.glob('results*')))}"
         return subprocess.Popen([self.tree / "k8s/benchmark/run.sh", *(arguments or [self.tree / "plan", self.results])],
                                 env={**self.environment, **variables}, text=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, start_new_session=True)
@@ -107,19 +109,13 @@ class Trial:
         return [call for call in self.calls() if call.startswith(begin)]
 
     def saved(self):
-        """Names of the results on S3."""
-        listed = subprocess.run(["aws", "s3", "ls", "--recursive", "s3://bucket/results/"], env=self.environment,
-                                text=True, stdout=subprocess.PIPE, check=False).stdout
-        return {line.split()[-1].removeprefix("results/results/") for line in listed.splitlines()}
-
-    def forget(self):
-        subprocess.run(["aws", "s3", "rm", "--quiet", "--recursive", "s3://bucket/results"], env=self.environment,
-                       check=True)
+        """Names of the results of the last call on S3."""
+        return self.server.keys("bucket", f"results/{self.results.name}/")
 
 
 @contextlib.contextmanager
 def trial():
-    with tempfile.TemporaryDirectory() as name, mock.Mock() as server:
+    with tempfile.TemporaryDirectory() as name, mock.Mock() as server, warm_aws.Warm(f"{name}/warm"):
         yield Trial(pathlib.Path(name), server)
 
 
@@ -165,7 +161,6 @@ def test_failures():
             assert bool([call for call in one.calls() if "/second/" in call]) == tried, (pattern, one.calls())
             assert {"plan", "table.txt"} <= one.saved(), (pattern, output)
             assert_torn_down(one)
-            one.forget()
 
 
 def test_interrupted():
@@ -187,8 +182,7 @@ def test_interrupted():
                 if pattern == "custom-columns":
                     assert "interrupted" in output, output
                 assert_torn_down(one)
-                one.forget()
-
+    
 
 # Each look at the clock is an hour after the one before.
 CLOCK = """\

@@ -4,55 +4,122 @@ import contextlib
 import functools
 import hashlib
 import http.server
+import io
+import json
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
+import urllib.request
 import zipfile
 
 import mock
+import warm_aws
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "k8s/data"
 DATA = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", "/nonexistent"))
 BINARIES = os.environ.get("DTRAIN_BIN_DIR", "")
 
 
+TOKEN = "token-of.imagenet~that+no/file-may-hold="
+TRAINING = ["--model=resnet20", "--data_name=imagenet", "--image_size=16", "--num_classes=4", "--batch_size=4",
+            "--num_batches=2", "--num_warmup_batches=0", "--display_every=1", "--save_model_steps=1",
+            "--summary_verbosity=1", "--save_summaries_steps=1", "--device=cpu"]
+
+
+def needs(*programs):
+    for program in programs:
+        if not shutil.which(program, path=BINARIES):
+            print(f"SKIPPED: there is no {program}")
+            sys.exit(77)
+
+
 def run(arguments, environment, code=0):
     result = subprocess.run([str(part) for part in arguments], env=environment, text=True, timeout=100,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == code, f"exit {result.returncode}, not {code}: {result.stdout}"
-    for secret in (mock.ACCESS_KEY, mock.SECRET_KEY):
+    for secret in (mock.ACCESS_KEY, mock.SECRET_KEY, TOKEN):
         assert secret not in result.stdout, "a credential is in the output"
     return result.stdout
 
 
 @contextlib.contextmanager
 def setting():
-    with tempfile.TemporaryDirectory() as name, mock.Mock() as server:
+    with tempfile.TemporaryDirectory() as name, mock.Mock() as server, warm_aws.Warm(f"{name}/warm"):
         folder = pathlib.Path(name)
         environment = server.environment(DTRAIN_RETRY_SECONDS="0", STAGE_GB="0", STAGE_DIR=str(folder / "stage"),
                                          SHARDS="2", AWS_MAX_ATTEMPTS="2")
-        environment["PATH"] = f"{BINARIES}:{environment['PATH']}"
-        run(["aws", "s3", "mb", "s3://bucket"], environment)
+        environment["PATH"] = f"{folder / 'warm'}:{BINARIES}:{environment['PATH']}"
+        server.ask("PUT", "/bucket")
         (folder / "out/logs").mkdir(parents=True)
         (folder / "out/checkpoint").write_bytes(bytes(range(256)) * 99)
         (folder / "out/logs/rank 0.txt").write_text("loss 1\n")
         yield folder, server, environment
         for path in folder.rglob("*"):
             if path.is_file():
-                assert mock.SECRET_KEY.encode() not in path.read_bytes(), f"{path} holds a credential"
+                for secret in (mock.SECRET_KEY, TOKEN):
+                    assert secret.encode() not in path.read_bytes(), f"{path} holds a credential"
+
+
+@contextlib.contextmanager
+def web_server(folder, handler=http.server.SimpleHTTPRequestHandler):
+    """Serves a folder on loopback; its address."""
+    files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
+    threading.Thread(target=files.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    yield f"http://127.0.0.1:{files.server_address[1]}"
+    files.shutdown()
+    files.server_close()
 
 
 def test_save():
-    with setting() as (folder, _, environment):
-        assert "2 files" in run([SCRIPTS / "save-results.sh", folder / "out", "bucket/a"], environment)
-        run(["aws", "s3", "cp", "--recursive", "s3://bucket/a", folder / "back"], environment)
-        assert (folder / "back/checkpoint").read_bytes() == (folder / "out/checkpoint").read_bytes()
+    with setting() as (folder, server, environment):
+        save = [SCRIPTS / "save-results.sh", folder / "out"]
+        assert "2 files" in run(save + ["bucket/a"], environment)
+        assert server.keys("bucket", "a/") == {"checkpoint", "logs/rank 0.txt", "SHA256SUMS"}
+        assert server.ask("GET", "/bucket/a/checkpoint") == (folder / "out/checkpoint").read_bytes()
+        # A source that nobody can write, in a namespace of mounts; it is the same.
+        read_only = ["unshare", "-rm", "bash", "-ec", 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; '
+                     '! touch "$1/x" 2>/dev/null; exec "${@:2}"', "-", folder / "out"]
+        if subprocess.run([*read_only, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            run([*read_only, *save, "bucket/read-only"], environment)
+        else:
+            print("no mounts can be made here, so the folder was not made read-only")
+        assert sorted(path.name for path in (folder / "out").iterdir()) == ["checkpoint", "logs"]
+        # Links, and names that sha256sum would write in another way.
+        link = folder / "out/best"
+        link.symlink_to("logs")
+        assert "is not copied itself" in run(save + ["bucket/a"], environment)
+        for target in (folder, "/nonexistent"):
+            link.unlink()
+            link.symlink_to(target)
+            assert "would not be saved" in run(save + ["bucket/c"], environment, 2)
+        link.unlink()
+        for name in ("new\nline", "back\\slash", "SHA256SUMS"):
+            (folder / "out" / name).write_text("")
+            run(save + ["bucket/c"], environment, 2)
+            (folder / "out" / name).unlink()
+        assert not server.keys("bucket", "c/")
+
+
+def test_save_checkpoints():
+    needs("dtrain-cnn-benchmarks")
+    with setting() as (folder, server, environment):
+        run(["dtrain-cnn-benchmarks", *TRAINING, f"--train_dir={folder / 'run'}"], environment)
+        save = [SCRIPTS / "save-results.sh", folder / "run", "bucket/run"]
+        assert "2 checkpoints have the files of their manifests" in run(save, environment)
+        [checkpoint, *_] = sorted((folder / "run/checkpoints").glob("step-*"))
+        for name, damage in (("state.json", lambda path: path.write_bytes(path.read_bytes()[1:])),
+                             ("model.safetensors", pathlib.Path.unlink), ("MANIFEST.json", pathlib.Path.unlink)):
+            damage(checkpoint / name)
+            server.ask("DELETE", f"/bucket/run/{checkpoint.relative_to(folder / 'run')}/{name}")
+            assert f"{checkpoint} is damaged: {name} " in run(save, environment, 2), name
 
 
 def test_save_faults():
@@ -70,14 +137,12 @@ def test_save_faults():
 
 def test_save_compares():
     save = [SCRIPTS / "save-results.sh"]
-    with setting() as (folder, _, environment):
+    with setting() as (folder, server, environment):
         run(save + [folder / "out", "bucket/a"], environment)
-        (folder / "wrong").write_bytes(bytes(256 * 99))
-        run(["aws", "s3", "cp", folder / "wrong", "s3://bucket/a/checkpoint"], environment)
+        server.ask("PUT", "/bucket/a/checkpoint", bytes(256 * 99))
         run(save + [folder / "out", "bucket/a"], environment)
-        run(["aws", "s3", "cp", "s3://bucket/a/checkpoint", folder / "back"], environment)
-        assert (folder / "back").read_bytes() == (folder / "out/checkpoint").read_bytes()
-        run(["aws", "s3", "cp", folder / "wrong", "s3://bucket/a/stranger"], environment)
+        assert server.ask("GET", "/bucket/a/checkpoint") == (folder / "out/checkpoint").read_bytes()
+        server.ask("PUT", "/bucket/a/stranger", b"x")
         assert "remove" in run(save + [folder / "out", "bucket/a"], environment, 2)
 
 
@@ -92,10 +157,11 @@ def test_stage_refuses():
 
 
 def test_stage_coco():
-    if not (DATA / "coco_mini").is_dir() or not shutil.which("dtrain-data", path=BINARIES):
-        print("SKIPPED: there is no coco_mini or no dtrain-data")
+    needs("dtrain-data")
+    if not (DATA / "coco_mini").is_dir():
+        print("SKIPPED: there is no coco_mini")
         sys.exit(77)
-    with setting() as (folder, server, environment):
+    with setting() as (folder, server, environment), contextlib.ExitStack() as here:
         web = folder / "web"
         for name, parts in {"zips/train2017": ["train2017"], "zips/val2017": ["val2017"],
                             "annotations/annotations_trainval2017": ["annotations"]}.items():
@@ -103,13 +169,11 @@ def test_stage_coco():
             with zipfile.ZipFile(web / f"{name}.zip", "w") as archive:
                 for path in sorted((DATA / "coco_mini" / parts[0]).rglob("*")):
                     archive.write(path, path.relative_to(DATA / "coco_mini"))
-        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(web))
-        files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=files.serve_forever, daemon=True).start()
-        environment["COCO_URL"] = f"http://127.0.0.1:{files.server_address[1]}"
+        environment["COCO_URL"] = here.enter_context(web_server(web))
         stage = [str(SCRIPTS / "stage.sh")]
         server.fault("slow", method="PUT", times=-1, seconds=1)
-        killed = subprocess.Popen(stage + ["coco", "bucket/p"], env=environment, start_new_session=True)
+        whole = {**environment, "PATH": environment["PATH"].split(":", 1)[1]}  # a CLI that can be killed
+        killed = subprocess.Popen(stage + ["coco", "bucket/p"], env=whole, start_new_session=True)
         while killed.poll() is None and not any(entry[0] == "PUT" and "/p/" in entry[1] for entry in server.requests):
             time.sleep(0.1)
         assert killed.poll() is None, "it ended before it could be killed"
@@ -123,7 +187,186 @@ def test_stage_coco():
             digest, name = line.split("  ", 1)
             assert hashlib.sha256((folder / "back" / name).read_bytes()).hexdigest() == digest, name
         run(["dtrain-data", "verify", folder / "back/records"], environment)
-        files.shutdown()
+
+
+class Guarded(http.server.SimpleHTTPRequestHandler):
+    """Asks for the token, and looks for it in the command lines of all processes while the one that fetches waits."""
+    requests, seen = [], []
+
+    def do_GET(self):
+        Guarded.requests.append(self.path)
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if TOKEN.encode() in path.read_bytes():
+                    Guarded.seen.append(path.read_bytes())
+        if self.headers["Authorization"] != f"Bearer {TOKEN}":
+            self.send_error(401)
+        else:
+            super().do_GET()
+
+
+def add(archive, name, data):
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    archive.addfile(member, io.BytesIO(data))
+
+
+def make_archives(web):
+    """ImageNet's archives of three classes, of four images each, and of three images to validate."""
+    classes = sorted((DATA / "imagenet_sample/train").iterdir())[:3]
+    web.mkdir()
+    with tarfile.open(web / "ILSVRC2012_img_train.tar", "w") as outer:
+        for folder in classes:
+            image, inner = next(folder.iterdir()).read_bytes(), io.BytesIO()
+            with tarfile.open(fileobj=inner, mode="w") as archive:
+                for number in range(4):
+                    add(archive, f"{folder.name}_{number}.JPEG", image)
+            add(outer, f"{folder.name}.tar", inner.getvalue())
+    with tarfile.open(web / "ILSVRC2012_img_val.tar", "w") as archive:
+        for number, folder in enumerate(classes, 1):
+            add(archive, f"ILSVRC2012_val_{number:08}.JPEG", next(folder.iterdir()).read_bytes())
+    (web / "imagenet_2012_validation_synset_labels.txt").write_text("".join(f"{one.name}\n" for one in classes))
+
+
+def test_stage_imagenet():
+    needs("dtrain-data")
+    if not (DATA / "imagenet_sample").is_dir():
+        print("SKIPPED: there is no imagenet_sample")
+        sys.exit(77)
+    with setting() as (folder, server, environment), web_server(folder / "web", Guarded) as address:
+        make_archives(folder / "web")
+        environment["IMAGENET_URL"] = address
+        stage = [SCRIPTS / "stage.sh", "imagenet", "bucket/p"]
+        # What would end the line of a header, or begin another setting of curl's, reaches neither it nor any output.
+        for odd in ('"', "\\", "\n", "\r", "\nurl = http://127.0.0.1:1/x\n", " "):
+            output = run(stage, {**environment, "IMAGENET_TOKEN": f"beg{odd}end"}, 1)
+            assert "IMAGENET_TOKEN" in output and "beg" not in output and "end" not in output, output
+        run(stage, {**environment, "IMAGENET_URL": f'{address}/"'}, 1)
+        assert not Guarded.requests and not (folder / "stage").exists()
+        environment["IMAGENET_TOKEN"] = TOKEN
+        assert "those of" in run(stage, environment)
+        assert not Guarded.seen, "the token is in a command line"
+        names = server.keys("bucket", "p/imagenet/")
+        assert names == {"SHA256SUMS", "train/train-00000-of-00002", "train/train-00001-of-00002",
+                         "validation/validation-00000-of-00001"}, names
+        for name in names - {"SHA256SUMS"}:
+            (folder / "back").mkdir(exist_ok=True)
+            (folder / "back" / pathlib.Path(name).name).write_bytes(server.ask("GET", f"/bucket/p/imagenet/{name}"))
+        assert "3 files, 15 records, 0 faults" in run(["dtrain-data", "verify", folder / "back"], environment)
+
+
+def test_stage_code():
+    with setting() as (folder, server, environment):
+        source, tools = folder / "source", folder / "tools"
+        for command in (["init", "-q", source], ["-C", source, "config", "user.email", "a@b.test"],
+                        ["-C", source, "config", "user.name", "a"]):
+            run(["git", *command], environment)
+        (source / "train.sh").write_text("echo step 1\n")
+        (source / "untracked").write_text("x")
+        run(["git", "-C", source, "add", "train.sh"], environment)
+        run(["git", "-C", source, "commit", "-qm", "one"], environment)
+        # A disk of this many bytes: what is staged already is part of the gigabyte that is asked for.
+        tools.mkdir()
+        (tools / "df").write_text("#!/bin/sh\necho Avail\necho $FREE\n")
+        (tools / "df").chmod(0o755)
+        environment.update(STAGE_GB="1", PATH=f"{tools}:{environment['PATH']}")
+        stage = ["bash", "-c", 'cd "$1" && exec "${@:2}"', "-", source, SCRIPTS / "stage.sh"]
+        run(stage + ["code", "bucket"], {**environment, "FREE": "999000000"}, 6)
+        (folder / "stage/fetched").mkdir(parents=True)
+        (folder / "stage/fetched/held").write_bytes(bytes(2000000))
+        run(stage + ["--resume", "code", "bucket"], {**environment, "FREE": "997000000"}, 6)
+        run(stage + ["--resume", "code", "bucket"], {**environment, "FREE": "999000000"})
+        assert server.keys("bucket") == {"code/SHA256SUMS", "code/code.tar"}
+        with tarfile.open(fileobj=io.BytesIO(server.ask("GET", "/bucket/code/code.tar"))) as archive:
+            assert archive.getnames() == ["train.sh"]
+
+
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+
+
+def wait_for(what, condition, process):
+    """Until a condition holds, as long as a process is there; the limit is that of a test that hangs."""
+    for _ in range(900):
+        if condition():
+            return
+        assert process.poll() is None, f"{what}: it ended with {process.returncode}"
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within 90 s")
+
+
+def test_tensorboard():
+    needs("dtrain-cnn-benchmarks")
+    board = CACHE / "dtrain/tensorboard"
+    if not board.is_dir():
+        print("SKIPPED: there is no TensorBoard: tests/parity/tensorboard.sh fetches it")
+        sys.exit(77)
+    rendered = SCRIPTS.parent / "rendered/tensorboard.yaml"
+    read = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))"
+    objects = json.loads(subprocess.run([mock.TOOLS / "bin/python3", "-c", read, rendered], text=True, check=True,
+                                        stdout=subprocess.PIPE).stdout)
+    [pod] = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
+    containers = {one["name"]: one for one in pod["containers"]}
+    sync = containers["sync"]
+    with setting() as (folder, server, environment), contextlib.ExitStack() as here:
+        run(["dtrain-cnn-benchmarks", *TRAINING, "--num_batches=4", f"--train_dir={folder / 'run'}"], environment)
+        [events] = (folder / "run").glob("*tfevents*")
+        whole, name = events.read_bytes(), f"/bucket/logs/one/{events.name}"
+        records = [0]  # where each begins: its length, two checksums and its bytes
+        while records[-1] < len(whole):
+            records.append(records[-1] + 16 + int.from_bytes(whole[records[-1]:records[-1] + 8], "little"))
+        server.ask("PUT", name, whole[:records[-4] + 5])  # as far as it was written, within a record
+        server.ask("PUT", "/bucket/logs/one/checkpoint", b"not to be fetched")
+        environment.update({one["name"]: one["value"] for one in sync["env"]})
+        logs = folder / "logs"
+        environment.update(LOGS=str(logs), S3_URL="s3://bucket/logs", PAUSE_SECONDS="0.2", HOME=str(folder))
+        ready = sync["readinessProbe"]["exec"]["command"]
+        server.fault("error", method="GET", path="list-type", times=2)
+
+        def is_ready():
+            return subprocess.run(ready, env={**environment, "PAUSE_SECONDS": "30"}, check=False,
+                                  stderr=subprocess.DEVNULL).returncode == 0
+
+        assert not is_ready()
+        sidecar = subprocess.Popen(sync["command"], env=environment, start_new_session=True)
+        here.callback(lambda: (sidecar.terminate(), sidecar.wait()))
+        wait_for("the first round", is_ready, sidecar)
+        copy = logs / "copy/one" / events.name
+        assert [path.name for path in (logs / "copy").rglob("*") if path.is_file()] == [events.name]
+
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        arguments = containers["tensorboard"]["args"]
+        replaced = {"/logs/copy": str(logs / "copy"), "6006": str(port), "15": "1", "0.0.0.0": "127.0.0.1"}
+        assert arguments[0] == "tensorboard" and set(replaced) <= set(arguments)
+        served = subprocess.Popen(["/usr/bin/python3", "-m", "tensorboard.main",
+                                   *(replaced.get(word, word) for word in arguments[1:])],
+                                  env={**os.environ, "PYTHONPATH": str(board)}, start_new_session=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        here.callback(lambda: (os.killpg(served.pid, signal.SIGKILL), served.wait()))
+
+        def steps():
+            query = "run=one&tag=total_loss"
+            with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/data/plugin/scalars/scalars?{query}") as answer:
+                return [step for _, step, _ in json.load(answer)]
+            return []
+
+        wait_for("the first steps", steps, served)
+        assert len(steps()) < 4, steps()
+        server.ask("PUT", name, whole)
+        wait_for("the last step", lambda: steps() == [1, 2, 3, 4], served)
+        assert copy.read_bytes() == whole
+        assert containers["tensorboard"]["readinessProbe"]["httpGet"]["path"] == "/data/environment"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/data/environment") as answer:
+            assert answer.status == 200
+        server.fault("expired", times=-1)
+        os.utime(logs / "synced", (0, 0))
+        seen = len(server.requests)
+        wait_for("a round that fails", lambda: len(server.requests) > seen + 1, sidecar)
+        assert not is_ready()
+        sidecar.terminate()
+        assert sidecar.wait(60) == 0
 
 
 if __name__ == "__main__":

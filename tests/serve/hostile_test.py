@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Whoever means harm to dtrain-serve: it goes on answering others, and under sanitizers nothing is found."""
+import json
+import os
+import socket
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from http_test import IMAGE, PREDICT, Server, jpeg, train, wait_for
+
+CORPUS = Path(__file__).parents[1] / "fuzz/corpus"
+
+
+def listening(process):
+    """The addresses at which a process listens, as /proc/net has them."""
+    sockets = {os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir()}
+    found = []
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if f"socket:[{fields[9]}]" in sockets and (table.startswith("udp") or fields[3] == "0A"):
+                found.append(fields[1])
+    return found
+
+
+class Hostile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        trained = Path(cls.folder.name) / "trained"
+        train(trained, 1)
+        cls.server = Server(f"--train_dir={trained}", "--max_body_mb=1", "--max_image_megapixels=1", "--request_seconds=5",
+                            "--max_connections=16")
+        cls.answer = cls.server.ask("PUT", IMAGE, jpeg())
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0
+        cls.folder.cleanup()
+
+    def tearDown(self):
+        # Another client gets the answer that it had before.
+        self.assertEqual(self.answer[0], 200)
+        self.assertEqual(wait_for("answer", lambda: [a for a in [self.server.ask("PUT", IMAGE, jpeg())] if a[0] != 503])[0],
+                         self.answer)
+
+    def test_listens_to_this_host_alone(self):
+        self.assertEqual(listening(self.server.process.pid), [f"0100007F:{self.server.port:04X}"])
+
+    def test_reads_or_refuses_whatever_image(self):
+        images = [path for kind in ("jpeg", "png") for path in sorted((CORPUS / kind).iterdir())]
+        self.assertGreater(len(images), 20)
+        outcomes = set()
+        for path in images:
+            data = path.read_bytes()
+            start = max(data.find(b"\xff\xd8"), data.find(b"\x89PNG"), 0)  # after what tells the fuzzer how to read it
+            data = data[start:]
+            flipped = bytearray(data)
+            for place in (len(data) // 3, len(data) // 2, len(data) - 9):
+                flipped[place] ^= 0x55
+            for form in (data, data[:len(data) // 2], bytes(flipped)):
+                status, body = self.server.ask("PUT", IMAGE, form)
+                outcomes.add(status)
+                self.assertIn(status, (200, 400, 413), path)
+                self.assertEqual(status != 200, isinstance(json.loads(body), dict) and "error" in json.loads(body), path)
+        self.assertLessEqual({200, 400}, outcomes)
+
+    def test_reads_or_refuses_whatever_json(self):
+        huge = b'{"instances": [' + b"[" * 400_000 + b"]" * 400_000 + b"]}"
+        for body in (huge, b'{"instances": [' + b"1," * 300_000 + b"1]}", b'{"instances": [[[[1e999, 0, 0]]]]}',
+                     b'{"instances": [[[[-1, 256, 0.5]]]]}', b'{"instances": {"a": 1}}', b'{"instances": [[]]}',
+                     b'{"instances": [[[]]]}', b'{"instances": [[[[1, 2]]]]}', b'{"instances": [null]}',
+                     b'{"instances": [{"b64": 7}]}', b'{"instances": [], "instances": [1]}',
+                     b'{"instances": ["\\ud800"]}', b'\x00' * 1000, b'{"instances": [{"b64": "' + b"A" * 999_000 + b'"}]}'):
+            status, answer = self.server.ask("POST", PREDICT, body)
+            self.assertEqual(status, 400, (body[:60], answer[:200]))
+            self.assertLess(len(answer), 1000)  # what was sent is not sent back
+
+    def test_closes_connections_that_say_nothing(self):
+        """As many as there may be, all of them silent: others are served once their time is over."""
+        silent = [socket.create_connection(("127.0.0.1", self.server.port), timeout=60) for _ in range(16)]
+        for client in silent[:8]:
+            client.sendall(b"PUT /predictions/default HTTP/1.1\r\nContent-Le")
+        self.assertEqual(wait_for("answer", lambda: [a for a in [self.server.ask("GET", "/healthz")] if a[0] == 200])[0][0],
+                         200)
+        for client in silent:
+            client.close()
+
+    def test_refuses_lengths_that_are_none(self):
+        for length in (b"-1", b"99999999999999999999999", b"1e3", b"0x10", b"", b"5, 6", b"+5"):
+            answer = self.server.raw(b"PUT " + IMAGE.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: " + length +
+                                     b"\r\n\r\nhello", half_close=True)
+            self.assertNotIn(b"HTTP/1.1 200", answer, length)
+            self.assertLessEqual(answer.count(b"HTTP/1.1"), 1, length)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -18,4 +18,5 @@ function(add_k8s_tests name)
 endfunction()
 
 add_k8s_tests(charts)
+add_k8s_tests(serving)
 add_k8s_tests(documents)

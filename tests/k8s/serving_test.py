@@ -40,7 +40,8 @@ def enter(*programs):
     if not (tools.PROGRAMS / "dtrain-serve").exists():
         tools.skip(f"there is no dtrain-serve in {tools.PROGRAMS}")
     tools.helms()
-    outer = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    outer = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child",
+             "--mount-proc"]
     probe = tools.run(*outer, "ip", "link", "set", "lo", "up")
     if probe.returncode:
         tools.skip(f"there is no network of its own to be had: {probe.stderr.strip()}")
@@ -62,6 +63,13 @@ def wait_for(what, attempt, seconds=60):
 def listens(port):
     with socket.create_connection(("127.0.0.1", port), 1):
         return True
+
+
+def answers(port):
+    try:
+        return listens(port)
+    except ConnectionRefusedError:
+        return False
 
 
 def hash_of(password, scheme):
@@ -219,8 +227,8 @@ def check_tls(pod):
     for url in (PAGE, BOARD):
         stranger = tools.run("curl", "-sS", "-u", f"{USER}:{PASSWORD}", url)
         assert stranger.returncode == 60, stranger
-        other_name = tools.run("curl", "-sS", "--cacert", pod.authority, "--connect-to", "::localhost:", "https://example.org:"
-                               + url.rpartition(":")[2])
+        other_name = tools.run("curl", "-sS", "--cacert", pod.authority, "--connect-to", "::localhost:",
+                               url.replace("localhost", "example.org"))
         assert other_name.returncode == 60, other_name
         # Debian's OpenSSL has to be asked to speak the old versions at all; the alert is the server's.
         old = tools.run("curl", "-sS", "--cacert", pod.authority, "--tlsv1.0", "--tls-max", "1.1",
@@ -245,7 +253,8 @@ def check_bodies(pod):
     for size, expected in ((32 << 20, 400), ((32 << 20) + 1, 413)):
         with large.open("wb") as file:
             file.truncate(size)
-        direct = tools.run("curl", "-sS", "-T", large, "-w", "\n%{http_code}", "http://127.0.0.1:8501/predictions/maskrcnn")
+        direct = tools.run("curl", "-sS", "-T", large, "-w", "\n%{http_code}",
+                           "http://127.0.0.1:8501/predictions/maskrcnn")
         status, body = pod.curl(PAGE + "/predictions/maskrcnn", "-T", large)
         assert status == expected and direct.stdout.endswith(f"\n{expected}"), (size, status, direct)
         assert json.loads(body)["error"], body
@@ -253,7 +262,8 @@ def check_bodies(pod):
 
 def check_listeners():
     """Only nginx listens on more than loopback."""
-    lines = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", name).read_text().splitlines()]
+    lines = [line.split() for name in ("tcp", "tcp6")
+             for line in pathlib.Path("/proc/net", name).read_text().splitlines()]
     found = {int(words[1].rpartition(":")[2], 16): words[1].partition(":")[0] for words in lines if words[3] == "0A"}
     assert {8501, 6006, 8443, 9443} <= set(found), found
     assert {port for port, address in found.items() if address != "0100007F"} == {8443, 9443}, found
@@ -309,7 +319,8 @@ def check_notebook(pod, notebook, packages):
     """The notebook that Jupyter shows runs from its first cell to its last, against the server that is there."""
     source, done = pod.folder / "serving.ipynb", pod.folder / "done.ipynb"
     source.write_text(json.dumps(notebook))
-    variables = {one["name"]: one["value"] for one in pod.container("jupyter")["env"] if one["name"].startswith("DTRAIN_")}
+    variables = {one["name"]: one["value"] for one in pod.container("jupyter")["env"]
+                 if one["name"].startswith("DTRAIN_")}
     program = ("import nbclient, nbformat, sys; book = nbformat.read(sys.argv[1], 4); "
                "nbclient.NotebookClient(book, timeout=60).execute(); nbformat.write(book, sys.argv[2])")
     tools.check_run(sys.executable, "-c", program, source, done, env={**pod.environment, **packages, **variables})
@@ -341,6 +352,50 @@ def check_kernel(pod):
         while (message := json.loads(channel.recv()))["msg_type"] != "stream":
             pass
         assert message["content"]["text"] == "42\n", message
+
+
+def test_fargate():
+    """The commands of the document, on a stand-in of AWS: parameters, the task, and nginx by the task's command."""
+    enter("nginx", "curl", "htpasswd")
+    sys.path.append(str(tools.HERE / "aws"))
+    mock = importlib.import_module("mock")
+    if not (mock.TOOLS / "bin" / "aws").exists():
+        tools.skip(f"there is no {mock.TOOLS}: tests/k8s/aws/tools.sh fetches it")
+    with tempfile.TemporaryDirectory() as folder, Pod(folder) as pod, mock.Mock() as aws:
+        pod.start_serving()
+        work = pathlib.Path(folder, "work")
+        shutil.copytree(pod.folder / "nginx-proxy", work)
+        (work / "k8s").symlink_to(tools.K8S)
+        lines = [line.strip() for line in (tools.K8S / "fargate" / "README.md").read_text().splitlines()
+                 if re.match(r"    (aws ssm|sed|aws ecs register)", line)]
+        assert len(lines) == 6, lines
+        for line in lines:
+            registered = tools.check_run("bash", "-c", line, cwd=work, env=aws.environment())
+        task = json.loads(registered)["taskDefinition"]
+        assert task["requiresCompatibilities"] == ["FARGATE"] and task["networkMode"] == "awsvpc"
+        assert not re.search("ACCOUNT|REGION|FILE_SYSTEM|LOG_DIR", (work / "task.json").read_text())
+        serve, nginx = task["containerDefinitions"]
+        arguments = pod.container("serve")["args"][1:]
+        assert serve["command"] == [word.replace("/fsx/first", "/efs/maskrcnn") for word in arguments]
+        assert nginx["image"] == pod.container("nginx")["image"]
+        assert [one["containerPort"] for one in nginx["portMappings"]] == [8443]
+        check = pod.container("serve")["livenessProbe"]["exec"]["command"]
+        for command in (serve["healthCheck"]["command"][1:], check):
+            tools.check_run(*command)
+        names = {one["valueFrom"].partition("parameter")[2]: one["name"] for one in nginx["secrets"]}
+        answer = tools.check_run("aws", "ssm", "get-parameters", "--with-decryption", "--names", *names,
+                                 env=aws.environment())
+        variables = {names[one["Name"]]: one["Value"] for one in json.loads(answer)["Parameters"]}
+        pod.processes.pop().terminate()
+        wait_for("end of the pod's nginx", lambda: not answers(8443))
+        place = pod.folder / "fargate"
+        place.mkdir()
+        words = [word.replace("/tmp", str(place)) for word in [*nginx["entryPoint"], *nginx["command"]]]
+        with (pod.folder / "fargate.log").open("wb") as log:
+            pod.processes.append(subprocess.Popen(words, env={**os.environ, **variables}, stdout=log, stderr=log))
+        wait_for("nginx", lambda: listens(8443))
+        assert pod.curl(PAGE + "/readyz")[0] == 200 and pod.curl(PAGE + "/readyz", user=f"{USER}:wrong")[0] == 401
+        assert (place / "dtrain" / "tls.key").stat().st_mode & 0o77 == 0
 
 
 if __name__ == "__main__":

@@ -131,14 +131,19 @@ class Pod:
         variables = {one["name"]: placed(one["value"]) for one in container.get("env", [])}
         words = [placed(word) for word in [*container.get("command", []), *container.get("args", [])]]
         words[0] = str(pathlib.Path(programs or "", words[0]))
+        self.run(name, port, words, {**self.environment, **variables, **(environment or {})})
+
+    def run(self, name, port, words, environment):
+        """Starts a process and awaits its port."""
         with (self.folder / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(words, env={**self.environment, **variables, **(environment or {})}, stdout=log,
-                                       stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(words, env=environment, stdout=log, stderr=subprocess.STDOUT,
+                                       stdin=subprocess.DEVNULL)
         self.processes.append(process)
 
         def ready():
             assert process.poll() is None, f"{name} ended: {(self.folder / f'{name}.log').read_text()}"
             return listens(port)
+
         wait_for(name, ready)
 
     def start_serving(self):
@@ -462,9 +467,7 @@ def test_fargate():
         place = pod.folder / "fargate"
         place.mkdir()
         words = [word.replace("/tmp", str(place)) for word in [*nginx["entryPoint"], *nginx["command"]]]
-        with (pod.folder / "fargate.log").open("wb") as log:
-            pod.processes.append(subprocess.Popen(words, env={**os.environ, **variables}, stdout=log, stderr=log))
-        wait_for("nginx", lambda: listens(8443))
+        pod.run("fargate", 8443, words, {**os.environ, **variables})
         assert pod.curl(PAGE + "/readyz")[0] == 200 and pod.curl(PAGE + "/readyz", user=f"{USER}:wrong")[0] == 401
         assert (place / "dtrain" / "tls.key").stat().st_mode & 0o77 == 0
 

@@ -15,11 +15,13 @@ import shutil
 import socket
 import socketserver
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import zlib
 
 import tools
 import yaml
@@ -282,6 +284,15 @@ def test_proxy():
         check_browser(pod, browser)
 
 
+def defined_by(name):
+    """A function of the notebook."""
+    notebook = json.loads((tools.K8S / "charts" / "dtrain-lib" / "files" / "serving.ipynb").read_text())
+    [cell] = ["".join(one["source"]) for one in notebook["cells"] if f"def {name}(" in "".join(one["source"])]
+    scope = {"base64": base64, "struct": struct, "zlib": zlib}
+    exec(re.search(r"def .*?\n(?=\S|\Z)", cell + "\n", re.DOTALL)[0], scope)
+    return scope[name]
+
+
 def check_passwords(pod):
     for url in (PAGE + "/", PAGE + "/v1/models/maskrcnn", PAGE + "/metrics", BOARD + "/", BOARD + "/data/environment"):
         assert pod.curl(url, user=None)[0] == 401, url
@@ -318,11 +329,7 @@ def check_tls(pod):
 
 def check_bodies(pod):
     picture = pod.folder / "picture.png"
-    notebook = json.loads((tools.K8S / "charts" / "dtrain-lib" / "files" / "serving.ipynb").read_text())
-    [cell] = ["".join(one["source"]) for one in notebook["cells"] if "def made_up" in "".join(one["source"])]
-    scope = {}
-    exec("import os, struct, zlib\n" + cell, scope)
-    picture.write_bytes(scope["picture"])
+    picture.write_bytes(defined_by("made_up")())
     status, body = pod.curl(PAGE + "/predictions/maskrcnn", "-T", picture)
     assert status == 200 and json.loads(body), body
     large = pod.folder / "large"
@@ -404,6 +411,11 @@ def check_notebook(pod, notebook, packages):
     text = "\n".join("".join(one.get("text", one.get("data", {}).get("text/plain", ""))) for one in outputs)
     assert "'AVAILABLE'" in text and "checkpoint of step 1" in text and "\n400 " in text, text
     assert len(re.findall("'probability': ", text)) == 10, text
+    # This server classifies, so that what a detector answers is made up.
+    picture = defined_by("made_up")()
+    html = defined_by("drawn")(picture, [{"bbox": [40.6, 30, 70, 60], "score": 0.987, "category_id": 3}])
+    assert base64.b64encode(picture).decode() in html and "left:41px;top:30px;width:70px;height:60px" in html, html
+    assert ">3 0.99<" in html and ">3 0.99<" not in defined_by("drawn")(picture, [{"class": 3, "probability": 0.99}])
 
 
 def check_kernel(pod):

@@ -13,7 +13,7 @@ case "${1:-}" in
     libbenchmark-dev libcli11-dev libprotobuf-dev protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil
     python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
     openssh-server iproute2 dpkg-dev file man-db curl unzip qemu-user buildah crun skopeo libnss-extrausers
-    chromium-headless-shell) ;;
+    chromium-headless-shell nginx-light apache2-utils libnss3-tools) ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac
 
@@ -31,6 +31,12 @@ as_root=()
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || { echo "Neither root nor sudo: please install them and start again."; exit 1; }
   as_root=(sudo)
+fi
+if [[ " ${missing[*]} " == *" nginx-light "* ]]; then
+  # The tests start proxies of their own: Debian's must not serve on this machine.
+  echo "Its nginx stays off: /etc/systemd/system/nginx.service"
+  "${as_root[@]}" mkdir -p /etc/systemd/system
+  "${as_root[@]}" ln -sfn /dev/null /etc/systemd/system/nginx.service
 fi
 if [[ " ${missing[*]} " == *" openssh-server "* ]]; then
   # The tests start servers of their own: Debian's must not open this machine to the network.

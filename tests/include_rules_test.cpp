@@ -100,6 +100,9 @@ const std::vector<Level> kLevels = {
     // They run what another program's command line comes to.
     {"apps/train_imagenet/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
     {"apps/imagenet_main/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
+    {"apps/serve/",
+     {"apps/cli/", "apps/detection/", "apps/mask_rcnn/predictor.h", "libdtrain/", "models/", "data/"},
+     {"apps/mask_rcnn/placed_image.h"}},
     {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 

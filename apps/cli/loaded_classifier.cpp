@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -20,8 +19,9 @@ namespace {
 
 constexpr size_t kNamesShown = 5;
 
-// The identity of the checkpoint that the weights are of; empty where they are of none.
-std::map<std::string, std::string> recorded_identity(const std::string& weights) {
+}  // namespace
+
+TrainState recorded_state(const std::string& weights) {
   const std::filesystem::path folder = std::filesystem::path(weights).parent_path(), state = folder / "state.json";
   std::error_code none;
   if (!std::filesystem::is_regular_file(state, none) || !std::filesystem::exists(folder / "MANIFEST.json", none))
@@ -31,10 +31,8 @@ std::map<std::string, std::string> recorded_identity(const std::string& weights)
   if (file.size() > kMostBytes) throw Error(Fault::checkpoint, state.string() + ": too large for a checkpoint's state");
   std::string text(file.size(), '\0');
   file.read(0, text.data(), text.size());
-  return train_state_from(text, state.string()).identity;
+  return train_state_from(text, state.string());
 }
-
-}  // namespace
 
 void ClassifierFlags::declare(FlagSet& flags) {
   flags.group("Model");
@@ -58,7 +56,7 @@ void ClassifierFlags::check() const {
 }
 
 void ClassifierFlags::take_recorded(const FlagSet& flags) {
-  const auto identity = recorded_identity(weights);
+  const auto identity = recorded_state(weights).identity;
   const auto value = [&](const char* key) {
     const auto found = identity.find(key);
     return found == identity.end() ? std::string() : found->second;

@@ -10,6 +10,7 @@
 #include "data/catalog.h"
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/ops/pointwise.h"
+#include "libdtrain/train/checkpoint.h"
 #include "models/classifier.h"
 
 namespace dtrain::cli {
@@ -34,6 +35,9 @@ struct ClassifierFlags {
 
   models::ModelConventions recorded{};
 };
+
+// What the checkpoint that the weights are of has recorded; empty where they are of none.
+TrainState recorded_state(const std::string& weights);
 
 // For inference on `device`, "cpu", "gpu", or "auto", which is the GPU where there is one. Throws Error where there is
 // none and it was asked for.

@@ -60,4 +60,14 @@ std::vector<std::vector<Detection>> detections_of(Context& context, const models
   return all;
 }
 
+nlohmann::ordered_json json_of(const data::coco::Detection& one) {
+  nlohmann::ordered_json json;
+  if (one.box) json["bbox"] = {one.box->x, one.box->y, one.box->width, one.box->height};
+  json["score"] = one.score;
+  json["category_id"] = one.category_id;
+  if (one.mask)
+    json["segmentation"] = {{"size", {one.mask->height, one.mask->width}}, {"counts", data::coco::to_text(*one.mask)}};
+  return json;
+}
+
 }  // namespace dtrain::detection

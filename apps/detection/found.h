@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "data/coco/annotations.h"
 #include "data/coco/paste.h"
 #include "data/coco/results.h"
@@ -26,5 +28,8 @@ std::vector<std::vector<data::coco::Detection>> detections_of(Context& context, 
                                                               const std::vector<ImagePlace>& images,
                                                               const std::vector<data::coco::Category>& categories,
                                                               data::coco::Paste paste);
+
+// {"bbox": [x, y, w, h], "score", "category_id", "segmentation": {"size": [h, w], "counts"}}, as COCO's results.
+nlohmann::ordered_json json_of(const data::coco::Detection& one);
 
 }  // namespace dtrain::detection

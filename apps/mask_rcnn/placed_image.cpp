@@ -24,8 +24,8 @@ std::vector<std::byte> read_image_file(const std::string& path) {
   return bytes;
 }
 
-data::Image decode_image(std::span<const std::byte> bytes) {
-  data::ImageDecoder decoder;
+data::Image decode_image(std::span<const std::byte> bytes, const data::ImageLimits& limits) {
+  data::ImageDecoder decoder({.limits = limits});
   decoder.open(bytes);
   const data::ImageView view = decoder.decode();
   data::Image image(view.width, view.height);

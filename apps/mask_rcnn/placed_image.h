@@ -30,7 +30,7 @@ struct PlacedImage {
 
 // Both throw Error(Fault::data) where the file cannot be read or the image decoded.
 std::vector<std::byte> read_image_file(const std::string& path);
-data::Image decode_image(std::span<const std::byte> bytes);
+data::Image decode_image(std::span<const std::byte> bytes, const data::ImageLimits& limits = {});
 
 PlacedImage place_image(Context& context, data::Image image, const DataSettings& settings);
 

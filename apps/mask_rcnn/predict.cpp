@@ -40,16 +40,6 @@ struct PredictFlags {
   }
 };
 
-nlohmann::ordered_json json_of(const data::coco::Detection& one) {
-  nlohmann::ordered_json json;
-  if (one.box) json["bbox"] = {one.box->x, one.box->y, one.box->width, one.box->height};
-  json["score"] = one.score;
-  json["category_id"] = one.category_id;
-  if (one.mask)
-    json["segmentation"] = {{"size", {one.mask->height, one.mask->width}}, {"counts", data::coco::to_text(*one.mask)}};
-  return json;
-}
-
 void print_line(const nlohmann::ordered_json& line) {
   cli::patient_stdout() << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
 }
@@ -60,7 +50,7 @@ void print_found(const std::string& path, const detection::ImagePlace& place,
   if (json) {
     nlohmann::ordered_json line = {{"file", path}, {"width", place.width}, {"height", place.height}};
     line["detections"] = nlohmann::ordered_json::array();
-    for (const data::coco::Detection& one : found) line["detections"].push_back(json_of(one));
+    for (const data::coco::Detection& one : found) line["detections"].push_back(detection::json_of(one));
     print_line(line);
     return;
   }

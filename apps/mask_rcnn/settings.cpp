@@ -102,6 +102,16 @@ std::map<std::string, std::string> Settings::model_identity() const {
   return texts;
 }
 
+std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded) {
+  const auto preset = recorded.find(kPreset);
+  if (preset == recorded.end()) return std::nullopt;
+  Settings settings = preset_settings(preset->second);
+  for (const ConfigKey& key : config_keys())
+    if (const auto found = recorded.find(key.name); found != recorded.end()) key.set(settings, found->second);
+  settings.check();
+  return settings;
+}
+
 std::string apply(Settings& settings, const std::string& assignment) {
   const auto [name, value] = split(assignment);
   if (name == kPreset) {

@@ -87,6 +87,10 @@ struct Settings {
 // Those of a preset, see models::detector_presets(). Throws Error naming those that there are.
 Settings preset_settings(const std::string& preset);
 
+// Those that a checkpoint of dtrain-mask-rcnn has recorded, as described() has them; none where `recorded` is of
+// another program. Other entries are left out.
+std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded);
+
 // Applies KEY=VALUE. Values are Python's literals: numbers, True, False, None, texts with or without quotes, tuples and
 // lists; they are never evaluated. Returns a notice for people where the key has no effect here, else an empty text.
 // Throws Error for an unknown key, naming the nearest one, for a value of another type or out of range, and for one

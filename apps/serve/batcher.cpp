@@ -19,9 +19,9 @@ Batcher::~Batcher() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::vector<std::future<Probabilities>> Batcher::submit(const std::shared_ptr<const Session>& session,
-                                                        std::vector<Pixels> images, Clock::time_point deadline) {
-  std::vector<std::future<Probabilities>> results;
+std::vector<std::future<Prediction>> Batcher::submit(const std::shared_ptr<const Session>& session,
+                                                     std::vector<Pixels> images, Clock::time_point deadline) {
+  std::vector<std::future<Prediction>> results;
   const std::lock_guard lock(mutex_);
   if (items_.size() + images.size() > options_.max_waiting) return results;
   const Clock::time_point now = Clock::now();
@@ -66,7 +66,7 @@ void Batcher::compute(std::vector<Item>& batch) const {
   if (batch.empty()) return;
   std::vector<const Pixels*> images;
   for (const Item& item : batch) images.push_back(&item.pixels);
-  std::vector<Probabilities> results;
+  std::vector<Prediction> results;
   try {
     results = batch.front().session->predict(images);
   } catch (...) {

@@ -34,8 +34,8 @@ class Batcher {
   // The results of `images`, which `session` has made, in their order; none where they would be more than may wait.
   // An image that no batch has taken up at `deadline` is dropped, and its future throws Error(Fault::resource); that of
   // a batch that fails throws its Error.
-  std::vector<std::future<Probabilities>> submit(const std::shared_ptr<const Session>& session,
-                                                 std::vector<Pixels> images, Clock::time_point deadline);
+  std::vector<std::future<Prediction>> submit(const std::shared_ptr<const Session>& session, std::vector<Pixels> images,
+                                              Clock::time_point deadline);
   size_t waiting() const;
 
  private:
@@ -43,7 +43,7 @@ class Batcher {
     std::shared_ptr<const Session> session;
     Pixels pixels;
     Clock::time_point arrived, deadline;
-    std::promise<Probabilities> result;
+    std::promise<Prediction> result;
   };
   void work();
   // The next images of one session; none once all is done and no more will come.

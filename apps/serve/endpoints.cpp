@@ -1,9 +1,11 @@
 #include "apps/serve/endpoints.h"
 
 #include <algorithm>
+#include <charconv>
 #include <semaphore>
 
-#include "apps/serve/json_forms.h"
+#include "apps/mask_rcnn/placed_image.h"
+#include "apps/serve/page.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::serve {
@@ -23,15 +25,17 @@ class Predictions {
  public:
   explicit Predictions(const Endpoints& endpoints) : e_(endpoints), preparing_(endpoints.preparing) {}
 
-  void predict(const Request& request, Response& response) {
-    const auto session = session_for(response);
+  void predict(const ServedModel& model, const Request& request, Response& response) {
+    const AnswerForm form = form_of(request);
+    const auto session = session_for(model, response);
     if (!session) return;
     auto results = run(session, prepared([&] { return pixels_of(*session, request.body); }), response);
-    if (!results.empty()) answer(response, 200, predictions_json(results, e_.top, session->version()));
+    if (!results.empty()) answer(response, 200, predictions_json(results, *session, form));
   }
 
-  void predict_image(const Request& request, Response& response) {
-    const auto session = session_for(response);
+  void predict_image(const ServedModel& model, const Request& request, Response& response) {
+    const AnswerForm form = form_of(request);
+    const auto session = session_for(model, response);
     if (!session) return;
     const auto decode = [&] {
       std::vector<Pixels> one;
@@ -41,13 +45,29 @@ class Predictions {
     const auto results = run(session, prepared(decode), response);
     if (results.empty()) return;
     response.set_header("X-Model-Version", std::to_string(session->version()));
-    answer(response, 200, ranking_json(results.front(), e_.top));
+    answer(response, 200, prediction_json(results.front(), *session, form));
   }
 
   // The form that readiness and status share.
-  void status(Response& response, bool ready_alone) const {
-    const auto session = e_.model.session();
+  static void status(const ServedModel& model, Response& response, bool ready_alone) {
+    const auto session = model.session();
     answer(response, ready_alone && !session ? 503 : 200, status_json(session.get()));
+  }
+
+  void models(Response& response) const {
+    nlohmann::ordered_json json = {{"models", nlohmann::ordered_json::array()}, {"images", e_.images.size()}};
+    for (const NamedModel& named : e_.models)
+      json["models"].push_back(model_json(named.name, named.model->session().get()));
+    answer(response, 200, json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+
+  void images(Response& response) const { answer(response, 200, images_json(e_.images)); }
+
+  void image(size_t index, Response& response) const {
+    if (index >= e_.images.size()) return answer(response, 404, error_json("there is no such image"));
+    const std::vector<std::byte> bytes = mask_rcnn::read_image_file(e_.images[index].path);
+    response.set_content(reinterpret_cast<const char*>(bytes.data()), bytes.size(),
+                         data::sniff_image(bytes) == data::ImageFormat::png ? "image/png" : "image/jpeg");
   }
 
   void metrics(Response& response) const {
@@ -55,8 +75,25 @@ class Predictions {
   }
 
  private:
-  std::shared_ptr<const Session> session_for(Response& response) const {
-    auto session = e_.model.session();
+  // What `top` and `score_threshold` in the path say of the answer.
+  AnswerForm form_of(const Request& request) const {
+    AnswerForm form = e_.form;
+    if (request.has_param("top")) form.top = static_cast<size_t>(number_in(request, "top", 1, 1e6));
+    if (request.has_param("score_threshold")) form.score_threshold = number_in(request, "score_threshold", 0, 1);
+    return form;
+  }
+
+  static double number_in(const Request& request, const char* name, double least, double most) {
+    const std::string text = request.get_param_value(name);
+    double value = 0;
+    const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (wrong != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
+      throw Error(Fault::data, concat(name, ": expected a number from ", least, " to ", most));
+    return value;
+  }
+
+  static std::shared_ptr<const Session> session_for(const ServedModel& model, Response& response) {
+    auto session = model.session();
     if (!session) refuse(response, "no checkpoint yet");
     return session;
   }
@@ -91,11 +128,11 @@ class Predictions {
   }
 
   // Empty where the response already says why.
-  std::vector<Probabilities> run(const std::shared_ptr<const Session>& session, std::vector<Pixels> images,
-                                 Response& response) {
+  std::vector<Prediction> run(const std::shared_ptr<const Session>& session, std::vector<Pixels> images,
+                              Response& response) {
     auto futures = e_.batcher.submit(session, std::move(images), request_deadline());
     if (futures.empty()) refuse(response, "too many images wait");
-    std::vector<Probabilities> results;
+    std::vector<Prediction> results;
     for (auto& future : futures) {
       if (future.wait_until(request_deadline()) != std::future_status::ready) {
         answer(response, 504, error_json("the model did not come to this request in time"));
@@ -110,6 +147,22 @@ class Predictions {
   std::counting_semaphore<> preparing_;
 };
 
+void add_model(HttpServer& server, const std::shared_ptr<Predictions>& predictions, const NamedModel& named) {
+  const std::string name = literal(named.name);
+  const ServedModel& model = *named.model;
+  server.Post("/v1/models/" + name + ":predict", [predictions, &model](const Request& request, Response& response) {
+    predictions->predict(model, request, response);
+  });
+  const auto image = [predictions, &model](const Request& request, Response& response) {
+    predictions->predict_image(model, request, response);
+  };
+  server.Put("/predictions/" + name, image);
+  server.Post("/predictions/" + name, image);
+  server.Get("/v1/models/" + name, [&model](const Request&, Response& response) {
+    Predictions::status(model, response, /*ready_alone=*/false);
+  });
+}
+
 }  // namespace
 
 bool is_served_name(const std::string& name) {
@@ -119,17 +172,17 @@ bool is_served_name(const std::string& name) {
 
 void add_endpoints(HttpServer& server, const Endpoints& endpoints) {
   const auto predictions = std::make_shared<Predictions>(endpoints);
-  const std::string name = literal(endpoints.name);
-  server.Post("/v1/models/" + name + ":predict",
-              [=](const Request& request, Response& response) { predictions->predict(request, response); });
-  const auto image = [=](const Request& request, Response& response) { predictions->predict_image(request, response); };
-  server.Put("/predictions/" + name, image);
-  server.Post("/predictions/" + name, image);
-  server.Get("/v1/models/" + name,
-             [=](const Request&, Response& response) { predictions->status(response, /*ready_alone=*/false); });
-  server.Get("/readyz", [=](const Request&, Response& response) { predictions->status(response, true); });
+  for (const NamedModel& named : endpoints.models) add_model(server, predictions, named);
+  const ServedModel& first = *endpoints.models.front().model;
+  server.Get("/readyz", [&](const Request&, Response& response) { Predictions::status(first, response, true); });
   server.Get("/healthz", [](const Request&, Response& response) { answer(response, 200, R"({"status":"ok"})"); });
   server.Get("/metrics", [=](const Request&, Response& response) { predictions->metrics(response); });
+  server.Get("/models", [=](const Request&, Response& response) { predictions->models(response); });
+  server.Get("/images", [=](const Request&, Response& response) { predictions->images(response); });
+  server.Get(R"(/images/(\d{1,9}))", [=](const Request& request, Response& response) {
+    predictions->image(std::stoul(request.matches[1].str()), response);
+  });
+  server.Get("/", [](const Request&, Response& response) { response.set_content(page(), "text/html; charset=utf-8"); });
 }
 
 }  // namespace dtrain::serve

@@ -5,17 +5,23 @@
 
 #include "apps/serve/batcher.h"
 #include "apps/serve/http_server.h"
+#include "apps/serve/json_forms.h"
 #include "apps/serve/metrics.h"
 #include "apps/serve/served_model.h"
 
 namespace dtrain::serve {
 
+struct NamedModel {
+  std::string name;  // in paths
+  const ServedModel* model = nullptr;
+};
+
 struct Endpoints {
-  std::string name;  // of the model, in paths
-  size_t top = 5;
+  std::vector<NamedModel> models;  // the first is the one whose readiness is the server's
+  AnswerForm form{};               // where a request does not say otherwise
   size_t max_instances = 0;
   int preparing = 1;  // requests whose JSON or images are decoded at once
-  ServedModel& model;
+  std::vector<LabelledImage> images;
   Batcher& batcher;
   Metrics& metrics;
 };

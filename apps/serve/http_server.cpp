@@ -79,6 +79,10 @@ HttpServer::HttpServer(HttpLimits limits, std::string token, Answered answered)
       answer(response, 500, error_json(error.what()));
     }
   });
+  set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
+    const std::chrono::duration<double, std::milli> taken = Clock::now() - begin_of_request;
+    response.set_header("Server-Timing", concat("total;dur=", taken.count()));
+  });
   set_logger([this](const httplib::Request&, const httplib::Response& response) {
     answered_(response.status, std::chrono::duration<double>(Clock::now() - begin_of_request).count());
   });
@@ -102,7 +106,7 @@ void HttpServer::drain() {
 }
 
 bool HttpServer::bears_token(const httplib::Request& request) const {
-  if (token_.empty() || request.path == "/healthz" || request.path == "/readyz") return true;
+  if (token_.empty() || request.path == "/" || request.path == "/healthz" || request.path == "/readyz") return true;
   const std::string given = request.get_header_value("Authorization"), expected = "Bearer " + token_;
   return given.size() == expected.size() && sodium_memcmp(given.data(), expected.data(), given.size()) == 0;
 }

@@ -24,7 +24,7 @@ std::chrono::steady_clock::time_point request_deadline();
 class HttpServer final : public httplib::Server {
  public:
   using Answered = std::function<void(int status, double seconds)>;
-  // `token`: what requests to all but /healthz and /readyz have to bear; empty: none.
+  // `token`: what requests to all but /, /healthz and /readyz have to bear; empty: none.
   HttpServer(HttpLimits limits, std::string token, Answered answered);
 
   // Returns the port. Throws Error(Fault::resource) where it cannot listen there.

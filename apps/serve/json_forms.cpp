@@ -1,7 +1,8 @@
 #include "apps/serve/json_forms.h"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
+#include "apps/detection/found.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/json_limits.h"
 
@@ -54,10 +55,27 @@ Instance instance_from(const Json& json, size_t i) {
   return from_base64(object->at("b64").get_ref<const std::string&>());
 }
 
-Json ranking_of(const Probabilities& result, size_t top) {
+Json box_of(const data::coco::Box& box) { return {box.x, box.y, box.width, box.height}; }
+
+std::string category_of(const Session& session, int64_t id) {
+  const auto& all = session.categories();
+  const auto found = std::ranges::find(all, id, &data::coco::Category::id);
+  return found == all.end() ? concat("category ", id) : found->name;
+}
+
+Json form_of(const Prediction& result, const Session& session, const AnswerForm& form) {
   Json list = Json::array();
-  for (size_t c : ranking(result, top)) list.push_back({{"class", c}, {"probability", result[c]}});
-  return list;
+  if (!session.detects()) {
+    for (size_t c : ranking(result.probabilities, form.top))
+      list.push_back({{"class", c}, {"probability", result.probabilities[c]}});
+    return list;
+  }
+  for (const data::coco::Detection& one : result.objects) {
+    if (one.score < form.score_threshold) continue;
+    list.push_back(detection::json_of(one));
+    list.back()["category"] = category_of(session, one.category_id);
+  }
+  return {{"width", result.width}, {"height", result.height}, {"detections", std::move(list)}};
 }
 
 }  // namespace
@@ -94,13 +112,42 @@ std::vector<Instance> read_instances(std::string_view body, size_t max_instances
   return instances;
 }
 
-std::string predictions_json(const std::vector<Probabilities>& results, size_t top, uint64_t version) {
-  Json json = {{"predictions", Json::array()}, {"version", version}};
-  for (const Probabilities& result : results) json["predictions"].push_back(ranking_of(result, top));
+std::string prediction_json(const Prediction& result, const Session& session, const AnswerForm& form) {
+  return text_of(form_of(result, session, form));
+}
+
+std::string predictions_json(const std::vector<Prediction>& results, const Session& session, const AnswerForm& form) {
+  Json json = {{"predictions", Json::array()}, {"version", session.version()}};
+  for (const Prediction& result : results) json["predictions"].push_back(form_of(result, session, form));
   return text_of(json);
 }
 
-std::string ranking_json(const Probabilities& result, size_t top) { return text_of(ranking_of(result, top)); }
+Json model_json(const std::string& name, const Session* session) {
+  Json json = {{"name", name}, {"ready", session != nullptr}};
+  if (session == nullptr) return json;
+  json["detects"] = session->detects();
+  json["version"] = session->version();
+  json["categories"] = Json::array();
+  for (const auto& category : session->categories())
+    json["categories"].push_back({{"id", category.id}, {"name", category.name}});
+  return json;
+}
+
+std::string images_json(const std::vector<LabelledImage>& images) {
+  Json list = Json::array();
+  for (const LabelledImage& image : images) {
+    Json json = {{"name", image.name}};
+    if (image.label) {
+      json["label"] = *image.label;
+    } else {
+      json["objects"] = Json::array();
+      for (const auto& object : image.objects)
+        json["objects"].push_back({{"bbox", box_of(object.box)}, {"category_id", object.category_id}});
+    }
+    list.push_back(std::move(json));
+  }
+  return text_of(Json{{"images", std::move(list)}});
+}
 
 std::string status_json(const Session* session) {
   Json status = {{"version", session ? std::to_string(session->version()) : ""},

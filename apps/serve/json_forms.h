@@ -7,6 +7,9 @@
 #include <variant>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "apps/serve/labelled_images.h"
 #include "apps/serve/session.h"
 
 namespace dtrain::serve {
@@ -21,10 +24,20 @@ std::vector<Instance> read_instances(std::string_view body, size_t max_instances
 // RFC 4648's base64, padded. Throws Error(Fault::data) at the first character that is none.
 std::vector<std::byte> from_base64(std::string_view text);
 
-// {"predictions": [[{"class": C, "probability": P}, ...], ...], "version": V}
-std::string predictions_json(const std::vector<Probabilities>& results, size_t top, uint64_t version);
-// [{"class": C, "probability": P}, ...]
-std::string ranking_json(const Probabilities& result, size_t top);
+// What of a prediction is answered.
+struct AnswerForm {
+  size_t top = 5;              // most classes
+  double score_threshold = 0;  // least score of an object
+};
+// [{"class": C, "probability": P}, ...] of a classifier, {"width", "height", "detections": [...]} of a detector, where
+// a detection has bbox, score, category_id, category and segmentation.
+std::string prediction_json(const Prediction& result, const Session& session, const AnswerForm& form);
+// {"predictions": [such a form, ...], "version": V}
+std::string predictions_json(const std::vector<Prediction>& results, const Session& session, const AnswerForm& form);
+// {"name", "ready", "detects", "version", "categories": [{"id", "name"}, ...]}; `session` is null where there is none.
+nlohmann::ordered_json model_json(const std::string& name, const Session* session);
+// {"images": [{"name", "label" or "objects": [{"bbox", "category_id"}, ...]}, ...]}
+std::string images_json(const std::vector<LabelledImage>& images);
 // TF Serving's model_version_status; `session` is null where there is none yet.
 std::string status_json(const Session* session);
 // {"error": TEXT}

@@ -1,6 +1,7 @@
 // dtrain-serve: classification over HTTP with the weights of a file or the newest checkpoint of a training.
-#include <csignal>
+#include <filesystem>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -17,20 +18,19 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Serves a trained classifier over HTTP: POST /v1/models/NAME:predict in TensorFlow Serving's form, PUT "
-    "/predictions/NAME with the bytes of an image, GET /v1/models/NAME, /healthz, /readyz and /metrics. With "
-    "--train_dir "
-    "it serves the newest complete checkpoint, and takes up newer ones as they appear; until there is one predictions "
-    "are answered with 503. SIGTERM and SIGINT let it answer what it has accepted, and end.\n"
+    "Serves a trained classifier or Mask R-CNN over HTTP: a page for browsers at /, POST /v1/models/NAME:predict in "
+    "TensorFlow Serving's form, PUT /predictions/NAME with the bytes of an image, GET /v1/models/NAME, /healthz, "
+    "/readyz and /metrics. With --train_dir it serves the newest complete checkpoint, and takes up newer ones as they "
+    "appear; until there is one predictions are answered with 503. SIGTERM and SIGINT let it answer what it has "
+    "accepted, and end.\n"
     "Requests have to bear the token of --token_file or of the variable DTRAIN_SERVE_TOKEN, where there is one.\n"
-    "Exit codes: 0 stopped on request, 1 usage, 5 weights that cannot be read or do not fit, 6 the port is taken, "
-    "memory "
-    "or disk.";
+    "Exit codes: 0 stopped on request, 1 usage, 2 images or annotations that cannot be read, 5 weights that cannot be "
+    "read or do not fit, 6 the port is taken, memory or disk.";
 
 struct Options {
   serve::ServedModelOptions model;
   serve::BatcherOptions batcher;
-  std::string device = "auto", address = "127.0.0.1", token_file, name;
+  std::string device = "auto", address = "127.0.0.1", token_file, name, compare, images;
   int64_t threads = 0, port = 8501, top = 5, max_batch = 8, max_waiting = 256, workers = 1, body_mb = 32,
           connections = 64, megapixels = 50;
   double delay_ms = 2, request_seconds = 30, idle_seconds = 5;
@@ -38,12 +38,22 @@ struct Options {
   void declare(cli::FlagSet& flags);
   void check();
   serve::HttpLimits limits() const;
+  serve::ServedModelOptions second() const;  // that of --compare
 };
 
 void Options::declare(cli::FlagSet& flags) {
   model.flags.declare(flags);
   flags.add("train_dir", model.train_dir, "serve the newest checkpoint in it, instead of --weights");
+  flags.add("compare", compare, "a second train_dir, or file of weights, which is served under the name `compare`");
   flags.add("poll_seconds", model.poll_seconds, "how often it is looked for a newer one", {0.05, 3600});
+  flags.group("Mask R-CNN (--model=mask_rcnn, or a checkpoint of dtrain-mask-rcnn)");
+  flags.add("preset", model.preset, "the conventions of weights that are of no checkpoint");
+  flags.add("config_file", model.config_file, "text file of KEY=VALUE lines, which change what is recorded");
+  flags.add("annotations", model.annotations, "COCO's annotations whose categories are what the classes stand for");
+  flags.group("Page");
+  flags.add("images", images,
+            "folder of images with labels to walk through: CLASS/NAME.jpg, or as the file of --annotations names them");
+  flags.group("Machine");
   flags.add("device", device, "cpu, gpu, or auto: the GPU where there is one");
   flags.add("num_intra_threads", threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads);
   flags.group("Server");
@@ -69,6 +79,7 @@ void Options::check() {
   DT_CHECK(model.flags.weights.empty() != model.train_dir.empty(), "expected --weights or --train_dir; see --help");
   DT_CHECK(device == "auto" || device == "cpu" || device == "gpu", "--device=", device, ": expected auto, cpu or gpu");
   if (name.empty()) name = model.flags.model.empty() ? "default" : model.flags.model;
+  DT_CHECK(compare.empty() || name != "compare", "--name=compare: this is the name of the model of --compare");
   DT_CHECK(serve::is_served_name(name), "--name=", name, ": expected letters, digits, '.', '_' and '-'");
   model.machine = cli::inference_machine(device, threads);
   DT_CHECK(!model.machine.gpu || workers == 1, "--batch_threads=", workers, ": a GPU computes one batch at a time");
@@ -84,6 +95,14 @@ serve::HttpLimits Options::limits() const {
   return {static_cast<size_t>(body_mb) << 20, static_cast<size_t>(connections), ms(request_seconds), ms(idle_seconds)};
 }
 
+serve::ServedModelOptions Options::second() const {
+  serve::ServedModelOptions options = model;
+  const bool folder = std::filesystem::is_directory(compare);
+  options.train_dir = folder ? compare : "";
+  options.flags.weights = folder ? "" : compare;
+  return options;
+}
+
 int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   const std::string token = serve::read_token(options.token_file, cli::environment());
   serve::Metrics metrics;
@@ -93,10 +112,23 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   serve::ServedModel model(options.model, flags, [&](const serve::Session* session) {
     session ? metrics.took_up(session->version()) : metrics.failed_to_take_up();
   });
-  options.batcher.computed = [&](size_t images, double seconds) { metrics.computed(images, seconds); };
+  std::vector<serve::NamedModel> models{{options.name, &model}};
+  std::optional<serve::ServedModel> second;
+  if (!options.compare.empty()) {
+    second.emplace(options.second(), flags, [](const serve::Session*) {});
+    models.push_back({"compare", &*second});
+  }
+  std::vector<serve::LabelledImage> images;
+  if (!options.images.empty()) images = serve::read_labelled_images(options.images, options.model.annotations);
+  options.batcher.computed = [&](size_t count, double seconds) { metrics.computed(count, seconds); };
   serve::Batcher batcher(options.batcher);
-  serve::add_endpoints(server, {options.name, static_cast<size_t>(options.top), options.batcher.max_waiting,
-                                cli::available_cores().usable, model, batcher, metrics});
+  serve::add_endpoints(server, {models,
+                                {static_cast<size_t>(options.top), 0},
+                                options.batcher.max_waiting,
+                                cli::available_cores().usable,
+                                std::move(images),
+                                batcher,
+                                metrics});
   std::thread listener([&] { server.listen_after_bind(); });
   std::cout << fmt::format("http://{}:{}/v1/models/{}{}", options.address, port, options.name,
                            model.session() ? "" : ", which has no checkpoint yet")

@@ -8,12 +8,16 @@
 #include <string>
 #include <thread>
 
+#include "apps/cli/loaded_classifier.h"
 #include "apps/serve/session.h"
 
 namespace dtrain::serve {
 
 struct ServedModelOptions {
   cli::ClassifierFlags flags;  // with `weights`, or without them where there is a train_dir
+  // Of a detector that no checkpoint has recorded; of any: a file of keys, and one of COCO's annotations, whose
+  // categories its classes stand for.
+  std::string preset = "torchvision", config_file, annotations;
   std::string train_dir;
   cli::Machine machine;
   int64_t max_pixels = 0;
@@ -32,6 +36,8 @@ class ServedModel {
   std::shared_ptr<const Session> session() const;
 
  private:
+  // Of these weights, which are of a detector where the checkpoint or --model says so.
+  std::shared_ptr<Session> session_of(const std::string& weights, uint64_t version) const;
   void look();
   void watch();
 

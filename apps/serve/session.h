@@ -1,55 +1,59 @@
-// A classifier with one set of weights, asked by several threads at once.
+// A model with one set of weights, asked by several threads at once.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "apps/cli/loaded_classifier.h"
-#include "data/preprocess.h"
+#include "data/coco/annotations.h"
+#include "data/coco/results.h"
+#include "data/image.h"
 
 namespace dtrain::serve {
 
-// Pixels of one image as the model reads them: [height, width, 3] of the session's type.
-using Pixels = std::vector<std::byte>;
-// Softmax over the classes.
-using Probabilities = std::vector<float>;
+// One image as the model reads it.
+struct Pixels {
+  std::vector<std::byte> values{};  // for a classifier: [height, width, 3] of the session's type
+  data::Image image{};              // for a detector: as it is in the file
+};
+
+// What a model says of one image.
+struct Prediction {
+  std::vector<float> probabilities{};            // of a classifier: softmax over the classes
+  std::vector<data::coco::Detection> objects{};  // of a detector, by descending score, in pixels of the file
+  int64_t height = 0, width = 0;                 // of the file, for a detector
+};
 
 class Session {
  public:
-  // `version` is the step of the checkpoint, or 0 for a file of weights. Images of more than `max_pixels` are refused.
-  // Throws Error(Fault::checkpoint) where the weights do not fit.
-  Session(const cli::ClassifierFlags& flags, const cli::FlagSet& set, const cli::Machine& machine, int64_t max_pixels,
-          uint64_t version);
+  virtual ~Session() = default;
 
-  uint64_t version() const { return version_; }
-  const std::string& name() const { return loaded_.model().name; }
-  const Shape& shape() const { return make_.shape; }
+  virtual bool detects() const = 0;  // objects, and not the class of the image
+  virtual const std::string& name() const = 0;
+  // A detector's; none of a classifier.
+  virtual const std::vector<data::coco::Category>& categories() const = 0;
 
   // Decodes and preprocesses as an evaluation does. Any thread may call it. Throws Error(Fault::data).
-  Pixels decode(std::span<const std::byte> encoded) const;
-  // Pixels from levels 0 to 255, [height, width, 3] row by row. Throws Error(Fault::data) for any other count.
-  Pixels from_levels(std::span<const float> levels) const;
+  virtual Pixels decode(std::span<const std::byte> encoded) const = 0;
+  // Pixels from levels 0 to 255, [height, width, 3] row by row. Throws Error(Fault::data) for any other count, and for
+  // a detector, which reads images of any size.
+  virtual Pixels from_levels(std::span<const float> levels) const = 0;
   // One result per image. Any thread may call it. Throws Error(Fault::numeric) where a result is not finite.
-  std::vector<Probabilities> predict(std::span<const Pixels* const> images) const;
+  virtual std::vector<Prediction> predict(std::span<const Pixels* const> images) const = 0;
+
+  uint64_t version() const { return version_; }
+
+ protected:
+  // `version` is the step of the checkpoint, or 0 for a file of weights.
+  explicit Session(uint64_t version) : version_(version) {}
 
  private:
-  // Preprocessors keep buffers of their own: each is lent to one thread at a time.
-  data::Preprocess borrow() const;
-
-  cli::LoadedClassifier loaded_;
-  data::MakePreprocess make_;
-  int64_t max_pixels_;
   uint64_t version_;
-  mutable std::mutex mutex_;
-  mutable std::vector<data::Preprocess> idle_;
 };
 
 // Classes by falling probability, the lower class first among equals; at most `count`.
-std::vector<size_t> ranking(const Probabilities& probabilities, size_t count);
+std::vector<size_t> ranking(const std::vector<float>& probabilities, size_t count);
 
 }  // namespace dtrain::serve

@@ -16,13 +16,11 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import browser
+import tiny_detector
 
 BIN = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", pathlib.Path(__file__).resolve().parents[2] / "build" / "bin"))
-SMALL_DETECTOR = """BACKBONE.BOTTLENECK=False BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1] BACKBONE.FREEZE_AT=0 BACKBONE.NORM=BN
-    BACKBONE.FREEZE_AFFINE=False FPN.NUM_CHANNEL=16 FPN.FRCNN_FC_HEAD_DIM=32 MRCNN.HEAD_DIM=16 FRCNN.BATCH_PER_IM=16
-    RPN.BATCH_PER_IM=32 PREPROC.TRAIN_SHORT_EDGE_SIZE=64 PREPROC.TEST_SHORT_EDGE_SIZE=64 PREPROC.MAX_SIZE=96
-    TRAIN.BASE_LR=0.02 TRAIN.WARMUP=2 TEST.RESULT_SCORE_THRESH_VIS=0.05""".split()
 HOSTILE = "</script><script>window.forged = 1</script><img src=x onerror='window.forged = 2'>"
 
 
@@ -70,9 +68,9 @@ def train_detector(folder):
     run("dtrain-data", "shapes", "--output", data, "--images=16", "--validation=8", "--size=96x64")
     run("dtrain-mask-rcnn", "train", f"--data_dir={data}", f"--train_dir={train_dir}", "--device=cpu", "--batch_size=2",
         "--display_every=1", "--save_model_steps=10", "--num_batches=20", f"--metrics_file={train_dir}/metrics.csv",
-        "--config", *SMALL_DETECTOR)
+        "--config", *tiny_detector.KEYS)
     run("dtrain-mask-rcnn", "eval", f"--load={newest(train_dir)}", f"--data_dir={data}", "--device=cpu",
-        f"--gallery={train_dir}/gallery", "--config", *SMALL_DETECTOR)
+        f"--gallery={train_dir}/gallery", "--config", *tiny_detector.KEYS)
     return train_dir
 
 

@@ -8,7 +8,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from http_test import IMAGE, PREDICT, Server, jpeg, train, wait_for
+from http_test import IMAGE, PREDICT
+from serving import Server, jpeg, train, wait_for
 
 CORPUS = Path(__file__).parents[1] / "fuzz/corpus"
 

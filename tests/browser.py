@@ -14,7 +14,7 @@ def find():
 
 
 class Browser:
-    """One page. Its requests that are not to a file or a data: URI are kept in `requests`, errors of its script in
+    """One page. Its requests that are not to a file, a data: or a blob: URI are kept in `requests`, errors of its script in
     `errors`."""
 
     def __init__(self, width=1280, height=900):
@@ -56,7 +56,7 @@ class Browser:
         method, params = message.get("method"), message.get("params", {})
         if method == "Network.requestWillBeSent":
             url = params["request"]["url"]
-            if not url.startswith(("file:", "data:", "about:")):
+            if not url.startswith(("file:", "data:", "about:", "blob:")):
                 self.requests.append(url)
         elif method == "Runtime.exceptionThrown":
             self.errors.append(params["exceptionDetails"].get("text", "") + str(params["exceptionDetails"].get("exception")))
@@ -83,9 +83,10 @@ class Browser:
     def scheme(self, name):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
-    def open(self, path):
+    def open(self, place):
+        """A file, or an address that begins with http://."""
         self.events.clear()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=place if place.startswith("http://") else "file://" + os.path.abspath(place))
         while "Page.loadEventFired" not in self.events:
             self.read()
 
@@ -94,6 +95,11 @@ class Browser:
         if "exceptionDetails" in result:
             raise RuntimeError(str(result["exceptionDetails"]))
         return result["result"].get("value")
+
+    def choose(self, selector, path):
+        """A file for an <input type=file>."""
+        node = self.call("Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)})")["result"]
+        self.call("DOM.setFileInputFiles", objectId=node["objectId"], files=[os.path.abspath(path)])
 
     def key(self, name):
         codes = {"Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}

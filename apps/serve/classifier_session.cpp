@@ -1,4 +1,4 @@
-#include "apps/serve/session.h"
+#include "apps/serve/classifier_session.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,14 +11,14 @@
 
 namespace dtrain::serve {
 
-Session::Session(const cli::ClassifierFlags& flags, const cli::FlagSet& set, const cli::Machine& machine,
-                 int64_t max_pixels, uint64_t version)
-    : loaded_(flags, set, machine),
+ClassifierSession::ClassifierSession(const cli::ClassifierFlags& flags, const cli::FlagSet& set,
+                                     const cli::Machine& machine, int64_t max_pixels, uint64_t version)
+    : Session(version),
+      loaded_(flags, set, machine),
       make_(loaded_.pixels().make(/*training=*/false)),
-      max_pixels_(max_pixels),
-      version_(version) {}
+      max_pixels_(max_pixels) {}
 
-data::Preprocess Session::borrow() const {
+data::Preprocess ClassifierSession::borrow() const {
   const std::lock_guard lock(mutex_);
   if (idle_.empty()) return make_();
   data::Preprocess one = std::move(idle_.back());
@@ -26,37 +26,39 @@ data::Preprocess Session::borrow() const {
   return one;
 }
 
-Pixels Session::decode(std::span<const std::byte> encoded) const {
+Pixels ClassifierSession::decode(std::span<const std::byte> encoded) const {
   data::ImageDecoder header({.limits = {.max_pixels = max_pixels_}});
   header.open(encoded);
   data::Preprocess preprocess = borrow();
-  Pixels pixels(static_cast<size_t>(make_.shape.count()) * size_of(make_.dtype));
-  preprocess(encoded, {}, {}, pixels.data());
+  Pixels pixels;
+  pixels.values.resize(static_cast<size_t>(make_.shape.count()) * size_of(make_.dtype));
+  preprocess(encoded, {}, {}, pixels.values.data());
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(preprocess));
   return pixels;
 }
 
-Pixels Session::from_levels(std::span<const float> levels) const {
+Pixels ClassifierSession::from_levels(std::span<const float> levels) const {
   if (static_cast<int64_t>(levels.size()) != make_.shape.count())
     throw Error(Fault::data, concat("expected an array of ", make_.shape[0], " x ", make_.shape[1],
                                     " x 3 levels, found ", levels.size(), " numbers"));
-  Pixels pixels(levels.size() * size_of(make_.dtype));
+  Pixels pixels;
+  pixels.values.resize(levels.size() * size_of(make_.dtype));
   for (size_t i = 0; i < levels.size(); ++i) {
     if (!(levels[i] >= 0 && levels[i] <= 255)) throw Error(Fault::data, "a level is not from 0 to 255");
     if (make_.dtype == DType::u8)
-      pixels[i] = static_cast<std::byte>(std::lround(levels[i]));
+      pixels.values[i] = static_cast<std::byte>(std::lround(levels[i]));
     else
-      std::memcpy(pixels.data() + i * sizeof(float), &levels[i], sizeof(float));
+      std::memcpy(pixels.values.data() + i * sizeof(float), &levels[i], sizeof(float));
   }
   return pixels;
 }
 
-std::vector<Probabilities> Session::predict(std::span<const Pixels* const> images) const {
+std::vector<Prediction> ClassifierSession::predict(std::span<const Pixels* const> images) const {
   Context& context = loaded_.context();
   const Shape shape{static_cast<int64_t>(images.size()), make_.shape[0], make_.shape[1], make_.shape[2]};
-  Pixels all;
-  for (const Pixels* image : images) all.insert(all.end(), image->begin(), image->end());
+  std::vector<std::byte> all;
+  for (const Pixels* image : images) all.insert(all.end(), image->values.begin(), image->values.end());
   const Tensor input = context.empty(shape, make_.dtype);
   context.upload(all.data(), input);
   Tape tape(context, Mode::eval);
@@ -66,14 +68,14 @@ std::vector<Probabilities> Session::predict(std::span<const Pixels* const> image
   context.download(shares, values.data(), "classification");
   if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
     throw Error(Fault::numeric, "the model makes numbers of an image that are not finite");
-  std::vector<Probabilities> results;
+  std::vector<Prediction> results;
   const size_t classes = values.size() / images.size();
   for (size_t i = 0; i < images.size(); ++i)
-    results.emplace_back(values.data() + i * classes, values.data() + (i + 1) * classes);
+    results.push_back({.probabilities = {values.data() + i * classes, values.data() + (i + 1) * classes}});
   return results;
 }
 
-std::vector<size_t> ranking(const Probabilities& probabilities, size_t count) {
+std::vector<size_t> ranking(const std::vector<float>& probabilities, size_t count) {
   std::vector<size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), size_t{0});
   count = std::min(order.size(), count);

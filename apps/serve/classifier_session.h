@@ -1,0 +1,37 @@
+// A classifier that is served.
+#pragma once
+
+#include <mutex>
+
+#include "apps/cli/loaded_classifier.h"
+#include "apps/serve/session.h"
+#include "data/preprocess.h"
+
+namespace dtrain::serve {
+
+class ClassifierSession final : public Session {
+ public:
+  // Images of more than `max_pixels` are refused. Throws Error(Fault::checkpoint) where the weights do not fit.
+  ClassifierSession(const cli::ClassifierFlags& flags, const cli::FlagSet& set, const cli::Machine& machine,
+                    int64_t max_pixels, uint64_t version);
+
+  bool detects() const override { return false; }
+  const std::string& name() const override { return loaded_.model().name; }
+  const std::vector<data::coco::Category>& categories() const override { return none_; }
+  Pixels decode(std::span<const std::byte> encoded) const override;
+  Pixels from_levels(std::span<const float> levels) const override;
+  std::vector<Prediction> predict(std::span<const Pixels* const> images) const override;
+
+ private:
+  // Preprocessors keep buffers of their own: each is lent to one thread at a time.
+  data::Preprocess borrow() const;
+
+  cli::LoadedClassifier loaded_;
+  data::MakePreprocess make_;
+  int64_t max_pixels_;
+  const std::vector<data::coco::Category> none_{};
+  mutable std::mutex mutex_;
+  mutable std::vector<data::Preprocess> idle_;
+};
+
+}  // namespace dtrain::serve

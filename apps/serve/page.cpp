@@ -1,0 +1,54 @@
+#include "apps/serve/page.h"
+
+#include <fmt/format.h>
+
+namespace dtrain::serve {
+namespace {
+
+constexpr std::string_view kBody = R"HTML(
+<a class="skip" href="#main">To the image</a>
+<header><h1>Predictions</h1><p id="status" role="status">Asking the server.</p></header>
+<main id="main">
+<form id="access" class="card" hidden>
+<label for="token">Token of the server</label>
+<input id="token" type="password" autocomplete="off" required> <button>Use it</button>
+</form>
+<p id="message" role="alert"></p>
+<section class="card" aria-labelledby="image-title">
+<h2 id="image-title">Image</h2>
+<div id="drop"><label for="file">Choose a JPEG or PNG, or drop one here</label>
+<input id="file" type="file" accept="image/jpeg,image/png"></div>
+<div id="controls" hidden>
+<span><label for="score">Least score</label>
+<input id="score" type="range" min="0" max="1" step="0.01" value="0.5"> <output id="score-value">0.50</output></span>
+<span><label for="category">Class</label> <select id="category"><option value="">all</option></select></span>
+</div>
+</section>
+<section aria-labelledby="answers-title">
+<h2 id="answers-title">Answers</h2>
+<div id="answers" aria-live="polite"><p>No image has been chosen.</p></div>
+</section>
+<section id="walk" class="card" aria-labelledby="walk-title" hidden>
+<h2 id="walk-title">Validation images by error</h2>
+<p><button id="sort" type="button">Predict all and sort</button> <button id="previous" type="button" disabled>Previous</button>
+<button id="next" type="button" disabled>Next</button> <span id="progress" role="status"></span></p>
+<p id="measure"></p>
+<ol id="images"></ol>
+</section>
+</main>
+)HTML";
+
+}  // namespace
+
+std::string page() {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; connect-src 'self'; img-src blob: "
+      "data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
+      "<title>Predictions</title>\n<style>{}</style>\n</head>\n<body>{}<script>{}{}</script>\n</body>\n</html>\n",
+      page_style(), kBody, page_views_script(), page_script());
+}
+
+}  // namespace dtrain::serve

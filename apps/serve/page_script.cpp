@@ -1,0 +1,146 @@
+#include "apps/serve/page.h"
+
+namespace dtrain::serve {
+namespace {
+
+constexpr std::string_view kScript = R"JS(
+(() => {
+const $ = id => document.getElementById(id);
+const allClasses = 1000000;
+let token = "", models = [], samples = [], walk = [], place = -1, current = null, turn = 0;
+
+const say = text => { $("message").textContent = text; };
+const ask = async (path, options = {}) => {
+  const headers = token ? {Authorization: `Bearer ${token}`} : {};
+  let response;
+  try {
+    response = await fetch(path, {...options, headers, cache: "no-store"});
+  } catch (error) {
+    throw new Error("The server does not answer.");
+  }
+  if (response.ok) return response;
+  if (response.status === 401) {
+    $("access").hidden = false;
+    $("token").focus();
+    throw new Error(token ? "The server refuses this token." : "The server wants a token.");
+  }
+  const text = await response.text();
+  let why = text;
+  try { why = JSON.parse(text).error; } catch (error) { /* not every answer is JSON */ }
+  throw new Error(`${response.status}: ${why}`);
+};
+const guarded = work => async (...given) => {
+  try { say(""); await work(...given); } catch (error) { say(error.message); }
+};
+
+const predict = async (model, blob, top = 5) => {
+  const begin = performance.now();
+  const response = await ask(`predictions/${model.name}?top=${top}`, {method: "PUT", body: blob});
+  const answer = await response.json();
+  const server = /dur=([\d.]+)/.exec(response.headers.get("Server-Timing") || "");
+  return {answer, version: response.headers.get("X-Model-Version"), total: performance.now() - begin,
+    server: server ? Number(server[1]) : null};
+};
+
+const isShown = object => object.score >= Number($("score").value) &&
+  (!$("category").value || object.category === $("category").value);
+const draw = () => {
+  const answers = $("answers");
+  answers.replaceChildren();
+  if (!current) return;
+  for (const {model, result} of current.results) {
+    const card = make(answers, "article", {class: "card", "aria-label": model.name});
+    make(card, "h3", {}, `${model.name}, step ${result.version}`);
+    if (Array.isArray(result.answer)) showRanking(card, result.answer, current, current.label);
+    else showObjects(card, result.answer, current, isShown, current.objects);
+    const server = result.server === null ? "" : `${result.server.toFixed(1)} ms in the server, `;
+    make(card, "p", {class: "timing"}, `${server}${result.total.toFixed(1)} ms in all`);
+  }
+};
+
+const show = async (blob, name, known = {}) => {
+  const mine = ++turn, results = [];
+  for (const model of models) results.push({model, result: await predict(model, blob)});
+  if (mine !== turn) return;  // another image has been chosen meanwhile
+  if (current) URL.revokeObjectURL(current.url);
+  current = {...known, name, results, url: URL.createObjectURL(blob)};
+  draw();
+};
+
+const errorOf = (sample, answer) => {
+  if (!Array.isArray(answer)) return mistakes(answer.detections.filter(one => one.score >= Number($("score").value)), sample.objects || []);
+  const own = answer.find(one => one.class === sample.label);
+  return own ? -Math.log(Math.max(own.probability, 1e-30)) : Infinity;
+};
+const fetched = async sample => (await ask(`images/${sample.index}`)).blob();
+const open = guarded(async at => {
+  place = at;
+  [...$("images").querySelectorAll("button")].forEach((button, i) => button.setAttribute("aria-current", i === at));
+  $("previous").disabled = at <= 0;
+  $("next").disabled = at + 1 >= walk.length;
+  await show(await fetched(walk[at]), walk[at].name, walk[at]);
+});
+const sort = guarded(async () => {
+  $("sort").disabled = true;
+  try {
+    const failed = [];
+    walk = [];
+    for (const sample of samples) {
+      $("progress").textContent = `${walk.length + failed.length + 1} of ${samples.length}`;
+      try {
+        const {answer} = await predict(models[0], await fetched(sample), allClasses);
+        walk.push({...sample, error: errorOf(sample, answer)});
+      } catch (error) { failed.push(`${sample.name}: ${error.message}`); }
+    }
+    walk.sort((a, b) => b.error - a.error || a.index - b.index);
+    $("progress").textContent = `${walk.length} images`;
+    $("images").replaceChildren();
+    walk.forEach((sample, at) => {
+      const text = `${sample.name}: ${sample.label === undefined ? sample.error : sample.error.toFixed(3)}`;
+      make(make($("images"), "li"), "button", {type: "button"}, text).addEventListener("click", () => open(at));
+    });
+    if (walk.length) await open(0);
+    if (failed.length) say(`${failed.length} images failed: ${failed[0]}`);
+  } finally { $("sort").disabled = false; }
+});
+
+const start = guarded(async () => {
+  const about = await (await ask("models")).json();
+  $("access").hidden = true;
+  models = about.models.filter(model => model.ready);
+  $("status").textContent = about.models.map(model => model.ready ? `${model.name} serves step ${model.version}` :
+    `${model.name} has no checkpoint yet`).join("; ");
+  const detects = models.some(model => model.detects);
+  $("controls").hidden = !detects;
+  const names = new Set(models.flatMap(model => model.categories.map(category => category.name)));
+  for (const name of names) make($("category"), "option", {value: name}, name);
+  $("walk").hidden = !about.images || !models.length;
+  $("measure").textContent = detects ?
+    "The error is how many annotated objects are missed and how many found ones are wrong, at the least score of then and an overlap of 0.5." :
+    "The error is the negative logarithm of the label's probability.";
+  if (about.images) samples = (await (await ask("images")).json()).images.map((sample, index) => ({...sample, index}));
+});
+
+const pick = guarded(async file => { if (file) { if (!models.length) await start(); await show(file, file.name); } });
+$("file").addEventListener("change", event => pick(event.target.files[0]));
+for (const name of ["dragover", "dragleave", "drop"])
+  $("drop").addEventListener(name, event => {
+    event.preventDefault();
+    $("drop").classList.toggle("over", name === "dragover");
+    if (name === "drop") pick(event.dataTransfer.files[0]);
+  });
+$("score").addEventListener("input", () => { $("score-value").textContent = Number($("score").value).toFixed(2); draw(); });
+$("category").addEventListener("change", draw);
+$("access").addEventListener("submit", event => { event.preventDefault(); token = $("token").value.trim(); start(); });
+$("sort").addEventListener("click", sort);
+$("previous").addEventListener("click", () => open(place - 1));
+$("next").addEventListener("click", () => open(place + 1));
+start();
+})();
+)JS";
+
+}  // namespace
+
+std::string_view page_script() { return kScript; }
+
+}  // namespace dtrain::serve

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""The page of dtrain-serve in a real browser, headless Chromium: top-5, token, comparison, walk, boxes and masks, names
+for screen readers, light and dark, and a telephone's width.
+
+Usage: page_test.py [FOLDER]   keeps pictures of the page in FOLDER
+Exit codes: 0 all is well, 1 something is not, 77 a tool is missing.
+"""
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from serving import BIN, Server, jpeg, train
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import browser
+import tiny_detector
+
+TOKEN = "a-token-of-this-test-alone"
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"FAILED: {what}")
+
+
+def wait(page, expression, what):
+    deadline = time.monotonic() + 60
+    while not page.value(expression):
+        if time.monotonic() > deadline:
+            sys.exit(f"FAILED: no {what}; the page says {page.value('document.body.innerText')}")
+        time.sleep(0.02)
+
+
+def change(page, selector, value, event):
+    page.value(f"(() => {{ const node = document.querySelector({json.dumps(selector)}); node.value = {json.dumps(value)};"
+               f" node.dispatchEvent(new Event('{event}')); }})()")
+
+
+def text(page, selector):
+    return page.value(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def count(page, selector):
+    return page.value(f"document.querySelectorAll({json.dumps(selector)}).length")
+
+
+def give_token(page, token):
+    page.value(f"document.querySelector('#token').value = '{token}'")
+    page.value("document.querySelector('#access button').click()")
+
+
+def check_names(page):
+    for node in page.call("Accessibility.getFullAXTree")["nodes"]:
+        focusable = any(one["name"] == "focusable" and one["value"]["value"] for one in node.get("properties", []))
+        role = node.get("role", {}).get("value")
+        if not node.get("ignored") and focusable and role != "RootWebArea":
+            check(node.get("name", {}).get("value", "").strip(), f"a {role} has no name")
+
+
+def keep_pictures(page, keep, name):
+    for scheme, width in (("light", 1400), ("dark", 1400), ("light", 390), ("dark", 390)):
+        page.scheme(scheme)
+        page.size(width, 900)
+        check(page.value("document.documentElement.scrollWidth") <= width, f"{name}: wider than {width} px")
+        if keep:
+            page.picture(f"{keep}/{name}-{scheme}-{width}.png")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.value(ground)
+    page.scheme("light")
+    check(page.value(ground) != dark, f"{name}: light and dark are the same")
+    page.size(1400, 900)
+
+
+def try_classifier(page, folder, keep):
+    trained, second, images = folder / "classifier", folder / "second", folder / "images"
+    train(trained, 1)
+    train(second, 2)
+    for seed in range(4):
+        (images / str(seed)).mkdir(parents=True)
+        (images / str(seed) / "one.jpg").write_bytes(jpeg(seed))
+    with Server(f"--train_dir={trained}", f"--compare={second}", f"--images={images}", DTRAIN_SERVE_TOKEN=TOKEN) as server:
+        origin = f"http://127.0.0.1:{server.port}/"
+        page.open(origin)
+        wait(page, "!document.querySelector('#access').hidden", "form for the token")
+        give_token(page, "wrong" * 5)
+        wait(page, "document.querySelector('#message').textContent.includes('refuses this token')", "refusal of the token")
+        give_token(page, TOKEN)
+        wait(page, "document.querySelector('#access').hidden", "acceptance of the token")
+        page.choose("#file", images / "2/one.jpg")
+        wait(page, "document.querySelectorAll('article').length === 2", "answers")
+        header = {"Authorization": f"Bearer {TOKEN}"}
+        for name, article in (("default", 1), ("compare", 2)):
+            answer = json.loads(server.ask("PUT", f"/predictions/{name}", jpeg(2), header)[1])
+            shown = page.value(f"[...document.querySelectorAll('article:nth-child({article}) li')].map(one => one.textContent)")
+            check(shown == [f"class {one['class']}: {100 * one['probability']:.2f} %" for one in answer], f"{name}: {shown}")
+        check("ms in the server" in text(page, ".timing"), "there are no times of the server")
+        check([text(page, f"article:nth-child({i}) h3") for i in (1, 2)] == ["default, step 1", "compare, step 2"], "the steps")
+        page.value("document.querySelector('#sort').click()")
+        wait(page, "document.querySelectorAll('#images button').length === 4 && document.querySelector('[aria-current=true]')",
+             "images by error")
+        errors = page.value("[...document.querySelectorAll('#images button')].map(one => Number(one.textContent.split(': ')[1]))")
+        check(errors == sorted(errors, reverse=True) and len(set(errors)) > 1, f"the order of {errors}")
+        page.value("document.querySelector('#next').click()")
+        first = page.value("document.querySelectorAll('#images button')[1].textContent")
+        wait(page, f"document.querySelector('article img').alt === {json.dumps(first.split(':')[0])}", "the next image")
+        check_names(page)
+        keep_pictures(page, keep, "classifier")
+        bad = folder / "bad.jpg"
+        bad.write_bytes(b"no image")
+        page.choose("#file", bad)
+        wait(page, "document.querySelector('#message').textContent.startsWith('400')", "refusal of what is no image")
+        check(all(url.startswith((origin, "blob:")) for url in page.requests), f"requests elsewhere: {page.requests}")
+
+
+def try_detector(page, folder, keep):
+    data, trained = folder / "data", folder / "detector"
+    tiny_detector.make(BIN, data, trained, 20)
+    annotations, images = next(data.glob("annotations/*val*")), next(data.glob("val*"))
+    image = sorted(images.iterdir())[0]
+    with Server(f"--train_dir={trained}", "--device=cpu", f"--annotations={annotations}", f"--images={images}") as server:
+        page.open(f"http://127.0.0.1:{server.port}/")
+        wait(page, "!document.querySelector('#controls').hidden", "controls")
+        page.choose("#file", image)
+        wait(page, "document.querySelector('article')", "answer")
+        objects = json.loads(server.ask("PUT", "/predictions/default", image.read_bytes())[1])["detections"]
+        check(objects, "the detector finds nothing")
+        scores = sorted(one["score"] for one in objects)
+        for least in (0, round(scores[len(scores) // 2], 2), 1):
+            change(page, "#score", str(least), "input")
+            kept = [one for one in objects if one["score"] >= least]
+            check(count(page, "article svg rect") == len(kept) == count(page, "article tbody tr"), f"objects from {least} on")
+        change(page, "#score", "0", "input")
+        # Of pixels in masks each is painted once, whatever masks it is in.
+        painted = page.value("""(() => { const canvas = document.querySelector('article canvas');
+            const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, found = [];
+            for (let i = 0; i < all.length / 4; ++i)
+              if (all[4 * i + 3]) found.push(i % canvas.width * canvas.height + Math.floor(i / canvas.width));
+            return found; })()""")
+        from detect_test import pixels
+        check(set(painted) == set().union(*(pixels(one["segmentation"]) for one in objects)), "the painted masks")
+        name = objects[0]["category"]
+        change(page, "#category", name, "change")
+        check(count(page, "article tbody tr") == sum(one["category"] == name for one in objects), f"objects of {name}")
+        change(page, "#category", "", "change")
+        change(page, "#score", str(round(scores[len(scores) // 2], 2)), "input")
+        page.value("document.querySelector('#sort').click()")
+        wait(page, "document.querySelectorAll('#images button').length === 4 && document.querySelector('[stroke-dasharray]')",
+             "annotated images by error")
+        check_names(page)
+        keep_pictures(page, keep, "detector")
+
+
+def main():
+    if browser.find() is None:
+        print("SKIPPED: there is no Chromium")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder, browser.Browser(1400, 900) as page:
+        keep = sys.argv[1] if len(sys.argv) > 1 else None
+        try_classifier(page, Path(folder), keep)
+        try_detector(page, Path(folder), keep)
+        check(not page.errors, f"errors of the script: {page.errors}")
+
+
+main()

@@ -116,7 +116,7 @@ const start = guarded(async () => {
   for (const name of names) make($("category"), "option", {value: name}, name);
   $("walk").hidden = !about.images || !models.length;
   $("measure").textContent = detects ?
-    "The error is how many annotated objects are missed and how many found ones are wrong, at the least score of then and an overlap of 0.5." :
+    "The error is how many annotated objects are missed and how many found ones are wrong, at an overlap of 0.5 and the least score that is set when they are sorted." :
     "The error is the negative logarithm of the label's probability.";
   if (about.images) samples = (await (await ask("images")).json()).images.map((sample, index) => ({...sample, index}));
 });

@@ -58,8 +58,8 @@ const draw = () => {
   }
 };
 
-const show = async (blob, name, known = {}) => {
-  const mine = ++turn, results = [];
+const show = async (fetchBlob, name, known = {}) => {
+  const mine = ++turn, results = [], blob = await fetchBlob();
   for (const model of models) results.push({model, result: await predict(model, blob)});
   if (mine !== turn) return;  // another image has been chosen meanwhile
   if (current) URL.revokeObjectURL(current.url);
@@ -78,7 +78,7 @@ const open = guarded(async at => {
   [...$("images").querySelectorAll("button")].forEach((button, i) => button.setAttribute("aria-current", i === at));
   $("previous").disabled = at <= 0;
   $("next").disabled = at + 1 >= walk.length;
-  await show(await fetched(walk[at]), walk[at].name, walk[at]);
+  await show(() => fetched(walk[at]), walk[at].name, walk[at]);
 });
 const sort = guarded(async () => {
   $("sort").disabled = true;
@@ -116,12 +116,12 @@ const start = guarded(async () => {
   for (const name of names) make($("category"), "option", {value: name}, name);
   $("walk").hidden = !about.images || !models.length;
   $("measure").textContent = detects ?
-    "The error is how many annotated objects are missed and how many found ones are wrong, at the least score of then and an overlap of 0.5." :
+    "The error is how many annotated objects are missed and how many found ones are wrong, at an overlap of 0.5 and the least score that is set when they are sorted." :
     "The error is the negative logarithm of the label's probability.";
   if (about.images) samples = (await (await ask("images")).json()).images.map((sample, index) => ({...sample, index}));
 });
 
-const pick = guarded(async file => { if (file) { if (!models.length) await start(); await show(file, file.name); } });
+const pick = guarded(async file => { if (file) { if (!models.length) await start(); await show(() => file, file.name); } });
 $("file").addEventListener("change", event => pick(event.target.files[0]));
 for (const name of ["dragover", "dragleave", "drop"])
   $("drop").addEventListener(name, event => {

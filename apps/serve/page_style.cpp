@@ -33,13 +33,14 @@ button, select, input { font: inherit; max-width: 100%; }
 output { min-width: 3em; font-variant-numeric: tabular-nums; }
 #answers { display: grid; gap: 16px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
 .stage { position: relative; margin-bottom: 10px; max-width: 720px; }
-.stage img { display: block; width: 100%; max-height: 70vh; image-rendering: auto; }
+.stage img { display: block; width: 100%; }
 .stage canvas, .stage svg { position: absolute; inset: 0; width: 100%; height: 100%; }
 .plain img { width: auto; min-width: 96px; max-width: 100%; max-height: 320px; }
 .ranking { margin: 0; padding-left: 1.6em; }
 .bar { display: block; height: 8px; margin-bottom: 6px; border-radius: 4px; background: var(--line); overflow: hidden; }
 .bar span { display: block; height: 100%; background: var(--bar); }
-.table { overflow-x: auto; max-height: 320px; }
+.table { overflow: auto; max-height: 320px; margin-bottom: 8px; }
+#progress { white-space: nowrap; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 10px 3px 0; text-align: left; border-bottom: 1px solid var(--line); }
 .chip { display: inline-block; width: 12px; height: 12px; margin-right: 6px; border-radius: 3px; }

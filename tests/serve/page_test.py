@@ -27,7 +27,7 @@ def check(condition, what):
 
 def wait(page, expression, what):
     deadline = time.monotonic() + 60
-    while not page.value(expression):
+    while not page.value(f"Boolean({expression})"):
         if time.monotonic() > deadline:
             sys.exit(f"FAILED: no {what}; the page says {page.value('document.body.innerText')}")
         time.sleep(0.02)

@@ -86,7 +86,7 @@ class Browser:
     def open(self, place):
         """A file, or an address that begins with http://."""
         self.events.clear()
-        self.call("Page.navigate", url=place if place.startswith("http://") else "file://" + os.path.abspath(place))
+        self.call("Page.navigate", url=place if str(place).startswith("http://") else "file://" + os.path.abspath(place))
         while "Page.loadEventFired" not in self.events:
             self.read()
 

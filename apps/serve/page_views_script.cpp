@@ -4,7 +4,7 @@ namespace dtrain::serve {
 namespace {
 
 // Texts of the server become text nodes alone, never HTML.
-constexpr std::string_view kScript = R"JS(
+constexpr std::string_view kViews = R"JS(
 "use strict";
 const colors = ["#e6194b", "#0a84ff", "#ff9f0a", "#34c759", "#bf5af2", "#00b8c4", "#ffd60a", "#ff6ab0"];
 const colorOf = id => colors[Math.abs(id) % colors.length];
@@ -122,6 +122,6 @@ const mistakes = (objects, truth) => {
 
 }  // namespace
 
-std::string_view page_views_script() { return kScript; }
+std::string_view page_views_script() { return kViews; }
 
 }  // namespace dtrain::serve

@@ -261,7 +261,7 @@ def test_keeps_certificate_and_token():
 
 def test_proxy():
     enter("nginx", "curl", "htpasswd", "openssl", "certutil")
-    sys.path.append(str(tools.ROOT / "tests" / "report"))
+    sys.path.append(str(tools.ROOT / "tests"))
     browser = importlib.import_module("browser")
     with tempfile.TemporaryDirectory() as folder, Pod(folder) as pod:
         pod.start_serving()

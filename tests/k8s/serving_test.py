@@ -173,7 +173,7 @@ class Pod:
 
 
 def test_opens_two_ports_alone():
-    """Others reach nginx by the Service, the addresses of source_cidr alone, and nothing of what stands behind it."""
+    """The addresses of source_cidr reach nginx by the Service; nobody reaches the servers that it asks."""
     with tempfile.TemporaryDirectory() as folder:
         if not shutil.which("htpasswd"):
             tools.skip("there is no htpasswd")

@@ -18,6 +18,6 @@ list(FILTER tests INCLUDE REGEX "^k8s\\.cluster\\.")
 set_property(TEST ${tests} PROPERTY TIMEOUT 400)
 set_property(TEST ${tests} PROPERTY PROCESSORS 2)
 set_property(TEST ${tests} PROPERTY RESOURCE_LOCK k8s_cluster)
-if(TEST k8s.run.mpich)  # beside compilers its second proxy has failed to resolve the launcher's name
+if(TEST k8s.run.mpich)  # beside compilers one of its two proxies sometimes fails to resolve the launcher's name
   set_property(TEST k8s.run.mpich PROPERTY PROCESSORS 2)
 endif()

@@ -65,7 +65,7 @@ class Pod:
         self.restarts = 0
         self.codes = []  # exit codes of the main container, one per start
         self.ready, self.deadline, self.closed = False, None, False
-        self.ruled = False  # whether policies have a say
+        self.rules = {"pref 0 lookup local"}  # of routing, but for the last ones: see policy.py
         self.process = None
         self.add_network()
         self.volumes = Volumes(self.spec, self.folder / "volumes", node.objects, node.shares)

@@ -40,20 +40,20 @@ def rules_of(pod, policies, pods):
 
 
 def write_rules(pod, wanted):
-    """Replaces the rule that delivers every packet by ones that deliver those which may come in."""
-    lines = ["rule flush"]  # it leaves the rule of preference 0
+    """Delivers those packets alone that may come in. What is new is added before what has gone is removed, so that
+    nothing is lost meanwhile; the order of rules with one preference does not matter."""
     if wanted is None:
-        lines.append("rule add pref 1 lookup local")
+        rules = {"pref 1 lookup local"}
     else:
-        for number, (source, port) in enumerate(sorted(wanted, key=str), 1):
-            to_port = f"ipproto tcp dport {port}" if port is not None else ""
-            lines.append(f"rule add pref {number} from {source} {to_port} lookup local")
-        lines += [f"rule add pref {LAST} iif eth0 blackhole", f"rule add pref {LAST + 1} lookup local"]
-    lines.append("rule add pref 32766 lookup main")
-    if not pod.ruled:
-        lines.append("rule del pref 0")
-        pod.ruled = True
-    run("ip", "-n", pod.space, "-batch", "-", input="\n".join(lines))
+        rules = {f"pref {LAST} iif eth0 blackhole", f"pref {LAST + 1} lookup local"}
+        for source, port in wanted:
+            to_port = f"ipproto tcp dport {port} " if port is not None else ""
+            rules.add(f"pref 1 from {source} {to_port}lookup local")
+    lines = [*(f"rule add {rule}" for rule in sorted(rules - pod.rules)),
+             *(f"rule del {rule}" for rule in sorted(pod.rules - rules))]
+    pod.rules = rules
+    if lines:
+        run("ip", "-n", pod.space, "-batch", "-", input="\n".join(lines))
 
 
 def enforce(node):

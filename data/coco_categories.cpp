@@ -16,16 +16,10 @@ constexpr std::array<int64_t, 80> kIds = {
 
 class CocoClasses final : public DetectionSource {
  public:
-  CocoClasses(std::shared_ptr<const DetectionSource> source, const std::string& where) : source_(std::move(source)) {
+  CocoClasses(std::shared_ptr<const DetectionSource> source, const std::string& where)
+      : source_(std::move(source)), classes_(places_in_coco(source_->categories(), where)) {
     for (const int64_t id : kIds) categories_.push_back({id, {}});
-    for (const coco::Category& category : source_->categories()) {
-      const auto found = std::ranges::lower_bound(kIds, category.id);
-      if (found == kIds.end() || *found != category.id)
-        throw Error(Fault::data, concat(where, ": category ", category.id, " (", category.name,
-                                        "), expected one of COCO's 80, which are from 1 to 90"));
-      classes_.push_back(static_cast<uint32_t>(found - kIds.begin()));
-      categories_[classes_.back()].name = category.name;
-    }
+    for (size_t i = 0; i < classes_.size(); ++i) categories_[classes_[i]].name = source_->categories()[i].name;
   }
 
   std::unique_ptr<DetectionSource::Reader> reader() const override { return std::make_unique<Reader>(*this); }
@@ -56,13 +50,25 @@ class CocoClasses final : public DetectionSource {
   };
 
   std::shared_ptr<const DetectionSource> source_;
-  std::vector<coco::Category> categories_;
   std::vector<uint32_t> classes_;  // by category of the source
+  std::vector<coco::Category> categories_;
 };
 
 }  // namespace
 
 std::span<const int64_t> coco_category_ids() { return kIds; }
+
+std::vector<uint32_t> places_in_coco(const std::vector<coco::Category>& categories, const std::string& where) {
+  std::vector<uint32_t> places;
+  for (const coco::Category& category : categories) {
+    const auto found = std::ranges::lower_bound(kIds, category.id);
+    if (found == kIds.end() || *found != category.id)
+      throw Error(Fault::data, concat(where, ": category ", category.id, " (", category.name,
+                                      "), expected one of COCO's 80, which are from 1 to 90"));
+    places.push_back(static_cast<uint32_t>(found - kIds.begin()));
+  }
+  return places;
+}
 
 std::shared_ptr<const DetectionSource> with_coco_classes(std::shared_ptr<const DetectionSource> source,
                                                          const std::string& where) {

@@ -101,8 +101,8 @@ const std::vector<Level> kLevels = {
     {"apps/train_imagenet/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
     {"apps/imagenet_main/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
     {"apps/serve/",
-     {"apps/cli/", "apps/detection/", "apps/mask_rcnn/predictor.h", "libdtrain/", "models/", "data/"},
-     {"apps/mask_rcnn/placed_image.h"}},
+     {"apps/cli/", "apps/detection/", "libdtrain/", "models/", "data/"},
+     {"apps/mask_rcnn/predictor.h", "apps/ssd/predictor.h"}},
     {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 

@@ -4,16 +4,16 @@
 
 #include <fmt/format.h>
 
-#include "apps/mask_rcnn/placed_image.h"
+#include "apps/detection/placed_image.h"
 
 namespace dtrain::mask_rcnn {
 
 data::Image read_annotated_image(const std::string& folder, const data::coco::Image& image) {
   const std::string path = folder + "/" + image.file_name;
-  const std::vector<std::byte> bytes = read_image_file(path);
+  const std::vector<std::byte> bytes = detection::read_image_file(path);
   data::Image pixels;
   try {
-    pixels = decode_image(bytes);
+    pixels = detection::decode_image(bytes);
   } catch (const Error& error) {
     throw Error(error.fault(), path + ": " + error.what());
   }

@@ -32,7 +32,7 @@ EncodedFile drawn_file(int64_t height, int64_t width) {
 
 std::vector<EncodedFile> files_of(const std::vector<std::string>& images, const BenchmarkFlags& flags) {
   std::vector<EncodedFile> files;
-  for (const std::string& path : images) files.push_back({path, read_image_file(path)});
+  for (const std::string& path : images) files.push_back({path, detection::read_image_file(path)});
   if (files.empty()) files.push_back(drawn_file(flags.image_height, flags.image_width));
   return files;
 }

@@ -6,7 +6,7 @@
 #include "apps/cli/output.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/loaded_detector.h"
-#include "apps/mask_rcnn/placed_image.h"
+#include "apps/mask_rcnn/placement.h"
 #include "models/detection/onnx.h"
 
 namespace dtrain::mask_rcnn {
@@ -30,7 +30,7 @@ struct ExportFlags {
 };
 
 models::OnnxImage image_of(const Settings& settings, const data::ImageSize& size) {
-  const Placement placement = placement_of(size, settings.data);
+  const detection::Placement placement = evaluation_placement(size, settings.data);
   models::OnnxImage image{.height = size.height,
                           .width = size.width,
                           .canvas_height = placement.canvas_height,

@@ -63,8 +63,8 @@ void print_found(const std::string& path, const detection::ImagePlace& place,
   out.flush();
 }
 
-void draw_found(const std::string& path, const PlacedImage& image, const std::vector<data::coco::Detection>& found,
-                const Predictor& predictor) {
+void draw_found(const std::string& path, const detection::PlacedImage& image,
+                const std::vector<data::coco::Detection>& found, const Predictor& predictor) {
   Canvas canvas(image.original.view());
   draw_objects(canvas, found_objects(found, predictor.categories(), predictor.settings().visible_score));
   write_png(path, canvas.image().view());
@@ -81,7 +81,7 @@ void require_different_names(const std::vector<std::string>& images) {
 }
 
 void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path) {
-  const PlacedImage image = predictor.place(decode_image(read_image_file(path)));
+  const detection::PlacedImage image = predictor.place(detection::decode_image(detection::read_image_file(path)));
   const auto found = predictor.in_file(predictor.detect(image), image.place);
   print_found(path, image.place, found, predictor.categories(), values.json);
   if (!values.output.empty()) draw_found(values.output + "/" + picture_name(path), image, found, predictor);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "apps/mask_rcnn/loaded_detector.h"
+#include "apps/mask_rcnn/placement.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -37,7 +38,12 @@ Predictor::Predictor(Settings settings, const cli::Machine& machine, std::vector
   model_.load(settings_.weights, /*complete=*/true);
 }
 
-models::Detections Predictor::detect(const PlacedImage& image, std::function<void(const char*)> watch) {
+detection::PlacedImage Predictor::place(data::Image image) const {
+  const detection::Placement placement = evaluation_placement({image.height, image.width}, settings_.data);
+  return detection::place_image(context(), std::move(image), placement);
+}
+
+models::Detections Predictor::detect(const detection::PlacedImage& image, std::function<void(const char*)> watch) {
   Tape tape(*model_.context, Mode::eval);
   tape.on_part(std::move(watch));
   const models::Canvas& canvas = model_.canvas(image.pixels.dim(1), image.pixels.dim(2));
@@ -47,6 +53,11 @@ models::Detections Predictor::detect(const PlacedImage& image, std::function<voi
 std::vector<data::coco::Detection> Predictor::in_file(const models::Detections& found,
                                                       const detection::ImagePlace& place) const {
   return std::move(detection::detections_of(*model_.context, found, {place}, categories_, settings_.paste()).front());
+}
+
+std::vector<data::coco::Detection> Predictor::objects_in(const data::Image& image) {
+  const detection::PlacedImage placed = place(image);
+  return in_file(detect(placed), placed.place);
 }
 
 }  // namespace dtrain::mask_rcnn

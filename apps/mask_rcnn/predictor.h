@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "apps/detection/image_detector.h"
+#include "apps/detection/placed_image.h"
 #include "apps/mask_rcnn/model.h"
-#include "apps/mask_rcnn/placed_image.h"
 
 namespace dtrain::mask_rcnn {
 
-class Predictor {
+class Predictor final : public detection::ImageDetector {
  public:
   // With settings.weights, which say how many classes there are. The classes from 1 on stand for the `known`
   // categories, which a model of torchvision's numbers by their ids; where none is known they have numbers for names.
@@ -19,13 +20,15 @@ class Predictor {
   Predictor(Settings settings, const cli::Machine& machine, std::vector<data::coco::Category> known,
             const std::string& source);
 
-  const std::vector<data::coco::Category>& categories() const { return categories_; }
+  const std::vector<data::coco::Category>& categories() const override { return categories_; }
+  std::vector<data::coco::Detection> objects_in(const data::Image& image) override;
   const Settings& settings() const { return settings_; }
   Context& context() const { return *model_.context; }
 
-  PlacedImage place(data::Image image) const { return place_image(context(), std::move(image), settings_.data); }
+  // The three parts of objects_in().
+  detection::PlacedImage place(data::Image image) const;
   // `watch` as Tape::on_part() has it.
-  models::Detections detect(const PlacedImage& image, std::function<void(const char*)> watch = {});
+  models::Detections detect(const detection::PlacedImage& image, std::function<void(const char*)> watch = {});
   std::vector<data::coco::Detection> in_file(const models::Detections& found, const detection::ImagePlace& place) const;
 
  private:

@@ -16,7 +16,6 @@ class ClassifierSession final : public Session {
                     int64_t max_pixels, uint64_t version);
 
   bool detects() const override { return false; }
-  const std::string& name() const override { return loaded_.model().name; }
   const std::vector<data::coco::Category>& categories() const override { return none_; }
   Pixels decode(std::span<const std::byte> encoded) const override;
   Pixels from_levels(std::span<const float> levels) const override;

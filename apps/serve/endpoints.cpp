@@ -4,7 +4,7 @@
 #include <charconv>
 #include <semaphore>
 
-#include "apps/mask_rcnn/placed_image.h"
+#include "apps/detection/placed_image.h"
 #include "apps/serve/page.h"
 #include "libdtrain/core/error.h"
 
@@ -65,7 +65,7 @@ class Predictions {
 
   void image(size_t index, Response& response) const {
     if (index >= e_.images.size()) return answer(response, 404, error_json("there is no such image"));
-    const std::vector<std::byte> bytes = mask_rcnn::read_image_file(e_.images[index].path);
+    const std::vector<std::byte> bytes = detection::read_image_file(e_.images[index].path);
     response.set_content(reinterpret_cast<const char*>(bytes.data()), bytes.size(),
                          data::sniff_image(bytes) == data::ImageFormat::png ? "image/png" : "image/jpeg");
   }

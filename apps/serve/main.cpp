@@ -1,4 +1,5 @@
-// dtrain-serve: classification over HTTP with the weights of a file or the newest checkpoint of a training.
+// dtrain-serve: classes or objects of images over HTTP, with the weights of a file or the newest checkpoint of a
+// training.
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -18,11 +19,11 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Serves a trained classifier or Mask R-CNN over HTTP: a page for browsers at /, POST /v1/models/NAME:predict in "
-    "TensorFlow Serving's form, PUT /predictions/NAME with the bytes of an image, GET /v1/models/NAME, /healthz, "
-    "/readyz and /metrics. With --train_dir it serves the newest complete checkpoint, and takes up newer ones as they "
-    "appear; until there is one predictions are answered with 503. SIGTERM and SIGINT let it answer what it has "
-    "accepted, and end.\n"
+    "Serves a trained classifier, Mask R-CNN or SSD300 over HTTP: a page for browsers at /, POST "
+    "/v1/models/NAME:predict in TensorFlow Serving's form, PUT /predictions/NAME with the bytes of an image, GET "
+    "/v1/models/NAME, /healthz, /readyz and /metrics. With --train_dir it serves the newest complete checkpoint, and "
+    "takes up newer ones as they appear; until there is one predictions are answered with 503. SIGTERM and SIGINT let "
+    "it answer what it has accepted, and end.\n"
     "Requests have to bear the token of --token_file or of the variable DTRAIN_SERVE_TOKEN, where there is one.\n"
     "Exit codes: 0 stopped on request, 1 usage, 2 images or annotations that cannot be read, 5 weights that cannot be "
     "read or do not fit, 6 the port is taken, memory or disk.";
@@ -46,9 +47,10 @@ void Options::declare(cli::FlagSet& flags) {
   flags.add("train_dir", model.train_dir, "serve the newest checkpoint in it, instead of --weights");
   flags.add("compare", compare, "a second train_dir, or file of weights, which is served under the name `compare`");
   flags.add("poll_seconds", model.poll_seconds, "how often it is looked for a newer one", {0.05, 3600});
-  flags.group("Mask R-CNN (--model=mask_rcnn, or a checkpoint of dtrain-mask-rcnn)");
-  flags.add("preset", model.preset, "the conventions of weights that are of no checkpoint");
-  flags.add("config_file", model.config_file, "text file of KEY=VALUE lines, which change what is recorded");
+  flags.group("Detectors (--model=mask_rcnn or ssd300, or a checkpoint of one)");
+  flags.add("preset", model.preset, "for mask_rcnn: the conventions of weights that are of no checkpoint");
+  flags.add("config_file", model.config_file,
+            "for mask_rcnn: text file of KEY=VALUE lines, which change what is recorded");
   flags.add("annotations", model.annotations, "COCO's annotations whose categories are what the classes stand for");
   flags.group("Page");
   flags.add("images", images,

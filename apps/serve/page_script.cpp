@@ -6,8 +6,8 @@ namespace {
 constexpr std::string_view kScript = R"JS(
 (() => {
 const $ = id => document.getElementById(id);
-const allClasses = 1000000;
-let token = "", models = [], samples = [], walk = [], place = -1, current = null, turn = 0;
+const allClasses = 1000000, mostRequests = 4;
+let token = "", models = [], measures = [], samples = [], walk = [], failed = [], place = -1, current = null, turn = 0;
 
 const say = text => { $("message").textContent = text; };
 const ask = async (path, options = {}) => {
@@ -67,11 +67,6 @@ const show = async (fetchBlob, name, known = {}) => {
   draw();
 };
 
-const errorOf = (sample, answer) => {
-  if (!Array.isArray(answer)) return mistakes(answer.detections.filter(one => one.score >= Number($("score").value)), sample.objects || []);
-  const own = answer.find(one => one.class === sample.label);
-  return own ? -Math.log(Math.max(own.probability, 1e-30)) : Infinity;
-};
 const fetched = async sample => (await ask(`images/${sample.index}`)).blob();
 const open = guarded(async at => {
   place = at;
@@ -80,28 +75,42 @@ const open = guarded(async at => {
   $("next").disabled = at + 1 >= walk.length;
   await show(() => fetched(walk[at]), walk[at].name, walk[at]);
 });
-const sort = guarded(async () => {
-  $("sort").disabled = true;
+// One figure for each model, and one more where two of a kind are compared.
+const figuresOf = async (sample, least) => {
+  const blob = await fetched(sample), answers = [];
+  for (const model of models) answers.push((await predict(model, blob, allClasses)).answer);
+  const figures = answers.map(answer => errorOf(sample, answer, least));
+  if (figures.length < measures.length) figures.push(disagreementOf(...answers, least));
+  return figures;
+};
+const sort = async () => {
+  const by = Number($("order").value);
+  walk.sort((a, b) => b.figures[by] - a.figures[by] || a.index - b.index);
+  $("images").replaceChildren();
+  walk.forEach((sample, at) => {
+    const texts = sample.figures.map(figure => sample.label === undefined ? `${figure}` : figure.toFixed(3));
+    const text = texts.length === 1 ? texts[0] : texts.map((figure, i) => `${measures[i]} ${figure}`).join(", ");
+    make(make($("images"), "li"), "button", {type: "button"}, `${sample.name}: ${text}`)
+      .addEventListener("click", () => open(at));
+  });
+  for (const one of failed) make($("images"), "li", {class: "failed"}, `${one.name}: ${one.why}`);
+  if (walk.length) await open(0);
+};
+const predictAll = guarded(async () => {
+  const least = Number($("score").value);
+  $("sort").disabled = $("order").disabled = true;
+  [walk, failed] = [[], []];
   try {
-    const failed = [];
-    walk = [];
-    for (const sample of samples) {
-      $("progress").textContent = `${walk.length + failed.length + 1} of ${samples.length}`;
-      try {
-        const {answer} = await predict(models[0], await fetched(sample), allClasses);
-        walk.push({...sample, error: errorOf(sample, answer)});
-      } catch (error) { failed.push(`${sample.name}: ${error.message}`); }
-    }
-    walk.sort((a, b) => b.error - a.error || a.index - b.index);
-    $("progress").textContent = `${walk.length} images`;
-    $("images").replaceChildren();
-    walk.forEach((sample, at) => {
-      const text = `${sample.name}: ${sample.label === undefined ? sample.error : sample.error.toFixed(3)}`;
-      make(make($("images"), "li"), "button", {type: "button"}, text).addEventListener("click", () => open(at));
+    await forEachOf(samples, mostRequests, async sample => {
+      try { walk.push({...sample, figures: await figuresOf(sample, least)}); }
+      catch (error) { failed.push({...sample, why: error.message}); }
+      $("progress").textContent = `${walk.length + failed.length} of ${samples.length}`;
     });
-    if (walk.length) await open(0);
-    if (failed.length) say(`${failed.length} images failed: ${failed[0]}`);
-  } finally { $("sort").disabled = false; }
+    failed.sort((a, b) => a.index - b.index);
+    $("progress").textContent = `${walk.length} images`;
+    await sort();
+    if (failed.length) say(`${failed.length} of ${samples.length} images failed: ${failed[0].name}: ${failed[0].why}`);
+  } finally { $("sort").disabled = $("order").disabled = false; }
 });
 
 const start = guarded(async () => {
@@ -115,9 +124,17 @@ const start = guarded(async () => {
   const names = new Set(models.flatMap(model => model.categories.map(category => category.name)));
   for (const name of names) make($("category"), "option", {value: name}, name);
   $("walk").hidden = !about.images || !models.length;
+  measures = models.map(model => model.name);
+  if (models.length === 2 && models[0].detects === models[1].detects) measures.push("disagreement");
+  $("order").replaceChildren();
+  measures.forEach((measure, i) => make($("order"), "option", {value: i}, i < models.length ? `error of ${measure}` : measure));
+  $("order-of").hidden = measures.length < 2;
   $("measure").textContent = detects ?
-    "The error is how many annotated objects are missed and how many found ones are wrong, at an overlap of 0.5 and the least score that is set when they are sorted." :
+    "The error is how many annotated objects are missed and how many found ones are wrong, at an overlap of 0.5 and the least score that is set when they are predicted." :
     "The error is the negative logarithm of the label's probability.";
+  if (measures.length > models.length)
+    $("measure").textContent += detects ? " The disagreement is how many objects of either model the other one does not find." :
+      " The disagreement is half the sum of the differences of all probabilities: 0 where they are the same, 1 at most.";
   if (about.images) samples = (await (await ask("images")).json()).images.map((sample, index) => ({...sample, index}));
 });
 
@@ -132,7 +149,8 @@ for (const name of ["dragover", "dragleave", "drop"])
 $("score").addEventListener("input", () => { $("score-value").textContent = Number($("score").value).toFixed(2); draw(); });
 $("category").addEventListener("change", draw);
 $("access").addEventListener("submit", event => { event.preventDefault(); token = $("token").value.trim(); start(); });
-$("sort").addEventListener("click", sort);
+$("sort").addEventListener("click", predictAll);
+$("order").addEventListener("change", guarded(async () => { if (walk.length) await sort(); }));
 $("previous").addEventListener("click", () => open(place - 1));
 $("next").addEventListener("click", () => open(place + 1));
 start();

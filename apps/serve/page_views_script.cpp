@@ -118,6 +118,26 @@ const mistakes = (objects, truth) => {
   }
   return open.size + unmatched;
 };
+
+const scoring = (answer, least) => answer.detections.filter(one => one.score >= least);
+const errorOf = (sample, answer, least) => {
+  if (!Array.isArray(answer)) return mistakes(scoring(answer, least), sample.objects || []);
+  const own = answer.find(one => one.class === sample.label);
+  return own ? -Math.log(Math.max(own.probability, 1e-30)) : Infinity;
+};
+// Of two answers that name all classes: the probability that one of them moves; of two detectors: unmatched objects.
+const disagreementOf = (a, b, least) => {
+  if (!Array.isArray(a)) return mistakes(scoring(a, least), scoring(b, least));
+  const shares = new Map(a.map(one => [one.class, one.probability]));
+  for (const one of b) shares.set(one.class, (shares.get(one.class) || 0) - one.probability);
+  return [...shares.values()].reduce((sum, share) => sum + Math.abs(share) / 2, 0);
+};
+
+// Begins work on all items in their order, and on at most `most` of them at once.
+const forEachOf = async (items, most, work) => {
+  const rest = items[Symbol.iterator]();
+  await Promise.all(Array.from({length: most}, async () => { for (const item of rest) await work(item); }));
+};
 )JS";
 
 }  // namespace

@@ -5,11 +5,18 @@
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
+#include "apps/mask_rcnn/predictor.h"
 #include "apps/serve/classifier_session.h"
 #include "apps/serve/detector_session.h"
+#include "apps/ssd/predictor.h"
 #include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain::serve {
+namespace {
+
+constexpr const char* kOfClassifiers[] = {"num_classes", "image_size", "preprocessing", "ml_perf"};
+
+}  // namespace
 
 ServedModel::ServedModel(ServedModelOptions options, const cli::FlagSet& set,
                          std::function<void(const Session*)> changed)
@@ -37,20 +44,30 @@ std::shared_ptr<const Session> ServedModel::session() const {
   return session_;
 }
 
-std::shared_ptr<Session> ServedModel::session_of(const std::string& weights, uint64_t version) const {
+std::unique_ptr<detection::ImageDetector> ServedModel::detector_with(const std::string& weights) const {
   TrainState state = cli::recorded_state(weights);
   state.identity.merge(state.settings);
+  std::string model = options_.flags.model;
+  if (const auto recorded = state.identity.find("model"); model.empty() && recorded != state.identity.end())
+    model = recorded->second;
   auto settings = mask_rcnn::recorded_settings(state.identity);
-  if (settings || options_.flags.model == "mask_rcnn") {
-    if (!settings) settings = mask_rcnn::preset_settings(options_.preset);
-    if (!options_.config_file.empty()) mask_rcnn::apply_file(*settings, options_.config_file);
-    settings->weights = weights;
-    settings->check();
-    std::vector<data::coco::Category> known;
-    if (!options_.annotations.empty()) known = data::coco::read_annotations(options_.annotations).categories;
-    return std::make_shared<DetectorSession>(*settings, options_.machine, std::move(known), options_.annotations,
-                                             options_.max_pixels, version);
-  }
+  const bool is_ssd = model == ssd::kName;
+  if (!is_ssd && !settings && model != "mask_rcnn") return nullptr;
+  for (const char* name : kOfClassifiers)
+    DT_CHECK(!set_.given(name), "--", name, ": for image classifiers only, and the model is a detector");
+  std::vector<data::coco::Category> known;
+  if (!options_.annotations.empty()) known = data::coco::read_annotations(options_.annotations).categories;
+  if (is_ssd) return std::make_unique<ssd::Predictor>(weights, options_.machine, known, options_.annotations);
+  if (!settings) settings = mask_rcnn::preset_settings(options_.preset);
+  if (!options_.config_file.empty()) mask_rcnn::apply_file(*settings, options_.config_file);
+  settings->weights = weights;
+  settings->check();
+  return std::make_unique<mask_rcnn::Predictor>(*settings, options_.machine, std::move(known), options_.annotations);
+}
+
+std::shared_ptr<Session> ServedModel::session_of(const std::string& weights, uint64_t version) const {
+  if (auto detector = detector_with(weights))
+    return std::make_shared<DetectorSession>(std::move(detector), options_.max_pixels, version);
   cli::ClassifierFlags flags = options_.flags;
   flags.weights = weights;
   flags.take_recorded(set_);

@@ -9,14 +9,15 @@
 #include <thread>
 
 #include "apps/cli/loaded_classifier.h"
+#include "apps/detection/image_detector.h"
 #include "apps/serve/session.h"
 
 namespace dtrain::serve {
 
 struct ServedModelOptions {
   cli::ClassifierFlags flags;  // with `weights`, or without them where there is a train_dir
-  // Of a detector that no checkpoint has recorded; of any: a file of keys, and one of COCO's annotations, whose
-  // categories its classes stand for.
+  // Of a Mask R-CNN that no checkpoint has recorded; of any: a file of keys. Of any detector: a file of COCO's
+  // annotations, whose categories its classes stand for.
   std::string preset = "torchvision", config_file, annotations;
   std::string train_dir;
   cli::Machine machine;
@@ -36,7 +37,8 @@ class ServedModel {
   std::shared_ptr<const Session> session() const;
 
  private:
-  // Of these weights, which are of a detector where the checkpoint or --model says so.
+  // Null where neither the checkpoint of these weights nor --model says that they are of a detector.
+  std::unique_ptr<detection::ImageDetector> detector_with(const std::string& weights) const;
   std::shared_ptr<Session> session_of(const std::string& weights, uint64_t version) const;
   void look();
   void watch();

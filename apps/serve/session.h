@@ -31,7 +31,6 @@ class Session {
   virtual ~Session() = default;
 
   virtual bool detects() const = 0;  // objects, and not the class of the image
-  virtual const std::string& name() const = 0;
   // A detector's; none of a classifier.
   virtual const std::vector<data::coco::Category>& categories() const = 0;
 

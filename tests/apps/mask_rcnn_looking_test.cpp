@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/detection/placed_image.h"
 #include "apps/mask_rcnn/annotated_images.h"
 #include "apps/mask_rcnn/image_ranking.h"
 #include "apps/mask_rcnn/latency.h"
-#include "apps/mask_rcnn/placed_image.h"
 #include "apps/mask_rcnn/proposals.h"
 #include "apps/mask_rcnn/text.h"
 #include "tests/apps/program.h"
@@ -79,7 +79,9 @@ void write_rectangles(const std::string& folder) {
     write_file(folder + "/annotations/instances_" + split + ".json", truth.dump());
 }
 
-Canvas picture_at(const std::string& path) { return Canvas(decode_image(read_image_file(path)).view()); }
+Canvas picture_at(const std::string& path) {
+  return Canvas(detection::decode_image(detection::read_image_file(path)).view());
+}
 
 // The pixel (x, y) of a panel, as side_by_side() places it.
 Color pixel_of_panel(const Canvas& panels, int panel, int x, int y) {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The page of dtrain-serve in a real browser, headless Chromium: top-5, token, comparison, walk, boxes and masks, names
-for screen readers, light and dark, and a telephone's width.
+"""The page of dtrain-serve in a real browser, headless Chromium: choosing and dropping, top-5, token, comparison, walk,
+boxes and masks, names for screen readers, light and dark, and a telephone's width.
 
 Usage: page_test.py [FOLDER]   keeps pictures of the page in FOLDER
 Exit codes: 0 all is well, 1 something is not, 77 a tool is missing.
 """
+import base64
 import json
+import math
 import sys
 import tempfile
 import time
@@ -73,13 +75,93 @@ def keep_pictures(page, keep, name):
     page.size(1400, 900)
 
 
+def check_answers(page, server, header, path):
+    """Both models' five classes for the image of this file are shown."""
+    for name, article in (("default", 1), ("compare", 2)):
+        answer = json.loads(server.ask("PUT", f"/predictions/{name}", path.read_bytes(), header)[1])
+        shown = page.value(f"[...document.querySelectorAll('article:nth-child({article}) li')].map(one => one.textContent)")
+        check(shown == [f"class {one['class']}: {100 * one['probability']:.2f} %" for one in answer], f"{name}: {shown}")
+
+
+def try_drop(page, server, header, path):
+    """Drags a file over the page and drops it, as a user does."""
+    drag = """(name, text) => {
+        const bytes = Uint8Array.from(atob(text), one => one.charCodeAt(0)), data = new DataTransfer();
+        data.items.add(new File([bytes], 'dropped.jpg', {type: 'image/jpeg'}));
+        const event = new DragEvent(name, {dataTransfer: data, bubbles: true, cancelable: true});
+        return !document.querySelector('#drop label').dispatchEvent(event); }"""
+    content = base64.b64encode(path.read_bytes()).decode()
+    for name, marked in (("dragover", True), ("dragleave", False), ("dragover", True), ("drop", False)):
+        check(page.value(f"({drag})({json.dumps(name)}, {json.dumps(content)})"), f"the browser acts on {name} by itself")
+        check(page.value("document.querySelector('#drop').classList.contains('over')") is marked, f"the mark after {name}")
+    wait(page, "document.querySelectorAll('article img[alt=\"dropped.jpg\"]').length === 2", "answers to what was dropped")
+    check_answers(page, server, header, path)
+
+
+# Holds the first eight images that the page asks for until four of them wait, and notes their order and how many are under way.
+WATCH_REQUESTS = """(() => {
+    const ask = window.fetch, waiting = [];
+    const seen = window.seen = {order: [], most: 0, open: new Set()};
+    window.fetch = async (path, options) => {
+        const image = seen.order.length < 8 && /^images\\/(\\d+)$/.exec(path);
+        if (image) {
+            seen.order.push(Number(image[1]));
+            seen.open.add(seen.order.length);
+            seen.most = Math.max(seen.most, seen.open.size);
+            await new Promise(go => { if (waiting.push(go) === 4) for (const one of waiting.splice(0)) one(); });
+        }
+        const response = await ask(path, options);
+        const last = image ? !response.ok : path.startsWith('predictions/compare');
+        if (last) seen.open.delete([...seen.open][0]);
+        return response;
+    };
+    window.stopWatching = () => { window.fetch = ask; };
+})()"""
+
+
+def walk_by_error(page, server, header):
+    """Eight images, one of which is none: by the error of either model, and by their disagreement."""
+    page.value(WATCH_REQUESTS)
+    page.value("document.querySelector('#sort').click()")
+    wait(page, "document.querySelectorAll('#images button').length === 7 && document.querySelector('[aria-current=true]')",
+         "images by error")
+    page.value("stopWatching()")
+    check(page.value("seen.order") == list(range(8)), "images are not asked for in their order")
+    check(page.value("seen.most") == 4, "there are not four images under way at most")
+    failed = page.value("[...document.querySelectorAll('#images .failed')].map(one => one.textContent)")
+    check(len(failed) == 1 and failed[0].startswith("3/bad.jpg: 400"), f"the image that is none: {failed}")
+    wait(page, "document.querySelector('#message').textContent.startsWith('1 of 8 images failed: 3/bad.jpg: 400')", "the failure")
+    figures = {}
+    for seed in range(7):
+        answers = [json.loads(server.ask("PUT", f"/predictions/{name}?top=1000", jpeg(seed), header)[1])
+                   for name in ("default", "compare")]
+        shares = [{one["class"]: one["probability"] for one in answer} for answer in answers]
+        figures[f"{seed}/one.jpg"] = [-math.log(max(one[seed], 1e-30)) for one in shares] + [
+            sum(abs(shares[0][one] - shares[1][one]) for one in shares[0]) / 2]
+    orders = []
+    for by in range(3):
+        change(page, "#order", str(by), "change")
+        wait(page, "document.querySelector('#images [aria-current=true]') === document.querySelector('#images button')",
+             "the first image")
+        shown = page.value("[...document.querySelectorAll('#images button')].map(one => one.textContent)")
+        orders.append([one.split(": ")[0] for one in shown])
+        check(orders[-1] == sorted(figures, key=lambda one: -figures[one][by]), f"the order of {shown} by figure {by}")
+        for one in shown:
+            name, text = one.split(": ")
+            default, compare, both = (float(part.split(" ")[1]) for part in text.split(", "))
+            check(all(abs(a - b) < 2e-3 for a, b in zip((default, compare, both), figures[name])), f"{one}: {figures[name]}")
+    check(orders[0] != orders[1] and orders[2] not in orders[:2], f"two orders are the same: {orders}")
+    check(page.value("document.querySelector('#order').labels[0].textContent") == "by the", "the label of the order")
+
+
 def try_classifier(page, folder, keep):
     trained, second, images = folder / "classifier", folder / "second", folder / "images"
     train(trained, 1)
-    train(second, 2)
-    for seed in range(4):
+    train(second, 2, "--tf_random_seed=7")
+    for seed in range(7):
         (images / str(seed)).mkdir(parents=True)
         (images / str(seed) / "one.jpg").write_bytes(jpeg(seed))
+    (images / "3/bad.jpg").write_bytes(b"no image")
     with Server(f"--train_dir={trained}", f"--compare={second}", f"--images={images}", DTRAIN_SERVE_TOKEN=TOKEN) as server:
         origin = f"http://127.0.0.1:{server.port}/"
         page.open(origin)
@@ -91,17 +173,11 @@ def try_classifier(page, folder, keep):
         page.choose("#file", images / "2/one.jpg")
         wait(page, "document.querySelectorAll('article').length === 2", "answers")
         header = {"Authorization": f"Bearer {TOKEN}"}
-        for name, article in (("default", 1), ("compare", 2)):
-            answer = json.loads(server.ask("PUT", f"/predictions/{name}", jpeg(2), header)[1])
-            shown = page.value(f"[...document.querySelectorAll('article:nth-child({article}) li')].map(one => one.textContent)")
-            check(shown == [f"class {one['class']}: {100 * one['probability']:.2f} %" for one in answer], f"{name}: {shown}")
+        check_answers(page, server, header, images / "2/one.jpg")
         check("ms in the server" in text(page, ".timing"), "there are no times of the server")
         check([text(page, f"article:nth-child({i}) h3") for i in (1, 2)] == ["default, step 1", "compare, step 2"], "the steps")
-        page.value("document.querySelector('#sort').click()")
-        wait(page, "document.querySelectorAll('#images button').length === 4 && document.querySelector('[aria-current=true]')",
-             "images by error")
-        errors = page.value("[...document.querySelectorAll('#images button')].map(one => Number(one.textContent.split(': ')[1]))")
-        check(errors == sorted(errors, reverse=True) and len(set(errors)) > 1, f"the order of {errors}")
+        try_drop(page, server, header, images / "5/one.jpg")
+        walk_by_error(page, server, header)
         page.value("document.querySelector('#next').click()")
         first = page.value("document.querySelectorAll('#images button')[1].textContent")
         wait(page, f"document.querySelector('article img').alt === {json.dumps(first.split(':')[0])}", "the next image")

@@ -27,11 +27,11 @@ def jpeg(seed=0, size=32):
     return out.getvalue()
 
 
-def train(folder, steps):
+def train(folder, steps, *flags):
     """Trains a small network on made-up data up to step `steps`, which leaves a checkpoint."""
     subprocess.run([BIN / "dtrain-cnn-benchmarks", "--model=resnet20", "--data_name=cifar10", "--batch_size=2",
                     f"--num_batches={steps}", "--num_warmup_batches=0", "--num_intra_threads=1",
-                    f"--train_dir={folder}"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                    f"--train_dir={folder}", *flags], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 class Server:

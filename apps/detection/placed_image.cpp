@@ -1,10 +1,10 @@
-#include "apps/mask_rcnn/placed_image.h"
+#include "apps/detection/placed_image.h"
 
 #include <algorithm>
 
 #include "libdtrain/io/input_file.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 namespace {
 
 // The image where `placement` says, on a canvas of zeros.
@@ -35,25 +35,19 @@ data::Image decode_image(std::span<const std::byte> bytes, const data::ImageLimi
   return image;
 }
 
-Placement placement_of(const data::ImageSize& image, const DataSettings& settings) {
-  const data::ResizeRule& rule = settings.evaluation_resize;
-  constexpr int64_t kMultiple = 32;
-  const auto padded = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
+Placement placement_of(const data::ImageSize& image, const data::ImageSize& size, const data::ImageSize& canvas) {
   const auto axis = [](int64_t in, int64_t out) {
     return data::Axis{static_cast<int>(in), static_cast<int>(out), 0, static_cast<int>(out), false};
   };
-  Placement placement{.size = data::resized(image, rule.max_short_edge, rule)};
-  placement.canvas_height = padded(placement.size.height);
-  placement.canvas_width = padded(placement.size.width);
-  data::make_half_pixel_filter(axis(image.height, placement.size.height), placement.rows);
-  data::make_half_pixel_filter(axis(image.width, placement.size.width), placement.columns);
+  Placement placement{.size = size, .canvas_height = canvas.height, .canvas_width = canvas.width};
+  data::make_half_pixel_filter(axis(image.height, size.height), placement.rows);
+  data::make_half_pixel_filter(axis(image.width, size.width), placement.columns);
   return placement;
 }
 
-PlacedImage place_image(Context& context, data::Image original, const DataSettings& settings) {
+PlacedImage place_image(Context& context, data::Image original, const Placement& placement) {
   PlacedImage placed{.original = std::move(original)};
   const data::ImageView image = placed.original.view();
-  const Placement placement = placement_of({image.height, image.width}, settings);
   const data::ImageSize size = placement.size;
   placed.pixels = context.empty({1, placement.canvas_height, placement.canvas_width, 3}, DType::u8);
   placed.sizes = context.empty({1, 2});
@@ -64,4 +58,4 @@ PlacedImage place_image(Context& context, data::Image original, const DataSettin
   return placed;
 }
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

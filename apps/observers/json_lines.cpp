@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 namespace dtrain::observers {
+namespace {
+
+constexpr size_t kMostRanks = 64;  // whose own times a line has
+
+}  // namespace
 
 void JsonLines::begun(const Begun& event) {
   figures_.begun(event);
@@ -12,8 +17,12 @@ void JsonLines::begun(const Begun& event) {
 void JsonLines::stepping(uint64_t) { figures_.stepping(); }
 
 void JsonLines::stepped(const Stepped& event) {
-  const MetricsFile::Fields fields = figures_.stepped(event);
-  if (!fields.empty()) append(event.step, fields);
+  MetricsFile::Fields fields = figures_.stepped(event);
+  if (fields.empty()) return;
+  if (event.slowest.factor > 0 && event.rank_seconds.size() <= kMostRanks)
+    for (size_t rank = 0; rank < event.rank_seconds.size(); ++rank)
+      fields.emplace_back(fmt::format("rank_{}_ms", rank), 1e3 * event.rank_seconds[rank]);
+  append(event.step, fields);
 }
 
 void JsonLines::evaluated(const Evaluated& event) {

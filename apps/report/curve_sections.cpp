@@ -78,10 +78,21 @@ std::string step_part_section(const Runs& runs) {
   return out.empty() ? out : "<div class=\"grid\">\n" + out + "</div>\n";
 }
 
+// Files of --timeline are the first rank's; what the others did is known from the chief's metrics.
 std::string timeline_section(const Runs& runs) {
   std::string out;
-  for (const RunData& run : runs)
-    if (!run.lanes.empty()) out += "<h3>" + cli::html_text(run.name) + "</h3>\n" + to_html(run.lanes);
+  for (const RunData& run : runs) {
+    out += "<h3>" + cli::html_text(run.name) + "</h3>\n" + to_html(run.lanes);
+    if (run.rank_lanes.size() > 1)
+      out +=
+          "<p>From the metrics: how long each rank took for its own part of the steps, and waited for the slowest "
+          "rank. Of steps that share a column the work is drawn first.</p>\n" +
+          to_html(run.rank_lanes);
+    else if (run.lanes.empty())
+      out +=
+          "<p>This run has no timeline. With --timeline=FILE.json in its folder the first rank writes one, and with "
+          "--metrics_file=FILE.jsonl a run of 2 to 64 ranks has one of all its ranks.</p>\n";
+  }
   return out;
 }
 

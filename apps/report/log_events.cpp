@@ -1,5 +1,6 @@
 #include "apps/report/log_events.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -23,9 +24,11 @@ struct Mark {
 constexpr Mark kMarks[] = {
     {"error: ", true, EventKind::failure},
     {"Schedule:", true, EventKind::start},
+    {"  Step Epoch Speed ", true, EventKind::start},  // of dtrain-train-imagenet
     {"Restored step ", true, EventKind::restart},
     {"note: stopped on request", true, EventKind::stop},
     {"Done with training", true, EventKind::end},
+    {"Finished in ", true, EventKind::end},
     {"finished after step ", true, EventKind::end},
     {"warning: ", true, EventKind::warning},
     {"the targets are reached", true, EventKind::end},
@@ -49,9 +52,27 @@ std::optional<uint64_t> number_at(std::string_view text, char end) {
   return number;
 }
 
-// "20<tab>images/sec: ..." or "step 20/400  loss ..."
+// The first of the six numbers of a row of dtrain-train-imagenet.
+std::optional<uint64_t> step_of_row(std::string_view text) {
+  constexpr int kColumns = 6;
+  uint64_t step = 0;
+  int columns = 0;
+  for (size_t at = text.find_first_not_of(' '); at != text.npos; at = text.find_first_not_of(' ', at), ++columns) {
+    const size_t end = std::min(text.size(), text.find(' ', at));
+    const char *first = text.data() + at, *last = text.data() + end;
+    double number = 0;
+    const bool is_step = columns == 0;
+    const auto [parsed, problem] = is_step ? std::from_chars(first, last, step) : std::from_chars(first, last, number);
+    if (problem != std::errc() || parsed != last) return std::nullopt;
+    at = end;
+  }
+  return columns == kColumns ? std::optional(step) : std::nullopt;
+}
+
+// "20<tab>images/sec: ...", "step 20/400  loss ..." or "    20   0.4 ..."
 std::optional<uint64_t> step_of(std::string_view text) {
   if (text.starts_with("step ")) return number_at(text.substr(5), '/');
+  if (text.starts_with(' ')) return step_of_row(text);
   return text.find("\timages/sec: ") != text.npos ? number_at(text, '\t') : std::nullopt;
 }
 

@@ -81,6 +81,7 @@ RunData read_run(const std::string& path, size_t pictures) {
                                  ": no run, expected a folder with a metrics file (*.jsonl, *.csv), stats.json or "
                                  "checkpoints, or a metrics file");
   order_curves(run.curves);
+  take_rank_lanes(run);
   return run;
 }
 

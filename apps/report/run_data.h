@@ -66,7 +66,8 @@ struct RunData {
   std::vector<LogEvent> events{};
   std::map<std::string, std::string> settings{};
   std::vector<Checkpoint> checkpoints{};
-  std::vector<Lane> lanes{};
+  std::vector<Lane> lanes{};       // of files that --timeline has written
+  std::vector<Lane> rank_lanes{};  // of each rank, from the metrics
   std::vector<Samples> samples{};
   std::vector<std::string> notices{};  // about what could not be read
 };

@@ -44,16 +44,37 @@ void read_config(const std::string& path, RunData& run) {
   });
 }
 
-// [{"step": N, "values": {NAME: number, ...}}, ...]
-void add_evaluations(const Json& evaluations, RunData& run) {
-  if (!evaluations.is_array()) return;
-  for (const Json& one : evaluations) {
-    const Json step = one.is_object() ? one.value("step", Json()) : Json();
-    const Json values = one.is_object() ? one.value("values", Json()) : Json();
-    if (!step.is_number() || !values.is_object()) continue;
-    for (const auto& [name, value] : values.items())
-      if (value.is_number()) run.curves["eval_" + name].push_back({step.get<double>(), value.get<double>()});
-  }
+// The member of an object, or null.
+Json member_of(const Json& json, const char* key) { return json.is_object() ? json.value(key, Json()) : Json(); }
+
+// {"evaluations": [{"step": N, "values": {NAME: number or null, ...}}, ...]}
+void add_evaluations(const Json& json, const std::string& path, RunData& run) {
+  const Json evaluations = member_of(json, "evaluations");
+  const auto is_evaluation = [](const Json& one) {
+    return member_of(one, "step").is_number() && member_of(one, "values").is_object();
+  };
+  if (!evaluations.is_array() || !std::ranges::all_of(evaluations, is_evaluation))
+    throw Error(Fault::data, path + ": expected evaluations, each with a step and values");
+  for (const Json& one : evaluations)
+    for (const auto& [name, value] : one["values"].items()) {
+      if (!value.is_number() && !value.is_null()) continue;
+      if (value.is_null()) ++run.not_finite;
+      run.curves["eval_" + name].push_back(
+          {one["step"].get<double>(), value.is_null() ? std::nan("") : value.get<double>()});
+    }
+}
+
+// {"checkpoint_step": N, "starts": COUNT, "error": TEXT}
+void add_starts(const Json& marker, const std::string& path, RunData& run) {
+  const Json step = member_of(marker, "checkpoint_step"), starts = member_of(marker, "starts"),
+             error = member_of(marker, "error");
+  if (!step.is_number_unsigned() || !starts.is_number_unsigned() || !error.is_string())
+    throw Error(Fault::data, path + ": expected checkpoint_step, starts and error");
+  const auto text = error.get<std::string>();
+  LogEvent event{.kind = EventKind::failure, .file = "starts.json", .step = step.get<uint64_t>()};
+  event.text = fmt::format("{} starts from step {} without a checkpoint{}", starts.get<uint64_t>(), event.step,
+                           text.empty() ? "" : "; the last one ended with: " + text);
+  run.events.push_back(event);
 }
 
 // A damaged one is no reason for having no report.
@@ -113,23 +134,8 @@ void read_state_files(const std::string& folder, RunData& run) {
   const std::string config = folder + "/config.toml", starts = folder + "/starts.json";
   const std::string evaluations = folder + "/evaluations.json";
   attempt(config, run, [&] { read_config(config, run); });
-  attempt(evaluations, run, [&] {
-    const Json json = read_json(evaluations);
-    if (json.is_object()) add_evaluations(json.value("evaluations", Json()), run);
-  });
-  attempt(starts, run, [&] {
-    const Json marker = read_json(starts);
-    const Json step = marker.is_object() ? marker.value("checkpoint_step", Json()) : Json();
-    if (!step.is_number_unsigned()) return;
-    LogEvent event{.kind = EventKind::failure, .file = "starts.json", .step = step.get<uint64_t>()};
-    const Json error = marker.value("error", Json()), count = marker.value("starts", Json());
-    event.text = fmt::format("{} starts from step {} without a checkpoint{}",
-                             count.is_number_unsigned() ? count.get<uint64_t>() : 0, event.step,
-                             error.is_string() && !error.get<std::string>().empty()
-                                 ? "; the last one ended with: " + error.get<std::string>()
-                                 : "");
-    run.events.push_back(event);
-  });
+  attempt(evaluations, run, [&] { add_evaluations(read_json(evaluations), evaluations, run); });
+  attempt(starts, run, [&] { add_starts(read_json(starts), starts, run); });
 }
 
 }  // namespace dtrain::report

@@ -1,6 +1,10 @@
 #include "apps/report/timelines.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +20,7 @@ using LaneKey = std::pair<int64_t, int64_t>;  // pid, tid
 
 constexpr size_t kMostSpans = 1'000'000;
 constexpr size_t kMostNames = 10'000;  // of one lane
+constexpr size_t kMostColumns = 100;   // of a rank's lane: work and wait of each are wide enough to be seen
 
 class Reader {
  public:
@@ -71,7 +76,70 @@ class Reader {
   size_t spans_ = 0;
 };
 
+// The curve of each rank, by its number.
+std::map<uint64_t, std::vector<Point>> take_rank_curves(Curves& curves) {
+  constexpr std::string_view kBegin = "rank_", kEnd = "_ms";
+  std::map<uint64_t, std::vector<Point>> ranks;
+  std::erase_if(curves, [&](auto& curve) {
+    const std::string_view name = curve.first;
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size()) return false;
+    const char *first = name.data() + kBegin.size(), *last = name.data() + name.size() - kEnd.size();
+    uint64_t rank = 0;
+    const auto [end, problem] = std::from_chars(first, last, rank);
+    if (problem != std::errc() || end != last) return false;
+    ranks[rank] = std::move(curve.second);
+    return true;
+  });
+  return ranks;
+}
+
+// Of the points in turn: the rank's own work, and its wait until the slowest rank has done its own. `before`: the step
+// at which the first point's steps begin.
+std::vector<Span> spans_of_rank(const std::vector<Point>& points, const std::map<double, double>& slowest,
+                                double before) {
+  const size_t of_column = (slowest.size() + kMostColumns - 1) / kMostColumns;
+  std::vector<Span> spans;
+  double begin = 0, own = 0, known = 0, all = 0;
+  size_t count = 0;
+  auto point = points.begin();
+  for (const auto& [step, longest] : slowest) {
+    const double steps = 1e3 * (step - before);
+    while (point != points.end() && point->step < step) ++point;
+    if (point != points.end() && point->step == step && point->value >= 0) {
+      own += point->value * steps;
+      known += longest * steps;
+    }
+    all += longest * steps;
+    before = step;
+    if (++count % of_column != 0 && count != slowest.size()) continue;
+    if (own > 0) spans.push_back({begin, begin + own, 0});
+    if (own < known) spans.push_back({begin + own, begin + known, 1});
+    begin += all;
+    own = known = all = 0;
+  }
+  return spans;
+}
+
 }  // namespace
+
+void take_rank_lanes(RunData& run) {
+  const auto ranks = take_rank_curves(run.curves);
+  std::map<double, double> slowest;  // by step
+  for (const auto& [rank, points] : ranks)
+    for (const Point& point : points)
+      if (std::isfinite(point.value)) slowest[point.step] = std::max(slowest[point.step], point.value);
+  // The first point stands for as many steps as the second: a file may begin in the middle of a run.
+  double before = 0;
+  if (slowest.size() > 1)
+    before = std::max(0.0, 2 * slowest.begin()->first - std::next(slowest.begin())->first);
+  else if (!slowest.empty())
+    before = slowest.begin()->first - 1;
+  for (const auto& [rank, points] : ranks)
+    run.rank_lanes.push_back({fmt::format("rank {}", rank),
+                              "steps",
+                              {"own work", "wait for the slowest rank"},
+                              spans_of_rank(points, slowest, before)});
+}
 
 bool is_timeline(const std::string& path) { return first_line(path) == "["; }
 

@@ -13,4 +13,9 @@ bool is_timeline(const std::string& path);
 // notice. The first million spans count.
 void read_timeline(const std::string& path, RunData& run);
 
+// Makes lanes of ranks of the curves rank_N_ms, and takes those away: for the steps up to each point, or to several
+// where there are many, a span of the rank's own work and one of its wait for the slowest rank. The curves are in
+// ascending order of steps.
+void take_rank_lanes(RunData& run);
+
 }  // namespace dtrain::report

@@ -83,11 +83,12 @@ def classify(train_dir, images):
 
 
 def write_long_run(folder):
-    """100,000 steps whose names are hostile."""
+    """100,000 steps of three ranks, with hostile names."""
     with open(folder / "long.jsonl", "w") as file:
         for step in range(1, 100_001):
             row = {"step": step, "loss": 7 / (1 + step / 1e4) + step % 7 / 10, "learning_rate": 0.1, "images_per_sec": 300,
-                   "forward_ms": step % 13, "backward_ms": 20 + step % 17, HOSTILE: step % 5}
+                   "forward_ms": step % 13, "backward_ms": 20 + step % 17, HOSTILE: step % 5,
+                   "rank_0_ms": 30, "rank_1_ms": 30 + step % 20_000 / 1000, "rank_2_ms": 25}
             file.write(json.dumps(row) + "\n")
         file.write('{"step":100001,"lo')
     return folder / "long.jsonl"
@@ -176,7 +177,8 @@ def main():
             for part in ("the process before ended without a word", "Restored step", "stopped on request", "Mask AP",
                          "of 6 with a label are right"):
                 check(part in text, f"the report does not say: {part}")
-            check_page(page, long, kept, ("summary", "notices", "curves", "step-parts", "other"))
+            check_page(page, long, kept, ("summary", "notices", "curves", "step-parts", "other", "timeline"))
+            check("rank 2: steps" in page.value("document.querySelector('#timeline svg').textContent"), "the ranks' timeline")
             nodes = page.value("document.querySelectorAll('*').length")
             check(nodes < 1500, f"100,000 steps take {nodes} elements")
             page.value("document.querySelector('.plot').focus()")

@@ -52,6 +52,7 @@ TEST(ExtremeValues, EveryNumberHasARange) {
   const std::vector<Arguments> programs = {{"dtrain-cnn-benchmarks"},
                                            {"dtrain-classify"},
                                            {"dtrain-report"},
+                                           {"dtrain-serve"},
                                            {"dtrain-scale"},
                                            {"dtrain-info"},
                                            {"dtrain-allreduce-benchmark"},
@@ -121,6 +122,7 @@ TEST(ExtremeValues, PausesForEvaluationTakeNoMemory) {
 
 TEST(ThreadBounds, AreRefusedAboveABound) {
   const Arguments classify = {"--model=lenet", "--weights=none", "none.jpg"};
+  const Arguments serve = {"--model=lenet", "--weights=none", "--port=0"};
   for (const char* number : {"1025", "32000", "100000", "2147483648", "4294967296"}) {
     for (const std::string& flag : {concat("--num_intra_threads=", number), concat("--num_inter_threads=", number),
                                     concat("--datasets_num_private_threads=", number)})
@@ -128,8 +130,11 @@ TEST(ThreadBounds, AreRefusedAboveABound) {
                         concat("expected an integer of at most 1024, found ", number));
     expect_error_line(run_program("dtrain-classify", classify + Arguments{concat("--threads=", number)}), 1,
                       concat("at most 1024, found ", number));
+    expect_error_line(run_program("dtrain-serve", serve + Arguments{concat("--num_intra_threads=", number)}), 1,
+                      concat("at most 1024, found ", number));
     const std::string variable = concat("export OMP_NUM_THREADS=", number);
     expect_error_line(run_after(variable, kProgram, lenet()), 1, "OMP_NUM_THREADS asks for ");
+    expect_error_line(run_after(variable, "dtrain-serve", serve), 1, "OMP_NUM_THREADS asks for ");
     expect_error_line(run_after(variable, "dtrain-info", {}), 1, "OMP_NUM_THREADS asks for ");
   }
 }
@@ -179,6 +184,10 @@ TEST(Outputs, ThatAreGoneOnStderrKeepThePromisedCode) {
         Promise{
             "dtrain-data", {"synthesize", "--output=" + (folder / "set").string(), "--train=4", "--validation=4"}, 0},
         Promise{"dtrain-classify", {"--model=lenet", "--weights=" + weights, weights}, 5},
+        Promise{"dtrain-serve", {"--model=lenet", "--weights=" + weights, "--port=0"}, 5},
+        Promise{"dtrain-serve", {"--model=lenet"}, 1},
+        Promise{"dtrain-serve", {"--train_dir=/", "--images=/nonexistent", "--port=0"}, 2},
+        Promise{"dtrain-serve", {"--train_dir=/", "--port=0", "--address=192.0.2.1"}, 6},
         Promise{"dtrain-scale", {"--steps=0"}, 1}, Promise{"dtrain-info", {"--ranks=maybe"}, 1},
         Promise{"dtrain-scale", {"--images_per_sec=9", "--batch_size=1", "--threads=1"}, 0},
         Promise{"dtrain-allreduce-benchmark", {"--factor=1"}, 1}})
@@ -194,8 +203,8 @@ TEST(Outputs, ThatAreGoneOnStdoutEndWithSixWhereTheyAreTheResult) {
   ASSERT_EQ(run_program("dtrain-data", {"synthesize", "--output=" + set, "--train=4", "--validation=4"}).code, 0);
   for (const auto& [program, arguments, code] :
        {Promise{"dtrain-data", {"inspect", set}, 6}, Promise{"dtrain-data", {"--help"}, 6},
-        Promise{"dtrain-scale", {"--images_per_sec=9", "--batch_size=1"}, 6}, Promise{"dtrain-info", {}, 6},
-        Promise{"dtrain-allreduce-benchmark", {"--max_bytes=8K", "--iterations=2"}, 6},
+        Promise{"dtrain-serve", {"--help"}, 6}, Promise{"dtrain-scale", {"--images_per_sec=9", "--batch_size=1"}, 6},
+        Promise{"dtrain-info", {}, 6}, Promise{"dtrain-allreduce-benchmark", {"--max_bytes=8K", "--iterations=2"}, 6},
         Promise{kProgram, {"--help"}, 6}})
     for (const std::string& line : {std::string("exec >/dev/full"), "exec >&" + pipe.number()}) {
       SCOPED_TRACE(program + " " + (arguments.empty() ? "" : arguments[0]) + ": " + line);
@@ -228,6 +237,9 @@ TEST(Names, ForgeNoLine) {
        {Promise{kProgram, {"--data_dir=/" + forged}, 2}, Promise{kProgram, {"--model=" + forged}, 1},
         Promise{kProgram, {"--" + forged}, 1}, Promise{kProgram, {"--num_batches=" + forged}, 1},
         Promise{kProgram, lenet() + Arguments{"--weights=" + weights}, 5}, Promise{"dtrain-classify", classify, 5},
+        Promise{"dtrain-serve", {"--model=lenet", "--num_classes=7", "--weights=" + weights, "--port=0"}, 5},
+        Promise{"dtrain-serve", {"--train_dir=/", "--port=0", "--images=" + file}, 2},
+        Promise{"dtrain-serve", {"--train_dir=/", "--port=0", "--name=" + forged}, 1},
         Promise{"dtrain-data", {"inspect", file}, 2}, Promise{"dtrain-data", {"inspect", file, file}, 2},
         Promise{"dtrain-data", {"verify", file}, 2}, Promise{"dtrain-data", {"index", file}, 2},
         Promise{"dtrain-scale", {"--images_per_sec=9", "--batch_size=1", "--device_name=" + forged}, 0},

@@ -32,6 +32,15 @@ coco() {
 score() { echo '[]' > R.json; dtrain-mask-rcnn eval --annotations=A.json --results=R.json "$@"; }
 # Safetensors with this header, of less than 256 bytes, and 16 bytes of zeros.
 safetensors() { printf "\\x$(printf %x ${#1})\\0\\0\\0\\0\\0\\0\\0"; printf %s "$1"; head -c 16 /dev/zero; }
+# Serves a training that the command "$1" has damaged, until the server says so, which then has to end on request.
+serve_broken() {
+  cnn --num_batches=1 --train_dir=T >/dev/null 2>&1
+  eval "$1"
+  dtrain-serve --train_dir=T --device=cpu --port=0 > log 2>&1 &
+  until grep -q 'cannot take up' log; do kill -0 $! || break; sleep 0.05; done
+  kill -TERM $!; wait $!; code=$?; cat log; return $code
+}
+serve() { dtrain-serve --device=cpu --port=0 "$@"; }
 eval "$3"
 """
 
@@ -139,6 +148,27 @@ ROWS = [
     ("a launcher that has no room for its log", "ulimit -f 0; dtrain-launch-benchmark -f tensorflow -m resnet50v1_5 "
      "-p fp32 -mo training -b 1 --output-dir=T -- steps=1 train_epochs=1 --model=resnet20 --image_size=16", 6,
      r"error: "),
+    # The server. What clients do to it is in tests/serve.
+    ("weights to serve that are a picture", "head -c 300 /dev/urandom > w; serve --model=ssd300 --weights=w", 5,
+     r"error: w: "),
+    ("weights to serve that are a pickle", "printf '\\200\\002}q\\000.' > w; serve --model=mask_rcnn --weights=w", 5,
+     r"error: w: "),
+    ("weights to serve without an end", "serve --model=lenet --weights=/dev/zero", 5, r"error: /dev/zero: "),
+    ("a flipped bit in weights to serve", "serve_broken 'printf x | dd of=T/checkpoints/step-1/model.safetensors bs=1 "
+     "seek=9000 conv=notrunc status=none'", 0, r"warning: cannot take up a checkpoint: .*model\.safetensors"),
+    ("a flipped bit in a state to serve", "serve_broken 'sed -i s/cursor/dursor/ T/checkpoints/step-1/state.json'", 0,
+     r"warning: cannot take up a checkpoint: .*state\.json"),
+    ("images to serve beyond their folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; serve --train_dir=T "
+     "--images=. --annotations=A.json", 2, r"error: A.json: image 1: "),
+    ("annotations to serve of brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; serve "
+     "--train_dir=T --images=. --annotations=A.json", 2, r"error: A.json: "),
+    ("a token that all may read", "echo 0123456789abcdef > t; chmod 644 t; serve --train_dir=T --token_file=t", 1,
+     r"error: --token_file=t: "),
+    ("a token that is short", "DTRAIN_SERVE_TOKEN=secret serve --train_dir=T", 1, r"error: .*16"),
+    ("a forged error in the name of what is served", "serve --train_dir=T --name=$'x\\nerror: forged'", 1,
+     r"error: --name=x\\nerror"),
+    ("a forged error in the folder of images to serve", "serve --train_dir=T --images=$'x\\nerror: forged'", 2,
+     r"error: --images=x\\nerror"),
     # The network.
     ("a job without a secret beyond this host", "DTRAIN_RANK=0 DTRAIN_SIZE=2 DTRAIN_MASTER_ADDR=0.0.0.0 "
      "DTRAIN_MASTER_PORT=29777 cnn --num_batches=1 --variable_update=horovod --collective_timeout=5", 1,

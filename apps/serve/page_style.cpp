@@ -46,7 +46,8 @@ th, td { padding: 3px 10px 3px 0; text-align: left; border-bottom: 1px solid var
 .chip { display: inline-block; width: 12px; height: 12px; margin-right: 6px; border-radius: 3px; }
 #images { margin: 0; padding-left: 2.4em; max-height: 360px; overflow-y: auto; }
 .failed { color: var(--wrong); overflow-wrap: anywhere; }
-#images button { padding: 2px 6px; border: 0; border-radius: 4px; background: none; color: var(--text);
+#images li { margin-bottom: 4px; }
+#images button { padding: 0 6px; border: 0; border-radius: 4px; background: none; color: var(--text);
   text-align: left; vertical-align: top; overflow-wrap: anywhere; cursor: pointer; }
 #images button[aria-current=true] { background: var(--line); font-weight: 600; }
 )";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/cuda/cudnn_library.h"
+#include "libdtrain/cuda/replay_time.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -12,8 +13,7 @@ constexpr int64_t kMostWorkspace = int64_t{2} << 30;
 // Engines that are compiled at run time cost a second or so each, at every start: they are for what no other can do,
 // and few of those that fuse are tried.
 constexpr int kMostCompiled = 2;
-constexpr int kTimedRuns = 5;
-// A candidate that is this much slower than the best in its first timed run is not run again.
+// A candidate that is this much slower than the best in its first run is not run more often.
 constexpr float kHopeless = 1.3f;
 
 // What has to be done, by whatever engine there is; anything else is a fusion that one may do without.
@@ -189,30 +189,14 @@ ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, 
       return {executable, choice_of(config), 0, {}};
     }
     try {
-      const float time = measure(context, *executable, throw_away->operands, best.milliseconds);
+      const float time = replay_milliseconds(
+          context, [&] { execute(context, *executable, throw_away->operands); }, kHopeless * best.milliseconds);
       if (time < best.milliseconds) best = {executable, choice_of(config), time, {}};
     } catch (const Error& error) {  // declined at launch, or its workspace does not fit
       if (!best.executable) best.failure = error.what();
     }
   }
   return best;
-}
-
-// The median of a few runs, after one that loads the code.
-float ConvPlans::measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best) {
-  execute(context, executable, operands);
-  const Event begin = make_event(true), end = make_event(true);
-  std::vector<float> times;
-  while (times.size() < kTimedRuns) {
-    DT_CUDA(cudaEventRecord(begin.get(), runtime_.compute()));
-    execute(context, executable, operands);
-    DT_CUDA(cudaEventRecord(end.get(), runtime_.compute()));
-    DT_CUDA(cudaEventSynchronize(end.get()));
-    DT_CUDA(cudaEventElapsedTime(&times.emplace_back(), begin.get(), end.get()));
-    if (times.front() > kHopeless * best) return times.front();
-  }
-  std::nth_element(times.begin(), times.begin() + kTimedRuns / 2, times.end());
-  return times[kTimedRuns / 2];
 }
 
 void ConvPlans::execute(Context& context, const Descriptor& executable, const ConvOperands& operands) {

@@ -64,7 +64,6 @@ class ConvPlans {
   Plan choose(Context& context, const ConvProblem& problem, const Descriptor& graph, const ConvOperands& operands);
   void load(Context& context);
   void save(Context& context);
-  float measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best);
   void execute(Context& context, const Descriptor& executable, const ConvOperands& operands);
 
   const Runtime& runtime_;

@@ -1,5 +1,6 @@
 #include "libdtrain/ops/batch_norm_plans.h"
 
+#include "libdtrain/cuda/replay_time.h"
 #include "libdtrain/cuda/runtime.h"
 
 namespace dtrain::cuda {
@@ -12,19 +13,6 @@ bool worth_measuring(const Runtime& runtime, const BatchNormCall& call, int64_t 
 }
 
 }  // namespace
-
-float time_of(const Runtime& runtime, const std::function<void()>& run) {
-  constexpr int kRuns = 3;
-  const Event begin = make_event(true), end = make_event(true);
-  run();  // the first one loads the kernels
-  DT_CUDA(cudaEventRecord(begin.get(), runtime.compute()));
-  for (int i = 0; i < kRuns; ++i) run();
-  DT_CUDA(cudaEventRecord(end.get(), runtime.compute()));
-  DT_CUDA(cudaEventSynchronize(end.get()));
-  float elapsed = 0;
-  DT_CUDA(cudaEventElapsedTime(&elapsed, begin.get(), end.get()));
-  return elapsed / kRuns;
-}
 
 void BatchNormPlans::set_schedule(const BatchNormSchedule& schedule) {
   schedule_ = schedule;
@@ -41,8 +29,8 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
   if (!worth_measuring(runtime, call, schedule_.least_measured)) return true;
   if (const auto found = resident_.find(call); found != resident_.end()) return found->second;
   if (context.capturing()) return true;
-  const float two_pass = time_of(runtime, [&] { run(false); });
-  const float resident = time_of(runtime, [&] { run(true); });
+  const float two_pass = replay_milliseconds(context, [&] { run(false); });
+  const float resident = replay_milliseconds(context, [&] { run(true); });
   return resident_[call] = resident < two_pass;
 }
 
@@ -52,8 +40,8 @@ float BatchNormPlans::sums_worth(Context& context, const BatchNormCall& call, co
   if (!worth_measuring(runtime, call, schedule_.least_measured)) return 0;
   if (const auto found = sums_worth_.find(call); found != sums_worth_.end()) return found->second;
   if (context.capturing()) return 0;
-  const float unknown = time_of(runtime, [&] { run(false); });
-  return sums_worth_[call] = unknown - time_of(runtime, [&] { run(true); });
+  const float unknown = replay_milliseconds(context, [&] { run(false); });
+  return sums_worth_[call] = unknown - replay_milliseconds(context, [&] { run(true); });
 }
 
 BatchNormPlans& batch_norm_plans(const Context& context) { return context.runtime().op_state<BatchNormPlans>(); }

@@ -5,6 +5,7 @@
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/cuda/replay_time.h"
 #include "libdtrain/ops/batch_norm_plans.h"
 #include "libdtrain/ops/conv_bn_fusion_cuda.h"
 
@@ -194,8 +195,8 @@ bool better(Context& context, const std::string& name, Trial&& trial) {
     context.notices().push_back(concat(name, ": cuDNN's fused convolutions give other results, and are not used"));
     return false;
   }
-  const float plain = time_of(context.runtime(), [&] { trial.run(false); });
-  return time_of(context.runtime(), [&] { trial.run(true); }) < plain;
+  const float plain = replay_milliseconds(context, [&] { trial.run(false); });
+  return replay_milliseconds(context, [&] { trial.run(true); }) < plain;
 }
 
 // Makes a choice among ways through images [n, h, w, c], unless `forced` is 0 or 1.

@@ -15,7 +15,10 @@ namespace {
 
 class ConvPlansTest : public testing::Test {
  protected:
-  void SetUp() override { Library::get() = {}; }
+  void SetUp() override {
+    Library::get() = {};
+    emulation::stop_clock();
+  }
 
   void start(CudaOptions options = {}) {
     context_ = make_cuda_context(options);
@@ -70,6 +73,23 @@ TEST_F(ConvPlansTest, TheFastestIsKeptAndRunsOnTheLiveTensors) {
     EXPECT_EQ(executed().size(), before + 1);
     EXPECT_EQ(executed().back(), best->first);
   }
+}
+
+// What the host takes for a launch is nothing to a step that is replayed.
+TEST_F(ConvPlansTest, TheHostsTimeDecidesNothing) {
+  const emulation::Streams before = emulation::streams();
+  emulation::set_streams(emulation::Streams::eager);  // where the device waits for the host
+  std::map<std::string, int> seen;
+  const auto turn = [&](const EngineChoice& choice) {
+    return seen.emplace(to_text(choice), static_cast<int>(seen.size())).first->second;
+  };
+  Library::get().cost = [&](const EngineChoice& choice) { return turn(choice) == 4 ? 0.5f : 1.0f; };
+  Library::get().host = [&](const EngineChoice& choice) { return turn(choice) == 4 ? 0.75f : 0.125f; };
+  start();
+  run(ConvKind::forward);
+  EXPECT_EQ(seen.at(executed().back()), 4);
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 0.5f);
+  emulation::set_streams(before);
 }
 
 // The op's own part: which problems it makes of a call, and where their results go.

@@ -1,5 +1,6 @@
 // The real cuDNN on no GPU: an H200 is described to the library instead of being given a handle, its executions are
-// noted instead of done. What a run takes is what the test says. For one source file of a program.
+// noted instead of done. What a run takes, by the clock of the emulation, is what the test says. For one source file of
+// a program.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "libdtrain/cuda/cudnn_graph.h"
 #include "libdtrain/cuda/cudnn_library.h"
 #include "tests/cuda/h200.h"
+#include "tests/emulation/emulation.h"
 
 namespace {
 
@@ -20,9 +22,10 @@ struct Library {
   std::vector<std::string> executed;               // the choice of each execution
   std::vector<std::vector<void*>> addresses;       // and what it was given
   std::function<float(const EngineChoice&)> cost;  // in milliseconds; negative: the execution fails
+  std::function<float(const EngineChoice&)> host;  // milliseconds of the host's time for a launch; none: none
   bool all_compiled = false;                       // every engine claims to be compiled at run time
-  float last = 0;
-  std::vector<void*> pack;  // the variant pack made last
+  int built = 0;                                   // execution plans
+  std::vector<void*> pack;                         // the variant pack made last
 
   static Library& get() {
     static Library library;
@@ -40,9 +43,22 @@ const dtrain::cuda::Descriptor& h200() {
   return *target.description;
 }
 
+// What stands for a handle.
+struct Handle {
+  cudaStream_t stream = nullptr;
+};
+Handle* behind(cudnnHandle_t handle) { return reinterpret_cast<Handle*>(handle); }
+
 cudnnStatus_t create(cudnnHandle_t* handle) {
-  static char place;
-  *handle = reinterpret_cast<cudnnHandle_t>(&place);
+  *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t destroy(cudnnHandle_t handle) {
+  delete behind(handle);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
+  behind(handle)->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -71,7 +87,7 @@ cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBack
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
+cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
   const dtrain::cuda::Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = config.raw();
   int64_t count = 0;
@@ -80,11 +96,14 @@ cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackend
                       "the plan's configuration");
   const EngineChoice choice = dtrain::cuda::choice_of(config);
   Library& library = Library::get();
-  library.last = library.cost ? library.cost(choice) : 1;
-  if (library.last < 0) return CUDNN_STATUS_EXECUTION_FAILED;
+  const float cost = library.cost ? library.cost(choice) : 1;
+  if (cost < 0) return CUDNN_STATUS_EXECUTION_FAILED;
   library.executed.push_back(to_text(choice));
   library.addresses.push_back(library.pack);
-  return CUDNN_STATUS_SUCCESS;
+  if (library.host) emulation::advance_clock(library.host(choice));
+  return emulation::enqueue(behind(handle)->stream, [cost] { emulation::advance_clock(cost); }) == cudaSuccess
+             ? CUDNN_STATUS_SUCCESS
+             : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
 }  // namespace
@@ -93,18 +112,12 @@ const dtrain::cuda::Cudnn& dtrain::cuda::cudnn() {
   static const Cudnn functions = [] {
     Cudnn made = real();
     made.create = create;
-    made.destroy = [](cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; };
-    made.set_stream = [](cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; };
+    made.destroy = destroy;
+    made.set_stream = set_stream;
     made.set_attribute = set_attribute;
     made.get_attribute = get_attribute;
     made.execute = execute;
     return made;
   }();
   return functions;
-}
-
-// What the engine's cudaEventElapsedTime is called here: between two events of a timed run there is one execution.
-cudaError_t time_of_last_execution(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  *milliseconds = Library::get().last;
-  return cudaSuccess;
 }

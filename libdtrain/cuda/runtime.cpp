@@ -19,9 +19,11 @@ void check(cudaError_t status, const char* call) {
   throw Error(Fault::resource, concat(call, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status)));
 }
 
-Stream make_stream() {
+Stream make_stream(bool urgent) {
+  int usual = 0, most = 0;
+  DT_CUDA(cudaDeviceGetStreamPriorityRange(&usual, &most));
   cudaStream_t stream = nullptr;
-  DT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  DT_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, urgent ? most : usual));
   return Stream(stream);
 }
 
@@ -37,7 +39,7 @@ Runtime::Runtime(const CudaOptions& options) : options_(options) {
   DT_CUDA(cudaGetDeviceProperties(&properties_, options.device));
   compute_ = make_stream();
   copy_ = make_stream();
-  communication_ = make_stream();
+  communication_ = make_stream(/*urgent=*/true);  // others wait for what it sends, and it takes few blocks
   aside_ = make_stream();
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <set>
 
+#include "libdtrain/cuda/runtime.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
@@ -43,6 +44,24 @@ TEST_F(StepGraph, ReplaysWhatWasRecordedOnNewValues) {
   context_->replay(*graph);
   context_->replay(*graph);
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3 + 30 + 30));
+}
+
+// Where kernels of both are ready at once those that other ranks wait for start first, also in a recorded step.
+TEST_F(StepGraph, TheCommunicationQueueIsTheUrgentOne) {
+  const cuda::Runtime& runtime = context_->runtime();
+  int compute = 0, communication = 0;
+  ASSERT_EQ(cudaStreamGetPriority(runtime.compute(), &compute), cudaSuccess);
+  ASSERT_EQ(cudaStreamGetPriority(runtime.communication(), &communication), cudaSuccess);
+  EXPECT_LT(communication, compute);
+  const Tensor x = filled(1), y = filled(0);
+  const auto graph = context_->capture([&] {
+    context_->wait(Queue::communication, context_->record(Queue::compute));
+    ASSERT_EQ(cudaMemsetAsync(y.raw(), 0, y.bytes(), runtime.communication()), cudaSuccess);
+    context_->wait(Queue::compute, context_->record(Queue::communication));
+    add_thrice(x, y);
+  });
+  for (int i = 0; i < 2; ++i) context_->replay(*graph);
+  EXPECT_EQ(values(y), std::vector<float>(kCount, 3));
 }
 
 TEST_F(StepGraph, NothingElseTakesTheMemoryOfItsTemporaries) {

@@ -258,11 +258,10 @@ void launch_sums(Context& context, const Forward<T>& f) {
 
 template <class T, int n>
 void launch_train(Context& context, Forward<T> f, bool resident) {
-  if (resident) {
-    launch_resident(context, f.residual ? resident_forward_kernel<T, n, true> : resident_forward_kernel<T, n, false>, f,
-                    sizeof(T));
+  if (resident &&
+      launch_resident(context, f.residual ? resident_forward_kernel<T, n, true> : resident_forward_kernel<T, n, false>,
+                      f, sizeof(T)))
     return;
-  }
   f.tiling.kept = 0;
   if (f.sum) {
     launch(context, finish_known_kernel<T>, {channel_blocks(f.tiling), kFinishThreads}, f);

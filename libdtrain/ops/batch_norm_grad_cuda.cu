@@ -277,10 +277,7 @@ void launch_results(Context& context, const Backward<T>& b) {
 
 template <class T, int n>
 void launch_grad(Context& context, Backward<T> b, bool resident) {
-  if (resident) {
-    launch_resident(context, resident_backward_kernel<T, n>, b, 2 * sizeof(T));
-    return;
-  }
+  if (resident && launch_resident(context, resident_backward_kernel<T, n>, b, 2 * sizeof(T))) return;
   b.tiling.kept = 0;
   if (b.known_dbeta) {
     launch(context, finish_known_grad_kernel<T>, {channel_blocks(b.tiling), kFinishThreads}, b);

@@ -238,17 +238,20 @@ inline Tensor partial_sums(Context& context, const Tiling& t) {
   return context.empty({t.c * t.row_blocks * static_cast<int64_t>(sizeof(Sums))}, DType::u8);
 }
 
-// `element_bytes`: bytes of shared memory for each element that a tile keeps.
+// `element_bytes`: bytes of shared memory for each element that a tile keeps. False, with nothing queued, where the
+// blocks would not all run at once.
 template <class Operands>
-void launch_resident(Context& context, void (*kernel)(Operands), const Operands& operands, size_t element_bytes) {
+[[nodiscard]] bool launch_resident(Context& context, void (*kernel)(Operands), const Operands& operands,
+                                   size_t element_bytes) {
   const Tiling& t = operands.tiling;
   const size_t tiles = static_cast<size_t>(t.tiles * t.kept * t.sweep_bytes(static_cast<int64_t>(element_bytes)));
-  launch(context, kernel,
-         {{static_cast<unsigned>(t.row_blocks), static_cast<unsigned>(t.parallel)},
-          Tiling::kThreads,
-          static_cast<size_t>(t.sums_bytes()) + tiles,
-          true},
-         operands);
+  const LaunchShape shape{{static_cast<unsigned>(t.row_blocks), static_cast<unsigned>(t.parallel)},
+                          Tiling::kThreads,
+                          static_cast<size_t>(t.sums_bytes()) + tiles,
+                          /*cooperative=*/true};
+  if (!runs_at_once(context, reinterpret_cast<const void*>(kernel), shape)) return false;
+  launch(context, kernel, shape, operands);
+  return true;
 }
 
 // body(T(), lanes), `lanes` a constant: that of the tiling. Images are aligned for it.

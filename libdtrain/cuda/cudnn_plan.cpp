@@ -1,6 +1,7 @@
 #include "libdtrain/cuda/cudnn_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libdtrain/cuda/cudnn_library.h"
 #include "libdtrain/cuda/replay_time.h"
@@ -11,7 +12,7 @@ namespace {
 // More scratch memory than this is not worth any speed.
 constexpr int64_t kMostWorkspace = int64_t{2} << 30;
 // Engines that are compiled at run time cost a second or so each, at every start: they are for what no other can do,
-// and few of those that fuse are tried.
+// and few of those that fuse are tried, none where they cannot be measured.
 constexpr int kMostCompiled = 2;
 // A candidate that is this much slower than the best in its first run is not run more often.
 constexpr float kHopeless = 1.3f;
@@ -29,7 +30,7 @@ std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor&
   if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
   modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
   const bool adds = problem.kind == ConvKind::forward_bias || problem.kind == ConvKind::dgrad_add;
-  int compilations = adds ? kMostCompiled : 0;  // the other fusions come compiled
+  int compilations = adds && all ? kMostCompiled : 0;  // the other fusions come compiled
   std::vector<Descriptor> found, last_resort;
   std::vector<EngineChoice> known;
   for (const cudnnBackendHeurMode_t mode : modes)
@@ -112,8 +113,15 @@ void ConvPlans::run(Context& context, const ConvProblem& problem, const ConvOper
   execute(context, *plan.executable, operands);
 }
 
+// A plan that was measured at an earlier start need not be built to be compared, and losers are never run.
 float ConvPlans::milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands,
                               const char* op) {
+  if (const auto it = plans_.find(problem); it != plans_.end()) return it->second.milliseconds;
+  load(context);
+  if (const auto entry = book_.find(name_of(problem)); entry != book_.end()) {
+    if (!entry->second.supported) return kUnsupported;
+    if (measures() && entry->second.milliseconds > 0) return entry->second.milliseconds;
+  }
   return find(context, problem, operands, op).milliseconds;
 }
 
@@ -122,7 +130,7 @@ const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& prob
   if (const auto it = plans_.find(problem); it != plans_.end()) return it->second;
   DT_CHECK(!context.capturing(), op, ": no plan yet for ", name_of(problem),
            ", and none can be made while a step is captured; run it once before");
-  if (!loaded_) load(context);
+  load(context);
   Plan plan;
   try {
     const Descriptor graph = conv_graph(problem, target_);
@@ -141,7 +149,7 @@ bool ConvPlans::chosen(Context& context, const std::string& name, const std::fun
   if (!measures()) return false;
   if (const auto it = compositions_.find(name); it != compositions_.end()) return it->second;
   DT_CHECK(!context.capturing(), name, ": not yet chosen, and nothing can be measured while a step is captured");
-  if (!loaded_) load(context);
+  load(context);
   if (const auto it = book_.find(name); it != book_.end()) return compositions_[name] = it->second.supported;
   try {
     compositions_[name] = choose();
@@ -162,6 +170,8 @@ std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProb
   if (measures() && entry->second.milliseconds == 0) return std::nullopt;
   try {
     const Descriptor config = config_of(graph, entry->second.choice, target_);
+    const bool unmeasured = !measures() && !is_plain(problem) && compiled_at_run_time(config);
+    if (unmeasured) return Plan{};
     const auto executable = allowed(problem, config) ? build_plan(config, target_) : std::nullopt;
     if (executable && workspace_of(*executable) <= kMostWorkspace)
       return Plan{executable, entry->second.choice, measures() ? entry->second.milliseconds : 0, {}};
@@ -231,7 +241,7 @@ void ConvPlans::execute(Context& context, const Descriptor& executable, const Co
 }
 
 void ConvPlans::load(Context& context) {
-  loaded_ = true;
+  if (std::exchange(loaded_, true)) return;
   if (options_.plan_file.empty()) return;
   try {
     book_ = read_plans(options_.plan_file, identity_);

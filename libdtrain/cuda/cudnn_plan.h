@@ -40,7 +40,7 @@ class ConvPlans {
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   // What the plan takes; kUnsupported where there is none. What is written may be null. 0 where nothing is measured:
   // without CudaOptions::autotune, where the choice must not differ from run to run (deterministic), or for want of
-  // memory.
+  // memory. What the plan file says is taken as it is: an engine is made ready where it is run.
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
   // A choice between compositions, made by `choose` once and kept as plans are: `name` is one word that tells it from

@@ -26,6 +26,7 @@ class ConvPlansTest : public testing::Test {
     x_ = context_->empty({8, 14, 14, 64}, DType::bf16);
     w_ = context_->empty({64, 3, 3, 64}, DType::bf16);
     y_ = context_->empty({8, 14, 14, 64}, DType::bf16);
+    bias_ = context_->empty({64});
   }
   ConvProblem problem(ConvKind kind) const {
     ConvProblem o{};
@@ -38,12 +39,13 @@ class ConvPlansTest : public testing::Test {
     return o;
   }
   ConvOperands operands() const { return {x_.raw(), w_.raw(), y_.raw()}; }
+  ConvOperands operands_with_bias() const { return {x_.raw(), w_.raw(), y_.raw(), bias_.raw()}; }
   void run(ConvKind kind) { plans_->run(*context_, problem(kind), operands(), "test"); }
   static std::vector<std::string>& executed() { return Library::get().executed; }
 
   std::unique_ptr<Context> context_;
   std::unique_ptr<ConvPlans> plans_;
-  Tensor x_, w_, y_;
+  Tensor x_, w_, y_, bias_;
 };
 
 TEST_F(ConvPlansTest, TheFastestIsKeptAndRunsOnTheLiveTensors) {
@@ -219,6 +221,44 @@ TEST_F(ConvPlansTest, TheFileSparesTheNextStartTheMeasurement) {
   executed().clear();
   run(ConvKind::forward);
   EXPECT_EQ(executed().size(), 1u);
+}
+
+// A plan may take a second or two to build.
+TEST_F(ConvPlansTest, TimesOfTheFileAreComparedWithoutBuilding) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  start({.plan_file = path});
+  run(ConvKind::forward);
+  run(ConvKind::dgrad);
+  EXPECT_GT(Library::get().built, 10);
+
+  start({.plan_file = path});
+  Library::get().built = 0, executed().clear();
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 1);
+  EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::dgrad), operands(), "test"), 1);
+  EXPECT_EQ(Library::get().built, 0);
+  run(ConvKind::dgrad);
+  EXPECT_EQ(Library::get().built, 1);
+  EXPECT_EQ(executed().size(), 1u);
+}
+
+// Where nothing is measured an engine that has to be compiled first is not taken for a fusion.
+TEST_F(ConvPlansTest, WhatIsNotMeasuredIsNotCompiled) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  Library::get().all_compiled = true;
+  ConvProblem with_bias = problem(ConvKind::forward_bias);
+  with_bias.dtype = with_bias.output_dtype = static_cast<int64_t>(DType::f32);
+  const auto fusion = [&] { return plans_->milliseconds(*context_, with_bias, operands_with_bias(), "test"); };
+  start({.plan_file = path});
+  EXPECT_EQ(fusion(), 1);
+  for (const CudaOptions& options : {CudaOptions{.autotune = false}, CudaOptions{.deterministic = true},
+                                     CudaOptions{.autotune = false, .plan_file = path}}) {
+    start(options);
+    Library::get().built = 0;
+    EXPECT_EQ(fusion(), ConvPlans::kUnsupported);
+    EXPECT_EQ(Library::get().built, 0);
+  }
 }
 
 TEST_F(ConvPlansTest, WhatOthersAddToTheFileIsKeptAndUsed) {

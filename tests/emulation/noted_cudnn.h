@@ -65,6 +65,7 @@ cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
 cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                             cudnnBackendAttributeType_t type, int64_t count, const void* values) {
   if (type == CUDNN_TYPE_HANDLE) return CUDNN_STATUS_SUCCESS;
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) ++Library::get().built;
   if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
     Library::get().pack.assign(static_cast<void* const*>(values), static_cast<void* const*>(values) + count);
   const cudnnStatus_t status = real().set_attribute(descriptor, name, type, count, values);

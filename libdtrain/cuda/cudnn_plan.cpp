@@ -29,8 +29,8 @@ std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor&
   std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
   if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
   modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
-  const bool adds = problem.kind == ConvKind::forward_bias || problem.kind == ConvKind::dgrad_add;
-  int compilations = adds && all ? kMostCompiled : 0;  // the other fusions come compiled
+  // The other fusions come compiled.
+  int compilations = problem.kind == ConvKind::forward_bias && all ? kMostCompiled : 0;
   std::vector<Descriptor> found, last_resort;
   std::vector<EngineChoice> known;
   for (const cudnnBackendHeurMode_t mode : modes)

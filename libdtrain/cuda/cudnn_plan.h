@@ -18,7 +18,7 @@ namespace dtrain::cuda {
 // The addresses of a problem's tensors; null where it has none such.
 struct ConvOperands {
   void *image = nullptr, *filter = nullptr, *output = nullptr;  // x w y, or their gradients
-  // forward_bias: f32 [k]; dgrad_add: what is added; normalized_dgrad: the images that batch norm is applied to.
+  // forward_bias: f32 [k]; normalized_dgrad: the images that batch norm is applied to.
   void* extra = nullptr;
   void *sum = nullptr, *sum_of_squares = nullptr;  // forward_statistics, normalized_forward: f32 [k]
   void *scale = nullptr, *shift = nullptr;         // normalized_forward and _wgrad: [c], in x's type

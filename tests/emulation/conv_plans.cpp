@@ -107,7 +107,8 @@ void convolve(Context& cpu, const ConvProblem& o, const ConvOperands& operands) 
       cpu::conv2d_dgrad(cpu, read(cpu, operands.output, output, dtype), read(cpu, operands.filter, filter, dtype),
                         options, dx, false);
       if (o.kind == ConvKind::normalized_dgrad) pass_relu(cpu, o, operands, dx);
-      if (o.kind == ConvKind::dgrad_add) cpu::accumulate(cpu, read(cpu, operands.extra, image, dtype), dx);
+      if (o.kind == ConvKind::dgrad_add && spoilt) std::fill_n(dx.data<float>(), o.w * o.c, 0.0f);
+      if (o.kind == ConvKind::dgrad_add) cpu::accumulate(cpu, read(cpu, operands.image, image, dtype), dx);
       return write(dx, operands.image, output_dtype);
     }
     case ConvKind::wgrad:

@@ -303,7 +303,8 @@ void launch_synchronised_grad(Context& context, Backward<T> b, Communicator& ran
 }  // namespace
 
 void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
-  const Tiling tiling = tiling_of(context, dy, 2);
+  // Sums of gradients are under way in the backward pass alone.
+  const Tiling tiling = tiling_of(context, dy, 2, context.runtime().held_by_collectives());
   const Tensor partial = partial_sums(context, tiling), terms = context.empty({2, tiling.c});
   dispatch_lanes("batch_norm_grad", dy, [&]<class T>(T, auto lanes) {
     Backward<T> b = operands<T>(tiling, dy, saved, grads);

@@ -212,13 +212,13 @@ __device__ void run_resident(const Tiling& t, const Pass& pass) {
   }
 }
 
-// `streams`: see batch_norm_tiling.
-inline Tiling tiling_of(Context& context, const Tensor& x, int streams) {
+// `streams`: see batch_norm_tiling. `held`: multiprocessors that other kernels may hold meanwhile.
+inline Tiling tiling_of(Context& context, const Tensor& x, int streams, int held = 0) {
   const cudaDeviceProp& device = context.runtime().properties();
   const BatchNormSchedule& schedule = batch_norm_plans(context).schedule();
   const int64_t c = x.shape()[3];
   return batch_norm_tiling(x.count() / c, c, static_cast<int64_t>(size_of(x.dtype())), streams,
-                           {std::max(device.multiProcessorCount - schedule.spare_multiprocessors, 1),
+                           {std::max(device.multiProcessorCount - schedule.spare_multiprocessors - held, 1),
                             std::min(static_cast<int64_t>(device.sharedMemPerBlockOptin), schedule.shared_bytes)});
 }
 

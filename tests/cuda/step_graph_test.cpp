@@ -64,6 +64,26 @@ TEST_F(StepGraph, TheCommunicationQueueIsTheUrgentOne) {
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3));
 }
 
+// They never run at the same time.
+TEST_F(StepGraph, RecordedStepsShareTheMemoryOfTheirTemporaries) {
+  const Tensor x = filled(1), y = filled(0), z = filled(0);
+  const auto graph = context_->capture([&] { add_thrice(x, y); });
+  const size_t reserved = context_->memory_stats().reserved;
+  Tensor kept;
+  const auto other = context_->capture([&] {
+    kept = context_->empty({kCount});
+    context_->copy(x, kept);
+    add_thrice(kept, z);
+  });
+  EXPECT_EQ(context_->memory_stats().reserved, reserved);
+  context_->replay(*other);
+  for (int i = 0; i < 2; ++i) context_->replay(*graph);
+  context_->replay(*other);
+  EXPECT_EQ(values(y), std::vector<float>(kCount, 6));
+  EXPECT_EQ(values(z), std::vector<float>(kCount, 6));
+  EXPECT_EQ(values(kept), std::vector<float>(kCount, 1));
+}
+
 TEST_F(StepGraph, NothingElseTakesTheMemoryOfItsTemporaries) {
   const Tensor x = filled(1), y = filled(0);
   std::vector<char*> temporaries;

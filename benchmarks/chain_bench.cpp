@@ -60,7 +60,7 @@ class Chain {
   double saved_bytes() const { return saved_; }
 
   double seconds(const Way& way, int repeats) {
-    set_batch_norm_schedule(context_, {.on_load = way.on_load, .in_dgrad = way.in_dgrad});
+    set_batch_norm_schedule(context_, {.on_load = way.on_load, .in_dgrad = way.in_dgrad, .measure_fusions = true});
     return median_seconds(context_, repeats, [this] { step(); });
   }
 

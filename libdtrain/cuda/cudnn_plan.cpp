@@ -157,9 +157,21 @@ bool ConvPlans::chosen(Context& context, const std::string& name, const std::fun
     if (error.fault() != Fault::resource) throw;
     return compositions_[name] = false;
   }
-  chosen_[name] = {compositions_[name], {}, 0};
-  save(context);
+  keep(context, name, {compositions_[name], {}, 0});
   return compositions_[name];
+}
+
+std::optional<SavedPlan> ConvPlans::known(Context& context, const std::string& name) {
+  if (!measures()) return std::nullopt;
+  load(context);
+  for (const PlanBook* book : {&chosen_, &book_})
+    if (const auto it = book->find(name); it != book->end()) return it->second;
+  return std::nullopt;
+}
+
+void ConvPlans::keep(Context& context, const std::string& name, const SavedPlan& plan) {
+  chosen_[name] = plan;
+  save(context);
 }
 
 std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProblem& problem, const Descriptor& graph) {

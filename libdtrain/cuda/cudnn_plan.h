@@ -46,6 +46,11 @@ class ConvPlans {
   // A choice between compositions, made by `choose` once and kept as plans are: `name` is one word that tells it from
   // others. False where nothing is measured, and for the rest of a run that `choose` had no memory for.
   bool chosen(Context& context, const std::string& name, const std::function<bool()>& choose);
+  // Without it nothing is: what is faster may differ from run to run, and the last bits with it.
+  bool measures() const { return options_.autotune && !options_.deterministic; }
+  // What has been kept of a composition, by this process or in the plan file; none where nothing is measured.
+  std::optional<SavedPlan> known(Context& context, const std::string& name);
+  void keep(Context& context, const std::string& name, const SavedPlan& plan);
   // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.
   float pass_milliseconds(size_t bytes) const { return static_cast<float>(bytes) / bytes_per_millisecond_; }
 
@@ -57,8 +62,6 @@ class ConvPlans {
     std::string failure;  // why the last candidate that failed did so
   };
 
-  // What is faster may differ from run to run, and the last bits with it.
-  bool measures() const { return options_.autotune && !options_.deterministic; }
   const Plan& find(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   std::optional<Plan> saved(Context& context, const ConvProblem& problem, const Descriptor& graph);
   Plan choose(Context& context, const ConvProblem& problem, const Descriptor& graph, const ConvOperands& operands);

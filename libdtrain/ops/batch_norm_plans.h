@@ -28,13 +28,10 @@ class BatchNormPlans {
   // calls of a context that is deterministic or does not tune, go by the rule that what can be kept is not read again.
   bool resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
                 const std::function<void(bool resident)>& run);
-  // By how many milliseconds run(true), with known sums, is faster than run(false). Measured as above; the rule is 0.
-  float sums_worth(Context& context, const BatchNormCall& call, const std::function<void(bool known)>& run);
 
  private:
   BatchNormSchedule schedule_;
   std::map<BatchNormCall, bool> resident_;
-  std::map<BatchNormCall, float> sums_worth_;
 };
 
 // Those of this context.

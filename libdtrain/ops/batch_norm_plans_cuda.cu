@@ -6,7 +6,6 @@
 namespace dtrain::cuda {
 namespace {
 
-// What is faster may differ from run to run, and the last bits with it where sums of the convolution are taken.
 bool worth_measuring(const Runtime& runtime, const BatchNormCall& call, int64_t least) {
   return runtime.options().autotune && !runtime.options().deterministic &&
          call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)) >= least;
@@ -17,7 +16,6 @@ bool worth_measuring(const Runtime& runtime, const BatchNormCall& call, int64_t 
 void BatchNormPlans::set_schedule(const BatchNormSchedule& schedule) {
   schedule_ = schedule;
   resident_.clear();
-  sums_worth_.clear();
 }
 
 bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
@@ -32,16 +30,6 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
   const float two_pass = replay_milliseconds(context, [&] { run(false); });
   const float resident = replay_milliseconds(context, [&] { run(true); });
   return resident_[call] = resident < two_pass;
-}
-
-float BatchNormPlans::sums_worth(Context& context, const BatchNormCall& call, const std::function<void(bool)>& run) {
-  if (schedule_.sums_worth >= 0) return schedule_.sums_worth;
-  const Runtime& runtime = context.runtime();
-  if (!worth_measuring(runtime, call, schedule_.least_measured)) return 0;
-  if (const auto found = sums_worth_.find(call); found != sums_worth_.end()) return found->second;
-  if (context.capturing()) return 0;
-  const float unknown = replay_milliseconds(context, [&] { run(false); });
-  return sums_worth_[call] = unknown - replay_milliseconds(context, [&] { run(true); });
 }
 
 BatchNormPlans& batch_norm_plans(const Context& context) { return context.runtime().op_state<BatchNormPlans>(); }

@@ -1,5 +1,7 @@
 // Choices between ways through convolutions and batch norms: sums made by the convolution or not, batch norm applied by
 // the next convolution or not.
+#include <algorithm>
+
 #include "libdtrain/cuda/comparison.h"
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/cuda/kernels.cuh"
@@ -128,6 +130,11 @@ class BackwardTrial {
   Result results_[2];  // the plain composition's, and those made at once
 };
 
+bool worth_asking(const Context& context, const Shape& images) {
+  const int64_t bytes = images.count() * static_cast<int64_t>(size_of(DType::f16));
+  return bytes >= batch_norm_plans(context).schedule().least_measured;
+}
+
 // True where the other way gives the same results and is faster.
 template <class Trial>
 bool better(Context& context, const std::string& name, Trial&& trial) {
@@ -141,13 +148,17 @@ bool better(Context& context, const std::string& name, Trial&& trial) {
   return replay_milliseconds(context, [&] { trial.run(true); }) < plain;
 }
 
-// Makes a choice among ways through images [n, h, w, c], unless `forced` is 0 or 1.
+// The seam: whether anything is left to a convolution. No GPU has shown yet that it pays: so it is, unless `forced` (0
+// or 1) says something else, where the plan file says so, and that it is asked to measure it. `images`: [n, h, w, c].
 template <class MakeTrial>
 bool choose(Context& context, const std::string& name, const Shape& images, int forced, MakeTrial&& trial) {
-  const int64_t bytes = images.count() * static_cast<int64_t>(size_of(DType::f16));
   if (forced >= 0) return forced == 1 && trial().supported();
-  if (bytes < batch_norm_plans(context).schedule().least_measured) return false;
-  return context.runtime().conv_plans().chosen(context, name, [&] { return better(context, name, trial()); });
+  if (!worth_asking(context, images)) return false;
+  ConvPlans& plans = context.runtime().conv_plans();
+  if (batch_norm_plans(context).schedule().measure_fusions)
+    return plans.chosen(context, name, [&] { return better(context, name, trial()); });
+  const auto known = plans.known(context, name);
+  return known && known->supported;
 }
 
 std::string text(const Shape& shape) {
@@ -169,21 +180,27 @@ std::string name_of(const ConvBnActPair& pair) {
 
 float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual) {
   if (dtype != DType::f16) return 0;  // cuDNN makes them of no other type
-  const Shape channels{x[3]};
-  const BatchNormCall call{x.count() / x[3], x[3], dtype, false, activation == Activation::relu, residual};
-  return batch_norm_plans(context).sums_worth(context, call, [&](bool known) {
-    auto parameter = [&] { return context.empty(channels); };
-    ChannelSums sums;
-    if (known) sums = {parameter(), parameter()};  // as a choice within the braces below it crashes nvcc 13.0
-    const BatchNormInputs in{context.empty(x, dtype),
-                             parameter(),
-                             parameter(),
-                             residual ? context.empty(x, dtype) : Tensor(),
-                             activation,
-                             sums};
-    batch_norm_train(context, in, {parameter(), parameter()}, {},
-                     {context.empty(x, dtype), parameter(), parameter(), {}});
-  });
+  const BatchNormSchedule& schedule = batch_norm_plans(context).schedule();
+  if (schedule.sums_worth >= 0) return schedule.sums_worth;
+  if (!worth_asking(context, x)) return 0;
+  ConvPlans& plans = context.runtime().conv_plans();
+  const std::string name =
+      concat("sums:f16:x", text(x), activation == Activation::relu ? ":relu" : "", residual ? ":residual" : "");
+  if (const auto known = plans.known(context, name)) return known->milliseconds;
+  if (!schedule.measure_fusions || !plans.measures() || context.capturing()) return 0;
+  const auto parameter = [&] { return context.empty({x[3]}); };
+  const BatchNormOutputs out{context.empty(x, dtype), parameter(), parameter(), {}};
+  BatchNormInputs in{context.empty(x, dtype), parameter(), parameter(), {}, activation, {}};
+  if (residual) in.residual = context.empty(x, dtype);
+  const BatchNormState state{parameter(), parameter()};
+  const auto time = [&] {
+    return replay_milliseconds(context, [&] { batch_norm_train(context, in, state, {}, out); });
+  };
+  const float unknown = time();
+  in.sums = {parameter(), parameter()};
+  const float worth = std::max(unknown - time(), 0.0f);
+  plans.keep(context, name, {worth > 0, {}, worth});
+  return worth;
 }
 
 ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,

@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-constexpr BatchNormSchedule kMeasureAll{.least_measured = 0};
+constexpr BatchNormSchedule kMeasureAll{.measure_fusions = true, .least_measured = 0};
 
 TEST(ConvFaults, AWrongWayForwardIsNotTakenAndIsToldOf) {
   const ConvBnActPair pair{{2, 9, 9, 8}, DType::f16, {16, 1, 1, 8}, {8, 3, 3, 16}, {}, {.padding = 1}};

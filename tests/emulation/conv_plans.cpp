@@ -137,15 +137,22 @@ float ConvPlans::milliseconds(Context& context, const ConvProblem& problem, cons
   return supported(problem) ? 0 : kUnsupported;
 }
 
+std::optional<SavedPlan> ConvPlans::known(Context&, const std::string& name) {
+  const auto it = kept_.find(name);
+  return measures() && it != kept_.end() ? std::optional(it->second) : std::nullopt;
+}
+
 bool ConvPlans::chosen(Context& context, const std::string& name, const std::function<bool()>& choose) {
-  if (context.runtime().options().deterministic || !context.runtime().options().autotune) return false;
-  const auto it = compositions_.find(name);
-  DT_CHECK(it != compositions_.end() || !context.capturing(), name, ": not yet chosen");
-  return it != compositions_.end() ? it->second : (compositions_[name] = choose());
+  if (!measures()) return false;
+  if (const auto it = kept_.find(name); it != kept_.end()) return it->second.supported;
+  DT_CHECK(!context.capturing(), name, ": not yet chosen");
+  const bool chosen = choose();
+  keep(context, name, {chosen, {}, 0});
+  return chosen;
 }
 
 ConvPlans& Runtime::conv_plans() {
-  if (!conv_plans_) conv_plans_ = std::make_shared<ConvPlans>();
+  if (!conv_plans_) conv_plans_ = std::make_shared<ConvPlans>(*this);
   return *conv_plans_;
 }
 

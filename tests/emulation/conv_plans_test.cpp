@@ -350,6 +350,26 @@ TEST_F(ConvPlansTest, AChoiceBetweenCompositionsIsMadeOnceAndKept) {
   expect_error([&] { context_->capture([&] { choose("new", true); }); }, Fault::config, "new: not yet chosen");
 }
 
+// As the fusions with batch norms are: measured by one program, taken or left by those that follow.
+TEST_F(ConvPlansTest, WhatIsKnownOfACompositionIsInTheFile) {
+  const TempDirectory directory;
+  const std::string path = directory / "plans";
+  start({.plan_file = path});
+  EXPECT_FALSE(plans_->known(*context_, "sums"));
+  plans_->keep(*context_, "sums", {true, {}, 0.25f});
+  plans_->chosen(*context_, "on_load", [] { return true; });
+  plans_->chosen(*context_, "in_dgrad", [] { return false; });
+  start({.plan_file = path});
+  EXPECT_EQ(plans_->known(*context_, "sums")->milliseconds, 0.25f);
+  EXPECT_TRUE(plans_->known(*context_, "on_load")->supported);
+  EXPECT_FALSE(plans_->known(*context_, "in_dgrad")->supported);
+  for (const CudaOptions& options :
+       {CudaOptions{.autotune = false, .plan_file = path}, CudaOptions{.deterministic = true, .plan_file = path}}) {
+    start(options);
+    EXPECT_FALSE(plans_->known(*context_, "on_load"));
+  }
+}
+
 // What the convolutions around a batch norm are given.
 TEST_F(ConvPlansTest, TheOpFusesWithBatchNorms) {
   const auto context = make_cuda_context();

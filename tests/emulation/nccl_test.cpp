@@ -138,7 +138,8 @@ TEST(Nccl, LeavesBatchNormRoomWhileItWaitsForPeers) {
     emulation::set_streams(emulation::Streams::eager);
     Rank rank({}, /*step_limit=*/5);
     set_batch_norm_schedule(*rank.context, {.kind = BatchNormSchedule::Kind::resident});
-    const Tensor images = rank.context->zeros({2, 16, 16, 16}), c = rank.context->zeros({16}),
+    // Of so many rows that a block takes the shared memory of a multiprocessor.
+    const Tensor images = rank.context->zeros({2, 32, 32, 16}), c = rank.context->zeros({16}),
                  sum = rank.numbers(kLong);
     const BatchNormSaved saved{images, {}, {}, c, c, c, c, Activation::relu};
     if (rank.number() == 1) rank.group->barrier("batch norm of rank 0");

@@ -1,6 +1,6 @@
 // The real cuDNN on no GPU: an H200 is described to the library instead of being given a handle, its executions are
-// noted instead of done. What a run takes, by the clock of the emulation, is what the test says. For one source file of
-// a program.
+// noted instead of done. What a run takes, by the clock of the emulation, is what the test says. A program
+// defines dtrain::cuda::cudnn() as noted::cudnn().
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 #include "tests/cuda/h200.h"
 #include "tests/emulation/emulation.h"
 
-namespace {
+namespace noted {
 
 using dtrain::cuda::EngineChoice;
 
@@ -33,12 +33,12 @@ struct Library {
   }
 };
 
-const dtrain::cuda::Cudnn& real() {
+inline const dtrain::cuda::Cudnn& real() {
   static const dtrain::cuda::Cudnn library{{"cuDNN", DTRAIN_CUDNN}};
   return library;
 }
 
-const dtrain::cuda::Descriptor& h200() {
+inline const dtrain::cuda::Descriptor& h200() {
   static const dtrain::cuda::Target target = dtrain::cuda::describe_device(dtrain::cuda::kH200);
   return *target.description;
 }
@@ -47,23 +47,23 @@ const dtrain::cuda::Descriptor& h200() {
 struct Handle {
   cudaStream_t stream = nullptr;
 };
-Handle* behind(cudnnHandle_t handle) { return reinterpret_cast<Handle*>(handle); }
+inline Handle* behind(cudnnHandle_t handle) { return reinterpret_cast<Handle*>(handle); }
 
-cudnnStatus_t create(cudnnHandle_t* handle) {
+inline cudnnStatus_t create(cudnnHandle_t* handle) {
   *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t destroy(cudnnHandle_t handle) {
+inline cudnnStatus_t destroy(cudnnHandle_t handle) {
   delete behind(handle);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
+inline cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
   behind(handle)->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                            cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+inline cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                   cudnnBackendAttributeType_t type, int64_t count, const void* values) {
   if (type == CUDNN_TYPE_HANDLE) return CUDNN_STATUS_SUCCESS;
   if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) ++Library::get().built;
   if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
@@ -79,8 +79,8 @@ cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAtt
   return real().set_attribute(descriptor, device->second, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
 }
 
-cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                            cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
+inline cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                   cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
   if (name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE || !Library::get().all_compiled)
     return real().get_attribute(descriptor, name, type, most, count, values);
   *count = 1;
@@ -88,7 +88,7 @@ cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBack
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
+inline cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
   const dtrain::cuda::Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = config.raw();
   int64_t count = 0;
@@ -107,11 +107,9 @@ cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnn
              : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-}  // namespace
-
-const dtrain::cuda::Cudnn& dtrain::cuda::cudnn() {
-  static const Cudnn functions = [] {
-    Cudnn made = real();
+inline const dtrain::cuda::Cudnn& cudnn() {
+  static const dtrain::cuda::Cudnn functions = [] {
+    dtrain::cuda::Cudnn made = real();
     made.create = create;
     made.destroy = destroy;
     made.set_stream = set_stream;
@@ -122,3 +120,5 @@ const dtrain::cuda::Cudnn& dtrain::cuda::cudnn() {
   }();
   return functions;
 }
+
+}  // namespace noted

@@ -46,7 +46,7 @@ class ConvPlans {
   // A choice between compositions, made by `choose` once and kept as plans are: `name` is one word that tells it from
   // others. False where nothing is measured, and for the rest of a run that `choose` had no memory for.
   bool chosen(Context& context, const std::string& name, const std::function<bool()>& choose);
-  // Without it nothing is: what is faster may differ from run to run, and the last bits with it.
+  // False where nothing is measured: what is faster may differ from run to run, and the last bits with it.
   bool measures() const { return options_.autotune && !options_.deterministic; }
   // What has been kept of a composition, by this process or in the plan file; none where nothing is measured.
   std::optional<SavedPlan> known(Context& context, const std::string& name);

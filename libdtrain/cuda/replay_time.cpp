@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kRuns = 2;      // in a graph
 constexpr int kLaunches = 2;  // of it, after one; the shorter one counts
-// Work that takes this many milliseconds longer, run once from the host, than the limit does so on the device, too.
+// Milliseconds: more than a launch from the host takes, so that work which exceeds the limit by it, run once from
+// there, exceeds it on the device as well.
 constexpr float kMostOfHost = 0.05f;
 
 float milliseconds_between(const Event& begin, const Event& end) {

@@ -19,7 +19,7 @@ int64_t alignment_of(const ConvOperands& o) {
 }
 
 // Whether an engine that adds to dx as it writes it comes to what a gradient does that is added afterwards, and takes
-// no longer. Images of a gradient are few of many bytes: what is added afterwards goes through memory three times more.
+// no longer. What is added afterwards goes through memory three times more.
 bool adds_in_place(Context& context, const ConvProblem& in_place, const Tensor& dy, const Tensor& w, const Tensor& dx) {
   ConvPlans& plans = context.runtime().conv_plans();
   ConvProblem plain = in_place;

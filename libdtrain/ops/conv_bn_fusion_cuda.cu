@@ -148,8 +148,9 @@ bool better(Context& context, const std::string& name, Trial&& trial) {
   return replay_milliseconds(context, [&] { trial.run(true); }) < plain;
 }
 
-// The seam: whether anything is left to a convolution. No GPU has shown yet that it pays: so it is, unless `forced` (0
-// or 1) says something else, where the plan file says so, and that it is asked to measure it. `images`: [n, h, w, c].
+// The seam: whether anything is left to a convolution. No GPU has shown yet that it pays. So `forced`, 0 or 1, decides,
+// else what was measured where the schedule asked for that, by this process or, in the plan file, another one.
+// `images`: [n, h, w, c].
 template <class MakeTrial>
 bool choose(Context& context, const std::string& name, const Shape& images, int forced, MakeTrial&& trial) {
   if (forced >= 0) return forced == 1 && trial().supported();

@@ -40,7 +40,7 @@ TEST(ConvFaults, AWrongWayBackIsNotTakenAndIsToldOf) {
   }
 }
 
-TEST(ConvFaults, AWrongSumInPlaceIsNotTakenAndIsToldOf) {
+TEST(ConvFaults, AWrongSumInPlaceIsNotTakenAndIsReported) {
   for (const bool wrong : {true, false}) {
     cuda::spoil_fused_convolutions(wrong);
     const auto context = make_cuda_context();

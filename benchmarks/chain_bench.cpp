@@ -1,6 +1,7 @@
 // The chains of convolutions in ResNet-50's bottlenecks on a GPU, forward and backward, in f16: with batch norms
 // applied on their own, left to the next convolution (on_load), with their gradient begun in its data gradient
-// (in_dgrad), both, and as the engine chooses by measuring. The last row is all of a step.
+// (in_dgrad), both, and as the engine chooses by measuring, which it keeps in the plan file. The last row is all of a
+// step.
 //   chain_bench --batch 256 --benchmark_format json
 // `saved` is what on_load does not move forward: the result of each batch norm between two convolutions, written once
 // and read once. Backward reads as much either way; in_dgrad reads the images once more, in the data gradient, and
@@ -60,7 +61,7 @@ class Chain {
   double saved_bytes() const { return saved_; }
 
   double seconds(const Way& way, int repeats) {
-    set_batch_norm_schedule(context_, {.on_load = way.on_load, .in_dgrad = way.in_dgrad});
+    set_batch_norm_schedule(context_, {.on_load = way.on_load, .in_dgrad = way.in_dgrad, .measure_fusions = true});
     return median_seconds(context_, repeats, [this] { step(); });
   }
 

@@ -85,7 +85,7 @@ std::vector<Message> messages_of(const Options& options) {
 std::unique_ptr<Context> make_context(const Options& options, const Group& group) {
   cli::Machine machine{.gpu = options.device == "gpu", .trial = true, .threads = 1};
   if (machine.gpu) {
-    machine.index = group.places()[static_cast<size_t>(group.rank())].local_rank;
+    machine.index = cli::gpu_of_rank(group.places()[static_cast<size_t>(group.rank())].local_rank);
     const std::string reason = cli::why_no_gpu(machine.index);
     DT_CHECK(reason.empty(), "--device=gpu: no GPU ", machine.index, ": ", reason);
   }

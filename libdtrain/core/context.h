@@ -86,8 +86,9 @@ class Context {
   virtual void synchronize(const char* what) = 0;
 
   bool capturing() const { return capturing_; }  // calls are recorded instead of run: nothing may wait for the device
-  // Records what `work` queues, instead of running it, with a pool of memory of its own, so that addresses stay valid.
-  // What `work` throws ends the capture and is passed on. Throws on a CPU.
+  // Records what `work` queues, instead of running it, with a pool of memory that is for recorded work alone, so that
+  // addresses stay valid: what it writes there is lost to the next replay of any recording, but for tensors that are
+  // still held. What `work` throws ends the capture and is passed on. Throws on a CPU.
   virtual std::shared_ptr<cuda::StepGraph> capture(const std::function<void()>& work);
   // Runs `work`, but a captured step leaves out what that queues wherever count [1] f32, on the device, is not above
   // `above`: it must make no difference then to anything that is read. It queues on the compute queue alone. Without

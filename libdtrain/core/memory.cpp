@@ -223,6 +223,11 @@ void CachingAllocator::trim() {
   pool_->trim();
 }
 
+void CachingAllocator::set_limit(size_t bytes) {
+  std::lock_guard lock(pool_->mutex);
+  pool_->stats.limit = std::max(bytes, pool_->stats.reserved);
+}
+
 MemoryStats CachingAllocator::stats() const {
   std::lock_guard lock(pool_->mutex);
   return pool_->stats;

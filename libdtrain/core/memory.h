@@ -63,6 +63,8 @@ class CachingAllocator final : public Allocator {
   MemoryStats stats() const override;
   // Gives the segments without a block in use back to the system.
   void trim();
+  // Bounds what it reserves from now on.
+  void set_limit(size_t bytes);
 
  private:
   struct Pool;

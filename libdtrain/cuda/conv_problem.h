@@ -20,7 +20,7 @@ enum class ConvKind : int64_t {
   forward_bias,        // y + bias[k], in the epilogue
   forward_statistics,  // y, and per channel the sums of y and of y * y
   dgrad,               // dx from dy and w
-  dgrad_add,           // dx + another gradient, in the epilogue
+  dgrad_add,           // dx += that
   wgrad,               // dw from x and dy
   // The images are those that a batch norm with relu is still to be applied to.
   normalized_forward,  // as forward_statistics, of relu(x * scale + shift) made as x is read

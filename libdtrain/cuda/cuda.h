@@ -29,7 +29,8 @@ using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-Stream make_stream();
+// `urgent`: where its kernels and those of another stream are ready at once, its own start first.
+Stream make_stream(bool urgent = false);
 Event make_event(bool timed = false);
 
 }  // namespace dtrain::cuda

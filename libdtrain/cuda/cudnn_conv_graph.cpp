@@ -103,12 +103,10 @@ class Operations {
   void dgrad() {
     const TensorLayout layout = image_layout(o_);
     const Descriptor dx = tensor(TensorId::image, layout, result_type_);
-    const Descriptor made = o_.kind == ConvKind::dgrad ? dx : passing(layout);
-    convolve(kDgrad, made, filters(), gradient());
-    if (o_.kind == ConvKind::dgrad_add)
-      combine(CUDNN_POINTWISE_ADD, made, tensor(TensorId::extra, layout, result_type_), dx);
-    else if (o_.kind == ConvKind::normalized_dgrad)
-      pass_relu(made, dx);
+    const bool gated = o_.kind == ConvKind::normalized_dgrad;
+    const Descriptor made = gated ? passing(layout) : dx;
+    convolve(kDgrad, made, filters(), gradient(), /*beta=*/o_.kind == ConvKind::dgrad_add ? 1.0f : 0.0f);
+    if (gated) pass_relu(made, dx);
   }
 
   // x, or what it becomes as it is read.
@@ -163,10 +161,11 @@ class Operations {
     all_.push_back(made.finalize());
   }
 
+  // `beta`: what the result is added to is multiplied by it; 0: it is not read.
   void convolve(const OperationNames& names, const Descriptor& image, const Descriptor& filter,
-                const Descriptor& output) {
+                const Descriptor& output, float beta = 0) {
     Descriptor made(names.operation);
-    made.set(names.alpha, 1.0f).set(names.beta, 0.0f).set(names.convolution, convolution(o_));
+    made.set(names.alpha, 1.0f).set(names.beta, beta).set(names.convolution, convolution(o_));
     made.set(names.image, image).set(names.filter, filter).set(names.output, output);
     all_.push_back(made.finalize());
   }

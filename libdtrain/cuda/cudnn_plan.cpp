@@ -1,8 +1,10 @@
 #include "libdtrain/cuda/cudnn_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libdtrain/cuda/cudnn_library.h"
+#include "libdtrain/cuda/replay_time.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -10,10 +12,9 @@ namespace {
 // More scratch memory than this is not worth any speed.
 constexpr int64_t kMostWorkspace = int64_t{2} << 30;
 // Engines that are compiled at run time cost a second or so each, at every start: they are for what no other can do,
-// and few of those that fuse are tried.
+// and few of those that fuse are tried, none where they cannot be measured.
 constexpr int kMostCompiled = 2;
-constexpr int kTimedRuns = 5;
-// A candidate that is this much slower than the best in its first timed run is not run again.
+// A candidate that is this much slower than the best in its first run is not run more often.
 constexpr float kHopeless = 1.3f;
 
 // What has to be done, by whatever engine there is; anything else is a fusion that one may do without.
@@ -28,8 +29,8 @@ std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor&
   std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
   if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
   modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
-  const bool adds = problem.kind == ConvKind::forward_bias || problem.kind == ConvKind::dgrad_add;
-  int compilations = adds ? kMostCompiled : 0;  // the other fusions come compiled
+  // The other fusions come compiled.
+  int compilations = problem.kind == ConvKind::forward_bias && all ? kMostCompiled : 0;
   std::vector<Descriptor> found, last_resort;
   std::vector<EngineChoice> known;
   for (const cudnnBackendHeurMode_t mode : modes)
@@ -112,8 +113,15 @@ void ConvPlans::run(Context& context, const ConvProblem& problem, const ConvOper
   execute(context, *plan.executable, operands);
 }
 
+// A plan that was measured at an earlier start need not be built to be compared, and losers are never run.
 float ConvPlans::milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands,
                               const char* op) {
+  if (const auto it = plans_.find(problem); it != plans_.end()) return it->second.milliseconds;
+  load(context);
+  if (const auto entry = book_.find(name_of(problem)); entry != book_.end()) {
+    if (!entry->second.supported) return kUnsupported;
+    if (measures() && entry->second.milliseconds > 0) return entry->second.milliseconds;
+  }
   return find(context, problem, operands, op).milliseconds;
 }
 
@@ -122,7 +130,7 @@ const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& prob
   if (const auto it = plans_.find(problem); it != plans_.end()) return it->second;
   DT_CHECK(!context.capturing(), op, ": no plan yet for ", name_of(problem),
            ", and none can be made while a step is captured; run it once before");
-  if (!loaded_) load(context);
+  load(context);
   Plan plan;
   try {
     const Descriptor graph = conv_graph(problem, target_);
@@ -141,7 +149,7 @@ bool ConvPlans::chosen(Context& context, const std::string& name, const std::fun
   if (!measures()) return false;
   if (const auto it = compositions_.find(name); it != compositions_.end()) return it->second;
   DT_CHECK(!context.capturing(), name, ": not yet chosen, and nothing can be measured while a step is captured");
-  if (!loaded_) load(context);
+  load(context);
   if (const auto it = book_.find(name); it != book_.end()) return compositions_[name] = it->second.supported;
   try {
     compositions_[name] = choose();
@@ -149,9 +157,21 @@ bool ConvPlans::chosen(Context& context, const std::string& name, const std::fun
     if (error.fault() != Fault::resource) throw;
     return compositions_[name] = false;
   }
-  chosen_[name] = {compositions_[name], {}, 0};
-  save(context);
+  keep(context, name, {compositions_[name], {}, 0});
   return compositions_[name];
+}
+
+std::optional<SavedPlan> ConvPlans::known(Context& context, const std::string& name) {
+  if (!measures()) return std::nullopt;
+  load(context);
+  for (const PlanBook* book : {&chosen_, &book_})
+    if (const auto it = book->find(name); it != book->end()) return it->second;
+  return std::nullopt;
+}
+
+void ConvPlans::keep(Context& context, const std::string& name, const SavedPlan& plan) {
+  chosen_[name] = plan;
+  save(context);
 }
 
 std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProblem& problem, const Descriptor& graph) {
@@ -162,6 +182,8 @@ std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProb
   if (measures() && entry->second.milliseconds == 0) return std::nullopt;
   try {
     const Descriptor config = config_of(graph, entry->second.choice, target_);
+    const bool unmeasured = !measures() && !is_plain(problem) && compiled_at_run_time(config);
+    if (unmeasured) return Plan{};
     const auto executable = allowed(problem, config) ? build_plan(config, target_) : std::nullopt;
     if (executable && workspace_of(*executable) <= kMostWorkspace)
       return Plan{executable, entry->second.choice, measures() ? entry->second.milliseconds : 0, {}};
@@ -189,30 +211,14 @@ ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, 
       return {executable, choice_of(config), 0, {}};
     }
     try {
-      const float time = measure(context, *executable, throw_away->operands, best.milliseconds);
+      const float time = replay_milliseconds(
+          context, [&] { execute(context, *executable, throw_away->operands); }, kHopeless * best.milliseconds);
       if (time < best.milliseconds) best = {executable, choice_of(config), time, {}};
     } catch (const Error& error) {  // declined at launch, or its workspace does not fit
       if (!best.executable) best.failure = error.what();
     }
   }
   return best;
-}
-
-// The median of a few runs, after one that loads the code.
-float ConvPlans::measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best) {
-  execute(context, executable, operands);
-  const Event begin = make_event(true), end = make_event(true);
-  std::vector<float> times;
-  while (times.size() < kTimedRuns) {
-    DT_CUDA(cudaEventRecord(begin.get(), runtime_.compute()));
-    execute(context, executable, operands);
-    DT_CUDA(cudaEventRecord(end.get(), runtime_.compute()));
-    DT_CUDA(cudaEventSynchronize(end.get()));
-    DT_CUDA(cudaEventElapsedTime(&times.emplace_back(), begin.get(), end.get()));
-    if (times.front() > kHopeless * best) return times.front();
-  }
-  std::nth_element(times.begin(), times.begin() + kTimedRuns / 2, times.end());
-  return times[kTimedRuns / 2];
 }
 
 void ConvPlans::execute(Context& context, const Descriptor& executable, const ConvOperands& operands) {
@@ -247,7 +253,7 @@ void ConvPlans::execute(Context& context, const Descriptor& executable, const Co
 }
 
 void ConvPlans::load(Context& context) {
-  loaded_ = true;
+  if (std::exchange(loaded_, true)) return;
   if (options_.plan_file.empty()) return;
   try {
     book_ = read_plans(options_.plan_file, identity_);

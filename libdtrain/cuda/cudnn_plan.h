@@ -18,7 +18,7 @@ namespace dtrain::cuda {
 // The addresses of a problem's tensors; null where it has none such.
 struct ConvOperands {
   void *image = nullptr, *filter = nullptr, *output = nullptr;  // x w y, or their gradients
-  // forward_bias: f32 [k]; dgrad_add: what is added; normalized_dgrad: the images that batch norm is applied to.
+  // forward_bias: f32 [k]; normalized_dgrad: the images that batch norm is applied to.
   void* extra = nullptr;
   void *sum = nullptr, *sum_of_squares = nullptr;  // forward_statistics, normalized_forward: f32 [k]
   void *scale = nullptr, *shift = nullptr;         // normalized_forward and _wgrad: [c], in x's type
@@ -40,12 +40,17 @@ class ConvPlans {
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   // What the plan takes; kUnsupported where there is none. What is written may be null. 0 where nothing is measured:
   // without CudaOptions::autotune, where the choice must not differ from run to run (deterministic), or for want of
-  // memory.
+  // memory. What the plan file says is taken as it is: an engine is made ready where it is run.
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
   // A choice between compositions, made by `choose` once and kept as plans are: `name` is one word that tells it from
   // others. False where nothing is measured, and for the rest of a run that `choose` had no memory for.
   bool chosen(Context& context, const std::string& name, const std::function<bool()>& choose);
+  // False where nothing is measured: what is faster may differ from run to run, and the last bits with it.
+  bool measures() const { return options_.autotune && !options_.deterministic; }
+  // What has been kept of a composition, by this process or in the plan file; none where nothing is measured.
+  std::optional<SavedPlan> known(Context& context, const std::string& name);
+  void keep(Context& context, const std::string& name, const SavedPlan& plan);
   // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.
   float pass_milliseconds(size_t bytes) const { return static_cast<float>(bytes) / bytes_per_millisecond_; }
 
@@ -57,14 +62,11 @@ class ConvPlans {
     std::string failure;  // why the last candidate that failed did so
   };
 
-  // What is faster may differ from run to run, and the last bits with it.
-  bool measures() const { return options_.autotune && !options_.deterministic; }
   const Plan& find(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   std::optional<Plan> saved(Context& context, const ConvProblem& problem, const Descriptor& graph);
   Plan choose(Context& context, const ConvProblem& problem, const Descriptor& graph, const ConvOperands& operands);
   void load(Context& context);
   void save(Context& context);
-  float measure(Context& context, const Descriptor& executable, const ConvOperands& operands, float best);
   void execute(Context& context, const Descriptor& executable, const ConvOperands& operands);
 
   const Runtime& runtime_;

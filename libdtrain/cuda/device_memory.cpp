@@ -8,15 +8,19 @@
 namespace dtrain::cuda {
 namespace {
 
-// A capture that other threads' allocations must not break, nor our own: they are no part of the graph.
+// A capture that other threads' allocations must not break, nor our own: they are no part of the graph. A thread that
+// has not met CUDA starts out on device 0, where its first call but cudaSetDevice would make a context.
 class UncapturedCalls {
  public:
-  UncapturedCalls() : status_(cudaThreadExchangeStreamCaptureMode(&mode_)) {}
+  explicit UncapturedCalls(int device) : status_(cudaSetDevice(device)) {
+    if (status_ == cudaSuccess) status_ = cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
   ~UncapturedCalls() {
     if (status_ == cudaSuccess) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
   }
   UncapturedCalls(const UncapturedCalls&) = delete;
   UncapturedCalls& operator=(const UncapturedCalls&) = delete;
+  cudaError_t status() const { return status_; }
 
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
@@ -32,8 +36,8 @@ class RawAllocator : public Allocator {
       : what_(what), device_(device), allocate_(take), free_(give) {}
 
   void* allocate(size_t bytes) override {
-    const UncapturedCalls uncaptured;
-    DT_CUDA(cudaSetDevice(device_));  // a loader's thread starts out on the first one
+    const UncapturedCalls uncaptured(device_);
+    check(uncaptured.status(), "cudaSetDevice");
     void* block = nullptr;
     if (allocate_(&block, bytes) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());  // it would show up at the next launch
@@ -51,7 +55,7 @@ class RawAllocator : public Allocator {
   }
   void release(void* block, size_t bytes) noexcept override {
     {
-      const UncapturedCalls uncaptured;
+      const UncapturedCalls uncaptured(device_);
       static_cast<void>(free_(block));
     }
     const std::lock_guard lock(mutex_);

@@ -105,15 +105,29 @@ struct LaunchShape {
   cudaStream_t stream = nullptr;  // null: the compute stream
 };
 
+// Asks for the dynamic shared memory of a launch, where it is more than a kernel has without asking.
+inline void allow_shared_memory(const void* kernel, size_t bytes) {
+  constexpr size_t kWithoutAsking = 48 << 10;
+  if (bytes > kWithoutAsking)
+    DT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+}
+
+// Whether all blocks of a cooperative launch run at once on a device with nothing else to do. It may be shared (MPS),
+// and a tool that has changed the kernel may have taken registers or shared memory of it.
+inline bool runs_at_once(const Context& context, const void* kernel, const LaunchShape& shape) {
+  allow_shared_memory(kernel, shape.shared_bytes);
+  int blocks = 0;  // of a multiprocessor
+  const auto threads = static_cast<int>(shape.block.x * shape.block.y * shape.block.z);
+  DT_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shape.shared_bytes));
+  return int64_t{shape.grid.x} * shape.grid.y * shape.grid.z <= int64_t{blocks} * context.runtime().multiprocessors();
+}
+
 // Queues kernel(args...).
 template <class... Parameters, class... Arguments>
 void launch(const Context& context, void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
-  constexpr size_t kWithoutAsking = 48 << 10;
   const Runtime& runtime = context.runtime();
   const cudaStream_t stream = shape.stream ? shape.stream : runtime.compute();
-  if (shape.shared_bytes > kWithoutAsking)
-    DT_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shape.shared_bytes)));
+  allow_shared_memory(reinterpret_cast<const void*>(kernel), shape.shared_bytes);
   cudaLaunchAttribute cooperative{};
   cooperative.id = cudaLaunchAttributeCooperative;
   cooperative.val.cooperative = 1;

@@ -13,7 +13,7 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr const char* kTitle = "dtrain plans, version 1";
+constexpr const char* kTitle = "dtrain plans, version 2";
 constexpr const char* kChecksum = "crc32c ";
 constexpr const char* kUnsupported = "none";
 

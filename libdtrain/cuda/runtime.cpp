@@ -19,9 +19,11 @@ void check(cudaError_t status, const char* call) {
   throw Error(Fault::resource, concat(call, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status)));
 }
 
-Stream make_stream() {
+Stream make_stream(bool urgent) {
+  int usual = 0, most = 0;
+  DT_CUDA(cudaDeviceGetStreamPriorityRange(&usual, &most));
   cudaStream_t stream = nullptr;
-  DT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  DT_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, urgent ? most : usual));
   return Stream(stream);
 }
 
@@ -37,7 +39,7 @@ Runtime::Runtime(const CudaOptions& options) : options_(options) {
   DT_CUDA(cudaGetDeviceProperties(&properties_, options.device));
   compute_ = make_stream();
   copy_ = make_stream();
-  communication_ = make_stream();
+  communication_ = make_stream(/*urgent=*/true);  // others wait for what it sends, and it takes few blocks
   aside_ = make_stream();
 }
 
@@ -186,36 +188,35 @@ class CudaContext final : public Context {
   }
 
   std::shared_ptr<Allocator> host_;
-  std::vector<std::weak_ptr<CachingAllocator>> graph_memory_;  // for the captured steps that are still there
-  std::vector<Event> stamps_;                                  // in the step that is being captured
+  std::weak_ptr<CachingAllocator> graph_memory_;  // of the captured steps that are still there
+  std::vector<Event> stamps_;                     // in the step that is being captured
   ProfilerRange ranges_;
   Tensor scalars_tensor_, state_tensor_;
 };
 
-// Between steps a captured one holds all that it will need again, whether or not it is running.
+// Between steps captured ones hold all that they will need again, whether or not one is running.
 MemoryStats CudaContext::memory_stats() const {
   MemoryStats sum = memory_->stats();
-  size_t graphs = 0, peak = 0;
-  for (const auto& entry : graph_memory_) {
-    const auto memory = entry.lock();
-    if (!memory || memory == memory_) continue;
-    const MemoryStats stats = memory->stats();
-    graphs += stats.reserved;
-    peak += stats.peak_in_use;
-    sum.system_calls += stats.system_calls;
-  }
-  sum.reserved += graphs;
-  sum.peak_in_use = std::max(sum.peak_in_use, sum.in_use + peak);
-  sum.in_use += graphs;
+  const auto graphs = graph_memory_.lock();
+  if (!graphs || graphs == memory_) return sum;
+  const MemoryStats stats = graphs->stats();
+  sum.reserved += stats.reserved;
+  sum.peak_in_use = std::max(sum.peak_in_use, sum.in_use + stats.peak_in_use);
+  sum.in_use += stats.reserved;
+  sum.system_calls += stats.system_calls;
   return sum;
 }
 
+// Captured steps run one after the other, on one stream: they share a pool, since none needs again what it left to
+// another. What is still held of it after a capture is not handed out to the next.
 std::shared_ptr<StepGraph> CudaContext::capture(const std::function<void()>& work) {
   refuse_while_capturing("capture");
   trim();
-  const MemoryStats stats = memory_stats();
-  auto memory = std::make_shared<CachingAllocator>(make_device_memory(device_.index), stats.limit - stats.reserved,
-                                                   CachingAllocator::Spare::keep);
+  auto memory = graph_memory_.lock();
+  if (!memory)
+    memory = std::make_shared<CachingAllocator>(make_device_memory(device_.index), 0, CachingAllocator::Spare::keep);
+  const MemoryStats stats = memory_->stats();
+  memory->set_limit(stats.limit - stats.reserved);
   Capture capture(runtime_->compute());
   capturing_ = true;
   stamps_.clear();
@@ -231,8 +232,7 @@ std::shared_ptr<StepGraph> CudaContext::capture(const std::function<void()>& wor
     throw;
   }
   restore();
-  std::erase_if(graph_memory_, [](const auto& entry) { return entry.expired(); });
-  graph_memory_.push_back(memory);
+  graph_memory_ = memory;
   return std::make_shared<StepGraph>(capture.end(), std::exchange(stamps_, {}), std::move(memory));
 }
 

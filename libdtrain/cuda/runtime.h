@@ -32,6 +32,10 @@ class Runtime {
   const CudaOptions& options() const { return options_; }
   int multiprocessors() const { return properties_.multiProcessorCount; }
   const cudaDeviceProp& properties() const { return properties_; }
+  // Multiprocessors that collectives beside the compute stream may hold for as long as their peers keep them waiting.
+  // What waits for all of its blocks at once leaves them alone.
+  int held_by_collectives() const { return held_by_collectives_; }
+  void hold_for_collectives(int multiprocessors) { held_by_collectives_ = multiprocessors; }
 
   // cuDNN's and cuBLASLt's handles with the algorithms chosen so far, made at first use.
   ConvPlans& conv_plans();
@@ -49,6 +53,7 @@ class Runtime {
   cudaDeviceProp properties_{};
   Stream compute_, copy_, communication_, aside_;
   bool is_aside_ = false;
+  int held_by_collectives_ = 0;
   std::shared_ptr<ConvPlans> conv_plans_;
   std::shared_ptr<MatmulPlans> matmul_plans_;
   std::map<std::type_index, std::shared_ptr<void>> op_states_;

@@ -78,7 +78,8 @@ StepGraph::Instance& StepGraph::add_instance() {
     DT_CUDA(cudaGraphEventRecordNodeSetEvent(node, instance.stamps.back().get()));
   }
   cudaGraphExec_t exec = nullptr;
-  DT_CUDA(cudaGraphInstantiate(&exec, graph_.get(), 0));
+  // Else all of it would have the priority of the stream that it is launched on.
+  DT_CUDA(cudaGraphInstantiate(&exec, graph_.get(), cudaGraphInstantiateFlagUseNodePriority));
   instance.exec.reset(exec);
   return instances_.emplace_back(std::move(instance));
 }

@@ -14,7 +14,7 @@ namespace dtrain::cuda {
 class StepGraph {
  public:
   // `stamps`: events that `recorded` records for others than itself. `memory` holds the temporaries whose addresses are
-  // in the graph; nothing else may take from it.
+  // in the graph; nothing but graphs that never run at the same time may take from it.
   StepGraph(Graph recorded, const std::vector<Event>& stamps, std::shared_ptr<CachingAllocator> memory);
   // Returns the stamps, as of this launch.
   std::vector<Moment> launch(cudaStream_t stream);

@@ -43,9 +43,10 @@ void Bucketer::plan(const BucketOptions& options) {
   }
 }
 
-void Bucketer::begin() {
+void Bucketer::begin(bool at_the_end) {
   missing_ = counts_;
   sent_ = 0;
+  at_the_end_ = at_the_end;
   send_full();  // those without trained parameters
 }
 
@@ -56,7 +57,7 @@ void Bucketer::ready(int parameter) {
 
 // All but the last, which `finish` sends.
 void Bucketer::send_full() {
-  while (sent_ + 1 < buckets_.size() && missing_[sent_] == 0) send(sent_++, {});
+  while (!at_the_end_ && sent_ + 1 < buckets_.size() && missing_[sent_] == 0) send(sent_++, {});
 }
 
 void Bucketer::send(size_t bucket, std::vector<Tensor> tail) {
@@ -69,6 +70,8 @@ void Bucketer::finish(std::vector<Tensor> tail) {
   // Together they would be copied into one message: worth it where they are short, and not where gradients are rounded
   // under way and the tail is not.
   constexpr size_t kTogether = 4 << 20;
+  at_the_end_ = false;
+  send_full();
   DT_CHECK(sent_ + 1 == buckets_.size() && missing_.back() == 0,
            "gradient buckets: the backward pass has ended and parameters are missing");
   const Range& last = buckets_.back();

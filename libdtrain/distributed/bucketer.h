@@ -36,8 +36,8 @@ class Bucketer {
 
   // Another cut, between two steps.
   void plan(const BucketOptions& options);
-  // A backward pass begins whose gradients are to be summed.
-  void begin();
+  // A backward pass begins whose gradients are to be summed. `at_the_end`: all of them by finish(), in the same order.
+  void begin(bool at_the_end = false);
   // The gradient of a parameter is complete.
   void ready(int parameter);
   // The last bucket goes with `tail`, tensors that are summed too and never rounded; the compute queue waits for all
@@ -59,6 +59,7 @@ class Bucketer {
   std::vector<int> counts_;        // trained parameters of each bucket
   std::vector<int> missing_;       // in this backward pass
   size_t sent_ = 0;
+  bool at_the_end_ = false;
 };
 
 }  // namespace dtrain

@@ -84,7 +84,7 @@ std::optional<EnvironmentValue> force(const std::string& algorithm) {
 
 }  // namespace
 
-Comm::Comm(Group& group, const cuda::Runtime& runtime, const std::string& algorithm) : group_(group) {
+Comm::Comm(Group& group, const cuda::Runtime& runtime, const std::string& algorithm, int most_blocks) : group_(group) {
   const auto forced = force(algorithm);
   const cuda::Nccl& nccl = cuda::nccl();
   compare_ranks(group, runtime.properties());
@@ -95,6 +95,7 @@ Comm::Comm(Group& group, const cuda::Runtime& runtime, const std::string& algori
   text.copy(id.internal, sizeof id.internal);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (most_blocks > 0) config.maxCTAs = most_blocks;
   check(nccl.init_rank(&comm_, group.size(), id, group.rank(), &config), "ncclCommInitRankConfig");
   settle("the start of NCCL");
 }

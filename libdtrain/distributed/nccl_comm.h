@@ -14,9 +14,9 @@ namespace dtrain::nccl {
 
 class Comm {
  public:
-  // Collective. `algorithm`: as CommunicatorOptions::algorithm. Throws Error(Fault::config) where two ranks have one
-  // GPU or different versions of NCCL.
-  Comm(Group& group, const cuda::Runtime& runtime, const std::string& algorithm);
+  // Collective. `algorithm`: as CommunicatorOptions::algorithm. `most_blocks`: of its kernels; 0: as NCCL decides.
+  // Throws Error(Fault::config) where two ranks have one GPU or different versions of NCCL.
+  Comm(Group& group, const cuda::Runtime& runtime, const std::string& algorithm, int most_blocks);
   // What it has queued is waited for, and recorded steps that hold some of it must be gone; not so after an error.
   ~Comm();
   Comm(const Comm&) = delete;

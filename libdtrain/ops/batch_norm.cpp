@@ -4,6 +4,7 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/batch_norm_tiling.h"
 
 namespace dtrain {
 
@@ -91,7 +92,8 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
   const bool needs_x = !constant || gamma.needs_grad() || beta.needs_grad();
   const bool needs_gate = activation == Activation::relu && (residual || !needs_x);
   if (needs_gate && !context.is_cpu() && tape.wants_grad({&x, &gamma, &beta, &r}))
-    out.mask = context.empty({relu_mask_bytes(x.shape().count(), x.shape()[3], size_of(x.value.dtype()))}, DType::u8);
+    out.mask = context.empty(
+        {relu_mask_bytes(x.shape().count() / x.shape()[3], x.shape()[3], size_of(x.value.dtype()))}, DType::u8);
   if (constant)
     DT_DISPATCH(context, batch_norm_infer)(in, state, options, out);
   else

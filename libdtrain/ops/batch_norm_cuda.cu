@@ -71,7 +71,7 @@ __device__ void load_statistics(const Forward<T>& f, const Place& place, float (
   if constexpr (kConstant) {
 #pragma unroll
     for (int l = 0; l < n; ++l) scale[l] = 1 / sqrtf(scale[l] + f.epsilon);
-    if (blockIdx.x == 0 && threadIdx.x < Tiling::kColumns) {
+    if (row_block() == 0 && threadIdx.x < Tiling::kColumns) {
 #pragma unroll
       for (int l = 0; l < n; ++l) f.inv_std[place.channel + l] = scale[l];
     }
@@ -111,9 +111,8 @@ __device__ void normalize_rows(const Forward<T>& f, const Place& place, Part par
           if (value[l] > 0) gate |= 1u << l;
           value[l] = value[l] < f.floor ? f.floor : value[l];  // lets a NaN through
         }
-        const int64_t offset = place.offset(first + u);
-        write(f.y + offset, encode<T>(value));
-        if (f.mask) f.mask[offset / n] = static_cast<uint8_t>(gate);
+        write(f.y + place.offset(first + u), encode<T>(value));
+        if (f.mask) f.mask[place.mask_offset(first + u)] = static_cast<uint8_t>(gate);
       }
   }
 }
@@ -142,7 +141,7 @@ __device__ void finish_statistics(const Forward<T>& f, int64_t channel, const Mo
 template <class T, int n>
 __global__ void __launch_bounds__(kThreads) statistics_kernel(const Forward<T> f) {
   Sums sums[n];
-  const int slice = static_cast<int>(blockIdx.y);
+  const int slice = slice_of_block();
   sum_rows<T, n>(f.x, place_in(f.tiling, slice), Tile<T, n>(f.tiling, 0), sums);
   store_partial(f.tiling, slice, sums, f.partial);
 }
@@ -190,7 +189,7 @@ __global__ void __launch_bounds__(kFinishThreads) finish_message_kernel(const Fo
 
 template <class T, int n, bool kResidual, bool kConstant>
 __global__ void __launch_bounds__(kThreads) apply_kernel(const Forward<T> f) {
-  const Place place = place_in(f.tiling, static_cast<int>(blockIdx.y));
+  const Place place = place_in(f.tiling, slice_of_block());
   normalize_rows<T, n, kResidual, kConstant>(f, place, Part::all, Tile<T, n>(f.tiling, 0));
 }
 
@@ -258,11 +257,10 @@ void launch_sums(Context& context, const Forward<T>& f) {
 
 template <class T, int n>
 void launch_train(Context& context, Forward<T> f, bool resident) {
-  if (resident) {
-    launch_resident(context, f.residual ? resident_forward_kernel<T, n, true> : resident_forward_kernel<T, n, false>, f,
-                    sizeof(T));
+  if (resident &&
+      launch_resident(context, f.residual ? resident_forward_kernel<T, n, true> : resident_forward_kernel<T, n, false>,
+                      f, sizeof(T)))
     return;
-  }
   f.tiling.kept = 0;
   if (f.sum) {
     launch(context, finish_known_kernel<T>, {channel_blocks(f.tiling), kFinishThreads}, f);

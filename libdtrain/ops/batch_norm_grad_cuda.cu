@@ -67,10 +67,10 @@ __device__ void sum_rows(const Backward<T>& b, const Place& place, Tile<T, n> ke
       unsigned mask[kUnroll];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        const int64_t offset = place.offset(max(end - 1 - u, 0));
-        dy[u] = read<T, n>(b.dy + offset);
-        x[u] = read<T, n>(b.x + offset);
-        mask[u] = b.gate == Gate::mask ? b.mask[offset / n] : 0;
+        const int i = max(end - 1 - u, 0);
+        dy[u] = read<T, n>(b.dy + place.offset(i));
+        x[u] = read<T, n>(b.x + place.offset(i));
+        mask[u] = b.gate == Gate::mask ? b.mask[place.mask_offset(i)] : 0;
       }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u)
@@ -116,7 +116,7 @@ __device__ void write_rows(const Backward<T>& b, const Place& place, Part part, 
       const bool kept = kept_dz.has(age);
       dz[u] = kept ? kept_dz[age] : read<T, n>(b.dy + offset);
       if (reads_x) x[u] = kept ? kept_x[age] : read<T, n>(b.x + offset);
-      mask[u] = b.gate == Gate::mask && !kept ? b.mask[offset / n] : 0;
+      mask[u] = b.gate == Gate::mask && !kept ? b.mask[place.mask_offset(i)] : 0;
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)
@@ -159,7 +159,7 @@ __device__ void finish_channel(const Backward<T>& b, int64_t channel, const Sums
 template <class T, int n>
 __global__ void __launch_bounds__(kThreads) sums_kernel(const Backward<T> b) {
   Sums sums[n];
-  const int slice = static_cast<int>(blockIdx.y);
+  const int slice = slice_of_block();
   const Tile<T, n> none(b.tiling, 0);
   sum_rows<T, n>(b, place_in(b.tiling, slice), none, none, sums);
   store_partial(b.tiling, slice, sums, b.partial);
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kFinishThreads) finish_message_kernel(const Ba
 
 template <class T, int n, bool kConstant>
 __global__ void __launch_bounds__(kThreads) dx_kernel(const Backward<T> b) {
-  const Place place = place_in(b.tiling, static_cast<int>(blockIdx.y));
+  const Place place = place_in(b.tiling, slice_of_block());
   const Tile<T, n> none(b.tiling, 0);
   write_rows<T, n, kConstant>(b, place, Part::all, none, none);
 }
@@ -277,10 +277,7 @@ void launch_results(Context& context, const Backward<T>& b) {
 
 template <class T, int n>
 void launch_grad(Context& context, Backward<T> b, bool resident) {
-  if (resident) {
-    launch_resident(context, resident_backward_kernel<T, n>, b, 2 * sizeof(T));
-    return;
-  }
+  if (resident && launch_resident(context, resident_backward_kernel<T, n>, b, 2 * sizeof(T))) return;
   b.tiling.kept = 0;
   if (b.known_dbeta) {
     launch(context, finish_known_grad_kernel<T>, {channel_blocks(b.tiling), kFinishThreads}, b);
@@ -306,7 +303,8 @@ void launch_synchronised_grad(Context& context, Backward<T> b, Communicator& ran
 }  // namespace
 
 void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
-  const Tiling tiling = tiling_of(context, dy, 2);
+  // Sums of gradients are under way in the backward pass alone.
+  const Tiling tiling = tiling_of(context, dy, 2, context.runtime().held_by_collectives());
   const Tensor partial = partial_sums(context, tiling), terms = context.empty({2, tiling.c});
   dispatch_lanes("batch_norm_grad", dy, [&]<class T>(T, auto lanes) {
     Backward<T> b = operands<T>(tiling, dy, saved, grads);

@@ -21,21 +21,31 @@ struct Sums {
   double first = 0, second = 0;
 };
 
-// The part of a slice that a thread works on: n channels of `count` rows, the one at i `offset(i)` elements into the
-// image.
-struct Place {
-  int64_t channel = 0, begin = 0, step = 0;
-  int count = 0;
+// Slices run along x of the grid, and those who share the rows of a slice along y: blocks that start together, one
+// after the other along x, then touch whole rows of an image and not 128 bytes of each of many.
+__device__ inline int slice_of_block() { return static_cast<int>(blockIdx.x); }
+__device__ inline int row_block() { return static_cast<int>(blockIdx.y); }
 
-  __device__ int64_t offset(int i) const { return begin + i * step; }
+// The part of a slice that a thread works on: n channels of `count` rows, the one at i `offset(i)` elements into the
+// image and `mask_offset(i)` bytes into the mask. Of few registers: rows are numbered in 32 bits.
+struct Place {
+  int64_t channel = 0, c = 0;
+  int row = 0, mask_row = 0, step = 0, count = 0;  // the first row, in the image and the mask, and to the next
+
+  __device__ int64_t offset(int i) const { return (row + i * step) * c + channel; }
+  __device__ int64_t mask_offset(int i) const {
+    return int64_t{mask_row + i * step} * Tiling::kColumns + threadIdx.x % Tiling::kColumns;
+  }
 };
 __device__ inline Place place_in(const Tiling& t, int slice) {
-  const int block = static_cast<int>(blockIdx.x), row = static_cast<int>(threadIdx.x) / Tiling::kColumns;
+  const int block = row_block(), row = static_cast<int>(threadIdx.x) / Tiling::kColumns;
   const int sweeps = static_cast<int>((t.rows - row + Tiling::kSweepRows - 1) / Tiling::kSweepRows);  // that have row
   Place place;
   place.channel = (int64_t{slice} * Tiling::kColumns + threadIdx.x % Tiling::kColumns) * t.lanes;
-  place.begin = (int64_t{block} * Tiling::kSweepRows + row) * t.c + place.channel;
-  place.step = int64_t{t.row_blocks} * Tiling::kSweepRows * t.c;
+  place.c = t.c;
+  place.row = block * Tiling::kSweepRows + row;
+  place.mask_row = slice * static_cast<int>(t.rows) + place.row;
+  place.step = t.row_blocks * Tiling::kSweepRows;
   if (place.channel < t.c && block < sweeps) place.count = (sweeps - 1 - block) / t.row_blocks + 1;
   return place;
 }
@@ -144,7 +154,7 @@ __device__ inline void store_partial(const Tiling& t, int slice, Sums (&own)[n],
       sums.first += scratch[warp * kChannels + thread].first;
       sums.second += scratch[warp * kChannels + thread].second;
     }
-    partial[channel * t.row_blocks + blockIdx.x] = sums;
+    partial[channel * t.row_blocks + row_block()] = sums;
   }
 }
 
@@ -190,7 +200,7 @@ __device__ void run_resident(const Tiling& t, const Pass& pass) {
   const int behind = t.tiles - 1, rounds = t.rounds();
   for (int round = 0; round < rounds + behind; ++round) {
     const bool fresh = round < rounds;
-    const int slice = round * t.parallel + static_cast<int>(blockIdx.y);
+    const int slice = round * t.parallel + slice_of_block();
     const int64_t channels = t.slice_channels();
     for (int half = 0; half < 2; ++half) {
       cooperative_groups::grid_group::arrival_token token{};
@@ -198,7 +208,7 @@ __device__ void run_resident(const Tiling& t, const Pass& pass) {
         if (half == 0)
           pass.read(slice, round % t.tiles);
         else
-          pass.finish(slice * channels, min(t.c, (slice + 1) * channels), static_cast<int>(blockIdx.x), t.row_blocks);
+          pass.finish(slice * channels, min(t.c, (slice + 1) * channels), row_block(), t.row_blocks);
         token = grid.barrier_arrive();
         if (behind == 0) grid.barrier_wait(std::move(token));
       }
@@ -212,18 +222,22 @@ __device__ void run_resident(const Tiling& t, const Pass& pass) {
   }
 }
 
-// `streams`: see batch_norm_tiling.
-inline Tiling tiling_of(Context& context, const Tensor& x, int streams) {
+// `streams`: see batch_norm_tiling. `held`: multiprocessors that other kernels may hold meanwhile.
+inline Tiling tiling_of(Context& context, const Tensor& x, int streams, int held = 0) {
   const cudaDeviceProp& device = context.runtime().properties();
   const BatchNormSchedule& schedule = batch_norm_plans(context).schedule();
   const int64_t c = x.shape()[3];
-  return batch_norm_tiling(x.count() / c, c, static_cast<int64_t>(size_of(x.dtype())), streams,
-                           {std::max(device.multiProcessorCount - schedule.spare_multiprocessors, 1),
-                            std::min(static_cast<int64_t>(device.sharedMemPerBlockOptin), schedule.shared_bytes)});
+  const Tiling tiling =
+      batch_norm_tiling(x.count() / c, c, static_cast<int64_t>(size_of(x.dtype())), streams,
+                        {std::max(device.multiProcessorCount - schedule.spare_multiprocessors - held, 1),
+                         std::min(static_cast<int64_t>(device.sharedMemPerBlockOptin), schedule.shared_bytes)});
+  // Those of the last round may go beyond the slices that there are.
+  DT_CHECK(tiling.rows * tiling.slices < int64_t{1} << 30, "batch_norm: ", x.shape(), " is too large for the GPU");
+  return tiling;
 }
 
 inline dim3 two_pass_grid(const Tiling& t) {
-  return {static_cast<unsigned>(t.row_blocks), static_cast<unsigned>(t.slices)};
+  return {static_cast<unsigned>(t.slices), static_cast<unsigned>(t.row_blocks)};
 }
 inline constexpr int kFinishThreads = 128;
 inline unsigned finish_blocks(const Tiling& t) {
@@ -238,17 +252,20 @@ inline Tensor partial_sums(Context& context, const Tiling& t) {
   return context.empty({t.c * t.row_blocks * static_cast<int64_t>(sizeof(Sums))}, DType::u8);
 }
 
-// `element_bytes`: bytes of shared memory for each element that a tile keeps.
+// `element_bytes`: bytes of shared memory for each element that a tile keeps. False, with nothing queued, where the
+// blocks would not all run at once.
 template <class Operands>
-void launch_resident(Context& context, void (*kernel)(Operands), const Operands& operands, size_t element_bytes) {
+[[nodiscard]] bool launch_resident(Context& context, void (*kernel)(Operands), const Operands& operands,
+                                   size_t element_bytes) {
   const Tiling& t = operands.tiling;
   const size_t tiles = static_cast<size_t>(t.tiles * t.kept * t.sweep_bytes(static_cast<int64_t>(element_bytes)));
-  launch(context, kernel,
-         {{static_cast<unsigned>(t.row_blocks), static_cast<unsigned>(t.parallel)},
-          Tiling::kThreads,
-          static_cast<size_t>(t.sums_bytes()) + tiles,
-          true},
-         operands);
+  const LaunchShape shape{{static_cast<unsigned>(t.parallel), static_cast<unsigned>(t.row_blocks)},
+                          Tiling::kThreads,
+                          static_cast<size_t>(t.sums_bytes()) + tiles,
+                          /*cooperative=*/true};
+  if (!runs_at_once(context, reinterpret_cast<const void*>(kernel), shape)) return false;
+  launch(context, kernel, shape, operands);
+  return true;
 }
 
 // body(T(), lanes), `lanes` a constant: that of the tiling. Images are aligned for it.

@@ -72,13 +72,6 @@ DT_HD inline int channels_per_access(int64_t c, int64_t element_bytes) {
   return c % lanes == 0 ? static_cast<int>(lanes) : 1;
 }
 
-// The gate of relu as a GPU keeps it: a byte for each access to an image, in their order; bit i is set where relu let
-// the element i of the access through. One bit per element of 16, two of 32; odd numbers of channels take a byte for
-// each.
-DT_HD inline int64_t relu_mask_bytes(int64_t count, int64_t c, int64_t element_bytes) {
-  return count / channels_per_access(c, element_bytes);
-}
-
 // The new running statistic.
 DT_HD inline float blend(float running, float batch, float momentum) {
   return momentum * running + (1 - momentum) * batch;

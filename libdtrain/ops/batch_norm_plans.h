@@ -18,26 +18,20 @@ struct BatchNormCall {
   auto operator<=>(const BatchNormCall&) const = default;
 };
 
-// Milliseconds that the device takes for what `run` queues; it is called a few times.
-float time_of(const Runtime& runtime, const std::function<void()>& run);
-
 class BatchNormPlans {
  public:
   const BatchNormSchedule& schedule() const { return schedule_; }
   void set_schedule(const BatchNormSchedule& schedule);
 
-  // True for the resident schedule: the one asked for, else the faster one. The first call of large images outside a
-  // capture measures both by `run`, which must not leave a trace; one inside a capture, and all calls of a
-  // context that is deterministic or does not tune, go by the rule that what can be kept is not read again.
+  // True for the resident schedule, where it can be launched: the one asked for, else the faster one. The first call of
+  // large images outside a capture measures both by `run`, which must not leave a trace; one inside a capture, and all
+  // calls of a context that is deterministic or does not tune, go by the rule that what can be kept is not read again.
   bool resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
                 const std::function<void(bool resident)>& run);
-  // By how many milliseconds run(true), with known sums, is faster than run(false). Measured as above; the rule is 0.
-  float sums_worth(Context& context, const BatchNormCall& call, const std::function<void(bool known)>& run);
 
  private:
   BatchNormSchedule schedule_;
   std::map<BatchNormCall, bool> resident_;
-  std::map<BatchNormCall, float> sums_worth_;
 };
 
 // Those of this context.

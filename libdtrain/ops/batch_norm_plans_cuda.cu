@@ -1,11 +1,11 @@
 #include "libdtrain/ops/batch_norm_plans.h"
 
+#include "libdtrain/cuda/replay_time.h"
 #include "libdtrain/cuda/runtime.h"
 
 namespace dtrain::cuda {
 namespace {
 
-// What is faster may differ from run to run, and the last bits with it where sums of the convolution are taken.
 bool worth_measuring(const Runtime& runtime, const BatchNormCall& call, int64_t least) {
   return runtime.options().autotune && !runtime.options().deterministic &&
          call.rows * call.c * static_cast<int64_t>(size_of(call.dtype)) >= least;
@@ -13,23 +13,9 @@ bool worth_measuring(const Runtime& runtime, const BatchNormCall& call, int64_t 
 
 }  // namespace
 
-float time_of(const Runtime& runtime, const std::function<void()>& run) {
-  constexpr int kRuns = 3;
-  const Event begin = make_event(true), end = make_event(true);
-  run();  // the first one loads the kernels
-  DT_CUDA(cudaEventRecord(begin.get(), runtime.compute()));
-  for (int i = 0; i < kRuns; ++i) run();
-  DT_CUDA(cudaEventRecord(end.get(), runtime.compute()));
-  DT_CUDA(cudaEventSynchronize(end.get()));
-  float elapsed = 0;
-  DT_CUDA(cudaEventElapsedTime(&elapsed, begin.get(), end.get()));
-  return elapsed / kRuns;
-}
-
 void BatchNormPlans::set_schedule(const BatchNormSchedule& schedule) {
   schedule_ = schedule;
   resident_.clear();
-  sums_worth_.clear();
 }
 
 bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
@@ -41,19 +27,9 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
   if (!worth_measuring(runtime, call, schedule_.least_measured)) return true;
   if (const auto found = resident_.find(call); found != resident_.end()) return found->second;
   if (context.capturing()) return true;
-  const float two_pass = time_of(runtime, [&] { run(false); });
-  const float resident = time_of(runtime, [&] { run(true); });
+  const float two_pass = replay_milliseconds(context, [&] { run(false); });
+  const float resident = replay_milliseconds(context, [&] { run(true); });
   return resident_[call] = resident < two_pass;
-}
-
-float BatchNormPlans::sums_worth(Context& context, const BatchNormCall& call, const std::function<void(bool)>& run) {
-  if (schedule_.sums_worth >= 0) return schedule_.sums_worth;
-  const Runtime& runtime = context.runtime();
-  if (!worth_measuring(runtime, call, schedule_.least_measured)) return 0;
-  if (const auto found = sums_worth_.find(call); found != sums_worth_.end()) return found->second;
-  if (context.capturing()) return 0;
-  const float unknown = time_of(runtime, [&] { run(false); });
-  return sums_worth_[call] = unknown - time_of(runtime, [&] { run(true); });
 }
 
 BatchNormPlans& batch_norm_plans(const Context& context) { return context.runtime().op_state<BatchNormPlans>(); }

@@ -19,10 +19,11 @@ struct BatchNormSchedule {
   int spare_multiprocessors = 0;     // left to other work, such as collectives
   int64_t shared_bytes = INT64_MAX;  // the most of a multiprocessor's memory that may be taken
 
-  // What conv_bn_act leaves to its convolutions; negative: as measured.
+  // What conv_bn_act leaves to its convolutions; negative: as the plan file says, and nothing where it says nothing.
   float sums_worth = -1;  // milliseconds that a batch norm saves where the convolution makes the sums of its output
   int on_load = -1;       // 1, 0: whether the next convolution applies the batch norm as it reads
   int in_dgrad = -1;      // 1, 0: whether the next convolution's data gradient begins the batch norm's gradient
+  bool measure_fusions = false;  // what the plan file does not say of those is measured, and kept in it
 
   int64_t least_measured = 4 << 20;  // bytes of images: less takes microseconds, whatever the choice
 };

@@ -33,6 +33,14 @@ struct BatchNormTiling {
   DT_HD int64_t sweep_bytes(int64_t element_bytes) const { return kThreads * lanes * element_bytes; }
 };
 
+// The gate of relu as a GPU keeps it: a byte for each access to an image, [slices, rows, kColumns], so that what is
+// written together lies together; bit i is set where relu let the element i of the access through. One bit per element
+// of 16, two of 32; odd numbers of channels take a byte for each. A last slice with fewer channels is padded.
+inline int64_t relu_mask_bytes(int64_t rows, int64_t c, int64_t element_bytes) {
+  const int64_t slice = BatchNormTiling::kColumns * channels_per_access(c, element_bytes);
+  return (c + slice - 1) / slice * rows * BatchNormTiling::kColumns;
+}
+
 struct DeviceLimits {
   int multiprocessors = 1;
   int64_t shared_bytes = 48 << 10;  // that one block may have

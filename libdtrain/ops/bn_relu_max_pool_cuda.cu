@@ -28,7 +28,7 @@ __device__ inline int clamped(int64_t i, int64_t end) { return static_cast<int>(
 template <class T, int n, int k>
 __global__ void __launch_bounds__(kThreads) bn_relu_max_pool_kernel(const Operands<T> o) {
   const PoolGeometry& g = o.geometry;
-  const int64_t channel = (int64_t{blockIdx.y} * kColumns + threadIdx.x % kColumns) * n;
+  const int64_t channel = (int64_t{blockIdx.x} * kColumns + threadIdx.x % kColumns) * n;
   if (channel >= g.c) return;
   float mean[n], scale[n], beta[n];
   load_channels(o.mean, channel, mean);
@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kThreads) bn_relu_max_pool_kernel(const Operan
   for (int l = 0; l < n; ++l) scale[l] *= o.gamma[channel + l];
   constexpr int kTogether = k > 0 ? k : 1;
   const int height = k > 0 ? k : g.rows.kernel, width = k > 0 ? k : g.columns.kernel;
-  for (int64_t pixel = int64_t{blockIdx.x} * kPixels + threadIdx.x / kColumns; pixel < o.pixels;
-       pixel += int64_t{gridDim.x} * kPixels) {
+  for (int64_t pixel = int64_t{blockIdx.y} * kPixels + threadIdx.x / kColumns; pixel < o.pixels;
+       pixel += int64_t{gridDim.y} * kPixels) {
     auto image = static_cast<uint32_t>(pixel);
     const uint32_t q = o.columns.split(image), p = o.rows.split(image);
     const int64_t top = g.rows.start(p), left = g.columns.start(q);
@@ -109,7 +109,7 @@ void bn_relu_max_pool(Context& context, const BatchNormInputs& in, const BatchNo
                                .beta = in.beta.data<float>()};
     const bool three = pool.kernel.h == 3 && pool.kernel.w == 3;
     const int64_t slices = (out.y.dim(3) + kColumns * lanes - 1) / (kColumns * lanes);
-    const dim3 grid{blocks_for(context, pixels * kColumns, kThreads), static_cast<unsigned>(slices)};
+    const dim3 grid{static_cast<unsigned>(slices), blocks_for(context, pixels * kColumns, kThreads)};
     launch(context, three ? bn_relu_max_pool_kernel<T, lanes, 3> : bn_relu_max_pool_kernel<T, lanes, 0>,
            {grid, kThreads}, operands);
   });

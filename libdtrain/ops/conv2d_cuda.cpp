@@ -1,6 +1,7 @@
 // Convolution by cuDNN, but for depthwise ones: each call as a problem with a plan, fused with its bias or its addition
 // where that is faster.
 #include "libdtrain/ops/conv2d_cuda.h"
+#include "libdtrain/cuda/comparison.h"
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/ops/depthwise_cuda.h"
 #include "libdtrain/ops/pointwise.h"
@@ -15,6 +16,30 @@ int64_t alignment_of(const ConvOperands& o) {
                               o.inv_std, o.gamma, o.beta, o.dgamma, o.dbeta, o.terms[0], o.terms[1], o.terms[2]})
     bits |= reinterpret_cast<uintptr_t>(address);
   return static_cast<int64_t>(bits & -bits);
+}
+
+// Whether an engine that adds to dx as it writes it comes to what a gradient does that is added afterwards, and takes
+// no longer. What is added afterwards goes through memory three times more.
+bool adds_in_place(Context& context, const ConvProblem& in_place, const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  ConvPlans& plans = context.runtime().conv_plans();
+  ConvProblem plain = in_place;
+  plain.kind = ConvKind::dgrad;
+  const Tensor made_dy = made_up(context, dy.shape(), dy.dtype(), 1),
+               made_w = made_up(context, w.shape(), w.dtype(), 2);
+  const Tensor sum = made_up(context, dx.shape(), dx.dtype(), 3),
+               expected = made_up(context, dx.shape(), dx.dtype(), 3);
+  const Tensor scratch = context.empty(dx.shape(), dx.dtype());
+  const ConvOperands added{sum.raw(), made_w.raw(), made_dy.raw()}, apart{scratch.raw(), made_w.raw(), made_dy.raw()};
+  const float time = plans.milliseconds(context, in_place, added, "conv2d_dgrad");
+  if (time > plans.milliseconds(context, plain, apart, "conv2d_dgrad") + plans.pass_milliseconds(3 * dx.bytes()))
+    return false;
+  plans.run(context, in_place, added, "conv2d_dgrad");
+  plans.run(context, plain, apart, "conv2d_dgrad");
+  cuda::accumulate(context, scratch, expected);
+  const bool agrees = agree(context, sum, expected);
+  if (!agrees)
+    context.notices().push_back(concat(name_of(in_place), ": cuDNN's sum in place is another one, and is not used"));
+  return agrees;
 }
 
 }  // namespace
@@ -61,15 +86,11 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
   const ConvOperands plain{dx.raw(), w.raw(), dy.raw()};
   ConvProblem problem = problem_of(context, ConvKind::dgrad, dx, w.shape(), dy, options, plain);
   if (!add) return plans.run(context, problem, plain, "conv2d_dgrad");
-  // The library does not promise that a graph may write what it also reads: dx is added from a copy.
+  const ConvProblem in_place = problem_of(context, ConvKind::dgrad_add, dx, w.shape(), dy, options, plain);
+  if (plans.chosen(context, "in_place:" + name_of(in_place),
+                   [&] { return adds_in_place(context, in_place, dy, w, dx); }))
+    return plans.run(context, in_place, plain, "conv2d_dgrad");
   const Tensor scratch = context.empty(dx.shape(), dx.dtype());
-  const ConvOperands fused{dx.raw(), w.raw(), dy.raw(), scratch.raw()};
-  const ConvProblem with_add = problem_of(context, ConvKind::dgrad_add, dx, w.shape(), dy, options, fused);
-  if (plans.milliseconds(context, with_add, fused, "conv2d_dgrad") <=
-      plans.milliseconds(context, problem, plain, "conv2d_dgrad") + plans.pass_milliseconds(dx.bytes())) {
-    context.copy(dx, scratch);
-    return plans.run(context, with_add, fused, "conv2d_dgrad");
-  }
   plans.run(context, problem, {scratch.raw(), w.raw(), dy.raw()}, "conv2d_dgrad");
   cuda::accumulate(context, scratch, dx);
 }

@@ -26,9 +26,9 @@ struct ConvBnActLayer {
 // One after the other; the residual is that of the last. What passes from one to the next is nobody else's, so that it
 // need not exist: f16 images on a GPU may stay as the convolution wrote them, and the next one applies batch norm and
 // relu as it reads them, in the forward pass and again for its weight gradient. That spares memory the result, which is
-// otherwise written once and read twice, and costs slower convolutions: it is done for the pairs of layers where both
-// ways have been timed, and their results compared, at the first use. The reference is the plain composition, from
-// which it then differs by roundings; see batch_norm_on_load.
+// otherwise written once and read twice, and costs slower convolutions: it is done for the pairs of layers where the
+// plan file has both ways timed and their results compared. The reference is the plain composition, from which it then
+// differs by roundings; see batch_norm_on_load.
 Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnActLayer> layers, const Var* residual = nullptr);
 
 }  // namespace dtrain

@@ -48,9 +48,9 @@ float batch_norm_sums_worth(Context&, const Shape& x, DType, Activation, bool re
 }  // namespace cpu
 
 namespace cuda {
-// Each choice is measured at the first call of its kind, on made-up images, unless the BatchNormSchedule makes it; the
-// first two are kept in the plan file. A way is taken where its results agree with the plain one's, up to roundings,
-// and it is faster. Where nothing is measured, the plain way is taken.
+// What the BatchNormSchedule does not decide, the plan file does; what neither does is the plain way, unless the
+// schedule asks to measure it: then each choice is measured at the first call of its kind, on made-up images, and kept
+// in the plan file. A way is taken where its results agree with the plain one's, up to roundings, and it is faster.
 decltype(cpu::takes_on_load) takes_on_load;
 decltype(cpu::conv2d_dgrad_before) conv2d_dgrad_before;
 decltype(cpu::batch_norm_sums_worth) batch_norm_sums_worth;

@@ -1,82 +1,27 @@
 // Choices between ways through convolutions and batch norms: sums made by the convolution or not, batch norm applied by
 // the next convolution or not.
-#include <cmath>
+#include <algorithm>
 
-#include "libdtrain/core/rng.h"
+#include "libdtrain/cuda/comparison.h"
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/cuda/replay_time.h"
 #include "libdtrain/ops/batch_norm_plans.h"
 #include "libdtrain/ops/conv_bn_fusion_cuda.h"
 
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
-// Numbers in [-1, 1) without an order.
-template <class T>
-__global__ __launch_bounds__(kThreads) void fill_kernel(T* to, int64_t count, uint64_t seed) {
-  const int64_t stride = int64_t{gridDim.x} * kThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += stride)
-    to[i] = from_float<T>(2 * unit_float(Philox::block(seed, 0, static_cast<uint64_t>(i))[0]) - 1);
-}
-
-// Each block writes the sums of (x - expected)^2 and of expected^2.
-template <class T>
-__global__ __launch_bounds__(kThreads) void distance_kernel(const T* x, const T* expected, int64_t count, double* to) {
-  double* const scratch = shared_memory<double>();
-  double difference = 0, size = 0;
-  const int64_t stride = int64_t{gridDim.x} * kThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += stride) {
-    const float e = to_float(expected[i]), d = to_float(x[i]) - e;
-    difference += double{d} * d;
-    size += double{e} * e;
-  }
-  difference = block_sum(difference, scratch);
-  size = block_sum(size, scratch);
-  if (threadIdx.x == 0) to[2 * blockIdx.x] = difference, to[2 * blockIdx.x + 1] = size;
-}
-
-// |x - expected| / |expected|
-double relative_distance(Context& context, const Tensor& x, const Tensor& expected) {
-  const unsigned blocks = blocks_for(context, x.count(), kThreads, 1);
-  const Tensor sums = context.empty({blocks * int64_t{2 * sizeof(double)}}, DType::u8);
-  dispatch_floating(x.dtype(), "relative_distance", [&](auto type) {
-    using T = decltype(type);
-    launch(context, distance_kernel<T>, {blocks, kThreads, kThreads / kWarp * sizeof(double)}, x.data<T>(),
-           expected.data<T>(), x.count(), reinterpret_cast<double*>(sums.raw()));
-  });
-  std::vector<double> values(2 * blocks);
-  context.download(sums, values.data(), "relative_distance");
-  double difference = 0, size = 0;
-  for (unsigned i = 0; i < blocks; ++i) difference += values[2 * i], size += values[2 * i + 1];
-  return std::sqrt(difference / size);
-}
-
 // Tensors of made-up numbers, each of others.
 class Numbers {
  public:
   explicit Numbers(Context& context) : context_(context) {}
-  Tensor operator()(Shape shape, DType dtype) {
-    const Tensor tensor = context_.empty(shape, dtype);
-    dispatch_floating(dtype, "conv_bn_act", [&](auto type) {
-      using T = decltype(type);
-      launch(context_, fill_kernel<T>, {blocks_for(context_, tensor.count(), kThreads), kThreads}, tensor.data<T>(),
-             tensor.count(), ++seed_);
-    });
-    return tensor;
-  }
+  Tensor operator()(Shape shape, DType dtype) { return made_up(context_, shape, dtype, ++seed_); }
 
  private:
   Context& context_;
   uint64_t seed_ = 0;
 };
-
-// The results of two ways that differ by roundings: scale, shift, dw or a gate's input, by 2^-12 of their size on
-// average. They are off by little more than that; what is wrong at the border of the images, or in one tile, is by far.
-bool agree(Context& context, const Tensor& x, const Tensor& expected) {
-  return relative_distance(context, x, expected) < 0x1p-8;
-}
 
 // Both ways through a pair of layers, on images of its own: forward, with the batch norm of either layer, and the
 // second one's weight gradient, which reads the images once more. All else of a step is the same for both.
@@ -185,6 +130,11 @@ class BackwardTrial {
   Result results_[2];  // the plain composition's, and those made at once
 };
 
+bool worth_asking(const Context& context, const Shape& images) {
+  const int64_t bytes = images.count() * static_cast<int64_t>(size_of(DType::f16));
+  return bytes >= batch_norm_plans(context).schedule().least_measured;
+}
+
 // True where the other way gives the same results and is faster.
 template <class Trial>
 bool better(Context& context, const std::string& name, Trial&& trial) {
@@ -194,17 +144,22 @@ bool better(Context& context, const std::string& name, Trial&& trial) {
     context.notices().push_back(concat(name, ": cuDNN's fused convolutions give other results, and are not used"));
     return false;
   }
-  const float plain = time_of(context.runtime(), [&] { trial.run(false); });
-  return time_of(context.runtime(), [&] { trial.run(true); }) < plain;
+  const float plain = replay_milliseconds(context, [&] { trial.run(false); });
+  return replay_milliseconds(context, [&] { trial.run(true); }) < plain;
 }
 
-// Makes a choice among ways through images [n, h, w, c], unless `forced` is 0 or 1.
+// The seam: whether anything is left to a convolution. No GPU has shown yet that it pays. So `forced`, 0 or 1, decides,
+// else what was measured where the schedule asked for that, by this process or, in the plan file, another one.
+// `images`: [n, h, w, c].
 template <class MakeTrial>
 bool choose(Context& context, const std::string& name, const Shape& images, int forced, MakeTrial&& trial) {
-  const int64_t bytes = images.count() * static_cast<int64_t>(size_of(DType::f16));
   if (forced >= 0) return forced == 1 && trial().supported();
-  if (bytes < batch_norm_plans(context).schedule().least_measured) return false;
-  return context.runtime().conv_plans().chosen(context, name, [&] { return better(context, name, trial()); });
+  if (!worth_asking(context, images)) return false;
+  ConvPlans& plans = context.runtime().conv_plans();
+  if (batch_norm_plans(context).schedule().measure_fusions)
+    return plans.chosen(context, name, [&] { return better(context, name, trial()); });
+  const auto known = plans.known(context, name);
+  return known && known->supported;
 }
 
 std::string text(const Shape& shape) {
@@ -226,21 +181,27 @@ std::string name_of(const ConvBnActPair& pair) {
 
 float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activation activation, bool residual) {
   if (dtype != DType::f16) return 0;  // cuDNN makes them of no other type
-  const Shape channels{x[3]};
-  const BatchNormCall call{x.count() / x[3], x[3], dtype, false, activation == Activation::relu, residual};
-  return batch_norm_plans(context).sums_worth(context, call, [&](bool known) {
-    auto parameter = [&] { return context.empty(channels); };
-    ChannelSums sums;
-    if (known) sums = {parameter(), parameter()};  // as a choice within the braces below it crashes nvcc 13.0
-    const BatchNormInputs in{context.empty(x, dtype),
-                             parameter(),
-                             parameter(),
-                             residual ? context.empty(x, dtype) : Tensor(),
-                             activation,
-                             sums};
-    batch_norm_train(context, in, {parameter(), parameter()}, {},
-                     {context.empty(x, dtype), parameter(), parameter(), {}});
-  });
+  const BatchNormSchedule& schedule = batch_norm_plans(context).schedule();
+  if (schedule.sums_worth >= 0) return schedule.sums_worth;
+  if (!worth_asking(context, x)) return 0;
+  ConvPlans& plans = context.runtime().conv_plans();
+  const std::string name =
+      concat("sums:f16:x", text(x), activation == Activation::relu ? ":relu" : "", residual ? ":residual" : "");
+  if (const auto known = plans.known(context, name)) return known->milliseconds;
+  if (!schedule.measure_fusions || !plans.measures() || context.capturing()) return 0;
+  const auto parameter = [&] { return context.empty({x[3]}); };
+  const BatchNormOutputs out{context.empty(x, dtype), parameter(), parameter(), {}};
+  BatchNormInputs in{context.empty(x, dtype), parameter(), parameter(), {}, activation, {}};
+  if (residual) in.residual = context.empty(x, dtype);
+  const BatchNormState state{parameter(), parameter()};
+  const auto time = [&] {
+    return replay_milliseconds(context, [&] { batch_norm_train(context, in, state, {}, out); });
+  };
+  const float unknown = time();
+  in.sums = {parameter(), parameter()};
+  const float worth = std::max(unknown - time(), 0.0f);
+  plans.keep(context, name, {worth > 0, {}, worth});
+  return worth;
 }
 
 ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,

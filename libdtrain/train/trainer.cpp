@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/ops/step_metrics.h"
@@ -131,6 +132,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
        .request = request.asks ? 1.0f : 0.0f});
   if (request.l2_loss) context.download_later(optimizer_.queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
+  tunes_ = !context.is_cpu() && !std::exchange(recordings_[request.signature].met, true);
   if (replays() && request.record && context.profiler() == nullptr)  // which could not see inside
     replay(forward, request.signature, pending);
   else
@@ -198,7 +200,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
     mark(parts, &StepTimes::backward, "backward");
     bytes_ += 3 * static_cast<double>(tape.bytes());
     if (bucketer_ && !options_.independent && micro_step + 1 == options_.micro_steps) {
-      bucketer_->begin();
+      bucketer_->begin(/*at_the_end=*/tunes_);
       tape.on_ready([this](const Parameter& parameter) { bucketer_->ready(parameter.index); });
     }
     std::vector<std::string> unwritten = tape.backward(loss.total, &store_);

@@ -80,6 +80,7 @@ class Trainer {
   using Parts = std::vector<std::pair<double StepTimes::*, Moment>>;
   // The steps of one signature.
   struct Recording {
+    bool met = false;  // one of them has been queued
     int eager_steps = 0;
     std::shared_ptr<cuda::StepGraph> graph;
     Parts parts;  // those of the graph
@@ -116,6 +117,7 @@ class Trainer {
   Tensor host_ring_, host_l2_;  // its rows, and [kRing] L2 terms, in memory of host_allocator()
   std::array<Pending, kRing> pending_;
   std::map<std::string, Recording> recordings_;
+  bool tunes_ = false;  // the step measures ways of computing: nothing else shall be under way meanwhile
   uint64_t steps_done_ = 0, collected_ = 0;
   uint64_t resumed_after_ = 0;  // steps that were done before this trainer
   uint64_t layout_version_;     // the store's, for which buckets and recordings were made

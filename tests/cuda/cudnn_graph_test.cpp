@@ -112,6 +112,23 @@ TEST_F(CudnnGraph, ExactArithmeticIsKeptWhereItIsAskedFor) {
   EXPECT_LT(configs(problem).size(), any);
 }
 
+// The gradient that comes around a block of ResNet-50 is added to that which came through it. What adds is as large
+// as what does not.
+TEST_F(CudnnGraph, ADataGradientIsAddedInPlace) {
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const auto& [x, w] : std::vector<std::pair<Shape, Shape>>{{{256, 56, 56, 256}, {64, 1, 1, 256}},
+                                                                   {{256, 28, 28, 512}, {128, 1, 1, 512}},
+                                                                   {{256, 14, 14, 1024}, {256, 1, 1, 1024}},
+                                                                   {{256, 7, 7, 2048}, {512, 1, 1, 2048}}}) {
+      const ConvProblem plain = make_problem(ConvKind::dgrad, dtype, x, w, {});
+      const ConvProblem adds = make_problem(ConvKind::dgrad_add, dtype, x, w, {});
+      const auto found = configs(adds);
+      EXPECT_EQ(found.size(), configs(plain).size());
+      EXPECT_TRUE(runs(adds)) << name_of(adds);
+      EXPECT_FALSE(compiled_at_run_time(found.front())) << name_of(adds);
+    }
+}
+
 TEST_F(CudnnGraph, StatisticsComeWithTheConvolutionInF16) {
   for (const auto& [x, w, options] : std::vector<std::tuple<Shape, Shape, Conv2dOptions>>{
            {{256, 56, 56, 64}, {64, 3, 3, 64}, {.padding = 1}},

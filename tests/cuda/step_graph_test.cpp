@@ -2,6 +2,7 @@
 #include <cstring>
 #include <set>
 
+#include "libdtrain/cuda/runtime.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
@@ -43,6 +44,44 @@ TEST_F(StepGraph, ReplaysWhatWasRecordedOnNewValues) {
   context_->replay(*graph);
   context_->replay(*graph);
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3 + 30 + 30));
+}
+
+// Where kernels of both are ready at once those that other ranks wait for start first, also in a recorded step.
+TEST_F(StepGraph, TheCommunicationQueueIsTheUrgentOne) {
+  const cuda::Runtime& runtime = context_->runtime();
+  int compute = 0, communication = 0;
+  ASSERT_EQ(cudaStreamGetPriority(runtime.compute(), &compute), cudaSuccess);
+  ASSERT_EQ(cudaStreamGetPriority(runtime.communication(), &communication), cudaSuccess);
+  EXPECT_LT(communication, compute);
+  const Tensor x = filled(1), y = filled(0);
+  const auto graph = context_->capture([&] {
+    context_->wait(Queue::communication, context_->record(Queue::compute));
+    ASSERT_EQ(cudaMemsetAsync(y.raw(), 0, y.bytes(), runtime.communication()), cudaSuccess);
+    context_->wait(Queue::compute, context_->record(Queue::communication));
+    add_thrice(x, y);
+  });
+  for (int i = 0; i < 2; ++i) context_->replay(*graph);
+  EXPECT_EQ(values(y), std::vector<float>(kCount, 3));
+}
+
+// They never run at the same time.
+TEST_F(StepGraph, RecordedStepsShareTheMemoryOfTheirTemporaries) {
+  const Tensor x = filled(1), y = filled(0), z = filled(0);
+  std::vector<char*> temporaries, others;
+  const auto graph = context_->capture([&] { add_thrice(x, y, &temporaries); });
+  Tensor kept;
+  const auto other = context_->capture([&] {
+    add_thrice(x, z, &others);
+    kept = context_->empty({kCount});
+    context_->copy(x, kept);
+  });
+  EXPECT_TRUE(temporaries == others) << "the second has memory of its own";
+  context_->replay(*other);
+  for (int i = 0; i < 2; ++i) context_->replay(*graph);
+  context_->replay(*other);
+  EXPECT_EQ(values(y), std::vector<float>(kCount, 6));
+  EXPECT_EQ(values(z), std::vector<float>(kCount, 6));
+  EXPECT_EQ(values(kept), std::vector<float>(kCount, 1));
 }
 
 TEST_F(StepGraph, NothingElseTakesTheMemoryOfItsTemporaries) {

@@ -81,11 +81,12 @@ struct Rehearsal {
   Recorder recorder;
   Tensor tail = context->zeros({3});
 
-  std::vector<std::string> messages(std::vector<GradientRange> parameters, const std::vector<int>& order) {
+  std::vector<std::string> messages(std::vector<GradientRange> parameters, const std::vector<int>& order,
+                                    bool at_the_end = false) {
     const Tensor arena = context->zeros({parameters.back().range.end});
     Bucketer bucketer(recorder, arena, std::move(parameters), {.bytes = 64 * kFloat, .last_bytes = 64 * kFloat});
     recorder.messages.clear();
-    bucketer.begin();
+    bucketer.begin(at_the_end);
     for (const int parameter : order) {
       recorder.messages.push_back(concat(parameter));
       bucketer.ready(parameter);
@@ -103,6 +104,15 @@ TEST(Bucketer, SendsInItsOwnOrderAsSoonAsItCan) {
   EXPECT_EQ(Rehearsal().messages(parameters, {0, 2, 1, 3}),
             (std::vector<std::string>{"0", "2", "1", "3", "bucket 1 of 4", "bucket 2 of 4", "bucket 3 of 4",
                                       "bucket 4 of 4", "join"}));
+}
+
+TEST(Bucketer, SendsAllAtTheEndWhereThatIsAskedFor) {
+  std::vector<GradientRange> parameters = parameters_of({64, 64, 64});
+  EXPECT_EQ(Rehearsal().messages(parameters, {2, 1, 0}, /*at_the_end=*/true),
+            (std::vector<std::string>{"2", "1", "0", "bucket 1 of 3", "bucket 2 of 3", "bucket 3 of 3", "join"}));
+  parameters[2].trained = false;
+  EXPECT_EQ(Rehearsal().messages(parameters, {1, 0}, /*at_the_end=*/true),
+            (std::vector<std::string>{"1", "0", "bucket 1 of 3", "bucket 2 of 3", "bucket 3 of 3", "join"}));
 }
 
 TEST(Bucketer, FrozenParametersAreNotWaitedFor) {

@@ -11,6 +11,7 @@ import tempfile
 import exactness_test
 import faults_test
 from faults_test import HOST
+from training import BINARIES, IN_ONE_HOST
 
 exactness_test.GLOBAL_BATCH = 4  # an emulated GPU takes its time
 EAGER_STEPS = 3
@@ -46,6 +47,13 @@ def test_ranks_compute_what_one_does(folder):
 def test_synchronised_batch_norm_computes_what_one_rank_does(folder):
     runs = Runs(folder, "--model=resnet20", "--data_name=cifar10", "--image_size=8", "--init_learning_rate=0.001")
     runs.expect_like_one(1e-4, 1e-2, "--sync_batch_norm")
+
+
+# As a launcher may show each rank one GPU, which is number 0 to it, so the emulation does.
+def test_programs_take_the_gpu_that_they_are_shown(_):
+    for command in (("dtrain-allreduce-benchmark", "--device=gpu", "--sizes=4K", "--iterations=1"),
+                    ("dtrain-info", "--ranks", "--device=gpu")):
+        exactness_test.output_of(*IN_ONE_HOST, "-np", "2", BINARIES / command[0], *command[1:])
 
 
 def test_killed_rank(folder):

@@ -1,13 +1,14 @@
 // A fused convolution whose results are wrong.
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
+#include "libdtrain/ops/pointwise.h"
 #include "tests/emulation/libraries.h"
 #include "tests/testing.h"
 
 namespace dtrain {
 namespace {
 
-constexpr BatchNormSchedule kMeasureAll{.least_measured = 0};
+constexpr BatchNormSchedule kMeasureAll{.measure_fusions = true, .least_measured = 0};
 
 TEST(ConvFaults, AWrongWayForwardIsNotTakenAndIsToldOf) {
   const ConvBnActPair pair{{2, 9, 9, 8}, DType::f16, {16, 1, 1, 8}, {8, 3, 3, 16}, {}, {.padding = 1}};
@@ -36,6 +37,28 @@ TEST(ConvFaults, AWrongWayBackIsNotTakenAndIsToldOf) {
     if (!wrong) continue;
     EXPECT_FALSE(before.dbeta);
     EXPECT_NE(context->notices()[0].find("in_dgrad:f16:x2x9x9x8:w16x3x3x8"), std::string::npos);
+  }
+}
+
+TEST(ConvFaults, AWrongSumInPlaceIsNotTakenAndIsReported) {
+  for (const bool wrong : {true, false}) {
+    cuda::spoil_fused_convolutions(wrong);
+    const auto context = make_cuda_context();
+    const auto filled = [&](Shape shape, uint64_t seed) {
+      return to_device(*context, random_array(shape, seed), DType::bf16);
+    };
+    const Tensor dy = filled({2, 9, 9, 16}, 1), w = filled({16, 3, 3, 8}, 2), dx = filled({2, 9, 9, 8}, 3);
+    const Array expected = [&] {
+      const Tensor sum = filled(dx.shape(), 3), part = context->empty(dx.shape(), DType::bf16);
+      cuda::conv2d_dgrad(*context, dy, w, {.padding = 1}, part, false);
+      cuda::accumulate(*context, part, sum);
+      return to_host(*context, sum);
+    }();
+    cuda::conv2d_dgrad(*context, dy, w, {.padding = 1}, dx, true);
+    expect_close(to_host(*context, dx), expected, bounds_of(DType::bf16).value, "sum");
+    ASSERT_EQ(context->notices().size(), wrong ? 1u : 0u);
+    if (!wrong) continue;
+    EXPECT_NE(context->notices()[0].find("dgrad_add:bf16:n2:h9x9"), std::string::npos);
   }
 }
 

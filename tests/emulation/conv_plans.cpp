@@ -107,7 +107,8 @@ void convolve(Context& cpu, const ConvProblem& o, const ConvOperands& operands) 
       cpu::conv2d_dgrad(cpu, read(cpu, operands.output, output, dtype), read(cpu, operands.filter, filter, dtype),
                         options, dx, false);
       if (o.kind == ConvKind::normalized_dgrad) pass_relu(cpu, o, operands, dx);
-      if (o.kind == ConvKind::dgrad_add) cpu::accumulate(cpu, read(cpu, operands.extra, image, dtype), dx);
+      if (o.kind == ConvKind::dgrad_add && spoilt) std::fill_n(dx.data<float>(), o.w * o.c, 0.0f);
+      if (o.kind == ConvKind::dgrad_add) cpu::accumulate(cpu, read(cpu, operands.image, image, dtype), dx);
       return write(dx, operands.image, output_dtype);
     }
     case ConvKind::wgrad:
@@ -136,15 +137,22 @@ float ConvPlans::milliseconds(Context& context, const ConvProblem& problem, cons
   return supported(problem) ? 0 : kUnsupported;
 }
 
+std::optional<SavedPlan> ConvPlans::known(Context&, const std::string& name) {
+  const auto it = kept_.find(name);
+  return measures() && it != kept_.end() ? std::optional(it->second) : std::nullopt;
+}
+
 bool ConvPlans::chosen(Context& context, const std::string& name, const std::function<bool()>& choose) {
-  if (context.runtime().options().deterministic || !context.runtime().options().autotune) return false;
-  const auto it = compositions_.find(name);
-  DT_CHECK(it != compositions_.end() || !context.capturing(), name, ": not yet chosen");
-  return it != compositions_.end() ? it->second : (compositions_[name] = choose());
+  if (!measures()) return false;
+  if (const auto it = kept_.find(name); it != kept_.end()) return it->second.supported;
+  DT_CHECK(!context.capturing(), name, ": not yet chosen");
+  const bool chosen = choose();
+  keep(context, name, {chosen, {}, 0});
+  return chosen;
 }
 
 ConvPlans& Runtime::conv_plans() {
-  if (!conv_plans_) conv_plans_ = std::make_shared<ConvPlans>();
+  if (!conv_plans_) conv_plans_ = std::make_shared<ConvPlans>(*this);
   return *conv_plans_;
 }
 

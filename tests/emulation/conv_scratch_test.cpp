@@ -25,5 +25,20 @@ TEST(ConvScratch, AWeightGradientTakesThatOfTheWayItGoes) {
   }
 }
 
+// Once it is known that the library's sum in place is right.
+TEST(ConvScratch, ADataGradientIsAddedInPlaceWhereTheLibraryCan) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const auto context = make_cuda_context();
+    const auto filled = [&](Shape shape) { return to_device(*context, random_array(shape, 1), dtype); };
+    const Tensor dx = filled({1, 4, 4, 32}), w = filled({32, 3, 3, 32}), dy = filled({1, 4, 4, 32});
+    const auto add = [&] { cuda::conv2d_dgrad(*context, dy, w, {.padding = 1}, dx, true); };
+    add();
+    const Tensor more = context->empty({static_cast<int64_t>(context->memory_stats().peak_in_use)}, DType::u8);
+    const size_t before = context->memory_stats().peak_in_use;
+    add();
+    EXPECT_EQ(context->memory_stats().peak_in_use - before, dtype == DType::bf16 ? 0 : dx.bytes()) << dtype;
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

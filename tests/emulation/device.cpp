@@ -3,7 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
+#include "tests/emulation/emulation.h"
 #include "tests/emulation/executor.h"
 #include "tests/emulation/runtime.h"
 
@@ -11,12 +14,27 @@ namespace emulation {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local int current_device = 0;
+int device_count = 1;
+
+struct Contexts {
+  std::mutex mutex;
+  std::set<int> devices;
+};
+Contexts& new_contexts() {
+  static Contexts contexts;
+  return contexts;
+}
+
+bool is_device(int device) { return 0 <= device && device < device_count; }
 
 cudaDeviceProp describe() {
   cudaDeviceProp device{};
   std::snprintf(device.name, sizeof device.name, "emulated");
   const pid_t process = getpid();  // each has a device of its own
   std::memcpy(device.uuid.bytes, &process, sizeof process);
+  device.pciDomainID = process >> 8 & 0xffff;
+  device.pciBusID = process & 0xff;
   size_t free = 0;
   static_cast<void>(cudaMemGetInfo(&free, &device.totalGlobalMem));
   device.sharedMemPerBlock = kSharedBytes;
@@ -83,6 +101,18 @@ const ErrorText& describe(cudaError_t error) {
 
 }  // namespace
 
+void set_device_count(int count) { device_count = count; }
+
+std::set<int> new_device_contexts() {
+  const std::lock_guard lock(new_contexts().mutex);
+  return std::exchange(new_contexts().devices, {});
+}
+
+void use_current_device() {
+  const std::lock_guard lock(new_contexts().mutex);
+  new_contexts().devices.insert(current_device);
+}
+
 cudaError_t report(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
   return error;
@@ -105,23 +135,28 @@ cudaError_t cudaPeekAtLastError() { return emulation::last_error; }
 // As the driver: an empty list shows no device.
 cudaError_t cudaGetDeviceCount(int* count) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  *count = visible != nullptr && *visible == '\0' ? 0 : 1;
+  *count = visible != nullptr && *visible == '\0' ? 0 : emulation::device_count;
   return *count > 0 ? cudaSuccess : report(cudaErrorNoDevice);
 }
-cudaError_t cudaSetDevice(int device) { return report(device == 0 ? cudaSuccess : cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  if (!emulation::is_device(device)) return report(cudaErrorInvalidDevice);
+  emulation::current_device = device;
+  emulation::use_current_device();
+  return cudaSuccess;
+}
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = emulation::current_device;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return report(cudaErrorInvalidDevice);
+  if (!emulation::is_device(device)) return report(cudaErrorInvalidDevice);
   *properties = emulation::describe();
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device != 0) return report(cudaErrorInvalidDevice);
+  if (!emulation::is_device(device)) return report(cudaErrorInvalidDevice);
   const cudaDeviceProp properties = emulation::describe();
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -165,8 +200,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  if (device != 0) return report(cudaErrorInvalidDevice);
-  std::snprintf(text, static_cast<size_t>(length), "0000:00:00.0");
+  if (!emulation::is_device(device)) return report(cudaErrorInvalidDevice);
+  const cudaDeviceProp properties = emulation::describe();
+  std::snprintf(text, static_cast<size_t>(length), "%04x:%02x:00.0", properties.pciDomainID, properties.pciBusID);
   return cudaSuccess;
 }
 

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <functional>
+#include <set>
 
 namespace emulation {
 
@@ -32,8 +33,25 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 // graph that recorded it is launched more than once.
 cudaError_t enqueue_waiting(cudaStream_t stream, std::function<bool()> work);
 
+// From now on events take their times from a clock that stands still but for advance_clock(), which work may call.
+void stop_clock();
+void advance_clock(double milliseconds);
+
+// The most blocks of a kernel that a multiprocessor takes at a time, 32 at start: other processes may share it.
+void set_occupancy(size_t blocks);
+
+// So many multiprocessors more, or fewer, are held by kernels that wait for other processes: cooperative kernels that
+// do not fit into the rest wait for those, all others run.
+void hold_multiprocessors(int count);
+
 // Bytes that the device has in all.
 void set_device_memory(size_t bytes);
+
+// How many devices the process is shown; one at start. They are one processor and one memory all the same.
+void set_device_count(int count);
+// Those on which a call has made a context since this was last called: cudaSetDevice does, and so does what allocates,
+// frees or touches a thread's capture mode, on the device of its thread, which is 0 until that has set one.
+std::set<int> new_device_contexts();
 
 // Whether nvJPEG finds an engine for JPEGs, as it does at start.
 void set_jpeg_engine(bool there_is_one);

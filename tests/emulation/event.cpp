@@ -9,6 +9,8 @@ using emulation::report;
 
 namespace {
 
+std::optional<std::chrono::steady_clock::time_point> own_clock;
+
 // Recorded, not by a capture, and run.
 cudaError_t status_of(const CUevent_st& event) {
   if (event.capture) return cudaErrorCapturedEvent;
@@ -29,6 +31,17 @@ cudaError_t wait_captured(CUstream_st& stream, const CUevent_st& event) {
 
 }  // namespace
 
+void emulation::stop_clock() {
+  const Call call;
+  own_clock.emplace();
+}
+
+void emulation::advance_clock(double milliseconds) {
+  const Call call;
+  *own_clock += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double, std::milli>(milliseconds));
+}
+
 std::shared_ptr<Record> emulation::begin_record(CUevent_st& event, cudaStream_t stream) {
   event.capture.reset();
   event.record = std::make_shared<Record>(Record{stream});
@@ -36,7 +49,7 @@ std::shared_ptr<Record> emulation::begin_record(CUevent_st& event, cudaStream_t 
 }
 
 void emulation::complete(Record& record) {
-  record.time = std::chrono::steady_clock::now();
+  record.time = own_clock ? *own_clock : std::chrono::steady_clock::now();
   record.done = true;
 }
 

@@ -49,6 +49,7 @@ struct Run {
 void emulation::append(CUstream_st& stream, CUgraphNode_st node) {
   auto& nodes = stream.capture->graph->nodes;
   node.stream = &stream;
+  node.priority = stream.priority;
   node.after = stream.after;
   node.index = nodes.size();
   stream.after[&stream] = ++stream.capture->last[&stream];
@@ -138,8 +139,12 @@ cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraph
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   if (graph->instance.use_count() > 1) return report(cudaErrorNotSupported);
+  const auto& nodes = graph->nodes;
+  if ((flags & cudaGraphInstantiateFlagUseNodePriority) == 0 &&
+      std::ranges::any_of(nodes, [&](const auto& node) { return node.priority != nodes.front().priority; }))
+    return report(cudaErrorNotSupported);
   *exec = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph), graph->instance};
   (*exec)->graph->instance.reset();
   return cudaSuccess;

@@ -19,15 +19,25 @@ size_t shared_limit(const void* kernel) {
   return found == allowed_shared_bytes().end() ? kSharedBytes : std::max(found->second, kSharedBytes);
 }
 
+size_t most_blocks = kMostBlocksPerMultiprocessor;
+
 size_t blocks_per_multiprocessor(size_t threads, size_t shared_bytes) {
   const size_t whole_warps = (threads + kWarpLanes - 1) / kWarpLanes * kWarpLanes;
-  return std::min({kMostBlocksPerMultiprocessor, kMostThreadsPerMultiprocessor / whole_warps,
+  return std::min({most_blocks, kMostThreadsPerMultiprocessor / whole_warps,
                    kSharedPerMultiprocessor / (shared_bytes + kReservedSharedPerBlock)});
 }
 
 bool within(dim3 extents, const unsigned (&most)[3]) {
   return extents.x >= 1 && extents.y >= 1 && extents.z >= 1 && extents.x <= most[0] && extents.y <= most[1] &&
          extents.z <= most[2];
+}
+
+int held_multiprocessors = 0;
+
+// Whether all blocks of a cooperative kernel find room beside what is held.
+bool finds_room(const Kernel& kernel) {
+  const size_t free = kMultiprocessors - std::min(static_cast<size_t>(held_multiprocessors), kMultiprocessors);
+  return count_of(kernel.grid) <= free * blocks_per_multiprocessor(count_of(kernel.block), kernel.shared_bytes);
 }
 
 cudaError_t check(const Kernel& kernel, const void* function) {
@@ -45,6 +55,13 @@ cudaError_t check(const Kernel& kernel, const void* function) {
 
 }  // namespace
 
+void hold_multiprocessors(int count) {
+  const Call call;
+  held_multiprocessors += count;
+}
+
+void set_occupancy(size_t blocks) { most_blocks = blocks; }
+
 cudaError_t launch(const cudaLaunchConfig_t& config, const void* function, std::function<void()> thread) {
   const Call call;
   Kernel kernel{config.gridDim, config.blockDim, config.dynamicSmemBytes, false, std::move(thread)};
@@ -55,7 +72,13 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* function, std::
       return report(cudaErrorNotSupported);
   }
   if (const cudaError_t error = check(kernel, function); error != cudaSuccess) return report(error);
-  return enqueue(config.stream, [kernel = std::move(kernel)] { run(kernel); });
+  if (!kernel.cooperative) return enqueue(config.stream, [kernel = std::move(kernel)] { run(kernel); });
+  const auto run_in_room = [kernel = std::move(kernel)] {
+    if (!finds_room(kernel)) return false;
+    run(kernel);
+    return true;
+  };
+  return enqueue_operation(config.stream, run_in_room, false);
 }
 
 }  // namespace emulation

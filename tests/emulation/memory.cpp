@@ -143,6 +143,7 @@ bool is_pageable(const void* p) {
 }
 
 cudaError_t allocate(Blocks& blocks, void** block, size_t bytes) {
+  use_current_device();
   if (const cudaError_t error = refuse_while_capturing(); error != cudaSuccess) return error;
   const bool fits = &blocks != &device_blocks() || blocks.in_use() + bytes <= device_bytes;
   const bool closed = &blocks == &device_blocks() && streams() == Streams::deferred && accesses == 0;
@@ -151,6 +152,7 @@ cudaError_t allocate(Blocks& blocks, void** block, size_t bytes) {
 
 // All that is queued may use it.
 cudaError_t release(Blocks& blocks, void* block) {
+  use_current_device();
   {
     const Call call;
     if (const cudaError_t error = refuse_while_capturing(); error != cudaSuccess) return error;

@@ -20,10 +20,12 @@
 #include "tests/emulation/shared_ranks.h"
 
 struct ncclComm {
-  ncclComm(const char* name, int ranks, int own_rank) : all(name, ranks, own_rank), rank(own_rank) {}
+  ncclComm(const char* name, int ranks, int own_rank, int own_blocks)
+      : all(name, ranks, own_rank), rank(own_rank), blocks(own_blocks) {}
 
   emulation::SharedRanks all;
   int rank;
+  int blocks;           // of each of its kernels
   uint64_t pieces = 0;  // done
   std::atomic<bool> aborted = false;
   int in_progress = 0;  // so often it says so before it has done what it was asked
@@ -51,7 +53,7 @@ struct Collective {
   unsigned char* to;
   SharedRank::Header header;
   size_t bytes, done = 0;
-  bool given = false, told = false;
+  bool given = false, told = false, holds = false;
 
   bool all_have(std::atomic<uint64_t> SharedRank::*count, uint64_t pieces) const {
     for (int rank = 0; rank < comm->all.size(); ++rank)
@@ -84,8 +86,15 @@ struct Collective {
     return false;
   }
 
-  // Gets on as far as its peers are; true at its end, where it is ready to begin anew.
+  // Gets on as far as its peers are; true at its end, where it is ready to begin anew. Until then its kernel holds the
+  // multiprocessors of its blocks.
   bool operator()() {
+    if (!std::exchange(holds, true)) emulation::hold_multiprocessors(comm->blocks);
+    const bool ended = proceed();
+    if (ended && std::exchange(holds, false)) emulation::hold_multiprocessors(-comm->blocks);
+    return ended;
+  }
+  bool proceed() {
     SharedRank& mine = comm->all[comm->rank];
     for (; !comm->aborted && done < bytes; ++comm->pieces, given = false) {
       const size_t length = std::min(SharedRank::kPiece, bytes - done);
@@ -166,7 +175,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (config->blocking != 0) return ncclInvalidUsage;  // the emulation knows one way
-  communicators().push_back(std::make_shared<ncclComm>(id.internal, ranks, rank));
+  constexpr int kUsualBlocks = 2;
+  const int blocks = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? kUsualBlocks : config->maxCTAs;
+  communicators().push_back(std::make_shared<ncclComm>(id.internal, ranks, rank, blocks));
   *comm = communicators().back().get();
   return ncclInProgress;
 }

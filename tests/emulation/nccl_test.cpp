@@ -3,7 +3,10 @@
 #include <thread>
 
 #include "libdtrain/distributed/transports.h"
+#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_schedule.h"
 #include "tests/distributed/ranks.h"
+#include "tests/emulation/emulation.h"
 
 namespace dtrain {
 namespace {
@@ -124,6 +127,30 @@ TEST(Nccl, ReplaysWithARecordedStep) {
     EXPECT_EQ(rank.communicator->take_times().busy, 0) << "a recorded step has no times of its parts";
     step();
     rank.expect_sum(twice, 2);
+    rank.group->finish();
+  });
+}
+
+// The blocks of a batch norm wait for each other, and rank 1 for that of rank 0: were the kernel that sums in the way
+// of one of them, nobody would get on.
+TEST(Nccl, LeavesBatchNormRoomWhileItWaitsForPeers) {
+  pass_in_ranks(2, [] {
+    emulation::set_streams(emulation::Streams::eager);
+    Rank rank({}, /*step_limit=*/5);
+    set_batch_norm_schedule(*rank.context, {.kind = BatchNormSchedule::Kind::resident});
+    // Of so many rows that a block takes the shared memory of a multiprocessor.
+    const Tensor images = rank.context->zeros({2, 32, 32, 16}), c = rank.context->zeros({16}),
+                 sum = rank.numbers(kLong);
+    const BatchNormSaved saved{images, {}, {}, c, c, c, c, Activation::relu};
+    if (rank.number() == 1) rank.group->barrier("batch norm of rank 0");
+    rank.communicator->all_reduce(std::span(&sum, 1), "gradients");
+    if (rank.number() == 0) {
+      cuda::batch_norm_grad(*rank.context, images, saved, {rank.context->empty(images.shape()), c, c, {}});
+      rank.context->synchronize("test");
+      rank.group->barrier("batch norm of rank 0");
+    }
+    rank.communicator->join();
+    rank.expect_sum(sum);
     rank.group->finish();
   });
 }

@@ -1,5 +1,6 @@
 // The real cuDNN on no GPU: an H200 is described to the library instead of being given a handle, its executions are
-// noted instead of done. What a run takes is what the test says. For one source file of a program.
+// noted instead of done. What a run takes, by the clock of the emulation, is what the test says. A program
+// defines dtrain::cuda::cudnn() as noted::cudnn().
 #pragma once
 
 #include <functional>
@@ -10,8 +11,9 @@
 #include "libdtrain/cuda/cudnn_graph.h"
 #include "libdtrain/cuda/cudnn_library.h"
 #include "tests/cuda/h200.h"
+#include "tests/emulation/emulation.h"
 
-namespace {
+namespace noted {
 
 using dtrain::cuda::EngineChoice;
 
@@ -20,9 +22,10 @@ struct Library {
   std::vector<std::string> executed;               // the choice of each execution
   std::vector<std::vector<void*>> addresses;       // and what it was given
   std::function<float(const EngineChoice&)> cost;  // in milliseconds; negative: the execution fails
+  std::function<float(const EngineChoice&)> host;  // milliseconds of the host's time for a launch; none: none
   bool all_compiled = false;                       // every engine claims to be compiled at run time
-  float last = 0;
-  std::vector<void*> pack;  // the variant pack made last
+  int built = 0;                                   // execution plans
+  std::vector<void*> pack;                         // the variant pack made last
 
   static Library& get() {
     static Library library;
@@ -30,25 +33,39 @@ struct Library {
   }
 };
 
-const dtrain::cuda::Cudnn& real() {
+inline const dtrain::cuda::Cudnn& real() {
   static const dtrain::cuda::Cudnn library{{"cuDNN", DTRAIN_CUDNN}};
   return library;
 }
 
-const dtrain::cuda::Descriptor& h200() {
+inline const dtrain::cuda::Descriptor& h200() {
   static const dtrain::cuda::Target target = dtrain::cuda::describe_device(dtrain::cuda::kH200);
   return *target.description;
 }
 
-cudnnStatus_t create(cudnnHandle_t* handle) {
-  static char place;
-  *handle = reinterpret_cast<cudnnHandle_t>(&place);
+// What stands for a handle.
+struct Handle {
+  cudaStream_t stream = nullptr;
+};
+inline Handle* behind(cudnnHandle_t handle) { return reinterpret_cast<Handle*>(handle); }
+
+inline cudnnStatus_t create(cudnnHandle_t* handle) {
+  *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
+  return CUDNN_STATUS_SUCCESS;
+}
+inline cudnnStatus_t destroy(cudnnHandle_t handle) {
+  delete behind(handle);
+  return CUDNN_STATUS_SUCCESS;
+}
+inline cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
+  behind(handle)->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                            cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+inline cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                   cudnnBackendAttributeType_t type, int64_t count, const void* values) {
   if (type == CUDNN_TYPE_HANDLE) return CUDNN_STATUS_SUCCESS;
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) ++Library::get().built;
   if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)
     Library::get().pack.assign(static_cast<void* const*>(values), static_cast<void* const*>(values) + count);
   const cudnnStatus_t status = real().set_attribute(descriptor, name, type, count, values);
@@ -62,8 +79,8 @@ cudnnStatus_t set_attribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAtt
   return real().set_attribute(descriptor, device->second, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
 }
 
-cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                            cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
+inline cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                   cudnnBackendAttributeType_t type, int64_t most, int64_t* count, void* values) {
   if (name != CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE || !Library::get().all_compiled)
     return real().get_attribute(descriptor, name, type, most, count, values);
   *count = 1;
@@ -71,7 +88,7 @@ cudnnStatus_t get_attribute(const cudnnBackendDescriptor_t descriptor, cudnnBack
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
+inline cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t) {
   const dtrain::cuda::Descriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = config.raw();
   int64_t count = 0;
@@ -80,21 +97,22 @@ cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackend
                       "the plan's configuration");
   const EngineChoice choice = dtrain::cuda::choice_of(config);
   Library& library = Library::get();
-  library.last = library.cost ? library.cost(choice) : 1;
-  if (library.last < 0) return CUDNN_STATUS_EXECUTION_FAILED;
+  const float cost = library.cost ? library.cost(choice) : 1;
+  if (cost < 0) return CUDNN_STATUS_EXECUTION_FAILED;
   library.executed.push_back(to_text(choice));
   library.addresses.push_back(library.pack);
-  return CUDNN_STATUS_SUCCESS;
+  if (library.host) emulation::advance_clock(library.host(choice));
+  return emulation::enqueue(behind(handle)->stream, [cost] { emulation::advance_clock(cost); }) == cudaSuccess
+             ? CUDNN_STATUS_SUCCESS
+             : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-}  // namespace
-
-const dtrain::cuda::Cudnn& dtrain::cuda::cudnn() {
-  static const Cudnn functions = [] {
-    Cudnn made = real();
+inline const dtrain::cuda::Cudnn& cudnn() {
+  static const dtrain::cuda::Cudnn functions = [] {
+    dtrain::cuda::Cudnn made = real();
     made.create = create;
-    made.destroy = [](cudnnHandle_t) { return CUDNN_STATUS_SUCCESS; };
-    made.set_stream = [](cudnnHandle_t, cudaStream_t) { return CUDNN_STATUS_SUCCESS; };
+    made.destroy = destroy;
+    made.set_stream = set_stream;
     made.set_attribute = set_attribute;
     made.get_attribute = get_attribute;
     made.execute = execute;
@@ -103,8 +121,4 @@ const dtrain::cuda::Cudnn& dtrain::cuda::cudnn() {
   return functions;
 }
 
-// What the engine's cudaEventElapsedTime is called here: between two events of a timed run there is one execution.
-cudaError_t time_of_last_execution(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  *milliseconds = Library::get().last;
-  return cudaSuccess;
-}
+}  // namespace noted

@@ -37,6 +37,9 @@ class DeviceAccess {
 };
 void close_device_memory(bool closed);
 
+// The call makes a context on its thread's device where there is none.
+void use_current_device();
+
 // Keeps an error for cudaGetLastError(), and gives it back.
 cudaError_t report(cudaError_t error);
 
@@ -100,6 +103,7 @@ struct CUgraphNode_st {
   emulation::Operation operation;
   cudaEvent_t event = nullptr;    // which it records instead
   cudaStream_t stream = nullptr;  // that it was captured on; a conditional node has one of its own
+  int priority = 0;               // that stream's
   emulation::Positions after{};
   emulation::Positions reached{};  // once it is done
   size_t index = 0;                // in its graph
@@ -118,6 +122,7 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   bool blocking = true;  // waits for the legacy stream, and it for this one
+  int priority = 0;
   std::deque<emulation::Operation> queue;
   bool due = false;                             // something in it may wait for another process
   std::shared_ptr<emulation::Capture> capture;  // while it records

@@ -234,16 +234,25 @@ bool finish(cudaStream_t handle) {
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
   const Call call;
   auto created = std::make_unique<CUstream_st>();
   created->blocking = (flags & cudaStreamNonBlocking) == 0;
+  created->priority = priority;
   *stream = created.get();
   emulation::all_streams().push_back(std::move(created));
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int) {
-  return cudaStreamCreateWithFlags(stream, flags);
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
+  const Call call;
+  const CUstream_st* stream = emulation::find_stream(handle);
+  if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  *priority = stream->priority;
+  return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
@@ -291,6 +300,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  emulation::use_current_device();
   std::swap(*mode, emulation::thread_mode);
   return cudaSuccess;
 }

@@ -206,11 +206,19 @@ std::vector<std::unique_ptr<Context>> measuring_devices() {
   return found;
 }
 
-// With images of a few bytes nothing is measured, nor is it by a context that is deterministic.
+// What is measured and kept, however small the images are.
+constexpr BatchNormSchedule kMeasured{.measure_fusions = true, .least_measured = 0};
+
+// With images of a few bytes nothing is measured, nor is it by a context that is deterministic, or where nobody asks.
 TEST(ConvBnChain, IsOneAfterTheOtherUnlessMeasured) {
   auto all = devices();
-  for (const auto& context : all) set_batch_norm_schedule(*context, {.least_measured = 0});
-  for (auto& context : measuring_devices()) all.push_back(std::move(context));
+  for (const auto& context : all) set_batch_norm_schedule(*context, kMeasured);
+  for (const BatchNormSchedule& schedule :
+       {BatchNormSchedule{.measure_fusions = true}, BatchNormSchedule{.least_measured = 0}})
+    for (auto& context : measuring_devices()) {
+      set_batch_norm_schedule(*context, schedule);
+      all.push_back(std::move(context));
+    }
   for (const auto& context : all) {
     const DType dtype = context->is_cpu() ? DType::f32 : DType::f16;
     expect_equal(outcome_of(*context, cases()[0], dtype, true), outcome_of(*context, cases()[0], dtype, false), "");
@@ -276,7 +284,7 @@ TEST(ConvBnChain, KeepsTheConvolutionsOutputsOnly) {
 
 TEST(ConvBnChain, EagerAndCapturedStepsGiveTheSameBits) {
   for (const auto& context : measuring_devices())
-    for (const BatchNormSchedule& schedule : {kBoth, BatchNormSchedule{.least_measured = 0}}) {
+    for (const BatchNormSchedule& schedule : {kBoth, kMeasured}) {
       set_batch_norm_schedule(*context, schedule);
       Chain chain(*context, cases()[1], DType::f16);
       chain.step(true);
@@ -295,10 +303,14 @@ TEST(ConvBnChain, TheMeasuredChoiceIsCloseToThePlainOne) {
     for (const Case& test : {cases()[0], cases()[2]}) {
       set_batch_norm_schedule(*context, kApplied);
       const auto plain = outcome_of(*context, test, DType::f16, true);
-      set_batch_norm_schedule(*context, {.least_measured = 0});
+      set_batch_norm_schedule(*context, kMeasured);
       const auto measured = outcome_of(*context, test, DType::f16, true);
       expect_near(measured, plain, test.name);
-      expect_equal(outcome_of(*context, test, DType::f16, true), measured, test.name);
+      // What has been measured holds where nothing more is.
+      for (const BatchNormSchedule& later : {kMeasured, BatchNormSchedule{.least_measured = 0}}) {
+        set_batch_norm_schedule(*context, later);
+        expect_equal(outcome_of(*context, test, DType::f16, true), measured, test.name);
+      }
     }
     EXPECT_TRUE(context->notices().empty()) << context->notices()[0];
   }
@@ -309,7 +321,7 @@ TEST(ConvBnChain, NothingIsChosenWhileAStepIsCaptured) {
     set_batch_norm_schedule(*context, kApplied);
     Chain chain(*context, cases()[1], DType::f16);
     chain.step(true);
-    set_batch_norm_schedule(*context, {.least_measured = 0});
+    set_batch_norm_schedule(*context, kMeasured);
     expect_error([&] { context->capture([&] { chain.step(true); }); }, Fault::config, "on_load:f16:x2x9x8x8");
   }
 }

@@ -21,6 +21,7 @@ struct Setting {
   int micro_steps = 1;
   float loss_scale = 1;
   int double_loss_scale_after = 0;
+  Communicator* communicator = nullptr;
 };
 
 // A residual block between a stem and a classifier.
@@ -51,7 +52,9 @@ class Training {
                     TrainerOptions{.micro_steps = setting.micro_steps,
                                    .loss_scale = setting.loss_scale,
                                    .double_loss_scale_after = setting.double_loss_scale_after,
-                                   .cuda_graph = setting.cuda_graph});
+                                   .cuda_graph = setting.cuda_graph,
+                                   .communicator = setting.communicator,
+                                   .buckets = {.bytes = 256, .last_bytes = 256}});
     pixels_.dtype = setting.dtype;
     pixels_.channels = store.image_channels();
     for (int c = 0; c < 3; ++c) pixels_.mean[c] = 127, pixels_.scale[c] = 1.0f / 64;
@@ -127,6 +130,38 @@ class CapturedSteps : public testing::Test {
   // On a device of its own, deterministic.
   static std::unique_ptr<Context> gpu() { return make_gpu_context({.deterministic = true}); }
 };
+
+// Notes how much memory is in use when it is asked to sum.
+class MemoryAtSums : public Communicator {
+ public:
+  MemoryAtSums(Group& group, Context& context) : Communicator(group), context_(context) {}
+  void all_reduce(std::span<const Tensor>, const std::string&, bool) override {
+    in_use.push_back(context_.memory_stats().in_use);
+  }
+  void broadcast(const Tensor&, int, const std::string&) override {}
+  void join() override {}
+  std::string describe() const override { return ""; }
+  CommunicatorTimes take_times() override { return {}; }
+
+  std::vector<size_t> in_use;
+
+ private:
+  Context& context_;
+};
+
+// What kernels of sums take would be counted as that of what is measured beside them.
+TEST_F(CapturedSteps, WhatMeasuresSumsAtItsEnd) {
+  const auto context = make_gpu_context();
+  const auto group = make_single_group();
+  MemoryAtSums sums(*group, *context);
+  Training training(*context, {.cuda_graph = false, .communicator = &sums});
+  training.train(1);
+  ASSERT_GT(sums.in_use.size(), 2u);
+  for (const size_t in_use : sums.in_use) EXPECT_EQ(in_use, sums.in_use.back()) << "all activations are gone";
+  sums.in_use.clear();
+  training.train(2);
+  EXPECT_GT(sums.in_use.front(), sums.in_use.back()) << "sums begin while the backward pass goes on";
+}
 
 void expect_equal_reports(const std::vector<StepReport>& a, const std::vector<StepReport>& b) {
   ASSERT_EQ(a.size(), b.size());

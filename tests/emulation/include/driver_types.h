@@ -48,6 +48,7 @@ enum cudaMemcpyKind {
 };
 
 inline constexpr unsigned int cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
+inline constexpr unsigned int cudaGraphInstantiateFlagUseNodePriority = 8;
 inline constexpr unsigned int cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
 inline constexpr unsigned int cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 inline constexpr unsigned int cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocWriteCombined = 4;

@@ -31,9 +31,11 @@ enum ncclRedOp_t { ncclSum = 0 };
 
 struct ncclConfig_t {
   int blocking;
+  int maxCTAs;
 };
+#define NCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define NCCL_CONFIG_INITIALIZER \
-  { 1 }
+  { 1, NCCL_CONFIG_UNDEF_INT }
 
 ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);

@@ -5,10 +5,12 @@
 #include <array>
 #include <functional>
 #include <limits>
-#include <map>
+#include <optional>
+#include <string>
 #include <unordered_set>
 
 #include "libdtrain/cuda/conv_problem.h"
+#include "libdtrain/cuda/plan_file.h"
 #include "libdtrain/cuda/runtime.h"
 
 namespace dtrain::cuda {
@@ -25,15 +27,21 @@ struct ConvOperands {
 
 class ConvPlans {
  public:
+  explicit ConvPlans(const Runtime& runtime) : options_(runtime.options()) {}
+
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
   bool chosen(Context& context, const std::string& name, const std::function<bool()>& choose);
+  bool measures() const { return options_.autotune && !options_.deterministic; }
+  std::optional<SavedPlan> known(Context& context, const std::string& name);
+  void keep(Context&, const std::string& name, const SavedPlan& plan) { kept_[name] = plan; }
   float pass_milliseconds(size_t) const { return 0; }
 
  private:
+  const CudaOptions& options_;
   std::unordered_set<ConvProblem> known_;
-  std::map<std::string, bool> compositions_;
+  PlanBook kept_;
 };
 
 }  // namespace dtrain::cuda

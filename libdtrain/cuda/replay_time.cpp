@@ -1,0 +1,62 @@
+#include "libdtrain/cuda/replay_time.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "libdtrain/cuda/step_graph.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr int kRuns = 2;      // in a graph
+constexpr int kLaunches = 2;  // of it, after one; the shorter one counts
+// Milliseconds: more than a launch from the host takes, so that work which exceeds the limit by it, run once from
+// there, exceeds it on the device as well.
+constexpr float kMostOfHost = 0.05f;
+
+float milliseconds_between(const Event& begin, const Event& end) {
+  float elapsed = 0;
+  DT_CUDA(cudaEventElapsedTime(&elapsed, begin.get(), end.get()));
+  return elapsed;
+}
+
+}  // namespace
+
+float replay_milliseconds(const Context& context, const std::function<void()>& run, float limit) {
+  const cudaStream_t stream = context.runtime().compute();
+  std::vector<Event> moments;
+  const auto mark = [&] {
+    moments.push_back(make_event(/*timed=*/true));
+    DT_CUDA(cudaEventRecord(moments.back().get(), stream));
+  };
+  run();  // loads the code and makes the pool grow
+  mark();
+  run();
+  mark();
+  DT_CUDA(cudaEventSynchronize(moments.back().get()));
+  const float once = milliseconds_between(moments[0], moments[1]);
+  if (once > limit + kMostOfHost || context.runtime().options().sync_each_launch) return once;
+
+  const uint64_t requests = context.memory_stats().system_calls;
+  Capture capture(stream);
+  for (int i = 0; i < kRuns; ++i) run();
+  const Graph graph = capture.end();
+  // Memory that came from the system, or went back to it, meanwhile may be gone when the graph runs.
+  if (context.memory_stats().system_calls != requests) return once;
+  cudaGraphExec_t made = nullptr;
+  DT_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
+  const GraphExec exec(made);
+  moments.clear();
+  DT_CUDA(cudaGraphLaunch(exec.get(), stream));  // while it runs the host queues the others
+  for (int i = 0; i < kLaunches; ++i) {
+    mark();
+    DT_CUDA(cudaGraphLaunch(exec.get(), stream));
+  }
+  mark();
+  DT_CUDA(cudaEventSynchronize(moments.back().get()));
+  float least = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < kLaunches; ++i) least = std::min(least, milliseconds_between(moments[i], moments[i + 1]));
+  return least / kRuns;
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,30 @@
+// Where a process makes contexts among several GPUs.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+#include "libdtrain/core/context.h"
+#include "libdtrain/cuda/device_memory.h"
+#include "tests/emulation/emulation.h"
+
+namespace dtrain {
+namespace {
+
+// On a GPU such a context takes half a gigabyte, of each process of the host on its first GPU.
+TEST(DeviceContexts, ThreadsThatGrowAPoolMakeNoneOnTheFirstGpu) {
+  emulation::set_device_count(2);
+  for (const auto make : {cuda::make_pinned_memory, cuda::make_device_memory}) {
+    const std::unique_ptr<Allocator> memory = make(1);
+    emulation::new_device_contexts();
+    void* block = nullptr;
+    std::thread([&] { block = memory->allocate(1000); }).join();
+    EXPECT_EQ(emulation::new_device_contexts(), std::set<int>{1});
+    std::thread([&] { memory->release(block, 1000); }).join();
+    EXPECT_EQ(emulation::new_device_contexts(), std::set<int>{1});
+  }
+  emulation::set_device_count(1);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -20,6 +20,9 @@ Environment environment();
 
 // With what its variables ask for: DTRAIN_SYNC=1 sets sync_each_launch, DTRAIN_POOL=0 clears pool.
 CudaOptions with_environment(CudaOptions options = {});
+// DTRAIN_CPU_ISA=NAME sets isa; throws Error where NAME is no instruction set of name_of, or one that this processor
+// lacks.
+CpuOptions with_environment(CpuOptions options);
 
 // Where indices and unpacked copies of read-only data are kept: $XDG_CACHE_HOME/dtrain, else ~/.cache/dtrain; empty
 // where neither is known.

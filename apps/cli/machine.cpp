@@ -18,7 +18,9 @@ namespace dtrain::cli {
 
 std::unique_ptr<Context> Machine::make_context() const {
   // OpenMP knows nothing of quotas.
-  if (!gpu) return make_cpu_context({.threads = threads_are_chosen(threads) ? threads : usable_cores()});
+  if (!gpu)
+    return make_cpu_context(
+        with_environment(CpuOptions{.threads = threads_are_chosen(threads) ? threads : usable_cores()}));
   CudaOptions options;
   options.device = index;
   options.deterministic = deterministic;
@@ -34,6 +36,11 @@ std::unique_ptr<Context> Machine::make_context() const {
     options.plan_file = cache + "/convolution_plans";
   }
   return make_cuda_context(with_environment(options));
+}
+
+std::string describe(const Context& context) {
+  return fmt::format("{} {}, {}", context.threads(), context.threads() == 1 ? "thread" : "threads",
+                     name_of(context.isa()));
 }
 
 bool threads_are_chosen(int64_t threads) { return threads > 0 || environment()("OMP_NUM_THREADS") != nullptr; }

@@ -27,6 +27,9 @@ struct Machine {
   ComputeOptions compute() const;
 };
 
+// What a CPU context computes with, for logs: "2 threads, avx2".
+std::string describe(const Context&);
+
 // The user said how many compute threads there shall be: as a number that is not 0, or in OMP_NUM_THREADS.
 bool threads_are_chosen(int64_t threads);
 

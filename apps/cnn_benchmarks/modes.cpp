@@ -33,9 +33,14 @@ void report_input(const Session& session, const cli::ImageTask& task, cli::Log& 
   for (const std::string& fault : stats->faults) log.notice(fault);
 }
 
+void announce_graph(const Session& session, cli::Log& log) {
+  log.line("Initializing graph");
+  if (session.context->is_cpu()) log.line("Computing:   " + cli::describe(*session.context));
+}
+
 int train(Session& session, cli::Log& log, Observer* own_log) {
   const Config& config = session.config;
-  log.line("Initializing graph");
+  announce_graph(session, log);
   if (session.group.size() > 1)
     for (const std::string& line : cli::rank_table(session.group, config.machine)) log.line(line);
   Optimizer optimizer(session.store, config.flags.optimizer.options());
@@ -129,7 +134,7 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
 // --forward_only: the model, from the newest checkpoint of train_dir where there is one, in inference mode on training
 // images; nothing is updated or saved.
 int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
-  log.line("Initializing graph");
+  announce_graph(session, log);
   const std::unique_ptr<cli::ImageTask> task = make_task(session);
   RunObservers observers(session, log, own_log);
   Observers all(observers.all());

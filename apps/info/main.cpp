@@ -150,7 +150,9 @@ int run(const std::vector<std::string>& argv) {
   for (const std::string& line : info::topology_lines())
     line.starts_with(' ') ? fmt::print("{}\n", line) : row("machine", line);
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
-  row("threads", fmt::format("{} for computing", cli::Machine().make_context()->threads()));
+  const auto context = cli::Machine().make_context();
+  row("threads", fmt::format("{} for computing", context->threads()));
+  row("kernels", fmt::format("{}, of avx2, avx512 and avx512_bf16", name_of(context->isa())));
   print_gpus();
   for (const std::string& line : info::advice_lines(info::host_advice(cli::environment()))) fmt::print("{}\n", line);
   return 0;

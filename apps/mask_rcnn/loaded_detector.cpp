@@ -1,5 +1,7 @@
 #include "apps/mask_rcnn/loaded_detector.h"
 
+#include "apps/cli/machine.h"
+
 namespace dtrain::mask_rcnn {
 namespace {
 
@@ -26,7 +28,7 @@ void require_complete(const WeightReport& report, const std::string& path) {
 }
 
 LoadedDetector::LoadedDetector(const Settings& settings, const std::string& path)
-    : context(make_cpu_context()),
+    : context(cli::Machine().make_context()),
       store(*context),
       detector(store, options_for(settings, path)),
       weights(loaded_into(store, path)) {}

@@ -56,6 +56,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   check_equal(group, alike, "settings and data sets");
   job.settings.detector.classes = classes_of(*options.training);
   Model model(job.settings, job.machine, job.seed(), /*gradients=*/true, &group);
+  if (!job.machine.gpu) log.line("Computing:   " + cli::describe(*model.context));
   if (!job.settings.weights.empty()) log.line("Weights:     " + model.load(job.settings.weights, /*complete=*/false));
 
   const char* fault = cli::environment()("DTRAIN_FAULT");

@@ -4,9 +4,12 @@
 
 #include <cstring>
 
+#include <dnnl.hpp>
+
 #include "libdtrain/core/cores.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/onednn.h"
 
 namespace dtrain {
@@ -47,6 +50,16 @@ void Context::run_or_skip(const Tensor& count, float, const std::function<void()
   work();
 }
 
+CpuIsa Context::isa() const {
+  DT_CHECK(kernels_ != nullptr, "the instruction set of a CPU asked of ", device_);
+  return isa_;
+}
+
+const cpu::Kernels& Context::kernels() const {
+  DT_CHECK(kernels_ != nullptr, "the kernels of a CPU asked of ", device_);
+  return *kernels_;
+}
+
 cpu::PrimitiveCache& Context::primitives() const {
   DT_CHECK(primitives_ != nullptr, "oneDNN primitives asked of ", device_);
   return *primitives_;
@@ -75,6 +88,17 @@ int granted_threads(int wanted) {
   return granted;
 }
 
+// The set that is asked for, or the best. oneDNN can be told once, before its first primitive.
+CpuIsa chosen_isa(std::optional<CpuIsa> asked) {
+  const CpuIsa best = best_cpu_isa();
+  DT_CHECK(!asked || *asked <= best, "a CPU context of ", name_of(*asked), ": this processor has ", name_of(best),
+           " at most");
+  const CpuIsa isa = asked.value_or(best);
+  if (isa == CpuIsa::avx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+  if (isa == CpuIsa::avx512) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
+  return isa;
+}
+
 class CpuContext final : public Context {
  public:
   explicit CpuContext(CpuOptions options)
@@ -90,6 +114,8 @@ class CpuContext final : public Context {
     if (threads_ < wanted)
       notices_.push_back(concat("OpenMP grants ", threads_, " of ", wanted, " compute threads (OMP_THREAD_LIMIT is ",
                                 omp_get_thread_limit(), ")"));
+    isa_ = chosen_isa(options.isa);
+    kernels_ = &cpu::kernels_of(isa_);
     primitives_ = std::make_shared<cpu::PrimitiveCache>();
     scalars_ = &host_scalars_;
   }

@@ -17,7 +17,8 @@ namespace dtrain {
 class Profiler;
 namespace cpu {
 class PrimitiveCache;
-}
+struct Kernels;
+}  // namespace cpu
 namespace cuda {
 class Runtime;
 class StepGraph;
@@ -111,10 +112,11 @@ class Context {
   // Allocates host memory that the device copies from and to at full speed: pinned for a GPU.
   virtual std::shared_ptr<Allocator> host_allocator() = 0;
 
-  // oneDNN's primitives, created once and kept; a CPU context only.
+  // A CPU context only: the instruction set of its kernels, these, and oneDNN's primitives, created once and kept.
+  CpuIsa isa() const;
+  const cpu::Kernels& kernels() const;
   cpu::PrimitiveCache& primitives() const;
-  // Streams and library handles; a CUDA context only.
-  cuda::Runtime& runtime() const;
+  cuda::Runtime& runtime() const;  // a CUDA context only: streams and library handles
 
  protected:
   Context(Device device, std::shared_ptr<CachingAllocator> memory);
@@ -125,6 +127,8 @@ class Context {
 
   Device device_;
   std::shared_ptr<CachingAllocator> memory_;
+  CpuIsa isa_ = CpuIsa::avx2;
+  const cpu::Kernels* kernels_ = nullptr;
   std::shared_ptr<cpu::PrimitiveCache> primitives_;
   std::shared_ptr<cuda::Runtime> runtime_;
   StepScalars* scalars_ = nullptr;
@@ -135,7 +139,7 @@ class Context {
   RecordingThread recording_thread_;
 };
 
-// Throws Error(Fault::config) on a processor without the instructions that this build needs.
+// Throws Error(Fault::config) on a processor without the instructions that this build or `options.isa` needs.
 std::unique_ptr<Context> make_cpu_context(CpuOptions options = {});
 
 // GPUs that this build and this machine's driver can use; 0 also where `reason`, if given, says why.

@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "libdtrain/core/cpu_isa.h"
 
 namespace dtrain {
 
@@ -11,6 +14,9 @@ struct CpuOptions {
   // Up to kMaxThreads; 0: OMP_NUM_THREADS where set, else one per core, whatever a quota says (cores.h).
   int threads = 0;
   size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
+  // The highest instruction set that kernels use, by default the processor's best. Those of oneDNN keep to that of the
+  // process's first context.
+  std::optional<CpuIsa> isa{};
 };
 
 struct CudaOptions {

@@ -1,23 +1,16 @@
 #include "libdtrain/cpu/depthwise.h"
 
 #include <algorithm>
-#include <dnnl.hpp>
 #include <numeric>
 #include <tuple>
 #include <vector>
 
 #include "libdtrain/core/context.h"
-#include "libdtrain/cpu/depthwise_kernels.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 
 namespace dtrain::cpu {
 namespace {
-
-// By the processor, as oneDNN sees it, so that its environment variable lowers both.
-const DepthwiseKernels& kernels() {
-  static const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
-  return wide ? kDepthwiseAvx512 : kDepthwiseAvx2;
-}
 
 // Along one axis, cell `out_start + out_step * i` of what is written is a sum over cells `in_step * i + offset` of what
 // is read, one for each tap. The data gradient of a stride has such a relation for each remainder of the stride.
@@ -73,6 +66,7 @@ std::pair<std::vector<AxisTap>::const_iterator, int64_t> taps_inside(const Axis&
 
 // The images of one convolution and the relation between their columns.
 struct Sweep {
+  const DepthwiseKernels& kernels;
   const float *in, *weights, *bias;  // weights: [r * s][c]
   float* out;
   bool add;
@@ -80,9 +74,10 @@ struct Sweep {
   Axis columns;
   int64_t first_whole, last_whole;  // see whole_range
 
-  Sweep(const float* from, const float* w, const float* b, float* to, bool adds, int64_t c, int64_t width,
-        int64_t kernel, const Axis& axis)
-      : in(from),
+  Sweep(const Context& context, const float* from, const float* w, const float* b, float* to, bool adds, int64_t c,
+        int64_t width, int64_t kernel, const Axis& axis)
+      : kernels(context.kernels().depthwise),
+        in(from),
         weights(w),
         bias(b),
         out(to),
@@ -118,7 +113,7 @@ struct Sweep {
                                    weights + (r.weight * kernel_width + first->weight) * channels};
     }
     if (run.row_count == 0) run.taps = 0;
-    kernels().sum_taps(run);
+    kernels.sum_taps(run);
   }
 
   void run_row(const Axis& rows, int64_t image, int64_t row, float* out_row) const {
@@ -152,13 +147,15 @@ constexpr int64_t kRun = 16;
 
 // Adds to sums [r * s][c] what rows of dy give.
 struct FilterGradient {
+  const DepthwiseKernels& kernels;
   const ConvShape& o;
   const float *x, *dy;
   Axis rows, columns;
   int64_t first_whole, last_whole;  // see whole_range
 
-  FilterGradient(const ConvShape& shape, const float* images, const float* gradients)
-      : o(shape),
+  FilterGradient(const Context& context, const ConvShape& shape, const float* images, const float* gradients)
+      : kernels(context.kernels().depthwise),
+        o(shape),
         x(images),
         dy(gradients),
         rows(forward_axis(o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top)),
@@ -186,7 +183,7 @@ struct FilterGradient {
       const int64_t pixel = (image * o.h + o.stride_h * p + r.offset) * o.w + o.stride_w * begin + first->offset;
       products.rows[products.row_count++] = {x + pixel * o.c, sums + (r.weight * o.s + first->weight) * o.c};
     }
-    kernels().add_products(products);
+    kernels.add_products(products);
   }
 
   void add_row(int64_t image, int64_t p, float* sums) const {
@@ -209,7 +206,7 @@ void depthwise_forward(Context& context, const ConvShape& o, const float* x, con
   transpose_filters(w, o.c, o.r * o.s, weights.data());
   const Axis rows = forward_axis(o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top);
   const Axis columns = forward_axis(o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left);
-  run_rows(context, {Sweep(x, weights.data(), bias, y, false, o.c, o.q, o.s, columns)}, {rows}, o.n, o.p);
+  run_rows(context, {Sweep(context, x, weights.data(), bias, y, false, o.c, o.q, o.s, columns)}, {rows}, o.n, o.p);
 }
 
 void depthwise_dgrad(Context& context, const ConvShape& o, const float* dy, const float* w, float* dx, bool add) {
@@ -220,7 +217,7 @@ void depthwise_dgrad(Context& context, const ConvShape& o, const float* dy, cons
   for (int64_t top = 0; top < o.stride_h; ++top)
     rows.push_back(backward_axis(top, o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top));
   for (int64_t left = 0; left < std::min(o.stride_w, o.w); ++left)
-    sweeps.emplace_back(dy, weights.data(), nullptr, dx, add, o.c, o.w, o.s,
+    sweeps.emplace_back(context, dy, weights.data(), nullptr, dx, add, o.c, o.w, o.s,
                         backward_axis(left, o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left));
   run_rows(context, sweeps, rows, o.n, o.h);
 }
@@ -228,7 +225,7 @@ void depthwise_dgrad(Context& context, const ConvShape& o, const float* dy, cons
 void depthwise_wgrad(Context& context, const ConvShape& o, const float* x, const float* dy, float* dw, bool add) {
   const int64_t taps = o.r * o.s, count = taps * o.c;
   const Scratch<float> sums(context, context.threads() * count);
-  const FilterGradient gradient(o, x, dy);
+  const FilterGradient gradient(context, o, x, dy);
   parallel_parts(context, o.n * o.p, [&](int part, int64_t begin, int64_t end) {
     float* const own = sums.data() + part * count;
     std::fill_n(own, count, 0.0f);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "libdtrain/cpu/gemm_tile.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/simd.h"
 
@@ -31,37 +31,34 @@ bool probably_few(int64_t pixels, int64_t k, const float* dy) {
   return found <= 2 * kProbes / kShare;
 }
 
-// w [k, columns] as panels [columns / 16][k][16].
+// w [k, columns] as panels [columns / width][k][width].
 void pack_filters(const Context& context, const float* w, int64_t k, int64_t columns, float* panels) {
+  const int64_t width = context.kernels().product.columns;
 #pragma omp parallel for schedule(static) num_threads(context.threads())
-  for (int64_t panel = 0; panel < columns / kTileColumns; ++panel)
-    for (int64_t row = 0; row < k; ++row) {
-      const float* const from = w + row * columns + panel * kTileColumns;
-      float* const to = panels + (panel * k + row) * kTileColumns;
-      store8(to, load8(from));
-      store8(to + 8, load8(from + 8));
-    }
+  for (int64_t panel = 0; panel < columns / width; ++panel)
+    for (int64_t row = 0; row < k; ++row)
+      std::copy_n(w + row * columns + panel * width, width, panels + (panel * k + row) * width);
 }
 
-// Adds products [count][16], of a tap and the sixteen channels at `channel`, to the pixels of dx that the tap reads.
-void scatter(const ConvShape& o, const int64_t* pixels, int64_t count, int64_t tap, int64_t channel,
+// Adds products [count][width], of a tap and the channels from `channel` on, to the pixels of dx that the tap reads.
+void scatter(const ConvShape& o, const int64_t* pixels, int64_t count, int64_t tap, int64_t channel, int64_t width,
              const float* products, float* dx) {
-  for (int64_t row = 0; row < count; ++row, products += kTileColumns) {
+  for (int64_t row = 0; row < count; ++row, products += width) {
     const int64_t image = pixels[row] / (o.p * o.q), p = pixels[row] / o.q % o.p, q = pixels[row] % o.q;
     const int64_t h = p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
     const int64_t w = q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
     if (h < 0 || h >= o.h || w < 0 || w >= o.w) continue;
     float* const to = dx + ((image * o.h + h) * o.w + w) * o.c + channel;
-    store8(to, load8(to) + load8(products));
-    store8(to + 8, load8(to + 8) + load8(products + 8));
+    for (int64_t i = 0; i < width; i += 8) store8(to + i, load8(to + i) + load8(products + i));
   }
 }
 
 }  // namespace
 
-std::optional<std::vector<int64_t>> few_pixels(const ConvShape& o, const float* dy) {
+std::optional<std::vector<int64_t>> few_pixels(const Context& context, const ConvShape& o, const float* dy) {
   const int64_t pixels = o.n * o.p * o.q;
-  if (!gemm_wgrad_supports(o) || !enough_products(o) || pixels < kProbes || !probably_few(pixels, o.k, dy)) return {};
+  if (!gemm_wgrad_supports(context, o) || !enough_products(o) || pixels < kProbes || !probably_few(pixels, o.k, dy))
+    return {};
   std::vector<int64_t> found;
   for (int64_t pixel = 0; pixel < pixels; ++pixel) {
     if (is_zero(dy + pixel * o.k, o.k)) continue;
@@ -73,9 +70,10 @@ std::optional<std::vector<int64_t>> few_pixels(const ConvShape& o, const float* 
 
 void few_pixels_dgrad(Context& context, const ConvShape& o, const std::vector<int64_t>& pixels, const float* dy,
                       const float* w, float* dx, bool add) {
-  const int64_t taps = o.r * o.s, columns = taps * o.c, stride = o.k + kTileColumns;
+  const ProductKernels& product = context.kernels().product;
+  const int64_t width = product.columns, taps = o.r * o.s, columns = taps * o.c, stride = o.k + width;
   const Scratch<float> panels(context, columns * o.k), gathered(context, kRows * stride);
-  const Scratch<float> products(context, context.threads() * kRows * kTileColumns);
+  const Scratch<float> products(context, context.threads() * kRows * width);
   pack_filters(context, w, o.k, columns, panels.data());
   if (!add)
     parallel_ranges(o.n * o.h * o.w * o.c, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, 0.0f); });
@@ -86,12 +84,12 @@ void few_pixels_dgrad(Context& context, const ConvShape& o, const std::vector<in
       std::copy_n(dy + pixels[static_cast<size_t>(first + row)] * o.k, o.k, gathered.data() + row * stride);
       // A thread has all taps of its channels, so that no two add to one element.
 #pragma omp parallel for schedule(static) num_threads(context.threads())
-    for (int64_t channel = 0; channel < o.c; channel += kTileColumns) {
-      float* const mine = products.data() + omp_get_thread_num() * kRows * kTileColumns;
+    for (int64_t channel = 0; channel < o.c; channel += width) {
+      float* const mine = products.data() + omp_get_thread_num() * kRows * width;
       for (int64_t tap = 0; tap < taps; ++tap) {
-        gemm_rows(rows, o.k, gathered.data(), stride, panels.data() + (tap * o.c + channel) * o.k, mine, kTileColumns,
-                  false);
-        scatter(o, pixels.data() + first, rows, tap, channel, mine, dx);
+        product.rows_by_panel(rows, o.k, gathered.data(), stride, panels.data() + (tap * o.c + channel) * o.k, mine,
+                              width, false);
+        scatter(o, pixels.data() + first, rows, tap, channel, width, mine, dx);
       }
     }
   }

@@ -7,11 +7,11 @@
 
 namespace dtrain::cpu {
 
-// Whether the kernel takes the shape: channels and filters in whole vectors, one group.
-bool gemm_wgrad_supports(const ConvShape& shape);
+// Whether the kernel takes the shape: channels and filters in whole panels, one group.
+bool gemm_wgrad_supports(const Context&, const ConvShape& shape);
 // Whether it takes the shape and is faster there than oneDNN: enough products per pixel to pay for the packing. With
 // AVX-512 oneDNN is the faster one for 1x1 kernels.
-bool gemm_wgrad_pays(const ConvShape& shape);
+bool gemm_wgrad_pays(const Context&, const ConvShape& shape);
 // Whether there are enough products per pixel to pay for the packing.
 bool enough_products(const ConvShape& shape);
 // dw from x and dy, stored or added; `chosen`: of these pixels of dy alone, where the others are zero.

@@ -16,11 +16,11 @@ struct WinogradShape {
   int64_t pad_top, pad_left;
 };
 
-// Whether the kernels take the shape: channels in whole vectors.
-bool winograd_supports(const WinogradShape& shape);
+// Whether the kernels take the shape: channels in whole panels.
+bool winograd_supports(const Context&, const WinogradShape& shape);
 // Whether they take it and are faster there than the direct sum: enough channels to pay for the transforms of images,
 // enough tiles to pay for that of the filters, and tiles that do not mostly hang over the edge of the image.
-bool winograd_pays(const WinogradShape& shape);
+bool winograd_pays(const Context&, const WinogradShape& shape);
 
 // y = x * w + bias; `bias` [k] may be null.
 void winograd_forward(Context&, const WinogradShape&, const float* x, const float* w, const float* bias, float* y);

@@ -94,11 +94,11 @@ ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
 }
 
 // The shape as Winograd's kernels take it, where it is of their kind and they are faster.
-std::optional<WinogradShape> winograd_of(const ConvShape& o) {
+std::optional<WinogradShape> winograd_of(const Context& context, const ConvShape& o) {
   const bool fits = o.r == 3 && o.s == 3 && o.stride_h == 1 && o.stride_w == 1 && o.dilation_h == 1 &&
                     o.dilation_w == 1 && o.groups == 1;
   const WinogradShape shape{o.n, o.h, o.w, o.c, o.k, o.p, o.q, o.pad_top, o.pad_left};
-  return fits && winograd_pays(shape) ? std::optional(shape) : std::nullopt;
+  return fits && winograd_pays(context, shape) ? std::optional(shape) : std::nullopt;
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
   const float* const b = bias ? bias.data<float>() : nullptr;
   if (depthwise_supports(shape))
     depthwise_forward(context, shape, x.data<float>(), w.data<float>(), b, y.data<float>());
-  else if (const auto winograd = winograd_of(shape))
+  else if (const auto winograd = winograd_of(context, shape))
     winograd_forward(context, *winograd, x.data<float>(), w.data<float>(), b, y.data<float>());
   else
     direct_conv(context, shape, x.data<float>(), w.data<float>(), b, y.data<float>());
@@ -121,9 +121,9 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
   const ConvShape shape = shape_of(dx, w, dy, options);
   if (depthwise_supports(shape))
     depthwise_dgrad(context, shape, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  else if (const auto pixels = few_pixels(shape, dy.data<float>()))
+  else if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
     few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  else if (const auto winograd = winograd_of(shape))
+  else if (const auto winograd = winograd_of(context, shape))
     winograd_dgrad(context, *winograd, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
   else
     direct_conv_dgrad(context, shape, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
@@ -134,11 +134,11 @@ void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Con
   const ConvShape shape = shape_of(x, dw, dy, options);
   if (depthwise_supports(shape))
     depthwise_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
-  else if (const auto pixels = few_pixels(shape, dy.data<float>()))
+  else if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
     gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add, &*pixels);
-  else if (const auto winograd = winograd_of(shape))
+  else if (const auto winograd = winograd_of(context, shape))
     winograd_wgrad(context, *winograd, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
-  else if (gemm_wgrad_pays(shape))
+  else if (gemm_wgrad_pays(context, shape))
     gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
   else
     direct_conv_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);

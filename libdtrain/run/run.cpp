@@ -129,6 +129,7 @@ void Run::Training::describe() {
   settings.emplace("batch size of a rank", fmt::format("{}", options_.batch));
   settings.emplace("device", context.is_cpu() ? "cpu" : "gpu");
   settings.emplace("compute threads", fmt::format("{}", context.threads()));
+  if (context.is_cpu()) settings.emplace("instruction set", name_of(context.isa()));
   if (trainer.communicator) settings.emplace("sums over ranks", trainer.communicator->describe());
   if (group_.size() > 1) steps_.describe_sums(state_);
 }

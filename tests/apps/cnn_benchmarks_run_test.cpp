@@ -21,6 +21,7 @@ TEST_F(CnnBenchmarks, PrintsTheLogOfTfCnnBenchmarks) {
       R"(Batch size:  4 global\n             4 per device\nNum batches: 4\nNum epochs:  0\.00\n)"
       R"(Devices:     \['horovod/cpu:0'\]\nNUMA bind:   False\nData format: NCHW\nOptimizer:   sgd\n)"
       R"(Variables:   horovod\n==========\nGenerating training model\nInitializing graph\n)"
+      R"(Computing:   1 thread, [a-z0-9_]+\n)"
       R"(Schedule:    [^\n]+\nUpdate:      [^\n]+\nRunning warm up\nDone warm up\nStep\tImg/sec\ttotal_loss\n)"
       "1" +
       step + "2" + step + "4" + step +
@@ -107,9 +108,10 @@ TEST_F(CnnBenchmarks, RecordsItsIdentityInCheckpoints) {
                                                {"seed", "1234"}}));
   std::vector<std::string> settings;
   for (const auto& [key, text] : state["settings"].items()) settings.push_back(key);
-  EXPECT_EQ(settings, (std::vector<std::string>{"JPEG decoder", "batch size of a rank", "compute threads", "device",
-                                                "label smoothing", "learning rate", "precision", "ranks",
-                                                "resize method", "sums over ranks", "version", "weight decay"}));
+  EXPECT_EQ(settings,
+            (std::vector<std::string>{"JPEG decoder", "batch size of a rank", "compute threads", "device",
+                                      "instruction set", "label smoothing", "learning rate", "precision", "ranks",
+                                      "resize method", "sums over ranks", "version", "weight decay"}));
 }
 
 TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {

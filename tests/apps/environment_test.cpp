@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/machine.h"
 #include "tests/apps/program.h"
 #include "tests/files.h"
 #include "tests/testing.h"
@@ -52,6 +53,27 @@ TEST(Environment, AsksAGpuToBeSlowAndPlain) {
   const Variable sync("DTRAIN_SYNC", "0"), pool("DTRAIN_POOL", "1");
   EXPECT_FALSE(with_environment().sync_each_launch);
   EXPECT_TRUE(with_environment().pool);
+}
+
+TEST(Environment, LowersTheInstructionSet) {
+  const Variable none("DTRAIN_CPU_ISA", nullptr);
+  EXPECT_FALSE(with_environment(CpuOptions{}).isa);
+  EXPECT_EQ(Machine().make_context()->isa(), best_cpu_isa());
+  {
+    const Variable lowered("DTRAIN_CPU_ISA", "avx2");
+    EXPECT_EQ(with_environment(CpuOptions{.threads = 3}).threads, 3);
+    EXPECT_EQ(Machine().make_context()->isa(), CpuIsa::avx2);
+    EXPECT_EQ(describe(*Machine{.threads = 2}.make_context()), "2 threads, avx2");
+  }
+  const Variable unknown("DTRAIN_CPU_ISA", "sse2");
+  EXPECT_THROW(with_environment(CpuOptions{}), Error);
+}
+
+TEST(Environment, AsksForNoInstructionSetThatTheProcessorLacks) {
+  if (best_cpu_isa() == CpuIsa::avx512_bf16) GTEST_SKIP() << "SKIPPED: this processor has all sets";
+  const Variable higher("DTRAIN_CPU_ISA", "avx512_bf16");
+  EXPECT_THROW(with_environment(CpuOptions{}), Error);
+  EXPECT_THROW(make_cpu_context({.threads = 1, .isa = CpuIsa::avx512_bf16}), Error);
 }
 
 // The kernel keeps 15 characters of a name.

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "libdtrain/core/context.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
+#include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -66,35 +66,37 @@ class FewPixels : public testing::TestWithParam<cpu::ConvShape> {};
 TEST_P(FewPixels, GiveTheSumsOfAll) {
   const cpu::ConvShape& o = GetParam();
   const Floats x = drawn(o.n * o.h * o.w * o.c, 1), w = drawn(o.k * o.r * o.s * o.c, 3), dy = sparse_gradient(o, 11);
-  const auto context = make_cpu_context({.threads = 2});
-  const auto pixels = cpu::few_pixels(o, dy.data());
-  ASSERT_TRUE(pixels);
-  EXPECT_EQ(pixels->front(), 10);
-  for (const bool add : {false, true}) {
-    // NAN shows what was not written.
-    const float before = add ? 0.5f : NAN;
-    Floats dx(x.size(), before), dw(w.size(), before);
-    Doubles dx_sums(x.size(), add ? 0.5 : 0), dw_sums(w.size(), add ? 0.5 : 0);
-    direct_sums(o, x, dy, w, dx_sums, dw_sums);
-    cpu::few_pixels_dgrad(*context, o, *pixels, dy.data(), w.data(), dx.data(), add);
-    cpu::gemm_wgrad(*context, o, x.data(), dy.data(), dw.data(), add, &*pixels);
-    expect_near(dx, dx_sums);
-    expect_near(dw, dw_sums);
-  }
+  for (const CpuIsa isa : instruction_sets())
+    for (const bool add : {false, true}) {
+      SCOPED_TRACE(name_of(isa));
+      const auto context = context_of(isa);
+      const auto pixels = cpu::few_pixels(*context, o, dy.data());
+      ASSERT_TRUE(pixels);
+      EXPECT_EQ(pixels->front(), 10);
+      // NAN shows what was not written.
+      const float before = add ? 0.5f : NAN;
+      Floats dx(x.size(), before), dw(w.size(), before);
+      Doubles dx_sums(x.size(), add ? 0.5 : 0), dw_sums(w.size(), add ? 0.5 : 0);
+      direct_sums(o, x, dy, w, dx_sums, dw_sums);
+      cpu::few_pixels_dgrad(*context, o, *pixels, dy.data(), w.data(), dx.data(), add);
+      cpu::gemm_wgrad(*context, o, x.data(), dy.data(), dw.data(), add, &*pixels);
+      expect_near(dx, dx_sums);
+      expect_near(dw, dw_sums);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, FewPixels,
-                         testing::Values(conv_shape(2, 30, 50, 64, 80, 3, 1, 1, 1),  // several passes
-                                         conv_shape(1, 17, 12, 208, 208, 1, 1, 1, 0),
-                                         conv_shape(3, 29, 20, 64, 80, 3, 2, 1, 1),
-                                         conv_shape(1, 19, 21, 80, 64, 3, 1, 2, 0)));
+                         testing::Values(conv_shape(2, 30, 50, 64, 96, 3, 1, 1, 1),  // several passes
+                                         conv_shape(1, 17, 12, 224, 224, 1, 1, 1, 0),
+                                         conv_shape(3, 29, 20, 64, 96, 3, 2, 1, 1),
+                                         conv_shape(1, 19, 21, 96, 64, 3, 1, 2, 0)));
 
 TEST(FewPixels, ThereMayBeNone) {
   const cpu::ConvShape o = conv_shape(1, 12, 12, 64, 80, 3, 1, 1, 1);
   const Floats x(static_cast<size_t>(o.h * o.w * o.c), 1), w(static_cast<size_t>(o.k * 9 * o.c), 1);
   const Floats dy(static_cast<size_t>(o.p * o.q * o.k), 0);
-  const auto context = make_cpu_context({.threads = 2});
-  const auto pixels = cpu::few_pixels(o, dy.data());
+  const auto context = context_of(CpuIsa::avx2);
+  const auto pixels = cpu::few_pixels(*context, o, dy.data());
   ASSERT_TRUE(pixels && pixels->empty());
   Floats dx(x.size(), NAN), dw(w.size(), NAN), kept(w.size(), 0.5f);
   cpu::few_pixels_dgrad(*context, o, *pixels, dy.data(), w.data(), dx.data(), false);
@@ -106,15 +108,17 @@ TEST(FewPixels, ThereMayBeNone) {
 }
 
 TEST(FewPixels, AreCountedByAllOfTheirChannels) {
+  const auto context = context_of(CpuIsa::avx2);
   const cpu::ConvShape o = conv_shape(1, 40, 40, 64, 80, 3, 1, 1, 1);
-  EXPECT_EQ(cpu::few_pixels(o, sparse_gradient(o, 9, true).data())->size(), 1600u / 9);
-  EXPECT_FALSE(cpu::few_pixels(o, sparse_gradient(o, 7, true).data()));
-  EXPECT_FALSE(cpu::few_pixels(o, sparse_gradient(o, 1).data()));
+  EXPECT_EQ(cpu::few_pixels(*context, o, sparse_gradient(o, 9, true).data())->size(), 1600u / 9);
+  EXPECT_FALSE(cpu::few_pixels(*context, o, sparse_gradient(o, 7, true).data()));
+  EXPECT_FALSE(cpu::few_pixels(*context, o, sparse_gradient(o, 1).data()));
 }
 
 TEST(FewPixels, AreLookedForWhereTheKernelsServe) {
-  const auto found = [](const cpu::ConvShape& o) {
-    return cpu::few_pixels(o, Floats(static_cast<size_t>(o.n * o.p * o.q * o.k), 0).data()).has_value();
+  const auto context = context_of(CpuIsa::avx2);
+  const auto found = [&](const cpu::ConvShape& o) {
+    return cpu::few_pixels(*context, o, Floats(static_cast<size_t>(o.n * o.p * o.q * o.k), 0).data()).has_value();
   };
   EXPECT_TRUE(found(conv_shape(1, 12, 12, 64, 80, 3, 1, 1, 1)));
   EXPECT_FALSE(found(conv_shape(1, 12, 12, 64, 72, 3, 1, 1, 1)));  // not whole vectors

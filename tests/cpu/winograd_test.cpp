@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "libdtrain/core/context.h"
 #include "libdtrain/core/rng.h"
+#include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -68,52 +68,65 @@ class Winograd : public testing::TestWithParam<cpu::WinogradShape> {};
 TEST_P(Winograd, AgreesWithTheDirectSum) {
   const Problem problem(GetParam());
   const cpu::WinogradShape& s = problem.s;
-  ASSERT_TRUE(cpu::winograd_supports(s));
-  auto context = make_cpu_context({.threads = 2});
-  for (const bool add : {false, true}) {
-    const float start = add ? 0.5f : NAN;  // NAN shows what was not written
-    std::vector<float> y(problem.y.size(), start), dx(problem.dx.size(), start), dw(problem.dw.size(), start);
-    const std::vector<float> bias(static_cast<size_t>(s.k), 0.5f);
-    cpu::winograd_forward(*context, s, problem.x.data(), problem.w.data(), add ? bias.data() : nullptr, y.data());
-    cpu::winograd_dgrad(*context, s, problem.dy.data(), problem.w.data(), dx.data(), add);
-    cpu::winograd_wgrad(*context, s, problem.x.data(), problem.dy.data(), dw.data(), add);
-    const double offset = add ? 0.5 : 0;
-    EXPECT_LT(relative_error(y, problem.y, offset), 1e-5);
-    EXPECT_LT(relative_error(dx, problem.dx, offset), 1e-5);
-    EXPECT_LT(relative_error(dw, problem.dw, offset), 1e-5);
-  }
+  for (const CpuIsa isa : instruction_sets())
+    for (const bool add : {false, true}) {
+      SCOPED_TRACE(name_of(isa));
+      const auto context = context_of(isa);
+      if (!cpu::winograd_supports(*context, s)) continue;  // channels that are no whole panels of this set
+      const float start = add ? 0.5f : NAN;                // NAN shows what was not written
+      std::vector<float> y(problem.y.size(), start), dx(problem.dx.size(), start), dw(problem.dw.size(), start);
+      const std::vector<float> bias(static_cast<size_t>(s.k), 0.5f);
+      cpu::winograd_forward(*context, s, problem.x.data(), problem.w.data(), add ? bias.data() : nullptr, y.data());
+      cpu::winograd_dgrad(*context, s, problem.dy.data(), problem.w.data(), dx.data(), add);
+      cpu::winograd_wgrad(*context, s, problem.x.data(), problem.dy.data(), dw.data(), add);
+      const double offset = add ? 0.5 : 0;
+      EXPECT_LT(relative_error(y, problem.y, offset), 1e-5);
+      EXPECT_LT(relative_error(dx, problem.dx, offset), 1e-5);
+      EXPECT_LT(relative_error(dw, problem.dw, offset), 1e-5);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
                          testing::Values(
                              // n, h, w, c, k, p, q, pad_top, pad_left
                              cpu::WinogradShape{1, 4, 4, 16, 16, 4, 4, 1, 1},
-                             cpu::WinogradShape{2, 7, 7, 32, 16, 7, 7, 1, 1},
-                             cpu::WinogradShape{1, 5, 9, 16, 48, 3, 7, 0, 0},    // no padding
-                             cpu::WinogradShape{1, 6, 5, 16, 32, 8, 7, 2, 2},    // full padding
-                             cpu::WinogradShape{3, 13, 6, 48, 32, 13, 5, 1, 0},  // asymmetric
+                             cpu::WinogradShape{2, 7, 7, 64, 32, 7, 7, 1, 1},
+                             cpu::WinogradShape{1, 5, 9, 32, 96, 3, 7, 0, 0},    // no padding
+                             cpu::WinogradShape{1, 6, 5, 32, 64, 8, 7, 2, 2},    // full padding
+                             cpu::WinogradShape{3, 13, 6, 96, 32, 13, 5, 1, 0},  // asymmetric
                              cpu::WinogradShape{1, 3, 1, 16, 16, 3, 1, 1, 1},    // narrower than a tile
-                             cpu::WinogradShape{1, 8, 8, 272, 16, 8, 8, 1, 1},   // deeper than one pass of the kernel
+                             cpu::WinogradShape{1, 8, 8, 288, 32, 8, 8, 1, 1},   // deeper than one pass of the kernel
                              cpu::WinogradShape{40, 14, 14, 48, 48, 14, 14, 1, 1}));  // more than one group of tiles
 
 TEST(Winograd, IsBitEqualFromRunToRun) {
   const Problem problem({2, 9, 9, 32, 32, 9, 9, 1, 1});
-  auto context = make_cpu_context({.threads = 2});
+  const auto context = context_of(best_cpu_isa());
   std::vector<float> first(problem.y.size()), second(problem.y.size());
   cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), nullptr, first.data());
   cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), nullptr, second.data());
   EXPECT_EQ(first, second);
 }
 
+TEST(Winograd, TakesChannelsInWholePanels) {
+  const cpu::WinogradShape narrow{1, 4, 4, 16, 16, 4, 4, 1, 1}, odd{1, 4, 4, 32, 40, 4, 4, 1, 1};
+  for (const CpuIsa isa : instruction_sets()) {
+    const auto context = context_of(isa);
+    EXPECT_EQ(cpu::winograd_supports(*context, narrow), isa == CpuIsa::avx2);
+    EXPECT_FALSE(cpu::winograd_supports(*context, odd));
+  }
+}
+
 TEST(Winograd, PaysForManyTilesAndChannelsOnly) {
-  EXPECT_TRUE(cpu::winograd_pays({16, 7, 7, 512, 512, 7, 7, 1, 1}));
-  EXPECT_FALSE(cpu::winograd_pays({2, 7, 7, 512, 512, 7, 7, 1, 1})) << "8 tiles do not pay for the filters";
-  EXPECT_FALSE(cpu::winograd_pays({16, 56, 56, 32, 32, 56, 56, 1, 1})) << "32 channels do not pay for the tiles";
-  EXPECT_FALSE(cpu::winograd_pays({64, 1, 1, 512, 512, 1, 1, 1, 1})) << "tiles of one pixel";
-  EXPECT_FALSE(cpu::winograd_pays({16, 7, 7, 512, 500, 7, 7, 1, 1})) << "unsupported";
+  const auto context = context_of(CpuIsa::avx2, 1);
+  EXPECT_TRUE(cpu::winograd_pays(*context, {16, 7, 7, 512, 512, 7, 7, 1, 1}));
+  EXPECT_FALSE(cpu::winograd_pays(*context, {2, 7, 7, 512, 512, 7, 7, 1, 1})) << "8 tiles do not pay for the filters";
+  EXPECT_FALSE(cpu::winograd_pays(*context, {16, 56, 56, 32, 32, 56, 56, 1, 1}))
+      << "32 channels do not pay for the tiles";
+  EXPECT_FALSE(cpu::winograd_pays(*context, {64, 1, 1, 512, 512, 1, 1, 1, 1})) << "tiles of one pixel";
+  EXPECT_FALSE(cpu::winograd_pays(*context, {16, 7, 7, 512, 500, 7, 7, 1, 1})) << "unsupported";
   // What the tests of conv2d call large enough.
-  EXPECT_TRUE(cpu::winograd_pays({6, 8, 8, 64, 32, 8, 8, 1, 1}));
-  EXPECT_TRUE(cpu::winograd_pays({6, 7, 6, 48, 48, 6, 7, 0, 2}));
+  EXPECT_TRUE(cpu::winograd_pays(*context, {6, 8, 8, 64, 32, 8, 8, 1, 1}));
+  EXPECT_TRUE(cpu::winograd_pays(*context, {6, 7, 6, 48, 48, 6, 7, 0, 2}));
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ class Run:
         self.data, self.train_dir = self.folder / "data", self.folder / "train"
         self.metrics = self.folder / "metrics.json"
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-        self.environment.update(OMP_WAIT_POLICY="passive", ONEDNN_MAX_CPU_ISA="AVX2", LC_ALL="C",
+        self.environment.update(OMP_WAIT_POLICY="passive", DTRAIN_CPU_ISA="avx2", LC_ALL="C",
                                 XDG_CACHE_HOME=str(self.folder / "cache"))
         subprocess.run([build.programs / "dtrain-data", "synthesize", f"--output={self.data}", "--classes=9",
                         "--image_size=24", "--train=64", "--validation=13", "--shards=2", "--seed=1"],

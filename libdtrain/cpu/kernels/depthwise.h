@@ -1,5 +1,5 @@
-// The inner loops of depthwise convolutions, compiled for AVX2 and for AVX-512. An element is summed in the same order
-// by both, so that the bits are the same.
+// The inner loops of depthwise convolutions. An element is summed in the same order by all instruction sets, so that
+// the bits are the same.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +42,5 @@ struct DepthwiseKernels {
   void (*sum_taps)(const DepthwiseRun&);
   void (*add_products)(const DepthwiseProducts&);
 };
-extern const DepthwiseKernels kDepthwiseAvx2, kDepthwiseAvx512;
 
 }  // namespace dtrain::cpu

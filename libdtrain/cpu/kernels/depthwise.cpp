@@ -1,34 +1,11 @@
-// The source of kDepthwiseAvx2 and of kDepthwiseAvx512, whose files include it: each has functions of its own, compiled
-// for its instructions. Longer than usual: it is their whole source.
-#pragma once
+// Longer than usual: it is the whole source of two loops, each in a form for every number of taps.
+#include "libdtrain/cpu/kernels/depthwise.h"
 
-#include <cstring>
+#include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/vectors.h"
 
-#include "libdtrain/cpu/depthwise_kernels.h"
-
-namespace dtrain::cpu {
+namespace dtrain::cpu::DT_ISA {
 namespace {
-
-template <int lanes>
-struct VectorOf {
-  typedef float Type __attribute__((vector_size(lanes * sizeof(float))));  // `using` drops the attribute of such a size
-};
-template <>
-struct VectorOf<1> {
-  using Type = float;
-};
-
-// Rows need not be aligned.
-template <class V>
-inline V load(const float* from) {
-  V value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-template <class V>
-inline void store(float* to, V value) {
-  std::memcpy(to, &value, sizeof value);
-}
 
 // Of pixels from `pixel` on, and of all, channels [begin, end).
 using SumTaps = void (*)(const DepthwiseRun&, int64_t pixel, int64_t begin, int64_t end);
@@ -260,4 +237,7 @@ void add_products(const DepthwiseProducts& p) {
 }
 
 }  // namespace
-}  // namespace dtrain::cpu
+
+DepthwiseKernels depthwise_kernels() { return {sum_taps<kLanes>, add_products<kLanes>}; }
+
+}  // namespace dtrain::cpu::DT_ISA

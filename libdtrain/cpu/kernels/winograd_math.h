@@ -2,7 +2,7 @@
 //   y = A^T [(G g G^T) . (B^T d B)] A,  g a 3x3 filter, d a 6x6 tile of the image, y 4x4
 #pragma once
 
-namespace dtrain::cpu {
+namespace dtrain::cpu::DT_ISA {
 
 // One row or column of B^T d.
 template <class T>
@@ -76,4 +76,4 @@ inline void transform_2d(const T (&in)[N][N], T (&out)[M][M], Transform&& one) {
   for (int i = 0; i < M; ++i) one(half[i], out[i]);
 }
 
-}  // namespace dtrain::cpu
+}  // namespace dtrain::cpu::DT_ISA

@@ -1,0 +1,25 @@
+// The instruction sets that kernels of the CPU arms are compiled for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace dtrain {
+
+// Ascending: a processor that has one of them has those before it.
+enum class CpuIsa : uint8_t {
+  avx2,         // with FMA: vectors of 8 floats; what all builds need
+  avx512,       // F, BW, DQ and VL: vectors of 16 floats
+  avx512_bf16,  // with VNNI and BF16: products of pairs of bf16 and of quadruples of int8
+};
+
+// "avx2", "avx512", "avx512_bf16"
+const char* name_of(CpuIsa isa);
+// The set of this name; nothing where there is none.
+std::optional<CpuIsa> cpu_isa_of(std::string_view name);
+
+// The highest set that this processor and its operating system offer.
+CpuIsa best_cpu_isa();
+
+}  // namespace dtrain

@@ -1,0 +1,139 @@
+#include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/vectors.h"
+
+namespace dtrain::cpu::DT_ISA {
+namespace {
+
+constexpr int kColumns = 2 * kLanes;
+// Twice as many accumulators, two vectors of the panel and one of `a` fit the registers: 16, or 32 of AVX-512.
+constexpr int kRows = kLanes == 16 ? 12 : 6;
+
+template <int R>
+using Sums = Floats[R][2];
+
+// sum[r] += the product of row r, whose floats are `step` apart, and the panel.
+template <int R>
+[[gnu::always_inline]] inline void accumulate(const float* const (&at)[R], int64_t step, int64_t k, const float* panel,
+                                              Sums<R>& sum) {
+  for (int64_t p = 0; p < k; ++p, panel += kColumns) {
+    const Floats b0 = load(panel), b1 = load(panel + kLanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const Floats value = at[r][p * step] - Floats{};
+      sum[r][0] += value * b0;
+      sum[r][1] += value * b1;
+    }
+  }
+}
+
+template <int R>
+[[gnu::always_inline]] inline void store_sums(const Sums<R>& sum, float* y, int64_t stride, bool add) {
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r, y += stride) {
+    store(y, add ? load(y) + sum[r][0] : sum[r][0]);
+    store(y + kLanes, add ? load(y + kLanes) + sum[r][1] : sum[r][1]);
+  }
+}
+
+// One tile of R rows that are `stride` apart and whose floats are `step` apart.
+struct Strided {
+  int64_t k;
+  const float* a;
+  int64_t stride, step;
+  const float* panel;
+  float* y;
+  int64_t y_stride;
+  bool add;
+};
+
+// `kPacked`: the rows are columns of a panel.
+template <int R, bool kPacked>
+void strided_tile(const Strided& t) {
+  const int64_t stride = kPacked ? 1 : t.stride, step = kPacked ? kColumns : 1;
+  const float* at[R];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) at[r] = t.a + r * stride;
+  Sums<R> sum = {};
+  accumulate<R>(at, step, t.k, t.panel, sum);
+  store_sums<R>(sum, t.y, t.y_stride, t.add);
+}
+
+// The first `valid` lanes of a vector of one row, ended and stored.
+[[gnu::noinline]] void end_lanes(const Floats& value, const ProductEnd& end, int64_t column, int64_t at, int64_t valid,
+                                 float* y) {
+  float lanes[kLanes];
+  store(lanes, value);
+  for (int64_t i = 0; i < valid; ++i) {
+    float one = lanes[i];
+    if (end.bias) one += end.bias[column + i];
+    if (end.residual) one += end.residual[at + i];
+    y[at + i] = end.relu && one < 0 ? 0 : one;
+  }
+}
+
+[[gnu::always_inline]] inline void end_vector(Floats value, const ProductEnd& end, int64_t column, int64_t at,
+                                              float* y) {
+  if (end.bias) value += load(end.bias + column);
+  if (end.residual) value += load(end.residual + at);
+  if (end.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
+  store(y + at, value);
+}
+
+template <int R>
+void gathered_tile(const GatheredRows& g) {
+  Sums<R> sum = {};
+  const float* const* tap = g.at;
+  const float* panel = g.panel;
+  for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step, panel += g.k * kColumns) {
+    const float* at[R];
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) at[r] = tap[r];
+    accumulate<R>(at, 1, g.k, panel, sum);
+  }
+  const bool whole = g.valid == kColumns;
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    const int64_t at = r * g.y_stride;
+    if (whole) {
+      end_vector(sum[r][0], g.end, 0, at, g.y);
+      end_vector(sum[r][1], g.end, kLanes, at + kLanes, g.y);
+    } else {
+      end_lanes(sum[r][0], g.end, 0, at, g.valid < kLanes ? g.valid : kLanes, g.y);
+      end_lanes(sum[r][1], g.end, kLanes, at + kLanes, g.valid - kLanes, g.y);
+    }
+  }
+}
+
+// Calls tile.operator()<R>() for R = rows, at most kRows.
+template <class Tile, int R = kRows>
+[[gnu::always_inline]] inline void with_rows(int64_t rows, const Tile& tile) {
+  if (rows == R)
+    tile.template operator()<R>();
+  else if constexpr (R > 1)
+    with_rows<Tile, R - 1>(rows, tile);
+}
+
+template <bool kPacked>
+void strided_rows(int64_t rows, Strided t) {
+  for (; rows > 0; rows -= kRows, t.a += kRows * (kPacked ? 1 : t.stride), t.y += kRows * t.y_stride)
+    with_rows(rows < kRows ? rows : kRows, [&]<int R>() { strided_tile<R, kPacked>(t); });
+}
+
+void rows_by_panel(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,
+                   int64_t y_stride, bool add) {
+  strided_rows<false>(rows, {k, a, a_stride, 1, panel, y, y_stride, add});
+}
+
+void panel_by_panel(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add) {
+  strided_rows<true>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add});
+}
+
+void gathered_rows(const GatheredRows& g) {
+  with_rows(g.rows, [&]<int R>() { gathered_tile<R>(g); });
+}
+
+}  // namespace
+
+ProductKernels product_kernels() { return {kRows, kColumns, rows_by_panel, panel_by_panel, gathered_rows}; }
+
+}  // namespace dtrain::cpu::DT_ISA

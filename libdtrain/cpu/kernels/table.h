@@ -1,0 +1,36 @@
+// All kernels of one instruction set. Each source of this folder is compiled once per set, into the namespace DT_ISA of
+// that set; a context keeps the table of the set that it was made for.
+#pragma once
+
+#include "libdtrain/core/cpu_isa.h"
+#include "libdtrain/cpu/kernels/depthwise.h"
+#include "libdtrain/cpu/kernels/product.h"
+#include "libdtrain/cpu/kernels/winograd.h"
+
+namespace dtrain::cpu {
+
+struct Kernels {
+  ProductKernels product;
+  WinogradKernels winograd;
+  DepthwiseKernels depthwise;
+};
+
+// Whoever calls this has asked the processor. What is of f32 alone gains nothing from avx512_bf16 over avx512.
+const Kernels& kernels_of(CpuIsa isa);
+
+namespace avx2 {
+const Kernels& kernels();
+}
+namespace avx512 {
+const Kernels& kernels();
+}
+
+#ifdef DT_ISA
+namespace DT_ISA {
+ProductKernels product_kernels();
+WinogradKernels winograd_kernels();
+DepthwiseKernels depthwise_kernels();
+}  // namespace DT_ISA
+#endif
+
+}  // namespace dtrain::cpu

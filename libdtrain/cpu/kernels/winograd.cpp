@@ -1,0 +1,106 @@
+#include "libdtrain/cpu/kernels/winograd.h"
+
+#include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/vectors.h"
+#include "libdtrain/cpu/kernels/winograd_math.h"
+
+namespace dtrain::cpu::DT_ISA {
+namespace {
+
+constexpr int kPoints = 36;
+constexpr int kColumns = 2 * kLanes;
+using Block6 = Floats[6][6];
+
+void put(const WinogradPlace& place, int64_t channel, const Block6& block) {
+  float* const to = place.to + channel / place.run * place.run_step + channel % place.run;
+  for (int point = 0; point < kPoints; ++point) store(to + point * place.point_step, block[point / 6][point % 6]);
+}
+
+// Reads the first N x N pixels of the window.
+template <int N, class Transform>
+[[gnu::always_inline]] inline void window_tile(const WinogradWindow& window, int64_t channels,
+                                               const WinogradPlace& place, Transform&& one) {
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    Floats in[N][N];
+    Block6 out;
+#pragma GCC unroll 6
+    for (int i = 0; i < N; ++i)
+#pragma GCC unroll 6
+      for (int j = 0; j < N; ++j) in[i][j] = load(window.pixels[i * 6 + j] + c);
+    transform_2d<N, 6>(in, out, one);
+    put(place, c, out);
+  }
+}
+
+void input_tile(const WinogradWindow& window, int64_t channels, const WinogradPlace& place) {
+  window_tile<6>(window, channels, place, winograd_input<Floats>);
+}
+
+void gradient_tile(const WinogradWindow& window, int64_t channels, const WinogradPlace& place) {
+  window_tile<4>(window, channels, place, winograd_output_adjoint<Floats>);
+}
+
+void output_tile(const float* products, int64_t channels, const WinogradPixels& y) {
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    const Floats bias = y.end.bias ? load(y.end.bias + c) : Floats{};
+    Block6 in;
+    Floats out[4][4];
+#pragma GCC unroll 6
+    for (int i = 0; i < 6; ++i)
+#pragma GCC unroll 6
+      for (int j = 0; j < 6; ++j) in[i][j] = load(products + (i * 6 + j) * channels + c);
+    transform_2d<6, 4>(in, out, winograd_output<Floats>);
+    for (int64_t i = 0; i < y.rows; ++i)
+      for (int64_t j = 0; j < y.columns; ++j) {
+        const int64_t at = i * y.row_step + j * y.column_step + c;
+        Floats value = out[i][j] + bias;
+        if (y.end.residual) value += load(y.end.residual + at);
+        if (y.end.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
+        store(y.to + at, value);
+      }
+  }
+}
+
+void filters(const WinogradFilters& f) {
+  float g[kLanes][9][kColumns];  // [inner][tap][outer]
+  for (int tap = 0; tap < 9; ++tap) {
+    const float* const from = f.w + (f.turned ? 8 - tap : tap) * f.tap_step;
+    if (f.outer_step == 1)
+      for (int i = 0; i < kLanes; ++i)
+        for (int o = 0; o < kColumns; o += kLanes) store(&g[i][tap][o], load(from + i * f.inner_step + o));
+    else
+      for (int o = 0; o < kColumns; ++o)
+        for (int i = 0; i < kLanes; ++i) g[i][tap][o] = from[o * f.outer_step + i];
+  }
+  for (int i = 0; i < kLanes; ++i)
+    for (int o = 0; o < kColumns; o += kLanes) {
+      Floats in[3][3];
+      Block6 u;
+      for (int tap = 0; tap < 9; ++tap) in[tap / 3][tap % 3] = load(&g[i][tap][o]);
+      transform_2d<3, 6>(in, u, winograd_filter<Floats>);
+      for (int point = 0; point < kPoints; ++point)
+        store(f.to + point * f.point_step + i * kColumns + o, u[point / 6][point % 6]);
+    }
+}
+
+void filter_gradient(const float* u, int64_t point_step, int64_t channels, float* dw, bool add) {
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    Block6 in;
+    Floats out[3][3];
+    for (int point = 0; point < kPoints; ++point) in[point / 6][point % 6] = load(u + point * point_step + c);
+    transform_2d<6, 3>(in, out, winograd_filter_adjoint<Floats>);
+    for (int tap = 0; tap < 9; ++tap) {
+      float* const to = dw + tap * channels + c;
+      const Floats value = out[tap / 3][tap % 3];
+      store(to, add ? load(to) + value : value);
+    }
+  }
+}
+
+}  // namespace
+
+WinogradKernels winograd_kernels() {
+  return {kLanes, input_tile, gradient_tile, output_tile, filters, filter_gradient};
+}
+
+}  // namespace dtrain::cpu::DT_ISA

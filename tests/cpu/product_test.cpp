@@ -1,0 +1,121 @@
+// The micro-kernels against sums in the order of k, to the bit: the width of vectors must not show.
+#include <cmath>
+#include <vector>
+
+#include "libdtrain/core/rng.h"
+#include "libdtrain/cpu/kernels/table.h"
+#include "tests/cpu/instruction_sets.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Numbers = std::vector<float>;
+
+Numbers drawn_numbers(int64_t count, uint64_t stream) {
+  RandomStream draws(7, stream);
+  Numbers values(static_cast<size_t>(count));
+  for (float& value : values) value = draws.uniform(-1, 1);
+  return values;
+}
+
+// One element: a[0], a[step] ... by every `columns`-th of `panel`, on top of `sum`. Compilers that do not optimise
+// leave products and sums apart.
+float sum_in_order(bool fused, int64_t k, const float* a, int64_t step, const float* panel, int64_t columns,
+                   float sum = 0) {
+  for (int64_t p = 0; p < k; ++p) {
+    const volatile float product = a[p * step] * panel[p * columns];
+    sum = fused ? std::fma(a[p * step], panel[p * columns], sum) : sum + product;
+  }
+  return sum;
+}
+
+// y as it was before, with the sums stored or added: element (row, column) of a result whose rows are `stride` apart.
+template <class Sum>
+Numbers with_sums(const Numbers& before, int64_t stride, int64_t columns, bool add, const Sum& sum) {
+  Numbers y = before;
+  for (int64_t i = 0; i < static_cast<int64_t>(y.size()); ++i)
+    if (i % stride < columns) {
+      float& element = y[static_cast<size_t>(i)];
+      element = sum(i / stride, i % stride) + (add ? element : 0.0f);
+    }
+  return y;
+}
+
+class Product : public testing::TestWithParam<CpuIsa> {
+ protected:
+  const cpu::ProductKernels kernels = cpu::kernels_of(GetParam()).product;
+  const int64_t columns = kernels.columns;
+};
+
+TEST_P(Product, RowsAreSumsInOrder) {
+  for (const int64_t k : {1, 2, 17, 256})
+    for (int64_t rows = 1; rows <= 2 * kernels.rows + 2; ++rows) {
+      const int64_t a_stride = k + 3, y_stride = columns + 2;
+      const Numbers a = drawn_numbers(rows * a_stride, 1), panel = drawn_numbers(k * columns, 2);
+      const Numbers before = drawn_numbers(rows * y_stride, 3);
+      for (const bool add : {false, true}) {
+        Numbers y = before;
+        kernels.rows_by_panel(rows, k, a.data(), a_stride, panel.data(), y.data(), y_stride, add);
+        const auto expected = [&](bool fused) {
+          return with_sums(before, y_stride, columns, add, [&](int64_t row, int64_t column) {
+            return sum_in_order(fused, k, a.data() + row * a_stride, 1, panel.data() + column, columns);
+          });
+        };
+        EXPECT_TRUE(y == expected(true) || y == expected(false)) << k << " " << rows << " " << add;
+      }
+    }
+}
+
+TEST_P(Product, PanelsAreSumsInOrder) {
+  for (const int64_t k : {1, 5, 256}) {
+    const Numbers a = drawn_numbers(k * columns, 1), b = drawn_numbers(k * columns, 2);
+    const Numbers before = drawn_numbers(columns * columns, 3);
+    for (const bool add : {false, true}) {
+      Numbers y = before;
+      kernels.panel_by_panel(k, a.data(), b.data(), y.data(), columns, add);
+      const auto expected = [&](bool fused) {
+        return with_sums(before, columns, columns, add, [&](int64_t row, int64_t column) {
+          return sum_in_order(fused, k, a.data() + row, columns, b.data() + column, columns);
+        });
+      };
+      EXPECT_TRUE(y == expected(true) || y == expected(false)) << k << " " << add;
+    }
+  }
+}
+
+TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
+  const int64_t k = 9, taps = 4, y_stride = columns + 3;
+  const Numbers from = drawn_numbers(500, 1), panel = drawn_numbers(taps * k * columns, 2),
+                bias = drawn_numbers(columns, 4);
+  for (int64_t rows = 1; rows <= kernels.rows; ++rows)
+    for (const int64_t valid : {columns, columns - 3, columns / 2, int64_t{1}})
+      for (const bool ends : {false, true}) {
+        std::vector<const float*> at;
+        for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 490);
+        const Numbers before = drawn_numbers(rows * y_stride, 3);
+        Numbers y = before;
+        cpu::ProductEnd end;
+        if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};
+        kernels.gathered_rows({rows, taps, k, at.data(), rows, panel.data(), y.data(), y_stride, valid, end});
+        const auto expected = [&](bool fused) {
+          return with_sums(before, y_stride, valid, false, [&](int64_t row, int64_t column) {
+            float sum = 0;
+            for (int64_t tap = 0; tap < taps; ++tap)
+              sum = sum_in_order(fused, k, at[static_cast<size_t>(tap * rows + row)], 1,
+                                 panel.data() + tap * k * columns + column, columns, sum);
+            if (!ends) return sum;
+            sum += bias[static_cast<size_t>(column)];
+            sum += before[static_cast<size_t>(row * y_stride + column)];
+            return sum < 0 ? 0 : sum;
+          });
+        };
+        EXPECT_TRUE(y == expected(true) || y == expected(false)) << rows << " " << valid << " " << ends;
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, Product, testing::ValuesIn(instruction_sets()),
+                         [](const auto& set) { return std::string(name_of(set.param)); });
+
+}  // namespace
+}  // namespace dtrain

@@ -46,8 +46,10 @@ struct CollectiveThread::Lane {
   int data = 0, headers = 0;  // channels
   ExchangeBuffers buffers{};
   std::deque<Collective> queue{};
-  Collective* collective = nullptr;  // the first of the queue, once its turn has come
-  std::optional<Exchange> exchange{};
+  Collective* collective = nullptr;    // the first of the queue, once its turn has come
+  std::optional<Exchange> exchange{};  // either of the two, once it has begun
+  std::optional<SharedSum> sum{};
+  bool has_begun() const { return exchange || sum; }
   CollectiveId id{};
   Header sent{}, received{};
   Transport::Request header_sent = 0, header_received = 0;
@@ -234,7 +236,7 @@ void CollectiveThread::run() {
       for (const auto& lane : lanes_) {
         if (!lane->collective && !lane->queue.empty()) lane->collective = &lane->queue.front();
         turn.active = turn.active || lane->collective;
-        if (lane->exchange) continue;
+        if (lane->has_begun()) continue;
         lane->id.section = section_;
         lane->id.step = step_;
       }
@@ -243,7 +245,7 @@ void CollectiveThread::run() {
     for (const auto& lane : lanes_) {
       if (!lane->collective) continue;
       try {
-        if (!lane->exchange) begin(*lane);
+        if (!lane->has_begun()) begin(*lane);
         turn.moved = advance(*lane) || turn.moved;
       } catch (const Error& error) {
         report_broken(*lane, error);
@@ -263,8 +265,12 @@ void CollectiveThread::begin(Lane& lane) {
   watchdog_->begin(lane.id, lane.begun);
   lane.header_left = lane.header_came = false;
   if (collective.before) collective.before();
-  lane.exchange.emplace(*transport_, lane.data, plan_messages(collective.schedule(), collective.segment),
-                        collective.elements, lane.buffers);
+  if (collective.shared)
+    lane.sum.emplace(*collective.shared, collective.elements,
+                     static_cast<int64_t>(collective.bytes / collective.elements.size));
+  else
+    lane.exchange.emplace(*transport_, lane.data, plan_messages(collective.schedule(), collective.segment),
+                          collective.elements, lane.buffers);
   lane.sent = Header(lane.id);
   lane.header_received = transport_->receive(lane.headers, (rank_ + size_ - 1) % size_,
                                              reinterpret_cast<std::byte*>(&lane.received), sizeof(Header));
@@ -274,11 +280,12 @@ void CollectiveThread::begin(Lane& lane) {
 
 bool CollectiveThread::advance(Lane& lane) {
   if (!lane.header_checked()) check_header(lane);
-  const bool moved = lane.exchange->advance();
-  if (!lane.exchange->done() || !lane.header_checked()) return moved;
+  const bool moved = lane.sum ? lane.sum->advance() : lane.exchange->advance();
+  if (!(lane.sum ? lane.sum->done() : lane.exchange->done()) || !lane.header_checked()) return moved;
   const SteadyTime now = Clock::now();
   watchdog_->end(lane.name, now);
   lane.exchange.reset();
+  lane.sum.reset();
   if (lane.collective->after) lane.collective->after();
   lane.collective = nullptr;
   const std::lock_guard lock(mutex_);
@@ -303,7 +310,7 @@ void CollectiveThread::report_broken(Lane& lane, const Error& error) {
   constexpr auto kPatience = std::chrono::seconds(1);
   try {
     const SteadyTime until = Clock::now() + kPatience;
-    while (lane.exchange && !lane.header_checked() && Clock::now() < until) {
+    while (lane.has_begun() && !lane.header_checked() && Clock::now() < until) {
       transport_->progress();
       check_header(lane);
     }

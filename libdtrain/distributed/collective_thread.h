@@ -14,6 +14,7 @@
 
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/distributed/exchange.h"
+#include "libdtrain/distributed/shared_memory.h"
 #include "libdtrain/distributed/watchdog.h"
 
 namespace dtrain::host {
@@ -25,6 +26,7 @@ struct Collective {
   Elements elements;
   std::function<Transfers()> schedule;
   int64_t segment = 1 << 17;
+  std::shared_ptr<SharedMemory> shared{};   // for a sum through it, of `bytes` of f32: then there is no schedule
   std::function<void()> before{}, after{};  // on the thread: packing and unpacking
 };
 

@@ -69,6 +69,7 @@ class Group {
   // For what is watched elsewhere, as a GPU's collectives are: the limit in seconds, and "step 7".
   double limit() const { return options_.limit_of(section_); }
   std::string where() const;
+  void tell(const std::string& line) const { options_.tell(line); }
   // Ends the process through GroupOptions::fail, on any thread.
   [[noreturn]] void fail(const std::string& report);
   // For a report, on any thread: which of the others do not answer, and a line each from those that do. Takes a second.

@@ -33,6 +33,8 @@ class HostCommunicator : public Communicator {
              "all-reduce algorithm 'hierarchical': it needs several hosts with equally many ranks, several on each");
     const bool one_host = std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
     long_ = name != "auto" ? name : suits_hierarchy(nodes_) ? "hierarchical" : one_host ? "direct" : "ring";
+    if (one_host && long_ == "direct" && size() > 1)
+      shared_ = SharedMemory::open(group, options.queue == Queue::communication);
   }
 
   void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override {
@@ -51,7 +53,8 @@ class HostCommunicator : public Communicator {
                                        // Not everyone rounds in a doubling: it stays exact, and is short.
                                        .wire = doubling || exact ? DType::f32 : wire()},
                           .schedule = [this, count] { return schedule(count); },
-                          .segment = options_.segment};
+                          .segment = options_.segment,
+                          .shared = doubling ? nullptr : shared_};
     if (ranges.size() == 1)
       collective.elements.memory = static_cast<std::byte*>(ranges[0].raw());
     else
@@ -145,6 +148,7 @@ class HostCommunicator : public Communicator {
   std::vector<int> order_;  // around the ring: hosts one after the other, so that each link between two is crossed once
   int place_ = 0;           // in it
   std::string long_;        // the algorithm of messages that are not short
+  std::shared_ptr<SharedMemory> shared_;  // what a direct sum goes through where the ranks have it
   uint64_t last_ = 0;
   double exposed_ = 0, bytes_ = 0;
   std::function<void(const SumReport&)> hear_;

@@ -2,6 +2,7 @@
 // give, on every rank.
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -9,6 +10,8 @@
 
 #include "libdtrain/core/rng.h"
 #include "libdtrain/distributed/communicator.h"
+#include "libdtrain/distributed/ring.h"
+#include "libdtrain/distributed/wire.h"
 #include "libdtrain/ops/batch_norm.h"
 
 namespace dtrain {
@@ -117,6 +120,46 @@ TEST(Communicator, SumsByEachAlgorithm) {
         make_communicator(group(), context(), {.algorithm = algorithm, .segment = 1000, .even_alone = true});
     for (const int64_t count : kCounts) expect_sum(*communicator, count, 1e-6);
   }
+}
+
+// Whether this process has the memory that ranks of a host share.
+bool shares_memory() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("/memfd:dtrain-sums") != std::string::npos) return true;
+  return false;
+}
+
+// Through shared memory or, where a test has it refused (DTRAIN_TEST_SHARES=0), by messages: part i of the ranks' is
+// added in the order i, i - 1, ..., i + 1.
+TEST(Communicator, AddsInAFixedOrder) {
+  const int ranks = group().size();
+  const char* shares = std::getenv("DTRAIN_TEST_SHARES");
+  for (const DType wire : {DType::f32, DType::bf16})
+    for (int again = 0; again < 2; ++again) {
+      const auto communicator = make_communicator(group(), context(), {.wire = wire});
+      EXPECT_EQ(shares_memory(), ranks > 1 && (shares == nullptr || shares != std::string("0")));
+      for (const int64_t count : {int64_t{16400}, int64_t{100003}, int64_t{600001}}) {
+        std::vector<Tensor> terms;
+        for (int rank = 0; rank < ranks; ++rank) terms.push_back(filled(count, rank, 11));
+        const Tensor x = filled(count, group().rank(), 11);
+        communicator->all_reduce(std::span(&x, 1), "sum");
+        communicator->join();
+        const std::vector<Range> parts = split({0, count}, ranks);
+        const auto rounded = [&](float value) {
+          std::byte bytes[sizeof(float)];
+          if (ranks > 1) round_to_wire(wire, &value, bytes, 1);
+          return value;
+        };
+        for (int part = 0; part < ranks; ++part)
+          for (int64_t i = parts[static_cast<size_t>(part)].begin; i < parts[static_cast<size_t>(part)].end; ++i) {
+            float sum = terms[static_cast<size_t>(part)].data<float>()[i];
+            for (int distance = 1; distance < ranks; ++distance)
+              sum += rounded(terms[static_cast<size_t>((part + ranks - distance) % ranks)].data<float>()[i]);
+            ASSERT_EQ(x.data<float>()[i], rounded(sum)) << i << " of " << count;
+          }
+      }
+    }
 }
 
 // 8 and 11 bits of mantissa, rounded at each of the steps; sums are below 2.

@@ -18,7 +18,7 @@ namespace dtrain::host {
 class SharedMemory {
  public:
   static constexpr uint64_t kSlots = 2;          // chunks of a sum that are under way at a time
-  static constexpr size_t kAreaBytes = 1 << 20;  // of a rank in a slot: what all ranks write stays in their caches
+  static constexpr size_t kAreaBytes = 1 << 19;  // of a rank in a slot: what all ranks write stays in their caches
   // Counted in chunks since the beginning, each written by its rank alone, on cache lines of their own.
   struct alignas(64) Progress {
     std::atomic<uint64_t> filled, summed, taken;

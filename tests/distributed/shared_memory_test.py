@@ -36,7 +36,8 @@ def refuse_memory():
 
 def refused(folder, ranks):
     job = Job(pathlib.Path(folder), (*MPIRUN, "-np", ranks, sys.executable, "-B", __file__, "refuse", SUMS,
-                                     "--gtest_filter=Communicator.AddsInAFixedOrder:TheEnd.*"), {"DTRAIN_TEST_SHARES": "0"})
+                                     "--gtest_filter=Communicator.AddsInAFixedOrder:TheEnd.*"),
+              {"DTRAIN_TEST_SHARES": "0"})
     job.ends(0, "[  PASSED  ]", f"sums go over MPI, {NOTICE}", "memfd_create: Operation not permitted")
     communicators = 5  # that the tests make
     if job.errors().count(NOTICE) != communicators:
@@ -52,7 +53,7 @@ def test_refused_to_four(folder):
 
 
 def test_tcp(folder):
-    run(folder, 3, GTEST_FILTER="Communicator.AddsInAFixedOrder")
+    run(folder, 4, GTEST_FILTER="Communicator.AddsInAFixedOrder")
 
 
 def pids_that_share(job):

@@ -370,28 +370,32 @@ def node_of(objects, role="Master"):
 
 
 def test_script_of_nodes():
-    """As that of ranks; a request to stop, which reaches the script alone, is handed on, and it waits for the program."""
+    """As that of ranks; a request to stop, which reaches the script alone, is handed on, and it waits for the program. One
+    that comes before the program has started is not lost."""
     helm = tools.helms()[0]
     with tempfile.TemporaryDirectory() as folder:
         loop = "trap \"exit 75\" TERM; echo ready; while :; do sleep 0.05; done"
-        for command, stop in (("echo \"$WORD\"; exit 75", False), (loop, True)):
-            values = ["pre_script={echo before}", "train.command={sh}", f"train.args={{-c,'{command}'}}",
+        for before, command, stop, code in (("echo before", "echo \"$WORD\"; exit 75", False, 75),
+                                            ("echo before", loop, True, 75),
+                                            ("kill -TERM $$,echo before,echo ready", "exec sleep 100", False, 143)):
+            values = [f"pre_script={{{before}}}", "train.command={sh}", f"train.args={{-c,'{command}'}}",
                       "post_script={echo after}", "pvc[0].name=a", f"pvc[0].mount_path={folder}"]
             objects = render(helm, "pytorchjob", values)[1]
             environment = {one["name"]: one["value"] for one in node_of(objects)["env"]}
             assert environment["OUTPUT_DIR"] == f"{folder}/training"
             text = script_of(objects, "train.sh")
-            with subprocess.Popen(["bash", "-c", text], text=True, stdout=subprocess.PIPE, start_new_session=True,
+            # Without a buffer, of which communicate() would not see what readline() has read ahead.
+            with subprocess.Popen(["bash", "-c", text], bufsize=0, stdout=subprocess.PIPE, start_new_session=True,
                                   env=dict(os.environ, WORD="ready", **environment)) as node:
-                assert [node.stdout.readline() for _ in range(2)] == ["before\n", "ready\n"], text
-                if stop:
-                    node.send_signal(signal.SIGTERM)  # as a kubelet does
                 try:
-                    assert node.communicate(timeout=60)[0] == "after\n"
+                    assert [node.stdout.readline() for _ in range(2)] == [b"before\n", b"ready\n"], text
+                    if stop:
+                        node.send_signal(signal.SIGTERM)  # as a kubelet does
+                    assert node.communicate(timeout=60)[0] == b"after\n"
                 finally:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(node.pid, signal.SIGKILL)
-            assert node.returncode == 75 and pathlib.Path(environment["OUTPUT_DIR"]).is_dir()
+            assert node.returncode == code and pathlib.Path(environment["OUTPUT_DIR"]).is_dir()
 
 
 def test_pytorchjobs_are_static_or_elastic():

@@ -1,9 +1,11 @@
-{{/* What each node runs. A request to stop reaches the script alone, which hands it on and waits for the program. */}}
+{{/* What each node runs. A request to stop reaches the script alone, which hands it on and waits for the program. One
+that comes before the program has started waits for it. */}}
 {{- define "pytorchjob.script" -}}
 #!/usr/bin/env bash
 set -eu
 child=
-trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' TERM
+asked=
+trap 'asked=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' TERM
 {{- if include "dtrain.script-output" . }}
 mkdir -p "$OUTPUT_DIR"
 {{- end }}
@@ -15,6 +17,7 @@ cd /source/repository
 {{- end }}
 {{ join " \\\n  " (concat .Values.train.command .Values.train.args) }} &
 child=$!
+[ -z "$asked" ] || kill -TERM "$child" 2>/dev/null || true
 while kill -0 "$child" 2>/dev/null; do wait "$child" || true; done
 result=0
 wait "$child" || result=$?

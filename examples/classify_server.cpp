@@ -17,7 +17,7 @@
 #include "models/catalog.h"
 using namespace dtrain;
 
-// What the threads share is read only: one set of weights, without gradients, and one context.
+// What the threads share does not change: one set of weights, without gradients, and one context.
 struct Server {
   Server(Context& c, const std::string& name, const std::string& weights, int64_t classes)
       : context(c),
@@ -38,7 +38,8 @@ struct Server {
   models::Classifier model;
   data::Pixels pixels{.dataset = "imagenet", .preprocessing = "torchvision"};
   PixelNormalization normalization;
-  std::mutex lines;  // guards std::cin and std::cout
+  mutable PreparedWeights prepared;  // filters as kernels read them
+  std::mutex lines;                  // guards std::cin and std::cout
 };
 
 // Decodes with the thread's own `decode`, and runs the shared model.
@@ -50,7 +51,7 @@ std::string classify(const Server& server, const data::MakePreprocess& pixels, c
   const Shape& shape = pixels.shape;
   const Tensor image = server.context.empty({1, shape[0], shape[1], shape[2]}, pixels.dtype);
   decode(std::as_bytes(std::span(bytes)), /*boxes=*/{}, /*key=*/{}, image.raw());
-  Tape tape(server.context, Mode::eval);
+  Tape tape(server.context, server.prepared);
   const Tensor normalized = normalize_pixels(server.context, image, server.normalization);
   const Tensor shares = softmax(server.context, server.model.forward(tape, tape.constant(normalized)).value);
   const auto values = shares.span<float>();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "libdtrain/autograd/parameters.h"
+#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/autograd/tape.h"
 #include "libdtrain/core/context.h"
 #include "libdtrain/core/cuda_stream.h"
@@ -23,6 +24,7 @@
 #include "libdtrain/ops/drop_path.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/group_norm.h"
+#include "libdtrain/ops/inferred_conv.h"
 #include "libdtrain/ops/local_response_norm.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/masked_losses.h"

@@ -148,7 +148,8 @@ ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options
 
 Var ResNet::stem(Tape& tape, const Var& x) const {
   const auto* bn = std::get_if<BatchNorm>(&stem_.norm);
-  if (pool_ && bn) return bn->relu_max_pool(tape, stem_.conv(tape, x), *pool_);
+  // Where tapes infer, batch norm and relu are parts of the convolution.
+  if (pool_ && bn && tape.prepared() == nullptr) return bn->relu_max_pool(tape, stem_.conv(tape, x), *pool_);
   const Var y = stem_(tape, x);
   return pool_ ? max_pool(tape, y, *pool_) : y;
 }

@@ -65,7 +65,7 @@ struct Level {
 const std::vector<Level> kLevels = {
     {"libdtrain/core/", {}, {"libdtrain/cpu/", "libdtrain/cuda/"}},  // a context owns its device's library handles
     {"libdtrain/cpu/kernels/", {"libdtrain/core/"}, {}},
-    {"libdtrain/cpu/", {"libdtrain/core/"}, {"libdtrain/cpu/kernels/"}},
+    {"libdtrain/cpu/", {"libdtrain/core/", "libdtrain/cpu/kernels/"}, {}},
     {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // what was measured once is kept in a file
     {"libdtrain/io/", {"libdtrain/core/"}, {}},
     {"libdtrain/distributed/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them

@@ -49,7 +49,7 @@ class Classifier {
       throw Error(error.fault(), fmt::format("{}: {}", file, error.what()));
     }
     context_.upload(pixels_of_file_.raw(), input_);
-    Tape tape(context_, Mode::eval);
+    Tape tape(context_, loaded_.prepared());
     const Tensor images = normalize_pixels(context_, input_, loaded_.normalization());
     const Var logits = loaded_.model().forward(tape, tape.constant(images));
     Result result{download(logits.value), download(softmax(context_, logits.value))};

@@ -9,6 +9,7 @@
 #include "apps/cli/machine.h"
 #include "data/catalog.h"
 #include "libdtrain/autograd/parameters.h"
+#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/checkpoint.h"
 #include "models/classifier.h"
@@ -51,6 +52,7 @@ class LoadedClassifier {
   Context& context() const { return *context_; }
   const ParameterStore& store() const { return store_; }
   const models::Classifier& model() const { return model_; }
+  PreparedWeights& prepared() const { return *prepared_; }  // for tapes that infer
   const data::Pixels& pixels() const { return pixels_; }
   // Of the pixels, for the model's type and number of channels.
   PixelNormalization normalization() const;
@@ -63,6 +65,7 @@ class LoadedClassifier {
   ParameterStore store_;
   data::Pixels pixels_;
   models::Classifier model_;
+  std::unique_ptr<PreparedWeights> prepared_ = std::make_unique<PreparedWeights>();
 };
 
 }  // namespace dtrain::cli

@@ -97,7 +97,7 @@ std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& re
 }
 
 std::vector<MetricValue> ClassificationTask::infer() {
-  Tape tape(*session_.context, dtrain::Mode::eval);
+  Tape tape(*session_.context, prepared_);
   return metrics_of(*session_.context, loss_of(tape, batches_.front()));
 }
 

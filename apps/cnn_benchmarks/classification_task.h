@@ -6,6 +6,7 @@
 
 #include "apps/cli/image_task.h"
 #include "apps/cnn_benchmarks/session.h"
+#include "libdtrain/autograd/prepared_weights.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -34,6 +35,7 @@ class ClassificationTask final : public cli::ImageTask {
 
   Session& session_;
   std::optional<Input> input_;
+  PreparedWeights prepared_;          // for infer()
   std::vector<data::Batch> batches_;  // for the step that is being queued, one per micro-step
 };
 

@@ -44,7 +44,7 @@ detection::PlacedImage Predictor::place(data::Image image) const {
 }
 
 models::Detections Predictor::detect(const detection::PlacedImage& image, std::function<void(const char*)> watch) {
-  Tape tape(*model_.context, Mode::eval);
+  Tape tape(*model_.context, prepared_);
   tape.on_part(std::move(watch));
   const models::Canvas& canvas = model_.canvas(image.pixels.dim(1), image.pixels.dim(2));
   return model_.detector.detect(tape, canvas, model_.pixels(tape, image.pixels, image.sizes), image.sizes);

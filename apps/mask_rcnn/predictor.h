@@ -8,6 +8,7 @@
 #include "apps/detection/image_detector.h"
 #include "apps/detection/placed_image.h"
 #include "apps/mask_rcnn/model.h"
+#include "libdtrain/autograd/prepared_weights.h"
 
 namespace dtrain::mask_rcnn {
 
@@ -35,6 +36,7 @@ class Predictor final : public detection::ImageDetector {
   Settings settings_;
   std::vector<data::coco::Category> categories_;
   Model model_;
+  PreparedWeights prepared_;
 };
 
 }  // namespace dtrain::mask_rcnn

@@ -61,7 +61,7 @@ std::vector<Prediction> ClassifierSession::predict(std::span<const Pixels* const
   for (const Pixels* image : images) all.insert(all.end(), image->values.begin(), image->values.end());
   const Tensor input = context.empty(shape, make_.dtype);
   context.upload(all.data(), input);
-  Tape tape(context, Mode::eval);
+  Tape tape(context, loaded_.prepared());
   const Tensor normalized = normalize_pixels(context, input, loaded_.normalization());
   const Tensor shares = softmax(context, loaded_.model().forward(tape, tape.constant(normalized)).value);
   std::vector<float> values(static_cast<size_t>(shares.count()));

@@ -49,7 +49,7 @@ std::vector<data::coco::Detection> Predictor::objects_in(const data::Image& imag
   constexpr data::ImageSize kSquare{models::kSsdSide, models::kSsdSide};
   const detection::PlacedImage placed =
       detection::place_image(*context_, image, detection::placement_of({image.height, image.width}, kSquare, kSquare));
-  Tape tape(*context_, Mode::eval);
+  Tape tape(*context_, prepared_);
   const models::Detections found = model_.detect(tape, {.fields = {placed.pixels}});
   return std::move(detection::detections_of(*context_, found, {placed.place}, categories_, {}).front());
 }

@@ -6,6 +6,7 @@
 #include "apps/cli/machine.h"
 #include "apps/detection/image_detector.h"
 #include "apps/ssd/model.h"
+#include "libdtrain/autograd/prepared_weights.h"
 
 namespace dtrain::ssd {
 
@@ -26,6 +27,7 @@ class Predictor final : public detection::ImageDetector {
   std::unique_ptr<Context> context_;
   ParameterStore store_;
   Model model_;
+  PreparedWeights prepared_;
 };
 
 }  // namespace dtrain::ssd

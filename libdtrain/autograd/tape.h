@@ -15,28 +15,30 @@
 
 namespace dtrain {
 
+class PreparedWeights;
+
 // What does not go together (a Var of another tape, a tensor of another device, a closure that leaves a gradient out)
 // throws Error naming the op.
 class Tape {
  public:
   // Writes the gradient of each of an op's inputs that wants one, given that of its output.
   using Backward = std::function<void(Tape&, const Tensor& dy)>;
-  // Called once per parameter, when its gradient of this backward pass is complete.
-  using Ready = std::function<void(const Parameter&)>;
+  using Ready = std::function<void(const Parameter&)>;  // called once per parameter, when its gradient is complete
 
   // `micro_step`: parameter gradients are stored in micro-step 0 and added to in later ones. `share`: which part of the
   // global batch this is, over all ranks and micro-steps, by default the micro-step: what is random differs between
   // them. Throws Error where another thread records on the context at the time.
   explicit Tape(Context& context, Mode mode = Mode::train, int micro_step = 0, int share = -1);
+  // In Mode::eval: ops keep in `prepared` what they make of parameters, and are faster from the second tape on.
+  Tape(Context& context, PreparedWeights& prepared) : Tape(context, Mode::eval) { prepared_ = &prepared; }
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
   Context& context() const { return context_; }
   bool training() const { return mode_ == Mode::train; }
-
-  // A leaf without gradient: images, labels.
-  Var constant(Tensor value) const;
+  PreparedWeights* prepared() const { return prepared_; }
+  Var constant(Tensor value) const;  // a leaf without gradient: images, labels
   // A leaf whose gradient is kept for `grad` after backward: for tests and for gradients of inputs. The gradient has
   // the type of the value or, as a parameter's, f32.
   Var variable(Tensor value);
@@ -84,12 +86,10 @@ class Tape {
   void on_ready(Ready ready) { ready_ = std::move(ready); }
   // After backward: the gradient of a `variable` (undefined where nothing led to the loss) or of a parameter.
   const Tensor& grad(const Var& leaf) const;
-
   OpWatch& op_watch() { return op_watch_; }  // who is shown ops as they are recorded
   size_t recorded() const { return nodes_.size(); }
-  size_t bytes() const { return bytes_; }  // of the inputs and outputs of all ops recorded so far
-  // The op being run backward or recorded last: names the culprit of an error.
-  const char* current_op() const { return current_op_; }
+  size_t bytes() const { return bytes_; }                 // of the inputs and outputs of all ops recorded so far
+  const char* current_op() const { return current_op_; }  // being run backward or recorded last: for errors
 
  private:
   struct Slot {
@@ -108,8 +108,7 @@ class Tape {
     Backward backward;
     int64_t skippable, observed;  // the Skippable that it is of, its number for the profiler; -1: none
   };
-  // Nodes that are run together or not at all.
-  struct Skippable {
+  struct Skippable {  // nodes that are run together or not at all
     Tensor count;
     float above;
     size_t first_slot;  // of those that only they use
@@ -127,6 +126,7 @@ class Tape {
 
   Context& context_;
   Mode mode_;
+  PreparedWeights* prepared_ = nullptr;
   int micro_step_, share_;
   int64_t number_;         // this tape's number in the process: its Vars carry it
   int64_t running_ = -1;   // the node whose closure is running; -1: none

@@ -143,12 +143,20 @@ bool winograd_pays(const Context& context, const WinogradShape& s) {
          s.n * tiles >= kTilesToShareFilters;
 }
 
+Tensor winograd_filters(Context& context, int64_t c, int64_t k, const float* w) {
+  const Tensor panels = context.empty({kPoints * c * k});
+  transform_filters(context, {w, 9 * c, c, 1, false, panels.data<float>(), c * k}, c, k);
+  return panels;
+}
+
+void winograd_forward(Context& context, const WinogradShape& s, const float* x, const Tensor& filters,
+                      const ProductEnd& end, float* y) {
+  convolve(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, filters.data<float>(), s.n, {y, s.p, s.q, s.k, end});
+}
+
 void winograd_forward(Context& context, const WinogradShape& s, const float* x, const float* w, const float* bias,
                       float* y) {
-  const Tensor panels = context.empty({kPoints * s.c * s.k});
-  transform_filters(context, {w, 9 * s.c, s.c, 1, false, panels.data<float>(), s.c * s.k}, s.c, s.k);
-  convolve(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, panels.data<float>(), s.n,
-           {y, s.p, s.q, s.k, {.bias = bias}});
+  winograd_forward(context, s, x, winograd_filters(context, s.c, s.k, w), {.bias = bias}, y);
 }
 
 void winograd_dgrad(Context& context, const WinogradShape& s, const float* dy, const float* w, float* dx, bool add) {

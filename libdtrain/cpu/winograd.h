@@ -4,6 +4,9 @@
 
 #include <cstdint>
 
+#include "libdtrain/core/tensor.h"
+#include "libdtrain/cpu/kernels/product.h"
+
 namespace dtrain {
 class Context;
 }
@@ -22,6 +25,11 @@ bool winograd_supports(const Context&, const WinogradShape& shape);
 // enough tiles to pay for that of the filters, and tiles that do not mostly hang over the edge of the image.
 bool winograd_pays(const Context&, const WinogradShape& shape);
 
+// The filters w as the forward pass reads them, for any size of image.
+Tensor winograd_filters(Context&, int64_t c, int64_t k, const float* w);
+// y = x * w with what `end` does to it.
+void winograd_forward(Context&, const WinogradShape&, const float* x, const Tensor& filters, const ProductEnd& end,
+                      float* y);
 // y = x * w + bias; `bias` [k] may be null.
 void winograd_forward(Context&, const WinogradShape&, const float* x, const float* w, const float* bias, float* y);
 // dx from dy: the forward algorithm with the filters turned and transposed. `shape` is that of the forward convolution.

@@ -10,6 +10,7 @@
 #include "libdtrain/cpu/gemm_wgrad.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/winograd.h"
+#include "libdtrain/ops/inferred_conv.h"
 
 namespace dtrain {
 namespace {
@@ -59,6 +60,7 @@ Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2d
   const Tensor y = conv2d_output(context, x, w, options);
   DT_CHECK(!bias || (bias->shape() == Shape{w.shape()[0]} && bias->value.dtype() == DType::f32), "conv2d: bias ",
            bias->shape(), " of ", bias->value.dtype(), ", expected [", w.shape()[0], "] of f32");
+  if (is_inferred(tape, x, options)) return inferred_conv(tape, x, w, options, {.bias = bias ? bias->value : Tensor()});
   DT_DISPATCH(context, conv2d)(x.value, w.value, bias ? bias->value : Tensor(), options, y);
   const Var b = bias ? bias->without_value() : Var{};
   // The weight gradient alone needs the images, and the data gradient alone the filters.
@@ -78,7 +80,6 @@ Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2d
 }
 
 namespace cpu {
-namespace {
 
 ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv2dOptions& o) {
   ConvShape shape{};
@@ -92,6 +93,8 @@ ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
   shape.groups = o.groups;
   return shape;
 }
+
+namespace {
 
 // The shape as Winograd's kernels take it, where it is of their kind and they are faster.
 std::optional<WinogradShape> winograd_of(const Context& context, const ConvShape& o) {

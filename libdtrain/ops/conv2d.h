@@ -50,6 +50,9 @@ inline double conv2d_flops(const Shape& y, const Shape& w) {
 Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dOptions& options);
 
 namespace cpu {
+struct ConvShape;
+// A convolution of images x to y by filters w [k, r, s, c / groups], as kernels take it.
+ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv2dOptions& options);
 // `bias` may be undefined. Gradients are stored, or added where `add`.
 void conv2d(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions&, const Tensor& y);
 void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, const Tensor& dx, bool add);

@@ -4,6 +4,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
+#include "libdtrain/ops/inferred_conv.h"
 
 namespace dtrain {
 namespace {
@@ -24,6 +25,11 @@ bool takes_on_load(const Tape& tape, const Normalized& in, const ConvBnActLayer&
 // before its gradients are computed, and the mask of relu follows from it, so that y need not be kept where there is no
 // residual.
 Normalized one_layer(Tape& tape, const Normalized& in, const ConvBnActLayer& layer, const Var* residual) {
+  if (is_inferred(tape, in.y, layer.conv))
+    return {inferred_conv(tape, in.y, layer.w, layer.conv,
+                          {.norm = InferredNorm{layer.gamma.value, layer.beta.value, layer.state, layer.bn.epsilon},
+                           .activation = layer.activation,
+                           .residual = residual})};
   Context& context = tape.context();
   float worth = 0;
   if (has_batch_statistics(tape, layer.bn))

@@ -6,6 +6,7 @@
 
 #include "apps/cli/vision.h"
 #include "data/jpeg.h"
+#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/train/checkpoint.h"
 #include "libdtrain/train/weights.h"
 #include "models/onnx/classifier.h"
@@ -47,7 +48,8 @@ class Classify : public testing::Test {
     const data::MakePreprocess make = pixels.make(false);
     const Tensor input = context_->empty({1, 32, 32, 3}, make.dtype);
     make()(picture(i), {}, {}, input.raw());
-    Tape tape(*context_, Mode::eval);
+    PreparedWeights prepared;
+    Tape tape(*context_, prepared);
     const Tensor images = normalize_pixels(*context_, input, cli::normalization_of(pixels));
     const Var result = model_.forward(tape, tape.constant(images));
     return {result.value.data<float>(), result.value.data<float>() + 7};

@@ -97,6 +97,7 @@ def compare(report, case):
     labels = torch.randint(0, CLASSES, (BATCH,))
     ours = engine_step(case, state(model), images, labels)
     expected = reference_step(model.double(), images.double(), labels)
+    report.check(f"{case.name}: inferred logits", ours["inferred_logits"], expected["eval_logits"], 3e-6, "l2")
     for key, bound in (("eval_logits", 3e-6), ("logits", 1e-5), ("losses", 1e-5)):
         report.check(f"{case.name}: {key}", ours[key], expected[key], bound, "l2")
     compare_all(report, f"{case.name}: gradients", ours["gradients"], expected["gradients"], 3e-3)

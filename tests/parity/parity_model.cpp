@@ -3,11 +3,13 @@
 //   parity_model BATCH FOLDER name=NAME dataset=NAME classes=... auxiliary_head=0|1 lr=... momentum=...
 //   weight_decay=... steps=... device=cpu|gpu precision=fp32|bf16|fp16
 // BATCH holds `images` [n, h, w, 3] and `labels` [n]; FOLDER holds weights.safetensors, and gets results.safetensors
-// (`logits` of the first step, `eval_logits` before it, `losses` of all), gradients.safetensors (of the first step),
-// first.safetensors and, of several steps, last.safetensors (weights after the first and the last step).
+// (`logits` of the first step, `eval_logits` and, with prepared weights, `inferred_logits` before it, `losses` of all),
+// gradients.safetensors (of the first step), first.safetensors and, of several steps, last.safetensors (weights after
+// the first and the last step).
 #include <cstdio>
 #include <map>
 
+#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/trainer.h"
 #include "libdtrain/train/weights.h"
@@ -64,6 +66,11 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
   Tape eval(*context, Mode::eval);
   TensorFile results;
   results.add(*context, "eval_logits", model.forward(eval, eval.constant(images)).value);
+  {
+    PreparedWeights prepared;
+    Tape tape(*context, prepared);
+    results.add(*context, "inferred_logits", model.forward(tape, tape.constant(images)).value);
+  }
   const int64_t steps = std::stoll(options.at("steps"));
   std::vector<float> losses;
   const models::Forward network = model.network;

@@ -131,6 +131,7 @@ if options.precision != "fp32":
     compare("losses of ten steps", ours["losses"], None, double["losses"], 4 * unit)
     report.exit()
 compare("logits, evaluation", ours["eval_logits"], single["eval_logits"], double["eval_logits"], 3e-6)
+compare("logits, inferred", ours["inferred_logits"], single["eval_logits"], double["eval_logits"], 3e-6)
 compare("logits, training", ours["logits"], single["logits"], double["logits"], 5e-6)
 compare("loss", ours["losses"][:1], single["losses"], double["losses"][:1], 1e-6)
 # The gradient of an offset in front of a ReLU and another batch norm is the small rest of a sum that cancels.

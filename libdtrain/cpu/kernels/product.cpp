@@ -8,6 +8,9 @@ constexpr int kColumns = 2 * kLanes;
 // Twice as many accumulators, two vectors of the panel and one of `a` fit the registers: 16, or 32 of AVX-512.
 constexpr int kRows = kLanes == 16 ? 12 : 6;
 
+constexpr int64_t kPiece = 32;  // products of an element between prefetches
+constexpr int64_t kLine = 16;   // floats
+
 template <int R>
 using Sums = Floats[R][2];
 
@@ -84,11 +87,24 @@ void gathered_tile(const GatheredRows& g) {
   Sums<R> sum = {};
   const float* const* tap = g.at;
   const float* panel = g.panel;
-  for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step, panel += g.k * kColumns) {
+  // Prefetches are spread over the products, so that they wait for no free buffer.
+  const int64_t pieces = g.taps * ((g.k + kPiece - 1) / kPiece);
+  const int64_t ahead_step = (g.ahead_count / kLine + pieces - 1) / pieces * kLine;
+  const float* ahead = g.ahead;
+  const float* const ahead_end = g.ahead + g.ahead_count;
+  for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
     const float* at[R];
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) at[r] = tap[r];
-    accumulate<R>(at, 1, g.k, panel, sum);
+    for (int64_t done = 0; done < g.k; done += kPiece) {
+      const int64_t piece = g.k - done < kPiece ? g.k - done : kPiece;
+      for (const float* const last = ahead + ahead_step; ahead < last && ahead < ahead_end; ahead += kLine)
+        __builtin_prefetch(ahead, 0, 2);
+      accumulate<R>(at, 1, piece, panel, sum);
+      panel += piece * kColumns;
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) at[r] += piece;
+    }
   }
   const bool whole = g.valid == kColumns;
 #pragma GCC unroll 12

@@ -27,6 +27,8 @@ struct GatheredRows {
   int64_t y_stride;
   int64_t valid;  // columns that are stored, from 1 to `columns`
   ProductEnd end{};
+  const float* ahead = nullptr;  // what is read soon, and brought into the cache meanwhile: `ahead_count` floats
+  int64_t ahead_count = 0;
 };
 
 struct ProductKernels {

@@ -1,0 +1,40 @@
+// A convolution for inference: its filters are multiplied by the scale of a batch norm and brought into the order of
+// the kernels once, and shift, residual and relu are applied as the result is written.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "libdtrain/core/tensor.h"
+#include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/kernels/product.h"
+
+namespace dtrain::cpu {
+
+// Whether the kernels take the shape: one group.
+bool folded_conv_supports(const ConvShape& shape);
+
+// The filters of one convolution. Several threads may use them at a time.
+class FoldedFilters {
+ public:
+  // Of w [k, r, s, c], which has to live as long as this, each of the k multiplied by its scale; `scale` empty: 1.
+  FoldedFilters(const ConvShape& shape, const float* w, std::vector<float> scale);
+
+  // Panels [k / width][r * s * c][width]; the last one is filled up with zeros.
+  const Tensor& panels(Context&);
+  const Tensor& winograd(Context&);  // see winograd_filters
+
+ private:
+  float value(int64_t k, int64_t i) const;
+
+  int64_t k_, inner_, c_;
+  const float* w_;
+  std::vector<float> scale_;
+  std::mutex mutex_;
+  Tensor panels_, winograd_;
+};
+
+// y = act(x * filters + end.bias + end.residual), of y's shape; `end.bias` [k] is not multiplied by the scale.
+void folded_conv(Context&, const ConvShape&, const float* x, FoldedFilters& filters, const ProductEnd& end, float* y);
+
+}  // namespace dtrain::cpu

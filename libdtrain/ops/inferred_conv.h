@@ -1,0 +1,30 @@
+// A convolution and what follows it as one kernel, on tapes that have PreparedWeights, on a CPU: a batch norm is a part
+// of the filters, and shift, residual and relu are applied as the result is written. The reference is the composition
+// of conv2d, batch_norm and the sum with the residual, from which it differs by roundings.
+#pragma once
+
+#include <optional>
+
+#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/conv2d.h"
+
+namespace dtrain {
+
+// What follows the convolution: bias [k], which may be undefined, then the batch norm by running statistics.
+struct InferredNorm {
+  Tensor gamma, beta;
+  BatchNormState state;
+  float epsilon;
+};
+struct InferredEnd {
+  Tensor bias{};
+  std::optional<InferredNorm> norm{};
+  Activation activation = Activation::none;
+  const Var* residual = nullptr;  // of y's shape
+};
+
+// Whether the tape infers in this way, and this convolution with it.
+bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options);
+Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end);
+
+}  // namespace dtrain

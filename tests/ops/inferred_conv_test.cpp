@@ -1,0 +1,154 @@
+// What tapes with PreparedWeights compute against the composition of convolution, batch norm, sum and relu.
+#include "libdtrain/ops/inferred_conv.h"
+
+#include <thread>
+
+#include "libdtrain/autograd/prepared_weights.h"
+#include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/pointwise.h"
+#include "tests/cpu/instruction_sets.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+struct InferredCase {
+  std::string name;
+  Shape x, w;
+  Conv2dOptions conv{};
+};
+
+const std::vector<InferredCase> kCases = {
+    {"pointwise", {2, 9, 7, 40}, {70, 1, 1, 40}},
+    {"more filters than pixels", {1, 3, 5, 24}, {200, 1, 1, 24}},
+    {"one filter", {1, 6, 5, 20}, {1, 1, 1, 20}},
+    {"pointwise with strides", {2, 9, 8, 64}, {96, 1, 1, 64}, {.stride = {2, 2}}},
+    {"window", {2, 11, 10, 32}, {48, 3, 3, 32}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}},
+    {"few tiles", {1, 7, 7, 64}, {64, 3, 3, 64}, {.padding = {1, 1, 1, 1}}},
+    {"many tiles", {3, 13, 16, 64}, {64, 3, 3, 64}, {.padding = {1, 1, 1, 1}}},
+    {"dilated", {1, 12, 13, 32}, {33, 3, 2, 32}, {.padding = {2, 1, 0, 3}, .dilation = {2, 3}}},
+    {"pixels of three channels", {2, 21, 18, 3}, {64, 7, 7, 3}, {.stride = {2, 2}, .padding = {3, 3, 3, 3}}},
+    {"uneven padding of few channels", {1, 6, 9, 5}, {17, 2, 4, 5}, {.padding = {0, 1, 2, 3}}},
+    {"few channels, dilated", {1, 9, 9, 4}, {16, 3, 3, 4}, {.padding = {2, 2, 2, 2}, .dilation = {2, 2}}},
+};
+
+struct Inputs {
+  Tensor x, w, gamma, beta, residual;
+  BatchNormState state;
+
+  Inputs(Context& context, const InferredCase& test) {
+    const Shape channels{test.w[0]};
+    const auto drawn = [&](const Shape& shape, uint64_t seed, float low = -1, float high = 1) {
+      return to_device(context, random_array(shape, seed, low, high));
+    };
+    x = drawn(test.x, 11), w = drawn(test.w, 12), residual = drawn(conv2d_shape(test.x, test.w, test.conv), 15);
+    gamma = drawn(channels, 13, 0.5f, 2), beta = drawn(channels, 14);
+    state = {drawn(channels, 16), drawn(channels, 17, 0.5f, 2)};
+  }
+
+  Tensor conv_bn_act_of(Tape& tape, const InferredCase& test, Activation activation, bool adds) const {
+    const Var sum = tape.constant(residual);
+    return conv_bn_act(tape, tape.constant(x), tape.constant(w), test.conv, tape.constant(gamma), tape.constant(beta),
+                       state, {}, activation, adds ? &sum : nullptr)
+        .value;
+  }
+  Tensor conv2d_of(Tape& tape, const InferredCase& test) const {
+    const Var bias = tape.constant(beta);
+    return conv2d(tape, tape.constant(x), tape.constant(w), &bias, test.conv).value;
+  }
+};
+
+// Largest difference over the largest value.
+double relative_difference(const Array& found, const Array& expected) {
+  double difference = 0, scale = 0;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    difference = std::max(difference, std::abs(double{found.values[i]} - expected.values[i]));
+    scale = std::max(scale, std::abs(double{expected.values[i]}));
+  }
+  EXPECT_GT(scale, 0);
+  return difference / scale;
+}
+
+TEST(InferredConv, AgreesWithTheComposition) {
+  for (const CpuIsa isa : instruction_sets())
+    for (const InferredCase& test : kCases)
+      for (const auto& [activation, adds] : {std::pair(Activation::none, false), std::pair(Activation::relu, true)}) {
+        SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", adds));
+        const auto context = context_of(isa);
+        const Inputs inputs(*context, test);
+        PreparedWeights prepared;
+        Tape plain(*context, Mode::eval), first(*context, prepared), second(*context, prepared);
+        const Array expected = to_host(*context, inputs.conv_bn_act_of(plain, test, activation, adds));
+        poison(*context);
+        const Array found = to_host(*context, inputs.conv_bn_act_of(first, test, activation, adds));
+        EXPECT_LT(relative_difference(found, expected), 1e-5);  // Winograd rounds more than sums do
+        EXPECT_EQ(found.values, to_host(*context, inputs.conv_bn_act_of(second, test, activation, adds)).values);
+      }
+}
+
+TEST(InferredConv, AddsABias) {
+  for (const InferredCase& test : kCases) {
+    SCOPED_TRACE(test.name);
+    const auto context = context_of(best_cpu_isa());
+    const Inputs inputs(*context, test);
+    PreparedWeights prepared;
+    Tape plain(*context, Mode::eval), tape(*context, prepared);
+    EXPECT_LT(relative_difference(to_host(*context, inputs.conv2d_of(tape, test)),
+                                  to_host(*context, inputs.conv2d_of(plain, test))),
+              2e-6);
+  }
+}
+
+TEST(InferredConv, SharedFiltersMayHaveNormsOfTheirOwn) {
+  const InferredCase& test = kCases.front();
+  const auto context = context_of(best_cpu_isa());
+  Inputs inputs(*context, test);
+  PreparedWeights prepared;
+  Tape plain(*context, Mode::eval), tape(*context, prepared);
+  inputs.conv_bn_act_of(tape, test, Activation::none, false);
+  inputs.gamma = to_device(*context, random_array({test.w[0]}, 23, 0.5f, 2));
+  EXPECT_LT(relative_difference(to_host(*context, inputs.conv_bn_act_of(tape, test, Activation::none, false)),
+                                to_host(*context, inputs.conv_bn_act_of(plain, test, Activation::none, false))),
+            2e-6);
+}
+
+TEST(InferredConv, GroupsAreLeftToOthers) {
+  const auto context = context_of(best_cpu_isa());
+  PreparedWeights prepared;
+  Tape tape(*context, prepared), plain(*context, Mode::eval);
+  const Var x = tape.constant(context->zeros({1, 4, 4, 8}));
+  EXPECT_TRUE(is_inferred(tape, x, {}));
+  EXPECT_FALSE(is_inferred(tape, x, {.groups = 2}));
+  EXPECT_FALSE(is_inferred(plain, x, {}));
+  EXPECT_FALSE(tape.training());
+}
+
+TEST(InferredConv, SeveralThreadsPrepareOnce) {
+  const InferredCase& test = kCases[6];
+  const auto context = context_of(best_cpu_isa());
+  const Inputs inputs(*context, test);
+  PreparedWeights prepared;
+  std::vector<Array> found(4);
+  {
+    std::vector<std::jthread> threads;
+    for (Array& result : found)
+      threads.emplace_back([&] {
+        Tape tape(*context, prepared);
+        result = to_host(*context, inputs.conv_bn_act_of(tape, test, Activation::relu, true));
+      });
+  }
+  for (const Array& result : found) EXPECT_EQ(result.values, found.front().values);
+}
+
+TEST(InferredConv, RefusesAResidualOfAnotherShape) {
+  const InferredCase& test = kCases.front();
+  const auto context = context_of(best_cpu_isa());
+  Inputs inputs(*context, test);
+  inputs.residual = context->zeros({1, 2, 3, 4});
+  PreparedWeights prepared;
+  Tape tape(*context, prepared);
+  EXPECT_THROW(inputs.conv_bn_act_of(tape, test, Activation::none, true), Error);
+}
+
+}  // namespace
+}  // namespace dtrain

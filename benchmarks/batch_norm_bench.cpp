@@ -13,6 +13,7 @@
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
+#include "libdtrain/ops/batch_norm_tiling.h"
 
 namespace dtrain {
 namespace {
@@ -106,10 +107,10 @@ class Bench {
 
   double ideal_bytes(bool backward) const {
     const auto images = static_cast<double>(shape_.count() * static_cast<int64_t>(size_of(dtype_)));
-    const double mask =
-        layer_.residual && !context_.is_cpu()
-            ? static_cast<double>(relu_mask_bytes(shape_.count(), layer_.c, static_cast<int64_t>(size_of(dtype_))))
-            : 0;
+    const double mask = layer_.residual && !context_.is_cpu()
+                            ? static_cast<double>(relu_mask_bytes(shape_.count() / layer_.c, layer_.c,
+                                                                  static_cast<int64_t>(size_of(dtype_))))
+                            : 0;
     return images * ((backward ? 3 : 2) + (layer_.residual ? 1 : 0)) + mask;
   }
 

@@ -153,7 +153,8 @@ TEST(ProgressBlock, IsCutAtCharacters) {
   EXPECT_EQ(cli::cut_to("ab", 0), "");
 }
 
-const Arguments kShortRun = {"--model=trivial", "--device=cpu", "--batch_size=2", "--num_batches=30"};
+const Arguments kShortRun = {"--model=trivial", "--device=cpu", "--num_intra_threads=1", "--batch_size=2",
+                             "--num_batches=30"};
 
 std::string without_figures(const std::string& log) {
   return std::regex_replace(log, std::regex(R"((images/sec|Data wait|Step parts|Model FLOPs|Peak memory): .*)"), "");

@@ -90,12 +90,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
                          testing::Values(
                              // n, h, w, c, k, p, q, pad_top, pad_left
                              cpu::WinogradShape{1, 4, 4, 16, 16, 4, 4, 1, 1},
-                             cpu::WinogradShape{2, 7, 7, 64, 32, 7, 7, 1, 1},
+                             cpu::WinogradShape{2, 7, 7, 32, 64, 7, 7, 1, 1},
                              cpu::WinogradShape{1, 5, 9, 32, 96, 3, 7, 0, 0},    // no padding
                              cpu::WinogradShape{1, 6, 5, 32, 64, 8, 7, 2, 2},    // full padding
-                             cpu::WinogradShape{3, 13, 6, 96, 32, 13, 5, 1, 0},  // asymmetric
+                             cpu::WinogradShape{3, 13, 6, 48, 32, 13, 5, 1, 0},  // asymmetric
                              cpu::WinogradShape{1, 3, 1, 16, 16, 3, 1, 1, 1},    // narrower than a tile
-                             cpu::WinogradShape{1, 8, 8, 288, 32, 8, 8, 1, 1},   // deeper than one pass of the kernel
+                             cpu::WinogradShape{1, 8, 8, 272, 16, 8, 8, 1, 1},   // deeper than one pass of the kernel
                              cpu::WinogradShape{40, 14, 14, 48, 48, 14, 14, 1, 1}));  // more than one group of tiles
 
 TEST(Winograd, IsBitEqualFromRunToRun) {

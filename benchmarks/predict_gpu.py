@@ -20,7 +20,7 @@ BANDWIDTH, RATE = 4.3e12, 790e12
 IMAGE_CHANNELS = 8  # three, padded to 16 bytes in 16-bit types
 MULTIPROCESSORS, SHARED_BYTES = 132, 227 << 10
 
-# bandwidth, rate of convolutions, how much of the shorter of both is not hidden behind the longer, bytes that L2 still
+# bandwidth, rate of convolutions, how much of the shorter of the two is not hidden behind the longer, bytes that L2 still
 # holds when they are read again, seconds between the kernels of a recorded step: judgement, all of it
 Assumptions = collections.namedtuple("Assumptions", "bandwidth rate unhidden l2 gap")
 MACHINES = {"h200": {"hopeful": Assumptions(4.2e12, 450e12, 0.25, 30e6, 1.2e-6),

@@ -138,14 +138,11 @@ void gathered_conv(Context& context, const ConvShape& o, const float* x, const f
 // are four times as large as the plain ones: they have to be worth reading.
 bool takes_winograd(const Context& context, const ConvShape& o, const WinogradShape& shape) {
   constexpr int64_t kTiles = 16;
-  const int64_t tiles = o.n * ((o.p + 3) / 4) * ((o.q + 3) / 4);
   return o.r == 3 && o.s == 3 && o.stride_h == 1 && o.stride_w == 1 && o.dilation_h == 1 && o.dilation_w == 1 &&
-         winograd_supports(context, shape) && o.c * o.k >= 2048 && 2 * o.n * o.p * o.q >= 16 * tiles && tiles >= kTiles;
+         winograd_pays(context, shape, kTiles);
 }
 
 }  // namespace
-
-bool folded_conv_supports(const ConvShape& o) { return o.groups == 1; }
 
 FoldedFilters::FoldedFilters(const ConvShape& o, const float* w, std::vector<float> scale)
     : k_(o.k), inner_(o.r * o.s * o.c), c_(o.c), w_(w), scale_(std::move(scale)) {}

@@ -11,10 +11,7 @@
 
 namespace dtrain::cpu {
 
-// Whether the kernels take the shape: one group.
-bool folded_conv_supports(const ConvShape& shape);
-
-// The filters of one convolution. Several threads may use them at a time.
+// The filters of one convolution, which has one group. Several threads may use them at a time.
 class FoldedFilters {
  public:
   // Of w [k, r, s, c], which has to live as long as this, each of the k multiplied by its scale; `scale` empty: 1.

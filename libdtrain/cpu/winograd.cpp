@@ -135,12 +135,10 @@ bool winograd_supports(const Context& context, const WinogradShape& s) {
   return s.c % width == 0 && s.k % width == 0 && s.c > 0 && s.k > 0 && s.pad_top <= 2 && s.pad_left <= 2;
 }
 
-bool winograd_pays(const Context& context, const WinogradShape& s) {
-  // Measured at 7x7x512 and 14x14x256: 16 tiles lose by 0.4 to 0.9, 32 win by 1.0 to 1.9.
-  constexpr int64_t kTilesToShareFilters = 24;
+bool winograd_pays(const Context& context, const WinogradShape& s, int64_t least_tiles) {
   const int64_t tiles = ((s.p + kOut - 1) / kOut) * ((s.q + kOut - 1) / kOut);
   return winograd_supports(context, s) && s.c * s.k >= 2048 && 2 * s.p * s.q >= kOut * kOut * tiles &&
-         s.n * tiles >= kTilesToShareFilters;
+         s.n * tiles >= least_tiles;
 }
 
 Tensor winograd_filters(Context& context, int64_t c, int64_t k, const float* w) {

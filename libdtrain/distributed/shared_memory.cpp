@@ -19,7 +19,7 @@
 namespace dtrain::host {
 namespace {
 
-// At the beginning: ranks that are told of another host's process by mistake find something else there.
+// At the beginning: a rank that opens the memory of another process by mistake finds something else there.
 struct alignas(64) Mark {
   std::array<uint64_t, 2> random{};
   bool operator==(const Mark&) const = default;

@@ -24,8 +24,8 @@ class SharedMemory {
     std::atomic<uint64_t> filled, summed, taken;
   };
 
-  // Collective, for a group on one host. Null on all ranks where it cannot be had on one of them; `tells`: with a line
-  // that says why, by Group::tell of rank 0.
+  // Collective, for a group on one host. Null on all ranks where it cannot be had on one of them; with `tells`
+  // rank 0 then reports why in one line, through Group::tell.
   static std::shared_ptr<SharedMemory> open(Group& group, bool tells);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;

@@ -57,10 +57,11 @@ Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dO
 
 Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options) {
   Context& context = tape.context();
-  const Tensor y = conv2d_output(context, x, w, options);
+  conv2d_shape(x.shape(), w.shape(), options);  // throws where there is none
   DT_CHECK(!bias || (bias->shape() == Shape{w.shape()[0]} && bias->value.dtype() == DType::f32), "conv2d: bias ",
            bias->shape(), " of ", bias->value.dtype(), ", expected [", w.shape()[0], "] of f32");
   if (is_inferred(tape, x, options)) return inferred_conv(tape, x, w, options, {.bias = bias ? bias->value : Tensor()});
+  const Tensor y = conv2d_output(context, x, w, options);
   DT_DISPATCH(context, conv2d)(x.value, w.value, bias ? bias->value : Tensor(), options, y);
   const Var b = bias ? bias->without_value() : Var{};
   // The weight gradient alone needs the images, and the data gradient alone the filters.

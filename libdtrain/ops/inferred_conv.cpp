@@ -27,6 +27,9 @@ Affine affine_of(const InferredEnd& end, int64_t k) {
   if (end.bias) affine.shift.assign(end.bias.data<float>(), end.bias.data<float>() + k);
   if (!end.norm) return affine;
   const InferredNorm& norm = *end.norm;
+  for (const Tensor* part : {&norm.gamma, &norm.beta, &norm.state.running_mean, &norm.state.running_var})
+    DT_CHECK(part->shape() == Shape{k} && part->dtype() == DType::f32, "conv_bn_act: a batch norm of ", part->shape(),
+             " of ", part->dtype(), ", expected [", k, "] of f32");
   affine.shift.resize(static_cast<size_t>(k));
   for (int64_t i = 0; i < k; ++i) {
     const float scale =
@@ -53,8 +56,9 @@ bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options) {
 Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
   Context& context = tape.context();
   const Tensor y = conv2d_output(context, x, w, options);
-  DT_CHECK(!end.residual || end.residual->shape() == y.shape(), "conv_bn_act: residual ", end.residual->shape(),
-           ", expected ", y.shape());
+  DT_CHECK(!end.residual || (end.residual->shape() == y.shape() && end.residual->value.dtype() == DType::f32),
+           "conv_bn_act: residual ", end.residual->shape(), " of ", end.residual->value.dtype(), ", expected ",
+           y.shape(), " of f32");
   const cpu::ConvShape shape = cpu::shape_of(x.value, w.value, y, options);
   // Layers may share filters, and each have a norm of its own.
   const PreparedWeights::Addresses addresses{w.value.raw(), end.norm ? end.norm->gamma.raw() : nullptr};

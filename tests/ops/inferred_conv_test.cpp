@@ -150,5 +150,15 @@ TEST(InferredConv, RefusesAResidualOfAnotherShape) {
   EXPECT_THROW(inputs.conv_bn_act_of(tape, test, Activation::none, true), Error);
 }
 
+TEST(InferredConv, RefusesABatchNormOfOtherChannels) {
+  const InferredCase& test = kCases.front();
+  const auto context = context_of(best_cpu_isa());
+  Inputs inputs(*context, test);
+  inputs.state.running_var = context->zeros({test.w[0] - 1});
+  PreparedWeights prepared;
+  Tape tape(*context, prepared);
+  EXPECT_THROW(inputs.conv_bn_act_of(tape, test, Activation::none, false), Error);
+}
+
 }  // namespace
 }  // namespace dtrain

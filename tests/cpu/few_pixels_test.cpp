@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
+#include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -13,13 +13,6 @@ namespace {
 
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
-
-Floats drawn(int64_t count, uint64_t stream) {
-  RandomStream draws(7, stream);
-  Floats values(static_cast<size_t>(count));
-  for (float& value : values) value = draws.uniform(-1, 1);
-  return values;
-}
 
 // n, h, w, c, k, r, s, p, q, stride, dilation, padding.
 cpu::ConvShape conv_shape(int64_t n, int64_t h, int64_t w, int64_t c, int64_t k, int64_t side, int64_t stride,

@@ -3,19 +3,12 @@
 
 #include <vector>
 
-#include "libdtrain/core/rng.h"
+#include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
 namespace dtrain {
 namespace {
-
-std::vector<float> random(int64_t count, uint64_t stream) {
-  RandomStream draws(7, stream);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = draws.uniform(-1, 1);
-  return values;
-}
 
 std::vector<double> direct_sum(const cpu::ConvShape& o, const std::vector<float>& x, const std::vector<float>& dy) {
   std::vector<double> dw(static_cast<size_t>(o.k * o.r * o.s * o.c));
@@ -37,7 +30,7 @@ class GemmWgrad : public testing::TestWithParam<cpu::ConvShape> {};
 
 TEST_P(GemmWgrad, AgreesWithTheDirectSum) {
   const cpu::ConvShape& o = GetParam();
-  const std::vector<float> x = random(o.n * o.h * o.w * o.c, 1), dy = random(o.n * o.p * o.q * o.k, 2);
+  const std::vector<float> x = drawn(o.n * o.h * o.w * o.c, 1), dy = drawn(o.n * o.p * o.q * o.k, 2);
   const std::vector<double> expected = direct_sum(o, x, dy);
   for (const CpuIsa isa : instruction_sets())
     for (const bool add : {false, true}) {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -11,13 +11,6 @@ namespace dtrain {
 namespace {
 
 using Numbers = std::vector<float>;
-
-Numbers drawn_numbers(int64_t count, uint64_t stream) {
-  RandomStream draws(7, stream);
-  Numbers values(static_cast<size_t>(count));
-  for (float& value : values) value = draws.uniform(-1, 1);
-  return values;
-}
 
 // One element: a[0], a[step] ... by every `columns`-th of `panel`, on top of `sum`. Compilers that do not optimise
 // leave products and sums apart.
@@ -52,8 +45,8 @@ TEST_P(Product, RowsAreSumsInOrder) {
   for (const int64_t k : {1, 2, 17, 256})
     for (int64_t rows = 1; rows <= 2 * kernels.rows + 2; ++rows) {
       const int64_t a_stride = k + 3, y_stride = columns + 2;
-      const Numbers a = drawn_numbers(rows * a_stride, 1), panel = drawn_numbers(k * columns, 2);
-      const Numbers before = drawn_numbers(rows * y_stride, 3);
+      const Numbers a = drawn(rows * a_stride, 1), panel = drawn(k * columns, 2);
+      const Numbers before = drawn(rows * y_stride, 3);
       for (const bool add : {false, true}) {
         Numbers y = before;
         kernels.rows_by_panel(rows, k, a.data(), a_stride, panel.data(), y.data(), y_stride, add);
@@ -69,8 +62,8 @@ TEST_P(Product, RowsAreSumsInOrder) {
 
 TEST_P(Product, PanelsAreSumsInOrder) {
   for (const int64_t k : {1, 5, 256}) {
-    const Numbers a = drawn_numbers(k * columns, 1), b = drawn_numbers(k * columns, 2);
-    const Numbers before = drawn_numbers(columns * columns, 3);
+    const Numbers a = drawn(k * columns, 1), b = drawn(k * columns, 2);
+    const Numbers before = drawn(columns * columns, 3);
     for (const bool add : {false, true}) {
       Numbers y = before;
       kernels.panel_by_panel(k, a.data(), b.data(), y.data(), columns, add);
@@ -86,14 +79,13 @@ TEST_P(Product, PanelsAreSumsInOrder) {
 
 TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
   const int64_t k = 9, taps = 4, y_stride = columns + 3;
-  const Numbers from = drawn_numbers(500, 1), panel = drawn_numbers(taps * k * columns, 2),
-                bias = drawn_numbers(columns, 4);
+  const Numbers from = drawn(500, 1), panel = drawn(taps * k * columns, 2), bias = drawn(columns, 4);
   for (int64_t rows = 1; rows <= kernels.rows; ++rows)
     for (const int64_t valid : {columns, columns - 3, columns / 2, int64_t{1}})
       for (const bool ends : {false, true}) {
         std::vector<const float*> at;
         for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 490);
-        const Numbers before = drawn_numbers(rows * y_stride, 3);
+        const Numbers before = drawn(rows * y_stride, 3);
         Numbers y = before;
         cpu::ProductEnd end;
         if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};

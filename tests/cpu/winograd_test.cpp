@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libdtrain/core/rng.h"
+#include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -17,9 +17,9 @@ struct Problem {
 
   explicit Problem(const cpu::WinogradShape& shape)
       : s(shape),
-        x(random(s.n * s.h * s.w * s.c, 1)),
-        w(random(s.k * 9 * s.c, 2)),
-        dy(random(s.n * s.p * s.q * s.k, 3)),
+        x(drawn(s.n * s.h * s.w * s.c, 1)),
+        w(drawn(s.k * 9 * s.c, 2)),
+        dy(drawn(s.n * s.p * s.q * s.k, 3)),
         y(dy.size()),
         dx(x.size()),
         dw(w.size()) {
@@ -31,13 +31,6 @@ struct Problem {
             if (row < 0 || row >= s.h || column < 0 || column >= s.w) continue;
             add_products(((n * s.p + p) * s.q + q) * s.k, ((n * s.h + row) * s.w + column) * s.c, r);
           }
-  }
-
-  static std::vector<float> random(int64_t count, uint64_t stream) {
-    RandomStream draws(7, stream);
-    std::vector<float> values(static_cast<size_t>(count));
-    for (float& value : values) value = draws.uniform(-1, 1);
-    return values;
   }
 
   void add_products(int64_t out, int64_t in, int64_t r) {

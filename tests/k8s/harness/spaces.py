@@ -59,7 +59,9 @@ def make_network():
     """The node: a bridge for the pods' cables, with the addresses of the node and of the DNS server."""
     run("mount", "-t", "tmpfs", "tmpfs", "/run")
     run("ip", "link", "set", "lo", "up")
-    run("ip", "link", "add", "pods", "type", "bridge")
+    # Without an address of its own a bridge takes the lowest of its ports', so that a pod that comes may change it: the
+    # others go on writing to the old one for seconds, and their packets, DNS queries among them, are lost.
+    run("ip", "link", "add", "pods", "address", "02:00:00:00:00:01", "type", "bridge")
     run("ip", "address", "add", f"{NODE}/16", "dev", "pods")
     run("ip", "address", "add", f"{DNS_SERVER}/32", "dev", "pods")
     run("ip", "link", "set", "pods", "up")

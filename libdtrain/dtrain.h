@@ -30,6 +30,7 @@
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/mined_cross_entropy.h"
+#include "libdtrain/ops/peaks.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
 #include "libdtrain/ops/relu6.h"

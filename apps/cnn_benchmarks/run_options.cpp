@@ -120,7 +120,7 @@ observers::LiveViewOptions live_options(const Session& session) {
 }
 
 observers::TracingOptions tracing_options(const Session& session, cli::Log& log) {
-  observers::TracingOptions options = observers::tracing_options(session.config.flags.tracing, log);
+  auto options = observers::tracing_options(session.config.flags.tracing, session.config.machine.precision, log);
   options.process = fmt::format("dtrain-cnn-benchmarks, {}", session.group.name(session.config.ranks.rank));
   options.warmup_steps = static_cast<uint64_t>(session.config.warmup_steps);
   options.total_steps = session.plan.total_steps;

@@ -37,7 +37,7 @@ uint64_t steps_of(const TrainingJob& job, const RateRule& rate, uint64_t samples
 std::unique_ptr<observers::Tracing> tracing_of(const TrainingJob& job, uint64_t steps, Context& context,
                                                Communicator& communicator, cli::Log& log) {
   if (!job.ranks.is_chief() || !job.flags.tracing.wanted()) return {};
-  observers::TracingOptions options = observers::tracing_options(job.flags.tracing, log);
+  observers::TracingOptions options = observers::tracing_options(job.flags.tracing, job.machine.precision, log);
   options.process = fmt::format("dtrain-mask-rcnn, {}", communicator.group().name(job.ranks.rank));
   options.total_steps = steps;
   auto tracing = std::make_unique<observers::Tracing>(std::move(options), context);

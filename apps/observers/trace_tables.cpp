@@ -21,7 +21,7 @@ double milliseconds(TraceFile::Clock::duration time) { return std::chrono::durat
 std::vector<std::string> profile_lines(std::span<const WorkRecord> records, bool by_layer, size_t rows) {
   const double total = step_seconds(records);
   const auto steps = std::ranges::count(records, WorkLevel::step, &WorkRecord::level);
-  std::vector<ProfileRow> all = profile_rows(records, by_layer);
+  std::vector<ProfileRow> all = profile_rows(records, by_layer ? ProfileBy::layer : ProfileBy::op);
   std::vector<std::string> lines = {
       fmt::format("Profile of {} steps, {:.3f} ms: {} of {} {}", steps, 1e3 * total, std::min(rows, all.size()),
                   all.size(), by_layer ? "ops by layer" : "ops"),
@@ -31,7 +31,7 @@ std::vector<std::string> profile_lines(std::span<const WorkRecord> records, bool
   for (const ProfileRow& row : all)
     lines.push_back(fmt::format("{:<28} {:<9} {:>7} {:>11.3f} {:>6.1f}% {:>9} {:>8}{}{}", row.name, row.phase,
                                 row.count, 1e3 * row.seconds, 100 * row.seconds / total, rate(row.flops, row.seconds),
-                                rate(row.bytes, row.seconds), by_layer && !row.layer.empty() ? "  " : "", row.layer));
+                                rate(row.bytes, row.seconds), row.group.empty() ? "" : "  ", row.group));
   return lines;
 }
 

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "apps/observers/trace_spans.h"
 #include "apps/observers/trace_tables.h"
 #include "libdtrain/io/result_file.h"
+#include "libdtrain/ops/peaks.h"
 
 namespace dtrain::observers {
 namespace {
@@ -14,38 +16,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kProfiledSteps = 10;
 constexpr size_t kPrintedRows = 20;
-constexpr char kCompute[] = "compute";
-
-// A lane for each bucket: they overlap.
-std::vector<TraceSpan> spans_of(const SumReport& sum) {
-  const std::string lane = "sum: " + sum.what;
-  return {{.lane = lane, .name = "queued", .begin = sum.queued, .end = sum.begun},
-          {.lane = lane, .name = sum.what, .begin = sum.begun, .end = sum.ended, .args = {{"bytes", sum.bytes}}}};
-}
-
-TraceSpan span_of(const WorkRecord& record) {
-  TraceSpan span{.lane = kCompute, .name = record.name, .begin = record.begin};
-  span.end = span.begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(record.seconds));
-  if (record.level == WorkLevel::op && !record.layer().empty()) span.name += " " + record.layer();
-  if (record.level == WorkLevel::op) {
-    span.args = {{"op", record.name}, {"phase", record.phase}, {"output", record.output.to_string()}};
-    for (size_t i = 0; i < record.inputs.size(); ++i)
-      span.args.emplace_back(fmt::format("input {}", i + 1), record.inputs[i].to_string());
-  }
-  for (size_t i = 0; i < record.parameters.size(); ++i)
-    span.args.emplace_back(fmt::format("parameter {}", i + 1), record.parameters[i]);
-  if (record.flops > 0) span.args.emplace_back("FLOPs", record.flops);
-  if (record.bytes > 0) span.args.emplace_back("bytes", record.bytes);
-  return span;
-}
 
 }  // namespace
 
-TracingOptions tracing_options(const cli::TracingFlags& flags, cli::Log& log) {
+TracingOptions tracing_options(const cli::TracingFlags& flags, DType compute_type, cli::Log& log) {
   return {.trace_file = flags.trace_file,
           .profile_file = flags.tfprof_file,
+          .roofline_file = flags.profile,
           .timeline = flags.timeline,
           .chrome_format = flags.use_chrome_trace_format,
+          .compute_type = compute_type,
           .line = [&log](const std::string& text) { log.line(text); },
           .notice = [&log](const std::string& text) { log.notice(text); }};
 }
@@ -63,7 +43,7 @@ struct Tracing::Heard {
 };
 
 Tracing::Tracing(TracingOptions options, Context& context)
-    : options_(std::move(options)), is_cpu_(context.is_cpu()), profiler_(context), heard_(std::make_shared<Heard>()) {
+    : options_(std::move(options)), context_(context), profiler_(context), heard_(std::make_shared<Heard>()) {
   if (!options_.timeline.empty()) heard_->timeline.emplace(options_.timeline, options_.process);
 }
 
@@ -87,7 +67,8 @@ std::function<void(const TraceSpan&)> Tracing::span_listener() const {
 void Tracing::begun(const Begun& event) {
   if (event.complete) return;
   const uint64_t first = event.step + 1, timed = std::max(options_.warmup_steps + 1, first);
-  if (!is_cpu_ && !(options_.trace_file.empty() && options_.profile_file.empty()))
+  if (!context_.is_cpu() &&
+      !(options_.trace_file.empty() && options_.profile_file.empty() && options_.roofline_file.empty()))
     options_.notice("steps that are traced or profiled are run one op at a time, and not replayed as the others are");
   if (!options_.trace_file.empty()) {
     traced_ = options_.warmup_steps - 1;
@@ -97,9 +78,20 @@ void Tracing::begun(const Begun& event) {
           fmt::format("--trace_file: no two steps of a warm-up are left, and step {} is traced instead", traced_));
     }
   }
-  if (options_.profile_file.empty()) return;
+  if (!options_.roofline_file.empty()) measure_roofs();
+  if (options_.profile_file.empty() && !roofs_) return;
   first_profiled_ = timed;
   last_profiled_ = std::min(timed + kProfiledSteps - 1, options_.total_steps);
+}
+
+// What it takes may not be there; a run need not end for that.
+void Tracing::measure_roofs() {
+  try {
+    roofs_ = {.flops = measure_peak_flops(context_, options_.compute_type), .bytes = measure_peak_bandwidth(context_)};
+  } catch (const std::exception& error) {
+    options_.notice(
+        fmt::format("--profile: the peaks cannot be measured: {}; the run goes on without it", error.what()));
+  }
 }
 
 void Tracing::stepping(uint64_t step) {
@@ -185,8 +177,14 @@ void Tracing::write_trace(std::vector<WorkRecord> records) {
 }
 
 void Tracing::write_profile() {
-  for (const std::string& line : profile_lines(profiled_, false, kPrintedRows)) options_.line(line);
-  attempt([&] { write_lines(options_.profile_file, whole_profile(profiled_)); });
+  if (!options_.profile_file.empty()) {
+    for (const std::string& line : profile_lines(profiled_, false, kPrintedRows)) options_.line(line);
+    attempt([&] { write_lines(options_.profile_file, whole_profile(profiled_)); });
+  }
+  if (roofs_) {
+    for (const std::string& line : roofline_table(profiled_, *roofs_)) options_.line(line);
+    attempt([&] { write_lines(options_.roofline_file, {roofline_svg(profiled_, *roofs_)}); });
+  }
   profiled_.clear();
 }
 

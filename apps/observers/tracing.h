@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/cli/log.h"
 #include "apps/cli/options/tracing.h"
+#include "apps/observers/roofline.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/io/trace_file.h"
 #include "libdtrain/run/observer.h"
@@ -16,8 +18,9 @@ namespace dtrain::observers {
 
 struct TracingOptions {
   // Of a trace of one step, a profile of the first timed ones, and a timeline of all; empty: none.
-  std::string trace_file{}, profile_file{}, timeline{};
-  bool chrome_format = true;  // of the trace; else text
+  std::string trace_file{}, profile_file{}, roofline_file{}, timeline{};
+  bool chrome_format = true;        // of the trace; else text
+  DType compute_type = DType::f32;  // of convolutions and products, whose peak a GPU is held against
   uint64_t warmup_steps = 0, total_steps = 0;
   std::string process{};                           // as the traces call it
   std::function<void(const std::string&)> line{};  // for the log
@@ -25,7 +28,7 @@ struct TracingOptions {
 };
 
 // What the flags say; `log` is used as long as the observer.
-TracingOptions tracing_options(const cli::TracingFlags& flags, cli::Log& log);
+TracingOptions tracing_options(const cli::TracingFlags& flags, DType compute_type, cli::Log& log);
 
 // The trace is of tf_cnn_benchmarks' step, the second-to-last of the warm-up, or where a run has no such step, of its
 // second one or its only one, with a notice. Where a file cannot be written a notice says so, and the run goes on
@@ -53,6 +56,7 @@ class Tracing final : public Observer {
   // What other threads tell.
   struct Heard;
   bool profiles(uint64_t step) const { return first_profiled_ <= step && step <= last_profiled_; }
+  void measure_roofs();
   void end_step();
   void write_trace(std::vector<WorkRecord> records);
   void write_profile();
@@ -60,8 +64,9 @@ class Tracing final : public Observer {
   void show(const std::string& lane, const std::string& name, double seconds);
 
   const TracingOptions options_;
-  const bool is_cpu_;
+  Context& context_;
   Profiler profiler_;
+  std::optional<Roofs> roofs_;  // measured for the roofline
   std::shared_ptr<Heard> heard_;
   uint64_t traced_ = 0, first_profiled_ = 1, last_profiled_ = 0;  // numbers of steps
   uint64_t step_ = 0;                                             // under observation

@@ -7,20 +7,27 @@
 namespace dtrain {
 namespace {
 
-constexpr char kOther[] = "(other)";
-
 // Steps hold phases, and phases what has rows.
 constexpr int kPhaseDepth = 1, kRowDepth = 2;
 
+std::string shapes_of(const WorkRecord& record) {
+  std::string text;
+  for (const Shape& shape : record.inputs)
+    if (shape.rank() > 1) text += (text.empty() ? "" : " x ") + shape.to_string();
+  return text;
+}
+
+std::string group_of(const WorkRecord& record, ProfileBy by) {
+  return by == ProfileBy::layer ? record.layer() : by == ProfileBy::shapes ? shapes_of(record) : "";
+}
+
 class Rows {
  public:
-  explicit Rows(bool by_layer) : by_layer_(by_layer) {}
-
-  ProfileRow& of(const std::string& name, const std::string& phase, const std::string& layer) {
-    ProfileRow& row = rows_[{name, phase, by_layer_ ? layer : ""}];
+  ProfileRow& of(const std::string& name, const std::string& phase, const std::string& group) {
+    ProfileRow& row = rows_[{name, phase, group}];
     row.name = name;
     row.phase = phase;
-    if (by_layer_) row.layer = layer;
+    row.group = group;
     return row;
   }
 
@@ -32,18 +39,17 @@ class Rows {
   }
 
  private:
-  const bool by_layer_;
   std::map<std::tuple<std::string, std::string, std::string>, ProfileRow> rows_;
 };
 
 }  // namespace
 
-std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, bool by_layer) {
-  Rows rows(by_layer);
+std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, ProfileBy by) {
+  Rows rows;
   for (const WorkRecord& record : records) {
     if (record.depth > kRowDepth) continue;
     const bool counts = record.depth == kRowDepth;
-    ProfileRow& row = rows.of(counts ? record.name : kOther, record.phase, counts ? record.layer() : "");
+    ProfileRow& row = rows.of(counts ? record.name : kOutsideOps, record.phase, counts ? group_of(record, by) : "");
     row.count += counts ? 1 : 0;
     row.seconds += record.seconds;
     if (counts) {
@@ -51,8 +57,8 @@ std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, bool b
       row.bytes += record.bytes;
     }
     // What holds it has done the rest.
-    if (counts) rows.of(kOther, record.phase, "").seconds -= record.seconds;
-    if (record.depth == kPhaseDepth) rows.of(kOther, "", "").seconds -= record.seconds;
+    if (counts) rows.of(kOutsideOps, record.phase, "").seconds -= record.seconds;
+    if (record.depth == kPhaseDepth) rows.of(kOutsideOps, "", "").seconds -= record.seconds;
   }
   return rows.sorted();
 }

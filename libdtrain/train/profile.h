@@ -10,18 +10,24 @@
 
 namespace dtrain {
 
+inline constexpr char kOutsideOps[] = "(other)";
+
 // Ops of one kind together.
 struct ProfileRow {
-  std::string name{}, phase{};  // as in WorkRecord; "(other)" is what a phase did outside of ops, such as waiting
-  std::string layer{};          // where layers are told apart
+  std::string name{}, phase{};  // as in WorkRecord; kOutsideOps is what a phase did outside of them, such as waiting
+  std::string group{};          // what ProfileBy tells apart
   int64_t count = 0;
   double seconds = 0;
   double flops = 0, bytes = 0;  // 0: not known
 };
 
-// A row for each op, phase and, if asked for, layer: those that took the most time first. What ops hold is part of
-// them; a kernel outside of ops has a row of its own. The rows' seconds add up to step_seconds().
-std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, bool by_layer);
+// What has rows of its own, beside the op and the phase: nothing, each layer, or each choice of an op's shapes, written
+// as "[16, 56, 56, 64] x [64, 3, 3, 64]" from its inputs of two or more dimensions.
+enum class ProfileBy { op, layer, shapes };
+
+// Those that took the most time come first. What ops hold is part of them; a kernel outside of ops has a row of its
+// own. The rows' seconds add up to step_seconds().
+std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, ProfileBy by);
 
 // The duration of all steps.
 double step_seconds(std::span<const WorkRecord> records);

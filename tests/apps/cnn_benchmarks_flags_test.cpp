@@ -39,8 +39,8 @@ TEST_F(DeclaredFlags, OnlyThoseOfAPlaceMayDifferPerRank) {
   EXPECT_EQ(differing, (std::vector<std::string>{"config", "data_dir", "datasets_num_private_threads", "gpu_indices",
                                                  "gpu_memory_frac_for_testing", "graph_file", "max_unpacked_gb",
                                                  "metrics_address", "metrics_file", "metrics_port", "num_inter_threads",
-                                                 "num_intra_threads", "progress", "task_index", "tfprof_file",
-                                                 "timeline", "trace_file", "use_chrome_trace_format"}));
+                                                 "num_intra_threads", "profile", "progress", "task_index",
+                                                 "tfprof_file", "timeline", "trace_file", "use_chrome_trace_format"}));
 }
 
 // Another key, or a missing one, and existing checkpoints are no longer continued as they were.

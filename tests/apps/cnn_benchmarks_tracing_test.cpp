@@ -1,10 +1,13 @@
-// --trace_file, --tfprof_file, --timeline and --graph_file.
+// --trace_file, --tfprof_file, --profile, --timeline and --graph_file.
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <sstream>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/observers/roofline.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {
@@ -74,14 +77,79 @@ TEST_F(CnnTracing, OtherFormsAndSteps) {
 }
 
 TEST_F(CnnTracing, WhatCannotBeWrittenEndsNoRun) {
-  const ProgramResult result = train(run_with({"--trace_file=" + path("none/t"), "--tfprof_file=" + path("none/p")}));
+  const ProgramResult result = train(
+      run_with({"--trace_file=" + path("none/t"), "--tfprof_file=" + path("none/p"), "--profile=" + path("none/s")}));
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(contains(result.err, path("none/t"))) << result.err;
   EXPECT_TRUE(contains(result.err, path("none/p"))) << result.err;
+  EXPECT_TRUE(contains(result.err, path("none/s"))) << result.err;
   EXPECT_NE(train(run_with({"--timeline=" + path("none/l")})).code, 0);
   const ProgramResult refused = train(run_with({"--eval", "--train_dir=" + path("run"), "--trace_file=" + path("t")}));
   EXPECT_EQ(refused.code, 1);
   EXPECT_TRUE(contains(refused.err, "--eval makes none")) << refused.err;
+}
+
+TEST_F(CnnTracing, TheTableOfAProfileHoldsWhatTheStepDid) {
+  const ProgramResult result = train(run_with({"--data_name=imagenet", "--image_size=224", "--model=resnet50_v1.5",
+                                               "--batch_size=1", "--profile=" + path("p.svg")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::string line;
+  while (std::getline(lines, line) && !line.starts_with("Op  ")) {
+  }
+  double sum = 0, operations = 0;
+  while (std::getline(lines, line) && !line.starts_with("Ops ")) {
+    const double milliseconds = std::stod(line.substr(48, 10));
+    sum += milliseconds;
+    if ((line.starts_with("conv2d") || line.starts_with("linear")) && contains(line, "forward"))
+      operations += milliseconds / 1e3 * std::stod(line.substr(66, 10)) * 1e9;
+  }
+  EXPECT_NEAR(operations, 2 * 4.09e9, 0.02e9) << result.out;  // ResNet-50 v1.5 takes 4.09e9 multiply-adds an image
+  EXPECT_NEAR(sum, std::stod(line.substr(4)), 0.02) << result.out;
+  EXPECT_TRUE(contains(line, "; outside of them: ")) << line;
+  EXPECT_TRUE(contains(read_file(path("p.svg")), "conv2d forward [1, 224, 224, 3] x [64, 7, 7, 3]"));
+}
+
+// Of a step of 2 s: a convolution that computes for 1 s, and a product that reads for 0.5 s.
+std::vector<WorkRecord> two_ops() {
+  const auto record = [](WorkLevel level, int depth, const char* name, double seconds, double flops, double bytes) {
+    WorkRecord made{.level = level, .depth = depth, .name = name};
+    if (level != WorkLevel::step) made.phase = "forward";
+    made.seconds = seconds;
+    made.flops = flops;
+    made.bytes = bytes;
+    return made;
+  };
+  std::vector<WorkRecord> records = {
+      record(WorkLevel::step, 0, "step 1", 2, 0, 0), record(WorkLevel::phase, 1, "forward", 1.75, 0, 0),
+      record(WorkLevel::op, 2, "conv2d", 1, 50e9, 1e9), record(WorkLevel::op, 2, "linear", 0.5, 1e9, 3e9)};
+  records[2].inputs = {{1, 2, 2, 3}, {4, 1, 1, 3}, {4}};
+  records[3].inputs = {{1, 3}, {4, 3}, {4}};
+  return records;
+}
+
+TEST(Roofline, ARowIsHeldAgainstTheRoofThatBoundsIt) {
+  const observers::Roofs roofs{.flops = 100e9, .bytes = 10e9};
+  const std::vector<WorkRecord> records = two_ops();
+  const std::vector<std::string> table = observers::roofline_table(records, roofs);
+  ASSERT_EQ(table.size(), 5u);
+  const auto ends = [&](size_t row, const std::string& text) { return table[row].ends_with(text); };
+  EXPECT_TRUE(ends(2, "1.0   1000.000  50.0 %      50.0      1.0   50.0 %")) << table[2];
+  EXPECT_TRUE(ends(3, "1.0    500.000  25.0 %       2.0      6.0   60.0 %")) << table[3];
+  EXPECT_EQ(table[4],
+            "Ops 1500.000 ms of a step of 2000.000; outside of them: between phases 250.000, forward 250.000");
+}
+
+TEST(Roofline, ThePictureHasItsPointsWhereTheyBelong) {
+  const std::string svg = observers::roofline_svg(two_ops(), {.flops = 100e9, .bytes = 10e9});
+  // Of 0.1 to 100 FLOPs a byte over 620 pixels from 80, and of 1000 to 1 GFLOP/s over 440 from 60.
+  const auto point = [&](const char* where, const char* op) {
+    EXPECT_TRUE(contains(svg, fmt::format("<circle class=\"op forward\" {}", where))) << svg;
+    EXPECT_TRUE(contains(svg, fmt::format("<title>{}", op))) << svg;
+  };
+  point("cx=\"637.8\" cy=\"250.8\"", "conv2d forward [1, 2, 2, 3] x [4, 1, 1, 3]: 50.0 %, 50.0 %");
+  point("cx=\"188.1\" cy=\"455.8\"", "linear forward [1, 3] x [4, 3]: 25.0 %, 60.0 %");
+  EXPECT_TRUE(contains(svg, "<polyline class=\"roof\" points=\"80.0,500.0 493.3,206.7 700.0,206.7\"/>")) << svg;
 }
 
 TEST_F(CnnTracing, TheTimelineOfAKilledRunCanBeRead) {

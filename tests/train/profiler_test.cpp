@@ -132,13 +132,16 @@ TEST_F(ProfilerTest, ChangesNoWeight) {
 
 TEST_F(ProfilerTest, RowsAddUpToTheSteps) {
   const std::vector<WorkRecord> records = observe();
-  for (const bool by_layer : {false, true}) {
-    const std::vector<ProfileRow> rows = profile_rows(records, by_layer);
+  for (const ProfileBy by : {ProfileBy::op, ProfileBy::layer, ProfileBy::shapes}) {
+    const std::vector<ProfileRow> rows = profile_rows(records, by);
     double sum = 0;
     for (const ProfileRow& row : rows) {
       sum += row.seconds;
       EXPECT_GE(row.seconds, -1e-8) << row.name;
-      EXPECT_EQ(row.layer.empty() || by_layer, true);
+      EXPECT_TRUE(row.group.empty() || by != ProfileBy::op) << row.group;
+      if (by == ProfileBy::shapes && row.name == "conv2d") {
+        EXPECT_EQ(row.group, concat("[", kImages, ", 6, 6, 3] x [8, 3, 3, 3]"));
+      }
     }
     EXPECT_NEAR(sum, step_seconds(records), 1e-9);
     EXPECT_TRUE(std::ranges::is_sorted(rows, std::greater<>(), &ProfileRow::seconds));

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "libdtrain/core/gpu_info.h"
-#include "libdtrain/run/peak_flops.h"
+#include "libdtrain/ops/peaks.h"
 
 namespace dtrain::cli {
 
@@ -13,7 +13,7 @@ void PerformanceFlags::declare(FlagSet& flags) {
   flags.add("peak_tflops", peak_tflops,
             "10^12 operations per second that the device can do, for the share of it that training reaches; by default "
             "a GPU's is known by its name, and a CPU's is measured at the end, or at the start for --metrics_file and "
-            "--metrics_port, in products of matrices",
+            "--metrics_port, in loops of multiply-adds",
             {1e-6, 1e6});
 }
 

@@ -21,6 +21,11 @@ void TracingFlags::declare(FlagSet& flags) {
            "are printed")
       .may_differ_per_rank();
   flags
+      .add("profile", profile,
+           "SVG file of the ops of those ten steps under the roofs of the machine, whose peaks are measured at the "
+           "start; a table of them is printed")
+      .may_differ_per_rank();
+  flags
       .add("timeline", timeline,
            "file of a timeline of the whole run, of rank 0: steps and each sum over the ranks, in the form of "
            "trace_file; it can be read while the run goes on, and after it was killed")

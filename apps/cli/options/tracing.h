@@ -8,12 +8,12 @@
 namespace dtrain::cli {
 
 struct TracingFlags {
-  std::string trace_file, tfprof_file, timeline;
+  std::string trace_file, tfprof_file, profile, timeline;
   bool use_chrome_trace_format = true;
 
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}
-  bool wanted() const { return !trace_file.empty() || !tfprof_file.empty() || !timeline.empty(); }
+  bool wanted() const { return !trace_file.empty() || !tfprof_file.empty() || !profile.empty() || !timeline.empty(); }
 };
 
 // Of programs whose model is one of the catalogue's.

@@ -4,6 +4,7 @@
 
 #include "libdtrain/core/cpu_isa.h"
 #include "libdtrain/cpu/kernels/depthwise.h"
+#include "libdtrain/cpu/kernels/peak.h"
 #include "libdtrain/cpu/kernels/product.h"
 #include "libdtrain/cpu/kernels/winograd.h"
 
@@ -13,6 +14,7 @@ struct Kernels {
   ProductKernels product;
   WinogradKernels winograd;
   DepthwiseKernels depthwise;
+  PeakKernels peak;
 };
 
 // Whoever calls this has asked the processor. What is of f32 alone gains nothing from avx512_bf16 over avx512.
@@ -30,6 +32,7 @@ namespace DT_ISA {
 ProductKernels product_kernels();
 WinogradKernels winograd_kernels();
 DepthwiseKernels depthwise_kernels();
+PeakKernels peak_kernels();
 }  // namespace DT_ISA
 #endif
 

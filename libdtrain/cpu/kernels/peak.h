@@ -1,0 +1,14 @@
+// What a core computes at most: a loop of multiply-adds in registers.
+#pragma once
+
+#include <cstdint>
+
+namespace dtrain::cpu {
+
+struct PeakKernels {
+  // Does `rounds` rounds and returns how many operations these were, a multiply-add counting twice. `sink` takes the
+  // result, so that the loop is not left out.
+  double (*multiply_add)(int64_t rounds, float* sink);
+};
+
+}  // namespace dtrain::cpu

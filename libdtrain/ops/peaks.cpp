@@ -1,0 +1,83 @@
+#include "libdtrain/ops/peaks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/matmul.h"
+#include "libdtrain/ops/pointwise.h"
+
+namespace dtrain {
+namespace {
+
+// The seconds of the fastest of several calls of `work`, tried for about `seconds` after the first, in which libraries
+// choose their kernels and memory is touched.
+template <class Work>
+double least_seconds(const Work& work, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto elapsed = [](Clock::time_point since) {
+    return std::max(1e-9, std::chrono::duration<double>(Clock::now() - since).count());
+  };
+  work();
+  double least = 0;
+  for (const Clock::time_point began = Clock::now(); least == 0 || elapsed(began) < seconds;) {
+    const Clock::time_point before = Clock::now();
+    work();
+    const double taken = elapsed(before);
+    least = least == 0 ? taken : std::min(least, taken);
+  }
+  return least;
+}
+
+double peak_of_cpu(const Context& context, double seconds) {
+  constexpr int64_t kRounds = 200'000;  // about a millisecond
+  const cpu::PeakKernels& kernels = context.kernels().peak;
+  std::vector<double> operations(static_cast<size_t>(context.threads()));
+  const auto multiply_add = [&] {
+    cpu::parallel_parts(context, context.threads(), [&](int part, int64_t, int64_t) {
+      float sink = 0;
+      operations[static_cast<size_t>(part)] = kernels.multiply_add(kRounds, &sink);
+    });
+  };
+  const double least = least_seconds(multiply_add, seconds);
+  double sum = 0;
+  for (const double one : operations) sum += one;
+  return sum / least;
+}
+
+double peak_of_products(Context& context, DType dtype, double seconds) {
+  constexpr int64_t kSize = 4096;
+  const Tensor x = context.zeros({kSize, kSize}, dtype), w = context.zeros({kSize, kSize}, dtype);
+  const auto multiply = [&] {
+    Tape tape(context, Mode::eval);
+    linear(tape, tape.constant(x), tape.constant(w));
+    context.synchronize("the measurement of the peak");
+  };
+  return 2.0 * kSize * kSize * kSize / least_seconds(multiply, seconds);
+}
+
+}  // namespace
+
+double measure_peak_flops(Context& context, DType dtype, double seconds) {
+  return context.is_cpu() ? peak_of_cpu(context, seconds) : peak_of_products(context, dtype, seconds);
+}
+
+double measure_peak_bandwidth(Context& context, double seconds) {
+  constexpr int64_t kSize = int64_t{1} << 25;
+  double least = 0;
+  {
+    const Tensor a = context.empty({kSize}), b = context.zeros({kSize}), c = context.zeros({kSize});
+    const auto sum = [&] {
+      DT_DISPATCH(context, add)(b, c, a);
+      context.synchronize("the measurement of the memory");
+    };
+    least = least_seconds(sum, seconds);
+  }
+  context.trim();
+  return 3.0 * sizeof(float) * kSize / least;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,22 @@
+#include "libdtrain/cpu/kernels/peak.h"
+
+#include "libdtrain/cpu/kernels/table.h"
+#include "tests/cpu/instruction_sets.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+// Each of twelve sums s begins at its number and becomes s / 2 + 1 in a round, so that 2 + (number - 2) / 2^rounds is
+// left of it.
+TEST(PeakKernel, DoesTheOperationsThatItCounts) {
+  for (const CpuIsa isa : instruction_sets()) {
+    const double lanes = isa == CpuIsa::avx2 ? 8 : 16;
+    float sink = 0;
+    EXPECT_EQ(cpu::kernels_of(isa).peak.multiply_add(3, &sink), 2 * 12 * lanes * 3);
+    EXPECT_EQ(sink, 24 + (66 - 24) / 8.0);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

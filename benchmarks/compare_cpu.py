@@ -189,8 +189,8 @@ def depthwise(c):
 
     for _ in range(o.rounds):
         c.run("depthwise", ours, times, OMP_NUM_THREADS=o.threads)
-        c.run("depthwise torch NCHW", peer, last_json)
-        c.run("depthwise torch channels_last", peer + ["--channels_last"], last_json)
+        for name, flags in TORCH.items():
+            c.run(f"depthwise {name}", peer + flags, last_json)
     for which in ("forward", "dgrad", "wgrad"):
         best = min((f"depthwise {name}" for name in TORCH), key=lambda name: network(name, which))
         time, peer_time = network("depthwise", which), network(best, which)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/html.h"
+#include "apps/observers/trace_tables.h"
 
 namespace dtrain::observers {
 namespace {
@@ -19,15 +20,6 @@ constexpr char kStyle[] =
     ".grid{stroke:#8884}.roof{fill:none;stroke:#d55e00;stroke-width:2.5}"
     ".op{fill:#0072b2;fill-opacity:.45;stroke:#0072b2}.op.backward{fill:#009e73;stroke:#009e73}"
     "@media(prefers-color-scheme:dark){svg{background:#181a1f;color:#ddd}}</style>\n";
-
-std::string rate(double amount, double seconds) {
-  return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount / seconds / 1e9) : "-";
-}
-
-double steps_of(std::span<const WorkRecord> records) {
-  const auto steps = std::ranges::count(records, WorkLevel::step, &WorkRecord::level);
-  return static_cast<double>(std::max<std::ptrdiff_t>(steps, 1));
-}
 
 std::string percent(double share) { return share > 0 ? fmt::format("{:.1f} %", 100 * share) : "-"; }
 
@@ -85,49 +77,44 @@ std::string draw_legend_row(size_t row, const std::array<std::string, 4>& cells)
   return out + text_at(kEnds[2] + 12, y, cells[3], " font-size=\"12\"");
 }
 
-// Without what was done outside of ops.
-std::vector<ProfileRow> op_rows(std::span<const WorkRecord> records, ProfileBy by) {
-  std::vector<ProfileRow> rows = profile_rows(records, by);
-  std::erase_if(rows, [](const ProfileRow& row) { return row.name == kOutsideOps; });
-  return rows;
-}
-
-std::string outside_of_ops(std::span<const WorkRecord> records, double steps) {
-  std::string text;
-  for (const ProfileRow& row : profile_rows(records, ProfileBy::op))
-    if (row.name == kOutsideOps)
-      text += fmt::format("{}{} {:.3f}", text.empty() ? "" : ", ", row.phase.empty() ? "between phases" : row.phase,
-                          1e3 * row.seconds / steps);
-  return text;
-}
-
-}  // namespace
-
+// The shortest time in which the roofs allow a row's work, as a share of the time it took: max(FLOP/s / peak, bytes/s /
+// bandwidth); 0 where neither is counted.
 double share_of_roof(const ProfileRow& row, const Roofs& roofs) {
   return row.seconds > 0 ? std::max(row.flops / roofs.flops, row.bytes / roofs.bytes) / row.seconds : 0;
 }
 
+}  // namespace
+
 std::vector<std::string> roofline_table(std::span<const WorkRecord> records, const Roofs& roofs) {
-  const double total = step_seconds(records), steps = steps_of(records);
+  const double total = step_seconds(records);
+  const auto steps = static_cast<double>(step_count(records));
   std::vector<std::string> lines = {fmt::format("Ops of {:.0f} steps; peaks measured: {:.1f} GFLOP/s, {:.1f} GB/s",
                                                 steps, roofs.flops / 1e9, roofs.bytes / 1e9),
                                     fmt::format("{:<28} {:<9} {:>8} {:>10} {:>7} {:>9} {:>8} {:>8}", "Op", "Phase",
                                                 "Calls", "ms/step", "Share", "GFLOP/s", "GB/s", "Of roof")};
   double sum = 0;
-  for (const ProfileRow& row : op_rows(records, ProfileBy::op)) {
-    sum += row.seconds;
+  std::string outside;
+  for (const ProfileRow& row : profile_rows(records, ProfileBy::op)) {
+    const double milliseconds = 1e3 * row.seconds / steps;
+    if (row.name == kOutsideOps) {
+      outside += fmt::format("{}{} {:.3f}", outside.empty() ? "" : ", ",
+                             row.phase.empty() ? "between phases" : row.phase, milliseconds);
+      continue;
+    }
+    sum += milliseconds;
     lines.push_back(fmt::format("{:<28} {:<9} {:>8.1f} {:>10.3f} {:>7} {:>9} {:>8} {:>8}", row.name, row.phase,
-                                static_cast<double>(row.count) / steps, 1e3 * row.seconds / steps,
-                                percent(row.seconds / total), rate(row.flops, row.seconds),
-                                rate(row.bytes, row.seconds), percent(share_of_roof(row, roofs))));
+                                static_cast<double>(row.count) / steps, milliseconds, percent(row.seconds / total),
+                                rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
+                                percent(share_of_roof(row, roofs))));
   }
-  lines.push_back(fmt::format("Ops {:.3f} ms of a step of {:.3f}; outside of them: {}", 1e3 * sum / steps,
-                              1e3 * total / steps, outside_of_ops(records, steps)));
+  lines.push_back(
+      fmt::format("Ops {:.3f} ms of a step of {:.3f}; outside of them: {}", sum, 1e3 * total / steps, outside));
   return lines;
 }
 
 std::string roofline_svg(std::span<const WorkRecord> records, const Roofs& roofs) {
-  const std::vector<ProfileRow> rows = op_rows(records, ProfileBy::shapes);
+  std::vector<ProfileRow> rows = profile_rows(records, ProfileBy::shapes);
+  std::erase_if(rows, [](const ProfileRow& row) { return row.name == kOutsideOps; });
   const double total = step_seconds(records);
   const Axes axes(rows, roofs);
   const double legend_height = 18 * static_cast<double>(std::min(rows.size(), kLegendRows) + 2);

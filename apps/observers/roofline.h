@@ -14,11 +14,8 @@ struct Roofs {
   double flops = 0, bytes = 0;  // per second, above 0
 };
 
-// The shortest time in which the roofs allow a row's work, as a share of the time it took: max(FLOP/s / peak, bytes/s /
-// bandwidth); 0 where neither is counted.
-double share_of_roof(const ProfileRow& row, const Roofs& roofs);
-
-// A heading, a line for each op and phase, the slowest first, and what the step did outside of ops, by phases.
+// Of at least one step: a heading, a line for each op and phase, the slowest first, and what the step did outside of
+// ops, by phases. The share of the roof is max(FLOP/s / peak, bytes/s / bandwidth), and can exceed 1.
 std::vector<std::string> roofline_table(std::span<const WorkRecord> records, const Roofs& roofs);
 
 // An SVG with a point (a circle of class "op") for each op, phase and choice of shapes whose FLOPs and bytes are known,

@@ -10,21 +10,20 @@
 namespace dtrain::observers {
 namespace {
 
-std::string rate(double amount, double seconds) {
-  return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount / seconds / 1e9) : "-";
-}
-
 double milliseconds(TraceFile::Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 }  // namespace
 
+std::string rate(double amount, double seconds) {
+  return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount / seconds / 1e9) : "-";
+}
+
 std::vector<std::string> profile_lines(std::span<const WorkRecord> records, bool by_layer, size_t rows) {
   const double total = step_seconds(records);
-  const auto steps = std::ranges::count(records, WorkLevel::step, &WorkRecord::level);
   std::vector<ProfileRow> all = profile_rows(records, by_layer ? ProfileBy::layer : ProfileBy::op);
   std::vector<std::string> lines = {
-      fmt::format("Profile of {} steps, {:.3f} ms: {} of {} {}", steps, 1e3 * total, std::min(rows, all.size()),
-                  all.size(), by_layer ? "ops by layer" : "ops"),
+      fmt::format("Profile of {} steps, {:.3f} ms: {} of {} {}", step_count(records), 1e3 * total,
+                  std::min(rows, all.size()), all.size(), by_layer ? "ops by layer" : "ops"),
       fmt::format("{:<28} {:<9} {:>7} {:>11} {:>7} {:>9} {:>8}{}", "Op", "Phase", "Count", "Total ms", "Share",
                   "GFLOP/s", "GB/s", by_layer ? "  Layer" : "")};
   all.resize(std::min(rows, all.size()));

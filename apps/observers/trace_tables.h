@@ -10,6 +10,9 @@
 
 namespace dtrain::observers {
 
+// In units of 10^9 per second; "-" where it is not known.
+std::string rate(double amount, double seconds);
+
 // A heading and a line for each kind of op, the slowest first: at most `rows` of them.
 std::vector<std::string> profile_lines(std::span<const WorkRecord> records, bool by_layer, size_t rows);
 // All of them, by op and then by op and layer.

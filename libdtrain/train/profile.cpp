@@ -63,6 +63,10 @@ std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, Profil
   return rows.sorted();
 }
 
+int64_t step_count(std::span<const WorkRecord> records) {
+  return std::ranges::count(records, WorkLevel::step, &WorkRecord::level);
+}
+
 double step_seconds(std::span<const WorkRecord> records) {
   double seconds = 0;
   for (const WorkRecord& record : records)

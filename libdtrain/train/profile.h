@@ -29,6 +29,8 @@ enum class ProfileBy { op, layer, shapes };
 // own. The rows' seconds add up to step_seconds().
 std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, ProfileBy by);
 
+int64_t step_count(std::span<const WorkRecord> records);
+
 // The duration of all steps.
 double step_seconds(std::span<const WorkRecord> records);
 

@@ -239,7 +239,7 @@ def test_keeps_certificate_and_token():
 
             def secret(letter):
                 options = ["--dry-run=server", "--kube-apiserver", address, "--kubeconfig", os.devnull,
-                           "--disable-openapi-validation", "--namespace", "work"]
+                           "--disable-openapi-validation", "--namespace", "team"]
                 text = tools.check_run(helm, "template", "served", CHART, *options, *words,
                                        "--set", "nginx.htpasswd=$2y$05$" + letter * 53)
                 [found] = [one for one in yaml.safe_load_all(text) if one and one["kind"] == "Secret"]
@@ -251,8 +251,8 @@ def test_keeps_certificate_and_token():
             assert not [name for name in made if first["data"][name] == other["data"][name]], "not made anew"
             # As an installation marks what is its own.
             first["metadata"]["annotations"] = {"meta.helm.sh/release-name": "served",
-                                                "meta.helm.sh/release-namespace": "work"}
-            Objects.objects = {"/api/v1/namespaces/work/secrets/served": first}
+                                                "meta.helm.sh/release-namespace": "team"}
+            Objects.objects = {"/api/v1/namespaces/team/secrets/served": first}
             upgraded = secret("b")
             assert [upgraded["data"][name] for name in made] == [first["data"][name] for name in made], helm
             assert upgraded["data"]["htpasswd"] != first["data"]["htpasswd"]

@@ -18,6 +18,7 @@ function(add_k8s_tests name)
 endfunction()
 
 add_k8s_tests(charts)
+add_k8s_tests(chart_scripts)
 add_k8s_tests(peers)
 add_k8s_tests(serving)
 add_k8s_tests(documents)

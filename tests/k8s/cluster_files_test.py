@@ -11,7 +11,7 @@ import shutil
 import tempfile
 
 import jsonschema
-import lint
+import lint_job
 import tools
 import yaml
 
@@ -46,7 +46,7 @@ def faults_of(config):
             yield f"{name}: a zone that the cluster has not"
         if group.get("minSize") != 0 or group.get("desiredCapacity") != 0 or not group.get("propagateASGTags"):
             yield f"{name}: grows from none, with tags by which the autoscaler knows it"
-        if group.get("efaEnabled", False) != bool(lint.EFA_DEVICES.get(kind)) or not group.get("privateNetworking"):
+        if group.get("efaEnabled", False) != bool(lint_job.EFA_DEVICES.get(kind)) or not group.get("privateNetworking"):
             yield f"{name}: EFA where {kind} has it, in private networks"
         has_gpus = kind[0] in "pg"
         if has_gpus != any(taint["key"] == "nvidia.com/gpu" for taint in group.get("taints", [])):

@@ -3,7 +3,10 @@ FSx, and file systems ask for. lint.py applies them."""
 
 import re
 
+from lint_job import adder
+
 RULES = {}
+rule = adder(RULES)  # each is given an object, and all objects of its file
 UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "": 1}
 FSX, EFS = "fsx.csi.aws.com", "efs.csi.aws.com"
 # The parameters that the drivers read in storage classes (aws-fsx-csi-driver 1.9, aws-efs-csi-driver 3.4), and those of
@@ -21,12 +24,6 @@ PARAMETERS = {
 THROUGHPUT = {"SCRATCH_1": {None}, "SCRATCH_2": {None}, "PERSISTENT_1": {"50", "100", "200"},
               "PERSISTENT_2": {"125", "250", "500", "1000"}}
 IMPORT_POLICIES = (None, "NONE", "NEW", "NEW_CHANGED", "NEW_CHANGED_DELETED")
-
-
-def rule(function):
-    """Makes a rule of a function of an object and all objects of its file that yields messages."""
-    RULES[function.__name__.replace("_", "-")] = function
-    return function
 
 
 def of_kind(documents, *kinds):

@@ -13,6 +13,7 @@ import threading
 
 import jsonschema
 import lint
+import lint_job
 import tools
 import yaml
 
@@ -85,7 +86,7 @@ def test_operator_leaves_mpijobs_alone():
     [container] = objects[-1]["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["--enable-scheme=pytorchjob", "--enable-scheme=tfjob"]
     # Those are the kinds that are here.
-    kinds = {one["kind"] for path in MANIFESTS for one in lint.read(path)} & set(lint.PEERS)
+    kinds = {one["kind"] for path in MANIFESTS for one in lint.read(path)} & set(lint_job.PEERS)
     assert {f"--enable-scheme={kind.lower()}" for kind in kinds} == set(container["args"])
 
 

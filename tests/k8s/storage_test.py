@@ -10,6 +10,7 @@ import shutil
 import tempfile
 
 import lint
+import lint_job
 import lint_storage
 import tools
 import yaml
@@ -123,8 +124,8 @@ def test_every_claim_is_made():
         documents = lint.read(path)
         for document in documents:
             for pod in lint.Job(document, documents).pods:
-                for volume in lint.items(pod.spec.get("volumes")):
-                    name = lint.mapping(volume.get("persistentVolumeClaim")).get("claimName")
+                for volume in lint_job.items(pod.spec.get("volumes")):
+                    name = lint_job.mapping(volume.get("persistentVolumeClaim")).get("claimName")
                     if name is None:
                         continue
                     assert name in made, f"{path.name} mounts {name}, which no storage makes"

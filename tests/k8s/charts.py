@@ -1,0 +1,93 @@
+"""The Helm charts of k8s/charts, rendered: the values that tests give them, and what is in them."""
+
+import re
+
+import tools
+import yaml
+
+CHARTS = tools.K8S / "charts"
+JOBS = ("maskrcnn", "maskrcnn-optimized", "resnet50", "mpijob")
+SERVERS = ("maskrcnn-jupyter", "maskrcnn-optimized-jupyter")
+HASH = "$2y$05$" + "a" * 53
+# What has no default, because nobody can guess it.
+NEEDED = {
+    "coco-data": ["image=tools:1.0"],
+    "pv-fsx": ["fs_id=fs-0a1b", "mount_name=abcdef", "region=us-west-2"],
+    "pv-efs": ["fs_id=fs-0a1b"],
+    "pytorchjob": ["image=torch:2.0", "train.command={torchrun,train.py}"],
+    # The certificate is another one each time, unless it is given.
+    **{chart: ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", f"nginx.htpasswd={HASH}",
+               "nginx.tls_secret=certificate"] for chart in SERVERS},
+}
+ALL = (*JOBS, *NEEDED)
+# Values that take each chart through its branches.
+VARIANTS = {
+    "maskrcnn": [
+        ["maskrcnn.gpus_per_node=0", "maskrcnn.gpu_instance_type=", "job.cpu=4"],
+        ["maskrcnn.data_fs=efs", "maskrcnn.log_dir=second", "global.namespace=kubeflow", "global.registry=me/x"],
+        ["job.efa=4", "maskrcnn.gpu_instance_type=p4d.24xlarge", "job.queue=training", "job.suspend=true"],
+        ["maskrcnn.steps_per_epoch=7500", "maskrcnn.gpus=16", "maskrcnn.horovod_autotune=1", "maskrcnn.base_lr=0.02"],
+    ],
+    "maskrcnn-optimized": [["maskrcnn.gpu_instance_type=p3.16xlarge", "maskrcnn.tf_device_min_sys_mem_mb=2560",
+                            "maskrcnn.batch_size_per_gpu=2", "maskrcnn.gpu_nodes=4"]],
+    "resnet50": [
+        ["resnet50.synthetic=true", "global.shared_pvc=", "resnet50.gpus_per_node=0"],
+        ["resnet50.num_epochs=90", "resnet50.data_pvc=imagenet", "resnet50.engine_args={--keep_best=top_1_accuracy}"],
+    ],
+    "mpijob": [
+        ["resources.gpus_per_node=0", "pvc[0].name=data", "pvc[0].mount_path=/data", "pvc[0].read_only=true",
+         "pvc[1].name=pv-efs", "pvc[1].mount_path=/efs", "pre_script={set -x}", "post_script={echo done}"],
+        ["git.repo_url=https://example.org/a.git", "git.branch=main", "git.commit=0a1b2c3d", "git.image=git:2.0"],
+    ],
+    "pytorchjob": [
+        ["elastic_policy.min_replicas=1", "elastic_policy.max_replicas=3", "resources.nproc_per_node=2"],
+        ["resources.nnodes=1", "resources.limits.nvidia\\.com/gpu=8", "resources.node_type=p5.48xlarge", "job.efa=32",
+         "tolerations[0].key=team", "job.queue=training", "job.suspend=true"],
+        ["git.repo_url=https://example.org/a.git", "git.image=git:2.0", "pvc[0].name=data", "pvc[0].mount_path=/data",
+         "pvc[0].read_only=true", "pvc[1].name=pv-efs", "pvc[1].mount_path=/efs", "train.env[0].name=A",
+         "train.env[0].value=b"],
+    ],
+    "coco-data": [["pvc.name=pv-efs", "pvc.mount_path=/efs"]],
+    "pv-fsx": [["dns_name=fs-0a1b.fsx.cn-north-1.amazonaws.com.cn", "namespace=kubeflow", "create_storage_class=false"]],
+    "pv-efs": [["claim_storage=10Gi", "volume_name=other"]],
+    "maskrcnn-jupyter": [["serve.gpus_per_node=1", "serve.gpu_instance_type=g5.xlarge", "global.source_cidr=2001:db8::/32"]],
+    "maskrcnn-optimized-jupyter": [["jupyter.enabled=true", "jupyter.token=0123456789abcdef", "global.shared_fs=efs",
+                                    "serve.extra_args={--top=3}"]],
+}
+# Rules of the linter that a chart has a reason not to follow.
+EXCEPTIONS = {
+    "mpijob": "expect-ranks",  # programs of all kinds: the script that the ranks run compares the number
+    "coco-data": "entry-point",  # its image is none of the engine's
+    **{chart: "network-policy" for chart in SERVERS},  # they serve others: serving_test.py looks which ports
+}
+
+
+def settings(chart, values):
+    return [word for value in NEEDED.get(chart, []) + values for word in ("--set", value)]
+
+
+def render(helm, chart, values=(), release="training", source=None):
+    """The objects that an installation would make."""
+    text = tools.check_run(helm, "template", release, source or CHARTS / chart, *settings(chart, list(values)))
+    return text, [one for one in yaml.safe_load_all(text) if one]
+
+
+def of_kind(objects, kind):
+    [found] = [one for one in objects if one["kind"] == kind]
+    return found
+
+
+def pods(job):
+    """The pod templates of an MPIJob by role."""
+    return {role: spec["template"] for role, spec in job["spec"]["mpiReplicaSpecs"].items()}
+
+
+def arguments(job):
+    """What the launcher runs, with the variables filled in, and what its program is given."""
+    [container] = pods(job)["Launcher"]["spec"]["containers"]
+    values = {one["name"]: one.get("value", "pod") for one in container["env"]}
+    return [re.sub(r"\$\((\w+)\)", lambda match: values[match[1]], word) for word in container["args"]]
+
+
+def script_of(objects, name):
+    return of_kind(objects, "ConfigMap")["data"][name]

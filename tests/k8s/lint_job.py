@@ -1,0 +1,186 @@
+"""What rules look at: a job of a manifest, and its pods."""
+
+import re
+
+# Programs that train, and those of them that take the flags of another program, whose own follow `--`.
+FRONT_ENDS = ("dtrain-train-imagenet", "dtrain-imagenet-main")
+TRAINERS = ("dtrain-cnn-benchmarks", "dtrain-mask-rcnn", "dtrain-launch-benchmark", *FRONT_ENDS)
+SSH_PATH = "/etc/dtrain/ssh"
+SSH_PORT = 2222
+WORKER_TIMEOUT = "1800"
+# EFA devices of an instance type, by AWS's tables; types that are not here are not checked.
+EFA_DEVICES = {"p3.16xlarge": 0, "p3dn.24xlarge": 1, "p4d.24xlarge": 4, "p4de.24xlarge": 4, "p5.48xlarge": 32,
+               "p5e.48xlarge": 32, "p5en.48xlarge": 16, "p6-b200.48xlarge": 8}
+
+
+def adder(rules):
+    """A decorator that makes a rule of a function that yields messages; its name has hyphens."""
+    def rule(function):
+        rules[function.__name__.replace("_", "-")] = function
+        return function
+    return rule
+
+
+def mapping(value):
+    return value if isinstance(value, dict) else {}
+
+
+def items(value):
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def number(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# Jobs of Training Operator, which run programs of others: where their replicas are, their types, and the name of the
+# container that the operator looks for.
+PEERS = {"PyTorchJob": ("pytorchReplicaSpecs", ("Master", "Worker"), "pytorch"),
+         "TFJob": ("tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator"), "tensorflow")}
+
+
+class Pod:
+    """A pod template of an object: `role` is launcher, worker, server or training."""
+
+    def __init__(self, owner, role, template, replicas=1):
+        self.owner = owner
+        self.role = role
+        self.replicas = replicas
+        self.metadata = mapping(mapping(template).get("metadata"))
+        self.spec = mapping(mapping(template).get("spec"))
+
+    @property
+    def containers(self):
+        return items(self.spec.get("initContainers")) + items(self.spec.get("containers"))
+
+    @property
+    def main(self):
+        return (items(self.spec.get("containers")) or [{}])[0]
+
+    @property
+    def environment(self):
+        return {one.get("name"): one.get("value", "") for one in items(self.main.get("env"))}
+
+    @property
+    def args(self):
+        return [str(argument) for argument in self.main.get("args") or []]
+
+    def expanded(self, text):
+        """A text with the variables of the container in place of $(NAME), as Kubernetes puts them."""
+        return re.sub(r"\$\(([A-Za-z_]\w*)\)", lambda found: self.environment.get(found[1], found[0]), text)
+
+    def volume(self, name):
+        return next((volume for volume in items(self.spec.get("volumes")) if volume.get("name") == name), {})
+
+    @property
+    def mounts(self):
+        return items(self.main.get("volumeMounts"))
+
+    def mount_of(self, path):
+        """The mount below which a path lies, the deepest one."""
+        above = [mount for mount in self.mounts if (path + "/").startswith(f"{mount.get('mountPath')}/")]
+        return max(above, key=lambda mount: len(mount["mountPath"]), default=None)
+
+    @property
+    def limits(self):
+        return mapping(mapping(self.main.get("resources")).get("limits"))
+
+    @property
+    def gpus(self):
+        return self.limits.get("nvidia.com/gpu", 0)
+
+    @property
+    def program(self):
+        """The program of ours that the pod runs, and its arguments."""
+        for at, argument in enumerate(self.args):
+            if re.fullmatch(r"dtrain-[a-z-]+", argument) and argument != "dtrain-mpirun":
+                return argument, self.args[at + 1:]
+        return None, []
+
+    @property
+    def is_launcher(self):
+        return self.role == "launcher"
+
+
+class Job:
+    """An object that runs pods."""
+
+    def __init__(self, document, documents):
+        self.document = document
+        self.documents = documents
+        self.kind = document.get("kind")
+        self.name = str(mapping(document.get("metadata")).get("name"))
+        self.spec = mapping(document.get("spec"))
+        self.pods = list(self.find_pods())
+
+    def find_pods(self):
+        if self.kind == "MPIJob":
+            for role, replica in self.replicas.items():
+                yield Pod(self, role.lower(), replica.get("template"), replica.get("replicas"))
+        elif self.kind in PEERS:
+            for role, replica in self.replicas.items():
+                yield Pod(self, {"PS": "server"}.get(role, "training"), replica.get("template"), replica.get("replicas"))
+        elif self.kind == "TrainingRuntime":
+            template = mapping(mapping(self.spec.get("template")).get("spec"))
+            for replica in items(template.get("replicatedJobs")):
+                role = {"node": "worker"}.get(replica.get("name"), replica.get("name"))
+                inner = mapping(mapping(mapping(replica.get("template")).get("spec")).get("template"))
+                yield self.with_trainer(Pod(self, role, inner, self.workers if role == "worker" else 1))
+        elif self.kind == "StatefulSet":
+            yield Pod(self, "worker", self.spec.get("template"), self.spec.get("replicas"))
+        elif self.kind in ("Job", "Deployment"):
+            labels = mapping(mapping(self.document.get("metadata")).get("labels"))
+            yield Pod(self, labels.get("app.kubernetes.io/component", "training"), self.spec.get("template"))
+
+    def with_trainer(self, pod):
+        """The launcher of a TrainingRuntime with what its TrainJob puts in."""
+        for other in self.documents:
+            if other.get("kind") == "TrainJob" and pod.is_launcher:
+                trainer = mapping(mapping(other.get("spec")).get("trainer"))
+                pod.main.update({key: trainer[key] for key in ("image", "args") if key in trainer})
+        return pod
+
+    @property
+    def workers(self):
+        if self.kind == "MPIJob":
+            return mapping(mapping(self.spec.get("mpiReplicaSpecs")).get("Worker")).get("replicas")
+        if self.kind == "TrainingRuntime":
+            return mapping(self.spec.get("mlPolicy")).get("numNodes")
+        if self.kind == "StatefulSet":
+            return self.spec.get("replicas")
+        sets = [Job(one, []) for one in self.documents if one.get("kind") == "StatefulSet"]
+        return sets[0].workers if sets else None
+
+    @property
+    def slots(self):
+        if self.kind == "MPIJob":
+            return self.spec.get("slotsPerWorker", 1)
+        if self.kind == "TrainingRuntime":
+            return mapping(mapping(self.spec.get("mlPolicy")).get("mpi")).get("numProcPerNode")
+        launchers = [pod for pod in self.pods if pod.is_launcher]
+        slots = launchers[0].environment.get("SLOTS", "") if launchers else ""
+        return int(slots) if slots.isdigit() else None
+
+    @property
+    def is_elastic(self):
+        return any("elastic.sh" in argument for pod in self.pods for argument in pod.args)
+
+    @property
+    def ranks(self):
+        if not (number(self.workers) and number(self.slots)) or self.workers < 1:
+            return None
+        return (self.workers + bool(self.spec.get("runLauncherAsWorker"))) * self.slots
+
+    @property
+    def launcher(self):
+        return next((pod for pod in self.pods if pod.is_launcher), None)
+
+    @property
+    def replicas(self):
+        """The replicas of a job of an operator, by their type."""
+        place = PEERS[self.kind][0] if self.kind in PEERS else "mpiReplicaSpecs"
+        return {role: mapping(replica) for role, replica in mapping(self.spec.get(place)).items()}
+
+    @property
+    def run_policy(self):
+        return mapping(self.spec.get("runPolicy"))

@@ -1,0 +1,387 @@
+"""Rules for what keeps a job alive, safe and findable: the command, network, machines, data and users of its pods.
+lint.py applies them."""
+
+import re
+
+from lint_job import (
+    EFA_DEVICES, FRONT_ENDS, PEERS, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping, number)
+
+RULES = {}
+rule = adder(RULES)
+
+
+# The command.
+
+
+@rule
+def number_of_ranks(job):
+    """mpirun starts as many ranks as the workers have slots."""
+    pod = job.launcher
+    if not pod or job.is_elastic or job.ranks is None:
+        return
+    for at, argument in enumerate(pod.args[:-1]):
+        if argument in ("-np", "--np", "-n"):
+            value = pod.expanded(pod.args[at + 1])
+            if value != str(job.ranks):
+                yield f"{argument} {value}, but workers x slots are {job.ranks}"
+            return
+    yield "mpirun is not told how many ranks to start"
+
+
+@rule
+def expect_ranks(job):
+    """The program is told how many ranks to expect, so that none trains alone."""
+    pod = job.launcher
+    if not pod or job.ranks is None:
+        return
+    program, flags = pod.program
+    if program in FRONT_ENDS:
+        flags = flags[flags.index("--") + 1:] if "--" in flags else []
+    wanted = "--expect_ranks=" + ("{ranks}" if job.is_elastic else str(job.ranks))
+    if wanted not in [pod.expanded(flag) for flag in flags]:
+        yield f"the command of {program} has no {wanted}"
+
+
+@rule
+def launcher_program(job):
+    """Launchers start mpirun by dtrain-mpirun, which awaits the workers and turns SIGTERM into 75."""
+    pod = job.launcher
+    if pod and "dtrain-mpirun" not in pod.args and not job.is_elastic:
+        yield "the launcher runs no dtrain-mpirun"
+
+
+@rule
+def entry_point(job):
+    """Containers run through the image's entry point, which makes the entry of the user and the keys. Images of others
+    have none like it."""
+    for pod in job.pods if job.kind not in PEERS else []:
+        if "command" in pod.main:
+            yield f"{pod.role}: command replaces the entry point; give args"
+
+
+@rule
+def no_root_flag(job):
+    """mpirun does not run as root."""
+    for pod in job.pods:
+        if any("allow-run-as-root" in argument for argument in pod.args):
+            yield f"{pod.role}: --allow-run-as-root"
+
+
+@rule
+def variables(job):
+    """$(NAME) in arguments and variables is defined before it; else it stays as it is."""
+    for pod in job.pods:
+        seen = set()
+        texts = []
+        for one in items(pod.main.get("env")):
+            texts.append((str(one.get("value", "")), set(seen)))
+            seen.add(one.get("name"))
+        texts += [(argument, seen) for argument in pod.args]
+        for text, known in texts:
+            for name in re.findall(r"(?<!\$)\$\(([A-Za-z_]\w*)\)", text):
+                if name not in known:
+                    yield f"{pod.role}: $({name}) is not defined"
+
+
+@rule
+def one_variable_each(job):
+    """No variable is set twice."""
+    for pod in job.pods:
+        names = [one.get("name") for one in items(pod.main.get("env"))]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield f"{pod.role}: {name} is set {names.count(name)} times"
+
+
+# The network between the pods.
+
+
+@rule
+def worker_timeout(job):
+    """Launchers await workers for 30 minutes, as long as nodes may take that have to be made."""
+    if job.launcher:
+        value = job.launcher.environment.get("DTRAIN_WORKER_TIMEOUT")
+        if value != WORKER_TIMEOUT:
+            yield f"DTRAIN_WORKER_TIMEOUT is {value}, expected {WORKER_TIMEOUT}"
+
+
+@rule
+def keepalive(job):
+    """Open MPI notices a host that is cut off after seconds."""
+    if job.launcher:
+        for name, most in (("time", 10), ("intvl", 5), ("probes", 5)):
+            value = job.launcher.environment.get("OMPI_MCA_oob_tcp_keepalive_" + name, "")
+            if not (value.isdigit() and 1 <= int(value) <= most):
+                yield f"OMPI_MCA_oob_tcp_keepalive_{name} is '{value}', expected 1 to {most}"
+
+
+@rule
+def tagged_output(job):
+    """Lines of the log have rank and time."""
+    if job.launcher:
+        for name in ("OMPI_MCA_orte_tag_output", "OMPI_MCA_orte_timestamp_output"):
+            if job.launcher.environment.get(name) != "true":
+                yield f"{name} is {job.launcher.environment.get(name)}, expected true"
+
+
+@rule
+def ssh_path(job):
+    """The key is mounted where the image looks for it."""
+    where = {"MPIJob": job.spec, "TrainingRuntime": mapping(mapping(job.spec.get("mlPolicy")).get("mpi"))}.get(job.kind)
+    if where is not None and where.get("sshAuthMountPath") != SSH_PATH:
+        yield f"sshAuthMountPath is {where.get('sshAuthMountPath')}, expected {SSH_PATH}"
+
+
+@rule
+def readiness(job):
+    """Workers are ready once sshd answers."""
+    for pod in job.pods:
+        if pod.role == "worker":
+            ports = {port.get("name"): port.get("containerPort") for port in items(pod.main.get("ports"))}
+            port = mapping(mapping(pod.main.get("readinessProbe")).get("tcpSocket")).get("port")
+            if ports.get(port, port) != SSH_PORT:
+                yield f"the readiness probe of workers asks port {port}, expected {SSH_PORT}"
+
+
+@rule
+def network_policy(job):
+    """A policy keeps everybody but the job's own pods from its pods."""
+    labels = [mapping(pod.metadata.get("labels")) for pod in job.pods]
+    for pod, found in zip(job.pods, labels):
+        for policy in (one for one in job.documents if one.get("kind") == "NetworkPolicy"):
+            spec = mapping(policy.get("spec"))
+            chosen = mapping(mapping(spec.get("podSelector")).get("matchLabels"))
+            if chosen and chosen.items() <= found.items() and "Ingress" in spec.get("policyTypes", []):
+                sources = [source for entry in items(spec.get("ingress")) for source in entry.get("from") or [None]]
+                if all(mapping(mapping(source).get("podSelector")).get("matchLabels") == chosen for source in sources):
+                    break
+        else:
+            yield f"{pod.role}: no NetworkPolicy keeps others away"
+
+
+# The machines.
+
+
+@rule
+def gpus_of_workers(job):
+    """A worker has a GPU for each slot, where it has any."""
+    for pod in job.pods:
+        if pod.role == "worker" and pod.gpus and job.slots is not None and pod.gpus != job.slots:
+            yield f"{pod.gpus} GPUs for {job.slots} slots"
+
+
+@rule
+def no_gpu_of_launchers(job):
+    """A launcher that has no ranks asks for no GPU."""
+    if job.launcher and job.launcher.gpus and not job.spec.get("runLauncherAsWorker"):
+        yield f"the launcher asks for {job.launcher.gpus} GPUs"
+
+
+@rule
+def gpu_toleration(job):
+    """Pods with GPUs tolerate the taint of GPU nodes."""
+    for pod in job.pods:
+        if pod.gpus and not any(one.get("key") == "nvidia.com/gpu" for one in items(pod.spec.get("tolerations"))):
+            yield f"{pod.role}: no toleration of nvidia.com/gpu"
+
+
+@rule
+def efa_devices(job):
+    """EFA devices are as many as the instance type has."""
+    for pod in job.pods:
+        devices = pod.limits.get("vpc.amazonaws.com/efa", 0)
+        instance = mapping(pod.spec.get("nodeSelector")).get("node.kubernetes.io/instance-type")
+        if instance in EFA_DEVICES and devices not in (0, EFA_DEVICES[instance]):
+            yield f"{devices} EFA devices on {instance}, which has {EFA_DEVICES[instance]}"
+        elif devices and instance not in EFA_DEVICES:
+            yield f"{devices} EFA devices, and no instance type that is known to have them"
+
+
+@rule
+def resources(job):
+    """Containers say what they need of processors and memory, and get just that: Guaranteed quality of service."""
+    for pod in job.pods:
+        for container in pod.containers:
+            given = mapping(container.get("resources"))
+            for name in ("cpu", "memory"):
+                asked, limit = (mapping(given.get(kind)).get(name) for kind in ("requests", "limits"))
+                if asked is None or str(asked) != str(limit):
+                    yield f"{container.get('name')}: the request of {name} is {asked}, the limit {limit}; expected one value"
+
+
+@rule
+def shared_memory(job):
+    """Ranks of one host have more shared memory than the 64 MiB of containers."""
+    for pod in job.pods:
+        if pod.role in ("worker", "training"):
+            memory = mapping(pod.volume(mapping(pod.mount_of("/dev/shm")).get("name")).get("emptyDir"))
+            if memory.get("medium") != "Memory" or "sizeLimit" not in memory:
+                yield f"{pod.role}: /dev/shm is no volume in memory with a limit"
+
+
+@rule
+def grace(job):
+    """Pods that train have time to save a checkpoint: a minute at least."""
+    for pod in job.pods:
+        if pod.role in ("launcher", "worker") or pod.program[0] in TRAINERS and pod.role == "training":
+            if not pod.spec.get("terminationGracePeriodSeconds", 0) >= 60:
+                yield f"{pod.role}: terminationGracePeriodSeconds is {pod.spec.get('terminationGracePeriodSeconds')}"
+
+
+@rule
+def not_disturbed(job):
+    """Proxies are not put into pods, and autoscalers leave those that train alone."""
+    for pod in job.pods:
+        wanted = {"sidecar.istio.io/inject": "false"}
+        if pod.role != "server":
+            wanted |= {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+        annotations = mapping(pod.metadata.get("annotations"))
+        for name, value in wanted.items():
+            if annotations.get(name) != value:
+                yield f"{pod.role}: {name} is {annotations.get(name)}, expected {value}"
+
+
+# Data and results.
+
+
+@rule
+def data_read_only(job):
+    """The data set is mounted read-only, in each pod that trains."""
+    directory = next((pod.environment["DATASET_DIR"] for pod in job.pods if pod.environment.get("DATASET_DIR")), None)
+    for pod in job.pods:
+        if directory and pod.role in ("worker", "training"):
+            mount = pod.mount_of(directory)
+            if not mount or mount.get("readOnly") is not True:
+                yield f"{pod.role}: {directory} is not mounted read-only"
+
+
+@rule
+def results_are_shared(job):
+    """Where there is a shared volume, checkpoints and the logs of the ranks lie on it."""
+    runner = job.launcher or next((pod for pod in job.pods if pod.role == "training"), None)
+    output = runner and runner.environment.get("OUTPUT_DIR")
+    if not output:
+        return
+    for pod in job.pods:
+        mount = pod.mount_of(output) if pod.role in ("worker", "training") else {}
+        if mount is None or mount.get("readOnly"):
+            yield f"{pod.role}: {output} is no volume that can be written"
+    program, flags = runner.program
+    below = re.escape(output) + "/"
+    checkpoints = re.compile("--(train_dir|model_dir|log_dir|checkpoint)[= ]" + below)
+    if program in TRAINERS and not checkpoints.search(runner.expanded(" ".join(flags))):
+        yield f"{program} keeps no checkpoints below {output}"
+    if runner.is_launcher and not re.search("-output-filename " + below, runner.expanded(" ".join(runner.args))):
+        yield f"mpirun keeps no logs of the ranks below {output}"
+
+
+@rule
+def host_paths(job):
+    """Directories of nodes are read alone."""
+    for pod in job.pods:
+        for mount in pod.mounts:
+            if "hostPath" in pod.volume(mount.get("name")) and mount.get("readOnly") is not True:
+                yield f"{pod.role}: {mount.get('mountPath')} is a directory of the node that can be written"
+
+
+@rule
+def volumes(job):
+    """Each mount has its volume, each volume its mount, and no claim is mounted by two volumes."""
+    for pod in job.pods:
+        mounted = {mount.get("name") for container in pod.containers for mount in items(container.get("volumeMounts"))}
+        own = items(pod.spec.get("volumes"))
+        given = [volume.get("name") for volume in own]
+        for name in sorted(mounted ^ set(given)):
+            yield f"{pod.role}: {name} is {'not mounted' if name in given else 'no volume'}"
+        claims = [mapping(volume.get("persistentVolumeClaim")).get("claimName") for volume in own]
+        for claim in sorted({claim for claim in claims if claim and claims.count(claim) > 1}):
+            yield f"{pod.role}: two volumes are of the claim {claim}"
+
+
+@rule
+def no_storage(job):
+    """Jobs make no volumes and claims: what is deleted with a job cannot be kept."""
+    for document in job.documents:
+        if document.get("kind") in ("PersistentVolume", "PersistentVolumeClaim", "StorageClass"):
+            yield f"{document['kind']} {mapping(document.get('metadata')).get('name')}"
+
+
+# Images, users and names.
+
+
+@rule
+def image_version(job):
+    """Images have a version or a digest, and none is `latest`."""
+    for pod in job.pods:
+        for container in pod.containers:
+            image = str(container.get("image"))
+            tag = image.rpartition("/")[2].partition(":")[2]
+            if "@sha256:" not in image and (not tag or tag == "latest"):
+                yield f"{container.get('name')}: the image {image} has no version"
+
+
+@rule
+def security_of_pods(job):
+    """Pods do not run as root, have ids of their own, and a seccomp profile."""
+    for pod in job.pods:
+        context = mapping(pod.spec.get("securityContext"))
+        if context.get("runAsNonRoot") is not True or context.get("runAsUser") in (None, 0):
+            yield f"{pod.role}: runs as root"
+        if not all(number(context.get(name)) for name in ("runAsGroup", "fsGroup")):
+            yield f"{pod.role}: runAsGroup or fsGroup is missing"
+        if mapping(context.get("seccompProfile")).get("type") not in ("RuntimeDefault", "Localhost"):
+            yield f"{pod.role}: no seccomp profile"
+        for name in ("hostNetwork", "hostPID", "hostIPC"):
+            if pod.spec.get(name):
+                yield f"{pod.role}: {name}"
+
+
+@rule
+def security_of_containers(job):
+    """Containers gain no privileges, have no capabilities and a root that is read-only."""
+    for pod in job.pods:
+        for container in pod.containers:
+            context = mapping(container.get("securityContext"))
+            capabilities = mapping(context.get("capabilities"))
+            for name, value in (("allowPrivilegeEscalation", False), ("readOnlyRootFilesystem", True)):
+                if context.get(name) is not value:
+                    yield f"{container.get('name')}: {name} is {context.get(name)}"
+            if context.get("privileged") or capabilities.get("drop") != ["ALL"] or capabilities.get("add"):
+                yield f"{container.get('name')}: has capabilities"
+
+
+@rule
+def no_token(job):
+    """Pods get no token of the API server, nor the variables of all services."""
+    for pod in job.pods:
+        for name in ("automountServiceAccountToken", "enableServiceLinks"):
+            if pod.spec.get(name) is not False:
+                yield f"{pod.role}: {name} is {pod.spec.get(name)}, expected false"
+
+
+@rule
+def no_secrets_in_variables(job):
+    """Secrets are no values of variables, which everybody reads who may look at pods."""
+    for pod in job.pods:
+        for name, value in pod.environment.items():
+            if re.search(r"PASSWORD|SECRET|TOKEN|ACCESS_KEY", str(name)) and value:
+                yield f"{pod.role}: {name} is given as text"
+
+
+@rule
+def names_of_pods(job):
+    """Pods are found by their names: those that train alone have `training` in theirs, and launchers `launcher`."""
+    for pod in job.pods:
+        if job.kind == "Job" and pod.is_launcher and not job.name.endswith("-launcher"):
+            yield f"the name of a launcher ends with -launcher, {job.name} does not"
+        if job.kind == "Job" and pod.role == "training" and pod.program[0] in TRAINERS and "training" not in job.name:
+            yield f"{job.name} trains, and has no `training` in its name"
+
+
+@rule
+def one_namespace(job):
+    """All objects of a job say their namespace, and it is the same."""
+    own = mapping(job.document.get("metadata")).get("namespace")
+    for document in job.documents:
+        other = mapping(document.get("metadata")).get("namespace")
+        if other != own or own is None:
+            yield f"{document.get('kind')} is in namespace {other}, and {job.kind} in {own}"

@@ -33,7 +33,8 @@ struct Stepped {
   std::vector<MetricValue> metrics{};
   double learning_rate = 0;
   double gradient_norm = 0;
-  // Seconds since the step before was done or, where nothing was under way, since this one began.
+  // Seconds since the step before was done or, where nothing was under way, since this one began; steps that are found
+  // done together share theirs equally.
   double seconds = 0;
   bool more_under_way = false;         // later steps have been queued already
   double wait_seconds = 0;             // for data, since the run began

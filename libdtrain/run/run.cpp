@@ -1,6 +1,7 @@
 // The loop of a run: restore, step, show, save, evaluate, stop.
 #include "libdtrain/run/run.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ class Run::Training {
   // Queues a step and reports those that are done: all, where something is to be done after it.
   void make_step();
   void report(uint64_t leave);
-  Stepped event_of(const Steps::Done& done);
+  Stepped event_of(const Steps::Done& done, double seconds);
   void pass_on_notices();
   std::future<Evaluation> begin_evaluations();
   void evaluate_now();
@@ -213,13 +214,18 @@ void Run::Training::make_step() {
 }
 
 void Run::Training::report(uint64_t leave) {
-  for (const Steps::Done& done : steps_.finished(leave)) {
+  const std::vector<Steps::Done> finished = steps_.finished(leave);
+  const Clock::time_point now = Clock::now();
+  // Those that are found done together share the time equally: the host did not see when each was.
+  const double seconds = seconds_between(step_began_, now) / std::max<double>(1, static_cast<double>(finished.size()));
+  if (!finished.empty()) step_began_ = now;
+  for (const Steps::Done& done : finished) {
     checkpoints_.step_done();
     speeds_.add(done.own_seconds, done.report.times.before);
     state_.step = done.report.step;
     skipped_ = done.report.skipped;
     loss_scale_ = done.report.loss_scale;
-    observers_.stepped(event_of(done));
+    observers_.stepped(event_of(done, seconds));
     pass_on_notices();
     // Ranks learn this step's requests when they have queued kAhead more at the latest.
     if (done.report.requests > 0 && !stop_after_)
@@ -229,9 +235,8 @@ void Run::Training::report(uint64_t leave) {
   take_evaluation(/*wait=*/false);
 }
 
-Stepped Run::Training::event_of(const Steps::Done& done) {
+Stepped Run::Training::event_of(const Steps::Done& done, double seconds) {
   const StepReport& report = done.report;
-  const Clock::time_point now = Clock::now();
   Stepped event{.step = report.step,
                 .shown = options_.cadence.shows(report.step, first_step_),
                 .loss = report.loss,
@@ -239,7 +244,7 @@ Stepped Run::Training::event_of(const Steps::Done& done) {
                 .metrics = report.metrics,
                 .learning_rate = report.learning_rate,
                 .gradient_norm = report.gradient_norm,
-                .seconds = seconds_between(step_began_, now),
+                .seconds = seconds,
                 .more_under_way = steps_.queued() > report.step,
                 .wait_seconds = done.wait_seconds,
                 .times = report.times,
@@ -249,7 +254,6 @@ Stepped Run::Training::event_of(const Steps::Done& done) {
                 .loss_scale = report.loss_scale,
                 .skipped = report.skipped};
   if (trainer_.options().communicator) event.sums = trainer_.options().communicator->take_times();
-  step_began_ = now;
   return event;
 }
 

@@ -80,6 +80,7 @@ class Diary : public Observer {
   void stepped(const Stepped& event) override {
     add("stepped", event.step);
     losses[event.step] = event.loss;
+    seconds[event.step] = event.seconds;
     if (event.shown) shown.push_back(event.step);
   }
   void evaluating(const Evaluating& event) override {
@@ -95,7 +96,7 @@ class Diary : public Observer {
 
   std::vector<std::string> entries, notices;
   std::vector<uint64_t> shown, saves;
-  std::map<uint64_t, double> losses;
+  std::map<uint64_t, double> losses, seconds;
   Evaluated last;
 
  private:

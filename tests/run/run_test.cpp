@@ -46,6 +46,19 @@ TEST_F(RunTest, AResumedRunEndsWithTheSameBits) {
   EXPECT_EQ(second.values(), whole.values());
 }
 
+// The host waits for the last steps of a run at once.
+TEST_F(RunTest, StepsThatAreFoundDoneTogetherShareTheirTime) {
+  for (const auto& device : devices()) {
+    if (device->is_cpu()) continue;
+    Rig rig(*device, *group);
+    Diary diary;
+    dtrain::Run(rig.task, rig.trainer, *group, options(8), {&diary}).train();
+    ASSERT_EQ(diary.seconds.size(), 8u);
+    EXPECT_GT(diary.seconds[8], 0);
+    EXPECT_EQ(diary.seconds[8], diary.seconds[7]);
+  }
+}
+
 // A task whose optimizer averages its parameters.
 struct AveragingRig {
   AveragingRig(Context& context, Group& group, Communicator* communicator = nullptr)

@@ -1,27 +1,29 @@
 #!/usr/bin/env bash
 # Proves the GPU arm correct on this machine and measures it beside PyTorch on the same card.
-#   scripts/gpu_check.sh [quick|full|accuracy] [--prebuilt FILE] [--out FOLDER] [--seconds N]
+#   scripts/gpu_check.sh [quick|full|accuracy] [--prebuilt FILE] [--out FOLDER] [--seconds N] [--only REGEX]
 # quick: the tests of every op, NCCL with one rank and one benchmark; full: everything but accuracy, which trains on
 # CIFAR-10 to 94 % here and in PyTorch: it takes minutes, and needs cifar10_jpg.tar.gz in $DTRAIN_TEST_DATA.
 # What one GPU cannot show: a sum of one rank in place launches no kernel of NCCL, and NCCL takes a GPU for one rank of
 # a communicator alone ("Duplicate GPU detected", as of 2.28), so that none of its kernels is recorded with a step, or
 # runs beside one, before two GPUs do: with two or more, ranks on all of them train, recorded and op by op.
 # --prebuilt takes what scripts/pack_gpu_check.sh made elsewhere, as the file or unpacked, else a build is made here.
-# Every stage has a time limit and a line of result; none stops the others. Logs and figures go to --out (default
-# gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
+# Every stage has a time limit and a line of result; none stops the others. Stages that measure nothing run side by side.
+# --only runs the stages whose names match.
+# Logs and figures go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
 # Without a GPU it is a rehearsal: each stage runs as far as it can or says what it would do. Exit code 1 means that a
 # stage failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit "${1:-0}"; }
 
-depth=quick prebuilt= out=gpu-check-results seconds=540
+depth=quick prebuilt= out=gpu-check-results seconds=540 only=
 while [ $# -gt 0 ]; do
   case $1 in
     quick | full | accuracy) depth=$1 ;;
     --prebuilt) prebuilt=$2 && shift ;;
     --out) out=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
+    --only) only=$2 && shift ;;
     -h | --help) usage ;;
     *) echo "gpu_check.sh: unknown argument $1" >&2 && usage 1 >&2 ;;
   esac
@@ -29,14 +31,17 @@ while [ $# -gt 0 ]; do
 done
 mkdir -p "$out"
 out=$(realpath "$out")
+failures=$out/failures.txt
+: >"$failures"
 end=$(($(date +%s) + seconds))
 python=$(command -v python3 || echo python3)
-failed=0
+lanes=$(($(nproc) < 16 ? $(nproc) : 16))
 
 # stage NAME SECONDS COMMAND...: one line of result; the log is $out/NAME.log. A command skips by a line "SKIPPED: why".
 stage() {
   local name=$1 limit=$2 left=$((end - $(date +%s))) began=$SECONDS result
   shift 2
+  [[ $name =~ $only ]] || return 0
   [ "$left" -ge 10 ] || { printf '%-8s %-34s no time left\n' SKIP "$name"; return; }
   [ "$limit" -le "$left" ] || limit=$left
   (timeout -k 5 "$limit" "$@") >"$out/$name.log" 2>&1
@@ -51,8 +56,15 @@ stage() {
   else
     result=PASS why=$(grep -m1 -E '^RESULT ' "$out/$name.log" | cut -c8-)
   fi
-  [ $result != FAIL ] || failed=1
+  [ $result != FAIL ] || echo "$name" >>"$failures"
   printf '%-8s %-34s %4d s  %s\n' "$result" "$name" $((SECONDS - began)) "${why:0:150}"
+}
+
+# beside NAME SECONDS COMMAND...: a stage beside others, for what measures nothing; `wait` waits for all of them.
+beside() {
+  [[ $1 =~ $only ]] || return 0
+  while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do wait -n; done
+  stage "$@" &
 }
 
 # sanitized COMMAND...: runs it; a device that compute-sanitizer does not support is skipped, and a run in which no test
@@ -72,8 +84,6 @@ export -f sanitized
 echo "== Machine =="
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | sed -n 1p)
 driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed -n 1p)
-echo "GPU: ${gpu:-none: this is a rehearsal}; driver ${driver:-none}; $(nproc) processors; commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
-export GPU_CHECK_DRIVER=$driver
 
 if [ -n "$prebuilt" ]; then
   programs=$(realpath "$prebuilt")
@@ -97,6 +107,9 @@ else
   records=$programs/benchmarks/imagenet_sample
 fi
 records=${records:-}
+commit=$(cat "$programs/commit" 2>/dev/null || git rev-parse --short HEAD 2>/dev/null || echo unknown)
+echo "GPU: ${gpu:-none: this is a rehearsal}; driver ${driver:-none}; $(nproc) processors; commit $commit"
+export GPU_CHECK_DRIVER=$driver GPU_CHECK_COMMIT=$commit
 export DTRAIN_SOURCE_DIR=$PWD DTRAIN_BIN_DIR=$programs/bin DTRAIN_TEST_DEVICES=gpu OMP_WAIT_POLICY=passive
 
 if [ $depth = accuracy ]; then
@@ -109,21 +122,54 @@ if [ $depth = accuracy ]; then
     stage cifar10 "$seconds" "${command[@]}" --save "${gpu// /-}"
     cp benchmarks/results/*-cifar10-"${gpu// /-}".json "$out"
   fi
-  exit $failed
+  [ ! -s "$failures" ]
+  exit
 fi
 
 echo "== Ops: values, gradients, CPU against GPU, determinism, in f32, bf16 and f16 =="
-[ -x "$programs/tests/test_ops" ] || { echo "FAIL     no tests in $programs/tests" && failed=1; }
+[ -x "$programs/tests/test_ops" ] || { echo "FAIL     no tests in $programs/tests" && echo tests >>"$failures"; }
 for source in tests/{core,autograd,ops,train,cuda}/*_test.cpp; do  # those with an entry of the label gpu
   program=$programs/tests/test_$(basename "$(dirname "$source")")
   file=$(basename "$source" _test.cpp)
   # What this build leaves out has no tests; any other failure to list them is one of the stage.
   if "$program" "$file" --gtest_list_tests 2>&1 | grep 'no test of this program is defined' >/dev/null; then continue; fi
-  stage "$(basename "$program")_$file" 120 "$program" "$file" --gtest_color=no
+  beside "$(basename "$program")_$file" 120 "$program" "$file" --gtest_color=no
 done
+wait
 
 if [ $depth = full ]; then
-  echo "== compute-sanitizer on small cases of our own kernels =="
+  echo "== Against PyTorch =="
+  device=gpu
+  [ -n "$gpu" ] || device=cpu
+  beside parity.ops 120 "$python" -B tests/parity/ops.py "$programs/tests/parity_ops" --device $device
+  beside parity.detection_ops 120 "$python" -B tests/parity/detection_ops.py "$programs/tests/parity_ops" --device $device
+  beside parity.detector 240 "$python" -B tests/parity/detector.py "$programs/tests/parity_detector" --device $device
+  beside parity.detector_variants 240 "$python" -B tests/parity/detector_variants.py "$programs/tests/parity_detector" --device $device
+  for precision in fp32 bf16 fp16; do
+    [ $device = gpu ] || [ $precision != fp16 ] || { printf '%-8s %-34s needs a GPU\n' SKIP "parity.resnet50.$precision"; continue; }
+    beside "parity.resnet50.$precision" 120 "$python" -B tests/parity/resnet50.py "$programs/tests/parity_model" --device $device --precision $precision
+  done
+  beside loss_curves 120 "$python" -B benchmarks/compare_gpu.py curves --programs "$programs" --records "$records" --out "$out"
+
+  echo "== Eager against captured, resume, determinism =="
+  beside same_bits 120 "$python" -B benchmarks/compare_gpu.py same_bits --programs "$programs" --records "$records" --out "$out"
+  wait
+fi
+
+echo "== NCCL, with one rank, whose sums launch no kernel of it, and with a rank on each of several GPUs =="
+stage ranks 60 "$python" -B benchmarks/compare_gpu.py ranks --programs "$programs" --out "$out"
+stage one_rank 120 "$python" -B benchmarks/compare_gpu.py one_rank --programs "$programs" --out "$out" --depth $depth
+stage several_ranks 240 "$python" -B benchmarks/compare_gpu.py several_ranks --programs "$programs" --records "$records" --out "$out"
+
+echo "== Speed =="
+stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth
+stage profile 60 "$python" -B benchmarks/compare_gpu.py profile --programs "$programs" --out "$out"
+stage detection 420 "$python" -B benchmarks/compare_gpu.py detection --programs "$programs" --out "$out" --depth $depth
+stage jpegs 120 "$python" -B benchmarks/compare_gpu.py jpegs --programs "$programs" --records "$records" --out "$out"
+stage kernels 300 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
+
+if [ $depth = full ]; then
+  echo "== compute-sanitizer on small cases of our own kernels, as far as time allows =="
   # Not other convolutions: their kernels are the libraries'.
   for tool in memcheck racecheck synccheck initcheck; do
     for source in libdtrain/ops/*_cuda.cu; do
@@ -134,38 +180,13 @@ if [ $depth = full ]; then
         printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops %s\n' SKIP "$tool.$family" $tool $tests
       else
         # Without the pool each tensor has bounds that the tool sees.
-        stage "$tool.$family" 60 env DTRAIN_POOL=0 bash -c 'sanitized "$@"' sanitized \
+        beside "$tool.$family" 60 env DTRAIN_POOL=0 bash -c 'sanitized "$@"' sanitized \
           compute-sanitizer --tool $tool --error-exitcode 9 "$programs/tests/test_ops" "$tests" --gtest_filter="$filter"
       fi
     done
   done
-
-  echo "== Against PyTorch =="
-  device=gpu
-  [ -n "$gpu" ] || device=cpu
-  stage parity.ops 120 "$python" -B tests/parity/ops.py "$programs/tests/parity_ops" --device $device
-  stage parity.detection_ops 120 "$python" -B tests/parity/detection_ops.py "$programs/tests/parity_ops" --device $device
-  stage parity.detector 240 "$python" -B tests/parity/detector.py "$programs/tests/parity_detector" --device $device
-  stage parity.detector_variants 240 "$python" -B tests/parity/detector_variants.py "$programs/tests/parity_detector" --device $device
-  for precision in fp32 bf16 fp16; do
-    [ $device = gpu ] || [ $precision = fp32 ] || { printf '%-8s %-34s needs a GPU\n' SKIP "parity.resnet50.$precision"; continue; }
-    stage "parity.resnet50.$precision" 120 "$python" -B tests/parity/resnet50.py "$programs/tests/parity_model" --device $device --precision $precision
-  done
-  stage loss_curves 120 "$python" -B benchmarks/compare_gpu.py curves --programs "$programs" --records "$records" --out "$out"
-
-  echo "== Eager against captured, resume, determinism =="
-  stage same_bits 120 "$python" -B benchmarks/compare_gpu.py same_bits --programs "$programs" --records "$records" --out "$out"
+  wait
 fi
 
-echo "== NCCL, with one rank, whose sums launch no kernel of it, and with a rank on each of several GPUs =="
-stage ranks 60 "$python" -B benchmarks/compare_gpu.py ranks --programs "$programs" --out "$out"
-stage one_rank 120 "$python" -B benchmarks/compare_gpu.py one_rank --programs "$programs" --out "$out" --depth $depth
-stage several_ranks 240 "$python" -B benchmarks/compare_gpu.py several_ranks --programs "$programs" --records "$records" --out "$out"
-
-echo "== Speed =="
-stage steps 420 "$python" -B benchmarks/compare_gpu.py steps --programs "$programs" --records "$records" --out "$out" --depth $depth
-stage kernels 300 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
-stage detection 420 "$python" -B benchmarks/compare_gpu.py detection --programs "$programs" --out "$out" --depth $depth
-stage jpegs 120 "$python" -B benchmarks/compare_gpu.py jpegs --programs "$programs" --records "$records" --out "$out"
-"$python" -B benchmarks/compare_gpu.py summary --out "$out" --gpu "${gpu:-none}" || failed=1
-exit $failed
+"$python" -B benchmarks/compare_gpu.py summary --out "$out" --gpu "${gpu:-none}" || echo summary >>"$failures"
+[ ! -s "$failures" ]

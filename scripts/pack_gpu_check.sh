@@ -30,6 +30,7 @@ mkdir -p "$out"/{bin,tests,benchmarks,lib,data}
 install -s "${programs[@]/#/$build/bin/}" "$out/bin"
 install -s "${tests[@]/#/$build/tests/}" "$out/tests"
 install -s "${benchmarks[@]/#/$build/benchmarks/}" "$out/benchmarks"
+git describe --always --dirty >"$out/commit" 2>/dev/null || echo unknown >"$out/commit"
 
 # What every Linux has is left out. cuDNN and cuBLAS come with CUDA or PyTorch: gpu_check.sh looks for them there.
 everywhere='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'
@@ -43,10 +44,10 @@ nvjpeg=${NVJPEG_LIBRARY:-$(ls /usr/local/cuda/lib64/libnvjpeg.so.[0-9][0-9] 2>/d
 [ -z "$nvjpeg" ] || cp -L "$nvjpeg" "$out/lib/"
 
 if [ -d "$data/imagenet_sample/train" ]; then
-  # Photographs to train on for a hundred steps: one of each class.
+  # Photographs to train on for a hundred steps: one of every other class.
   few=$(mktemp -d)
   trap 'rm -rf "$few"' EXIT
-  for class in "$data"/imagenet_sample/train/*/; do
+  find "$data/imagenet_sample/train" -mindepth 1 -maxdepth 1 -type d | sort | sed -n 'n;p' | while read -r class; do
     mkdir -p "$few/train/$(basename "$class")"
     find "$class" -type f | sort | sed -n 1p | xargs -I{} cp {} "$few/train/$(basename "$class")/"
   done

@@ -282,7 +282,9 @@ TEST(ConvBnChain, KeepsTheConvolutionsOutputsOnly) {
   }
 }
 
-TEST(ConvBnChain, EagerAndCapturedStepsGiveTheSameBits) {
+// y to the bit. Fused engines sum the gradients of gamma and beta in an order that differs from run to run, on an H200
+// by the last bit, and other gradients follow from those.
+TEST(ConvBnChain, EagerAndCapturedStepsGiveTheSame) {
   for (const auto& context : measuring_devices())
     for (const BatchNormSchedule& schedule : {kBoth, kMeasured}) {
       set_batch_norm_schedule(*context, schedule);
@@ -293,7 +295,13 @@ TEST(ConvBnChain, EagerAndCapturedStepsGiveTheSameBits) {
       for (int i = 0; i < 2; ++i) context->replay(*graph);
       auto captured = chain.outcome();
       for (size_t i = eager.size() - 4; i < eager.size(); ++i) captured[i] = eager[i];  // running statistics go on
-      expect_equal(captured, eager, "captured");
+      ASSERT_EQ(captured.size(), eager.size());
+      for (size_t i = 0; i < eager.size(); ++i)
+        if (i == 0)
+          EXPECT_EQ(captured[i].values, eager[i].values);
+        else
+          expect_close(captured[i], eager[i], bounds_of(eager[i].shape.rank() == 1 ? DType::f32 : DType::f16).gradient,
+                       concat("captured, tensor ", i));
     }
 }
 

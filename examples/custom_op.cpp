@@ -46,7 +46,8 @@ int main() try {
                             Array y(in[0].shape);
                             for (int64_t i = 0; i < y.count(); ++i) y[i] = std::log1p(std::exp(in[0][i]));
                             return y;
-                          }});
+                          },
+                      .f32_only = true});
   std::puts("softplus: value and gradient agree with the reference");
 
   ParameterStore store(*context);

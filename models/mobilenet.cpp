@@ -1,7 +1,6 @@
 #include "models/mobilenet.h"
 
 #include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/relu6.h"
 
 namespace dtrain::models {
 namespace {
@@ -17,7 +16,7 @@ struct Builder {
 
   // Under `<path>.0` and `<path>.1`, or other numbers where those of a block are counted on.
   ConvBnAct layer(const std::string& conv, const std::string& bn, int64_t out, int kernel, int stride,
-                  bool depthwise = false) {
+                  Activation activation, bool depthwise = false) {
     const int64_t in = trace.channels();
     const Conv2d::Options options{.conv = {.stride = stride,
                                            .padding = Padding::same(trace.shape[1], trace.shape[2], kernel, stride),
@@ -25,7 +24,7 @@ struct Builder {
                                   .init = kInit};
     const Conv2d filters(store, conv, in, out, kernel, options);
     trace.pass(filters);
-    return {filters, BatchNorm(store, bn, out, batch_norm), Activation::none};
+    return {filters, BatchNorm(store, bn, out, batch_norm), activation};
   }
 };
 
@@ -46,7 +45,8 @@ MobileNet::MobileNet(ParameterStore& store, Trace& trace, int64_t classes, Commu
         std::vector<Block> blocks;
         const auto path = [&] { return "features." + std::to_string(blocks.size()); };
         const auto add_single = [&](int64_t channels, int kernel, int stride) {
-          blocks.push_back({{{build.layer(path() + ".0", path() + ".1", channels, kernel, stride), true}}, false});
+          blocks.push_back(
+              {{build.layer(path() + ".0", path() + ".1", channels, kernel, stride, Activation::relu6)}, false});
         };
         add_single(kStemChannels, 3, 2);
         for (const Stage& stage : kStages)
@@ -59,13 +59,12 @@ MobileNet::MobileNet(ParameterStore& store, Trace& trace, int64_t classes, Commu
             const auto add = [&](int64_t channels, int kernel, int step, bool depthwise) {
               const std::string layer = conv + std::to_string(index++);
               block.layers.push_back(
-                  {build.layer(layer + ".0", layer + ".1", channels, kernel, step, depthwise), true});
+                  build.layer(layer + ".0", layer + ".1", channels, kernel, step, Activation::relu6, depthwise));
             };
             if (stage.expansion > 1) add(wide, 1, 1, false);
             add(wide, 3, stride, true);
-            block.layers.push_back(
-                {build.layer(conv + std::to_string(index), conv + std::to_string(index + 1), stage.channels, 1, 1),
-                 false});
+            block.layers.push_back(build.layer(conv + std::to_string(index), conv + std::to_string(index + 1),
+                                               stage.channels, 1, 1, Activation::none));
             blocks.push_back(std::move(block));
           }
         add_single(kLastChannels, 1, 1);
@@ -75,16 +74,11 @@ MobileNet::MobileNet(ParameterStore& store, Trace& trace, int64_t classes, Commu
   trace.pass(classifier_);
 }
 
-Var MobileNet::Layer::operator()(Tape& tape, const Var& x, const Var* residual) const {
-  const Var y = conv(tape, x, residual);
-  return clipped ? relu6(tape, y) : y;
-}
-
 Var MobileNet::operator()(Tape& tape, const Var& x) const {
   Var y = x;
   for (const Block& block : blocks_) {
     const Var shortcut = y;
-    for (const Layer& layer : block.layers)
+    for (const ConvBnAct& layer : block.layers)
       y = layer(tape, y, block.residual && &layer == &block.layers.back() ? &shortcut : nullptr);
   }
   return classifier_(tape, dropout(tape, global_average_pool(tape, y), kDropout));

@@ -17,15 +17,10 @@ class MobileNet {
   Var operator()(Tape& tape, const Var& x) const;
 
  private:
-  // A convolution, batch norm and, but for the last of a block, ReLU6.
-  struct Layer {
-    ConvBnAct conv;
-    bool clipped;
-    Var operator()(Tape& tape, const Var& x, const Var* residual = nullptr) const;
-  };
-  // Expands the channels, convolves each of them and projects what comes out to fewer: an inverted residual.
+  // Expands the channels, convolves each of them and projects what comes out to fewer: an inverted residual. Its last
+  // layer has no activation.
   struct Block {
-    std::vector<Layer> layers;
+    std::vector<ConvBnAct> layers;
     bool residual;
   };
 

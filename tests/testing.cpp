@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "apps/cli/environment.h"
+#include "tests/cpu/instruction_sets.h"
 
 namespace dtrain {
 namespace {
@@ -54,13 +55,20 @@ void expect_close(const Array& actual, const Array& expected, double bound, cons
 }
 
 void check_op(const OpCase& test) {
-  for (const auto& context : devices()) {
+  const auto check = [&](Context& context) {
     try {
-      check_op(*context, test);
+      check_op(context, test);
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
     }
+  };
+  CpuIsa best = CpuIsa::avx2;
+  for (const auto& context : devices()) {
+    check(*context);
+    if (context->is_cpu()) best = context->isa();
   }
+  for (const CpuIsa isa : instruction_sets())
+    if (isa < best) check(*context_of(isa));
 }
 
 void check_op(const std::vector<OpCase>& tests) {

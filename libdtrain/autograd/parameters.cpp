@@ -111,9 +111,13 @@ Buffer& ParameterStore::add_buffer(const std::string& own_name, Shape shape, flo
 void ParameterStore::allocate(uint64_t seed, const ComputeOptions& compute) {
   DT_CHECK(!allocated(), "allocate() called twice");
   const bool f32 = compute.dtype == DType::f32;
-  DT_CHECK(f32 || (!context_.is_cpu() && (compute.dtype == DType::bf16 || compute.dtype == DType::f16)), "compute in ",
-           compute.dtype, " on ", context_.device(), ": a CPU computes in f32, a GPU in f32, bf16 or f16");
+  DT_CHECK(f32 || compute.dtype == DType::bf16 || (!context_.is_cpu() && compute.dtype == DType::f16), "compute in ",
+           compute.dtype, " on ", context_.device(), ": a CPU computes in f32 or bf16, a GPU in f16 as well");
   DT_CHECK(compute.image_channels >= kImageChannels, "images of ", compute.image_channels, " channels");
+  if (!f32 && context_.is_cpu() && context_.isa() < CpuIsa::avx512_bf16)
+    context_.notices().push_back(
+        concat("bf16 on ", name_of(context_.isa()),
+               " takes less memory than f32 and more time: products of bf16 need avx512_bf16"));
   // Where memory runs out in here, nothing is allocated, and the caller may try again.
   const Tensor values = context_.zeros({arena_count_});
   const Tensor grads = compute.gradients ? context_.zeros({arena_count_}) : Tensor();

@@ -15,7 +15,7 @@ namespace dtrain {
 // biases and batch-norm parameters stay f32. A convolution over images of 3 channels reads `image_channels`, those
 // beyond the third with weight zero: on a GPU, pixels of 16 bytes suit it.
 struct ComputeOptions {
-  DType dtype = DType::f32;  // f32, bf16 or f16; f32 on the CPU
+  DType dtype = DType::f32;  // f32, bf16 or, on a GPU, f16
   int image_channels = 3;
   bool gradients = true;  // false, for inference alone: half the memory, and what needs a gradient throws
 };

@@ -1,5 +1,5 @@
 // What inference makes of parameters once and uses often: filters with batch norm folded into them, in the order in
-// which kernels read them.
+// which kernels read them, as floats or as bytes.
 #pragma once
 
 #include <map>
@@ -7,6 +7,8 @@
 #include <mutex>
 #include <typeindex>
 #include <utility>
+
+#include "libdtrain/autograd/quantized_layer.h"
 
 namespace dtrain {
 
@@ -26,7 +28,16 @@ class PreparedWeights {
     return std::static_pointer_cast<Form>(form);
   }
 
+  // Makes these convolutions and linear layers compute in int8. Called before any tape uses this.
+  void quantize(QuantizedLayers layers) { quantized_ = std::move(layers); }
+  // Null where the layer of these weights computes in floats.
+  const QuantizedLayer* quantized(const void* weights) const {
+    const auto found = quantized_.find(weights);
+    return found == quantized_.end() ? nullptr : &found->second;
+  }
+
  private:
+  QuantizedLayers quantized_;
   std::mutex mutex_;
   std::map<std::pair<Addresses, std::type_index>, std::shared_ptr<void>> forms_;
 };

@@ -9,6 +9,7 @@
 #include "libdtrain/core/context.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
+#include "libdtrain/core/widened.h"
 
 namespace dtrain {
 
@@ -31,18 +32,26 @@ void require_argument(const Context& context, const Argument& argument, const ch
 }
 
 // A kernel and the context that it runs on: called with the rest of the kernel's arguments. Throws Error where a tensor
-// in one of them is on another device. On a CPU it has the context's threads, whatever thread calls.
+// in one of them is on another device. On a CPU it has the context's threads, whatever thread calls, and where it does
+// not take bf16 it is given stand-ins for such tensors.
 template <class Result, class... Arguments>
 struct BoundKernel {
   Context& context;
   const char* name;
   Result (*kernel)(Context&, Arguments...);
+  bool takes_bf16 = true;
   Result operator()(Arguments... arguments) const {
     (require_argument(context, arguments, name), ...);
     const KernelSpan span(context.profiler(), name);
     if (!context.is_cpu()) return kernel(context, std::forward<Arguments>(arguments)...);
     const ThreadCount threads(context.threads());
-    return kernel(context, std::forward<Arguments>(arguments)...);
+    bool narrow = false;
+    if (!takes_bf16) {
+      [[maybe_unused]] const auto look = [&](const Tensor& x) { narrow |= x && x.dtype() == DType::bf16; };
+      (for_each_tensor(std::as_const(arguments), look), ...);
+    }
+    if (!narrow) return kernel(context, std::forward<Arguments>(arguments)...);
+    return call_in_f32(context, kernel, std::forward<Arguments>(arguments)...);
   }
 };
 
@@ -50,8 +59,9 @@ struct BoundKernel {
 // Error(Fault::config) then says so, where the context is a GPU's.
 template <class Result, class... Arguments>
 BoundKernel<Result, Arguments...> choose_arm(Context& context, const char* name, Result (*cpu)(Context&, Arguments...),
-                                             std::type_identity_t<Result (*)(Context&, Arguments...)> cuda) {
-  if (context.is_cpu()) return {context, name, cpu};
+                                             std::type_identity_t<Result (*)(Context&, Arguments...)> cuda,
+                                             bool takes_bf16 = true) {
+  if (context.is_cpu()) return {context, name, cpu, takes_bf16};
   DT_CHECK(cuda != nullptr, name, ": this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
   return {context, name, cuda};
 }
@@ -62,7 +72,9 @@ BoundKernel<Result, Arguments...> choose_arm(Context& context, const char* name,
 // arguments...), and has its result. A build without CUDA refers to no cuda:: symbol; there is no fallback from one arm
 // to the other.
 #ifdef DTRAIN_WITH_CUDA
-#define DT_DISPATCH(context, function) ::dtrain::choose_arm((context), #function, cpu::function, cuda::function)
+#define DT_DISPATCH(context, function) \
+  ::dtrain::choose_arm((context), #function, cpu::function, cuda::function, ::dtrain::takes_bf16<cpu::function>)
 #else
-#define DT_DISPATCH(context, function) ::dtrain::choose_arm((context), #function, cpu::function, nullptr)
+#define DT_DISPATCH(context, function) \
+  ::dtrain::choose_arm((context), #function, cpu::function, nullptr, ::dtrain::takes_bf16<cpu::function>)
 #endif

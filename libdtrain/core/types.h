@@ -9,6 +9,7 @@
 #include <string>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/float16.h"
 
 namespace dtrain {
 
@@ -33,12 +34,16 @@ constexpr size_t size_of(DType dtype) {
 // "f32", "bf16", ...
 const char* name_of(DType dtype);
 
-// The DType that stores the C++ type T; only f32, i64, i32 and u8 have one.
+// The DType that stores the C++ type T; f16 has none.
 template <class T>
 constexpr DType dtype_of();
 template <>
 constexpr DType dtype_of<float>() {
   return DType::f32;
+}
+template <>
+constexpr DType dtype_of<Bf16>() {
+  return DType::bf16;
 }
 template <>
 constexpr DType dtype_of<int64_t>() {

@@ -65,18 +65,20 @@ std::pair<std::vector<AxisTap>::const_iterator, int64_t> taps_inside(const Axis&
 }
 
 // The images of one convolution and the relation between their columns.
+template <class T>
 struct Sweep {
-  const DepthwiseKernels& kernels;
-  const float *in, *weights, *bias;  // weights: [r * s][c]
-  float* out;
+  const DepthwiseLoops<T>& kernels;
+  const T* in;
+  const float *weights, *bias;  // weights: [r * s][c]
+  T* out;
   bool add;
   int64_t channels, in_width, out_width, kernel_width;
   Axis columns;
   int64_t first_whole, last_whole;  // see whole_range
 
-  Sweep(const Context& context, const float* from, const float* w, const float* b, float* to, bool adds, int64_t c,
+  Sweep(const Context& context, const T* from, const float* w, const float* b, T* to, bool adds, int64_t c,
         int64_t width, int64_t kernel, const Axis& axis)
-      : kernels(context.kernels().depthwise),
+      : kernels(context.kernels().depthwise.of<T>()),
         in(from),
         weights(w),
         bias(b),
@@ -91,21 +93,21 @@ struct Sweep {
   }
 
   // Pixels [begin, end) of a row, for all of which the same taps are inside. `out_row`: the first pixel of it.
-  void run_pixels(const Axis& rows, int64_t image, int64_t row, int64_t begin, int64_t end, float* out_row) const {
+  void run_pixels(const Axis& rows, int64_t image, int64_t row, int64_t begin, int64_t end, T* out_row) const {
     if (begin == end) return;
     const auto [first, taps] = taps_inside(columns, begin);
-    DepthwiseRun run{.row_count = 0,
-                     .taps = taps,
-                     .pixels = end - begin,
-                     .channels = channels,
-                     .x_tap_step = columns.tap_offset * channels,
-                     .w_tap_step = columns.tap_weight * channels,
-                     .x_pixel_step = columns.in_step * channels,
-                     .y_pixel_step = columns.out_step * channels,
-                     .bias = bias,
-                     .y = out_row + (columns.out_start + columns.out_step * begin) * channels,
-                     .add = add,
-                     .ahead = rows.in_step * in_width * channels};
+    DepthwiseRun<T> run{.row_count = 0,
+                        .taps = taps,
+                        .pixels = end - begin,
+                        .channels = channels,
+                        .x_tap_step = columns.tap_offset * channels,
+                        .w_tap_step = columns.tap_weight * channels,
+                        .x_pixel_step = columns.in_step * channels,
+                        .y_pixel_step = columns.out_step * channels,
+                        .bias = bias,
+                        .y = out_row + (columns.out_start + columns.out_step * begin) * channels,
+                        .add = add,
+                        .ahead = rows.in_step * in_width * channels};
     for (const AxisTap& r : rows.taps) {
       if (taps == 0 || !rows.inside(r, row)) continue;
       const int64_t pixel = (image * rows.in + rows.in_step * row + r.offset) * in_width + columns.in_step * begin;
@@ -116,7 +118,7 @@ struct Sweep {
     kernels.sum_taps(run);
   }
 
-  void run_row(const Axis& rows, int64_t image, int64_t row, float* out_row) const {
+  void run_row(const Axis& rows, int64_t image, int64_t row, T* out_row) const {
     for (int64_t i = 0; i < first_whole; ++i) run_pixels(rows, image, row, i, i + 1, out_row);
     run_pixels(rows, image, row, first_whole, last_whole, out_row);
     for (int64_t i = last_whole; i < columns.count; ++i) run_pixels(rows, image, row, i, i + 1, out_row);
@@ -124,20 +126,22 @@ struct Sweep {
 };
 
 // All rows of `images` images of `out_height` rows; row h is of axis h % rows.size().
-void run_rows(const Context& context, const std::vector<Sweep>& sweeps, const std::vector<Axis>& rows, int64_t images,
-              int64_t out_height) {
+template <class T>
+void run_rows(const Context& context, const std::vector<Sweep<T>>& sweeps, const std::vector<Axis>& rows,
+              int64_t images, int64_t out_height) {
   const auto kinds = static_cast<int64_t>(rows.size());
-  const Sweep& any = sweeps[0];
+  const Sweep<T>& any = sweeps[0];
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
   for (int64_t i = 0; i < images * out_height; ++i) {
     const int64_t image = i / out_height, h = i % out_height;
-    for (const Sweep& sweep : sweeps)
+    for (const Sweep<T>& sweep : sweeps)
       sweep.run_row(rows[static_cast<size_t>(h % kinds)], image, h / kinds, any.out + i * any.out_width * any.channels);
   }
 }
 
-// [c][taps] to [taps][c]
-void transpose_filters(const float* w, int64_t channels, int64_t taps, float* to) {
+// [c][taps] to [taps][c], as floats
+template <class T>
+void transpose_filters(const T* w, int64_t channels, int64_t taps, float* to) {
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t tap = 0; tap < taps; ++tap) to[tap * channels + c] = w[c * taps + tap];
 }
@@ -146,15 +150,16 @@ void transpose_filters(const float* w, int64_t channels, int64_t taps, float* to
 constexpr int64_t kRun = 16;
 
 // Adds to sums [r * s][c] what rows of dy give.
+template <class T>
 struct FilterGradient {
-  const DepthwiseKernels& kernels;
+  const DepthwiseLoops<T>& kernels;
   const ConvShape& o;
-  const float *x, *dy;
+  const T *x, *dy;
   Axis rows, columns;
   int64_t first_whole, last_whole;  // see whole_range
 
-  FilterGradient(const Context& context, const ConvShape& shape, const float* images, const float* gradients)
-      : kernels(context.kernels().depthwise),
+  FilterGradient(const Context& context, const ConvShape& shape, const T* images, const T* gradients)
+      : kernels(context.kernels().depthwise.of<T>()),
         o(shape),
         x(images),
         dy(gradients),
@@ -167,17 +172,17 @@ struct FilterGradient {
   void add_pixels(int64_t image, int64_t p, int64_t begin, int64_t end, float* sums) const {
     const auto [first, taps] = taps_inside(columns, begin);
     if (taps == 0) return;
-    DepthwiseProducts products{.row_count = 0,
-                               .taps = taps,
-                               .pixels = end - begin,
-                               .channels = o.c,
-                               .x_tap_step = o.dilation_w * o.c,
-                               .sums_tap_step = o.c,
-                               .x_pixel_step = o.stride_w * o.c,
-                               .dy_pixel_step = o.c,
-                               .dy = dy + ((image * o.p + p) * o.q + begin) * o.c,
-                               .x_ahead = o.stride_h * o.w * o.c,
-                               .dy_ahead = o.q * o.c};
+    DepthwiseProducts<T> products{.row_count = 0,
+                                  .taps = taps,
+                                  .pixels = end - begin,
+                                  .channels = o.c,
+                                  .x_tap_step = o.dilation_w * o.c,
+                                  .sums_tap_step = o.c,
+                                  .x_pixel_step = o.stride_w * o.c,
+                                  .dy_pixel_step = o.c,
+                                  .dy = dy + ((image * o.p + p) * o.q + begin) * o.c,
+                                  .x_ahead = o.stride_h * o.w * o.c,
+                                  .dy_ahead = o.q * o.c};
     for (const AxisTap& r : rows.taps) {
       if (!rows.inside(r, p)) continue;
       const int64_t pixel = (image * o.h + o.stride_h * p + r.offset) * o.w + o.stride_w * begin + first->offset;
@@ -200,20 +205,22 @@ bool depthwise_supports(const ConvShape& o) {
   return o.groups > 1 && o.groups == o.c && o.groups == o.k && o.r <= kDepthwiseRows;
 }
 
-void depthwise_forward(Context& context, const ConvShape& o, const float* x, const float* w, const float* bias,
-                       float* y) {
+template <class T>
+void depthwise_forward(Context& context, const ConvShape& o, const T* x, const T* w, const float* bias, T* y) {
   const Scratch<float> weights(context, o.r * o.s * o.c);
   transpose_filters(w, o.c, o.r * o.s, weights.data());
   const Axis rows = forward_axis(o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top);
   const Axis columns = forward_axis(o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left);
-  run_rows(context, {Sweep(context, x, weights.data(), bias, y, false, o.c, o.q, o.s, columns)}, {rows}, o.n, o.p);
+  run_rows<T>(context, {Sweep<T>(context, x, weights.data(), bias, y, false, o.c, o.q, o.s, columns)}, {rows}, o.n,
+              o.p);
 }
 
-void depthwise_dgrad(Context& context, const ConvShape& o, const float* dy, const float* w, float* dx, bool add) {
+template <class T>
+void depthwise_dgrad(Context& context, const ConvShape& o, const T* dy, const T* w, T* dx, bool add) {
   const Scratch<float> weights(context, o.r * o.s * o.c);
   transpose_filters(w, o.c, o.r * o.s, weights.data());
   std::vector<Axis> rows;
-  std::vector<Sweep> sweeps;
+  std::vector<Sweep<T>> sweeps;
   for (int64_t top = 0; top < o.stride_h; ++top)
     rows.push_back(backward_axis(top, o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top));
   for (int64_t left = 0; left < std::min(o.stride_w, o.w); ++left)
@@ -222,10 +229,11 @@ void depthwise_dgrad(Context& context, const ConvShape& o, const float* dy, cons
   run_rows(context, sweeps, rows, o.n, o.h);
 }
 
-void depthwise_wgrad(Context& context, const ConvShape& o, const float* x, const float* dy, float* dw, bool add) {
+template <class T>
+void depthwise_wgrad(Context& context, const ConvShape& o, const T* x, const T* dy, float* dw, bool add) {
   const int64_t taps = o.r * o.s, count = taps * o.c;
   const Scratch<float> sums(context, context.threads() * count);
-  const FilterGradient gradient(context, o, x, dy);
+  const FilterGradient<T> gradient(context, o, x, dy);
   parallel_parts(context, o.n * o.p, [&](int part, int64_t begin, int64_t end) {
     float* const own = sums.data() + part * count;
     std::fill_n(own, count, 0.0f);
@@ -239,5 +247,12 @@ void depthwise_wgrad(Context& context, const ConvShape& o, const float* x, const
       to = (add ? to : 0.0f) + static_cast<float>(sum);
     }
 }
+
+template void depthwise_forward(Context&, const ConvShape&, const float*, const float*, const float*, float*);
+template void depthwise_dgrad(Context&, const ConvShape&, const float*, const float*, float*, bool);
+template void depthwise_wgrad(Context&, const ConvShape&, const float*, const float*, float*, bool);
+template void depthwise_forward(Context&, const ConvShape&, const Bf16*, const Bf16*, const float*, Bf16*);
+template void depthwise_dgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, Bf16*, bool);
+template void depthwise_wgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, float*, bool);
 
 }  // namespace dtrain::cpu

@@ -10,14 +10,18 @@ namespace dtrain::cpu {
 // any stride, dilation and padding.
 bool depthwise_supports(const ConvShape& shape);
 
-// An element of y or dx is one sum in the order of the taps; one of dw is a sum over 16 pixels of a row at a time, in
-// as many parts as the context has threads.
+// Images and filters are of T, float or Bf16; arithmetic is in fp32. An element of y or dx is one sum in the order of
+// the taps, which is rounded once; one of dw is a sum over 16 pixels of a row at a time, in as many parts as the
+// context has threads.
 
 // y = x * w + bias; `bias` may be null.
-void depthwise_forward(Context&, const ConvShape&, const float* x, const float* w, const float* bias, float* y);
+template <class T>
+void depthwise_forward(Context&, const ConvShape&, const T* x, const T* w, const float* bias, T* y);
 // dx from dy, stored or added.
-void depthwise_dgrad(Context&, const ConvShape&, const float* dy, const float* w, float* dx, bool add);
+template <class T>
+void depthwise_dgrad(Context&, const ConvShape&, const T* dy, const T* w, T* dx, bool add);
 // dw from x and dy, stored or added.
-void depthwise_wgrad(Context&, const ConvShape&, const float* x, const float* dy, float* dw, bool add);
+template <class T>
+void depthwise_wgrad(Context&, const ConvShape&, const T* x, const T* dy, float* dw, bool add);
 
 }  // namespace dtrain::cpu

@@ -5,6 +5,7 @@
 
 #include "libdtrain/cpu/onednn.h"
 #include "libdtrain/cpu/onednn_run.h"
+#include "libdtrain/cpu/onednn_versions.h"
 #include "libdtrain/cpu/parallel.h"
 
 namespace dtrain::cpu {
@@ -16,13 +17,20 @@ using dnnl::prop_kind;
 using Tag = memory::format_tag;
 
 // pointwise: the data gradient of a 1x1 kernel, as the forward convolution with transposed filters that it is.
-enum class Pass : int64_t { forward, dgrad, wgrad, pointwise };
+// inferred: the forward convolution with bias and with what follows it.
+enum class Pass : int64_t { forward, dgrad, wgrad, pointwise, inferred };
 
 struct Key {
   ConvShape shape;
   Pass pass;
-  int64_t variant;  // forward: with bias; gradients: added
+  int64_t variant;  // forward: with bias; gradients: added; inferred: kRelu and kResidual
+  int64_t dtype;    // of images and filters, f32 or bf16; bias and the filters' gradient are f32
+
+  DType type() const { return static_cast<DType>(dtype); }
 };
+
+constexpr int64_t kRelu = 1, kResidual = 2;
+constexpr algorithm kDirect = algorithm::convolution_direct;
 
 // One pass of one shape. The library chooses how it wants the filters, `repack` goes between that and KRSC.
 struct Plan {
@@ -33,24 +41,30 @@ struct Plan {
 
 struct Geometry {
   memory::dims strides, dilations, pad_low, pad_high;
-  memory::desc x, y, bias, plain, any;  // filters: KRSC, and as the library likes
+  memory::desc x, y, bias;
+  memory::dims filters;
+  memory::data_type images, weights;  // of x and y, and of the filters
+  memory::desc plain, any;            // filters: KRSC, and as the library likes
 };
 
-Geometry geometry_of(const ConvShape& o) {
+Geometry geometry_of(const Key& key) {
+  const ConvShape& o = key.shape;
   const memory::data_type f32 = memory::data_type::f32;
   Geometry g;
+  g.images = key.type() == DType::bf16 ? memory::data_type::bf16 : f32;
+  g.weights = key.pass == Pass::wgrad ? f32 : g.images;
   g.strides = {o.stride_h, o.stride_w};
   g.dilations = {o.dilation_h - 1, o.dilation_w - 1};
   g.pad_low = {o.pad_top, o.pad_left};
   g.pad_high = {o.pad_bottom, o.pad_right};
-  g.x = memory::desc({o.n, o.c, o.h, o.w}, f32, Tag::nhwc);
-  g.y = memory::desc({o.n, o.k, o.p, o.q}, f32, Tag::nhwc);
+  g.x = memory::desc({o.n, o.c, o.h, o.w}, g.images, Tag::nhwc);
+  g.y = memory::desc({o.n, o.k, o.p, o.q}, g.images, Tag::nhwc);
   g.bias = memory::desc({o.k}, f32, Tag::a);
   const bool grouped = o.groups > 1;
-  const memory::dims filters =
+  g.filters =
       grouped ? memory::dims{o.groups, o.k / o.groups, o.c / o.groups, o.r, o.s} : memory::dims{o.k, o.c, o.r, o.s};
-  g.plain = memory::desc(filters, f32, grouped ? Tag::gohwi : Tag::ohwi);
-  g.any = memory::desc(filters, f32, Tag::any);
+  g.plain = memory::desc(g.filters, g.weights, grouped ? Tag::gohwi : Tag::ohwi);
+  g.any = memory::desc(g.filters, g.weights, Tag::any);
   return g;
 }
 
@@ -62,43 +76,68 @@ dnnl::primitive_attr adding() {
   return attributes;
 }
 
+dnnl::primitive_attr ending(int64_t variant, const memory::desc& y) {
+  dnnl::post_ops end;
+  if (variant & kResidual) end.append_binary(algorithm::binary_add, y);
+  if (variant & kRelu) append_relu(end);
+  dnnl::primitive_attr attributes = pooled_scratchpad();
+  attributes.set_post_ops(end);
+  return attributes;
+}
+
 dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, bool bias,
                                                        const dnnl::primitive_attr& attributes,
                                                        const dnnl::engine& engine) {
-  using Forward = dnnl::convolution_forward;
-  const auto kind = prop_kind::forward_training;
-  const auto direct = algorithm::convolution_direct;
-  const Forward::desc desc =
-      bias ? Forward::desc(kind, direct, g.x, g.any, g.bias, g.y, g.strides, g.dilations, g.pad_low, g.pad_high)
-           : Forward::desc(kind, direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high);
-  return {desc, attributes, engine};
+  const auto describe = [&](const auto&... operands) {
+    return onednn_description<dnnl::convolution_forward>(engine, attributes, prop_kind::forward_training, kDirect,
+                                                         operands..., g.strides, g.dilations, g.pad_low, g.pad_high);
+  };
+  return bias ? describe(g.x, g.any, g.bias, g.y) : describe(g.x, g.any, g.y);
 }
+
+// Of one of the two gradients. `forward`: that convolution, as a hint.
+template <class Gradient>
+typename Gradient::primitive_desc gradient_desc(const Geometry& g, const Geometry& forward,
+                                                const dnnl::engine& engine) {
+  return onednn_description_with_hint<Gradient>(engine, pooled_scratchpad(),
+                                                forward_desc(forward, false, pooled_scratchpad(), engine), kDirect, g.x,
+                                                g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high);
+}
+
+// Whether the data gradient of a 1x1 kernel is added while it is computed: for f32 that spares a pass over memory. For
+// bf16 oneDNN 2.6.3 then takes up to 2.6 times as long (56x56 pixels, 64 to 256 channels), and a pass costs less.
+bool adds_as_it_goes(DType dtype) { return dtype == DType::f32; }
 
 OnednnPrimitive reorder(const memory::desc& from, const memory::desc& to, bool add, const dnnl::engine& engine) {
   return onednn_primitive<dnnl::reorder>({engine, from, engine, to, add ? adding() : pooled_scratchpad()});
 }
 
 Plan make_plan(const Key& key, const dnnl::engine& engine) {
-  const Geometry g = geometry_of(key.shape);
-  const auto direct = algorithm::convolution_direct;
+  const Geometry g = geometry_of(key);
   Plan plan;
   plan.x = g.x, plan.y = g.y, plan.bias = g.bias, plan.plain = g.plain;
   switch (key.pass) {
     case Pass::forward:
     case Pass::pointwise: {
       const bool pointwise = key.pass == Pass::pointwise;
-      if (pointwise) plan.plain = memory::desc(g.plain.dims(), memory::data_type::f32, Tag::ihwo);
-      const auto attributes = pointwise && key.variant ? adding() : pooled_scratchpad();
+      if (pointwise) plan.plain = memory::desc(g.filters, g.weights, Tag::ihwo);
+      const bool adds = pointwise && key.variant && adds_as_it_goes(key.type());
+      if (pointwise && key.variant && !adds) plan.add = reorder(g.y, g.y, true, engine);
+      const auto attributes = adds ? adding() : pooled_scratchpad();
       const auto desc = forward_desc(g, !pointwise && key.variant, attributes, engine);
+      plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
+      plan.packed = desc.weights_desc();
+      break;
+    }
+    case Pass::inferred: {
+      const auto desc = forward_desc(g, true, ending(key.variant, g.y), engine);
       plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
       plan.packed = desc.weights_desc();
       break;
     }
     case Pass::dgrad: {
       using Dgrad = dnnl::convolution_backward_data;
-      const Dgrad::primitive_desc desc({direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high},
-                                       pooled_scratchpad(), engine,
-                                       forward_desc(g, false, pooled_scratchpad(), engine));
+      const auto desc = gradient_desc<Dgrad>(g, g, engine);
       plan.conv = onednn_primitive<Dgrad>(desc);
       plan.packed = desc.weights_desc();
       if (key.variant) plan.add = reorder(g.x, g.x, true, engine);
@@ -106,9 +145,9 @@ Plan make_plan(const Key& key, const dnnl::engine& engine) {
     }
     case Pass::wgrad: {
       using Wgrad = dnnl::convolution_backward_weights;
-      const Wgrad::primitive_desc desc({direct, g.x, g.any, g.y, g.strides, g.dilations, g.pad_low, g.pad_high},
-                                       pooled_scratchpad(), engine,
-                                       forward_desc(g, false, pooled_scratchpad(), engine));
+      Geometry forward = g;  // its filters have the images' type
+      forward.any = memory::desc(g.filters, g.images, Tag::any);
+      const auto desc = gradient_desc<Wgrad>(g, forward, engine);
       plan.conv = onednn_primitive<Wgrad>(desc);
       plan.packed = desc.diff_weights_desc();
       plan.repack = reorder(plan.packed, plan.plain, key.variant, engine);
@@ -119,8 +158,8 @@ Plan make_plan(const Key& key, const dnnl::engine& engine) {
   return plan;
 }
 
-Plan& plan_of(Context& context, const ConvShape& shape, Pass pass, bool variant) {
-  const Key key{shape, pass, variant};
+Plan& plan_of(Context& context, const ConvShape& shape, Pass pass, int64_t variant, DType dtype) {
+  const Key key{shape, pass, variant, static_cast<int64_t>(dtype)};
   return context.primitives().get<Plan>(key, [&] {
     return translate_onednn_errors(concat("convolution of ", Shape{shape.n, shape.h, shape.w, shape.c}, " to ",
                                           Shape{shape.n, shape.p, shape.q, shape.k}),
@@ -131,9 +170,9 @@ Plan& plan_of(Context& context, const ConvShape& shape, Pass pass, bool variant)
 // The filters as the plan takes them: `w` itself, or repacked into memory that lives as long as this.
 class PackedFilters {
  public:
-  PackedFilters(Context& context, const Plan& plan, const float* w)
+  PackedFilters(Context& context, const Plan& plan, const void* w)
       : memory_(context, plan.repacks() ? static_cast<int64_t>(plan.packed.get_size()) : 0),
-        data_(plan.repacks() ? memory_.data() : static_cast<const void*>(w)) {
+        data_(plan.repacks() ? memory_.data() : w) {
     if (plan.repacks()) run(context, plan.repack, {{DNNL_ARG_FROM, plan.plain, w}, {DNNL_ARG_TO, plan.packed, data_}});
   }
   const void* data() const { return data_; }
@@ -148,14 +187,19 @@ bool is_pointwise(const ConvShape& o) {
          o.pad_left == 0 && o.groups == 1;
 }
 
-// Adds as it goes: in the blocks of a ResNet, which add it to the shortcut's gradient, that spares scratch memory of
-// the size of dx and a pass over it. On AVX2 it is also the faster algorithm.
-void pointwise_dgrad(Context& context, ConvShape shape, const float* dy, const float* w, float* dx, bool add) {
+// On AVX2 this is the faster algorithm.
+void pointwise_dgrad(Context& context, ConvShape shape, DType dtype, const void* dy, const void* w, void* dx,
+                     bool add) {
   std::swap(shape.c, shape.k);
-  const Plan& plan = plan_of(context, shape, Pass::pointwise, add);
+  const Plan& plan = plan_of(context, shape, Pass::pointwise, add, dtype);
   const PackedFilters filters(context, plan, w);
+  const bool apart = add && !adds_as_it_goes(dtype);
+  const Scratch<char> fresh(context, apart ? static_cast<int64_t>(plan.y.get_size()) : 0);
   run(context, plan.conv,
-      {{DNNL_ARG_SRC, plan.x, dy}, {DNNL_ARG_WEIGHTS, plan.packed, filters.data()}, {DNNL_ARG_DST, plan.y, dx}});
+      {{DNNL_ARG_SRC, plan.x, dy},
+       {DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
+       {DNNL_ARG_DST, plan.y, apart ? fresh.data() : dx}});
+  if (apart) run(context, plan.add, {{DNNL_ARG_FROM, plan.y, fresh.data()}, {DNNL_ARG_TO, plan.y, dx}});
 }
 
 // Whether the filters' gradient is a product of two tall matrices, many pixels by few channels: oneDNN's sgemm is then
@@ -166,9 +210,9 @@ bool is_tall_product(const ConvShape& o) {
 
 }  // namespace
 
-void direct_conv(Context& context, const ConvShape& shape, const float* x, const float* w, const float* bias,
-                 float* y) {
-  const Plan& plan = plan_of(context, shape, Pass::forward, bias != nullptr);
+void direct_conv(Context& context, const ConvShape& shape, DType dtype, const void* x, const void* w, const float* bias,
+                 void* y) {
+  const Plan& plan = plan_of(context, shape, Pass::forward, bias != nullptr, dtype);
   const PackedFilters filters(context, plan, w);
   const OnednnArgument source{DNNL_ARG_SRC, plan.x, x}, weights{DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
       destination{DNNL_ARG_DST, plan.y, y};
@@ -178,23 +222,26 @@ void direct_conv(Context& context, const ConvShape& shape, const float* x, const
     run(context, plan.conv, {source, weights, destination});
 }
 
-void direct_conv_dgrad(Context& context, const ConvShape& shape, const float* dy, const float* w, float* dx, bool add) {
-  if (is_pointwise(shape)) return pointwise_dgrad(context, shape, dy, w, dx, add);
-  const Plan& plan = plan_of(context, shape, Pass::dgrad, add);
+void direct_conv_dgrad(Context& context, const ConvShape& shape, DType dtype, const void* dy, const void* w, void* dx,
+                       bool add) {
+  if (is_pointwise(shape)) return pointwise_dgrad(context, shape, dtype, dy, w, dx, add);
+  const Plan& plan = plan_of(context, shape, Pass::dgrad, add, dtype);
   const PackedFilters filters(context, plan, w);
   const Scratch<char> fresh(context, add ? static_cast<int64_t>(plan.x.get_size()) : 0);
   run(context, plan.conv,
       {{DNNL_ARG_DIFF_DST, plan.y, dy},
        {DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
-       {DNNL_ARG_DIFF_SRC, plan.x, add ? static_cast<const void*>(fresh.data()) : dx}});
+       {DNNL_ARG_DIFF_SRC, plan.x, add ? fresh.data() : dx}});
   if (add) run(context, plan.add, {{DNNL_ARG_FROM, plan.x, fresh.data()}, {DNNL_ARG_TO, plan.x, dx}});
 }
 
-void direct_conv_wgrad(Context& context, const ConvShape& shape, const float* x, const float* dy, float* dw, bool add) {
-  if (is_tall_product(shape))
-    return multiply(context, shape.k, shape.c, shape.n * shape.p * shape.q, {'T', dy, shape.k}, {'N', x, shape.c}, add,
+void direct_conv_wgrad(Context& context, const ConvShape& shape, DType dtype, const void* x, const void* dy, float* dw,
+                       bool add) {
+  if (dtype == DType::f32 && is_tall_product(shape))
+    return multiply(context, shape.k, shape.c, shape.n * shape.p * shape.q,
+                    {'T', static_cast<const float*>(dy), shape.k}, {'N', static_cast<const float*>(x), shape.c}, add,
                     dw, shape.c);
-  const Plan& plan = plan_of(context, shape, Pass::wgrad, add);
+  const Plan& plan = plan_of(context, shape, Pass::wgrad, add, dtype);
   const bool direct = !add && !plan.repacks();
   const Scratch<char> packed(context, direct ? 0 : static_cast<int64_t>(plan.packed.get_size()));
   run(context, plan.conv,
@@ -202,6 +249,36 @@ void direct_conv_wgrad(Context& context, const ConvShape& shape, const float* x,
        {DNNL_ARG_DIFF_DST, plan.y, dy},
        {DNNL_ARG_DIFF_WEIGHTS, plan.packed, direct ? static_cast<const void*>(dw) : packed.data()}});
   if (!direct) run(context, plan.repack, {{DNNL_ARG_FROM, plan.packed, packed.data()}, {DNNL_ARG_TO, plan.plain, dw}});
+}
+
+struct Bf16Filters::Packed {
+  memory::desc desc;
+  Tensor bytes;
+};
+
+void direct_conv_inferred(Context& context, const ConvShape& shape, const Bf16* x, Bf16Filters& filters,
+                          const EndOf<Bf16>& end, Bf16* y) {
+  const int64_t variant = (end.relu ? kRelu : 0) | (end.residual ? kResidual : 0);
+  const Plan& plan = plan_of(context, shape, Pass::inferred, variant, DType::bf16);
+  const void* weights = filters.plain_.data();
+  if (plan.repacks()) {
+    const std::lock_guard lock(filters.mutex_);
+    auto known = std::ranges::find_if(filters.packed_, [&](const auto& one) { return one->desc == plan.packed; });
+    if (known == filters.packed_.end()) {
+      const Tensor bytes = context.empty({static_cast<int64_t>(plan.packed.get_size())}, DType::u8);
+      run(context, plan.repack, {{DNNL_ARG_FROM, plan.plain, weights}, {DNNL_ARG_TO, plan.packed, bytes.raw()}});
+      filters.packed_.push_back(std::make_shared<Bf16Filters::Packed>(Bf16Filters::Packed{plan.packed, bytes}));
+      known = filters.packed_.end() - 1;
+    }
+    weights = (*known)->bytes.raw();
+  }
+  const OnednnArgument source{DNNL_ARG_SRC, plan.x, x}, packed{DNNL_ARG_WEIGHTS, plan.packed, weights},
+      bias{DNNL_ARG_BIAS, plan.bias, end.bias}, destination{DNNL_ARG_DST, plan.y, y};
+  constexpr int kAddend = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+  if (end.residual)
+    run(context, plan.conv, {source, packed, bias, destination, {kAddend, plan.y, end.residual}});
+  else
+    run(context, plan.conv, {source, packed, bias, destination});
 }
 
 }  // namespace dtrain::cpu

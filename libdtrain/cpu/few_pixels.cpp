@@ -19,13 +19,15 @@ constexpr int64_t kProbes = 64;
 constexpr int64_t kRows = 256;
 
 // All bits but the sign are looked at together, which compilers turn into vectors, as they do not with comparisons.
-bool is_zero(const float* row, int64_t count) {
+template <class T>
+bool is_zero(const T* row, int64_t count) {
   uint32_t bits = 0;
-  for (int64_t i = 0; i < count; ++i) bits |= std::bit_cast<uint32_t>(row[i]) << 1;
+  for (int64_t i = 0; i < count; ++i) bits |= std::bit_cast<uint32_t>(static_cast<float>(row[i])) << 1;
   return bits == 0;
 }
 
-bool probably_few(int64_t pixels, int64_t k, const float* dy) {
+template <class T>
+bool probably_few(int64_t pixels, int64_t k, const T* dy) {
   int64_t found = 0;
   for (int64_t i = 0; i < kProbes; ++i) found += !is_zero(dy + pixels * i / kProbes * k, k);
   return found <= 2 * kProbes / kShare;
@@ -55,7 +57,8 @@ void scatter(const ConvShape& o, const int64_t* pixels, int64_t count, int64_t t
 
 }  // namespace
 
-std::optional<std::vector<int64_t>> few_pixels(const Context& context, const ConvShape& o, const float* dy) {
+template <class T>
+std::optional<std::vector<int64_t>> few_pixels(const Context& context, const ConvShape& o, const T* dy) {
   const int64_t pixels = o.n * o.p * o.q;
   if (!gemm_wgrad_supports(context, o) || !enough_products(o) || pixels < kProbes || !probably_few(pixels, o.k, dy))
     return {};
@@ -67,6 +70,9 @@ std::optional<std::vector<int64_t>> few_pixels(const Context& context, const Con
   }
   return found;
 }
+
+template std::optional<std::vector<int64_t>> few_pixels(const Context&, const ConvShape&, const float*);
+template std::optional<std::vector<int64_t>> few_pixels(const Context&, const ConvShape&, const Bf16*);
 
 void few_pixels_dgrad(Context& context, const ConvShape& o, const std::vector<int64_t>& pixels, const float* dy,
                       const float* w, float* dx, bool add) {

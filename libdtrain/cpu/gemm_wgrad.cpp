@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/cpu/gathered.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/simd.h"
@@ -10,21 +11,167 @@
 namespace dtrain::cpu {
 namespace {
 
-// Pixels per pass: a panel of so many stays in the first-level cache.
-constexpr int64_t kDepth = 256;
+// Rows of panels per pass: a panel of so many stays in the first-level cache.
+constexpr int64_t kDepth = 128;
 // Filters per piece of work: so many panels of dy stay in the second-level cache.
-constexpr int64_t kFilters = 64;
-// Floats of a panel [kDepth][width]; the odd line keeps the panels that a pixel goes into out of one cache set.
+constexpr int64_t kFilters = 128;
+// Words of a panel [kDepth][width]; the odd line keeps the panels that a pixel goes into out of one cache set.
 constexpr int64_t panel_step(int64_t width) { return kDepth * width + 16; }
 
-// Products per pixel from which the packing pays.
-constexpr int64_t kLeastProducts = 40000;
+// The packing pays from so many products per pixel on. 1x1 kernels of f32 take kLeastPointwise of them on AVX-512,
+// where oneDNN multiplies tall matrices faster, and images of bf16 take kLeastBf16.
+constexpr int64_t kLeastProducts = 40000, kLeastPointwise = 65537, kLeastBf16 = 8192;
 
-// One pixel's channels into row `row` of c / width panels.
-void pack_pixel(const float* from, int64_t c, int64_t width, int64_t row, float* panels) {
-  float* to = panels + row * width;
-  for (int64_t i = 0; i < c; i += width, to += panel_step(width))
-    for (int64_t j = 0; j < width; j += 8) store8(to + j, load8(from + i + j));
+// While a row is packed, the pixels of the one so many after it are brought into the cache.
+constexpr int64_t kAhead = 4;
+template <class T>
+void prefetch(const T* pixel, int64_t channels) {
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+  for (int64_t i = 0; i < channels; i += kLine) __builtin_prefetch(pixel + i);
+}
+
+// Rows of panels are words of 32 bits: a pixel's channels in f32, those of two pixels in bf16.
+template <class T>
+struct PanelsOf;
+template <>
+struct PanelsOf<float> {
+  using Word = float;
+  static constexpr int64_t kPixels = 1;  // of a row
+
+  static void pack(const ProductKernels& product, const float* const* pixel, int64_t c, float* to) {
+    const int64_t width = product.columns;
+    for (int64_t i = 0; i < c; i += width, to += panel_step(width))
+      for (int64_t j = 0; j < width; j += 8) store8(to + j, load8(*pixel + i + j));
+  }
+  static auto multiply(const ProductKernels& product) { return product.panel_by_panel; }
+};
+template <>
+struct PanelsOf<Bf16> {
+  using Word = Bf16Pair;
+  static constexpr int64_t kPixels = 2;
+
+  static void pack(const ProductKernels& product, const Bf16* const* pixels, int64_t c, Bf16Pair* to) {
+    product.join_pairs(pixels[0], pixels[1], c, to, panel_step(product.columns));
+  }
+  static auto multiply(const ProductKernels& product) { return product.pairs_by_pairs; }
+};
+
+// Pixels are rows of dy [pixels, k] and of the windows of x [pixels, r s c]: dw [k, r s c] is the product of the one,
+// transposed, and the other. A pass packs the pixels of up to kDepth rows of panels of both and adds their share to the
+// sums, which lie in the order in which they are visited: [k / kFilters][panel of windows][kFilters][width].
+template <class T>
+struct FilterGradient {
+  using Panels = PanelsOf<T>;
+  using Word = typename Panels::Word;
+
+  const ProductKernels& product;
+  const ConvShape& o;
+  Windows<T> x;
+  const T* dy;
+  const T* zeros;  // a pixel of either
+  const std::vector<int64_t>* chosen;
+  int64_t width = product.columns, columns = x.taps * o.c, panels = columns / width;
+  int64_t pixels = chosen ? static_cast<int64_t>(chosen->size()) : o.n * o.p * o.q;
+  int64_t rows = (pixels + Panels::kPixels - 1) / Panels::kPixels;
+  int64_t items = (o.k + kFilters - 1) / kFilters * panels;
+
+  int64_t window_words() const { return panels * panel_step(width); }
+  int64_t pass_words() const { return window_words() + o.k / width * panel_step(width); }
+  int64_t sum_floats() const { return items * kFilters * width; }
+
+  // Where the pixels of rows [begin, end) lie: those of the windows, tap by tap, and then those of dy. What is missing
+  // from the last row is zero.
+  std::vector<const T*> addresses(int64_t begin, int64_t end) const {
+    const int64_t first = begin * Panels::kPixels, count = (end - begin) * Panels::kPixels;
+    const int64_t known = std::min(count, pixels - first);
+    std::vector<const T*> at(static_cast<size_t>((x.taps + 1) * count), zeros);
+    if (!chosen) fill_addresses(o, x, first, known, count, at.data());
+    for (int64_t i = 0; i < known; ++i) {
+      const int64_t pixel = chosen ? (*chosen)[static_cast<size_t>(first + i)] : first + i;
+      if (chosen) fill_addresses(o, x, pixel, 1, count, at.data() + i);
+      at[static_cast<size_t>(x.taps * count + i)] = dy + pixel * o.k;
+    }
+    return at;
+  }
+  // Packs the rows [begin, end) of the pass from row `first` on.
+  void pack(int64_t first, int64_t begin, int64_t end, Word* pass) const {
+    const std::vector<const T*> at = addresses(begin, end);
+    const int64_t count = (end - begin) * Panels::kPixels;
+    for (int64_t row = begin; row < end; ++row) {
+      const T* const* pixel = at.data() + (row - begin) * Panels::kPixels;
+      const T* const* const ahead = row + kAhead < end ? pixel + kAhead * Panels::kPixels : nullptr;
+      Word* to = pass + (row - first) * width;
+      for (int64_t tap = 0; tap <= x.taps; ++tap) {
+        const int64_t channels = tap < x.taps ? o.c : o.k;
+        if (ahead)
+          for (int64_t i = 0; i < Panels::kPixels; ++i) prefetch(ahead[tap * count + i], channels);
+        Panels::pack(product, pixel + tap * count, channels, to);
+        to += channels / width * panel_step(width);
+      }
+    }
+  }
+  // The share of a pass of `depth` rows in the sums of piece `item`.
+  void multiply(int64_t item, int64_t depth, const Word* pass, float* sums, bool add) const {
+    const int64_t from = item / panels * kFilters, step = panel_step(width);
+    const Word *const window = pass + item % panels * step, *const gradients = pass + window_words();
+    for (int64_t k = from; k < std::min(from + kFilters, o.k); k += width)
+      Panels::multiply(product)(depth, gradients + k / width * step, window,
+                                sums + item * kFilters * width + (k - from) * width, width, add);
+  }
+  // Filter k of dw, from the sums of `parts`, which are added in their order.
+  void store(int64_t k, const float* sums, int64_t parts, float* dw, bool add) const {
+    for (int64_t i = 0; i < columns; i += 8) {
+      const int64_t item = k / kFilters * panels + i / width;
+      const float* const from = sums + item * kFilters * width + k % kFilters * width + i % width;
+      Float8 sum{};
+      for (int64_t part = 0; part < parts && pixels > 0; ++part) sum += load8(from + part * sum_floats());
+      float* const to = dw + k * columns + i;
+      store8(to, add ? load8(to) + sum : sum);
+    }
+  }
+};
+
+// Where pixels outweigh the sums: each core packs its own pixels, which stay in its cache, and has sums of its own.
+template <class T>
+void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
+  const int64_t cores = context.threads();
+  const Scratch<typename FilterGradient<T>::Word> passes(context, cores * gradient.pass_words());
+  const Scratch<float> sums(context, cores * gradient.sum_floats());
+  parallel_parts(context, gradient.rows, [&](int64_t core, int64_t begin, int64_t end) {
+    auto* const pass = passes.data() + core * gradient.pass_words();
+    const int64_t rounds = (end - begin + kDepth - 1) / kDepth;
+    for (int64_t round = 0; round < rounds; ++round) {
+      const int64_t first = begin + (end - begin) * round / rounds, last = begin + (end - begin) * (round + 1) / rounds;
+      gradient.pack(first, first, last, pass);
+      for (int64_t item = 0; item < gradient.items; ++item)
+        gradient.multiply(item, last - first, pass, sums.data() + core * gradient.sum_floats(), round > 0);
+    }
+  });
+  parallel_parts(context, gradient.o.k, [&](int, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) gradient.store(k, sums.data(), cores, dw, add);
+  });
+}
+
+// Where the sums outweigh pixels: the cores share the packing of each pass, and then the sums.
+template <class T>
+void wgrad_by_sums(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
+  const Scratch<typename FilterGradient<T>::Word> pass(context, gradient.pass_words());
+  const Scratch<float> sums(context, gradient.sum_floats());
+  const int64_t cores = context.threads();
+#pragma omp parallel num_threads(context.threads())
+  {
+    for (int64_t first = 0; first < gradient.rows; first += kDepth) {
+      const int64_t depth = std::min(kDepth, gradient.rows - first);
+#pragma omp for schedule(static, 1)
+      for (int64_t core = 0; core < cores; ++core)
+        gradient.pack(first, first + depth * core / cores, first + depth * (core + 1) / cores, pass.data());
+#pragma omp for schedule(static)
+      for (int64_t item = 0; item < gradient.items; ++item)
+        gradient.multiply(item, depth, pass.data(), sums.data(), first > 0);
+    }
+#pragma omp for schedule(static)
+    for (int64_t k = 0; k < gradient.o.k; ++k) gradient.store(k, sums.data(), 1, dw, add);
+  }
 }
 
 }  // namespace
@@ -36,59 +183,28 @@ bool gemm_wgrad_supports(const Context& context, const ConvShape& o) {
 
 bool enough_products(const ConvShape& o) { return o.k * o.r * o.s * o.c >= kLeastProducts; }
 
-bool gemm_wgrad_pays(const Context& context, const ConvShape& o) {
-  return gemm_wgrad_supports(context, o) && enough_products(o) && (o.r * o.s > 1 || context.isa() == CpuIsa::avx2);
+bool gemm_wgrad_pays(const Context& context, const ConvShape& o, DType images) {
+  const int64_t products = o.k * o.r * o.s * o.c;
+  if (!gemm_wgrad_supports(context, o)) return false;
+  if (images == DType::bf16) return context.kernels().product.pairs_by_pairs && products >= kLeastBf16;
+  return products >= (o.r * o.s > 1 || context.isa() == CpuIsa::avx2 ? kLeastProducts : kLeastPointwise);
 }
 
-// Pixels are rows of dy [pixels, k] and of the windows of x [pixels, r s c]: dw [k, r s c] is the product of the one,
-// transposed, and the other. A pass packs kDepth pixels of both and adds their share to the sums, which lie in the
-// order in which they are visited.
-void gemm_wgrad(Context& context, const ConvShape& o, const float* x, const float* dy, float* dw, bool add,
+template <class T>
+void gemm_wgrad(Context& context, const ConvShape& o, const T* x, const T* dy, float* dw, bool add,
                 const std::vector<int64_t>* chosen) {
-  const ProductKernels& product = context.kernels().product;
-  const int64_t width = product.columns, taps = o.r * o.s, columns = taps * o.c;
-  const int64_t pixels = chosen ? static_cast<int64_t>(chosen->size()) : o.n * o.p * o.q;
-  const int64_t panels = columns / width, items = (o.k + kFilters - 1) / kFilters * panels;
-  const int64_t step = panel_step(width), piece = kFilters * width;
-  const Scratch<float> windows(context, panels * step), gradients(context, o.k / width * step);
-  const Scratch<float> sums(context, items * piece);  // [k / kFilters][panel][kFilters][width]
-  const Tensor zero_pixel = context.zeros({o.c});
-  const float* const zeros = zero_pixel.data<float>();
-#pragma omp parallel num_threads(context.threads())
-  {
-    for (int64_t first = 0; first < pixels; first += kDepth) {
-      const int64_t depth = std::min(kDepth, pixels - first);
-#pragma omp for schedule(static)
-      for (int64_t row = 0; row < depth; ++row) {
-        const int64_t pixel = chosen ? (*chosen)[static_cast<size_t>(first + row)] : first + row;
-        const int64_t image = pixel / (o.p * o.q), p = pixel / o.q % o.p, q = pixel % o.q;
-        pack_pixel(dy + pixel * o.k, o.k, width, row, gradients.data());
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          const int64_t h = p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
-          const int64_t w = q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
-          const bool inside = h >= 0 && h < o.h && w >= 0 && w < o.w;
-          pack_pixel(inside ? x + ((image * o.h + h) * o.w + w) * o.c : zeros, o.c, width, row,
-                     windows.data() + tap * (o.c / width) * step);
-        }
-      }
-#pragma omp for schedule(static)
-      for (int64_t item = 0; item < items; ++item) {
-        const int64_t from = item / panels * kFilters, panel = item % panels;
-        for (int64_t k = from; k < std::min(from + kFilters, o.k); k += width)
-          product.panel_by_panel(depth, gradients.data() + k / width * step, windows.data() + panel * step,
-                                 sums.data() + item * piece + (k - from) * width, width, first > 0);
-      }
-    }
-#pragma omp for schedule(static)
-    for (int64_t k = 0; k < o.k; ++k)
-      for (int64_t i = 0; i < columns; i += 8) {
-        const int64_t item = k / kFilters * panels + i / width;
-        const float* const from = sums.data() + item * piece + k % kFilters * width + i % width;
-        const Float8 sum = pixels > 0 ? load8(from) : Float8{};
-        float* const to = dw + k * columns + i;
-        store8(to, add ? load8(to) + sum : sum);
-      }
-  }
+  const Tensor zero_pixel = context.zeros({std::max(o.c, o.k)}, dtype_of<T>());
+  const T* const zeros = zero_pixel.data<T>();
+  const FilterGradient<T> gradient{context.kernels().product, o, windows_of(o, x, zeros), dy, zeros, chosen};
+  if (gradient.rows * (gradient.columns + o.k) >= context.threads() * gradient.columns * o.k)
+    wgrad_by_pixels(context, gradient, dw, add);
+  else
+    wgrad_by_sums(context, gradient, dw, add);
 }
+
+template void gemm_wgrad(Context&, const ConvShape&, const float*, const float*, float*, bool,
+                         const std::vector<int64_t>*);
+template void gemm_wgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, float*, bool,
+                         const std::vector<int64_t>*);
 
 }  // namespace dtrain::cpu

@@ -2,6 +2,16 @@
 
 namespace dtrain::cpu {
 
-const Kernels& kernels_of(CpuIsa isa) { return isa == CpuIsa::avx2 ? avx2::kernels() : avx512::kernels(); }
+const Kernels& kernels_of(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::avx512_bf16:
+      return avx512_bf16::kernels();
+    case CpuIsa::avx512:
+      return avx512::kernels();
+    case CpuIsa::avx2:
+      break;
+  }
+  return avx2::kernels();
+}
 
 }  // namespace dtrain::cpu

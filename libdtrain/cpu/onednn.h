@@ -15,15 +15,14 @@
 namespace dtrain::cpu {
 
 // Creating a primitive compiles code: milliseconds; where no memory is left for it, oneDNN crashes. Each is created
-// once per context and looked up by the bytes of a key struct. A Key must be trivially copyable and value-initialised
-// before its members are set, so that padding compares equal. Threads may ask at the same time, and run what they get:
-// a primitive does not change.
+// once per context and looked up by the bytes of a key struct, which has no padding. Threads may ask at the same time,
+// and run what they get: a primitive does not change.
 class PrimitiveCache {
  public:
   // The cached Entry for `key`, made by `create()` at first use. Each Entry type has its own key space.
   template <class Entry, class Key, class Create>
   Entry& get(const Key& key, Create&& create) {
-    static_assert(std::is_trivially_copyable_v<Key>);
+    static_assert(std::has_unique_object_representations_v<Key>, "its padding would be looked up, too");
     static const char kSpace = 0;  // one address per (Entry, Key)
     const void* const space = &kSpace;
     std::string bytes(sizeof space + sizeof key, '\0');

@@ -9,6 +9,11 @@ Onednn& onednn(Context& context) {
   return context.primitives().get<Onednn>(0, [] { return Onednn{}; });
 }
 
+bool has_bf16(const Context& context) {
+  constexpr auto kNeeded = static_cast<int>(dnnl::cpu_isa::avx512_core_bf16);
+  return context.isa() == CpuIsa::avx512_bf16 && (static_cast<int>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
+}
+
 dnnl::primitive_attr pooled_scratchpad() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

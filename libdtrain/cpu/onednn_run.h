@@ -17,6 +17,10 @@ struct Onednn {
 // The one of this context.
 Onednn& onednn(Context& context);
 
+// Whether products of bf16 are there: a context of a lower instruction set that was made earlier has lowered oneDNN for
+// the whole process.
+bool has_bf16(const Context& context);
+
 // Attributes of a primitive that leaves the allocation of its scratch memory to `run`.
 dnnl::primitive_attr pooled_scratchpad();
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/cpu/elements.h"
 
 namespace dtrain::cpu {
 
@@ -32,17 +33,17 @@ void parallel_ranges(int64_t count, Body&& body, int64_t weight = 1) {
   for (int64_t t = 0; t < threads; ++t) run(t, count * t / threads, count * (t + 1) / threads);
 }
 
-// Sets each element i of an f32 tensor to f(i), or adds f(i) to it. `weight` as above.
-template <class F>
+// Sets each element i of a tensor of T, float or Bf16, to f(i), or adds f(i) to it. `weight` as above.
+template <class T = float, class F>
 void write(const Tensor& out, bool add, F&& f, int64_t weight = 1) {
-  float* const y = out.data<float>();
+  T* const y = out.data<T>();
   parallel_ranges(
       out.count(),
       [&](int64_t begin, int64_t end) {
         if (add)
-          for (int64_t i = begin; i < end; ++i) y[i] += f(i);
+          for (int64_t i = begin; i < end; ++i) y[i] = to_element<T>(y[i] + f(i));
         else
-          for (int64_t i = begin; i < end; ++i) y[i] = f(i);
+          for (int64_t i = begin; i < end; ++i) y[i] = to_element<T>(f(i));
       },
       weight);
 }

@@ -1,131 +1,203 @@
 #include "libdtrain/cpu/winograd.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/winograd_tiles.h"
 
 namespace dtrain::cpu {
 namespace {
 
-constexpr int kPoints = 36;  // in a transformed tile
-constexpr int64_t kOut = 4;  // rows and columns of the output that one tile makes
-constexpr int64_t kIn = 6;   // ... and of the input that it reads
-// Transformed tiles pass from phase to phase, and between cores, through the shared cache: a group of them takes about
-// this many bytes, or as many as the transformed filters, which are read once per group.
-constexpr int64_t kGroupBytes = int64_t{4} << 20;
+// Tiles that a core takes through all phases at once: transformed, with their products, they stay in its own cache.
+constexpr int64_t kTilesPerCore = 32;
 // Inner dimension per pass: a panel of this depth stays in the first-level cache.
 constexpr int64_t kDepth = 256;
-
-// Where the tiles of an image of `height` x `width` output pixels lie; tiles are numbered over all images.
-struct Tiles {
-  int64_t rows, columns, count, group;
-
-  // Over `n` images, for a convolution from c to k channels; `tile_rows`: of a product.
-  Tiles(int64_t n, int64_t height, int64_t width, int64_t c, int64_t k, int64_t tile_rows)
-      : rows((height + kOut - 1) / kOut), columns((width + kOut - 1) / kOut), count(n * rows * columns) {
-    constexpr int64_t kFloats = kGroupBytes / static_cast<int64_t>(sizeof(float));
-    const int64_t most = std::max<int64_t>(std::max(kFloats, kPoints * c * k) / (kPoints * (c + k)), 1);
-    const int64_t groups = (count + most - 1) / most;  // equal in size: a small last one would cost as many filters
-    group = (count + groups - 1) / groups;
-    group = std::min((group + tile_rows - 1) / tile_rows * tile_rows, count);
-  }
-  // The image of tile `t`, and its first row and column of output.
-  struct Place {
-    int64_t image, top, left;
-  };
-  Place place_of(int64_t t) const {
-    const int64_t in_image = t % (rows * columns);
-    return {t / (rows * columns), in_image / columns * kOut, in_image % columns * kOut};
-  }
-};
-
-WinogradWindow window_of(const float* image, int64_t h, int64_t w, int64_t c, int64_t top, int64_t left,
-                         const float* zeros) {
-  WinogradWindow window;
-  for (int64_t i = 0; i < kIn; ++i)
-    for (int64_t j = 0; j < kIn; ++j) {
-      const int64_t row = top + i, column = left + j;
-      const bool inside = row >= 0 && row < h && column >= 0 && column < w;
-      window.pixels[i * kIn + j] = inside ? image + (row * w + column) * c : zeros;
-    }
-  return window;
-}
-
-// Geometry of the operand that is read in 6x6 windows.
-struct Source {
-  const float* data;
-  int64_t h, w, c, pad_top, pad_left;
-
-  WinogradWindow window(const Tiles& tiles, int64_t t, const float* zeros) const {
-    const auto [image, top, left] = tiles.place_of(t);
-    return window_of(data + image * h * w * c, h, w, c, top - pad_top, left - pad_left, zeros);
-  }
-};
+// Inner dimension of the panels of all points that a core transforms and then multiplies by: they stay in the
+// second-level cache.
+constexpr int64_t kFreshDepth = 128;
 
 // The operand that is written, and what is done to each element before.
+template <class T>
 struct Target {
-  float* data;
+  T* data;
   int64_t h, w, c;
-  ProductEnd end;
+  EndOf<T> end;
 
   // Those pixels of tile `t` that are inside the image.
-  WinogradPixels pixels(const Tiles& tiles, int64_t t) const {
+  WinogradPixels<T> pixels(const WinogradTiles& tiles, int64_t t) const {
     const auto [image, top, left] = tiles.place_of(t);
     const int64_t first = ((image * h + top) * w + left) * c;
-    ProductEnd own = end;
+    EndOf<T> own = end;
     if (own.residual) own.residual += first;
-    return {data + first, w * c, c, std::min(kOut, h - top), std::min(kOut, w - left), own};
+    return {data + first, w * c, c, std::min(kWinogradOut, h - top), std::min(kWinogradOut, w - left), own};
   }
 };
 
-// The transforms of all filters as panels [point][outer / width][inner][width]. `w` describes those of the first outer
-// and inner channels.
-void transform_filters(const Context& context, const WinogradFilters& w, int64_t inner, int64_t outer) {
-  const Kernels& kernels = context.kernels();
-  const int64_t width = kernels.product.columns, lanes = kernels.winograd.lanes;
+// The transforms of filters as panels [point][outer / width][inner][width]. `w` describes those of the first outer and
+// inner channels.
+template <class T>
+struct FilterPanels {
+  const Kernels& kernels;
+  WinogradFilters<T> w;
+
+  // `count` inner channels of the panel of the outer channels from `outer` on.
+  void transform(int64_t outer, int64_t inner, int64_t count, float* to, int64_t point_step) const {
+    WinogradFilters<T> part = w;
+    part.point_step = point_step;
+    for (int64_t i = 0; i < count; i += kernels.winograd.lanes) {
+      part.w = w.w + outer * w.outer_step + (inner + i) * w.inner_step;
+      part.to = to + i * kernels.product.columns;
+      kernels.winograd.of<T>().filters(part);
+    }
+  }
+};
+
+template <class T>
+Tensor transform_filters(Context& context, const FilterPanels<T>& filters, int64_t inner, int64_t outer) {
+  const int64_t point_step = winograd_spread(inner * outer), width = context.kernels().product.columns,
+                lanes = context.kernels().winograd.lanes;
+  const Tensor panels = context.empty({kWinogradPoints * point_step});
 #pragma omp parallel for schedule(static) num_threads(context.threads())
-  for (int64_t item = 0; item < outer / width * inner; item += lanes) {
-    WinogradFilters part = w;
-    part.w += item / inner * width * w.outer_step + item % inner * w.inner_step;
-    part.to += item * width;
-    kernels.winograd.filters(part);
+  for (int64_t item = 0; item < outer / width * inner; item += lanes)
+    filters.transform(item / inner * width, item % inner, lanes, panels.data<float>() + item * width, point_step);
+  return panels;
+}
+
+// Floats from one transformed tile of `channels` to the next.
+constexpr int64_t tile_stride(int64_t channels) { return winograd_spread(kWinogradPoints * channels); }
+
+// A convolution y = x * filters of some of the tiles. Transformed tiles lie as [tile][point][channel]: each is written,
+// and read back, as one run of memory.
+template <class T>
+struct Convolution {
+  const Kernels& kernels;
+  WinogradTiles tiles;
+  WinogradSource<T> x;
+  Target<T> y;
+  const T* zeros;  // a pixel of x
+
+  // What `count` tiles need between the phases.
+  int64_t scratch_floats(int64_t count) const { return count * (tile_stride(x.c) + tile_stride(y.c)); }
+
+  // `inputs` and `products` are those of tile `t`.
+  void transform(int64_t t, float* inputs) const {
+    kernels.winograd.of<T>().input_tile(x.window(tiles, t, zeros), x.c, {inputs, x.c, x.c, 0});
+  }
+  void finish(int64_t t, const float* products) const {
+    kernels.winograd.of<T>().output_tile(products, y.c, y.pixels(tiles, t));
+  }
+  // The products of `count` tiles and one panel at one point, of the inner channels from `depth` on, where `panel`
+  // begins.
+  void multiply(int64_t count, int64_t point, int64_t outer, int64_t depth, int64_t depths, const float* inputs,
+                const float* panel, float* products) const {
+    kernels.product.rows_by_panel(count, depths, inputs + point * x.c + depth, tile_stride(x.c), panel,
+                                  products + point * y.c + outer, tile_stride(y.c), depth > 0);
+  }
+  // The same over all inner channels; `panels`: of all points and outer channels.
+  void multiply(int64_t count, int64_t point, int64_t outer, const float* inputs, const float* panels,
+                float* products) const {
+    const float* const panel = panels + point * winograd_spread(x.c * y.c) + outer * x.c;
+    for (int64_t depth = 0; depth < x.c; depth += kDepth)
+      multiply(count, point, outer, depth, std::min(kDepth, x.c - depth), inputs,
+               panel + depth * kernels.product.columns, products);
+  }
+};
+
+// Where tiles outweigh filters: each core takes groups of tiles from images to images on its own, so that between the
+// phases they pass through its own cache, and filters through the shared one.
+template <class T>
+void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float* panels) {
+  const int64_t width = conv.kernels.product.columns, count = conv.tiles.count, cores = context.threads();
+  const int64_t rounds = (count + cores * kTilesPerCore - 1) / (cores * kTilesPerCore);
+  const int64_t most = (count + cores * rounds - 1) / (cores * rounds);  // equal shares
+  const Scratch<float> scratch(context, cores * conv.scratch_floats(most));
+  parallel_parts(context, count, [&](int64_t core, int64_t begin, int64_t end) {
+    float* const inputs = scratch.data() + core * conv.scratch_floats(most);
+    float* const products = inputs + most * tile_stride(conv.x.c);
+    for (int64_t first = begin; first < end; first += most) {
+      const int64_t group = std::min(most, end - first);
+      for (int64_t t = 0; t < group; ++t) conv.transform(first + t, inputs + t * tile_stride(conv.x.c));
+      for (int64_t point = 0; point < kWinogradPoints; ++point)
+        for (int64_t outer = 0; outer < conv.y.c; outer += width)
+          conv.multiply(group, point, outer, inputs, panels, products);
+      for (int64_t t = 0; t < group; ++t) conv.finish(first + t, products + t * tile_stride(conv.y.c));
+    }
+  });
+}
+
+// Both are called by all threads of a team, which share the work.
+template <class T>
+void multiply_by_panels(const Convolution<T>& conv, const float* panels, const float* inputs, float* products) {
+  const int64_t width = conv.kernels.product.columns, panels_per_point = conv.y.c / width;
+#pragma omp for schedule(static)
+  for (int64_t item = 0; item < kWinogradPoints * panels_per_point; ++item)
+    conv.multiply(conv.tiles.count, item / panels_per_point, item % panels_per_point * width, inputs, panels, products);
+}
+
+// A panel is multiplied while it is in the cache of the core that made it.
+template <class T>
+void multiply_by_panels(const Convolution<T>& conv, const FilterPanels<T>& filters, const float* inputs,
+                        float* products) {
+  const int64_t width = conv.kernels.product.columns, point_step = winograd_spread(kFreshDepth * width);
+  std::vector<float> panels(static_cast<size_t>(kWinogradPoints * point_step));
+#pragma omp for schedule(static)
+  for (int64_t outer = 0; outer < conv.y.c; outer += width)
+    for (int64_t depth = 0; depth < conv.x.c; depth += kFreshDepth) {
+      const int64_t depths = std::min(kFreshDepth, conv.x.c - depth);
+      filters.transform(outer, depth, depths, panels.data(), point_step);
+      for (int64_t point = 0; point < kWinogradPoints; ++point)
+        conv.multiply(conv.tiles.count, point, outer, depth, depths, inputs, panels.data() + point * point_step,
+                      products);
+    }
+}
+
+// Where filters outweigh tiles: the cores share each phase of all tiles, so that each panel of filters is read once.
+// `filters`: as the overloads of multiply_by_panels take them.
+template <class T, class Filters>
+void convolve_by_panels(Context& context, const Convolution<T>& conv, const Filters& filters) {
+  const int64_t count = conv.tiles.count;
+  const Scratch<float> scratch(context, conv.scratch_floats(count));
+  float* const inputs = scratch.data();
+  float* const products = inputs + count * tile_stride(conv.x.c);
+#pragma omp parallel num_threads(context.threads())
+  {
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < count; ++t) conv.transform(t, inputs + t * tile_stride(conv.x.c));
+    multiply_by_panels(conv, filters, inputs, products);
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < count; ++t) conv.finish(t, products + t * tile_stride(conv.y.c));
   }
 }
 
-// Floats from one transformed tile of `channels` to the next. The odd line keeps tiles out of one cache set.
-constexpr int64_t tile_stride(int64_t channels) { return kPoints * channels + 16; }
+template <class T>
+void convolve(Context& context, const WinogradSource<T>& x, const Tensor& panels, int64_t n, const Target<T>& y) {
+  const Tensor zero_pixel = context.zeros({x.c}, dtype_of<T>());
+  const Convolution<T> conv{context.kernels(), {n, y.h, y.w}, x, y, zero_pixel.data<T>()};
+  if (conv.tiles.outweigh_filters(x.c, y.c, 1))
+    convolve_by_tiles(context, conv, panels.data<float>());
+  else
+    convolve_by_panels(context, conv, panels.data<float>());
+}
 
-// y = x * filters, where `panels` holds the transformed filters. A group's tiles lie as [tile][point][channel]: each is
-// written, and read back, as one run of memory.
-void convolve(Context& context, const Source& x, const float* panels, int64_t n, const Target& y) {
-  const Kernels& kernels = context.kernels();
-  const int64_t width = kernels.product.columns, c = x.c, k = y.c, panels_per_point = k / width;
-  const Tiles tiles(n, y.h, y.w, c, k, kernels.product.rows);
-  const int64_t in_stride = tile_stride(c), out_stride = tile_stride(k);
-  const Tensor scratch = context.empty({tiles.group * (in_stride + out_stride)});
-  const Tensor zero_pixel = context.zeros({c});
-  float* const inputs = scratch.data<float>();
-  float* const products = inputs + tiles.group * in_stride;
-  const float* const zeros = zero_pixel.data<float>();
-#pragma omp parallel num_threads(context.threads())
-  for (int64_t first = 0; first < tiles.count; first += tiles.group) {
-    const int64_t group = std::min(tiles.group, tiles.count - first);
-#pragma omp for schedule(static)
-    for (int64_t t = 0; t < group; ++t)
-      kernels.winograd.input_tile(x.window(tiles, first + t, zeros), c, {inputs + t * in_stride, c, c, 0});
-#pragma omp for schedule(static)
-    for (int64_t item = 0; item < kPoints * panels_per_point; ++item) {
-      const int64_t point = item / panels_per_point, panel = item % panels_per_point;
-      for (int64_t depth = 0; depth < c; depth += kDepth)
-        kernels.product.rows_by_panel(group, std::min(kDepth, c - depth), inputs + point * c + depth, in_stride,
-                                      panels + (item * c + depth) * width, products + point * k + panel * width,
-                                      out_stride, depth > 0);
-    }
-#pragma omp for schedule(static)
-    for (int64_t t = 0; t < group; ++t)
-      kernels.winograd.output_tile(products + t * out_stride, k, y.pixels(tiles, first + t));
-  }
+// Convolves with filters that are transformed for this call: on the way where each panel is used once and there are
+// enough of them to occupy the cores, else before.
+template <class T>
+void convolve(Context& context, const WinogradSource<T>& x, const WinogradFilters<T>& w, int64_t n,
+              const Target<T>& y) {
+  const Tensor zero_pixel = context.zeros({x.c}, dtype_of<T>());
+  const Convolution<T> conv{context.kernels(), {n, y.h, y.w}, x, y, zero_pixel.data<T>()};
+  const FilterPanels<T> filters{context.kernels(), w};
+  const bool many_panels = y.c / context.kernels().product.columns >= 2 * context.threads();
+  if (many_panels && !conv.tiles.outweigh_filters(x.c, y.c, 1)) return convolve_by_panels(context, conv, filters);
+  convolve(context, x, transform_filters(context, filters, x.c, y.c), n, y);
+}
+
+template <class T>
+WinogradFilters<T> forward_filters(int64_t c, const T* w) {
+  return {w, 9 * c, c, 1, false, nullptr, 0};
 }
 
 }  // namespace
@@ -136,90 +208,50 @@ bool winograd_supports(const Context& context, const WinogradShape& s) {
 }
 
 bool winograd_pays(const Context& context, const WinogradShape& s, int64_t least_tiles) {
-  const int64_t tiles = ((s.p + kOut - 1) / kOut) * ((s.q + kOut - 1) / kOut);
-  return winograd_supports(context, s) && s.c * s.k >= 2048 && 2 * s.p * s.q >= kOut * kOut * tiles &&
+  const int64_t tiles = ((s.p + kWinogradOut - 1) / kWinogradOut) * ((s.q + kWinogradOut - 1) / kWinogradOut);
+  return winograd_supports(context, s) && s.c * s.k >= 2048 && 2 * s.p * s.q >= kWinogradOut * kWinogradOut * tiles &&
          s.n * tiles >= least_tiles;
 }
 
-Tensor winograd_filters(Context& context, int64_t c, int64_t k, const float* w) {
-  const Tensor panels = context.empty({kPoints * c * k});
-  transform_filters(context, {w, 9 * c, c, 1, false, panels.data<float>(), c * k}, c, k);
-  return panels;
+std::optional<WinogradShape> winograd_of(const Context& context, const ConvShape& o, int64_t least_tiles) {
+  const bool fits = o.r == 3 && o.s == 3 && o.stride_h == 1 && o.stride_w == 1 && o.dilation_h == 1 &&
+                    o.dilation_w == 1 && o.groups == 1;
+  const WinogradShape shape{o.n, o.h, o.w, o.c, o.k, o.p, o.q, o.pad_top, o.pad_left};
+  return fits && winograd_pays(context, shape, least_tiles) ? std::optional(shape) : std::nullopt;
 }
 
-void winograd_forward(Context& context, const WinogradShape& s, const float* x, const Tensor& filters,
-                      const ProductEnd& end, float* y) {
-  convolve(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, filters.data<float>(), s.n, {y, s.p, s.q, s.k, end});
+template <class T>
+Tensor winograd_filters(Context& context, int64_t c, int64_t k, const T* w) {
+  return transform_filters<T>(context, {context.kernels(), forward_filters(c, w)}, c, k);
 }
 
-void winograd_forward(Context& context, const WinogradShape& s, const float* x, const float* w, const float* bias,
-                      float* y) {
-  winograd_forward(context, s, x, winograd_filters(context, s.c, s.k, w), {.bias = bias}, y);
+template <class T>
+void winograd_forward(Context& context, const WinogradShape& s, const T* x, const Tensor& filters,
+                      const std::type_identity_t<EndOf<T>>& end, T* y) {
+  convolve<T>(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, filters, s.n, {y, s.p, s.q, s.k, end});
 }
 
-void winograd_dgrad(Context& context, const WinogradShape& s, const float* dy, const float* w, float* dx, bool add) {
-  const Tensor panels = context.empty({kPoints * s.c * s.k});
-  transform_filters(context, {w, 1, s.c, 9 * s.c, true, panels.data<float>(), s.c * s.k}, s.k, s.c);
-  convolve(context, {dy, s.p, s.q, s.k, 2 - s.pad_top, 2 - s.pad_left}, panels.data<float>(), s.n,
-           {dx, s.h, s.w, s.c, {.residual = add ? dx : nullptr}});
+template <class T>
+void winograd_forward(Context& context, const WinogradShape& s, const T* x, const T* w, const float* bias, T* y) {
+  convolve<T>(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, forward_filters(s.c, w), s.n,
+              {y, s.p, s.q, s.k, {.bias = bias}});
 }
 
-namespace {
-
-// The transformed tiles of a group as wgrad's products read them: [point][channel / width][tile][width]. One panel, of
-// a point and as many channels as a product has columns, has all tiles of the group.
-struct TilePanels {
-  float* data;
-  int64_t group;   // tiles
-  int64_t stride;  // floats from one point to the next
-  int64_t width;
-
-  // Floats from one point to the next for up to `group` tiles. The odd line keeps 36 streams out of one cache set.
-  static int64_t stride_of(int64_t group, int64_t channels) { return group * channels + 16; }
-
-  float* at(int64_t point, int64_t channel, int64_t tile) const {
-    return data + point * stride + (channel / width * group + tile) * width;
-  }
-  WinogradPlace place(int64_t tile) const { return {at(0, 0, tile), stride, width, group * width}; }
-};
-
-}  // namespace
-
-// For each point, u [k][c] = sum over all tiles of the transformed dy [tile][k] times the transformed x [tile][c].
-void winograd_wgrad(Context& context, const WinogradShape& s, const float* x, const float* dy, float* dw, bool add) {
-  const Kernels& kernels = context.kernels();
-  const int64_t width = kernels.product.columns;
-  const Tiles tiles(s.n, s.p, s.q, s.c, s.k, kernels.product.rows);
-  const int64_t x_stride = TilePanels::stride_of(tiles.group, s.c), dy_stride = TilePanels::stride_of(tiles.group, s.k);
-  const Tensor scratch = context.empty({kPoints * (x_stride + dy_stride)});
-  const Tensor product = context.empty({kPoints * s.c * s.k});
-  const Tensor zero_pixel = context.zeros({std::max(s.c, s.k)});
-  float* const u = product.data<float>();  // [point][k][c]
-  const float* const zeros = zero_pixel.data<float>();
-  const Source source{x, s.h, s.w, s.c, s.pad_top, s.pad_left}, gradient{dy, s.p, s.q, s.k, 0, 0};
-#pragma omp parallel num_threads(context.threads())
-  for (int64_t first = 0; first < tiles.count; first += tiles.group) {
-    const int64_t group = std::min(tiles.group, tiles.count - first);
-    const TilePanels inputs{scratch.data<float>(), group, x_stride, width};
-    const TilePanels gradients{inputs.data + kPoints * x_stride, group, dy_stride, width};
-#pragma omp for schedule(static)
-    for (int64_t t = 0; t < group; ++t) {
-      kernels.winograd.input_tile(source.window(tiles, first + t, zeros), s.c, inputs.place(t));
-      kernels.winograd.gradient_tile(gradient.window(tiles, first + t, zeros), s.k, gradients.place(t));
-    }
-    const int64_t columns = s.c / width;
-#pragma omp for schedule(static)
-    for (int64_t item = 0; item < kPoints * columns; ++item) {
-      const int64_t point = item / columns, c = item % columns * width;
-      for (int64_t t = 0; t < group; t += kDepth)
-        for (int64_t k = 0; k < s.k; k += width)
-          kernels.product.panel_by_panel(std::min(kDepth, group - t), gradients.at(point, k, t), inputs.at(point, c, t),
-                                         u + (point * s.k + k) * s.c + c, s.c, first > 0 || t > 0);
-    }
-  }
-#pragma omp parallel for schedule(static) num_threads(context.threads())
-  for (int64_t k = 0; k < s.k; ++k)
-    kernels.winograd.filter_gradient(u + k * s.c, s.k * s.c, s.c, dw + k * 9 * s.c, add);
+template <class T>
+void winograd_dgrad(Context& context, const WinogradShape& s, const T* dy, const T* w, T* dx, bool add) {
+  const WinogradFilters<T> turned{w, 1, s.c, 9 * s.c, true, nullptr, 0};
+  convolve<T>(context, {dy, s.p, s.q, s.k, 2 - s.pad_top, 2 - s.pad_left}, turned, s.n,
+              {dx, s.h, s.w, s.c, {.residual = add ? dx : nullptr}});
 }
+
+template Tensor winograd_filters(Context&, int64_t, int64_t, const float*);
+template void winograd_forward(Context&, const WinogradShape&, const float*, const Tensor&, const EndOf<float>&,
+                               float*);
+template void winograd_forward(Context&, const WinogradShape&, const float*, const float*, const float*, float*);
+template void winograd_dgrad(Context&, const WinogradShape&, const float*, const float*, float*, bool);
+template Tensor winograd_filters(Context&, int64_t, int64_t, const Bf16*);
+template void winograd_forward(Context&, const WinogradShape&, const Bf16*, const Tensor&, const EndOf<Bf16>&, Bf16*);
+template void winograd_forward(Context&, const WinogradShape&, const Bf16*, const Bf16*, const float*, Bf16*);
+template void winograd_dgrad(Context&, const WinogradShape&, const Bf16*, const Bf16*, Bf16*, bool);
 
 }  // namespace dtrain::cpu

@@ -1,10 +1,14 @@
 // Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray 2016) for 3x3, stride-1 convolutions over NHWC images: 36
 // multiplications where the direct sum takes 144. Relative error against the direct sum about 1e-6 to 1e-5 in fp32.
+// T is float or Bf16; arithmetic is in fp32.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 
 #include "libdtrain/core/tensor.h"
+#include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/kernels/product.h"
 
 namespace dtrain {
@@ -25,17 +29,24 @@ bool winograd_supports(const Context&, const WinogradShape& shape);
 // enough tiles to pay for that of the filters, and tiles that do not mostly hang over the edge of the image.
 // Measured at 7x7x512 and 14x14x256: 16 tiles lose by 0.4 to 0.9, 32 win by 1.0 to 1.9.
 bool winograd_pays(const Context&, const WinogradShape& shape, int64_t least_tiles = 24);
+// A convolution as these take it, where it is of their kind and they pay.
+std::optional<WinogradShape> winograd_of(const Context&, const ConvShape& shape, int64_t least_tiles);
 
 // The filters w as the forward pass reads them, for any size of image.
-Tensor winograd_filters(Context&, int64_t c, int64_t k, const float* w);
+template <class T>
+Tensor winograd_filters(Context&, int64_t c, int64_t k, const T* w);
 // y = x * w with what `end` does to it.
-void winograd_forward(Context&, const WinogradShape&, const float* x, const Tensor& filters, const ProductEnd& end,
-                      float* y);
+template <class T>
+void winograd_forward(Context&, const WinogradShape&, const T* x, const Tensor& filters,
+                      const std::type_identity_t<EndOf<T>>& end, T* y);
 // y = x * w + bias; `bias` [k] may be null.
-void winograd_forward(Context&, const WinogradShape&, const float* x, const float* w, const float* bias, float* y);
+template <class T>
+void winograd_forward(Context&, const WinogradShape&, const T* x, const T* w, const float* bias, T* y);
 // dx from dy: the forward algorithm with the filters turned and transposed. `shape` is that of the forward convolution.
-void winograd_dgrad(Context&, const WinogradShape&, const float* dy, const float* w, float* dx, bool add);
+template <class T>
+void winograd_dgrad(Context&, const WinogradShape&, const T* dy, const T* w, T* dx, bool add);
 // dw from x and dy, stored or added.
-void winograd_wgrad(Context&, const WinogradShape&, const float* x, const float* dy, float* dw, bool add);
+template <class T>
+void winograd_wgrad(Context&, const WinogradShape&, const T* x, const T* dy, float* dw, bool add);
 
 }  // namespace dtrain::cpu

@@ -1,11 +1,10 @@
 // Loops over f32, bf16 and f16.
 #include "libdtrain/distributed/wire.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/float16.h"
 
 namespace dtrain {
 namespace {
@@ -19,14 +18,9 @@ struct Single {
 };
 
 struct Brain {
-  using Stored = uint16_t;
-  static float read(uint16_t x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
-  static uint16_t round(float x) {
-    const auto bits = std::bit_cast<uint32_t>(x);
-    // Half of the last place, one less where that place is even; a NaN stays one.
-    const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-    return static_cast<uint16_t>((std::isnan(x) ? bits | 0x400000u : rounded) >> 16);
-  }
+  using Stored = Bf16;
+  static float read(Bf16 x) { return x; }
+  static Bf16 round(float x) { return to_bf16(x); }
 };
 
 struct Half {

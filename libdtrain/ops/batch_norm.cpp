@@ -5,8 +5,16 @@
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/batch_norm_tiling.h"
+#include "libdtrain/ops/relu6.h"
 
 namespace dtrain {
+
+template <>
+inline constexpr bool takes_bf16<cpu::batch_norm_train> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::batch_norm_infer> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::batch_norm_grad> = true;
 
 void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state) {
   DT_CHECK(x.shape().rank() == 4 && x.value.count() > 0, "batch_norm: images ", x.shape(),
@@ -33,7 +41,7 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
                          const Var& residual, const BatchNormSaved& saved) {
   Context& context = tape.context();
   BatchNormGrads grads;
-  const bool gated = saved.activation == Activation::relu;
+  const bool gated = saved.activation != Activation::none;
   if (residual.needs_grad() && gated) grads.dresidual = dy.unique() ? dy : context.empty(dy.shape(), dy.dtype());
   const bool in_place = x.needs_grad() && !residual.needs_grad() && dy.unique();
   if (in_place) {
@@ -81,6 +89,9 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
   DT_CHECK(!residual || residual->value.dtype() == x.value.dtype(), "batch_norm: a residual of ",
            residual->value.dtype(), " for images of ", x.value.dtype());
   Context& context = tape.context();
+  if (activation == Activation::relu6 && !context.is_cpu())  // a GPU's kernels know none but relu
+    return {
+        relu6(tape, batch_norm_with_sums(tape, x, gamma, beta, state, options, Activation::none, residual, sums).y)};
   const bool constant = !tape.training() || options.frozen;
   const Var none, &r = residual ? *residual : none;
   const BatchNormInputs in{x.value, gamma.value, beta.value, r.value, activation, sums};
@@ -90,7 +101,7 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
                        {}};
 
   const bool needs_x = !constant || gamma.needs_grad() || beta.needs_grad();
-  const bool needs_gate = activation == Activation::relu && (residual || !needs_x);
+  const bool needs_gate = activation != Activation::none && (residual || !needs_x);
   if (needs_gate && !context.is_cpu() && tape.wants_grad({&x, &gamma, &beta, &r}))
     out.mask = context.empty(
         {relu_mask_bytes(x.shape().count() / x.shape()[3], x.shape()[3], size_of(x.value.dtype()))}, DType::u8);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "libdtrain/autograd/tape.h"
+#include "libdtrain/core/activation.h"
 
 namespace dtrain {
 
@@ -36,9 +37,8 @@ struct BatchNormState {
   auto tensors() const { return std::tie(running_mean, running_var); }
 };
 
-// What follows the normalisation.
-enum class Activation { none, relu };
-using BatchNormNote = std::pair<BatchNormOptions, Activation>;  // what it notes for an OpWatch
+// A batch norm notes this for an OpWatch. The activation follows the normalisation.
+using BatchNormNote = std::pair<BatchNormOptions, Activation>;
 
 // y = act(bn(x) + residual). x [n,h,w,c]; gamma, beta [c]; `residual` null or of x's shape. Throws where shapes or
 // types do not fit.

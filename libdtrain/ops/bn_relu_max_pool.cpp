@@ -4,6 +4,9 @@
 
 namespace dtrain {
 
+template <>
+inline constexpr bool takes_bf16<cpu::bn_relu_max_pool> = true;
+
 Var bn_relu_max_pool(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                      const BatchNormOptions& bn, const PoolOptions& pool) {
   // Fused is the case that training a network of its own takes.
@@ -34,7 +37,7 @@ namespace cpu {
 void bn_relu_max_pool(Context& context, const BatchNormInputs& in, const BatchNormState& state,
                       const BatchNormOptions& bn, const PoolOptions& pool, const BatchNormOutputs& out,
                       const Tensor& argmax) {
-  const Tensor whole = context.empty(in.x.shape());
+  const Tensor whole = context.empty(in.x.shape(), in.x.dtype());
   batch_norm_train(context, in, state, bn, {whole, out.mean, out.inv_std, {}});
   max_pool(context, whole, pool, out.y, argmax);
 }

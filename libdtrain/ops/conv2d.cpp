@@ -6,8 +6,10 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/depthwise.h"
 #include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/few_pixels.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
+#include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/winograd.h"
 #include "libdtrain/ops/inferred_conv.h"
@@ -97,12 +99,19 @@ ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv
 
 namespace {
 
-// The shape as Winograd's kernels take it, where it is of their kind and they are faster.
-std::optional<WinogradShape> winograd_of(const Context& context, const ConvShape& o) {
-  const bool fits = o.r == 3 && o.s == 3 && o.stride_h == 1 && o.stride_w == 1 && o.dilation_h == 1 &&
-                    o.dilation_w == 1 && o.groups == 1;
-  const WinogradShape shape{o.n, o.h, o.w, o.c, o.k, o.p, o.q, o.pad_top, o.pad_left};
-  return fits && winograd_pays(context, shape) ? std::optional(shape) : std::nullopt;
+// Winograd's algorithm pays from so many tiles on: here it transforms its filters in each call, and multiplies in f32.
+constexpr int64_t kLeastTiles = 24;
+// It takes more of them in the forward pass where the processor has products of bf16: at 14x14x256, 256 tiles, those
+// win by up to a fifth, at 28x28x128, 784 tiles, they lose by as much. In the gradients they lose from 7x7x512, 64
+// tiles, on.
+int64_t least_tiles_forward(const Context& context, DType dtype) {
+  return dtype == DType::bf16 && has_bf16(context) ? 512 : kLeastTiles;
+}
+
+// Products of bf16 need a processor that has them. Depthwise convolutions and the transforms of Winograd's algorithm,
+// which compute in f32 what they read and write in bf16, need none.
+bool computes_in_bf16(const Context& context, const ConvShape& o) {
+  return depthwise_supports(o) || has_bf16(context) || winograd_of(context, o, kLeastTiles);
 }
 
 }  // namespace
@@ -112,40 +121,55 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
             const Tensor& y) {
   const ConvShape shape = shape_of(x, w, y, options);
   const float* const b = bias ? bias.data<float>() : nullptr;
+  if (x.dtype() == DType::bf16 && !computes_in_bf16(context, shape))
+    return call_in_f32(context, conv2d, x, w, bias, options, y);
   if (depthwise_supports(shape))
-    depthwise_forward(context, shape, x.data<float>(), w.data<float>(), b, y.data<float>());
-  else if (const auto winograd = winograd_of(context, shape))
-    winograd_forward(context, *winograd, x.data<float>(), w.data<float>(), b, y.data<float>());
-  else
-    direct_conv(context, shape, x.data<float>(), w.data<float>(), b, y.data<float>());
+    return with_elements(
+        x.dtype(), [&]<class T>(T) { depthwise_forward(context, shape, x.data<T>(), w.data<T>(), b, y.data<T>()); });
+  const auto winograd = winograd_of(context, shape, least_tiles_forward(context, x.dtype()));
+  if (!winograd) return direct_conv(context, shape, x.dtype(), x.raw(), w.raw(), b, y.raw());
+  with_elements(x.dtype(),
+                [&]<class T>(T) { winograd_forward(context, *winograd, x.data<T>(), w.data<T>(), b, y.data<T>()); });
 }
 
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
   const ConvShape shape = shape_of(dx, w, dy, options);
+  const bool bf16 = dy.dtype() == DType::bf16;
+  if (bf16 && (!computes_in_bf16(context, shape) || few_pixels(context, shape, dy.data<Bf16>())))
+    return call_in_f32(context, conv2d_dgrad, dy, w, options, dx, add);
   if (depthwise_supports(shape))
-    depthwise_dgrad(context, shape, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  else if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
-    few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  else if (const auto winograd = winograd_of(context, shape))
-    winograd_dgrad(context, *winograd, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  else
-    direct_conv_dgrad(context, shape, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
+    return with_elements(
+        dy.dtype(), [&]<class T>(T) { depthwise_dgrad(context, shape, dy.data<T>(), w.data<T>(), dx.data<T>(), add); });
+  if (!bf16)
+    if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
+      return few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
+  const auto winograd = winograd_of(context, shape, kLeastTiles);
+  if (!winograd) return direct_conv_dgrad(context, shape, dy.dtype(), dy.raw(), w.raw(), dx.raw(), add);
+  with_elements(dy.dtype(),
+                [&]<class T>(T) { winograd_dgrad(context, *winograd, dy.data<T>(), w.data<T>(), dx.data<T>(), add); });
 }
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
   const ConvShape shape = shape_of(x, dw, dy, options);
+  const bool bf16 = dy.dtype() == DType::bf16;
+  if (bf16 && (!computes_in_bf16(context, shape) || few_pixels(context, shape, dy.data<Bf16>())))
+    return call_in_f32(context, conv2d_wgrad, x, dy, options, dw, add);
+  float* const to = dw.data<float>();
   if (depthwise_supports(shape))
-    depthwise_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
-  else if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
-    gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add, &*pixels);
-  else if (const auto winograd = winograd_of(context, shape))
-    winograd_wgrad(context, *winograd, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
-  else if (gemm_wgrad_pays(context, shape))
-    gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
+    return with_elements(dy.dtype(),
+                         [&]<class T>(T) { depthwise_wgrad(context, shape, x.data<T>(), dy.data<T>(), to, add); });
+  if (!bf16)
+    if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
+      return gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), to, add, &*pixels);
+  if (const auto winograd = winograd_of(context, shape, kLeastTiles))
+    with_elements(dy.dtype(),
+                  [&]<class T>(T) { winograd_wgrad(context, *winograd, x.data<T>(), dy.data<T>(), to, add); });
+  else if (gemm_wgrad_pays(context, shape, dy.dtype()))
+    with_elements(dy.dtype(), [&]<class T>(T) { gemm_wgrad(context, shape, x.data<T>(), dy.data<T>(), to, add); });
   else
-    direct_conv_wgrad(context, shape, x.data<float>(), dy.data<float>(), dw.data<float>(), add);
+    direct_conv_wgrad(context, shape, dy.dtype(), x.raw(), dy.raw(), to, add);
 }
 
 void bias_grad(Context& context, const Tensor& dy, const Tensor& db, bool add) {

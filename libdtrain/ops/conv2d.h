@@ -63,6 +63,13 @@ void bias_grad(Context&, const Tensor& dy, const Tensor& db, bool add);
 void add_bias(Context&, const Tensor& bias, const Tensor& y);
 }  // namespace cpu
 
+template <>
+inline constexpr bool takes_bf16<cpu::conv2d> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::conv2d_dgrad> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::conv2d_wgrad> = true;
+
 namespace cuda {
 // The same in f32, bf16 and f16, the images, filters and their gradients but dw; bias, dw and db are f32. Where dw has
 // fewer channels than x (images whose pixels are padded with zeros), the first ones are written.

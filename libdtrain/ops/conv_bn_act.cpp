@@ -5,6 +5,7 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 #include "libdtrain/ops/inferred_conv.h"
+#include "libdtrain/ops/relu6.h"
 
 namespace dtrain {
 namespace {
@@ -25,7 +26,14 @@ bool takes_on_load(const Tape& tape, const Normalized& in, const ConvBnActLayer&
 // before its gradients are computed, and the mask of relu follows from it, so that y need not be kept where there is no
 // residual.
 Normalized one_layer(Tape& tape, const Normalized& in, const ConvBnActLayer& layer, const Var* residual) {
-  if (is_inferred(tape, in.y, layer.conv))
+  const bool inferred = is_inferred(tape, in.y, layer.conv);
+  // Convolutions that infer and a GPU's batch norms apply no activation but relu.
+  if (layer.activation == Activation::relu6 && (inferred || !tape.context().is_cpu())) {
+    ConvBnActLayer linear = layer;
+    linear.activation = Activation::none;
+    return {relu6(tape, one_layer(tape, in, linear, residual).y)};
+  }
+  if (inferred)
     return {inferred_conv(tape, in.y, layer.w, layer.conv,
                           {.norm = InferredNorm{layer.gamma.value, layer.beta.value, layer.state, layer.bn.epsilon},
                            .activation = layer.activation,

@@ -47,6 +47,13 @@ bool takes_on_load(Context&, const ConvBnActPair&);
 float batch_norm_sums_worth(Context&, const Shape& x, DType, Activation, bool residual);
 }  // namespace cpu
 
+template <>
+inline constexpr bool takes_bf16<cpu::conv2d_with_sums> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::conv2d_wgrad_on_load> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::conv2d_dgrad_before> = true;
+
 namespace cuda {
 // What the BatchNormSchedule does not decide, the plan file does; what neither does is the plain way, unless the
 // schedule asks to measure it: then each choice is measured at the first call of its kind, on made-up images, and kept

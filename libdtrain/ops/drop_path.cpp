@@ -1,5 +1,7 @@
 #include "libdtrain/ops/drop_path.h"
 
+#include <algorithm>
+
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/ops/drop_path_math.h"
@@ -29,8 +31,18 @@ void drop_path(Context& context, const Tensor& x, const DropPathOptions& options
   std::vector<float> factors(static_cast<size_t>(x.dim(0)));
   for (size_t i = 0; i < factors.size(); ++i)
     factors[i] = drop_path_factor(*context.scalars(), options, stream, static_cast<int64_t>(i));
-  write(y, add,
-        [x = x.data<float>(), factors = factors.data(), width](int64_t i) { return x[i] * factors[i / width]; });
+  const float* const from = x.data<float>();
+  float* const to = y.data<float>();
+  parallel_ranges(x.count(), [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t image = begin / width, last = std::min(end, (image + 1) * width);
+      const float factor = factors[static_cast<size_t>(image)];
+      if (add)
+        for (; begin < last; ++begin) to[begin] += from[begin] * factor;
+      else
+        for (; begin < last; ++begin) to[begin] = from[begin] * factor;
+    }
+  });
 }
 
 }  // namespace cpu

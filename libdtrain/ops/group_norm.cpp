@@ -1,12 +1,23 @@
 #include "libdtrain/ops/group_norm.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/elements.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
+
+template <>
+inline constexpr bool takes_bf16<cpu::group_norm> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::group_norm_grad> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::group_norm_parameter_grad> = true;
+
 namespace {
 
 // x, viewed as [n, pixels, c], normalised in groups of channels.
@@ -70,48 +81,35 @@ struct Geometry {
   double size() const { return static_cast<double>(pixels * width); }  // elements of a group
 };
 
-// Some neighbouring groups of one image, whose rows one thread goes over together: channels [begin, end).
+// Some neighbouring groups of one image, whose rows one thread goes over together.
 struct Share {
   const Geometry& g;
-  int64_t image, first_group, last_group;
+  int64_t image, first_group, groups;
   float* scratch;  // rows of c floats
 
-  int64_t begin() const { return first_group * g.width; }
-  int64_t end() const { return last_group * g.width; }
-  int64_t row(int64_t pixel) const { return (image * g.pixels + pixel) * g.c; }
+  int64_t first_channel() const { return first_group * g.width; }
+  int64_t channels() const { return groups * g.width; }
+  int64_t row(int64_t pixel) const { return (image * g.pixels + pixel) * g.c + first_channel(); }
+  int64_t index(int64_t group) const { return image * g.groups + first_group + group; }  // in [n, groups]
   float* per_channel(int i) const { return scratch + i * g.c; }
 
-  // Fills per_channel(i) with value(group).
+  // Fills per_channel(i) with value(group), groups counted from the first of the share.
   template <class Value>
   void spread(int i, Value&& value) const {
-    for (int64_t group = first_group; group < last_group; ++group)
-      std::fill_n(per_channel(i) + group * g.width, g.width, static_cast<float>(value(image * g.groups + group)));
+    for (int64_t group = 0; group < groups; ++group)
+      std::fill_n(per_channel(i) + group * g.width, g.width, static_cast<float>(value(group)));
   }
-  // sums[image, group] = the sum over the group of term(element, channel), by way of per_channel(i).
-  template <class Term>
-  void sum(int i, double* sums, Term&& term) const {
-    float* const block = per_channel(i);
-    std::fill(sums + image * g.groups + first_group, sums + image * g.groups + last_group, 0.0);
-    for (int64_t first = 0; first < g.pixels; first += kBlock) {
-      std::fill(block + begin(), block + end(), 0.0f);
-      for (int64_t pixel = first; pixel < std::min(g.pixels, first + kBlock); ++pixel) {
-        const int64_t at = row(pixel), stop = end();
-#pragma omp simd
-        for (int64_t channel = begin(); channel < stop; ++channel) block[channel] += term(at + channel, channel);
-      }
-      for (int64_t group = first_group; group < last_group; ++group)
-        sums[image * g.groups + group] +=
-            sum_in_lanes(g.width, [own = block + group * g.width](int64_t channel) { return own[channel]; });
-    }
+  // The sum over the channels of a group of factor(channel) * per_channel(i).
+  template <class Factor>
+  double sum_of(int i, int64_t group, Factor&& factor) const {
+    const float* const own = per_channel(i);
+    const int64_t first = group * g.width;
+    return sum_in_lanes(g.width, [&](int64_t j) { return factor(first + j) * static_cast<double>(own[first + j]); });
   }
-  // body(element, channel) for each
+  // body(first pixel, count) for each block.
   template <class Body>
-  void for_each(Body&& body) const {
-    for (int64_t pixel = 0; pixel < g.pixels; ++pixel) {
-      const int64_t at = row(pixel), stop = end();
-#pragma omp simd
-      for (int64_t channel = begin(); channel < stop; ++channel) body(at + channel, channel);
-    }
+  void for_each_block(Body&& body) const {
+    for (int64_t first = 0; first < g.pixels; first += kBlock) body(first, std::min(kBlock, g.pixels - first));
   }
 };
 
@@ -126,85 +124,164 @@ void for_each_share(const Context& context, const Geometry& g, int64_t rows, Bod
         float* const own = scratch.data() + thread * rows * g.c;
         while (begin < end) {
           const int64_t image = begin / g.groups, first = image * g.groups, stop = std::min(end, first + g.groups);
-          body(Share{g, image, begin - first, stop - first, own});
+          body(Share{g, image, begin - first, stop - begin, own});
           begin = stop;
         }
       },
       3 * g.pixels * g.width);
 }
 
+// The sums over the pixels and channels of each group, from those per channel that `sum_block(first, count)` leaves in
+// per_channel(i) and per_channel(i + 1) for a block.
+struct TwoSums {
+  double first = 0, second = 0;
+};
+template <class Factor, class SumBlock>
+std::vector<TwoSums> sum_groups(const Share& share, int i, Factor&& factor, SumBlock&& sum_block) {
+  std::vector<TwoSums> sums(static_cast<size_t>(share.groups));
+  share.for_each_block([&](int64_t first, int64_t count) {
+    sum_block(first, count);
+    for (int64_t group = 0; group < share.groups; ++group) {
+      sums[static_cast<size_t>(group)].first += share.sum_of(i, group, factor);
+      sums[static_cast<size_t>(group)].second += share.sum_of(i + 1, group, factor);
+    }
+  });
+  return sums;
+}
+
+// The moments of each group in one pass, of x less a pivot, the group's mean over the first block: where the mean is
+// large the difference is exact.
+template <class T>
+std::vector<Moments> moments_of_groups(const BatchNormLoops<T>& loops, const Share& share, const T* x) {
+  constexpr int kPivot = 0, kSum = 1, kSquare = 2;
+  const Geometry& g = share.g;
+  float* const pivot = share.per_channel(kPivot);
+  const auto one = [](int64_t) { return 1.0; };
+  const auto sum_block = [&](int64_t first, int64_t count) {
+    loops.moments(x + share.row(first), count, share.channels(), g.c, pivot, share.per_channel(kSum),
+                  share.per_channel(kSquare));
+  };
+  const int64_t rows = std::min(kBlock, g.pixels);
+  share.spread(kPivot, [](int64_t) { return 0; });
+  sum_block(0, rows);
+  share.spread(kPivot,
+               [&](int64_t group) { return share.sum_of(kSum, group, one) / static_cast<double>(rows * g.width); });
+  const std::vector<TwoSums> sums = sum_groups(share, kSum, one, sum_block);
+  std::vector<Moments> moments;
+  for (int64_t group = 0; group < share.groups; ++group) {
+    const TwoSums& own = sums[static_cast<size_t>(group)];
+    moments.push_back(moments_of(own.first, own.second, g.size()));
+    moments.back().mean += pivot[group * g.width];
+  }
+  return moments;
+}
+
 }  // namespace
 
 void group_norm(Context& context, const GroupNormSaved& saved, const Tensor& beta, float epsilon, const Tensor& y) {
   const Geometry g(saved);
-  const float *const x = saved.x.data<float>(), *const gamma = saved.gamma.data<float>(), *b = beta.data<float>();
-  float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>(), *to = y.data<float>();
-  const Scratch<double> scratch(context, g.n * g.groups);
-  double* const sums = scratch.data();
-  for_each_share(context, g, 3, [=](const Share& share) {
-    share.sum(0, sums, [=](int64_t i, int64_t) { return x[i]; });
-    const float* const m = share.per_channel(1);
-    share.spread(1, [&](int64_t group) { return mean[group] = static_cast<float>(sums[group] / g.size()); });
-    share.sum(0, sums, [=](int64_t i, int64_t c) { return (x[i] - m[c]) * (x[i] - m[c]); });
-    float* const scale = share.per_channel(2);
-    share.spread(2, [&](int64_t group) { return inv_std[group] = inverse_deviation(sums[group] / g.size(), epsilon); });
-    for (int64_t c = share.begin(); c < share.end(); ++c) scale[c] *= gamma[c];
-    share.for_each([=](int64_t i, int64_t c) { to[i] = normalize(x[i], m[c], scale[c], b[c]); });
-  });
-}
-
-void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved, const Tensor& dx, bool add) {
-  const Geometry g(saved);
-  const float *const x = saved.x.data<float>(), *const gamma = saved.gamma.data<float>(), *const d = dy.data<float>();
-  const float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
-  float* const to = dx.data<float>();
-  const Scratch<double> scratch(context, 2 * g.n * g.groups);
-  double *const sums = scratch.data(), *const products = sums + g.n * g.groups;
-  for_each_share(context, g, 5, [=](const Share& share) {
-    const float *const m = share.per_channel(1), *const scale = share.per_channel(2);
-    const float *const mean_dz = share.per_channel(3), *const slope = share.per_channel(4);
-    share.spread(1, [&](int64_t group) { return mean[group]; });
-    share.spread(2, [&](int64_t group) { return inv_std[group]; });
-    share.sum(0, sums, [=](int64_t i, int64_t c) { return gamma[c] * d[i]; });
-    share.sum(0, products, [=](int64_t i, int64_t c) { return gamma[c] * d[i] * (x[i] - m[c]); });
-    share.spread(3, [&](int64_t group) { return sums[group] / g.size(); });
-    share.spread(4,
-                 [&](int64_t group) { return double{inv_std[group]} * inv_std[group] * products[group] / g.size(); });
-    share.for_each([=](int64_t i, int64_t c) {
-      const float value = normalize_grad(gamma[c] * d[i], x[i], m[c], scale[c], mean_dz[c], slope[c]);
-      to[i] = add ? to[i] + value : value;
+  float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
+  with_elements(y.dtype(), [&]<class T>(T) {
+    const BatchNormLoops<T>& loops = context.kernels().batch_norm.of<T>();
+    for_each_share(context, g, 3, [&](const Share& share) {
+      const std::vector<Moments> moments = moments_of_groups(loops, share, saved.x.data<T>());
+      share.spread(0, [&](int64_t group) {
+        return mean[share.index(group)] = static_cast<float>(moments[static_cast<size_t>(group)].mean);
+      });
+      share.spread(1, [&](int64_t group) {
+        const double variance = moments[static_cast<size_t>(group)].deviation / g.size();
+        return inv_std[share.index(group)] = inverse_deviation(variance, epsilon);
+      });
+      float* const scale = share.per_channel(1);
+      const float* const gamma = saved.gamma.data<float>() + share.first_channel();
+      for (int64_t c = 0; c < share.channels(); ++c) scale[c] *= gamma[c];
+      loops.apply({saved.x.data<T>() + share.row(0), nullptr, y.data<T>() + share.row(0), share.per_channel(0), scale,
+                   beta.data<float>() + share.first_channel(), g.pixels, share.channels(), g.c});
     });
   });
 }
 
+void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved, const Tensor& dx, bool add) {
+  constexpr int kMean = 0, kScale = 1, kSum = 2, kProduct = 3, kOffset = 2, kSlope = 3;
+  const Geometry g(saved);
+  const float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
+  with_elements(dx.dtype(), [&]<class T>(T) {
+    const BatchNormLoops<T>& loops = context.kernels().batch_norm.of<T>();
+    for_each_share(context, g, 4, [&](const Share& share) {
+      const float* const gamma = saved.gamma.data<float>() + share.first_channel();
+      float* const scale = share.per_channel(kScale);
+      share.spread(kMean, [&](int64_t group) { return mean[share.index(group)]; });
+      share.spread(kScale, [&](int64_t group) { return inv_std[share.index(group)]; });
+      for (int64_t c = 0; c < share.channels(); ++c) scale[c] *= gamma[c];
+      const auto rows = [&](int64_t first, int64_t count) {
+        return GradientRows<T>{dy.data<T>() + share.row(first),
+                               saved.x.data<T>() + share.row(first),
+                               nullptr,
+                               share.per_channel(kMean),
+                               scale,
+                               nullptr,
+                               count,
+                               share.channels(),
+                               g.c};
+      };
+      const std::vector<TwoSums> sums = sum_groups(
+          share, kSum, [&](int64_t c) { return static_cast<double>(gamma[c]); },
+          [&](int64_t first, int64_t count) {
+            loops.sums(rows(first, count), share.per_channel(kSum), share.per_channel(kProduct), nullptr);
+          });
+      share.spread(kOffset, [&](int64_t group) {
+        return inv_std[share.index(group)] * sums[static_cast<size_t>(group)].first / g.size();
+      });
+      share.spread(kSlope, [&](int64_t group) {
+        const double inverse = inv_std[share.index(group)];
+        return inverse * inverse * inverse * sums[static_cast<size_t>(group)].second / g.size();
+      });
+      loops.dx(rows(0, g.pixels), share.per_channel(kOffset), share.per_channel(kSlope), add,
+               dx.data<T>() + share.row(0));
+    });
+  });
+}
+
+namespace {
+
+// own[c] += the sums of dy * (x - m) * inv_std over rows [begin, end) of all images, and own[g.c + c] += those of dy.
+// `scratch` holds 4 c floats.
+template <class T>
+void sum_parameter_grads(const BatchNormLoops<T>& loops, const Tensor& dy, const GroupNormSaved& saved, int64_t begin,
+                         int64_t end, double* own, float* scratch) {
+  const Geometry g(saved);
+  float *const mean = scratch, *const inv_std = mean + g.c, *const sum = inv_std + g.c, *const product = sum + g.c;
+  for (int64_t last; begin < end; begin = last) {
+    const int64_t image = begin / g.pixels;
+    last = std::min(std::min(end, (image + 1) * g.pixels), begin + kBlock);
+    for (int64_t c = 0; c < g.c; ++c) {
+      mean[c] = saved.mean.data<float>()[image * g.groups + c / g.width];
+      inv_std[c] = saved.inv_std.data<float>()[image * g.groups + c / g.width];
+    }
+    loops.sums({dy.data<T>() + begin * g.c, saved.x.data<T>() + begin * g.c, nullptr, mean, nullptr, nullptr,
+                last - begin, g.c, g.c},
+               sum, product, nullptr);
+    for (int64_t c = 0; c < g.c; ++c) {
+      own[c] += product[c] * inv_std[c];
+      own[g.c + c] += sum[c];
+    }
+  }
+}
+
+}  // namespace
+
 void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved,
                                const GroupNormParameterGrads& grads) {
   const Geometry g(saved);
-  const float *const x = saved.x.data<float>(), *const d = dy.data<float>();
-  const float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
-  // For each part of the rows: sums of dy * (x - m) * inv_std, then of dy.
-  const Scratch<double> sums(context, context.threads() * 2 * g.c);
-  const Scratch<float> blocks(context, context.threads() * 2 * g.c);
-  parallel_parts(context, g.n * g.pixels, [&](int part, int64_t begin, int64_t end) {
-    double* const own = sums.data() + part * 2 * g.c;
-    float* const block = blocks.data() + part * 2 * g.c;
-    std::fill_n(own, 2 * g.c, 0.0);
-    for (int64_t first = begin; first < end; first += kBlock) {
-      std::fill_n(block, 2 * g.c, 0.0f);
-      for (int64_t row = first; row < std::min(end, first + kBlock); ++row)
-        for (int64_t group = 0; group < g.groups; ++group) {
-          const int64_t which = row / g.pixels * g.groups + group, at = group * g.width;
-          const float m = mean[which], s = inv_std[which];
-          const float *const from = x + row * g.c + at, *const upstream = d + row * g.c + at;
-          float *const product = block + at, *const sum = product + g.c;
-#pragma omp simd
-          for (int64_t j = 0; j < g.width; ++j) {
-            product[j] += upstream[j] * ((from[j] - m) * s);
-            sum[j] += upstream[j];
-          }
-        }
-      for (int64_t i = 0; i < 2 * g.c; ++i) own[i] += block[i];
-    }
+  const Scratch<double> sums(context, context.threads() * 2 * g.c);  // for each part of the rows
+  const Scratch<float> scratch(context, context.threads() * 4 * g.c);
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    parallel_parts(context, g.n * g.pixels, [&](int part, int64_t begin, int64_t end) {
+      double* const own = sums.data() + part * 2 * g.c;
+      std::fill_n(own, 2 * g.c, 0.0);
+      sum_parameter_grads(context.kernels().batch_norm.of<T>(), dy, saved, begin, end, own,
+                          scratch.data() + part * 4 * g.c);
+    });
   });
   const auto finish = [&](const Tensor& gradient, bool add, int64_t from) {
     for (int64_t c = 0; gradient && c < g.c; ++c) {

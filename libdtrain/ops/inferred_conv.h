@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/conv2d.h"
@@ -22,6 +23,12 @@ struct InferredEnd {
   Activation activation = Activation::none;
   const Var* residual = nullptr;  // of y's shape
 };
+
+// The scale that the end multiplies the sums of each filter by, empty for 1, and the shift that it adds, empty for 0.
+struct InferredAffine {
+  std::vector<float> scale, shift;
+};
+InferredAffine affine_of(const InferredEnd& end, int64_t k);
 
 // Whether the tape infers in this way, and this convolution with it.
 bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options);

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/onednn.h"
 #include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/ops/conv2d.h"
+#include "libdtrain/ops/quantized_conv.h"
 
 namespace dtrain {
 
@@ -15,6 +17,11 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
   const int64_t out = w.value.dim(0);
   DT_CHECK(!bias || (bias->shape() == Shape{out} && bias->value.dtype() == DType::f32), "linear: a bias of shape ",
            bias->shape(), " of ", bias->value.dtype(), " for ", out, " outputs, expected f32");
+  if (const QuantizedLayer* const layer = quantized_layer(tape, w.value)) {
+    const Tensor y = quantized_linear(tape, x.value, w.value, bias ? bias->value : Tensor(), *layer);
+    tape.count_flops(2 * static_cast<double>(y.count() * w.value.dim(1)));
+    return tape.record("linear", y, {&x, &w}, {});
+  }
   DT_CHECK(x.value.dtype() == w.value.dtype(), "linear: x of ", x.value.dtype(), " and w of ", w.value.dtype(),
            ": both must be of one type");
   Context& context = tape.context();
@@ -44,9 +51,24 @@ void gemm(Context& context, char op_a, char op_b, const Tensor& a, const Tensor&
            n);
 }
 
+// The layer as a convolution of images of one pixel, which oneDNN has in bf16; its products of matrices are f32.
+ConvShape as_convolution(const Tensor& x, const Tensor& w) {
+  ConvShape shape{};
+  shape.n = x.dim(0), shape.c = x.dim(1), shape.k = w.dim(0);
+  for (int64_t* one : {&shape.h, &shape.w, &shape.r, &shape.s, &shape.p, &shape.q, &shape.stride_h, &shape.stride_w,
+                       &shape.dilation_h, &shape.dilation_w, &shape.groups})
+    *one = 1;
+  return shape;
+}
+
 }  // namespace
 
 void linear(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
+  if (x.dtype() == DType::bf16) {
+    if (!has_bf16(context) || y.count() == 0) return call_in_f32(context, linear, x, w, bias, y);
+    return direct_conv(context, as_convolution(x, w), DType::bf16, x.raw(), w.raw(),
+                       bias ? bias.data<float>() : nullptr, y.raw());
+  }
   if (bias)
     for (int64_t row = 0; row < y.dim(0); ++row)
       std::copy_n(bias.data<float>(), bias.count(), y.data<float>() + row * bias.count());
@@ -54,10 +76,18 @@ void linear(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
 }
 
 void linear_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add) {
+  if (dy.dtype() == DType::bf16) {
+    if (!has_bf16(context) || dx.count() == 0) return call_in_f32(context, linear_dgrad, dy, w, dx, add);
+    return direct_conv_dgrad(context, as_convolution(dx, w), DType::bf16, dy.raw(), w.raw(), dx.raw(), add);
+  }
   gemm(context, 'N', 'N', dy, w, dy.dim(1), dx, add);
 }
 
 void linear_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add) {
+  if (dy.dtype() == DType::bf16) {
+    if (!has_bf16(context) || dy.count() == 0) return call_in_f32(context, linear_wgrad, x, dy, dw, add);
+    return direct_conv_wgrad(context, as_convolution(x, dw), DType::bf16, x.raw(), dy.raw(), dw.data<float>(), add);
+  }
   gemm(context, 'T', 'N', dy, x, x.dim(0), dw, add);
 }
 

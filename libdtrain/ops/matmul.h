@@ -15,6 +15,13 @@ void linear_dgrad(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx,
 void linear_wgrad(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add);
 }  // namespace cpu
 
+template <>
+inline constexpr bool takes_bf16<cpu::linear> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::linear_dgrad> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::linear_wgrad> = true;
+
 namespace cuda {
 // The same in f32, bf16 and f16; bias and dw are f32.
 decltype(cpu::linear) linear;

@@ -31,14 +31,16 @@ double least_seconds(const Work& work, double seconds) {
   return least;
 }
 
-double peak_of_cpu(const Context& context, double seconds) {
+double peak_of_cpu(const Context& context, DType dtype, double seconds) {
   constexpr int64_t kRounds = 200'000;  // about a millisecond
   const cpu::PeakKernels& kernels = context.kernels().peak;
+  const bool pairs = dtype == DType::bf16 && kernels.multiply_add_pairs;
+  const auto loop = pairs ? kernels.multiply_add_pairs : kernels.multiply_add;
   double operations = 0;  // of each thread
   const auto multiply_add = [&] {
     cpu::parallel_parts(context, context.threads(), [&](int part, int64_t, int64_t) {
       float sink = 0;
-      const double done = kernels.multiply_add(kRounds, &sink);
+      const double done = loop(kRounds, &sink);
       if (part == 0) operations = done;
     });
   };
@@ -65,7 +67,7 @@ double peak_of_products(Context& context, DType dtype, double seconds) {
 }  // namespace
 
 double measure_peak_flops(Context& context, DType dtype, double seconds) {
-  return context.is_cpu() ? peak_of_cpu(context, seconds) : peak_of_products(context, dtype, seconds);
+  return context.is_cpu() ? peak_of_cpu(context, dtype, seconds) : peak_of_products(context, dtype, seconds);
 }
 
 double measure_peak_bandwidth(Context& context, double seconds) {

@@ -1,6 +1,7 @@
 #include "libdtrain/ops/pointwise.h"
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/pointwise_math.h"
@@ -20,6 +21,7 @@ void require_alike(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Var relu(Tape& tape, const Var& x) {
+  if (x.value.dtype() == DType::u8) return x;  // the bytes of a layer in int8 stand for nothing negative here
   Context& context = tape.context();
   const Tensor y = context.empty(x.shape(), x.value.dtype());
   DT_DISPATCH(context, relu)(x.value, y);
@@ -91,6 +93,8 @@ Tensor normalize_pixels(Context& context, const Tensor& x, const PixelNormalizat
 
 void accumulate(Context& context, const Tensor& x, const Tensor& y) {
   require_equal_shapes("accumulate", x, y);
+  DT_CHECK(x.dtype() == y.dtype() || y.dtype() == DType::f32, "accumulate: ", x.dtype(), " onto ", y.dtype(),
+           ", expected the same type or f32");
   DT_DISPATCH(context, accumulate)(x, y);
 }
 
@@ -108,22 +112,22 @@ void seed_loss_gradient(Context& context, const Tensor& dy) {
 namespace cpu {
 namespace {
 
-template <class Pixel>
+template <class T, class Pixel>
 void normalize(const Pixel* x, const PixelNormalization& options, const Tensor& out) {
-  float* y = out.data<float>();
+  T* y = out.data<T>();
   const float m0 = options.mean[0], m1 = options.mean[1], m2 = options.mean[2];
   const float s0 = options.scale[0], s1 = options.scale[1], s2 = options.scale[2];
   const int64_t channels = options.channels;
   auto value = [](Pixel pixel, float mean, float scale) {
-    return normalize_pixel(static_cast<float>(pixel), mean, scale);
+    return to_element<T>(normalize_pixel(static_cast<float>(pixel), mean, scale));
   };
   parallel_ranges(out.count() / channels, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      float* to = y + channels * i;
+      T* to = y + channels * i;
       to[0] = value(x[3 * i], m0, s0);
       to[1] = value(x[3 * i + 1], m1, s1);
       to[2] = value(x[3 * i + 2], m2, s2);
-      for (int64_t c = 3; c < channels; ++c) to[c] = 0;
+      for (int64_t c = 3; c < channels; ++c) to[c] = {};
     }
   });
 }
@@ -131,19 +135,26 @@ void normalize(const Pixel* x, const PixelNormalization& options, const Tensor& 
 }  // namespace
 
 void relu(Context&, const Tensor& x, const Tensor& y) {
-  write(y, false, [x = x.data<float>()](int64_t i) { return dtrain::relu(x[i]); });
+  with_elements(y.dtype(),
+                [&]<class T>(T) { write<T>(y, false, [x = x.data<T>()](int64_t i) { return dtrain::relu(x[i]); }); });
 }
 
 void relu_grad(Context&, const Tensor& dy, const Tensor& y, const Tensor& dx, bool add) {
-  write(dx, add, [dy = dy.data<float>(), y = y.data<float>()](int64_t i) { return dtrain::relu_grad(dy[i], y[i]); });
+  with_elements(dx.dtype(), [&]<class T>(T) {
+    write<T>(dx, add, [dy = dy.data<T>(), y = y.data<T>()](int64_t i) { return dtrain::relu_grad(dy[i], y[i]); });
+  });
 }
 
 void add(Context&, const Tensor& a, const Tensor& b, const Tensor& y) {
-  write(y, false, [a = a.data<float>(), b = b.data<float>()](int64_t i) { return a[i] + b[i]; });
+  with_elements(y.dtype(), [&]<class T>(T) {
+    write<T>(y, false, [a = a.data<T>(), b = b.data<T>()](int64_t i) { return a[i] + b[i]; });
+  });
 }
 
 void add_relu(Context&, const Tensor& a, const Tensor& b, const Tensor& y) {
-  write(y, false, [a = a.data<float>(), b = b.data<float>()](int64_t i) { return dtrain::relu(a[i] + b[i]); });
+  with_elements(y.dtype(), [&]<class T>(T) {
+    write<T>(y, false, [a = a.data<T>(), b = b.data<T>()](int64_t i) { return dtrain::relu(a[i] + b[i]); });
+  });
 }
 
 void dropout(Context& context, const Tensor& x, float rate, uint64_t stream, const Tensor& y, bool add) {
@@ -166,14 +177,20 @@ void dropout(Context& context, const Tensor& x, float rate, uint64_t stream, con
 }
 
 void normalize_pixels(Context&, const Tensor& x, const PixelNormalization& options, const Tensor& y) {
-  if (x.dtype() == DType::u8)
-    normalize(x.data<uint8_t>(), options, y);
-  else
-    normalize(x.data<float>(), options, y);
+  with_elements(y.dtype(), [&]<class T>(T) {
+    if (x.dtype() == DType::u8)
+      normalize<T>(x.data<uint8_t>(), options, y);
+    else
+      normalize<T>(x.data<float>(), options, y);
+  });
 }
 
 void accumulate(Context&, const Tensor& x, const Tensor& y) {
-  write(y, true, [x = x.data<float>()](int64_t i) { return x[i]; });
+  with_elements(y.dtype(), [&]<class Y>(Y) {
+    with_elements(x.dtype(), [&]<class X>(X) {
+      write<Y>(y, true, [x = x.data<X>()](int64_t i) { return static_cast<float>(x[i]); });
+    });
+  });
 }
 
 void seed_loss_gradient(Context& context, const Tensor& dy) { *dy.data<float>() = context.scalars()->loss_scale; }

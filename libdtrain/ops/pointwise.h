@@ -50,6 +50,19 @@ void accumulate(Context&, const Tensor& x, const Tensor& y);
 void seed_loss_gradient(Context&, const Tensor& dy);
 }  // namespace cpu
 
+template <>
+inline constexpr bool takes_bf16<cpu::relu> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::relu_grad> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::add> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::add_relu> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::normalize_pixels> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::accumulate> = true;
+
 namespace cuda {
 decltype(cpu::relu) relu;
 decltype(cpu::relu_grad) relu_grad;

@@ -1,8 +1,12 @@
 #include "libdtrain/ops/pool.h"
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/elements.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/ops/pool_math.h"
 
@@ -78,84 +82,108 @@ void for_each_window(const PoolGeometry& g, Body&& body) {
       g.columns.out * g.c * g.cells());
 }
 
-// For every pixel of the larger image, body(p, q, first element in dy, cell, sum[c]) adds what each window that covers
-// it gives, in a fixed order; `cell` is the pixel's index within the window.
+// Calls body(image, h, w) for every pixel of the larger image.
 template <class Body>
-void gather_windows(const PoolGeometry& g, const Tensor& dx, bool add, Body&& body) {
-  float* const to = dx.data<float>();
-  auto gather_row = [&](int64_t image, int64_t h) {
-    const PoolRange ps = g.rows.windows(h);
-    for (int64_t w = 0; w < g.columns.in; ++w) {
-      const PoolRange qs = g.columns.windows(w);
-      float* const sum = to + g.x_pixel(image, h, w);
-      if (!add) std::fill_n(sum, g.c, 0.0f);
-      for (int64_t p = ps.begin; p < ps.end; ++p)
-        for (int64_t q = qs.begin; q < qs.end; ++q) body(p, q, g.y_pixel(image, p, q), g.cell(p, q, h, w), sum);
-    }
-  };
+void for_each_pixel(const PoolGeometry& g, Body&& body) {
   parallel_ranges(
       g.n * g.rows.in,
       [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) gather_row(row / g.rows.in, row % g.rows.in);
+        for (int64_t row = begin; row < end; ++row)
+          for (int64_t w = 0; w < g.columns.in; ++w) body(row / g.rows.in, row % g.rows.in, w);
       },
       g.columns.in * g.c * 4);
 }
 
-// The largest of window (p, q) of one image per channel, and its cell unless `winner` is null.
-void max_of_window(const PoolGeometry& g, const float* image, int64_t p, int64_t q, float* best, uint8_t* winner) {
-  constexpr int64_t kBlock = 64;
+constexpr int kMostCells = 255;  // of a window: their numbers are bytes
+
+template <class T>
+void max_of_window(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* image, int64_t p, int64_t q, T* best,
+                   uint8_t* winner) {
   const PoolRange hs = g.rows.cells(p), ws = g.columns.cells(q);
-  for (int64_t c0 = 0; c0 < g.c; c0 += kBlock) {
-    const int64_t count = std::min(kBlock, g.c - c0);
-    // As wide as the values, so that the comparison vectorises.
-    int32_t cells[kBlock];
-    float values[kBlock];
-    bool first = true;
-    for (int64_t h = hs.begin; h < hs.end; ++h)
-      for (int64_t w = ws.begin; w < ws.end; ++w) {
-        const float* x = image + (h * g.columns.in + w) * g.c + c0;
-        const auto cell = static_cast<int32_t>(g.cell(p, q, h, w));
-        for (int64_t c = 0; c < count; ++c) {
-          const bool wins = first || wins_window(x[c], values[c]);
-          values[c] = wins ? x[c] : values[c];
-          cells[c] = wins ? cell : cells[c];
-        }
-        first = false;
-      }
-    std::copy_n(values, count, best + c0);
-    if (winner) std::copy_n(cells, count, winner + c0);
-  }
+  const T* pixels[kMostCells];
+  uint8_t cells[kMostCells];
+  int count = 0;
+  for (int64_t h = hs.begin; h < hs.end; ++h)
+    for (int64_t w = ws.begin; w < ws.end; ++w, ++count) {
+      pixels[count] = image + (h * g.columns.in + w) * g.c;
+      cells[count] = static_cast<uint8_t>(g.cell(p, q, h, w));
+    }
+  loops.window({pixels, cells, count, g.c, best, winner});
+}
+
+// What the windows that cover pixel (h, w) give it.
+template <class T>
+void gather_won(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* dy, const uint8_t* winners, int64_t image,
+                int64_t h, int64_t w, T* dx, bool add) {
+  const PoolRange ps = g.rows.windows(h), qs = g.columns.windows(w);
+  const T* gradients[kMostCells];
+  const uint8_t* won[kMostCells];
+  uint8_t cells[kMostCells];
+  int count = 0;
+  for (int64_t p = ps.begin; p < ps.end; ++p)
+    for (int64_t q = qs.begin; q < qs.end; ++q, ++count) {
+      const int64_t at = g.y_pixel(image, p, q);
+      gradients[count] = dy + at, won[count] = winners + at;
+      cells[count] = static_cast<uint8_t>(g.cell(p, q, h, w));
+    }
+  loops.gradient({gradients, won, cells, count, g.c, dx, add});
+}
+
+constexpr int64_t kBytes = 32;
+typedef uint8_t Bytes __attribute__((vector_size(kBytes)));
+
+// The largest of a window, for as many channels as V holds.
+template <class V>
+void max_of_channels(const PoolGeometry& g, const uint8_t* image, const PoolRange& hs, const PoolRange& ws,
+                     uint8_t* to) {
+  V best = {};
+  for (int64_t h = hs.begin; h < hs.end; ++h)
+    for (int64_t w = ws.begin; w < ws.end; ++w) {
+      V value;
+      std::memcpy(&value, image + (h * g.columns.in + w) * g.c, sizeof value);
+      best = value > best ? value : best;
+    }
+  std::memcpy(to, &best, sizeof best);
+}
+
+void max_pool_bytes(const PoolGeometry& g, const uint8_t* x, uint8_t* y) {
+  for_each_window(g, [&](int64_t image, int64_t p, int64_t q) {
+    const PoolRange hs = g.rows.cells(p), ws = g.columns.cells(q);
+    const uint8_t* const from = x + g.x_pixel(image, 0, 0);
+    uint8_t* const to = y + g.y_pixel(image, p, q);
+    int64_t c = 0;
+    for (; c + kBytes <= g.c; c += kBytes) max_of_channels<Bytes>(g, from + c, hs, ws, to + c);
+    for (; c < g.c; ++c) max_of_channels<uint8_t>(g, from + c, hs, ws, to + c);
+  });
 }
 
 }  // namespace
 
-void max_pool(Context&, const Tensor& x, const PoolOptions& options, const Tensor& y, const Tensor& argmax) {
+void max_pool(Context& context, const Tensor& x, const PoolOptions& options, const Tensor& y, const Tensor& argmax) {
   const PoolGeometry g(x, y, options);
-  const float* from = x.data<float>();
-  float* to = y.data<float>();
+  if (x.dtype() == DType::u8) return max_pool_bytes(g, x.data<uint8_t>(), y.data<uint8_t>());
   uint8_t* winners = argmax ? argmax.data<uint8_t>() : nullptr;
-  for_each_window(g, [&](int64_t image, int64_t p, int64_t q) {
-    const int64_t out = g.y_pixel(image, p, q);
-    max_of_window(g, from + g.x_pixel(image, 0, 0), p, q, to + out, winners ? winners + out : nullptr);
+  with_elements(x.dtype(), [&]<class T>(T) {
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    for_each_window(g, [&](int64_t image, int64_t p, int64_t q) {
+      const int64_t out = g.y_pixel(image, p, q);
+      max_of_window(context.kernels().max_pool.of<T>(), g, from + g.x_pixel(image, 0, 0), p, q, to + out,
+                    winners ? winners + out : nullptr);
+    });
   });
 }
 
-void max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolOptions& options, const Tensor& dx,
-                   bool add) {
+void max_pool_grad(Context& context, const Tensor& dy, const Tensor& argmax, const PoolOptions& options,
+                   const Tensor& dx, bool add) {
   const PoolGeometry g(dx, dy, options);
-  const float* from = dy.data<float>();
   const uint8_t* winners = argmax.data<uint8_t>();
-  gather_windows(g, dx, add, [&](int64_t, int64_t, int64_t out, int64_t cell, float* sum) {
-    // As wide as the values and with nothing loaded on a condition, so that it vectorises.
-    const auto own = static_cast<int32_t>(cell);
-    const float* const grad = from + out;
-    const uint8_t* const winner = winners + out;
-    const int64_t channels = g.c;
-#pragma omp simd
-    for (int64_t c = 0; c < channels; ++c) {
-      const float value = grad[c];
-      sum[c] += int32_t{winner[c]} == own ? value : 0.0f;
-    }
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    T* const to = dx.data<T>();
+    for_each_pixel(g, [&](int64_t image, int64_t h, int64_t w) {
+      gather_won(context.kernels().max_pool.of<T>(), g, dy.data<T>(), winners, image, h, w, to + g.x_pixel(image, h, w),
+                 add);
+    });
   });
 }
 
@@ -180,45 +208,60 @@ void average_pool(Context&, const Tensor& x, const PoolOptions& options, const T
 void average_pool_grad(Context&, const Tensor& dy, const PoolOptions& options, const Tensor& dx, bool add) {
   const PoolGeometry g(dx, dy, options);
   const float* from = dy.data<float>();
-  gather_windows(g, dx, add, [&](int64_t p, int64_t q, int64_t out, int64_t, float* sum) {
-    const float factor = reciprocal_cells(g, options.count_padding, p, q);
-    for (int64_t c = 0; c < g.c; ++c) sum[c] += factor * from[out + c];
+  float* const to = dx.data<float>();
+  for_each_pixel(g, [&](int64_t image, int64_t h, int64_t w) {
+    float* const sum = to + g.x_pixel(image, h, w);
+    if (!add) std::fill_n(sum, g.c, 0.0f);
+    const PoolRange ps = g.rows.windows(h), qs = g.columns.windows(w);
+    for (int64_t p = ps.begin; p < ps.end; ++p)
+      for (int64_t q = qs.begin; q < qs.end; ++q) {
+        const float factor = reciprocal_cells(g, options.count_padding, p, q);
+        const float* const window = from + g.y_pixel(image, p, q);
+        for (int64_t c = 0; c < g.c; ++c) sum[c] += factor * window[c];
+      }
   });
 }
 
 void global_average_pool(Context&, const Tensor& x, const Tensor& y) {
   const int64_t pixels = x.dim(1) * x.dim(2), channels = x.dim(3);
-  const float* from = x.data<float>();
-  float* to = y.data<float>();
-  parallel_ranges(
-      x.dim(0),
-      [=](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) {
-          float* mean = to + n * channels;
-          std::fill_n(mean, channels, 0.0f);
-          for (int64_t i = 0; i < pixels; ++i)
-            for (int64_t c = 0; c < channels; ++c) mean[c] += from[(n * pixels + i) * channels + c];
-          for (int64_t c = 0; c < channels; ++c) mean[c] /= static_cast<float>(pixels);
-        }
-      },
-      pixels * channels);
+  with_elements(x.dtype(), [&]<class T>(T) {
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    parallel_ranges(
+        x.dim(0),
+        [=](int64_t begin, int64_t end) {
+          std::vector<float> sums(static_cast<size_t>(channels));
+          float* const sum = sums.data();
+          for (int64_t n = begin; n < end; ++n) {
+            std::fill_n(sum, channels, 0.0f);
+            for (int64_t i = 0; i < pixels; ++i)
+              for (int64_t c = 0; c < channels; ++c) sum[c] += from[(n * pixels + i) * channels + c];
+            for (int64_t c = 0; c < channels; ++c)
+              to[n * channels + c] = to_element<T>(sum[c] / static_cast<float>(pixels));
+          }
+        },
+        pixels * channels);
+  });
 }
 
 void global_average_pool_grad(Context&, const Tensor& dy, const Tensor& dx, bool add) {
   const int64_t pixels = dx.dim(1) * dx.dim(2), channels = dx.dim(3);
   const float factor = 1.0f / static_cast<float>(pixels);
-  const float* from = dy.data<float>();
-  float* to = dx.data<float>();
-  parallel_ranges(
-      dx.dim(0) * pixels,
-      [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const float* row = from + i / pixels * channels;
-          float* pixel = to + i * channels;
-          for (int64_t c = 0; c < channels; ++c) pixel[c] = (add ? pixel[c] : 0.0f) + factor * row[c];
-        }
-      },
-      channels);
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    const T* from = dy.data<T>();
+    T* to = dx.data<T>();
+    parallel_ranges(
+        dx.dim(0) * pixels,
+        [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const T* row = from + i / pixels * channels;
+            T* pixel = to + i * channels;
+            for (int64_t c = 0; c < channels; ++c)
+              pixel[c] = to_element<T>((add ? static_cast<float>(pixel[c]) : 0.0f) + factor * row[c]);
+          }
+        },
+        channels);
+  });
 }
 
 }  // namespace cpu

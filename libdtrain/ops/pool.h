@@ -16,7 +16,8 @@ struct PoolOptions {
 // Outputs have the type of x.
 
 // [n, h, w, c] -> [n, p, q, c]. Throws where no window fits, and where a window could lie in the padding alone.
-// The largest of each window, of at most 255 cells; padding never wins. Ties: the first in row order has the gradient.
+// The largest of each window, of at most 255 cells; padding never wins. A CPU also takes images of bytes, which have no
+// gradient. Of equal cells the first in row order has the gradient.
 Var max_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
 // [n, h, w, c] -> [n, p, q, c]: the mean of each window, see count_padding.
 Var average_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
@@ -36,6 +37,15 @@ void average_pool_grad(Context&, const Tensor& dy, const PoolOptions&, const Ten
 void global_average_pool(Context&, const Tensor& x, const Tensor& y);
 void global_average_pool_grad(Context&, const Tensor& dy, const Tensor& dx, bool add);
 }  // namespace cpu
+
+template <>
+inline constexpr bool takes_bf16<cpu::max_pool> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::max_pool_grad> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::global_average_pool> = true;
+template <>
+inline constexpr bool takes_bf16<cpu::global_average_pool_grad> = true;
 
 namespace cuda {
 decltype(cpu::max_pool) max_pool;

@@ -1,5 +1,7 @@
 #include "libdtrain/ops/subsample.h"
 
+#include <algorithm>
+
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/ops/subsample_math.h"
@@ -24,24 +26,44 @@ Var subsample(Tape& tape, const Var& x, int stride, int offset) {
 namespace cpu {
 namespace {
 
-SubsampledImages images_of(const Tensor& x, const Tensor& y, int stride, int offset) {
-  return {x.dim(1), x.dim(2), y.dim(1), y.dim(2), x.dim(3), stride, offset};
+// Where pixels lie, counted in pixels.
+SubsampledImages pixels_of(const Tensor& x, const Tensor& y, int stride, int offset) {
+  return {x.dim(1), x.dim(2), y.dim(1), y.dim(2), 1, stride, offset};
+}
+
+// Stores pixel pixel_of(i) of `from`, or zeros where that is negative, as pixel i of `to`, or adds it.
+template <class PixelOf>
+void take_pixels(const Tensor& from, const Tensor& to, bool add, const PixelOf& pixel_of) {
+  const int64_t channels = to.dim(3);
+  const float* const x = from.data<float>();
+  float* const y = to.data<float>();
+  parallel_ranges(
+      to.count() / std::max<int64_t>(channels, 1),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t source = pixel_of(i);
+          float* const pixel = y + i * channels;
+          if (source < 0) {
+            if (!add) std::fill_n(pixel, channels, 0.0f);
+            continue;
+          }
+          for (int64_t c = 0; c < channels; ++c)
+            pixel[c] = add ? pixel[c] + x[source * channels + c] : x[source * channels + c];
+        }
+      },
+      channels);
 }
 
 }  // namespace
 
 void subsample(Context&, const Tensor& x, int stride, int offset, const Tensor& y) {
-  write(y, false, [x = x.data<float>(), images = images_of(x, y, stride, offset)](int64_t i) {
-    const int64_t source = images.source(i);
-    return source < 0 ? 0.0f : x[source];
-  });
+  const SubsampledImages pixels = pixels_of(x, y, stride, offset);
+  take_pixels(x, y, false, [&](int64_t i) { return pixels.source(i); });
 }
 
 void subsample_grad(Context&, const Tensor& dy, int stride, int offset, const Tensor& dx, bool add) {
-  write(dx, add, [dy = dy.data<float>(), images = images_of(dx, dy, stride, offset)](int64_t i) {
-    const int64_t target = images.target(i);
-    return target < 0 ? 0.0f : dy[target];
-  });
+  const SubsampledImages pixels = pixels_of(dx, dy, stride, offset);
+  take_pixels(dy, dx, add, [&](int64_t i) { return pixels.target(i); });
 }
 
 }  // namespace cpu

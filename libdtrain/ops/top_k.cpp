@@ -74,7 +74,7 @@ struct Candidates {
     const int32_t own = group[i];
     for (int64_t j = i + 1; j < count; ++j) {
       const float iou = box_overlap(box, size, {x1[j], y1[j], x2[j], y2[j]}, area[j], margin);
-      alive[j] = (iou > threshold) & (group[j] == own) ? 0 : alive[j];
+      alive[j] = ((iou > threshold) & (group[j] == own)) ? 0 : alive[j];
     }
   }
 };

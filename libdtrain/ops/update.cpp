@@ -7,6 +7,10 @@
 #include "libdtrain/ops/update_norms_math.h"
 
 namespace dtrain {
+
+template <>
+inline constexpr bool takes_bf16<cpu::update> = true;
+
 namespace {
 
 // An array of plain structs in device memory, as bytes.
@@ -170,6 +174,10 @@ void apply(const UpdateFactors& factors, const Pointers& arenas, const UpdatePie
   }
 }
 
+void copy_piece(const float* __restrict v, Bf16* __restrict copy, const UpdatePiece& piece) {
+  for (int64_t i = piece.begin; i < piece.begin + piece.count; ++i) copy[i] = to_bf16(v[i]);
+}
+
 void average_piece(float share, const float* __restrict v, float* __restrict a, const UpdatePiece& piece) {
   for (int64_t i = piece.begin; i < piece.begin + piece.count; ++i) a[i] += share * (v[i] - a[i]);
 }
@@ -178,7 +186,6 @@ void average_piece(float share, const float* __restrict v, float* __restrict a, 
 
 void update(Context& context, const UpdateOptions& options, const UpdatePlan& plan, const UpdateArenas& arenas,
             const Tensor& norms) {
-  DT_CHECK(!arenas.copy, "update: a copy of ", arenas.copy.dtype(), " on the CPU, which computes in f32");
   StepScalars& scalars = *context.scalars();
   auto state = [&](size_t i) { return i < arenas.state.size() ? arenas.state[i].data<float>() : nullptr; };
   const Pointers pointers{arenas.values.data<float>(), arenas.grads.data<float>(), state(0), state(1)};
@@ -189,9 +196,11 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
   if (!settle(scalars, norm[0])) return;
   if (options.rule == UpdateRule::lamb) move_moments(step, plan, pointers, norm);
   float* const average = arenas.average ? arenas.average.data<float>() : nullptr;
+  Bf16* const copy = arenas.copy ? arenas.copy.data<Bf16>() : nullptr;
   dispatch_rule(options.rule, [&](auto rule) {
     for_each_piece(plan, [&](size_t, const UpdatePiece& piece) {
       apply<rule>(piece_factors(options, step, piece, norm), pointers, piece);
+      if (copy) copy_piece(pointers.values, copy, piece);
       if (average) average_piece(step.averaged, pointers.values, average, piece);
     });
   });

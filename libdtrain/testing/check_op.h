@@ -27,7 +27,8 @@ struct OpCase {
   bool kinks = false;         // the op has kinks (relu, max): do not compare a gradient where the reference has one
   std::vector<Role> roles{};  // one for each input, in order; activations where it ends
   bool exact = false;         // in f32 a GPU gives the very values that the CPU gives
-  bool f32_only = false;      // a chain of ops: what 16 bits round off between them may be more than the bounds allow
+  // The op takes f32 alone, or is a chain: what 16 bits round off in between may be more than the bounds allow.
+  bool f32_only = false;
 
   Role role(size_t input) const { return input < roles.size() ? roles[input] : Role::activation; }
 };
@@ -41,8 +42,8 @@ Bounds bounds_of(DType dtype);
 // Makes what the pool hands out next NaN (all bits set), so that an element that an op forgets to write shows.
 void poison(Context& context);
 
-// In f32 and, on a GPU, in bf16 and f16: the value against the reference; the gradient of a random linear functional of
-// the output against central differences of the reference, by every input (sampled elements of a large one), stored and
+// In f32, bf16 and, on a GPU, f16: the value against the reference; the gradient of a random linear functional of the
+// output against central differences of the reference, by every input (sampled elements of a large one), stored and
 // added to what another op wrote; two runs bit-equal; memory poisoned beforehand; neither value nor gradients all zero;
 // in f32 the values and gradients of a GPU against those of the CPU. Throws Error(Fault::numeric) on the first
 // difference that is too large.

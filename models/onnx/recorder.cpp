@@ -75,7 +75,7 @@ OnnxValue OnnxRecorder::node(const RecordedOp& op) {
   if (name == "global_average_pool")
     return graph_.add("Flatten", {graph_.add("GlobalAveragePool", {input(0)})}, {{"axis", int64_t{1}}});
   if (name == "relu") return layers_.relu(input(0));
-  if (name == "relu6") return graph_.add("Clip", {input(0), graph_.scalar(0), graph_.scalar(6)});
+  if (name == "relu6") return relu6(input(0));
   if (name == "add") return graph_.add("Add", {input(0), input(1)});
   if (name == "local_response_norm")
     return graph_.add("LRN", {input(0)}, normalization(options_of<LocalResponseNormOptions>(op)));
@@ -86,7 +86,12 @@ OnnxValue OnnxRecorder::batch_norm(const RecordedOp& op) {
   const auto& [options, activation] = options_of<BatchNormNote>(op);
   OnnxValue y = layers_.batch_norm(get(op.inputs[0]->value), path_of(op.inputs[1]->value), options.epsilon);
   if (op.inputs[3]->value) y = graph_.add("Add", {y, get(op.inputs[3]->value)});
+  if (activation == Activation::relu6) return relu6(y);
   return activation == Activation::relu ? layers_.relu(y) : y;
+}
+
+OnnxValue OnnxRecorder::relu6(const OnnxValue& x) {
+  return graph_.add("Clip", {x, graph_.scalar(0), graph_.scalar(6)});
 }
 
 OnnxValue OnnxRecorder::flattened(const RecordedOp& op) {

@@ -31,6 +31,7 @@ class OnnxRecorder {
   std::string path_of(const Tensor& weight) const;
   OnnxValue node(const RecordedOp& op);
   OnnxValue batch_norm(const RecordedOp& op);
+  OnnxValue relu6(const OnnxValue& x);
   OnnxValue flattened(const RecordedOp& op);
   OnnxValue joined(const RecordedOp& op);
   OnnxValue subsampled(const RecordedOp& op);

@@ -70,9 +70,21 @@ TEST(ParameterStore, RefusesToComputeInWhatTheDeviceCannot) {
   const auto allocate = [&](const ComputeOptions& options) {
     return [&context, options] { ParameterStore(*context).allocate(0, options); };
   };
-  expect_error(allocate({.dtype = DType::bf16}), Fault::config, "compute in bf16 on cpu");
+  expect_error(allocate({.dtype = DType::f16}), Fault::config, "compute in f16 on cpu");
   expect_error(allocate({.dtype = DType::i32}), Fault::config, "compute in i32");
   expect_error(allocate({.image_channels = 2}), Fault::config, "images of 2 channels");
+}
+
+TEST(ParameterStore, SaysThatAProcessorHasNoProductsOfBf16) {
+  for (const CpuIsa isa : {CpuIsa::avx2, best_cpu_isa()}) {
+    const auto context = make_cpu_context({.threads = 1, .isa = isa});
+    ParameterStore(*context).allocate(0, {.dtype = DType::bf16});
+    ParameterStore(*context).allocate(0);
+    const std::vector<std::string>& notices = context->notices();
+    ASSERT_EQ(notices.size(), isa == CpuIsa::avx512_bf16 ? 0u : 1u);
+    for (const std::string& notice : notices)
+      EXPECT_TRUE(notice.starts_with(concat("bf16 on ", name_of(isa)))) << notice;
+  }
 }
 
 TEST(ParameterStore, OptimizerStateIsLaidOutAlikeAndZero) {

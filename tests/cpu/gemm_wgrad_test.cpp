@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "libdtrain/cpu/elements.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
@@ -26,24 +28,44 @@ std::vector<double> direct_sum(const cpu::ConvShape& o, const std::vector<float>
   return dw;
 }
 
+// Numbers of T, and the floats that they are.
+template <class T>
+struct Operand {
+  std::vector<T> stored;
+  std::vector<float> exact;
+
+  Operand(int64_t count, uint64_t seed) {
+    for (const float value : drawn(count, seed)) {
+      stored.push_back(cpu::to_element<T>(value));
+      exact.push_back(stored.back());
+    }
+  }
+};
+
+template <class T>
+void check_against_direct_sum(Context& context, const cpu::ConvShape& o) {
+  const Operand<T> x(o.n * o.h * o.w * o.c, 1), dy(o.n * o.p * o.q * o.k, 2);
+  const std::vector<double> expected = direct_sum(o, x.exact, dy.exact);
+  for (const bool add : {false, true}) {
+    // NAN shows what was not written.
+    std::vector<float> dw(expected.size(), add ? 0.5f : NAN), again = dw;
+    cpu::gemm_wgrad(context, o, x.stored.data(), dy.stored.data(), dw.data(), add);
+    for (size_t i = 0; i < dw.size(); ++i) ASSERT_NEAR(dw[i], expected[i] + (add ? 0.5 : 0), 5e-5) << i;
+    cpu::gemm_wgrad(context, o, x.stored.data(), dy.stored.data(), again.data(), add);
+    EXPECT_EQ(dw, again);
+  }
+}
+
 class GemmWgrad : public testing::TestWithParam<cpu::ConvShape> {};
 
 TEST_P(GemmWgrad, AgreesWithTheDirectSum) {
-  const cpu::ConvShape& o = GetParam();
-  const std::vector<float> x = drawn(o.n * o.h * o.w * o.c, 1), dy = drawn(o.n * o.p * o.q * o.k, 2);
-  const std::vector<double> expected = direct_sum(o, x, dy);
-  for (const CpuIsa isa : instruction_sets())
-    for (const bool add : {false, true}) {
-      SCOPED_TRACE(name_of(isa));
-      const auto context = context_of(isa);
-      if (!cpu::gemm_wgrad_supports(*context, o)) continue;  // narrower than the set's panels
-      // NAN shows what was not written.
-      std::vector<float> dw(expected.size(), add ? 0.5f : NAN), again = dw;
-      cpu::gemm_wgrad(*context, o, x.data(), dy.data(), dw.data(), add);
-      for (size_t i = 0; i < dw.size(); ++i) ASSERT_NEAR(dw[i], expected[i] + (add ? 0.5 : 0), 5e-5) << i;
-      cpu::gemm_wgrad(*context, o, x.data(), dy.data(), again.data(), add);
-      EXPECT_EQ(dw, again);
-    }
+  for (const CpuIsa isa : instruction_sets()) {
+    SCOPED_TRACE(name_of(isa));
+    const auto context = context_of(isa);
+    if (!cpu::gemm_wgrad_supports(*context, GetParam())) continue;  // narrower than the set's panels
+    check_against_direct_sum<float>(*context, GetParam());
+    if (context->kernels().product.pairs_by_pairs) check_against_direct_sum<Bf16>(*context, GetParam());
+  }
 }
 
 // n, h, w, c, k, r, s, p, q, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_bottom, pad_left, pad_right,
@@ -53,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(cpu::ConvShape{1, 4, 4, 16, 16, 1, 1, 4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 1},
                     cpu::ConvShape{3, 13, 11, 48, 80, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // several passes
                     cpu::ConvShape{2, 9, 8, 32, 64, 1, 1, 5, 4, 2, 2, 1, 1, 0, 0, 0, 0, 1},
+                    cpu::ConvShape{3, 13, 11, 64, 32, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // an odd pixel
+                    cpu::ConvShape{1, 28, 27, 32, 160, 3, 3, 14, 14, 2, 2, 1, 1, 1, 0, 1, 1, 1},
                     cpu::ConvShape{2, 28, 27, 16, 96, 3, 3, 14, 14, 2, 2, 1, 1, 1, 0, 1, 1, 1},
                     cpu::ConvShape{1, 9, 12, 16, 16, 3, 2, 3, 9, 2, 1, 2, 3, 0, 0, 0, 0, 1}));  // dilated, not square
 

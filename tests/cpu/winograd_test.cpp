@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "libdtrain/cpu/elements.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
@@ -15,11 +16,13 @@ struct Problem {
   std::vector<float> x, w, dy;
   std::vector<double> y, dx, dw;  // direct sums
 
-  explicit Problem(const cpu::WinogradShape& shape)
+  // The operands' values are such as T stores.
+  template <class T>
+  Problem(const cpu::WinogradShape& shape, T)
       : s(shape),
-        x(drawn(s.n * s.h * s.w * s.c, 1)),
-        w(drawn(s.k * 9 * s.c, 2)),
-        dy(drawn(s.n * s.p * s.q * s.k, 3)),
+        x(values_of(elements_of<T>(drawn(s.n * s.h * s.w * s.c, 1)))),
+        w(values_of(elements_of<T>(drawn(s.k * 9 * s.c, 2)))),
+        dy(values_of(elements_of<T>(drawn(s.n * s.p * s.q * s.k, 3)))),
         y(dy.size()),
         dx(x.size()),
         dw(w.size()) {
@@ -58,26 +61,34 @@ double relative_error(const std::vector<float>& found, const std::vector<double>
 
 class Winograd : public testing::TestWithParam<cpu::WinogradShape> {};
 
-TEST_P(Winograd, AgreesWithTheDirectSum) {
-  const Problem problem(GetParam());
-  const cpu::WinogradShape& s = problem.s;
+// `bound`: of what is stored in T; dw is f32.
+template <class T>
+void expect_direct_sums(const cpu::WinogradShape& s, double bound) {
+  const Problem problem(s, T());
+  const auto x = elements_of<T>(problem.x), w = elements_of<T>(problem.w), dy_of = elements_of<T>(problem.dy);
   for (const CpuIsa isa : instruction_sets())
     for (const bool add : {false, true}) {
-      SCOPED_TRACE(name_of(isa));
+      SCOPED_TRACE(concat(name_of(isa), " ", dtype_of<T>()));
       const auto context = context_of(isa);
       if (!cpu::winograd_supports(*context, s)) continue;  // channels that are no whole panels of this set
       const float start = add ? 0.5f : NAN;                // NAN shows what was not written
-      std::vector<float> y(problem.y.size(), start), dx(problem.dx.size(), start), dw(problem.dw.size(), start);
+      std::vector<T> y(problem.y.size(), cpu::to_element<T>(start)), dx(problem.dx.size(), cpu::to_element<T>(start));
+      std::vector<float> dw(problem.dw.size(), start);
       const std::vector<float> bias(static_cast<size_t>(s.k), 0.5f);
-      cpu::winograd_forward(*context, s, problem.x.data(), problem.w.data(), add ? bias.data() : nullptr, y.data());
-      cpu::winograd_dgrad(*context, s, problem.dy.data(), problem.w.data(), dx.data(), add);
-      cpu::winograd_wgrad(*context, s, problem.x.data(), problem.dy.data(), dw.data(), add);
+      cpu::winograd_forward(*context, s, x.data(), w.data(), add ? bias.data() : nullptr, y.data());
+      cpu::winograd_dgrad(*context, s, dy_of.data(), w.data(), dx.data(), add);
+      cpu::winograd_wgrad(*context, s, x.data(), dy_of.data(), dw.data(), add);
       const double offset = add ? 0.5 : 0;
-      EXPECT_LT(relative_error(y, problem.y, offset), 1e-5);
-      EXPECT_LT(relative_error(dx, problem.dx, offset), 1e-5);
+      EXPECT_LT(relative_error(values_of(y), problem.y, offset), bound);
+      EXPECT_LT(relative_error(values_of(dx), problem.dx, offset), bound);
       EXPECT_LT(relative_error(dw, problem.dw, offset), 1e-5);
     }
 }
+
+TEST_P(Winograd, AgreesWithTheDirectSum) { expect_direct_sums<float>(GetParam(), 1e-5); }
+
+// All that is lost is one rounding of the result, to eight bits.
+TEST_P(Winograd, OfBf16AgreesWithTheDirectSum) { expect_direct_sums<Bf16>(GetParam(), 0x1p-8); }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
                          testing::Values(
@@ -89,10 +100,11 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
                              cpu::WinogradShape{3, 13, 6, 48, 32, 13, 5, 1, 0},  // asymmetric
                              cpu::WinogradShape{1, 3, 1, 16, 16, 3, 1, 1, 1},    // narrower than a tile
                              cpu::WinogradShape{1, 8, 8, 272, 16, 8, 8, 1, 1},   // deeper than one pass of the kernel
+                             cpu::WinogradShape{1, 8, 8, 160, 160, 8, 8, 1, 1},  // filters transformed on the way
                              cpu::WinogradShape{40, 14, 14, 48, 48, 14, 14, 1, 1}));  // more than one group of tiles
 
 TEST(Winograd, IsBitEqualFromRunToRun) {
-  const Problem problem({2, 9, 9, 32, 32, 9, 9, 1, 1});
+  const Problem problem({2, 9, 9, 32, 32, 9, 9, 1, 1}, float());
   const auto context = context_of(best_cpu_isa());
   std::vector<float> first(problem.y.size()), second(problem.y.size());
   cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), nullptr, first.data());

@@ -38,12 +38,14 @@ TEST(Detector, RecordedStepsAreEagerSteps) {
 
 TEST(Detector, LearnsInSixteenBits) {
   for (const auto& context : devices()) {
-    if (context->is_cpu()) continue;
     const DrawnScene scene(*context);
     const double first = train_detector(*context, 1, false, tiny_detector(), {&scene}).losses.front();
     for (const DType dtype : {DType::bf16, DType::f16}) {
+      if (context->is_cpu() && dtype == DType::f16) continue;
       const Trained trained = train_detector(*context, 5, true, tiny_detector(), {&scene}, dtype);
-      EXPECT_TRUE(context->notices().empty()) << context->notices().front();
+      const bool emulates = context->is_cpu() && context->isa() < CpuIsa::avx512_bf16;
+      EXPECT_EQ(context->notices().size(), emulates ? 1 : 0) << context->notices().front();
+      context->notices().clear();
       EXPECT_NEAR(trained.losses.front(), first, 0.05 * first);
       EXPECT_LT(trained.losses.back(), 0.95 * trained.losses.front());
     }

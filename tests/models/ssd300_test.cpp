@@ -323,8 +323,8 @@ TEST(Ssd300, LearnsAndTakesSixteenBits) {
   const std::vector<StepReport> expected = train_network(*make_cpu_context(), 3, DType::f32);
   EXPECT_LT(expected.back().loss, 0.9f * expected.front().loss);
   for (const auto& context : devices()) {
-    if (context->is_cpu()) continue;
     for (const DType dtype : {DType::bf16, DType::f16}) {
+      if (context->is_cpu() && dtype == DType::f16) continue;
       const StepReport first = train_network(*context, 1, dtype).front();
       EXPECT_NEAR(first.loss, expected.front().loss, 0.02f * expected.front().loss);
       EXPECT_NEAR(first.gradient_norm, expected.front().gradient_norm, 0.05 * expected.front().gradient_norm);

@@ -71,6 +71,11 @@ const std::vector<BatchNormSchedule> kSchedules{
 void check_schedules(const ScheduleCase& test) {
   SCOPED_TRACE(concat(test));
   const Outcome expected = outcome_of(*make_cpu_context(), test, DType::f32);
+  // One row is its own mean, so that y and its gradient do not depend on it. What is left is the rounding of a product
+  // of gamma, at most 2, the inverse deviation, 1 / sqrt(1e-5), and dy, at most 1: another one on each device.
+  const bool one_row = !test.frozen && test.x.count() == test.x[3];
+  constexpr size_t kDx = 3;
+  constexpr double kRoundingOfOneRow = 2 * 317 * 0x1p-23;
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     std::vector<Outcome> outcomes;
@@ -80,9 +85,12 @@ void check_schedules(const ScheduleCase& test) {
       const Outcome& outcome = outcomes.back();
       ASSERT_EQ(outcome.size(), expected.size());
       for (size_t i = 0; i < outcome.size(); ++i)
-        expect_close(outcome[i], expected[i],
-                     i == 1 || i == 2 ? bounds_of(DType::f32).value : bounds_of(test.dtype).gradient,
-                     concat("tensor ", i));
+        if (i == kDx && one_row)
+          for (const double value : outcome[i].values) EXPECT_NEAR(value, 0, kRoundingOfOneRow);
+        else
+          expect_close(outcome[i], expected[i],
+                       i == 1 || i == 2 ? bounds_of(DType::f32).value : bounds_of(test.dtype).gradient,
+                       concat("tensor ", i));
     }
     for (const size_t pair : {0, 2})  // where the blocks share the rows in the same way
       for (size_t i = 0; i < expected.size(); ++i)

@@ -31,7 +31,8 @@ Array normalized(const Array& x, const Array& gamma, const Array& beta, const St
     const auto channel = static_cast<size_t>(c);
     y[i] = gamma[c] * (x[i] - by.mean[channel]) / std::sqrt(by.var[channel] + epsilon) + beta[c];
     if (residual) y[i] += (*residual)[i];
-    if (activation == Activation::relu && y[i] < 0) y[i] = 0;
+    if (activation != Activation::none && y[i] < 0) y[i] = 0;
+    if (activation == Activation::relu6 && y[i] > 6) y[i] = 6;
   }
   return y;
 }
@@ -61,9 +62,11 @@ OpCase op_case(const BatchNormCase& test) {
   OpCase result;
   result.name = test.name;
   result.mode = test.mode;
-  result.kinks = test.activation == Activation::relu;
+  result.kinks = test.activation != Activation::none;
   // Seeds unlike that of the functional: its weights, were they x itself, would have no gradient.
-  result.inputs = {random_array(test.x, 11, -1, 2), random_array({c}, 12, 0.5f, 2), random_array({c}, 13)};
+  const float steep = test.activation == Activation::relu6 ? 4 : 1;  // so that some elements exceed 6
+  result.inputs = {random_array(test.x, 11, -1, 2), random_array({c}, 12, 0.5f * steep, 2 * steep),
+                   random_array({c}, 13)};
   if (test.residual) result.inputs.push_back(random_array(test.x, 14));
   result.roles = {Role::activation, Role::parameter, Role::parameter};
   const BatchNormOptions options{.epsilon = test.epsilon, .frozen = test.frozen};
@@ -89,12 +92,14 @@ TEST(BatchNorm, Train) {
            {"relu", {2, 6, 5, 16}, Activation::relu},
            {"residual", {2, 4, 4, 3}, Activation::none, true},
            {"residual and relu", {2, 5, 4, 24}, Activation::relu, true},
+           {"relu6", {2, 6, 5, 16}, Activation::relu6},
+           {"residual and relu6", {2, 5, 4, 24}, Activation::relu6, true},
        })
     check_op(op_case(test));
 }
 
 TEST(BatchNorm, FrozenAndEval) {
-  for (const Activation activation : {Activation::none, Activation::relu})
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
     for (const bool residual : {false, true}) {
       check_op(op_case({"frozen", {2, 3, 5, 17}, activation, residual, true}));
       check_op(op_case({"eval", {2, 3, 5, 17}, activation, residual, false, Mode::eval}));

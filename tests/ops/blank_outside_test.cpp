@@ -13,7 +13,7 @@ TEST(BlankOutside, KeepsWhatIsInside) {
   for (const auto& context : devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const int64_t channels : {3, 8}) {
-        if (context->is_cpu() && dtype != DType::f32) continue;
+        if (context->is_cpu() && dtype == DType::f16) continue;
         const Array images = rounded(random_array({5, 5, 7, channels}, 1), dtype);
         Array expected = images;
         for (int64_t i = 0; i < images.count(); ++i) {

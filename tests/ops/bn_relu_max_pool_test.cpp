@@ -33,7 +33,7 @@ std::vector<Array> outcome_of(Context& context, const Shape& x_shape, DType dtyp
 void expect_equal(const Shape& x, const PoolOptions& pool, Mode mode = Mode::train, bool frozen = false) {
   for (const auto& context : devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-      if (context->is_cpu() && dtype != DType::f32) continue;
+      if (context->is_cpu() && dtype == DType::f16) continue;
       SCOPED_TRACE(concat(context->device(), ", ", dtype, ", ", x));
       const auto composite = outcome_of(*context, x, dtype, pool, mode, frozen, true);
       const auto plain = outcome_of(*context, x, dtype, pool, mode, frozen, false);

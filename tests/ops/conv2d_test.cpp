@@ -1,5 +1,6 @@
 #include "libdtrain/ops/conv2d.h"
 
+#include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -193,6 +194,21 @@ TEST(Conv2d, TakesNoFreshMemoryAfterTheFirstStep) {
   EXPECT_EQ(before.system_calls, after.system_calls);
   EXPECT_EQ(before.in_use, after.in_use);
   EXPECT_EQ(before.peak_in_use, after.peak_in_use);
+}
+
+// In bf16 they need no widened copies of the images, on any processor.
+TEST(Conv2d, DepthwiseTakesNoMemoryForImages) {
+  const Conv2dOptions o{.padding = 1, .groups = 32};
+  for (const CpuIsa isa : instruction_sets()) {
+    const auto context = context_of(isa);
+    const Tensor x = context->zeros({1, 30, 30, 32}, DType::bf16), w = context->zeros({32, 3, 3, 1}, DType::bf16);
+    const Tensor dw = context->zeros(w.shape()), y = context->zeros(x.shape(), DType::bf16);
+    const size_t before = context->memory_stats().in_use;
+    cpu::conv2d(*context, x, w, {}, o, y);
+    cpu::conv2d_dgrad(*context, y, w, o, x, false);
+    cpu::conv2d_wgrad(*context, x, y, o, dw, false);
+    EXPECT_LT(context->memory_stats().peak_in_use - before, static_cast<size_t>(x.bytes())) << name_of(isa);
+  }
 }
 
 TEST(Conv2d, SamePaddingIsTensorFlows) {

@@ -26,6 +26,7 @@ const std::vector<InferredCase> kCases = {
     {"window", {2, 11, 10, 32}, {48, 3, 3, 32}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}},
     {"few tiles", {1, 7, 7, 64}, {64, 3, 3, 64}, {.padding = {1, 1, 1, 1}}},
     {"many tiles", {3, 13, 16, 64}, {64, 3, 3, 64}, {.padding = {1, 1, 1, 1}}},
+    {"hundreds of tiles", {16, 15, 14, 64}, {32, 3, 3, 64}, {.padding = {1, 1, 1, 1}}},
     {"dilated", {1, 12, 13, 32}, {33, 3, 2, 32}, {.padding = {2, 1, 0, 3}, .dilation = {2, 3}}},
     {"pixels of three channels", {2, 21, 18, 3}, {64, 7, 7, 3}, {.stride = {2, 2}, .padding = {3, 3, 3, 3}}},
     {"uneven padding of few channels", {1, 6, 9, 5}, {17, 2, 4, 5}, {.padding = {0, 1, 2, 3}}},
@@ -36,12 +37,16 @@ struct Inputs {
   Tensor x, w, gamma, beta, residual;
   BatchNormState state;
 
-  Inputs(Context& context, const InferredCase& test) {
+  // Images and filters are of `dtype`, of values that bf16 has.
+  Inputs(Context& context, const InferredCase& test, DType dtype = DType::f32) {
     const Shape channels{test.w[0]};
     const auto drawn = [&](const Shape& shape, uint64_t seed, float low = -1, float high = 1) {
       return to_device(context, random_array(shape, seed, low, high));
     };
-    x = drawn(test.x, 11), w = drawn(test.w, 12), residual = drawn(conv2d_shape(test.x, test.w, test.conv), 15);
+    const auto image = [&](const Shape& shape, uint64_t seed) {
+      return to_device(context, rounded(random_array(shape, seed), DType::bf16), dtype);
+    };
+    x = image(test.x, 11), w = image(test.w, 12), residual = image(conv2d_shape(test.x, test.w, test.conv), 15);
     gamma = drawn(channels, 13, 0.5f, 2), beta = drawn(channels, 14);
     state = {drawn(channels, 16), drawn(channels, 17, 0.5f, 2)};
   }
@@ -84,6 +89,25 @@ TEST(InferredConv, AgreesWithTheComposition) {
         EXPECT_LT(relative_difference(found, expected), 1e-5);  // Winograd rounds more than sums do
         EXPECT_EQ(found.values, to_host(*context, inputs.conv_bn_act_of(second, test, activation, adds)).values);
       }
+}
+
+// Filters are rounded once more when they are multiplied by the norm's scale.
+TEST(InferredConv, OfBf16AgreesWithTheCompositionInF32) {
+  for (const InferredCase& test : kCases)
+    for (const auto& [activation, adds] : {std::pair(Activation::none, false), std::pair(Activation::relu, true)}) {
+      SCOPED_TRACE(concat(test.name, " ", adds));
+      const auto context = context_of(best_cpu_isa());
+      const Inputs exact(*context, test), inputs(*context, test, DType::bf16);
+      PreparedWeights prepared;
+      Tape plain(*context, Mode::eval), first(*context, prepared), second(*context, prepared);
+      const Array expected = to_host(*context, exact.conv_bn_act_of(plain, test, activation, adds));
+      poison(*context);
+      const Tensor found = inputs.conv_bn_act_of(first, test, activation, adds);
+      EXPECT_EQ(found.dtype(), DType::bf16);
+      EXPECT_LT(relative_difference(to_host(*context, found), expected), bounds_of(DType::bf16).value);
+      EXPECT_EQ(to_host(*context, found).values,
+                to_host(*context, inputs.conv_bn_act_of(second, test, activation, adds)).values);
+    }
 }
 
 TEST(InferredConv, AddsABias) {

@@ -311,9 +311,9 @@ TEST(Update, BothArmsAgree) {
 TEST(Update, WritesTheValuesRoundedToTheCopy) {
   const std::vector<UpdateSegment> segments{{0, 5000, 0.1f}, {5001, 5006, 0}, {5008, 9003, 0}};
   for (const auto& context : devices()) {
-    if (context->is_cpu()) continue;
     for (const RuleCase& rule : rules())
       for (const DType dtype : {DType::bf16, DType::f16}) {
+        if (context->is_cpu() && dtype == DType::f16) continue;
         Arenas arenas(*context, rule.options, segments, padded_random(9008, segments, 1));
         arenas.copy = to_device(*context, Array({9008}, 7), dtype);
         context->set_scalars({.learning_rate = 0.1f});

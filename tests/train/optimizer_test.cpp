@@ -125,7 +125,7 @@ void expect_copies(const ParameterStore& store, const char* when) {
 TEST(Optimizer, KeepsTheComputeCopiesUpToDate) {
   for (const auto& context : devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-      if (context->is_cpu() && dtype != DType::f32) continue;
+      if (context->is_cpu() && dtype == DType::f16) continue;
       ParameterStore store(*context);
       const auto normal = Init::normal(1);
       const Parameter& stem = store.add("stem", {5, 3, 3, 3}, normal, {.layout = Layout::krsc});

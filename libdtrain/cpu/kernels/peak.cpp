@@ -9,26 +9,48 @@ namespace {
 // Enough sums for two units of a latency of up to five cycles, in the sixteen registers of AVX2.
 constexpr int kSums = 12;
 
-double multiply_add(int64_t rounds, float* sink) {
-  const Floats factor = Floats{} + 0.5f, addend = Floats{} + 1.0f;
+// `rounds` rounds of next(sum) for each of the sums, which begin at their numbers; the sum of their first lanes.
+template <class Next>
+[[gnu::always_inline]] inline float sum_after(int64_t rounds, const Next& next) {
   Floats sums[kSums];
 #pragma GCC unroll 12
   for (int i = 0; i < kSums; ++i) sums[i] = Floats{} + static_cast<float>(i);
   for (int64_t round = 0; round < rounds; ++round)
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) {
-      sums[i] = sums[i] * factor + addend;
-      asm("" : "+x"(sums[i]));  // each is computed, and none becomes an element of a wider loop
+      sums[i] = next(sums[i]);
+      asm("" : "+v"(sums[i]));  // each is computed, and none becomes an element of a wider loop
     }
   Floats sum{};
 #pragma GCC unroll 12
   for (int i = 0; i < kSums; ++i) sum += sums[i];
-  *sink = sum[0];
+  return sum[0];
+}
+
+double multiply_add(int64_t rounds, float* sink) {
+  const Floats factor = Floats{} + 0.5f, addend = Floats{} + 1.0f;
+  *sink = sum_after(rounds, [&](const Floats& sum) { return sum * factor + addend; });
   return 2.0 * kSums * kLanes * static_cast<double>(rounds);
 }
 
+#ifdef __AVX512BF16__
+double multiply_add_pairs(int64_t rounds, float* sink) {
+  const auto halves = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f00));  // 0.5 in bf16
+  *sink = sum_after(rounds, [&](const Floats& sum) {
+    return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), halves, halves));
+  });
+  return 4.0 * kSums * kLanes * static_cast<double>(rounds);
+}
+#endif
+
 }  // namespace
 
-PeakKernels peak_kernels() { return {multiply_add}; }
+PeakKernels peak_kernels() {
+  PeakKernels kernels{multiply_add};
+#ifdef __AVX512BF16__
+  kernels.multiply_add_pairs = multiply_add_pairs;
+#endif
+  return kernels;
+}
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -14,17 +14,43 @@ constexpr int64_t kLine = 16;   // floats
 template <int R>
 using Sums = Floats[R][2];
 
-// sum[r] += the product of row r, whose floats are `step` apart, and the panel.
-template <int R>
-[[gnu::always_inline]] inline void accumulate(const float* const (&at)[R], int64_t step, int64_t k, const float* panel,
-                                              Sums<R>& sum) {
+// The arithmetic of panels of words of 32 bits: of floats, or of pairs of bf16 whose products go into one sum.
+struct OfFloats {
+  using Word = float;
+  [[gnu::always_inline]] static Floats words(const float* from) { return load(from); }
+  [[gnu::always_inline]] static Floats broadcast(float word) { return word - Floats{}; }
+  [[gnu::always_inline]] static void add_products(Floats& sum, Floats a, Floats b) { sum += a * b; }
+};
+#ifdef __AVX512BF16__
+struct OfPairs {
+  using Word = Bf16Pair;
+  [[gnu::always_inline]] static __m512bh words(const Bf16Pair* from) {
+    return reinterpret_cast<__m512bh>(_mm512_loadu_si512(from));
+  }
+  [[gnu::always_inline]] static __m512bh broadcast(Bf16Pair word) {
+    __m512i words = _mm512_set1_epi32(static_cast<int>(word.bits));
+#ifdef __clang__
+    asm("" : "+v"(words));  // Clang 16 never ends where it may make this a broadcast of bf16
+#endif
+    return reinterpret_cast<__m512bh>(words);
+  }
+  [[gnu::always_inline]] static void add_products(Floats& sum, __m512bh a, __m512bh b) {
+    sum = reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), a, b));
+  }
+};
+#endif
+
+// sum[r] += the product of row r, whose words are `step` apart, and the panel.
+template <int R, class Arithmetic = OfFloats>
+[[gnu::always_inline]] inline void accumulate(const typename Arithmetic::Word* const (&at)[R], int64_t step, int64_t k,
+                                              const typename Arithmetic::Word* panel, Sums<R>& sum) {
   for (int64_t p = 0; p < k; ++p, panel += kColumns) {
-    const Floats b0 = load(panel), b1 = load(panel + kLanes);
+    const auto b0 = Arithmetic::words(panel), b1 = Arithmetic::words(panel + kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
-      const Floats value = at[r][p * step] - Floats{};
-      sum[r][0] += value * b0;
-      sum[r][1] += value * b1;
+      const auto value = Arithmetic::broadcast(at[r][p * step]);
+      Arithmetic::add_products(sum[r][0], value, b0);
+      Arithmetic::add_products(sum[r][1], value, b1);
     }
   }
 }
@@ -38,26 +64,27 @@ template <int R>
   }
 }
 
-// One tile of R rows that are `stride` apart and whose floats are `step` apart.
+// One tile of R rows that are `stride` apart and whose words are `step` apart.
+template <class Arithmetic = OfFloats>
 struct Strided {
   int64_t k;
-  const float* a;
+  const typename Arithmetic::Word* a;
   int64_t stride, step;
-  const float* panel;
+  const typename Arithmetic::Word* panel;
   float* y;
   int64_t y_stride;
   bool add;
 };
 
 // `kPacked`: the rows are columns of a panel.
-template <int R, bool kPacked>
-void strided_tile(const Strided& t) {
+template <int R, bool kPacked, class Arithmetic>
+void strided_tile(const Strided<Arithmetic>& t) {
   const int64_t stride = kPacked ? 1 : t.stride, step = kPacked ? kColumns : 1;
-  const float* at[R];
+  const typename Arithmetic::Word* at[R];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) at[r] = t.a + r * stride;
   Sums<R> sum = {};
-  accumulate<R>(at, step, t.k, t.panel, sum);
+  accumulate<R, Arithmetic>(at, step, t.k, t.panel, sum);
   store_sums<R>(sum, t.y, t.y_stride, t.add);
 }
 
@@ -129,20 +156,41 @@ template <class Tile, int R = kRows>
     with_rows<Tile, R - 1>(rows, tile);
 }
 
-template <bool kPacked>
-void strided_rows(int64_t rows, Strided t) {
+template <bool kPacked, class Arithmetic>
+void strided_rows(int64_t rows, Strided<Arithmetic> t) {
   for (; rows > 0; rows -= kRows, t.a += kRows * (kPacked ? 1 : t.stride), t.y += kRows * t.y_stride)
     with_rows(rows < kRows ? rows : kRows, [&]<int R>() { strided_tile<R, kPacked>(t); });
 }
 
 void rows_by_panel(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,
                    int64_t y_stride, bool add) {
-  strided_rows<false>(rows, {k, a, a_stride, 1, panel, y, y_stride, add});
+  strided_rows<false, OfFloats>(rows, {k, a, a_stride, 1, panel, y, y_stride, add});
 }
 
 void panel_by_panel(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add) {
-  strided_rows<true>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add});
+  strided_rows<true, OfFloats>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add});
 }
+
+#ifdef __AVX512BF16__
+void pairs_by_pairs(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride, bool add) {
+  strided_rows<true, OfPairs>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add});
+}
+
+void join_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) {
+  constexpr uint16_t kFirst = 0, kSecond = 32;  // of the 64 elements that two vectors hold
+  uint16_t low[32], high[32];
+  for (uint16_t i = 0; i < 16; ++i) {
+    low[2 * i] = kFirst + i, low[2 * i + 1] = kSecond + i;
+    high[2 * i] = kFirst + 16 + i, high[2 * i + 1] = kSecond + 16 + i;
+  }
+  const __m512i at_low = _mm512_loadu_si512(low), at_high = _mm512_loadu_si512(high);
+  for (int64_t i = 0; i < count; i += kColumns, to += step) {
+    const __m512i a = _mm512_loadu_si512(first + i), b = _mm512_loadu_si512(second + i);
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, at_low, b));
+    _mm512_storeu_si512(to + kLanes, _mm512_permutex2var_epi16(a, at_high, b));
+  }
+}
+#endif
 
 void gathered_rows(const GatheredRows& g) {
   with_rows(g.rows, [&]<int R>() { gathered_tile<R>(g); });
@@ -150,6 +198,13 @@ void gathered_rows(const GatheredRows& g) {
 
 }  // namespace
 
-ProductKernels product_kernels() { return {kRows, kColumns, rows_by_panel, panel_by_panel, gathered_rows}; }
+ProductKernels product_kernels() {
+  ProductKernels kernels{kRows, kColumns, rows_by_panel, panel_by_panel, gathered_rows};
+#ifdef __AVX512BF16__
+  kernels.pairs_by_pairs = pairs_by_pairs;
+  kernels.join_pairs = join_pairs;
+#endif
+  return kernels;
+}
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -3,21 +3,27 @@
 #pragma once
 
 #include "libdtrain/core/cpu_isa.h"
+#include "libdtrain/cpu/kernels/batch_norm.h"
 #include "libdtrain/cpu/kernels/depthwise.h"
+#include "libdtrain/cpu/kernels/max_pool.h"
 #include "libdtrain/cpu/kernels/peak.h"
 #include "libdtrain/cpu/kernels/product.h"
+#include "libdtrain/cpu/kernels/product_int8.h"
 #include "libdtrain/cpu/kernels/winograd.h"
 
 namespace dtrain::cpu {
 
 struct Kernels {
   ProductKernels product;
+  ByteProductKernels byte_product;
   WinogradKernels winograd;
   DepthwiseKernels depthwise;
   PeakKernels peak;
+  BatchNormKernels batch_norm;
+  MaxPoolKernels max_pool;
 };
 
-// Whoever calls this has asked the processor. What is of f32 alone gains nothing from avx512_bf16 over avx512.
+// The caller has made sure that the processor has the instruction set.
 const Kernels& kernels_of(CpuIsa isa);
 
 namespace avx2 {
@@ -27,12 +33,19 @@ namespace avx512 {
 const Kernels& kernels();
 }
 
+namespace avx512_bf16 {
+const Kernels& kernels();
+}
+
 #ifdef DT_ISA
 namespace DT_ISA {
 ProductKernels product_kernels();
+ByteProductKernels byte_product_kernels();
 WinogradKernels winograd_kernels();
 DepthwiseKernels depthwise_kernels();
 PeakKernels peak_kernels();
+BatchNormKernels batch_norm_kernels();
+MaxPoolKernels max_pool_kernels();
 }  // namespace DT_ISA
 #endif
 

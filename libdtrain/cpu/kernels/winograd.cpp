@@ -17,8 +17,8 @@ void put(const WinogradPlace& place, int64_t channel, const Block6& block) {
 }
 
 // Reads the first N x N pixels of the window.
-template <int N, class Transform>
-[[gnu::always_inline]] inline void window_tile(const WinogradWindow& window, int64_t channels,
+template <int N, class T, class Transform>
+[[gnu::always_inline]] inline void window_tile(const WinogradWindow<T>& window, int64_t channels,
                                                const WinogradPlace& place, Transform&& one) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     Floats in[N][N];
@@ -32,15 +32,18 @@ template <int N, class Transform>
   }
 }
 
-void input_tile(const WinogradWindow& window, int64_t channels, const WinogradPlace& place) {
+template <class T>
+void input_tile(const WinogradWindow<T>& window, int64_t channels, const WinogradPlace& place) {
   window_tile<6>(window, channels, place, winograd_input<Floats>);
 }
 
-void gradient_tile(const WinogradWindow& window, int64_t channels, const WinogradPlace& place) {
+template <class T>
+void gradient_tile(const WinogradWindow<T>& window, int64_t channels, const WinogradPlace& place) {
   window_tile<4>(window, channels, place, winograd_output_adjoint<Floats>);
 }
 
-void output_tile(const float* products, int64_t channels, const WinogradPixels& y) {
+template <class T>
+void output_tile(const float* products, int64_t channels, const WinogradPixels<T>& y) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     const Floats bias = y.end.bias ? load(y.end.bias + c) : Floats{};
     Block6 in;
@@ -61,16 +64,17 @@ void output_tile(const float* products, int64_t channels, const WinogradPixels& 
   }
 }
 
-void filters(const WinogradFilters& f) {
+template <class T>
+void filters(const WinogradFilters<T>& f) {
   float g[kLanes][9][kColumns];  // [inner][tap][outer]
   for (int tap = 0; tap < 9; ++tap) {
-    const float* const from = f.w + (f.turned ? 8 - tap : tap) * f.tap_step;
+    const T* const from = f.w + (f.turned ? 8 - tap : tap) * f.tap_step;
     if (f.outer_step == 1)
       for (int i = 0; i < kLanes; ++i)
         for (int o = 0; o < kColumns; o += kLanes) store(&g[i][tap][o], load(from + i * f.inner_step + o));
     else
       for (int o = 0; o < kColumns; ++o)
-        for (int i = 0; i < kLanes; ++i) g[i][tap][o] = from[o * f.outer_step + i];
+        for (int i = 0; i < kLanes; ++i) g[i][tap][o] = load<float>(from + o * f.outer_step + i);
   }
   for (int i = 0; i < kLanes; ++i)
     for (int o = 0; o < kColumns; o += kLanes) {
@@ -83,24 +87,27 @@ void filters(const WinogradFilters& f) {
     }
 }
 
-void filter_gradient(const float* u, int64_t point_step, int64_t channels, float* dw, bool add) {
-  for (int64_t c = 0; c < channels; c += kLanes) {
+void filter_gradient(const WinogradFilterGradient& f) {
+  for (int64_t c = 0; c < f.channels; c += kLanes) {
     Block6 in;
     Floats out[3][3];
-    for (int point = 0; point < kPoints; ++point) in[point / 6][point % 6] = load(u + point * point_step + c);
+    for (int point = 0; point < kPoints; ++point) in[point / 6][point % 6] = load(f.u + point * f.point_step + c);
     transform_2d<6, 3>(in, out, winograd_filter_adjoint<Floats>);
     for (int tap = 0; tap < 9; ++tap) {
-      float* const to = dw + tap * channels + c;
+      float* const to = f.dw + tap * f.tap_step + c;
       const Floats value = out[tap / 3][tap % 3];
-      store(to, add ? load(to) + value : value);
+      store(to, f.add ? load(to) + value : value);
     }
   }
 }
 
+template <class T>
+WinogradTransforms<T> transforms() {
+  return {input_tile<T>, gradient_tile<T>, output_tile<T>, filters<T>};
+}
+
 }  // namespace
 
-WinogradKernels winograd_kernels() {
-  return {kLanes, input_tile, gradient_tile, output_tile, filters, filter_gradient};
-}
+WinogradKernels winograd_kernels() { return {{transforms<float>(), transforms<Bf16>()}, kLanes, filter_gradient}; }
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -1,0 +1,104 @@
+#include "libdtrain/cpu/byte_conv.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "libdtrain/cpu/gathered.h"
+#include "libdtrain/cpu/kernels/table.h"
+
+namespace dtrain::cpu {
+namespace {
+
+constexpr float kMostLevel = 127;
+
+// One row of w pixels as bytes with `channels` channels each, those beyond o.c zero.
+void quantize_row(const ByteProductKernels& kernels, const ConvShape& o, const ByteImages& x, const float* from,
+                  int64_t channels, uint8_t* to) {
+  const float factor = 1 / x.scale, zero = x.zero;
+  if (channels == o.c) return kernels.quantize(o.w * o.c, from, factor, zero, to);
+  uint8_t* const tight = to + o.w * (channels - o.c);  // spread from its first pixel on, which it never overtakes
+  kernels.quantize(o.w * o.c, from, factor, zero, tight);
+  for (int64_t i = 0; i < o.w; ++i) {
+    for (int64_t c = 0; c < o.c; ++c) to[i * channels + c] = tight[i * o.c + c];
+    for (int64_t c = o.c; c < channels; ++c) to[i * channels + c] = x.zero;
+  }
+}
+
+// Floats as bytes [n, h, left + w + right, c] of the shape `o`, whose c is filled up.
+void quantize_images(const Context& context, const ConvShape& o, int64_t channels, int64_t left, int64_t right,
+                     const ByteImages& x, uint8_t* to) {
+  const int64_t out = (left + o.w + right) * channels;
+  parallel_ranges(
+      o.n * o.h,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          uint8_t* const at = to + row * out;
+          std::fill_n(at, left * channels, x.zero);
+          quantize_row(context.kernels().byte_product, o, x, x.floats + row * o.w * o.c, channels,
+                       at + left * channels);
+          std::fill_n(at + (left + o.w) * channels, right * channels, x.zero);
+        }
+      },
+      out);
+}
+
+}  // namespace
+
+ByteFilters::ByteFilters(Context& context, const ConvShape& o, const float* w, const std::vector<float>& scale)
+    : channels_(whole_quads(o.c)), scales_(static_cast<size_t>(o.k)), sums_(static_cast<size_t>(o.k)) {
+  const int64_t width = context.kernels().byte_product.columns, panels = (o.k + width - 1) / width;
+  const int64_t taps = o.r * o.s, inner = taps * channels_;
+  DT_CHECK(byte_filters_fit(taps, o.c), "byte_conv: filters of ", inner, " numbers; at most ", kMostByteProducts);
+  panels_ = context.zeros({panels * width * inner}, DType::u8);
+  auto* const to = static_cast<int8_t*>(panels_.raw());
+#pragma omp parallel for schedule(static) num_threads(context.threads())
+  for (int64_t k = 0; k < o.k; ++k) {
+    const float* const own = w + k * taps * o.c;
+    float most = 0;
+    for (int64_t i = 0; i < taps * o.c; ++i) most = std::max(most, std::fabs(own[i]));
+    const float level = most > kMostLevel * FLT_MIN ? most / kMostLevel : 1;  // what is smaller becomes 0
+    const auto at = static_cast<size_t>(k);
+    scales_[at] = level * (scale.empty() ? 1 : scale[at]);
+    for (int64_t i = 0; i < taps * o.c; ++i) {
+      const auto value = static_cast<int32_t>(std::clamp(std::nearbyint(own[i] / level), -kMostLevel, kMostLevel));
+      const int64_t place = i / o.c * channels_ + i % o.c;
+      to[k / width * width * inner + (place / kQuad * width + k % width) * kQuad + place % kQuad] =
+          static_cast<int8_t>(value);
+      sums_[at] += value;
+    }
+  }
+}
+
+void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, const ByteFilters& filters,
+               const ByteEnd& end, const ByteTarget& y) {
+  const ByteProductKernels& product = context.kernels().byte_product;
+  ConvShape o = shape;
+  o.c = filters.channels();
+  DT_CHECK(!x.bytes || o.c == shape.c, "byte_conv: bytes of ", shape.c, " channels, expected whole quads");
+  const bool joins = x.floats && joins_taps(o);
+  const int64_t width = joins ? padded_width(o) : o.w;
+  const Scratch<uint8_t> bytes(context, x.floats ? o.n * o.h * width * o.c : 0);
+  const Scratch<uint8_t> zeros(context, o.s * o.c);  // a run, of joined taps too
+  std::fill_n(zeros.data(), o.s * o.c, x.zero);
+  if (x.floats) quantize_images(context, shape, o.c, joins ? o.pad_left : 0, joins ? o.pad_right : 0, x, bytes.data());
+  const uint8_t* const from = x.floats ? bytes.data() : x.bytes;
+  const Windows<uint8_t> windows =
+      joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
+  const int64_t panel_size = product.columns * windows.taps * windows.run;
+  const int8_t* const panels = filters.panels();
+  compute_tiles(context, o, windows, {product.rows, product.columns}, [&](const GatheredTile<uint8_t>& tile) {
+    const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;
+    ByteEnd own = end;
+    own.scale += column;
+    own.shift += column;
+    if (own.residual_bytes) own.residual_bytes += place;
+    if (own.residual) own.residual += place;
+    product.gathered_rows({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
+                           panels + tile.panel * panel_size, y.bytes ? y.bytes + place : nullptr,
+                           y.floats ? y.floats + place : nullptr, o.k, std::min<int64_t>(product.columns, o.k - column),
+                           own, panels + tile.ahead, tile.ahead_count});
+  });
+}
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,55 @@
+// The inner loops of batch norm, and of group norm, over rows of c channels, or over some channels of rows that are
+// `stride` elements apart. Elements are of T, float or Bf16; statistics, parameters and
+// all arithmetic are float. A channel is summed in the order of its rows by all instruction sets.
+#pragma once
+
+#include <cstdint>
+
+#include "libdtrain/core/activation.h"
+#include "libdtrain/cpu/kernels/by_type.h"
+
+namespace dtrain::cpu {
+
+// y = act((x - mean) * scale + beta + residual); mean, scale and beta [c], the others [rows, c].
+template <class T>
+struct NormalizedRows {
+  const T *x, *residual;  // residual may be null
+  T* y;
+  const float *mean, *scale, *beta;
+  int64_t rows, c, stride;
+  Activation act = Activation::none;
+  // Whether y is too large to stay in a cache: then it is written without being read. Its rows begin at multiples of 64
+  // bytes.
+  bool past_caches = false;
+};
+
+// What decides whether the activation let an element through: nothing (there is none), y, or y made again from x; for
+// relu, and for relu6.
+enum class ReluGate : uint8_t { none, y, x, y6, x6 };
+
+// The operands of the gradient; x and y may be null where neither the gate nor the loop reads them.
+template <class T>
+struct GradientRows {
+  const T *dy, *x, *y;
+  const float *mean, *scale, *beta;  // those that the gate and the loop read
+  int64_t rows, c, stride;
+  ReluGate gate = ReluGate::none;
+};
+
+template <class T>
+struct BatchNormLoops {
+  // sum[c] and square[c]: those of x - shift and of its square.
+  void (*moments)(const T* x, int64_t rows, int64_t c, int64_t stride, const float* shift, float* sum, float* square);
+  void (*apply)(const NormalizedRows<T>&);
+  // With dz the gradient at the activation's input: sum[c] of dz and product[c] of dz * (x - mean), and dz itself into
+  // `kept` [rows, c], which may be null and may be dy.
+  void (*sums)(const GradientRows<T>&, float* sum, float* product, T* kept);
+  // dz alone, which may be dy.
+  void (*gate)(const GradientRows<T>&, T* dz);
+  // dx = or += scale * dz - (offset + (x - mean) * slope), or scale * dz where offset is null. dx may be dy.
+  void (*dx)(const GradientRows<T>&, const float* offset, const float* slope, bool add, T* dx);
+};
+
+using BatchNormKernels = ByType<BatchNormLoops>;
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,43 @@
+// The inner loops of max pooling: one window, and what the windows that cover one pixel give it. Elements are of T,
+// float or Bf16, c channels to a pixel; sums are float.
+#pragma once
+
+#include <cstdint>
+
+#include "libdtrain/cpu/kernels/by_type.h"
+
+namespace dtrain::cpu {
+
+// The pixels of a window, at least one, and the number of each among the window's cells.
+template <class T>
+struct MaxWindow {
+  const T* const* pixels;
+  const uint8_t* cells;
+  int count;
+  int64_t c;
+  T* best;          // [c]
+  uint8_t* winner;  // [c], the cell that the best is from; null: not wanted
+};
+
+// The windows that cover a pixel, and the number of the pixel among the cells of each.
+template <class T>
+struct MaxGradient {
+  const T* const* dy;             // of each window, [c]
+  const uint8_t* const* winners;  // of each window, [c]
+  const uint8_t* cells;
+  int count;
+  int64_t c;
+  T* dx;  // [c], = or += the sum of those that the pixel has won
+  bool add;
+};
+
+template <class T>
+struct MaxPoolLoops {
+  // The first of the largest wins, or the last NaN.
+  void (*window)(const MaxWindow<T>&);
+  void (*gradient)(const MaxGradient<T>&);
+};
+
+using MaxPoolKernels = ByType<MaxPoolLoops>;
+
+}  // namespace dtrain::cpu

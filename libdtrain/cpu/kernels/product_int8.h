@@ -1,0 +1,48 @@
+// The micro-kernels of products of bytes: rows of unsigned activations, signed filters packed once and used often, and
+// sums of 32 bits, which are exact in all instruction sets. The filters come in panels of as many columns as two
+// vectors of floats hold, four products of a column side by side: [k / 4][columns][4].
+#pragma once
+
+#include <cstdint>
+
+namespace dtrain::cpu {
+
+// Bytes whose products one addition takes: their channels come in so many.
+inline constexpr int64_t kQuad = 4;
+// Sums of more products of a byte and a filter's could exceed 32 bits.
+inline constexpr int64_t kMostByteProducts = 65536;
+
+// y = max(floor, sum * scale + shift + residual * residual_scale). Bytes of y are that, rounded to nearest, ties to
+// even, and kept within 0 to 255.
+struct ByteEnd {
+  const float* scale = nullptr;  // [columns] each, whatever is valid
+  const float* shift = nullptr;
+  const uint8_t* residual_bytes = nullptr;  // rows as far apart as those of y; null: none. At most one of the two.
+  const float* residual = nullptr;
+  float residual_scale = 1;
+  float floor = 0;
+};
+
+// As GatheredRows of product.h, for bytes.
+struct GatheredBytes {
+  int64_t rows, taps, k;  // at most `rows` of a tile; k: bytes of a run, a multiple of 4
+  const uint8_t* const* at;
+  int64_t row_step;
+  const int8_t* panel;
+  uint8_t* y_bytes;  // one of the two is null
+  float* y;
+  int64_t y_stride;  // elements
+  int64_t valid;     // columns that are stored, from 1 to `columns`
+  ByteEnd end;
+  const int8_t* ahead = nullptr;  // what is read soon, and brought into the cache meanwhile: `ahead_count` bytes
+  int64_t ahead_count = 0;
+};
+
+struct ByteProductKernels {
+  int rows, columns;  // of a tile
+  void (*gathered_rows)(const GatheredBytes&);
+  // to[i] = x[i] * scale + zero, rounded to nearest, ties to even, and kept within 0 to 255
+  void (*quantize)(int64_t count, const float* x, float scale, float zero, uint8_t* to);
+};
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,46 @@
+// What oneDNN 2 and oneDNN 3 write differently. For CPU arms only, like <dnnl.hpp>.
+#pragma once
+
+#include <dnnl.hpp>
+
+namespace dtrain::cpu {
+
+#if DNNL_VERSION_MAJOR >= 3
+
+// The description of a primitive whose kind, algorithm, operands and geometry are `what`, in the library's order.
+template <class Primitive, class... What>
+typename Primitive::primitive_desc onednn_description(const dnnl::engine& engine,
+                                                      const dnnl::primitive_attr& attributes, const What&... what) {
+  return {engine, what..., attributes};
+}
+
+// The description of a gradient's primitive, which takes that of the forward primitive as a hint.
+template <class Primitive, class Hint, class... What>
+typename Primitive::primitive_desc onednn_description_with_hint(const dnnl::engine& engine,
+                                                                const dnnl::primitive_attr& attributes,
+                                                                const Hint& hint, const What&... what) {
+  return {engine, what..., hint, attributes};
+}
+
+inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0); }
+
+#else
+
+template <class Primitive, class... What>
+typename Primitive::primitive_desc onednn_description(const dnnl::engine& engine,
+                                                      const dnnl::primitive_attr& attributes, const What&... what) {
+  return {typename Primitive::desc(what...), attributes, engine};
+}
+
+template <class Primitive, class Hint, class... What>
+typename Primitive::primitive_desc onednn_description_with_hint(const dnnl::engine& engine,
+                                                                const dnnl::primitive_attr& attributes,
+                                                                const Hint& hint, const What&... what) {
+  return {typename Primitive::desc(what...), attributes, engine, hint};
+}
+
+inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0); }
+
+#endif
+
+}  // namespace dtrain::cpu

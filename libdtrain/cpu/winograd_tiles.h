@@ -1,0 +1,63 @@
+// What the passes of Winograd's algorithm share: where the tiles of images lie, and how a window of pixels is read.
+// Internal to libdtrain/cpu.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "libdtrain/core/context.h"
+#include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/winograd.h"
+
+namespace dtrain::cpu {
+
+inline constexpr int kWinogradPoints = 36;  // in a transformed tile
+inline constexpr int64_t kWinogradOut = 4;  // rows and columns of the output that one tile makes
+inline constexpr int64_t kWinogradIn = 6;   // rows and columns of the input that it reads
+
+// `floats`, and a line more: 36 streams that many apart are written at once, and the odd line keeps them out of one
+// cache set.
+constexpr int64_t winograd_spread(int64_t floats) { return floats + 16; }
+
+// Where the tiles of `n` images of `height` x `width` output pixels lie; tiles are numbered over all images.
+struct WinogradTiles {
+  int64_t rows, columns, count;
+
+  WinogradTiles(int64_t n, int64_t height, int64_t width)
+      : rows((height + kWinogradOut - 1) / kWinogradOut),
+        columns((width + kWinogradOut - 1) / kWinogradOut),
+        count(n * rows * columns) {}
+  // The image of tile `t`, and its first row and column of output.
+  struct Place {
+    int64_t image, top, left;
+  };
+  Place place_of(int64_t t) const {
+    const int64_t in_image = t % (rows * columns);
+    return {t / (rows * columns), in_image / columns * kWinogradOut, in_image % columns * kWinogradOut};
+  }
+  // Whether the transformed tiles of a convolution from c to k channels take more memory than its transformed filters
+  // do `copies` times, or as much.
+  bool outweigh_filters(int64_t c, int64_t k, int64_t copies) const { return count * (c + k) >= copies * c * k; }
+};
+
+// Geometry of the operand that is read in 6x6 windows.
+template <class T>
+struct WinogradSource {
+  const T* data;
+  int64_t h, w, c, pad_top, pad_left;
+
+  // `zeros`: a pixel, read for those outside the image.
+  WinogradWindow<T> window(const WinogradTiles& tiles, int64_t t, const T* zeros) const {
+    const auto [image, top, left] = tiles.place_of(t);
+    WinogradWindow<T> window;
+    for (int64_t i = 0; i < kWinogradIn; ++i)
+      for (int64_t j = 0; j < kWinogradIn; ++j) {
+        const int64_t row = top - pad_top + i, column = left - pad_left + j;
+        const bool inside = row >= 0 && row < h && column >= 0 && column < w;
+        window.pixels[i * kWinogradIn + j] = inside ? data + ((image * h + row) * w + column) * c : zeros;
+      }
+    return window;
+  }
+};
+
+}  // namespace dtrain::cpu

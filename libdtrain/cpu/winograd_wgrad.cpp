@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <vector>
+
+#include "libdtrain/core/context.h"
+#include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/winograd.h"
+#include "libdtrain/cpu/winograd_tiles.h"
+
+namespace dtrain::cpu {
+namespace {
+
+// Tiles that a core takes through both phases at once: transformed, they stay in its own cache, and there are enough of
+// them for the products to be worth reading and writing the sums.
+constexpr int64_t kTilesPerCore = 64;
+// Tiles per pass: a panel of this depth stays in the first-level cache.
+constexpr int64_t kDepth = 256;
+// Output channels whose sums at all points a core makes and then transforms: they stay in the second-level cache.
+constexpr int64_t kFreshChannels = 128;
+
+// The transformed tiles of a group as the products read them: [point][channel / width][tile][width]. One panel, of a
+// point and as many channels as a product has columns, has all tiles of the group.
+struct TilePanels {
+  float* data;
+  int64_t group;   // tiles
+  int64_t stride;  // floats from one point to the next
+  int64_t width;
+
+  float* at(int64_t point, int64_t channel, int64_t tile) const {
+    return data + point * stride + (channel / width * group + tile) * width;
+  }
+  WinogradPlace place(int64_t tile) const { return {at(0, 0, tile), stride, width, group * width}; }
+};
+
+// For each point, u [k][c] is the sum over all tiles of the transformed dy [tile][k] times the transformed x [tile][c].
+template <class T>
+struct FilterGradient {
+  const Kernels& kernels;
+  const WinogradShape& shape;
+  WinogradTiles tiles;
+  WinogradSource<T> x, dy;
+  const T* zeros;  // a pixel of either
+  int64_t width = kernels.product.columns;
+
+  struct Group {
+    TilePanels inputs, gradients;
+  };
+  // What `count` transformed tiles need.
+  int64_t scratch_floats(int64_t count) const {
+    return kWinogradPoints * (winograd_spread(count * shape.c) + winograd_spread(count * shape.k));
+  }
+  Group group_at(float* scratch, int64_t count) const {
+    const int64_t x_step = winograd_spread(count * shape.c), dy_step = winograd_spread(count * shape.k);
+    return {{scratch, count, x_step, width}, {scratch + kWinogradPoints * x_step, count, dy_step, width}};
+  }
+  // Tile `t`, which is the group's number `place`.
+  void transform(int64_t t, const Group& group, int64_t place) const {
+    const WinogradTransforms<T>& transforms = kernels.winograd.of<T>();
+    transforms.input_tile(x.window(tiles, t, zeros), shape.c, group.inputs.place(place));
+    transforms.gradient_tile(dy.window(tiles, t, zeros), shape.k, group.gradients.place(place));
+  }
+  // The block [width][width] of u from channels k and c on, stored at u, or added to what is there.
+  void multiply(const Group& group, int64_t point, int64_t k, int64_t c, float* u, int64_t u_stride, bool add) const {
+    for (int64_t t = 0; t < group.inputs.group; t += kDepth)
+      kernels.product.panel_by_panel(std::min(kDepth, group.inputs.group - t), group.gradients.at(point, k, t),
+                                     group.inputs.at(point, c, t), u, u_stride, add || t > 0);
+  }
+};
+
+// Where tiles outweigh the sums of all cores by far: each core adds up those of its own tiles, which stay in its cache
+// from the transforms to the products, and the sums of the cores are added at the end, in their order.
+template <class T>
+void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
+  const int64_t c = gradient.shape.c, k = gradient.shape.k;
+  const int64_t cores = context.threads(), count = gradient.tiles.count;
+  const int64_t most = std::min(kTilesPerCore, (count + cores - 1) / cores);
+  const int64_t u_floats = winograd_spread(kWinogradPoints * c * k);
+  const Scratch<float> scratch(context, cores * gradient.scratch_floats(most)), sums(context, cores * u_floats);
+  parallel_parts(context, count, [&](int64_t core, int64_t begin, int64_t end) {
+    float* const u = sums.data() + core * u_floats;
+    for (int64_t first = begin; first < end; first += most) {
+      const int64_t tiles = std::min(most, end - first);
+      const auto group = gradient.group_at(scratch.data() + core * gradient.scratch_floats(most), tiles);
+      for (int64_t t = 0; t < tiles; ++t) gradient.transform(first + t, group, t);
+      for (int64_t point = 0; point < kWinogradPoints; ++point)
+        for (int64_t i = 0; i < c; i += gradient.width)
+          for (int64_t o = 0; o < k; o += gradient.width)
+            gradient.multiply(group, point, o, i, u + (point * k + o) * c + i, c, first > begin);
+    }
+  });
+  parallel_parts(context, k, [&](int, int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      for (int64_t point = 0; point < kWinogradPoints; ++point) {
+        float* const u = sums.data() + (point * k + o) * c;
+        for (int64_t core = 1; core < cores; ++core)
+          for (int64_t i = 0; i < c; ++i) u[i] += u[core * u_floats + i];
+      }
+      gradient.kernels.winograd.filter_gradient({sums.data() + o * c, k * c, c, dw + o * 9 * c, c, add});
+    }
+  });
+}
+
+// Where the sums outweigh tiles: the cores share the transforms of all tiles, and then the sums, each of which is
+// transformed while it is in the cache of the core that made it.
+template <class T>
+void wgrad_by_panels(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
+  const int64_t c = gradient.shape.c, k = gradient.shape.k, width = gradient.width, count = gradient.tiles.count;
+  const Scratch<float> scratch(context, gradient.scratch_floats(count));
+  const auto group = gradient.group_at(scratch.data(), count);
+  const int64_t channels = std::min(kFreshChannels, k), point_step = winograd_spread(channels * width);
+  const int64_t blocks = (k + channels - 1) / channels;
+#pragma omp parallel num_threads(context.threads())
+  {
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < count; ++t) gradient.transform(t, group, t);
+    std::vector<float> u(static_cast<size_t>(kWinogradPoints * point_step));  // [point][k of the block][width]
+#pragma omp for schedule(static)
+    for (int64_t item = 0; item < c / width * blocks; ++item) {
+      const int64_t i = item / blocks * width, first = item % blocks * channels, end = std::min(first + channels, k);
+      for (int64_t point = 0; point < kWinogradPoints; ++point)
+        for (int64_t o = first; o < end; o += width)
+          gradient.multiply(group, point, o, i, u.data() + point * point_step + (o - first) * width, width, false);
+      for (int64_t o = first; o < end; ++o)
+        gradient.kernels.winograd.filter_gradient(
+            {u.data() + (o - first) * width, point_step, width, dw + o * 9 * c + i, c, add});
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void winograd_wgrad(Context& context, const WinogradShape& s, const T* x, const T* dy, float* dw, bool add) {
+  const Tensor zero_pixel = context.zeros({std::max(s.c, s.k)}, dtype_of<T>());
+  const FilterGradient<T> gradient{context.kernels(),         s,
+                                   {s.n, s.p, s.q},           {x, s.h, s.w, s.c, s.pad_top, s.pad_left},
+                                   {dy, s.p, s.q, s.k, 0, 0}, zero_pixel.data<T>()};
+  if (gradient.tiles.outweigh_filters(s.c, s.k, 2 * context.threads()))
+    wgrad_by_tiles(context, gradient, dw, add);
+  else
+    wgrad_by_panels(context, gradient, dw, add);
+}
+
+template void winograd_wgrad(Context&, const WinogradShape&, const float*, const float*, float*, bool);
+template void winograd_wgrad(Context&, const WinogradShape&, const Bf16*, const Bf16*, float*, bool);
+
+}  // namespace dtrain::cpu

@@ -1,0 +1,96 @@
+#include "libdtrain/ops/quantized_conv.h"
+
+#include <limits>
+
+#include "libdtrain/autograd/prepared_weights.h"
+#include "libdtrain/core/profiler.h"
+#include "libdtrain/core/thread_count.h"
+#include "libdtrain/cpu/byte_conv.h"
+#include "libdtrain/cpu/kernels/product.h"
+
+namespace dtrain {
+namespace {
+
+// The filters, and the scale and shift, of whole panels (see ByteEnd), that make elements of y of the sums of products.
+struct ByteLayer {
+  cpu::ByteFilters filters;
+  std::vector<float> scale, shift;
+};
+
+// The form of results that are stored as floats, which stand for themselves.
+constexpr ByteForm kFloats{.scale = 1, .zero = 0};
+
+std::shared_ptr<ByteLayer> byte_layer(Context& context, const cpu::ConvShape& shape, const Tensor& w,
+                                      const QuantizedLayer& layer, const InferredEnd& end) {
+  const InferredAffine affine = affine_of(end, shape.k);
+  const auto made =
+      std::make_shared<ByteLayer>(ByteLayer{cpu::ByteFilters(context, shape, w.data<float>(), affine.scale), {}, {}});
+  const size_t filters = made->filters.scales().size(), whole = filters + cpu::kMostTileColumns;
+  made->scale.resize(whole);
+  made->shift.resize(whole);
+  const ByteForm y = layer.y.value_or(kFloats);
+  const double residual = layer.residual ? double{layer.residual->scale} * layer.residual->zero : 0;
+  for (size_t k = 0; k < filters; ++k) {
+    const double scale = double{layer.x.scale} * made->filters.scales()[k];
+    const double bias = affine.shift.empty() ? 0 : affine.shift[k];
+    const double zeros = scale * layer.x.zero * made->filters.sums()[k];
+    made->scale[k] = static_cast<float>(scale / y.scale);
+    made->shift[k] = static_cast<float>((bias - zeros - residual) / y.scale + y.zero);
+  }
+  return made;
+}
+
+void check_form(const char* what, const Tensor& x, bool bytes_allowed) {
+  DT_CHECK(x.dtype() == DType::f32 || (bytes_allowed && x.dtype() == DType::u8), "a layer in int8: its ", what, " is ",
+           x.shape(), " of ", x.dtype(), ", expected f32", bytes_allowed ? " or bytes" : "");
+}
+
+}  // namespace
+
+bool fits_int8(const Shape& w) { return cpu::byte_filters_fit(w.rank() == 4 ? w[1] * w[2] : 1, w[w.rank() - 1]); }
+bool may_be_bytes(int64_t channels) { return channels % cpu::kQuad == 0; }
+
+const QuantizedLayer* quantized_layer(const Tape& tape, const Tensor& w) {
+  return tape.prepared() && tape.context().is_cpu() ? tape.prepared()->quantized(w.raw()) : nullptr;
+}
+
+Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
+                      const QuantizedLayer& layer, const InferredEnd& end) {
+  Context& context = tape.context();
+  const ThreadCount threads(context.threads());
+  check_form("input", x, true);
+  const Tensor y = context.empty(conv2d_shape(x.shape(), w.shape(), options), layer.y ? DType::u8 : DType::f32);
+  const Tensor residual = end.residual ? end.residual->value : Tensor();
+  if (residual) {
+    check_form("residual", residual, layer.residual.has_value());
+    DT_CHECK(residual.shape() == y.shape() && layer.residual.has_value() == (residual.dtype() == DType::u8),
+             "a layer in int8: its residual is ", residual.shape(), " of ", residual.dtype(), ", expected ", y.shape(),
+             layer.residual ? " of bytes" : " of f32");
+  }
+  const cpu::ConvShape shape = cpu::shape_of(x, w, y, options);
+  const PreparedWeights::Addresses addresses{w.raw(), end.norm ? end.norm->gamma.raw() : nullptr};
+  const auto made =
+      tape.prepared()->of<ByteLayer>(addresses, [&] { return byte_layer(context, shape, w, layer, end); });
+  const ByteForm form = layer.y.value_or(kFloats);
+  cpu::ByteEnd byte_end;
+  byte_end.scale = made->scale.data();
+  byte_end.shift = made->shift.data();
+  byte_end.residual_scale = (layer.residual ? layer.residual->scale : 1) / form.scale;
+  if (residual && layer.residual) byte_end.residual_bytes = residual.data<uint8_t>();
+  if (residual && !layer.residual) byte_end.residual = residual.data<float>();
+  byte_end.floor = end.activation == Activation::relu ? form.zero : -std::numeric_limits<float>::infinity();
+  const bool bytes = x.dtype() == DType::u8;
+  const KernelSpan span(context.profiler(), "quantized_conv");
+  cpu::byte_conv(context, shape,
+                 {bytes ? x.data<uint8_t>() : nullptr, bytes ? nullptr : x.data<float>(), layer.x.scale, layer.x.zero},
+                 made->filters, byte_end, {layer.y ? y.data<uint8_t>() : nullptr, layer.y ? nullptr : y.data<float>()});
+  return y;
+}
+
+Tensor quantized_linear(Tape& tape, const Tensor& x, const Tensor& w, const Tensor& bias, const QuantizedLayer& layer) {
+  const auto pixels = [](const Tensor& rows) { return rows.view({rows.dim(0), 1, 1, rows.dim(1)}); };
+  const Tensor y = quantized_conv(tape, pixels(x), pixels(w), {}, layer, {.bias = bias});
+  return y.view({x.dim(0), w.dim(0)});
+}
+
+}  // namespace dtrain

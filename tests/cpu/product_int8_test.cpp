@@ -1,0 +1,128 @@
+// Products of bytes against whole numbers of 64 bits, to the bit and so alike in all instruction sets.
+#include "libdtrain/cpu/kernels/product_int8.h"
+
+#include <cmath>
+#include <limits>
+
+#include "libdtrain/cpu/kernels/table.h"
+#include "tests/cpu/drawn.h"
+#include "tests/cpu/instruction_sets.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Numbers = std::vector<float>;
+
+class ByteProduct : public testing::TestWithParam<CpuIsa> {
+ protected:
+  const cpu::ByteProductKernels& kernels = cpu::kernels_of(GetParam()).byte_product;
+  const int64_t columns = kernels.columns;
+};
+
+template <class T>
+std::vector<T> drawn_bytes(int64_t count, uint64_t stream, float low, float high) {
+  std::vector<T> bytes;
+  for (const float value : drawn(count, stream))
+    bytes.push_back(static_cast<T>(std::lround(low + (value + 1) / 2 * (high - low))));
+  return bytes;
+}
+
+uint8_t rounded(float value) { return static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0f, 255.0f)); }
+
+// Rows that lie anywhere, by a panel.
+struct Operands {
+  int64_t rows, taps, k, columns;
+  std::vector<uint8_t> from;
+  std::vector<int8_t> panel;
+  std::vector<const uint8_t*> at{};
+
+  Operands(int64_t r, int64_t t, int64_t length, int64_t width, std::vector<uint8_t> bytes, std::vector<int8_t> filters)
+      : rows(r), taps(t), k(length), columns(width), from(std::move(bytes)), panel(std::move(filters)) {
+    for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % (std::ssize(from) - k));
+  }
+  int64_t sum(int64_t row, int64_t column) const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < taps * k; ++i) {
+      const uint8_t a = at[static_cast<size_t>(i / k * rows + row)][i % k];
+      sum += int64_t{a} * panel[static_cast<size_t>((i / 4 * columns + column) * 4 + i % 4)];
+    }
+    return sum;
+  }
+  cpu::GatheredBytes gathered(int64_t valid) const {
+    cpu::GatheredBytes g{};
+    g.rows = rows, g.taps = taps, g.k = k, g.at = at.data(), g.row_step = rows, g.panel = panel.data();
+    g.valid = valid;
+    return g;
+  }
+};
+
+TEST_P(ByteProduct, SumsAreExactAndEndAsAsked) {
+  const int64_t k = 12, taps = 3, stride = columns + 5;
+  const Numbers scale = drawn(columns, 4), shift = drawn(columns, 5), residual = drawn(13 * stride, 6);
+  const auto residual_bytes = drawn_bytes<uint8_t>(13 * stride, 7, 0, 255);
+  for (int64_t rows = 1; rows <= kernels.rows; ++rows)
+    for (const int64_t valid : {columns, columns - 3, columns / 2, int64_t{1}})
+      for (const int residuals : {0, 1, 2}) {
+        const Operands in(rows, taps, k, columns, drawn_bytes<uint8_t>(600, 1, 0, 255),
+                          drawn_bytes<int8_t>(taps * k * columns, 2, -127, 127));
+        cpu::GatheredBytes g = in.gathered(valid);
+        g.end.scale = scale.data(), g.end.shift = shift.data(), g.end.residual_scale = 0.3f, g.end.floor = 3;
+        if (residuals == 1) g.end.residual_bytes = residual_bytes.data();
+        if (residuals == 2) g.end.residual = residual.data();
+        Numbers y(static_cast<size_t>(rows * stride), -7);
+        std::vector<uint8_t> bytes(y.size(), 99);
+        g.y = y.data(), g.y_stride = stride;
+        kernels.gathered_rows(g);
+        g.y = nullptr, g.y_bytes = bytes.data();
+        kernels.gathered_rows(g);
+        for (int64_t i = 0; i < std::ssize(y); ++i) {
+          const auto place = static_cast<size_t>(i), column = static_cast<size_t>(i % stride);
+          const bool stored = i % stride < valid;
+          float expected = -7;
+          if (stored) {
+            expected = std::fma(static_cast<float>(in.sum(i / stride, i % stride)), scale[column], shift[column]);
+            if (residuals == 1) expected = std::fma(static_cast<float>(residual_bytes[place]), 0.3f, expected);
+            if (residuals == 2) expected = std::fma(residual[place], 0.3f, expected);
+            expected = std::max(expected, 3.0f);
+          }
+          ASSERT_EQ(y[place], expected) << rows << " " << valid << " " << residuals << " " << i;
+          ASSERT_EQ(bytes[place], stored ? rounded(expected) : 99)
+              << rows << " " << valid << " " << residuals << " " << i;
+        }
+      }
+}
+
+// Where sums of pairs in 16 bits would saturate, and the longest that a filter may be.
+TEST_P(ByteProduct, TheLargestSumsDoNotSaturate) {
+  const int64_t k = 65536;
+  const Numbers ones(static_cast<size_t>(columns), 1), none(ones.size(), 0);
+  for (const int level : {127, -127}) {
+    const Operands in(1, 1, k, columns, std::vector<uint8_t>(static_cast<size_t>(k + 1), 255),
+                      std::vector<int8_t>(static_cast<size_t>(k * columns), static_cast<int8_t>(level)));
+    cpu::GatheredBytes g = in.gathered(columns);
+    Numbers y(static_cast<size_t>(columns));
+    g.end.scale = ones.data(), g.end.shift = none.data();
+    g.end.floor = -std::numeric_limits<float>::infinity();
+    g.y = y.data(), g.y_stride = columns;
+    kernels.gathered_rows(g);
+    EXPECT_EQ(y, Numbers(y.size(), static_cast<float>(k * 255 * level)));
+  }
+}
+
+TEST_P(ByteProduct, FloatsBecomeTheNearestBytes) {
+  Numbers x = drawn(kernels.columns * 2 + 3, 1);
+  x[0] = 1e30f, x[1] = -1e30f, x[2] = 0.5f, x[3] = 1.5f / 100;
+  std::vector<uint8_t> bytes(x.size() + 1, 77);
+  kernels.quantize(std::ssize(x), x.data(), 100, 128, bytes.data());
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(bytes[i], rounded(std::fma(x[i], 100.0f, 128.0f))) << i;
+  EXPECT_EQ(bytes[0], 255);
+  EXPECT_EQ(bytes[1], 0);
+  EXPECT_EQ(bytes.back(), 77);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, ByteProduct, testing::ValuesIn(instruction_sets()),
+                         [](const auto& set) { return std::string(name_of(set.param)); });
+
+}  // namespace
+}  // namespace dtrain

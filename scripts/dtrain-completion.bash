@@ -1,8 +1,8 @@
 # Completion in bash of dtrain's programs: their commands, flags, the choices of a flag, and files. What there is, the
 # programs say themselves: a line each for PROGRAM [COMMAND] --help=list.
 _dtrain() {
-  local typed=${COMP_LINE:0:COMP_POINT} program=${COMP_WORDS[0]} commands=no flag= list name kind
-  local words=() prefix=
+  local typed=${COMP_LINE:0:COMP_POINT} program=${COMP_WORDS[0]} files=no flag= list name kind
+  local words=() commands=() prefix=
   COMPREPLY=()
   typed=${typed##*[[:space:]]}
   local current=$typed
@@ -15,16 +15,18 @@ _dtrain() {
   fi
 
   list=$("$program" --help=list 2>/dev/null) || return 0
-  if [[ $list == *$'\tcommand\t'* ]]; then
-    if ((COMP_CWORD == 1)); then
-      commands=yes
-    else
-      list=$("$program" "${COMP_WORDS[1]}" --help=list 2>/dev/null) || return 0
-    fi
+  if ((COMP_CWORD > 1)) && [[ $'\n'$list == *$'\n'"${COMP_WORDS[1]}"$'\tcommand\t'* ]]; then
+    list=$("$program" "${COMP_WORDS[1]}" --help=list 2>/dev/null) || return 0
   fi
 
   while IFS=$'\t' read -r name kind _; do
+    if [[ $kind == command ]]; then
+      commands+=("$name")
+      continue
+    fi
     words+=("$name")
+    # A program whose flags are those of its commands takes no files.
+    [[ $kind == asks ]] || files=yes
     [[ $kind != bool ]] || words+=("--no${name#--}")
     # A switch takes a value after an equals sign alone.
     [[ $name == "$flag" ]] && [[ $kind != bool && $kind != asks || $typed == *=* ]] || continue
@@ -37,14 +39,15 @@ _dtrain() {
     mapfile -t COMPREPLY < <(compgen -P "$prefix" -W "${words[*]}" -- "$current")
     return 0
   done <<<"$list"
-  if [[ $commands == yes || $current == -* ]]; then
+  if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${words[*]}" -- "$current")
-  else
-    _dtrain_files "$current" ""
+    return 0
   fi
+  ((COMP_CWORD > 1)) || mapfile -t COMPREPLY < <(compgen -W "${commands[*]}" -- "$current")
+  [[ $files == no ]] || _dtrain_files "$current" ""
 }
 _dtrain_files() {
   compopt -o filenames 2>/dev/null || true  # folders get a slash; outside of a completion there is nothing to set
-  mapfile -t COMPREPLY < <(compgen -P "$2" -f -- "$1")
+  mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -P "$2" -f -- "$1")
 }
 complete -F _dtrain @programs@

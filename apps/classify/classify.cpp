@@ -61,7 +61,13 @@ class Classifier {
  private:
   std::vector<float> download(const Tensor& x) {
     std::vector<float> values(static_cast<size_t>(x.count()));
-    context_.download(x, values.data(), "classification");
+    if (x.dtype() != DType::bf16) {
+      context_.download(x, values.data(), "classification");
+      return values;
+    }
+    std::vector<Bf16> narrow(values.size());
+    context_.download(x, narrow.data(), "classification");
+    std::ranges::copy(narrow, values.begin());
     return values;
   }
 

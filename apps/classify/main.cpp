@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/classify/calibrate.h"
 #include "apps/classify/classify.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
@@ -17,14 +18,15 @@ constexpr char kAbout[] =
     "Names the most probable classes of images, preprocessed as in evaluation, or writes the model for other programs. "
     "The weights are those of a checkpoint, TRAIN_DIR/checkpoints/step-N/model.safetensors, which says what model they "
     "are of and how it was trained, or of torchvision or timm, saved as safetensors.\n"
-    "Exit codes: 0 done, 1 usage, 2 an image could not be read or decoded (the others are done), 3 NaN or Inf, 5 "
-    "weights that cannot "
-    "be read or do not fit, 6 memory or disk.";
+    "Exit codes: 0 done, 1 usage or a calibration of other weights, 2 a calibration or an image could not be read or "
+    "decoded (the others are done), 3 NaN or Inf, 5 weights that cannot be read or do not fit, 6 memory or disk.";
 
 int run(const std::vector<std::string>& argv) {
   classify::Options options;
   cli::FlagSet flags("dtrain-classify", "--weights F [--model M] [flags] [--onnx FILE] IMAGE...", kAbout);
+  flags.add_command("calibrate", "makes a calibration for --precision=int8, on labelled images");
   options.model.declare(flags);
+  options.model.declare_precision(flags);
   flags.group("Output");
   flags.add("onnx", options.onnx,
             "file to write the model to, as an ONNX graph of opset 17 for any number of images: `images` [n, 3, size, "
@@ -46,6 +48,8 @@ int run(const std::vector<std::string>& argv) {
            "expected --weights, and at least one image or --onnx; see --help");
   options.model.take_recorded(flags);
   options.model.check();
+  DT_CHECK(options.onnx.empty() || options.model.precision == "fp32",
+           "--onnx: the graph is of fp32; --precision=", options.model.precision, " may not be given with it");
   if (!options.onnx.empty()) classify::export_model(options, flags, std::cout);
   return images->empty() ? 0 : classify::classify(options, flags, *images, std::cout);
 }
@@ -53,6 +57,12 @@ int run(const std::vector<std::string>& argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  cli::let_waiting_threads_sleep(argv);
-  return cli::run_main([&] { return run({argv, argv + argc}); });
+  cli::let_waiting_threads_sleep(argv, cli::Waiting::spin_first);
+  return cli::run_main([&] {
+    std::vector<std::string> arguments{argv, argv + argc};
+    if (argc < 2 || arguments[1] != "calibrate") return run(arguments);
+    arguments.erase(arguments.begin());
+    arguments[0] = "dtrain-classify calibrate";
+    return classify::run_calibrate(arguments);
+  });
 }

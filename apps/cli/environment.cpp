@@ -73,10 +73,15 @@ std::string own_path() {
   return path;
 }
 
-void let_waiting_threads_sleep(char** argv) {
+void let_waiting_threads_sleep(char** argv, Waiting waiting) {
+  // Measured on two Zen 5 cores with ResNet-50 in int8, one image at a time: 8.7 ms asleep, 6.6 with these spins, 6.3
+  // with 2000 of them; two programs at once 12.3, 13.5 and 17.8.
+  constexpr const char* kShortSpins = "300";
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   const std::string path = own_path();
-  if (!path.empty() && setenv("OMP_WAIT_POLICY", "passive", 0) == 0) execv(path.c_str(), argv);
+  const bool set = waiting == Waiting::sleep ? setenv("OMP_WAIT_POLICY", "passive", 0) == 0
+                                             : setenv("GOMP_SPINCOUNT", kShortSpins, 0) == 0;
+  if (!path.empty() && set) execv(path.c_str(), argv);
   // Where that fails, the program runs on as it is: slower perhaps, not wrong.
 }
 

@@ -32,10 +32,15 @@ std::string cache_directory();
 // started once more; empty where that would not start the same program.
 std::string own_path();
 
+enum class Waiting {
+  sleep,       // at once
+  spin_first,  // for some microseconds: for work of many short parts, such as inference of single images
+};
+
 // Makes OpenMP's threads sleep instead of spin while they wait for one another, unless OMP_WAIT_POLICY or
 // GOMP_SPINCOUNT is set. OpenMP reads them before main begins, so this starts the program anew, in the same process:
 // call it first. Its name stays what it was. On a busy machine spinning made training five times slower, because the
 // thread that is waited for did not get the processor.
-void let_waiting_threads_sleep(char** argv);
+void let_waiting_threads_sleep(char** argv, Waiting waiting = Waiting::sleep);
 
 }  // namespace dtrain::cli

@@ -44,6 +44,11 @@ class FlagSet {
   // the same.
   Flag& add_unread(const std::string& name, std::string type, std::string initial, std::string meaning);
 
+  // A command beside what the flags do, which has flags of its own. Help names it.
+  void add_command(std::string name, std::string meaning) {
+    commands_.emplace_back(std::move(name), std::move(meaning));
+  }
+
   // Declares --config, a TOML file of flags that the command line does not give, and --print_config.
   void add_config_file();
 
@@ -82,8 +87,8 @@ class FlagSet {
   bool wants_markdown() const { return wants_markdown_; }
   // What --help=FORM was given: "list" or "man:MEANING" where programs ask, else anything.
   const std::string& help_form() const { return help_form_; }
-  // For programs that complete command lines: a line for each flag with --name, type and meaning, by tabs; the
-  // type of --help and --version is "asks".
+  // For programs that complete command lines: a line for each command and flag with its name, type and meaning, by
+  // tabs; the type of a command is "command", that of --help and --version is "asks".
   std::string list() const;
   // The manual page. `meaning` is a phrase; empty: the beginning of what the program is about.
   std::string man_page(const std::string& meaning) const;
@@ -116,7 +121,8 @@ class FlagSet {
   std::map<std::string, std::string> recorded(bool identity) const;
 
   std::string program_, usage_, about_, group_, help_form_, config_file_;
-  std::deque<Flag> flags_;  // add() returns references
+  std::vector<std::pair<std::string, std::string>> commands_;  // and their meanings
+  std::deque<Flag> flags_;                                     // add() returns references
   std::vector<std::string> notices_;
   bool wants_help_ = false, wants_markdown_ = false, wants_version_ = false, wants_config_ = false;
 };

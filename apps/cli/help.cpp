@@ -90,6 +90,8 @@ std::string FlagSet::help() const {
                          wrap(flag.description() + fate, 6, 106));
     }
   }
+  for (const auto& [name, meaning] : commands_)
+    out += fmt::format("\nCommand\n  {} {}\n      {}; --help after it shows its flags\n", program_, name, meaning);
   return out + "\nAny\n  --help, --helpmarkdown, --version\n";
 }
 

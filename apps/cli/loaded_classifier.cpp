@@ -9,6 +9,7 @@
 #include "apps/cli/values.h"
 #include "apps/cli/vision.h"
 #include "libdtrain/io/input_file.h"
+#include "libdtrain/train/calibration_file.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "models/catalog.h"
 #include "models/classifier_weights.h"
@@ -18,6 +19,13 @@ namespace dtrain::cli {
 namespace {
 
 constexpr size_t kNamesShown = 5;
+
+// Layers in int8 are made of weights in f32.
+Machine with_precision(Machine machine, const ClassifierFlags& flags) {
+  flags.check_precision(machine);
+  machine.precision = precision_of(flags.precision);
+  return machine;
+}
 
 }  // namespace
 
@@ -48,6 +56,24 @@ void ClassifierFlags::declare(FlagSet& flags) {
                    "as the model was trained with; by default that of the checkpoint");
   flags.add("ml_perf", ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
   conventions.declare(flags);
+}
+
+void ClassifierFlags::declare_precision(FlagSet& flags) {
+  flags.add_choice("precision", precision, {"fp32", "bf16", "int8"},
+                   "type of the computation; int8 needs a CPU and --calibration");
+  flags.add("calibration", calibration, "for --precision=int8: the file that dtrain-classify calibrate has written");
+}
+
+std::map<std::string, std::string> ClassifierFlags::calibrated_for() const {
+  return {{"model", model + models::describe(all_conventions())},
+          {"data set", find_model(model, data_name).dataset},  // the model has the form for it
+          {"preprocessing", preprocessing + (ml_perf ? ", ml_perf" : "")}};
+}
+
+void ClassifierFlags::check_precision(const Machine& machine) const {
+  DT_CHECK((precision == "int8") == !calibration.empty(),
+           "--precision=int8 and --calibration: expected both or neither");
+  DT_CHECK(precision != "int8" || !machine.gpu, "--precision=int8: not served on a GPU; use --device=cpu");
 }
 
 void ClassifierFlags::check() const {
@@ -90,10 +116,24 @@ Machine inference_machine(const std::string& device, int64_t threads) {
 }
 
 LoadedClassifier::LoadedClassifier(const ClassifierFlags& flags, const FlagSet& set, const Machine& machine)
-    : machine_(machine), context_(machine_.make_context()), store_(*context_), model_(build(flags, set)) {
+    : machine_(with_precision(machine, flags)),
+      context_(machine_.make_context()),
+      store_(*context_),
+      model_(build(flags, set)) {
   pixels_.preprocessing = flags.preprocessing;
   pixels_.ml_perf = flags.ml_perf;
   pixels_.size = static_cast<int>(model_.image_size);
+  if (!flags.calibration.empty()) quantize(flags);
+}
+
+void LoadedClassifier::quantize(const ClassifierFlags& flags) {
+  const Calibration calibration = load_calibration(flags.calibration);
+  const auto allowed = flags.ranges_for_any_weights ? WeightsOfCalibration::any : WeightsOfCalibration::same;
+  prepared_->quantize(layers_of(calibration, flags.calibration, flags.calibrated_for(), store_, allowed));
+  if (flags.ranges_for_any_weights && calibration.weights != weights_digest(store_))
+    print_message("note", fmt::format("{}: its ranges were found with other weights than {}; calibrate anew where the "
+                                      "accuracy matters",
+                                      flags.calibration, flags.weights));
 }
 
 models::Classifier LoadedClassifier::build(const ClassifierFlags& flags, const FlagSet& set) {

@@ -1,6 +1,7 @@
 // A classifier with the weights of a file, and the pixels that it reads.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,11 +26,20 @@ struct ClassifierFlags {
   std::string preprocessing = "tf_cnn";
   bool ml_perf = false;
   ConventionFlags conventions;
+  std::string precision = "fp32", calibration;  // where declare_precision() has been called
+  // Whether the calibration's ranges serve for other weights of the model, such as those of later steps of a training.
+  bool ranges_for_any_weights = false;
 
   void declare(FlagSet& flags);
+  void declare_precision(FlagSet& flags);
   // Throws Error where something is missing or does not go together.
   void check() const;
+  // The same for the precision, on this machine.
+  void check_precision(const Machine& machine) const;
   models::ModelConventions all_conventions() const;
+
+  // What must be equal in two programs that share a calibration, by what a person calls it.
+  std::map<std::string, std::string> calibrated_for() const;
 
   // Takes what a checkpoint has recorded beside its weights, where a flag was not given. Says so.
   void take_recorded(const FlagSet& flags);
@@ -46,7 +56,8 @@ Machine inference_machine(const std::string& device, int64_t threads);
 
 class LoadedClassifier {
  public:
-  // Throws Error(Fault::checkpoint) where the weights do not fit. `set` tells what was given.
+  // Throws Error(Fault::checkpoint) where the weights do not fit, Error(Fault::data) where the calibration cannot be
+  // read. `set` tells what was given.
   LoadedClassifier(const ClassifierFlags& flags, const FlagSet& set, const Machine& machine);
 
   Context& context() const { return *context_; }
@@ -59,6 +70,7 @@ class LoadedClassifier {
 
  private:
   models::Classifier build(const ClassifierFlags& flags, const FlagSet& set);
+  void quantize(const ClassifierFlags& flags);
 
   Machine machine_;
   std::unique_ptr<Context> context_;

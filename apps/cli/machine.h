@@ -14,7 +14,7 @@ namespace dtrain::cli {
 struct Machine {
   bool gpu = false;
   int index = 0;                 // which GPU
-  DType precision = DType::f32;  // the type of activations and gradients; f32 on a CPU
+  DType precision = DType::f32;  // of activations and gradients, f32 where layers are in int8; f16 needs a GPU
   bool tf32 = false, deterministic = false;
   double memory_share = 0;  // the share of the GPU's memory that may be used; 0: all that is free
   size_t memory_limit = 0;  // the same in bytes, if not 0

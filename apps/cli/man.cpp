@@ -36,6 +36,7 @@ std::vector<std::string> forms_of(const std::string& usage, const std::string& p
 
 std::string FlagSet::list() const {
   std::string out;
+  for (const auto& [name, meaning] : commands_) out += fmt::format("{}\tcommand\t{}\n", name, meaning);
   for (const Flag& flag : flags_) out += fmt::format("--{}\t{}\t{}\n", flag.name_, flag.type_, flag.meaning_);
   return out + "--help\tasks\tevery flag\n--version\tasks\tthe version\n";
 }
@@ -68,7 +69,13 @@ std::string FlagSet::man_page(const std::string& meaning) const {
   page.item("--help", "", "prints every flag");
   page.item("--version", "", "prints the version");
   const size_t command = program_.find(' ');
-  return page.finish(codes, variables, {command == std::string::npos ? "dtrain-mpirun" : program_.substr(0, command)});
+  std::vector<std::string> related{command == std::string::npos ? "dtrain-mpirun" : program_.substr(0, command)};
+  if (!commands_.empty()) page.section("COMMANDS");
+  for (const auto& [name, about_command] : commands_) {
+    page.item(name, "", about_command);
+    related.push_back(page_name(fmt::format("{} {}", program_, name)));
+  }
+  return page.finish(codes, variables, related);
 }
 
 }  // namespace dtrain::cli

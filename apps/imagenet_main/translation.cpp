@@ -24,7 +24,7 @@ const std::vector<cli::Argument> kArguments = {
     {"weight_decay", "float", "0.0001", "weight decay", "weight_decay"},
     {"use_synthetic_data,synth", "bool", "false", "a made-up batch instead of data"},
     {"dtype,dt", "fp32|fp16", "fp32", "type of activations"},
-    {"use_bfloat16", "bool", "false", "activations of bfloat16; on a GPU only"},
+    {"use_bfloat16", "bool", "false", "activations of bfloat16"},
     {"loss_scale,ls", "float", "", "loss scale of fp16", "fp16_loss_scale"},
     {"num_gpus,ng", "int", "", "0: the CPU; more than 1: a rank for each, which this program starts"},
     {"intra_op_parallelism_threads,intra", "int", "", "compute threads; 0: one per core", "num_intra_threads"},

@@ -14,7 +14,7 @@ constexpr char kOther[] = "it belongs to another of Intel's models";
 const std::vector<cli::Argument> kArguments = {
     {"framework,f", "string", "", "the framework that the command is written for"},
     {"model-name,m", "string", "", "the model"},
-    {"precision,p", "fp32|bfloat16|int8", "", "fp32; the others are not served on a CPU"},
+    {"precision,p", "fp32|bfloat16|int8", "", "type of activations; int8 is what dtrain-classify calibrate makes"},
     {"mode,mo", "training|inference", "", "what to do"},
     {"batch-size,b", "string", "-1", "images per process; -1: 64"},
     {"data-location,d", "string", "", "folder of TFRecord files; synthetic data without it"},

@@ -32,7 +32,8 @@ void check(const cli::FlagSet& flags) {
   cli::refuse({
       {flags.text("framework") != "tensorflow", "--framework: expected tensorflow, whose command lines these are"},
       {flags.text("model-name") != "resnet50v1_5", "--model-name: expected resnet50v1_5"},
-      {flags.text("precision") != "fp32", "--precision: expected fp32, the only one that is served on a CPU"},
+      {flags.text("precision") == "int8",
+       "--precision=int8 is not served here: dtrain-classify calibrate makes a model of it"},
       {mpi && flags.given("numa-cores-per-instance"),
        "--mpi_num_processes and --numa-cores-per-instance: at most one may be given"},
       {mpi && (flags.given("socket-id") || flags.given("num-cores")),
@@ -66,7 +67,7 @@ std::map<std::string, std::string> take_custom(Words& words, bool training) {
 
 // What one process runs; `part` goes after the folder of its checkpoints.
 Words command(const cli::FlagSet& flags, Words more, const std::string& folder, const std::string& part = "") {
-  const bool training = flags.text("mode") == "training";
+  const bool training = flags.text("mode") == "training", bf16 = flags.text("precision") == "bfloat16";
   const auto custom = take_custom(more, training);
   const std::string &data = flags.text("data-location"), &threads = flags.text("num-intra-threads");
   Words line;
@@ -76,11 +77,13 @@ Words command(const cli::FlagSet& flags, Words more, const std::string& folder, 
     for (const char* name : {"train_epochs", "epochs_between_evals"})
       add({fmt::format("--{}={}", name, custom.at(name))});
     add({"--version=1", "--resnet_size=50", "--num_gpus=0"});
+    if (bf16) add({"--use_bfloat16"});
     add({data.empty() ? "--use_synthetic_data" : "--data_dir=" + data});
     if (!threads.empty()) add({"--intra_op_parallelism_threads=" + threads});
     if (flags.given("num-inter-threads")) add({"--inter_op_parallelism_threads=" + flags.text("num-inter-threads")});
   } else {
     add({folder + "/dtrain-cnn-benchmarks", "--recipe=intel", "--device=cpu", "--data_name=imagenet"});
+    if (bf16) add({"--precision=bf16"});
     if (!data.empty()) add({"--data_dir=" + data});
     if (!threads.empty()) add({"--num_intra_threads=" + threads});
     if (is_on(flags, "accuracy-only"))
@@ -107,12 +110,13 @@ Plan plan(const cli::FlagSet& flags, const Words& more, const std::string& folde
   Plan plan{.batch = batch_of(flags)};
   if (std::ranges::any_of(more, [](const std::string& word) { return word.starts_with("kmp"); }))
     plan.notices.emplace_back("NOTE: kmp-blocktime has no effect: threads are those of GNU's OpenMP");
-  const std::string logs = flags.given("output-dir") ? flags.text("output-dir") + "/" : "", &mode = flags.text("mode");
+  const std::string logs = flags.given("output-dir") ? flags.text("output-dir") + "/" : "", &mode = flags.text("mode"),
+                    &precision = flags.text("precision");
   if (const std::string& wanted = flags.text("numa-cores-per-instance"); !wanted.empty()) {
     const int64_t size = wanted == "socket" ? 0 : cli::parse_number<int64_t>(wanted, cli::kPositiveCount);
     for (const std::vector<int>& cores : cli::cores_of_instances(sockets, static_cast<size_t>(size), plan.notices)) {
       const size_t i = plan.launches.size();
-      const std::string stem = fmt::format("{}resnet50v1_5_fp32_{}_bs{}_cores{}_", logs, mode, plan.batch,
+      const std::string stem = fmt::format("{}resnet50v1_5_{}_{}_bs{}_cores{}_", logs, precision, mode, plan.batch,
                                            size > 0 ? wanted : fmt::format("{}", cores.size()));
       plan.combined_log = stem + "all_instances.log";
       plan.launches.push_back({command(flags, more, folder, fmt::format("/instance{}", i)), cores,
@@ -134,7 +138,7 @@ Plan plan(const cli::FlagSet& flags, const Words& more, const std::string& folde
   if (socket >= 0 || most > 0)
     for (const std::vector<int>& cores : sockets) launch.cores.insert(launch.cores.end(), cores.begin(), cores.end());
   if (!logs.empty())
-    launch.log = fmt::format("{}benchmark_resnet50v1_5_{}_fp32_{:%Y%m%d_%H%M%S}.log", logs, mode,
+    launch.log = fmt::format("{}benchmark_resnet50v1_5_{}_{}_{:%Y%m%d_%H%M%S}.log", logs, mode, precision,
                              fmt::localtime(std::time(nullptr)));
   return plan;
 }

@@ -13,7 +13,7 @@ namespace dtrain::serve {
 
 ClassifierSession::ClassifierSession(const cli::ClassifierFlags& flags, const cli::FlagSet& set,
                                      const cli::Machine& machine, int64_t max_pixels, uint64_t version)
-    : Session(version),
+    : Session(version, flags.precision),
       loaded_(flags, set, machine),
       make_(loaded_.pixels().make(/*training=*/false)),
       max_pixels_(max_pixels) {}

@@ -13,7 +13,7 @@ class DetectorSession final : public Session {
  public:
   // Images of more than `max_pixels` are refused.
   DetectorSession(std::unique_ptr<detection::ImageDetector> detector, int64_t max_pixels, uint64_t version)
-      : Session(version), max_pixels_(max_pixels), detector_(std::move(detector)) {}
+      : Session(version, "fp32"), max_pixels_(max_pixels), detector_(std::move(detector)) {}
 
   bool detects() const override { return true; }
   const std::vector<data::coco::Category>& categories() const override { return detector_->categories(); }

@@ -127,6 +127,7 @@ Json model_json(const std::string& name, const Session* session) {
   if (session == nullptr) return json;
   json["detects"] = session->detects();
   json["version"] = session->version();
+  json["precision"] = session->precision();
   json["categories"] = Json::array();
   for (const auto& category : session->categories())
     json["categories"].push_back({{"id", category.id}, {"name", category.name}});

@@ -34,7 +34,8 @@ struct AnswerForm {
 std::string prediction_json(const Prediction& result, const Session& session, const AnswerForm& form);
 // {"predictions": [such a form, ...], "version": V}
 std::string predictions_json(const std::vector<Prediction>& results, const Session& session, const AnswerForm& form);
-// {"name", "ready", "detects", "version", "categories": [{"id", "name"}, ...]}; `session` is null where there is none.
+// {"name", "ready", "detects", "version", "precision", "categories": [{"id", "name"}, ...]}; `session` is null where
+// there is none.
 nlohmann::ordered_json model_json(const std::string& name, const Session* session);
 // {"images": [{"name", "label" or "objects": [{"bbox", "category_id"}, ...]}, ...]}
 std::string images_json(const std::vector<LabelledImage>& images);

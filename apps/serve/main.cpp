@@ -13,6 +13,7 @@
 #include "apps/serve/endpoints.h"
 #include "apps/serve/token.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/train/calibration_file.h"
 
 namespace {
 
@@ -25,8 +26,9 @@ constexpr char kAbout[] =
     "takes up newer ones as they appear; until there is one predictions are answered with 503. SIGTERM and SIGINT let "
     "it answer what it has accepted, and end.\n"
     "Requests have to bear the token of --token_file or of the variable DTRAIN_SERVE_TOKEN, where there is one.\n"
-    "Exit codes: 0 stopped on request, 1 usage, 2 images or annotations that cannot be read, 5 weights that cannot be "
-    "read or do not fit, 6 the port is taken, memory or disk.";
+    "Exit codes: 0 stopped on request, 1 usage or flags that do not go with the model, 2 images, annotations or a "
+    "calibration that cannot be read, 5 weights that cannot be read or do not fit, 6 the port is taken, "
+    "memory or disk.";
 
 struct Options {
   serve::ServedModelOptions model;
@@ -58,6 +60,7 @@ void Options::declare(cli::FlagSet& flags) {
   flags.group("Machine");
   flags.add("device", device, "cpu, gpu, or auto: the GPU where there is one");
   flags.add("num_intra_threads", threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads);
+  model.flags.declare_precision(flags);
   flags.group("Server");
   flags.add("address", address, "of an interface of this host; this host alone by default, or 0.0.0.0 for everybody");
   flags.add("port", port, "0: any that is free", {0, 65535});
@@ -84,6 +87,8 @@ void Options::check() {
   DT_CHECK(compare.empty() || name != "compare", "--name=compare: this is the name of the model of --compare");
   DT_CHECK(serve::is_served_name(name), "--name=", name, ": expected letters, digits, '.', '_' and '-'");
   model.machine = cli::inference_machine(device, threads);
+  model.flags.check_precision(model.machine);
+  if (!model.flags.calibration.empty()) load_calibration(model.flags.calibration);
   DT_CHECK(!model.machine.gpu || workers == 1, "--batch_threads=", workers, ": a GPU computes one batch at a time");
   model.max_pixels = megapixels * 1'000'000;
   batcher.max_batch = static_cast<size_t>(max_batch);
@@ -155,6 +160,6 @@ int run(const std::vector<std::string>& argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  cli::let_waiting_threads_sleep(argv);
+  cli::let_waiting_threads_sleep(argv, cli::Waiting::spin_first);
   return cli::run_main([&] { return run({argv, argv + argc}); });
 }

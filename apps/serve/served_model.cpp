@@ -26,7 +26,7 @@ ServedModel::ServedModel(ServedModelOptions options, const cli::FlagSet& set,
     changed_(session_.get());
     return;
   }
-  look();
+  look(/*starting=*/true);
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -55,6 +55,8 @@ std::unique_ptr<detection::ImageDetector> ServedModel::detector_with(const std::
   if (!is_ssd && !settings && model != "mask_rcnn") return nullptr;
   for (const char* name : kOfClassifiers)
     DT_CHECK(!set_.given(name), "--", name, ": for image classifiers only, and the model is a detector");
+  DT_CHECK(options_.flags.precision == "fp32", "--precision=", options_.flags.precision,
+           ": for image classifiers only, and the model is a detector");
   std::vector<data::coco::Category> known;
   if (!options_.annotations.empty()) known = data::coco::read_annotations(options_.annotations).categories;
   if (is_ssd) return std::make_unique<ssd::Predictor>(weights, options_.machine, known, options_.annotations);
@@ -70,14 +72,16 @@ std::shared_ptr<Session> ServedModel::session_of(const std::string& weights, uin
     return std::make_shared<DetectorSession>(std::move(detector), options_.max_pixels, version);
   cli::ClassifierFlags flags = options_.flags;
   flags.weights = weights;
+  flags.ranges_for_any_weights = !options_.train_dir.empty();
   flags.take_recorded(set_);
   flags.check();
   return std::make_shared<ClassifierSession>(flags, set_, options_.machine, options_.max_pixels, version);
 }
 
 // A checkpoint that cannot be used leaves the one before in service. It may be removed while it is read, because a
-// training keeps only its last few: then the next look finds a newer one.
-void ServedModel::look() {
+// training keeps only its last few: then the next look finds a newer one. Flags that do not go with the first one will
+// not go with those after it.
+void ServedModel::look(bool starting) {
   std::string path;
   try {
     const auto newest = newest_checkpoint(options_.train_dir, looks_complete);
@@ -91,6 +95,8 @@ void ServedModel::look() {
     const std::lock_guard lock(mutex_);
     session_ = std::move(session);
   } catch (const std::exception& error) {
+    const auto* const own = dynamic_cast<const Error*>(&error);
+    if (starting && own && own->fault() == Fault::config) throw;
     changed_(nullptr);
     failed_ = path;
     cli::print_message("warning", fmt::format("cannot take up a checkpoint: {}", error.what()));
@@ -102,7 +108,7 @@ void ServedModel::watch() {
   const auto pause = std::chrono::duration<double>(options_.poll_seconds);
   while (!wake_.wait_for(lock, pause, [&] { return ending_; })) {
     lock.unlock();
-    look();
+    look(/*starting=*/false);
     lock.lock();
   }
 }

@@ -28,7 +28,8 @@ struct ServedModelOptions {
 class ServedModel {
  public:
   // Loads what there is. `set` must outlive this; `changed` is told whether a session was taken up or could not be, by
-  // the thread that watches. Throws Error where the weights of a file do not fit.
+  // the thread that watches. Throws Error where the weights of a file do not fit, and where flags do not go with the
+  // checkpoint that there is.
   ServedModel(ServedModelOptions options, const cli::FlagSet& set, std::function<void(const Session*)> changed);
   ~ServedModel();
   ServedModel(const ServedModel&) = delete;
@@ -40,7 +41,7 @@ class ServedModel {
   // Null where neither the checkpoint of these weights nor --model says that they are of a detector.
   std::unique_ptr<detection::ImageDetector> detector_with(const std::string& weights) const;
   std::shared_ptr<Session> session_of(const std::string& weights, uint64_t version) const;
-  void look();
+  void look(bool starting);
   void watch();
 
   const ServedModelOptions options_;

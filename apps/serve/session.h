@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/coco/annotations.h"
@@ -43,13 +44,15 @@ class Session {
   virtual std::vector<Prediction> predict(std::span<const Pixels* const> images) const = 0;
 
   uint64_t version() const { return version_; }
+  const std::string& precision() const { return precision_; }  // "fp32", "bf16" or "int8"
 
  protected:
   // `version` is the step of the checkpoint, or 0 for a file of weights.
-  explicit Session(uint64_t version) : version_(version) {}
+  Session(uint64_t version, std::string precision) : version_(version), precision_(std::move(precision)) {}
 
  private:
   uint64_t version_;
+  std::string precision_;
 };
 
 // Classes by falling probability, the lower class first among equals; at most `count`.

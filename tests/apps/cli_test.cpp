@@ -300,6 +300,7 @@ TEST(CommandLine, HelpHasFormsForOtherPrograms) {
   std::string mode = "fast";
   const auto print = [&](const std::string& argument) {
     FlagSet flags("program command", "FILE [flags]", "Reads it: all.\nExit codes: 0 done.");
+    flags.add_command("tune", "finds the fastest mode");
     flags.group("Ways");
     flags.add_choice("mode", mode, {"fast", "slow"}, "how it's read").set_by("MODE", [](const auto& text) {
       return text;
@@ -309,14 +310,18 @@ TEST(CommandLine, HelpHasFormsForOtherPrograms) {
     return testing::internal::GetCapturedStdout();
   };
   EXPECT_EQ(print("--help=list"),
-            "--mode\tfast|slow\thow it's read\n--help\tasks\tevery flag\n--version\tasks\tthe version\n");
+            "tune\tcommand\tfinds the fastest mode\n--mode\tfast|slow\thow it's read\n"
+            "--help\tasks\tevery flag\n--version\tasks\tthe version\n");
   const std::string page = print("--help=man");
   for (const char* part :
        {"\nprogram\\-command \\- reads it\n", "\\fBprogram command\\fR FILE [flags]\n",
         ".SH \"DESCRIPTION\"\nReads it: all.\n", ".SS \"Ways\"\n.TP\n",
         "\\fB\\-\\-mode\\fR=\\fIfast|slow\\fR\nhow it\\(aqs read; MODE sets it (default fast)\n",
-        ".SH \"EXIT STATUS\"\n0 done.\n", "\\fBMODE\\fR\nsets \\-\\-mode where", "\\fBprogram\\fR(1)\n"})
+        ".SH \"EXIT STATUS\"\n0 done.\n", "\\fBMODE\\fR\nsets \\-\\-mode where", "\\fBprogram\\fR(1),\n",
+        ".SH \"COMMANDS\"\n.TP\n\\fBtune\\fR\nfinds the fastest mode\n", "\\fBprogram\\-command\\-tune\\fR(1)\n"})
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  EXPECT_NE(print("--help").find("\nCommand\n  program command tune\n      finds the fastest mode;"),
+            std::string::npos);
   EXPECT_NE(print("--help=man:a phrase").find("\\- a phrase\n"), std::string::npos);
 }
 

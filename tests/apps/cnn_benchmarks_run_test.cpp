@@ -114,6 +114,41 @@ TEST_F(CnnBenchmarks, RecordsItsIdentityInCheckpoints) {
                                       "resize method", "sums over ranks", "version", "weight decay"}));
 }
 
+TEST_F(CnnBenchmarks, InBf16ItStartsAsInFp32AndEndsBitIdenticalAfterAKill) {
+  const auto in = [&](const std::string& precision, const std::string& run) {
+    return real(run) + Arguments{"--num_warmup_batches=0", "--num_batches=24", "--init_learning_rate=.001",
+                                 "--precision=" + precision, "--metrics_file=" + path(run + ".json")};
+  };
+  const auto first_loss = [&](const std::string& run) {
+    std::ifstream metrics(path(run + ".json"));
+    std::string line;
+    std::getline(metrics, line);
+    return nlohmann::json::parse(line).at("loss").get<double>();
+  };
+  ASSERT_EQ(train(in("fp32", "fp32")).code, 0);
+  const ProgramResult bf16 = train(in("bf16", "bf16"));
+  ASSERT_EQ(bf16.code, 0) << bf16.err;
+  EXPECT_NEAR(first_loss("bf16"), first_loss("fp32"), 0.01);
+  EXPECT_NE(first_loss("bf16"), first_loss("fp32"));
+
+  Program killed(kProgram, in("bf16", "killed"));
+  ASSERT_TRUE(killed.wait_for("\n7\timages/sec"));
+  killed.signal(SIGKILL);
+  killed.finish();
+  const ProgramResult resumed = train(in("bf16", "killed"));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  expect_equal_checkpoints("bf16", "killed");
+
+  const ProgramResult other = train(in("fp32", "killed"));
+  EXPECT_EQ(other.code, 0) << other.err;
+
+  setenv("DTRAIN_CPU_ISA", "avx2", 1);
+  const ProgramResult emulated = train(synthetic() + Arguments{"--num_batches=2", "--precision=bf16"});
+  unsetenv("DTRAIN_CPU_ISA");
+  EXPECT_EQ(emulated.code, 0) << emulated.err;
+  EXPECT_TRUE(contains(emulated.err, "note: bf16 on avx2 takes less memory than f32 and more time")) << emulated.err;
+}
+
 TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
   const Arguments arguments = real("stopped") + Arguments{"--metrics_file=" + path("metrics")};

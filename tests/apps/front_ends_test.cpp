@@ -191,6 +191,8 @@ TEST_F(FrontEnds, TheLauncherSaysWhatItWouldStart) {
     EXPECT_EQ(run.code, 0) << run.err;
     return run.out;
   };
+  EXPECT_TRUE(contains(dry({"-p", "bfloat16"}), " --use_bfloat16 "));
+  EXPECT_TRUE(contains(dry({"-p", "bfloat16", "-mo", "inference"}), " --precision=bf16 "));
   const std::string one = dry({"-b", "16", "-d", "/data/imagenet", "-a", "22", "-e", "2", "-c", "/out"});
   EXPECT_TRUE(
       one.ends_with("dtrain-imagenet-main 2 --max_train_steps=112590 --train_epochs=72 --epochs_between_evals=1 "
@@ -259,7 +261,7 @@ TEST_F(FrontEnds, TheLauncherPassesFailuresOnAndRefusesInOneLine) {
     const char* message;
   };
   for (const Case& c :
-       {Case{{"-p", "bfloat16"}, "--precision: expected fp32"},
+       {Case{{"-p", "int8"}, "--precision=int8 is not served here: dtrain-classify calibrate"},
         {{"-m", "bert"}, "--model-name: expected resnet50v1_5"},
         {{"--mpi_num_processes=2", "--numa-cores-per-instance=1"}, "--mpi_num_processes and --numa-cores-per-instance"},
         {{"--mpi_num_processes=3", "--mpi_hostnames=a,b"}, "3 processes cannot be shared equally by 2 hosts"},

@@ -41,6 +41,11 @@ serve_broken() {
   kill -TERM $!; wait $!; code=$?; cat log; return $code
 }
 serve() { dtrain-serve --device=cpu --port=0 "$@"; }
+# A short training of the model "$1"; classification with its weights, in int8 by the calibration "$2".
+train() { cnn --model=$1 --num_batches=1 --train_dir=$1 >/dev/null 2>&1; W=$1/checkpoints/step-1/model.safetensors; }
+int8() { train $1; dtrain-classify --weights=$W --device=cpu --precision=int8 --calibration=$2 x.jpg; }
+# The calibration c.json of lenet.
+calibrate() { train lenet; dtrain-classify calibrate --weights=$W --data_dir=$D --num_images=4 --calibration=c.json; }
 eval "$3"
 """
 
@@ -132,6 +137,26 @@ ROWS = [
     ("weights with a forged error as a name", r"""safetensors '{"x\nerror: forged":{"dtype":"F32","shape":[],"""
      r""""data_offsets":[0,4]},"rpn.head.cls_logits.bias":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}}' > w; """
      "dtrain-mask-rcnn convert --from=w --to=x.npz", 0, r"Left over: +1"),
+    # Calibrations.
+    ("a calibration that is not there", "int8 lenet c.json", 2, r"error: open c\.json: No such file or directory$"),
+    ("a calibration that is a folder", "mkdir c.json; int8 lenet c.json", 2,
+     r"error: c\.json: is a directory, expected a file$"),
+    ("a calibration that is a pipe", "mkfifo pipe; int8 lenet pipe", 2,
+     r"error: pipe: is a FIFO, .* expected a regular file$"),
+    ("a calibration without an end", "int8 lenet /dev/zero", 2, r"error: /dev/zero: .* expected a regular file$"),
+    ("a calibration of brackets", "head -c 4000000 /dev/zero | tr '\\0' '[' > c.json; ulimit -v 4000000; "
+     "int8 lenet c.json", 2, r"error: c\.json: JSON nested more than 4 deep; make one by dtrain-classify calibrate$"),
+    ("a calibration of gigabytes", "truncate -s 9G c.json; ulimit -v 4000000; int8 lenet c.json", 2,
+     r"error: c\.json: 9663676416 bytes, expected at most 4194304$"),
+    ("a cut calibration", "calibrate; head -c 300 c.json > cut; int8 lenet cut", 2,
+     r"error: cut: invalid JSON .*; make one by dtrain-classify calibrate$"),
+    ("a changed scale in a calibration", "calibrate; sed -i '0,/\"scale\": /s//&1/' c.json; int8 lenet c.json", 2,
+     r"error: c\.json: damaged: its checksum does not hold; make one by dtrain-classify calibrate$"),
+    ("a calibration of another model", "calibrate; int8 trivial c.json", 1,
+     r"error: c\.json: a calibration for model lenet, expected trivial; make one by dtrain-classify calibrate$"),
+    ("a calibration with a forged error as a name", r"""echo '{"format":"dtrain calibration 1","identity":{},"""
+     r""""weights":"","ranges":"","images":1,"layers":{"x\nerror: forged":{"x":{"scale":0,"zero":0}}}}' > c.json; """
+     "int8 lenet c.json", 2, r"error: c\.json: damaged: x\\nerror: forged: scale is 0, expected a positive number"),
     # Words.
     ("a forged error in a path", "cnn --num_batches=1 --data_dir=$'x\\nerror: forged'", 2, r"error: "),
     ("a forged error in a flag", "cnn --model=$'x\\nerror: forged'", 1, r"error: "),
@@ -154,6 +179,8 @@ ROWS = [
     ("weights to serve that are a pickle", "printf '\\200\\002}q\\000.' > w; serve --model=mask_rcnn --weights=w", 5,
      r"error: w: "),
     ("weights to serve without an end", "serve --model=lenet --weights=/dev/zero", 5, r"error: /dev/zero: "),
+    ("a calibration to serve without an end", "serve --train_dir=T --precision=int8 --calibration=/dev/zero", 2,
+     r"error: /dev/zero: .* expected a regular file$"),
     ("a flipped bit in weights to serve", "serve_broken 'printf x | dd of=T/checkpoints/step-1/model.safetensors bs=1 "
      "seek=9000 conv=notrunc status=none'", 0, r"warning: cannot take up a checkpoint: .*model\.safetensors"),
     ("a flipped bit in a state to serve", "serve_broken 'sed -i s/cursor/dursor/ T/checkpoints/step-1/state.json'", 0,

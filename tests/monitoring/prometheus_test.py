@@ -77,6 +77,11 @@ class Server:
     def query(self, expression):
         return self.get("query", query=expression)["result"]
 
+    def losses_if_more_than(self, count):
+        """The different losses of the last minute, None while there are no more than `count` of them."""
+        losses = {float(sample[1]) for sample in self.query("dtrain_loss[1m]")[0]["values"]}
+        return losses if len(losses) > count else None
+
 
 def expressions():
     """Of the dashboard's panels, for all trainings."""
@@ -104,11 +109,11 @@ def check_what_prometheus_sees(server, folder):
             # On a busy machine a rank is slow at times; an alert fires once it has been for minutes.
             assert rule["state"] != "firing", rule
     assert len(server.query("dtrain_rank_step_seconds")) == 2
-    losses = {float(sample[1]) for sample in server.query("dtrain_loss[1m]")[0]["values"]}
+    losses = wait_for("four losses", lambda: server.losses_if_more_than(3))
     lines = [json.loads(line) for line in (folder / "metrics.json").read_text().splitlines()]
     written = [line["loss"] for line in lines if "loss" in line]
     strange = [loss for loss in losses if not any(abs(loss - one) <= 1e-6 * abs(one) for one in written)]
-    assert len(losses) > 3 and not strange, f"{strange} are no losses of the metrics file"
+    assert not strange, f"{strange} are no losses of the metrics file"
 
 
 def check_what_prometheus_does_not_see(folder, port):

@@ -118,6 +118,13 @@ class Detect(unittest.TestCase):
         self.assertIn(b"detector", body)
         self.assertEqual(self.server.ask("PUT", IMAGE, whole)[0], 200)
 
+    def test_refuses_precisions_of_classifiers(self):
+        for model in (f"--train_dir={self.trained}", f"--weights={self.weights()}"):
+            program = subprocess.run([BIN / "dtrain-serve", "--port=0", "--device=cpu", "--precision=bf16", model],
+                                     capture_output=True, text=True, timeout=60)
+            self.assertEqual((program.returncode, len(program.stderr.splitlines())), (1, 1), program.stderr)
+            self.assertIn("--precision=bf16: for image classifiers only", program.stderr)
+
     def test_refuses_images_with_too_many_pixels(self):
         large = Path(self.folder.name) / "large.png"
         Image.new("RGB", (1001, 1000)).save(large)

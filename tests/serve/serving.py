@@ -76,8 +76,9 @@ class Server:
             return answer
 
     def stop(self):
+        """The exit code; `errors` is what the server said on stderr."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=60)
+        self.errors = self.process.communicate(timeout=60)[1]
         return self.process.returncode
 
 

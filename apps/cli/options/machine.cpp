@@ -70,7 +70,7 @@ void MachineFlags::declare(FlagSet& flags) {
            "share of the GPU's memory that may be used; 0: all that is free", kShare)
       .may_differ_per_rank();
   flags.add_choice("precision", precision, {"fp32", "bf16", "fp16"},
-                   "type of activations and gradients; a CPU has fp32 only");
+                   "type of activations and gradients; fp16 needs a GPU");
   flags.add("use_fp16", use_fp16, "the same as --precision=fp16");
   flags.add("fp16_loss_scale", fp16_loss_scale,
             "the loss of fp16 is multiplied by it and its gradients are divided by it; 128 by default",
@@ -115,7 +115,7 @@ Machine MachineFlags::resolve(const FlagSet& flags, const Ranks& ranks, std::vec
   const int64_t threads = num_intra_threads.value_or(0);
   machine.threads = threads_of(static_cast<int>(threads), asks_for_threads(), ranks, notices);
   bind_to_share(ranks, machine.gpu, threads);
-  DT_CHECK(machine.gpu || name == "fp32", "--precision=", name, ": not served on a CPU; use --precision=fp32");
+  DT_CHECK(machine.gpu || name != "fp16", "--precision=fp16: not served on a CPU; use --precision=bf16 or fp32");
   DT_CHECK(!tf32 || (machine.gpu && name == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
   return machine;
 }

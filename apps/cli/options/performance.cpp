@@ -21,8 +21,8 @@ std::function<double()> PerformanceFlags::peak(const Machine& machine, Context& 
   if (peak_tflops) return [peak = *peak_tflops * 1e12] { return peak; };
   if (machine.gpu)
     return [machine] { return peak_flops(gpu_info(machine.index).name, machine.precision, machine.tf32); };
-  return [&context, measured = std::make_shared<double>(0)] {
-    if (*measured == 0) *measured = measure_peak_flops(context);
+  return [&context, precision = machine.precision, measured = std::make_shared<double>(0)] {
+    if (*measured == 0) *measured = measure_peak_flops(context, precision);
     return *measured;
   };
 }

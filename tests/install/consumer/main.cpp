@@ -57,7 +57,8 @@ void check_cube(dtrain::Context& context) {
                                    dtrain::Array y = a[0];
                                    for (double& value : y.values) value *= value * value;
                                    return y;
-                                 }});
+                                 },
+                             .f32_only = true});
 }
 
 int main() {

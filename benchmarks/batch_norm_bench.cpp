@@ -180,7 +180,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "where it runs")
       ->check(CLI::IsMember({"cpu", "gpu"}))
       ->capture_default_str();
-  app.add_option("--dtype", options.dtype, "type of the images; a CPU has f32 only")
+  app.add_option("--dtype", options.dtype, "type of the images; f16 needs a GPU")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
   app.add_option("--batch", options.batch, "images")->check(CLI::PositiveNumber)->capture_default_str();

@@ -18,7 +18,7 @@ import tempfile
 
 root = pathlib.Path(__file__).resolve().parent.parent
 data = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", root.parent / "shared" / "data"))
-TORCH = {"torch NCHW": [], "torch channels_last": ["--channels_last"]}  # with the flags that ask for it
+TORCH = {"NCHW": [], "channels_last": ["--channels_last"]}  # with the flags that ask for it
 COMPILED = {"torch.compile, channels_last": ["--channels_last", "--mode", "compile"]}
 Row = collections.namedtuple("Row", "what ours peer ratio target met")
 
@@ -65,31 +65,54 @@ def google_benchmark(key):
     return lambda text: {run["name"]: run[key] for run in json.loads(text)["benchmarks"]}
 
 
-def train_step(c):
+def torch_forms(c):
+    """The forms of PyTorch's step that there are: name, and the command that begins it."""
+    forms = {}
+    for python in dict.fromkeys((c.options.python, c.options.debian_python)):
+        try:
+            version, compiles = output_of([python, "-c", "import torch; print(torch.__version__, hasattr(torch, 'compile'))"]).split()
+        except SystemExit:
+            c.skip(f"the PyTorch of {python}", "it has none")
+            continue
+        name = f"torch {version.partition('+')[0]}"
+        for form, flags in (TORCH | COMPILED if compiles == "True" and python == c.options.python else TORCH).items():
+            forms[f"{name} {form}"] = [python, root / "benchmarks/peers/resnet50_peer.py"] + flags
+    return forms
+
+
+def train_step(c, precision="fp32"):
     o = c.options
-    peer = [o.python, root / "benchmarks/peers/resnet50_peer.py", "--threads", o.threads, "--batch", o.batch, "--size", o.size,
-            "--steps", o.steps]
-    ours = [c.build / "benchmarks/step_bench", "--threads", o.threads, "--batch", o.batch, "--size", o.size, "--steps", o.steps]
-    forms = TORCH | COMPILED
-    if output_of([o.python, "-c", "import torch; print(hasattr(torch, 'compile'))"]).strip() != "True":
-        forms = TORCH
-        c.skip("torch.compile", f"the PyTorch of {o.python} has none")
+    flags = ["--threads", o.threads, "--batch", o.batch, "--size", o.size, "--steps", o.steps]
+    ours = [c.build / "benchmarks/step_bench"] + flags
+    forms, step = torch_forms(c), "step"
+    if precision != "fp32":
+        forms = {f"{name} {precision}": command for name, command in forms.items() if "NCHW" not in name and str(o.python) == str(command[0])}
+        flags, step = flags + ["--precision", precision], f"step {precision}"
     for _ in range(o.rounds):
         c.run("step", ours, last_json)
-        for name, flags in forms.items():
-            c.run(name, peer + flags, last_json)
+        if precision != "fp32":
+            c.run(step, ours + ["--precision", precision], last_json)
+        for name, command in forms.items():
+            c.run(name, command + flags, last_json)
+    if not forms:
+        return c.skip(f"the training step in {precision}", "no PyTorch to compare with")
     best = max(forms, key=lambda name: c.median(name, "images_per_sec"))
-    rate, peer_rate = c.median("step", "images_per_sec"), c.median(best, "images_per_sec")
-    what = f"ResNet-50 v1.5 fp32 step, batch {o.batch}, {o.size} px, {o.threads} threads"
-    c.add(what, f"{rate:.2f} images/s", f"{peer_rate:.2f} ({best})", rate / peer_rate, ">= 1.8", rate >= 1.8 * peer_rate)
-    cpu, peer_cpu = c.median("step", "images_per_cpu_sec"), max(c.median(name, "images_per_cpu_sec") for name in forms)
+    rate, peer_rate = c.median(step, "images_per_sec"), c.median(best, "images_per_sec")
+    what, least = f"ResNet-50 v1.5 {precision} step, batch {o.batch}, {o.size} px, {o.threads} threads", 1.8 if precision == "fp32" else 1.5
+    c.add(what, f"{rate:.2f} images/s", f"{peer_rate:.2f} ({best})", rate / peer_rate, f">= {least}", rate >= least * peer_rate)
+    cpu, peer_cpu = c.median(step, "images_per_cpu_sec"), max(c.median(name, "images_per_cpu_sec") for name in forms)
     c.add("    the same per second of processor time", f"{cpu:.2f} images/s", f"{peer_cpu:.2f} (the best of them)",
           cpu / peer_cpu, "", None)
-    peak, peer_peak = c.median("step", "peak_mib"), min(c.median(name, "peak_mib") for name in forms)
+    peak, peer_peak = c.median(step, "peak_mib"), min(c.median(name, "peak_mib") for name in forms)
     c.add("    its peak memory", f"{peak:.0f} MiB", f"{peer_peak:.0f} (the least of them)", peak / peer_peak, "<= 1", peak <= peer_peak)
-    start, peer_start = c.median("step", "start_to_first_step_s"), c.median(best, "start_to_first_step_s")
+    if precision != "fp32":
+        own, own_peak = c.median("step", "images_per_sec"), c.median("step", "peak_mib")
+        c.add("    beside our own fp32", f"{rate:.2f} images/s", f"{own:.2f}", rate / own, ">= 1.8", rate >= 1.8 * own)
+        c.add("    its peak memory beside our own fp32", f"{peak:.0f} MiB", f"{own_peak:.0f}", peak / own_peak, "<= 0.65", peak <= 0.65 * own_peak)
+        return None
+    start, peer_start = c.median(step, "start_to_first_step_s"), c.median(best, "start_to_first_step_s")
     c.add("    process start to first step", f"{start:.2f} s", f"{peer_start:.2f}", start / peer_start, "< 2 s", start < 2)
-    faults = c.median("step", "page_faults_per_step")
+    faults = c.median(step, "page_faults_per_step")
     c.add("    page faults per later step", f"{faults:.0f}", f"{c.median(best, 'page_faults_per_step'):.0f}", None, "~ 0", faults < 16)
 
 
@@ -157,6 +180,8 @@ def data_wait(c):
                         f"--metrics_file={metrics}"], share)
     waiting, rate = c.median("real data", "share"), c.median("real data", "images_per_sec")
     c.add("Share of a step spent waiting for data, real JPEGs", f"{100 * waiting:.2f} %", "", None, "~ 0", waiting < 0.01)
+    if "step" not in c.raw:
+        return None
     synthetic = c.median("step", "images_per_sec")
     c.add("    images/s on real data against synthetic", f"{rate:.2f}", f"{synthetic:.2f} (synthetic)", rate / synthetic, ">= 0.97",
           rate >= 0.97 * synthetic)
@@ -198,6 +223,26 @@ def depthwise(c):
               f"{1000 * peer_time:.1f} ({best.removeprefix('depthwise ')})", peer_time / time, ">= 1", time <= peer_time)
 
 
+# What lowers our kernels and those of PyTorch, with oneDNN's in both.
+LOWERED = {"avx2": {"DTRAIN_CPU_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"},
+           "avx512": {"DTRAIN_CPU_ISA": "avx512", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+                      "DNNL_MAX_CPU_ISA": "AVX512_CORE"}}
+
+
+def peaks(c):
+    """What two cores can do at most, by our own kernels: products and sums of registers, and of long arrays."""
+    found = last_json(output_of([c.build / "benchmarks/step_bench", "--peaks", "--threads", c.options.threads]))
+    return {"instruction set": found["isa"], "peak of fp32": f"{found['peak_gflops']:.0f} GFLOP/s, {c.options.threads} threads",
+            "peak of memory": f"{found['peak_gb_per_s']:.0f} GB/s"}
+
+
+def inference(options):
+    """A table of its own, with the same threads and instruction set."""
+    subprocess.run([sys.executable, "-B", root / "benchmarks/compare_inference.py", f"--build={options.build}", f"--peers={options.python}",
+                    f"--rounds={options.rounds}", f"--seconds={options.seconds}", f"--threads={options.threads}", "--precision=fp32,bf16,int8"],
+                   check=True)
+
+
 def machine():
     cpu = dict(line.split(":", 1) for line in output_of(["lscpu"]).splitlines() if ":" in line)
     flags = cpu["Flags"].split()
@@ -220,9 +265,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round of each")
     parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cpu-NAME.json and .txt")
-    parser.add_argument("--only", default="train_step,decode,records,data_wait,tape,depthwise", help="parts, separated by commas")
+    parser.add_argument("--only", default="train_step,train_step_bf16,decode,records,data_wait,tape,depthwise,inference",
+                        help="parts, separated by commas")
+    parser.add_argument("--isa", choices=sorted(LOWERED), help="lowers both sides to this instruction set")
     parser.add_argument("--build", default="build")
-    parser.add_argument("--python", default="/usr/bin/python3", help="has torch and torchvision")
+    parser.add_argument("--python", default="/usr/bin/python3", help="has torch and torchvision, the newest ones")
+    parser.add_argument("--debian_python", default="/usr/bin/python3", help="has Debian's")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--size", type=int, default=224)
@@ -235,10 +283,14 @@ def main():
     options.steps = options.steps or (2 if quick else 5)
     options.seconds = options.seconds or (1 if quick else 4)
 
+    os.environ.update(LOWERED.get(options.isa, {}))
     c = Comparison(options)
-    about = machine()
-    for part in options.only.split(","):
-        {"train_step": train_step, "decode": decode, "records": records, "data_wait": data_wait, "tape": tape,
+    about = {**machine(), **peaks(c)}
+    parts = options.only.split(",")
+    for part in parts:
+        if part == "inference":  # prints its table after this one
+            continue
+        {"train_step": train_step, "train_step_bf16": lambda c: train_step(c, "bf16"), "decode": decode, "records": records, "data_wait": data_wait, "tape": tape,
          "depthwise": depthwise}[part](c)
     text = "\n".join([f"{key}: {value}" for key, value in about.items()] +
                      [f"rounds: {options.rounds}, of which the medians", "", table(c.rows), ""] + c.notes + ["commands:"] +
@@ -252,6 +304,8 @@ def main():
             {"machine": about, "rounds": options.rounds, "rows": [row._asdict() for row in c.rows], "notes": c.notes,
              "commands": c.commands, "runs": c.raw}, indent=1) + "\n")
         print(f"saved as {path.relative_to(root)}.json and .txt")
+    if "inference" in parts:
+        inference(options)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,11 @@ import sys
 import tempfile
 
 root = pathlib.Path(__file__).resolve().parent.parent
-ENGINES = ("onnxruntime", "openvino", "openvino_bf16", "torch", "torch_compile", "torch_bf16")
+ENGINES = {
+    "fp32": ("onnxruntime", "openvino", "torch", "torch_compile"),
+    "bf16": ("openvino_bf16", "torch_bf16"),
+    "int8": ("onnxruntime_int8", "openvino_int8"),
+}
 MODEL = ["--model=resnet50_v1.5", "--device=cpu"]
 
 
@@ -30,13 +34,12 @@ def output_of(command, **environment):
     return done.stdout
 
 
-def engine_ms(programs, batch, options):
-    """Ours: images per second of --forward_only after its warm-up."""
-    calls = max(5, int(options.seconds / (0.04 * batch)))
-    text = output_of([programs / "dtrain-cnn-benchmarks", *MODEL, "--forward_only", f"--batch_size={batch}",
-                      f"--num_batches={calls}", f"--display_every={calls}", "--num_warmup_batches=3",
-                      f"--num_intra_threads={options.threads}"])
-    return 1000 * batch / float(re.search(r"total images/sec: ([\d.]+)", text)[1])
+def engine_ms(build, precision, batch, options):
+    """Ours."""
+    text = output_of([build / "benchmarks/inference_bench", "--model=resnet50_v1.5", f"--precision={precision}",
+                      f"--batch={batch}", f"--threads={options.threads}", f"--seconds={options.seconds}"],
+                     GOMP_SPINCOUNT="300")  # as dtrain-classify and dtrain-serve set it
+    return json.loads(text.splitlines()[-1])["ms"]
 
 
 def export(programs, folder):
@@ -47,10 +50,17 @@ def export(programs, folder):
     return model
 
 
-def peers_of(options, model):
+def quantize(options, model):
+    """The model in int8, by ONNX Runtime, which OpenVINO reads too."""
+    quantized = model.with_name("int8.onnx")
+    output_of([options.peers, root / "benchmarks/peers/quantize_onnx.py", model, quantized])
+    return quantized
+
+
+def peers_of(options, precision, model):
     """The engines that the Python has."""
     found = []
-    for engine in ENGINES:
+    for engine in ENGINES[precision]:
         try:
             peer_ms(engine, model, 1, options, seconds=0)
             found.append(engine)
@@ -77,30 +87,41 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--precision", default="fp32", help="some of fp32,bf16,int8, with commas")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--json", help="file to write the figures to")
     options = parser.parse_args()
-    programs = root / options.build / "bin"
+    build = root / options.build
+    precisions = options.precision.split(",")
+    if not set(precisions) <= set(ENGINES):
+        parser.error(f"--precision={options.precision}: expected some of {','.join(ENGINES)}")
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
-        model = export(programs, folder)
-        engines = peers_of(options, model)
-        for batch in options.batches:
-            times = figures[batch] = {name: [] for name in ("dtrain", *engines)}
-            for _ in range(options.rounds):
-                for name in times:
-                    times[name].append(engine_ms(programs, batch, options) if name == "dtrain"
-                                       else peer_ms(name, model, batch, options))
+        model = export(build / "bin", folder)
+        for precision in precisions:
+            own_model, engines = model, []
+            try:
+                own_model = quantize(options, model) if precision == "int8" else model
+                engines = peers_of(options, precision, own_model)
+            except RuntimeError as error:
+                print(f"left out: {', '.join(ENGINES[precision])}: {str(error).strip().splitlines()[-1]}", flush=True)
+            for batch in options.batches:
+                times = figures[f"{precision} {batch}"] = {name: [] for name in ("dtrain", *engines)}
+                for _ in range(options.rounds):
+                    for name in times:
+                        times[name].append(engine_ms(build, precision, batch, options) if name == "dtrain"
+                                           else peer_ms(name, own_model, batch, options))
     processor = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())[1]
     commit = output_of(["git", "-C", root, "describe", "--always", "--dirty"]).strip()
-    print(f"ResNet-50 v1.5, f32 unless said, {options.threads} threads of {processor}, commit {commit}; "
+    print(f"ResNet-50 v1.5, {options.threads} threads of {processor}, commit {commit}; "
           f"{', '.join(f'{name} {version}' for name, version in peer_ms.versions.items())}")
-    print(f"{'batch':>5} {'program':16} {'ms a call':>10} {'images/s':>9} {'ours is faster by':>18}")
-    for batch, times in figures.items():
+    print(f"{'precision':9} {'batch':>5} {'program':16} {'ms a call':>10} {'images/s':>9} {'ours is faster by':>18}")
+    for case, times in figures.items():
+        precision, batch = case.split()[0], int(case.split()[1])
         ours = statistics.median(times["dtrain"])
         for name, values in times.items():
             ms = statistics.median(values)
-            print(f"{batch:5} {name:16} {ms:10.1f} {1000 * batch / ms:9.1f} {ms / ours:18.2f}")
+            print(f"{precision:9} {batch:5} {name:16} {ms:10.1f} {1000 * batch / ms:9.1f} {ms / ours:18.2f}")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(
             {"processor": processor, "threads": options.threads, "commit": commit, "versions": peer_ms.versions,

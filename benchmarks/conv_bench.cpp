@@ -1,7 +1,7 @@
 // Every distinct convolution of ResNet-50 v1.5, forward and both gradients.
 // On a CPU GF/s: as the engine runs it and by oneDNN's direct algorithm alone. Best of a few runs in alternation; the
 // totals weigh each shape by its count.
-//   conv_bench --batch 16 --threads 2
+//   conv_bench --batch 16 --threads 2 --precision bf16
 // On a GPU the time of each in TF32, bf16 and f16 with the best plan there is, and the time of all 158 of a step: what
 // a step takes at least. The first run chooses the plans, which takes a minute or so; --plan_file keeps them.
 //   conv_bench --device gpu --batch 256 --benchmark_format json
@@ -48,15 +48,36 @@ double now(int threads) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+// Random signs and mantissas, magnitudes from 1/32 to 1: zeros would cost less power than a training step does.
+Tensor random(Context& context, const Shape& shape, DType dtype) {
+  const Tensor tensor = context.empty(shape, dtype);
+  const int mantissa = dtype == DType::f32 ? 23 : dtype == DType::bf16 ? 7 : 10;
+  const int bits = static_cast<int>(8 * size_of(dtype)), one = dtype == DType::f16 ? 15 : 127;
+  const int64_t block = std::min<int64_t>(tensor.count(), 1 << 20);
+  std::vector<unsigned char> bytes(static_cast<size_t>(block) * size_of(dtype));
+  RandomStream stream(1, 0);
+  for (size_t i = 0; i < bytes.size(); i += size_of(dtype)) {
+    const uint32_t noise = stream.next(), exponent = static_cast<uint32_t>(one) - 1 - noise % 5;
+    const uint32_t sign = noise >> 31, fraction = (noise >> 3) & ((1u << mantissa) - 1);
+    const uint32_t value = sign << (bits - 1) | exponent << mantissa | fraction;
+    std::memcpy(&bytes[i], &value, size_of(dtype));  // little-endian: the low bytes come first
+  }
+  const Tensor flat = tensor.view({tensor.count()});
+  for (int64_t at = 0; at < flat.count(); at += block)
+    context.upload(bytes.data(), flat.slice(at, std::min(at + block, flat.count())));
+  return tensor;
+}
+
 // One layer with its tensors.
 class Case {
  public:
-  Case(Context& context, const Layer& layer, int64_t batch) : context_(context) {
+  Case(Context& context, const Layer& layer, int64_t batch, DType dtype) : context_(context), dtype_(dtype) {
     options_.stride = layer.stride;
     options_.padding = layer.kernel / 2;
     const Shape x{batch, layer.size, layer.size, layer.c}, w{layer.k, layer.kernel, layer.kernel, layer.c};
     const Shape y = conv2d_shape(x, w, options_);
-    x_ = random(x), w_ = random(w), y_ = random(y), dx_ = random(x), dw_ = random(w);
+    x_ = random(context, x, dtype), w_ = random(context, w, dtype), y_ = random(context, y, dtype);
+    dx_ = context.empty(x, dtype), dw_ = context.empty(w);
     const int64_t pad = layer.kernel / 2;
     shape_ = {batch,        layer.size,   layer.size, layer.c, layer.k, layer.kernel, layer.kernel, y[1], y[2],
               layer.stride, layer.stride, 1,          1,       pad,     pad,          pad,          pad,  1};
@@ -65,27 +86,20 @@ class Case {
   int64_t multiply_adds() const { return y_.count() * w_.count() / w_.dim(0); }
 
   void run(int pass, bool direct) {
-    const float *x = x_.data<float>(), *w = w_.data<float>(), *y = y_.data<float>();
     if (pass == 0)
-      direct ? cpu::direct_conv(context_, shape_, x, w, nullptr, y_.data<float>())
+      direct ? cpu::direct_conv(context_, shape_, dtype_, x_.raw(), w_.raw(), nullptr, y_.raw())
              : cpu::conv2d(context_, x_, w_, {}, options_, y_);
     else if (pass == 1)
-      direct ? cpu::direct_conv_dgrad(context_, shape_, y, w, dx_.data<float>(), false)
+      direct ? cpu::direct_conv_dgrad(context_, shape_, dtype_, y_.raw(), w_.raw(), dx_.raw(), false)
              : cpu::conv2d_dgrad(context_, y_, w_, options_, dx_, false);
     else
-      direct ? cpu::direct_conv_wgrad(context_, shape_, x, y, dw_.data<float>(), false)
+      direct ? cpu::direct_conv_wgrad(context_, shape_, dtype_, x_.raw(), y_.raw(), dw_.data<float>(), false)
              : cpu::conv2d_wgrad(context_, x_, y_, options_, dw_, false);
   }
 
  private:
-  Tensor random(Shape shape) {
-    Tensor tensor = context_.empty(shape);
-    RandomStream stream(1, 0);
-    for (float& value : tensor.span<float>()) value = stream.uniform(-1, 1);
-    return tensor;
-  }
-
   Context& context_;
+  DType dtype_;
   Conv2dOptions options_;
   cpu::ConvShape shape_;
   Tensor x_, w_, y_, dx_, dw_;
@@ -105,16 +119,16 @@ std::array<double, 2> time_pass(Case& layer, int pass, int threads, int repeats)
   return best;
 }
 
-void measure(int64_t batch, int threads, int repeats) {
+void measure(int64_t batch, int threads, int repeats, DType dtype) {
   const auto context = make_cpu_context({.threads = threads});
-  fmt::print("ResNet-50 v1.5, batch {}, {} threads: GF/s of the engine / of oneDNN's direct algorithm\n", batch,
-             context->threads());
+  fmt::print("ResNet-50 v1.5 in {}, batch {}, {} threads: GF/s of the engine / of oneDNN's direct algorithm\n",
+             name_of(dtype), batch, context->threads());
   fmt::print("{:>5} {:>5} {:>5} {:>7} {:>6} {:>6}", "size", "c", "k", "kernel", "stride", "count");
   for (const char* pass : kPasses) fmt::print(" {:>21}", pass);
   fmt::print("\n");
   double total[3][2] = {}, flops[3] = {};
   for (const Layer& layer : kLayers) {
-    Case one(*context, layer, batch);
+    Case one(*context, layer, batch, dtype);
     fmt::print("{:>5} {:>5} {:>5} {:>7} {:>6} {:>6}", layer.size, layer.c, layer.k, layer.kernel, layer.stride,
                layer.count);
     for (int pass = 0; pass < 3; ++pass) {
@@ -151,7 +165,7 @@ class GpuCase {
     options_.padding = layer.kernel / 2;
     const Shape x{batch, layer.size, layer.size, channels}, w{layer.k, layer.kernel, layer.kernel, channels};
     const Shape y = conv2d_shape(x, w, options_);
-    x_ = random(x, dtype), w_ = random(w, dtype), y_ = random(y, dtype);
+    x_ = random(context, x, dtype), w_ = random(context, w, dtype), y_ = random(context, y, dtype);
     dx_ = context.empty(x, dtype), dw_ = context.empty({layer.k, layer.kernel, layer.kernel, layer.c});
   }
 
@@ -166,26 +180,6 @@ class GpuCase {
     if (pass == 0) DT_DISPATCH(context_, conv2d)(x_, w_, Tensor(), options_, y_);
     if (pass == 1) DT_DISPATCH(context_, conv2d_dgrad)(y_, w_, options_, dx_, false);
     if (pass == 2) DT_DISPATCH(context_, conv2d_wgrad)(x_, y_, options_, dw_, false);
-  }
-
-  // Random signs and mantissas, magnitudes from 1/32 to 1: zeros would cost less power than a training step does.
-  Tensor random(Shape shape, DType dtype) {
-    const Tensor tensor = context_.empty(shape, dtype);
-    const int mantissa = dtype == DType::f32 ? 23 : dtype == DType::bf16 ? 7 : 10;
-    const int bits = static_cast<int>(8 * size_of(dtype)), one = dtype == DType::f16 ? 15 : 127;
-    const int64_t block = std::min<int64_t>(tensor.count(), 1 << 20);
-    std::vector<unsigned char> bytes(static_cast<size_t>(block) * size_of(dtype));
-    RandomStream stream(1, 0);
-    for (size_t i = 0; i < bytes.size(); i += size_of(dtype)) {
-      const uint32_t noise = stream.next(), exponent = static_cast<uint32_t>(one) - 1 - noise % 5;
-      const uint32_t sign = noise >> 31, fraction = (noise >> 3) & ((1u << mantissa) - 1);
-      const uint32_t value = sign << (bits - 1) | exponent << mantissa | fraction;
-      std::memcpy(&bytes[i], &value, size_of(dtype));  // little-endian: the low bytes come first
-    }
-    const Tensor flat = tensor.view({tensor.count()});
-    for (int64_t at = 0; at < flat.count(); at += block)
-      context_.upload(bytes.data(), flat.slice(at, std::min(at + block, flat.count())));
-    return tensor;
   }
 
   Context& context_;
@@ -247,7 +241,7 @@ void measure_gpu(int64_t batch, int repeats, const std::string& plan_file, bool 
 int main(int argc, char** argv) {
   int64_t batch = 16;
   int threads = 0, repeats = 3;
-  std::string device = "cpu", format = "console", plan_file;
+  std::string device = "cpu", precision = "fp32", format = "console", plan_file;
   CLI::App app("Times the convolutions of ResNet-50.");
   app.add_option("--batch", batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--threads", threads, "0: OpenMP's choice")->capture_default_str();
@@ -255,6 +249,9 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--device", device)->check(CLI::IsMember({"cpu", "gpu"}))->capture_default_str();
+  app.add_option("--precision", precision, "type of images and filters on a CPU")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
   app.add_option("--plan_file", plan_file, "where a GPU's choices are kept");
   app.add_option("--benchmark_format", format, "form of a GPU's results")
       ->check(CLI::IsMember({"console", "json"}))
@@ -264,7 +261,7 @@ int main(int argc, char** argv) {
     if (device == "gpu")
       dtrain::measure_gpu(batch, repeats, plan_file, format == "json");
     else
-      dtrain::measure(batch, threads, repeats);
+      dtrain::measure(batch, threads, repeats, precision == "bf16" ? dtrain::DType::bf16 : dtrain::DType::f32);
   } catch (const std::exception& error) {
     std::cerr << "conv_bench: " << error.what() << "\n";
     return 1;

@@ -15,6 +15,7 @@
 
 #include "apps/cli/drawn_batch.h"
 #include "apps/cli/environment.h"
+#include "libdtrain/ops/peaks.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/metrics.h"
 #include "libdtrain/train/trainer.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct Options {
   std::string model = "resnet50_v1.5", device = "cpu", precision = "fp32", plan_file;
-  bool cuda_graph = true, deterministic = false;
+  bool cuda_graph = true, deterministic = false, peaks = false;
   int64_t batch = 16, size = 0, classes = 1000;
   int threads = 0, steps = 5, warmup = 1;
 };
@@ -60,7 +61,7 @@ int64_t page_faults() {
 }
 
 std::unique_ptr<Context> make_context(const Options& o) {
-  if (o.device == "cpu") return make_cpu_context({.threads = o.threads});
+  if (o.device == "cpu") return make_cpu_context(cli::with_environment(CpuOptions{.threads = o.threads}));
   return make_cuda_context(cli::with_environment(
       {.deterministic = o.deterministic, .tf32 = o.precision == "tf32", .plan_file = o.plan_file}));
 }
@@ -93,9 +94,9 @@ class Bench {
     };
     for (int i = 0; i < steps; ++i) {
       trainer_.enqueue([&](Tape& tape, int) {
-        // A GPU computes on its own layout and type of pixels.
-        const Tensor images =
-            context_->is_cpu() ? batch_.images : normalize_pixels(*context_, batch_.images, normalization_);
+        // 16 bits are a type of their own, and a GPU has its own layout of pixels.
+        const bool as_it_is = context_->is_cpu() && normalization_.dtype == DType::f32;
+        const Tensor images = as_it_is ? batch_.images : normalize_pixels(*context_, batch_.images, normalization_);
         return softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), batch_.labels);
       });
       collect(kAhead);
@@ -132,6 +133,14 @@ class Bench {
 struct HostTimes {
   double wall, cpu;
 };
+
+nlohmann::ordered_json measure_peaks(const Options& o) {
+  const auto context = make_context(o);
+  return {{"isa", name_of(context->isa())},
+          {"threads", context->threads()},
+          {"peak_gflops", 1e-9 * measure_peak_flops(*context)},
+          {"peak_gb_per_s", 1e-9 * measure_peak_bandwidth(*context)}};
+}
 
 nlohmann::ordered_json measure(const Options& o) {
   Bench bench(o);
@@ -193,7 +202,7 @@ int main(int argc, char** argv) {
   app.add_option("--device", options.device, "where it runs")
       ->check(CLI::IsMember({"cpu", "gpu"}))
       ->capture_default_str();
-  app.add_option("--precision", options.precision, "type of the arithmetic; bf16 and fp16 need a GPU")
+  app.add_option("--precision", options.precision, "type of the arithmetic; tf32 and fp16 need a GPU")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}))
       ->capture_default_str();
   app.add_option("--cuda_graph", options.cuda_graph, "record the step once and replay it")->capture_default_str();
@@ -205,9 +214,10 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "0: OpenMP's choice")->capture_default_str();
   app.add_option("--steps", options.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--warmup", options.warmup, "steps before them")->capture_default_str();
+  app.add_flag("--peaks", options.peaks, "print what the CPU reaches at most instead");
   CLI11_PARSE(app, argc, argv);
   try {
-    std::cout << dtrain::measure(options).dump() << std::endl;
+    std::cout << (options.peaks ? measure_peaks(options) : measure(options)).dump() << std::endl;
   } catch (const std::exception& error) {
     std::cerr << "step_bench: " << error.what() << "\n";
     return 1;

@@ -1,13 +1,25 @@
 #!/usr/bin/env bash
-# Speed on the CPU against PyTorch and others, both sides in one run: prints a table of ratios.
-#   scripts/bench_cpu.sh          five rounds of everything, about 20 minutes on two cores
-#   scripts/bench_cpu.sh quick    one short round, about 2 minutes
+# Speed on the CPU against PyTorch, ONNX Runtime, OpenVINO and others, both sides in one run: prints tables of ratios.
+#   scripts/bench_cpu.sh          five rounds of everything, about an hour on two cores
+#   scripts/bench_cpu.sh quick    one short round, about 10 minutes
 #   scripts/bench_cpu.sh --save NAME    also writes benchmarks/results/<date>-cpu-NAME.{json,txt}; --help shows the rest
-# Nothing else should run on the machine.
+# The newest PyTorch, ONNX Runtime and OpenVINO are installed once, by pip, into build/peers (about 6 GB); PYTHON names
+# another Python that has them. Nothing else should run on the machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/setup.sh test
 cmake --preset release -DDTRAIN_BENCHMARKS=ON >/dev/null
-cmake --build --preset release --target programs step_bench decode_bench record_bench tape_bench depthwise_bench
-exec "${PYTHON:-/usr/bin/python3}" benchmarks/compare_cpu.py "$@"
+cmake --build --preset release --target programs step_bench decode_bench record_bench tape_bench depthwise_bench inference_bench
+
+peers=build/peers
+if [ -z "${PYTHON:-}" ] && [ ! -e $peers/complete ]; then
+  echo "Installing the newest PyTorch, ONNX Runtime and OpenVINO into $peers"
+  if python3 -m venv $peers && $peers/bin/pip install --quiet torch torchvision onnxruntime onnx openvino; then
+    touch $peers/complete
+  else
+    echo "They cannot be installed: comparing with what Debian has"
+  fi
+fi
+[ -n "${PYTHON:-}" ] || { [ -e $peers/complete ] && PYTHON=$peers/bin/python3; } || PYTHON=/usr/bin/python3
+exec benchmarks/compare_cpu.py --python "$PYTHON" "$@"

@@ -1,7 +1,8 @@
 """Times ResNet-50's inference in another program: prints milliseconds per call, the median, as a line of JSON.
 
 Usage: inference_peer.py ENGINE MODEL.onnx --batch N --threads N --seconds S
-ENGINE: onnxruntime, openvino, openvino_bf16, or torch, torch_compile, torch_bf16 (torchvision's model, channels_last).
+ENGINE: onnxruntime, openvino, openvino_bf16, onnxruntime_int8 and openvino_int8 (of the model that quantize_onnx.py has
+made), or torch, torch_compile, torch_bf16 (torchvision's model, channels_last).
 """
 import argparse
 import json
@@ -51,6 +52,8 @@ ENGINES = {
     "onnxruntime": onnxruntime,
     "openvino": openvino,
     "openvino_bf16": lambda options, images: openvino(options, images, "bf16"),
+    "onnxruntime_int8": onnxruntime,
+    "openvino_int8": openvino,
     "torch": torch,
     "torch_compile": lambda options, images: torch(options, images, compiles=True),
     "torch_bf16": lambda options, images: torch(options, images, bf16=True),

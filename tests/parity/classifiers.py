@@ -1,12 +1,13 @@
 """Each family of classifiers against PyTorch in double precision: logits, loss, statistics and all gradients of a step.
 
-Usage: classifiers.py PARITY_MODEL [--device cpu|gpu] [MODEL...]; PARITY_MODEL is the program that runs the engine's
-side.
+Usage: classifiers.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16] [MODEL...]; PARITY_MODEL is the
+program that runs the engine's side.
 The references in classifier_models.py are written from tf_cnn_benchmarks' definitions. As resnet50.py explains, few
 inputs of ReLUs may lie near 0: hence the offsets. In the largest networks there are some nevertheless, each of which
 moves the gradients of a tensor or two: hence the wider bounds of those.
 """
 
+import copy
 import os
 
 import classifier_models
@@ -35,14 +36,17 @@ def state(model):
     return {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
 
 
-def reference_step(model, images, labels):
-    """What parity_model writes, by torch."""
+def reference_step(model, images, labels, rounded=False):
+    """What parity_model writes, by torch; in bf16 where `rounded`."""
     model.eval()
     with torch.no_grad():
         result = {"eval_logits": model(images)}
     model.train()
-    given = model(images)
+    with torch.autocast("cpu", torch.bfloat16, enabled=rounded):
+        given = model(images)
     logits, auxiliary = given if isinstance(given, tuple) else (given, None)
+    if rounded:
+        logits, auxiliary = logits.float(), None if auxiliary is None else auxiliary.float()
     loss = torch.nn.functional.cross_entropy(logits, labels)
     if auxiliary is not None:
         result["eval_logits"] = result["eval_logits"][0]
@@ -62,19 +66,20 @@ def engine_step(case, initial, images, labels):
         save_safetensors(batch, {"images": nhwc(images), "labels": labels.numpy().astype(np.int32)})
         run(options.program, batch, folder, f"name={case.name}", f"dataset={case.dataset}", f"classes={CLASSES}",
             f"auxiliary_head={int(case.auxiliary_head)}", "lr=0", "momentum=0", "weight_decay=0", "steps=1",
-            f"device={options.device}", "precision=fp32")
+            f"device={options.device}", f"precision={options.precision}")
         result = load_safetensors(os.path.join(folder, "results.safetensors"))
         result["gradients"] = load_safetensors(os.path.join(folder, "gradients.safetensors"))
         result["statistics"] = load_safetensors(os.path.join(folder, "first.safetensors"))
     return result
 
 
+def joined(tensors, names):
+    return np.concatenate([tensors[name].ravel() for name in names])
+
+
 def compare_all(report, name, ours, expected, bound):
     """All tensors as one vector."""
-    def joined(tensors):
-        return np.concatenate([tensors[key].ravel() for key in expected])
-
-    report.check(name, joined(ours), joined(expected), bound, "l2")
+    report.check(name, joined(ours, expected), joined(expected, expected), bound, "l2")
 
 
 def compare_worst(report, name, ours, expected, bound):
@@ -87,6 +92,20 @@ def compare_worst(report, name, ours, expected, bound):
     report.judge(f"{name}, worst of {len(errors)} ({worst})", errors[worst], bound)
 
 
+def compare_rounded(report, name, ours, expected, torchs):
+    """Activations of 8 or 11 bits: see resnet50.py. Where a ReLU near 0 moves more than that, PyTorch's own step in
+    bf16 says how much is usual."""
+    unit = {"bf16": 2**-8, "fp16": 2**-11}[options.precision]
+    for key, units in (("eval_logits", 8), ("logits", 8), ("losses", 2)):
+        report.check(f"{name}: {key}", ours[key], expected[key], units * unit, "l2")
+    reference, usual = joined(expected["gradients"], expected["gradients"]), 32 * unit
+    if options.precision == "bf16":
+        usual = max(usual, 1.5 * report.error(joined(torchs["gradients"], expected["gradients"]), reference, "l2"))
+    report.check(f"{name}: gradients", joined(ours["gradients"], expected["gradients"]), reference, usual, "l2")
+    if expected["statistics"]:
+        compare_all(report, f"{name}: statistics", ours["statistics"], expected["statistics"], 8 * unit)
+
+
 def compare(report, case):
     torch.manual_seed(3)
     model = case.make(CLASSES)
@@ -96,7 +115,11 @@ def compare(report, case):
     initialize(model)
     labels = torch.randint(0, CLASSES, (BATCH,))
     ours = engine_step(case, state(model), images, labels)
+    rounded = options.precision != "fp32"
+    torchs = reference_step(copy.deepcopy(model), images, labels, rounded) if rounded else None
     expected = reference_step(model.double(), images.double(), labels)
+    if rounded:
+        return compare_rounded(report, case.name, ours, expected, torchs)
     report.check(f"{case.name}: inferred logits", ours["inferred_logits"], expected["eval_logits"], 3e-6, "l2")
     for key, bound in (("eval_logits", 3e-6), ("logits", 1e-5), ("losses", 1e-5)):
         report.check(f"{case.name}: {key}", ours[key], expected[key], bound, "l2")

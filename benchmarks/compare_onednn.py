@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""The convolutions of ResNet-50 by the system's oneDNN and by another one, turn by turn: milliseconds, medians, ratio.
+
+    python3 -m venv build/onednn && build/onednn/bin/pip install onednn-devel
+    benchmarks/compare_onednn.py --other build/onednn --save NAME
+
+--other is a prefix with include/ and lib/. PyPI's oneDNN runs by SYCL, whose threads are those of the OpenCL runtime that
+pip installs with it; the system's runs by OpenMP. benchmarks/peers/onednn_peer.cpp is compiled with each. --isa lowers
+both. Nothing else should run on the machine.
+
+Exit codes: 0 done, 1 usage or a program failed.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from compare_cpu import Row, machine, root, table
+
+LOWERED = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"}}
+
+
+def compiled(target, flags):
+    command = ["g++", "-std=c++20", "-O2", root / "benchmarks/peers/onednn_peer.cpp", "-o", target, *flags, "-ldnnl"]
+    if subprocess.run([str(part) for part in command]).returncode != 0:
+        sys.exit("the program does not compile with this oneDNN")
+    return target
+
+
+def times(program, options, **environment):
+    settings = dict(os.environ, OMP_NUM_THREADS=str(options.threads), ONEDNN_VERBOSE="0", **LOWERED.get(options.isa, {}), **environment)
+    done = subprocess.run([str(program), str(options.calls)], env=settings, text=True, stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit(f"{program}: exit {done.returncode}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--other", type=pathlib.Path, required=True, help="prefix of the other oneDNN")
+    parser.add_argument("--isa", choices=sorted(LOWERED))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=7, help="of each shape in a round")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-onednn-NAME.txt")
+    options = parser.parse_args()
+    lib = options.other.resolve() / "lib"
+    opencl = {"OCL_ICD_FILENAMES": str(lib / "libintelocl.so")} if (lib / "libintelocl.so").exists() else {}
+    found = {"system": [], "other": []}
+    with tempfile.TemporaryDirectory() as folder:
+        system = compiled(pathlib.Path(folder) / "system", [])
+        other = compiled(pathlib.Path(folder) / "other", [f"-I{options.other / 'include'}", f"-L{lib}", f"-Wl,-rpath,{lib}",
+                                                          "-Wl,--allow-shlib-undefined"])
+        versions = [subprocess.run([program, "--version"], text=True, stdout=subprocess.PIPE, check=True, env=settings).stdout.strip()
+                    for program, settings in ((system, None), (other, dict(os.environ, LD_LIBRARY_PATH=str(lib), **opencl)))]
+        for _ in range(options.rounds):
+            found["system"].append(times(system, options))
+            found["other"].append(times(other, options, LD_LIBRARY_PATH=str(lib), **opencl))
+    rows = []
+    for case in found["other"][0]:
+        ours, theirs = (statistics.median(run[case] for run in found[side] if case in run) if case in found[side][0] else None
+                        for side in ("system", "other"))
+        rows.append(Row(case, f"{ours:.2f} ms" if ours else "none", f"{theirs:.2f} ms", f"{ours / theirs:.2f}" if ours else "", "", ""))
+    about = machine()
+    text = "\n".join([f"{key}: {value}" for key, value in about.items()] +
+                     [f"instruction set: {options.isa or 'the best'}", f"threads: {options.threads}; rounds: {options.rounds}, of which the medians",
+                      f"ours: the system's oneDNN, {versions[0]}; peer: the other one, {versions[1]}; a ratio above 1: the other one is faster", "", table(rows)]) + "\n"
+    print(text)
+    if options.save:
+        path = root / "benchmarks/results" / f"{about['date'][:10]}-onednn-{options.save}.txt"
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+// The forward pass of a classifier with drawn weights on drawn images, on a CPU: milliseconds per call, the median, and
+// how far the logits are from those of fp32, as a line of JSON.
+//   inference_bench --model resnet50_v1.5 --batch 1 --precision int8 --threads 2 --seconds 5
+// benchmarks/peers/inference_peer.py does the same in other programs.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/environment.h"
+#include "libdtrain/autograd/prepared_weights.h"
+#include "libdtrain/core/rng.h"
+#include "libdtrain/ops/pointwise.h"
+#include "libdtrain/train/calibrator.h"
+#include "models/catalog.h"
+
+namespace dtrain {
+namespace {
+
+struct Options {
+  std::string model = "resnet50_v1.5", precision = "fp32";
+  int64_t batch = 1;
+  int threads = 0, warmup = 3;
+  double seconds = 5;
+};
+
+// A model as one precision computes it.
+struct Network {
+  Network(Context& context, const Options& o, DType dtype)
+      : store(context),
+        model(models::make_classifier(store, models::classifier_info(o.model, "imagenet"), {.classes = 1000})) {
+    store.allocate(1, {.dtype = dtype, .gradients = false});
+  }
+  Tensor run(const Tensor& images) {
+    Tape tape(store.context(), prepared);
+    return model.forward(tape, tape.constant(images)).value;
+  }
+
+  ParameterStore store;
+  models::Classifier model;
+  PreparedWeights prepared;
+};
+
+Tensor drawn_images(Context& context, int64_t batch, int64_t size) {
+  const Tensor images = context.empty({batch, size, size, 3});
+  RandomStream draws(1, 1);
+  for (float& value : images.span<float>()) value = draws.uniform(-1, 1);
+  return images;
+}
+
+void quantize(Network& network, const Tensor& images) {
+  Calibrator calibrator(network.store);
+  {
+    Tape tape(network.store.context(), network.prepared);
+    calibrator.observe(tape);
+    network.model.forward(tape, tape.constant(images));
+  }
+  network.prepared.quantize(layers_of(calibrator.layers(RangeRule::max), network.store));
+}
+
+double relative_difference(const Tensor& found, const Tensor& expected) {
+  double squares = 0, of = 0;
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    const double y = expected.data<float>()[i];
+    const double x = found.dtype() == DType::bf16 ? found.data<Bf16>()[i] : found.data<float>()[i];
+    squares += (x - y) * (x - y);
+    of += y * y;
+  }
+  return std::sqrt(squares / of);
+}
+
+double median_milliseconds(Network& network, const Tensor& images, const Options& o) {
+  using Clock = std::chrono::steady_clock;
+  for (int i = 0; i < o.warmup; ++i) network.run(images);
+  std::vector<double> times;
+  for (const auto begin = Clock::now();
+       times.size() < 3 || std::chrono::duration<double>(Clock::now() - begin).count() < o.seconds;) {
+    const auto start = Clock::now();
+    network.run(images);
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+void run(const Options& o) {
+  const auto context = make_cpu_context(cli::with_environment(CpuOptions{.threads = o.threads}));
+  Network network(*context, o, o.precision == "bf16" ? DType::bf16 : DType::f32);
+  Tensor images = drawn_images(*context, o.batch, network.model.image_size);
+  const Tensor expected = Network(*context, o, DType::f32).run(images);
+  if (o.precision == "int8") quantize(network, images);
+  if (o.precision == "bf16") {
+    const Tensor narrow = context->empty(images.shape(), DType::bf16);
+    for (int64_t i = 0; i < images.count(); ++i) narrow.data<Bf16>()[i] = to_bf16(images.data<float>()[i]);
+    images = narrow;
+  }
+  const double ms = median_milliseconds(network, images, o);
+  std::cout << nlohmann::ordered_json{{"model", o.model},
+                                      {"precision", o.precision},
+                                      {"batch", o.batch},
+                                      {"threads", context->threads()},
+                                      {"ms", ms},
+                                      {"logits_off_by", relative_difference(network.run(images), expected)}}
+            << std::endl;
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  dtrain::Options o;
+  CLI::App app("Inference of a classifier on a CPU");
+  app.add_option("--model", o.model);
+  app.add_option("--precision", o.precision)->check(CLI::IsMember({"fp32", "bf16", "int8"}));
+  app.add_option("--batch", o.batch);
+  app.add_option("--threads", o.threads);
+  app.add_option("--warmup", o.warmup);
+  app.add_option("--seconds", o.seconds);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    dtrain::run(o);
+  } catch (const std::exception& error) {
+    std::cerr << "inference_bench: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -98,7 +98,7 @@ std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& re
 
 std::vector<MetricValue> ClassificationTask::infer() {
   Tape tape(*session_.context, prepared_);
-  return metrics_of(*session_.context, loss_of(tape, batches_.front()));
+  return metrics_of(*session_.context, [&] { return loss_of(tape, batches_.front()); });
 }
 
 std::vector<cli::Picture> ClassificationTask::pictures() const {

@@ -140,7 +140,9 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
 
 std::vector<MetricValue> DetectionTask::infer() {
   Tape tape(model_.device(), Mode::eval);
+  model_.device().name_work("forward");
   model_.detect(tape, batches_.front());
+  model_.device().name_work(nullptr);
   return {};
 }
 

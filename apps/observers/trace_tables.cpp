@@ -15,7 +15,9 @@ double milliseconds(TraceFile::Clock::duration time) { return std::chrono::durat
 }  // namespace
 
 std::string rate(double amount, double seconds) {
-  return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount / seconds / 1e9) : "-";
+  if (amount <= 0 || seconds <= 0) return "-";
+  const double billions = amount / seconds / 1e9;
+  return fmt::format("{:.{}f}", billions, billions < 10 ? 3 : billions < 100 ? 2 : 1);
 }
 
 std::vector<std::string> profile_lines(std::span<const WorkRecord> records, bool by_layer, size_t rows) {

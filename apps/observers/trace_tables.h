@@ -10,7 +10,7 @@
 
 namespace dtrain::observers {
 
-// In units of 10^9 per second; "-" where it is not known.
+// In units of 10^9 per second, with four significant digits where there are three decimals; "-" where it is not known.
 std::string rate(double amount, double seconds);
 
 // A heading and a line for each kind of op, the slowest first: at most `rows` of them.

@@ -31,6 +31,7 @@ void Profiler::begin_step(const std::string& name) {
 void Profiler::end_step() {
   if (!attached_) return;
   close_to(0);
+  phase_.clear();  // the next step is of none
   attached_ = false;
   context_.set_profiler(nullptr);
 }

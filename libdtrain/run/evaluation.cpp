@@ -88,13 +88,15 @@ std::future<Evaluation> evaluate_batches(Context& context, Group& group, const E
   return result.get_future();
 }
 
-std::vector<MetricValue> metrics_of(Context& context, const Loss& loss) {
+std::vector<MetricValue> metrics_of(Context& context, const std::function<Loss()>& loss) {
+  context.name_work("forward");
   MetricColumns columns;
-  const std::vector<Tensor> sums = columns.sums_of(loss);
+  const std::vector<Tensor> sums = columns.sums_of(loss());
   const Tensor row = context.zeros({columns.count() + kStepColumns});
   add_step_sums(context, sums, false, row);
   std::vector<float> values(static_cast<size_t>(columns.count()));
   context.download(row.slice(0, columns.count()), values.data(), "metrics of a batch");
+  context.name_work(nullptr);
   const std::vector<double> wide(values.begin(), values.end());
   return columns.values(wide.data(), 1);
 }

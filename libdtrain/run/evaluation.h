@@ -27,8 +27,8 @@ struct EvaluationLoop {
 std::future<Evaluation> evaluate_batches(Context& context, Group& group, const EvaluationRequest& request,
                                          const EvaluationLoop& loop);
 
-// The metrics of this batch alone. Waits for the device.
-std::vector<MetricValue> metrics_of(Context& context, const Loss& loss);
+// The metrics of one batch alone, of which `loss` is the forward pass. Waits for the device.
+std::vector<MetricValue> metrics_of(Context& context, const std::function<Loss()>& loss);
 
 // Asks the task for an evaluation: its progress goes to the observer, every `show_every` batches, which is also when
 // several ranks agree on a stop. Collective.

@@ -110,6 +110,22 @@ TEST_F(CnnTracing, TheTableOfAProfileHoldsWhatTheStepDid) {
   EXPECT_TRUE(contains(read_file(path("p.svg")), "conv2d forward [1, 224, 224, 3] x [64, 7, 7, 3]"));
 }
 
+TEST_F(CnnTracing, TheOpsOfInferenceAreOfItsForwardPass) {
+  const ProgramResult result = train(run_with({"--forward_only", "--profile=" + path("p.svg")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const size_t outside = result.out.find("; outside of them: ");
+  ASSERT_NE(outside, std::string::npos) << result.out;
+  std::istringstream parts(result.out.substr(outside + 19, result.out.find('\n', outside) - outside - 19));
+  std::string part, phases;
+  while (std::getline(parts, part, ',')) {
+    const size_t number = part.rfind(' ');
+    EXPECT_GE(std::stod(part.substr(number)), -0.001) << part;
+    phases += part.substr(0, number);
+  }
+  EXPECT_TRUE(contains(phases, "input")) << phases;
+  EXPECT_TRUE(contains(phases, "forward")) << phases;
+}
+
 // Of a step of 2 s: a convolution that computes for 1 s, and a product that reads for 0.5 s.
 std::vector<WorkRecord> two_ops() {
   const auto record = [](WorkLevel level, int depth, const char* name, double seconds, double flops, double bytes) {
@@ -134,8 +150,8 @@ TEST(Roofline, ARowIsHeldAgainstTheRoofThatBoundsIt) {
   const std::vector<std::string> table = observers::roofline_table(records, roofs);
   ASSERT_EQ(table.size(), 5u);
   const auto ends = [&](size_t row, const std::string& text) { return table[row].ends_with(text); };
-  EXPECT_TRUE(ends(2, "1.0   1000.000  50.0 %      50.0      1.0   50.0 %")) << table[2];
-  EXPECT_TRUE(ends(3, "1.0    500.000  25.0 %       2.0      6.0   60.0 %")) << table[3];
+  EXPECT_TRUE(ends(2, "1.0   1000.000  50.0 %     50.00    1.000   50.0 %")) << table[2];
+  EXPECT_TRUE(ends(3, "1.0    500.000  25.0 %     2.000    6.000   60.0 %")) << table[3];
   EXPECT_EQ(table[4],
             "Ops 1500.000 ms of a step of 2000.000; outside of them: between phases 250.000, forward 250.000");
 }

@@ -148,6 +148,17 @@ TEST_F(ProfilerTest, RowsAddUpToTheSteps) {
   }
 }
 
+TEST_F(ProfilerTest, AStepDoesNotBelongToThePhaseThatTheOneBeforeEndedIn) {
+  Profiler profiler(*context);
+  for (int step = 0; step < 2; ++step) {
+    profiler.begin_step("a step");
+    context->name_work("forward");
+    profiler.end_step();
+  }
+  for (const WorkRecord& record : profiler.take())
+    EXPECT_TRUE(record.level != WorkLevel::step || record.phase.empty()) << record.phase;
+}
+
 TEST_F(ProfilerTest, OneAtATime) {
   Profiler one(*context), other(*context);
   one.begin_step("a step");

@@ -2,6 +2,7 @@
 // which kernels read them, as floats or as bytes.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,8 +17,8 @@ namespace dtrain {
 // one at a time.
 class PreparedWeights {
  public:
-  // Where the parameters lie that a form is made of: one, or two that belong together.
-  using Addresses = std::pair<const void*, const void*>;
+  // Where the parameters lie that a form is made of: up to three that belong together, and null for the rest.
+  using Addresses = std::array<const void*, 3>;
 
   // Their Form: the std::shared_ptr<Form> that `make` returned when it was first asked for.
   template <class Form, class Make>

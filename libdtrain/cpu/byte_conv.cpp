@@ -85,9 +85,8 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
   const uint8_t* const from = x.floats ? bytes.data() : x.bytes;
   const Windows<uint8_t> windows =
       joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
-  const int64_t panel_size = product.columns * windows.taps * windows.run;
-  const int8_t* const panels = filters.panels();
-  compute_tiles(context, o, windows, {product.rows, product.columns}, [&](const GatheredTile<uint8_t>& tile) {
+  const FilterPanels panels{filters.panels(), product.columns * windows.taps * windows.run};
+  compute_tiles(context, o, windows, {product.rows, product.columns}, panels, [&](const GatheredTile<uint8_t>& tile) {
     const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;
     ByteEnd own = end;
     own.scale += column;
@@ -95,9 +94,9 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
     if (own.residual_bytes) own.residual_bytes += place;
     if (own.residual) own.residual += place;
     product.gathered_rows({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
-                           panels + tile.panel * panel_size, y.bytes ? y.bytes + place : nullptr,
+                           static_cast<const int8_t*>(panels.at(tile.panel)), y.bytes ? y.bytes + place : nullptr,
                            y.floats ? y.floats + place : nullptr, o.k, std::min<int64_t>(product.columns, o.k - column),
-                           own, panels + tile.ahead, tile.ahead_count});
+                           own, tile.upcoming});
   });
 }
 

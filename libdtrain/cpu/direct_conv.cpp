@@ -17,19 +17,17 @@ using dnnl::prop_kind;
 using Tag = memory::format_tag;
 
 // pointwise: the data gradient of a 1x1 kernel, as the forward convolution with transposed filters that it is.
-// inferred: the forward convolution with bias and with what follows it.
-enum class Pass : int64_t { forward, dgrad, wgrad, pointwise, inferred };
+enum class Pass : int64_t { forward, dgrad, wgrad, pointwise };
 
 struct Key {
   ConvShape shape;
   Pass pass;
-  int64_t variant;  // forward: with bias; gradients: added; inferred: kRelu and kResidual
+  int64_t variant;  // forward: with bias; gradients: added
   int64_t dtype;    // of images and filters, f32 or bf16; bias and the filters' gradient are f32
 
   DType type() const { return static_cast<DType>(dtype); }
 };
 
-constexpr int64_t kRelu = 1, kResidual = 2;
 constexpr algorithm kDirect = algorithm::convolution_direct;
 
 // One pass of one shape. The library chooses how it wants the filters, `repack` goes between that and KRSC.
@@ -76,15 +74,6 @@ dnnl::primitive_attr adding() {
   return attributes;
 }
 
-dnnl::primitive_attr ending(int64_t variant, const memory::desc& y) {
-  dnnl::post_ops end;
-  if (variant & kResidual) end.append_binary(algorithm::binary_add, y);
-  if (variant & kRelu) append_relu(end);
-  dnnl::primitive_attr attributes = pooled_scratchpad();
-  attributes.set_post_ops(end);
-  return attributes;
-}
-
 dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, bool bias,
                                                        const dnnl::primitive_attr& attributes,
                                                        const dnnl::engine& engine) {
@@ -125,12 +114,6 @@ Plan make_plan(const Key& key, const dnnl::engine& engine) {
       if (pointwise && key.variant && !adds) plan.add = reorder(g.y, g.y, true, engine);
       const auto attributes = adds ? adding() : pooled_scratchpad();
       const auto desc = forward_desc(g, !pointwise && key.variant, attributes, engine);
-      plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
-      plan.packed = desc.weights_desc();
-      break;
-    }
-    case Pass::inferred: {
-      const auto desc = forward_desc(g, true, ending(key.variant, g.y), engine);
       plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
       plan.packed = desc.weights_desc();
       break;
@@ -182,10 +165,7 @@ class PackedFilters {
   const void* data_;
 };
 
-bool is_pointwise(const ConvShape& o) {
-  return o.r == 1 && o.s == 1 && o.stride_h == 1 && o.stride_w == 1 && o.h == o.p && o.w == o.q && o.pad_top == 0 &&
-         o.pad_left == 0 && o.groups == 1;
-}
+bool is_pointwise(const ConvShape& o) { return reads_pixels_in_order(o) && o.groups == 1; }
 
 // On AVX2 this is the faster algorithm.
 void pointwise_dgrad(Context& context, ConvShape shape, DType dtype, const void* dy, const void* w, void* dx,
@@ -249,36 +229,6 @@ void direct_conv_wgrad(Context& context, const ConvShape& shape, DType dtype, co
        {DNNL_ARG_DIFF_DST, plan.y, dy},
        {DNNL_ARG_DIFF_WEIGHTS, plan.packed, direct ? static_cast<const void*>(dw) : packed.data()}});
   if (!direct) run(context, plan.repack, {{DNNL_ARG_FROM, plan.packed, packed.data()}, {DNNL_ARG_TO, plan.plain, dw}});
-}
-
-struct Bf16Filters::Packed {
-  memory::desc desc;
-  Tensor bytes;
-};
-
-void direct_conv_inferred(Context& context, const ConvShape& shape, const Bf16* x, Bf16Filters& filters,
-                          const EndOf<Bf16>& end, Bf16* y) {
-  const int64_t variant = (end.relu ? kRelu : 0) | (end.residual ? kResidual : 0);
-  const Plan& plan = plan_of(context, shape, Pass::inferred, variant, DType::bf16);
-  const void* weights = filters.plain_.data();
-  if (plan.repacks()) {
-    const std::lock_guard lock(filters.mutex_);
-    auto known = std::ranges::find_if(filters.packed_, [&](const auto& one) { return one->desc == plan.packed; });
-    if (known == filters.packed_.end()) {
-      const Tensor bytes = context.empty({static_cast<int64_t>(plan.packed.get_size())}, DType::u8);
-      run(context, plan.repack, {{DNNL_ARG_FROM, plan.plain, weights}, {DNNL_ARG_TO, plan.packed, bytes.raw()}});
-      filters.packed_.push_back(std::make_shared<Bf16Filters::Packed>(Bf16Filters::Packed{plan.packed, bytes}));
-      known = filters.packed_.end() - 1;
-    }
-    weights = (*known)->bytes.raw();
-  }
-  const OnednnArgument source{DNNL_ARG_SRC, plan.x, x}, packed{DNNL_ARG_WEIGHTS, plan.packed, weights},
-      bias{DNNL_ARG_BIAS, plan.bias, end.bias}, destination{DNNL_ARG_DST, plan.y, y};
-  constexpr int kAddend = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-  if (end.residual)
-    run(context, plan.conv, {source, packed, bias, destination, {kAddend, plan.y, end.residual}});
-  else
-    run(context, plan.conv, {source, packed, bias, destination});
 }
 
 }  // namespace dtrain::cpu

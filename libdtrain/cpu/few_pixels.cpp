@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "libdtrain/cpu/gathered_conv.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
@@ -31,15 +32,6 @@ bool probably_few(int64_t pixels, int64_t k, const T* dy) {
   int64_t found = 0;
   for (int64_t i = 0; i < kProbes; ++i) found += !is_zero(dy + pixels * i / kProbes * k, k);
   return found <= 2 * kProbes / kShare;
-}
-
-// w [k, columns] as panels [columns / width][k][width].
-void pack_filters(const Context& context, const float* w, int64_t k, int64_t columns, float* panels) {
-  const int64_t width = context.kernels().product.columns;
-#pragma omp parallel for schedule(static) num_threads(context.threads())
-  for (int64_t panel = 0; panel < columns / width; ++panel)
-    for (int64_t row = 0; row < k; ++row)
-      std::copy_n(w + row * columns + panel * width, width, panels + (panel * k + row) * width);
 }
 
 // Adds products [count][width], of a tap and the channels from `channel` on, to the pixels of dx that the tap reads.
@@ -80,7 +72,7 @@ void few_pixels_dgrad(Context& context, const ConvShape& o, const std::vector<in
   const int64_t width = product.columns, taps = o.r * o.s, columns = taps * o.c, stride = o.k + width;
   const Scratch<float> panels(context, columns * o.k), gathered(context, kRows * stride);
   const Scratch<float> products(context, context.threads() * kRows * width);
-  pack_filters(context, w, o.k, columns, panels.data());
+  pack_columns(context, o.k, columns, w, panels.data());
   if (!add)
     parallel_ranges(o.n * o.h * o.w * o.c, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, 0.0f); });
   const auto total = static_cast<int64_t>(pixels.size());

@@ -1,133 +1,138 @@
-// Convolutions as products of gathered rows: which runs of the images an output pixel reads, and which tiles of pixels
-// and panels of filters each thread computes. For images of any type.
+// Convolutions as products of gathered rows: which tiles of pixels and panels of filters each thread computes. For
+// images of any type.
 #pragma once
+
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "libdtrain/core/context.h"
-#include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/kernels/upcoming.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/windows.h"
 
 namespace dtrain::cpu {
 
-// Runs of channels that are shorter than this are joined along a row of the kernel.
-inline constexpr int64_t kShortRun = 16;
-
-// A convolution as sums over `taps` runs of `run` elements each, from rows of images [n, h, w, c].
-template <class Element>
-struct Windows {
-  const Element* x;
-  const Element* zeros;  // a run of what padding holds
-  int64_t h, w, c;       // of x
-  int64_t taps_wide;     // runs of a row of the kernel
-  int64_t taps, run;
-  int64_t pad_left;  // 0 where x itself holds the padding
-
-  // The run that tap `tap` of output pixel (image, p, q) reads.
-  const Element* at(const ConvShape& o, int64_t image, int64_t p, int64_t q, int64_t tap) const {
-    const int64_t row = p * o.stride_h + tap / taps_wide * o.dilation_h - o.pad_top;
-    const int64_t column = q * o.stride_w + tap % taps_wide * o.dilation_w - pad_left;
-    const bool inside = row >= 0 && row < h && column >= 0 && column < w;
-    return inside ? x + ((image * h + row) * w + column) * c : zeros;
-  }
-};
-
-// Of images with `o.c` channels, a run for each tap.
-template <class Element>
-Windows<Element> windows_of(const ConvShape& o, const Element* x, const Element* zeros) {
-  return {x, zeros, o.h, o.w, o.c, o.s, o.r * o.s, o.c, o.pad_left};
-}
-
-// Whether the pixels of a row of the kernel are read as one run, which takes images whose columns are padded.
-inline bool joins_taps(const ConvShape& o) { return o.c < kShortRun && o.s > 1 && o.dilation_w == 1; }
-inline int64_t padded_width(const ConvShape& o) { return o.pad_left + o.w + o.pad_right; }
-
-// Of images [n, h, padded_width, c], a run for each row of the kernel.
-template <class Element>
-Windows<Element> joined_windows_of(const ConvShape& o, const Element* padded, const Element* zeros) {
-  return {padded, zeros, o.h, padded_width(o), o.c, 1, o.r, o.s * o.c, 0};
-}
-
-// Tiles of `rows` output pixels and panels of `columns` filters.
+// Tiles of up to `rows` output pixels and panels of `columns` filters.
 struct TileSize {
   int64_t rows, columns;
 };
 
-// What one thread computes: tiles of pixels by panels of filters.
+// What one thread computes: pixels by panels of filters.
 struct Share {
-  int64_t first_tile, last_tile, first_panel, last_panel;
+  int64_t first_pixel, last_pixel, first_panel, last_panel;
+
+  int64_t panels() const { return last_panel - first_panel; }
 };
 
 // Panels are read once per thread that has pixels, pixels once per thread that has panels: what is larger is divided.
-inline Share share_of(int thread, int threads, int64_t tiles, int64_t panels, bool divide_panels) {
+inline Share share_of(int thread, int threads, int64_t pixels, int64_t panels, bool divide_panels) {
   const auto part = [&](int64_t count, int i) { return count * i / threads; };
-  if (divide_panels) return {0, tiles, part(panels, thread), part(panels, thread + 1)};
-  return {part(tiles, thread), part(tiles, thread + 1), 0, panels};
+  if (divide_panels) return {0, pixels, part(panels, thread), part(panels, thread + 1)};
+  return {part(pixels, thread), part(pixels, thread + 1), 0, panels};
 }
 
-// What `count` output pixels from `first` on read: tap t of pixel first + i into at[t * step + i].
+// Whether the runs of neighbouring pixels fall into few sets of the first-level cache, which then does not hold as many
+// as a tile has rows.
 template <class Element>
-void fill_addresses(const ConvShape& o, const Windows<Element>& x, int64_t first, int64_t count, int64_t step,
-                    const Element** at) {
-  int64_t image = first / (o.p * o.q), p = first / o.q % o.p, q = first % o.q;
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t tap = 0; tap < x.taps; ++tap) at[tap * step + i] = x.at(o, image, p, q, tap);
-    if (++q < o.q) continue;
-    q = 0;
-    if (++p < o.p) continue;
-    p = 0;
-    ++image;
-  }
+bool runs_collide(const ConvShape& o, const Windows<Element>& x) {
+  constexpr int64_t kColliding = 4096;  // bytes
+  return o.stride_w * x.c * static_cast<int64_t>(sizeof(Element)) % kColliding == 0;
 }
 
-// A tile of output pixels by a panel: `rows` rows from `pixel` on, tap t of row i at at[t * row_step + i]; what is
-// worth a prefetch is `ahead_count` elements from `ahead` on in the packed filters.
+// Copies the runs at `at` to `to`, a line further apart, and has `at` point there.
+template <class Element>
+void spread_runs(int64_t run, std::vector<const Element*>& at, std::vector<Element>& to) {
+  const int64_t step = run + 64 / static_cast<int64_t>(sizeof(Element));
+  to.resize(at.size() * static_cast<size_t>(step));
+  for (size_t i = 0; i < at.size(); ++i)
+    at[i] = std::copy_n(at[i], run, to.data() + static_cast<int64_t>(i) * step) - run;
+}
+
+// A tile of output pixels by a panel: `rows` rows from `pixel` on, tap t of row i at at[t * row_step + i].
 template <class Element>
 struct GatheredTile {
   const Element* const* at;
-  int64_t row_step, rows, pixel, panel, ahead = 0, ahead_count = 0;
+  int64_t row_step, rows, pixel, panel;
+  Upcoming upcoming{};
 };
 
-// compute(tile) for each tile of a share. `inner`: elements of a column of a panel.
+// One of `parts` equal parts.
+inline Upcoming part_of(const Upcoming& all, int64_t part, int64_t parts) {
+  const int64_t begin = all.bytes * part / parts;
+  return {static_cast<const char*>(all.from) + begin, all.bytes * (part + 1) / parts - begin};
+}
+
+// Packed filters, the panels one after another.
+struct FilterPanels {
+  const void* data;
+  int64_t bytes;  // of one
+
+  const void* at(int64_t panel) const { return static_cast<const char*>(data) + panel * bytes; }
+};
+
+// compute(tile) for each tile of a share: panel by panel where they are too many to stay in the cache, else tile by
+// tile, so that neighbouring parts of the result are written one after the other. While it computes, what comes after
+// it is brought into the cache: the next panel in the one case, the next pixels in the other.
 template <class Element, class Compute>
 void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize& size, const Share& share,
-                   int64_t inner, const Compute& compute) {
+                   const FilterPanels& panels, const Compute& compute) {
+  constexpr int64_t kCachedPanels = int64_t{256} << 10;  // bytes, in the second-level cache
+  const bool many_panels = share.panels() * panels.bytes > kCachedPanels;
   // Bytes of pixels that pass all panels before the next pixels do: what they read stays in the second-level cache.
-  constexpr int64_t kBlockBytes = int64_t{256} << 10;
-  constexpr int64_t kMostTiles = 64;  // of a block: its table of addresses stays in the first-level cache
-  const int64_t pixels = o.n * o.p * o.q, panel_size = size.columns * inner;
-  const int64_t tile_bytes = size.rows * o.c * static_cast<int64_t>(sizeof(Element));
-  const int64_t block = std::clamp<int64_t>(kBlockBytes / tile_bytes, 4, kMostTiles);
-  std::vector<const Element*> at(static_cast<size_t>(x.taps * block * size.rows));
-  for (int64_t tile = share.first_tile; tile < share.last_tile; tile += block) {
-    const int64_t first = tile * size.rows;
-    const int64_t count = std::min(pixels, std::min(tile + block, share.last_tile) * size.rows) - first;
+  const int64_t block_bytes = int64_t{many_panels ? 256 : 128} << 10;
+  constexpr int64_t kPassesPerCopy = 8;  // a copy pays where so many panels read it
+  constexpr int64_t kLead = 4096;        // bytes of a panel that are read while memory answers
+  constexpr int64_t kMostTiles = 64;     // of a block: its table of addresses stays in the first-level cache
+  const int64_t pixel_bytes = o.c * static_cast<int64_t>(sizeof(Element));
+  const bool copies = share.panels() >= kPassesPerCopy && runs_collide(o, x);
+  const int64_t row_bytes = size.rows * pixel_bytes * (copies ? x.taps : 1);
+  const int64_t block = std::clamp<int64_t>(block_bytes / row_bytes, 2, kMostTiles) * size.rows;
+  std::vector<const Element*> at;
+  std::vector<Element> copy;
+  for (int64_t first = share.first_pixel; first < share.last_pixel; first += block) {
+    const int64_t count = std::min(block, share.last_pixel - first);
+    const int64_t next = std::min(block, share.last_pixel - first - count);  // pixels of the block after this one
+    // Tiles of equal size: a small one at the end would leave most of the arithmetic units idle.
+    const int64_t tiles = (count + size.rows - 1) / size.rows;
+    at.resize(static_cast<size_t>(x.taps * count));
     fill_addresses(o, x, first, count, count, at.data());
-    for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel)
-      for (int64_t i = 0; i < count; i += size.rows) {
-        GatheredTile<Element> one{at.data() + i, count, std::min(size.rows, count - i), first + i, panel};
-        if (panel + 1 < share.last_panel) {  // the next panel comes from memory a share at a time
-          const int64_t begin = panel_size * i / count;
-          one.ahead = (panel + 1) * panel_size + begin;
-          one.ahead_count = panel_size * (i + one.rows) / count - begin;
-        }
-        compute(one);
-      }
+    if (copies) spread_runs(x.run, at, copy);
+    const auto compute_tile = [&](int64_t panel, int64_t tile, int64_t number) {
+      const int64_t begin = count * tile / tiles, end = count * (tile + 1) / tiles;
+      GatheredTile<Element> one{at.data() + begin, count, end - begin, first + begin, share.first_panel + panel};
+      const bool reads_panel_first = first == share.first_pixel && tile == 0 && (panel == 0 || !many_panels);
+      if (reads_panel_first)
+        one.upcoming = {static_cast<const char*>(panels.at(one.panel)) + kLead, panels.bytes};  // no harm past the end
+      else if (many_panels && panel + 1 < share.panels())
+        one.upcoming = part_of({panels.at(one.panel + 1), panels.bytes}, tile, tiles);
+      else if (!many_panels && reads_pixels_in_order(o))
+        one.upcoming = part_of({x.x + (first + count) * o.c, next * pixel_bytes}, number, share.panels() * tiles);
+      compute(one);
+    };
+    int64_t number = 0;
+    if (many_panels)
+      for (int64_t panel = 0; panel < share.panels(); ++panel)
+        for (int64_t tile = 0; tile < tiles; ++tile) compute_tile(panel, tile, number++);
+    else
+      for (int64_t tile = 0; tile < tiles; ++tile)
+        for (int64_t panel = 0; panel < share.panels(); ++panel) compute_tile(panel, tile, number++);
   }
 }
 
 // compute(tile) for all tiles, by all threads of the context.
 template <class Element, class Compute>
 void compute_tiles(const Context& context, const ConvShape& o, const Windows<Element>& x, const TileSize& size,
-                   const Compute& compute) {
-  const int64_t tiles = (o.n * o.p * o.q + size.rows - 1) / size.rows;
-  const int64_t panels = (o.k + size.columns - 1) / size.columns;
+                   const FilterPanels& panels, const Compute& compute) {
+  const int64_t pixels = o.n * o.p * o.q, count = (o.k + size.columns - 1) / size.columns;
   const int threads = context.threads();
-  const bool divide_panels = panels >= threads && o.k * o.r * o.s > o.n * o.p * o.q;
+  const bool divide_panels = count >= threads && o.k * o.r * o.s > pixels;
 #pragma omp parallel for schedule(static, 1) num_threads(threads)
-  for (int thread = 0; thread < threads; ++thread)
-    for_each_tile(o, x, size, share_of(thread, threads, tiles, panels, divide_panels), x.taps * x.run, compute);
+  for (int thread = 0; thread < threads; ++thread) {
+    for_each_tile(o, x, size, share_of(thread, threads, pixels, count, divide_panels), panels, compute);
+    _mm_sfence();  // others may read what was stored past the caches
+  }
 }
 
 }  // namespace dtrain::cpu

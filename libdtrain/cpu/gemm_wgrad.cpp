@@ -110,13 +110,28 @@ struct FilterGradient {
       }
     }
   }
-  // The share of a pass of `depth` rows in the sums of piece `item`.
-  void multiply(int64_t item, int64_t depth, const Word* pass, float* sums, bool add) const {
+  // The share of a pass of `depth` rows in the sums of piece `item`. Meanwhile this piece's part of what the pass of
+  // the rows from `next` to `end` packs is brought into the cache.
+  void multiply(int64_t item, int64_t depth, const Word* pass, float* sums, bool add, int64_t next = 0,
+                int64_t end = 0) const {
     const int64_t from = item / panels * kFilters, step = panel_step(width);
     const Word *const window = pass + item % panels * step, *const gradients = pass + window_words();
-    for (int64_t k = from; k < std::min(from + kFilters, o.k); k += width)
+    const int64_t last = std::min(from + kFilters, o.k),
+                  number = (from * panels + item % panels * (last - from)) / width;
+    for (int64_t k = from; k < last; k += width)
       Panels::multiply(product)(depth, gradients + k / width * step, window,
-                                sums + item * kFilters * width + (k - from) * width, width, add);
+                                sums + item * kFilters * width + (k - from) * width, width, add,
+                                upcoming(next, end, number + (k - from) / width, o.k / width * panels));
+  }
+  // One of `parts` parts of the pixels of rows [begin, end): those of dy, then those of x where they lie in one run.
+  Upcoming upcoming(int64_t begin, int64_t end, int64_t part, int64_t parts) const {
+    const int64_t first = begin * Panels::kPixels, count = std::min(end * Panels::kPixels, pixels) - first;
+    if (count <= 0 || chosen) return {};
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    if (!reads_pixels_in_order(o) || parts == 1) return part_of({dy + first * o.k, count * o.k * kSize}, part, parts);
+    const int64_t of_dy = std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1);
+    return part < of_dy ? part_of({dy + first * o.k, count * o.k * kSize}, part, of_dy)
+                        : part_of({x.x + first * o.c, count * o.c * kSize}, part - of_dy, parts - of_dy);
   }
   // Filter k of dw, from the sums of `parts`, which are added in their order.
   void store(int64_t k, const float* sums, int64_t parts, float* dw, bool add) const {
@@ -143,8 +158,10 @@ void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float*
     for (int64_t round = 0; round < rounds; ++round) {
       const int64_t first = begin + (end - begin) * round / rounds, last = begin + (end - begin) * (round + 1) / rounds;
       gradient.pack(first, first, last, pass);
+      const int64_t next = begin + (end - begin) * (round + 2) / rounds;
       for (int64_t item = 0; item < gradient.items; ++item)
-        gradient.multiply(item, last - first, pass, sums.data() + core * gradient.sum_floats(), round > 0);
+        gradient.multiply(item, last - first, pass, sums.data() + core * gradient.sum_floats(), round > 0, last,
+                          std::min(next, end));
     }
   });
   parallel_parts(context, gradient.o.k, [&](int, int64_t begin, int64_t end) {

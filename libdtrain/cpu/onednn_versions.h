@@ -22,8 +22,6 @@ typename Primitive::primitive_desc onednn_description_with_hint(const dnnl::engi
   return {engine, what..., hint, attributes};
 }
 
-inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0); }
-
 #else
 
 template <class Primitive, class... What>
@@ -38,8 +36,6 @@ typename Primitive::primitive_desc onednn_description_with_hint(const dnnl::engi
                                                                 const Hint& hint, const What&... what) {
   return {typename Primitive::desc(what...), attributes, engine, hint};
 }
-
-inline void append_relu(dnnl::post_ops& ops) { ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0); }
 
 #endif
 

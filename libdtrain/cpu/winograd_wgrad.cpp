@@ -63,7 +63,7 @@ struct FilterGradient {
   void multiply(const Group& group, int64_t point, int64_t k, int64_t c, float* u, int64_t u_stride, bool add) const {
     for (int64_t t = 0; t < group.inputs.group; t += kDepth)
       kernels.product.panel_by_panel(std::min(kDepth, group.inputs.group - t), group.gradients.at(point, k, t),
-                                     group.inputs.at(point, c, t), u, u_stride, add || t > 0);
+                                     group.inputs.at(point, c, t), u, u_stride, add || t > 0, {});
   }
 };
 

@@ -8,6 +8,7 @@
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/few_pixels.h"
+#include "libdtrain/cpu/gathered_conv.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
 #include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/cpu/parallel.h"
@@ -126,10 +127,14 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
   if (depthwise_supports(shape))
     return with_elements(
         x.dtype(), [&]<class T>(T) { depthwise_forward(context, shape, x.data<T>(), w.data<T>(), b, y.data<T>()); });
-  const auto winograd = winograd_of(context, shape, least_tiles_forward(context, x.dtype()));
-  if (!winograd) return direct_conv(context, shape, x.dtype(), x.raw(), w.raw(), b, y.raw());
-  with_elements(x.dtype(),
-                [&]<class T>(T) { winograd_forward(context, *winograd, x.data<T>(), w.data<T>(), b, y.data<T>()); });
+  if (const auto winograd = winograd_of(context, shape, least_tiles_forward(context, x.dtype())))
+    with_elements(x.dtype(),
+                  [&]<class T>(T) { winograd_forward(context, *winograd, x.data<T>(), w.data<T>(), b, y.data<T>()); });
+  else if (gathered_forward_pays(context, shape, x.dtype()))
+    with_elements(x.dtype(),
+                  [&]<class T>(T) { gathered_forward(context, shape, x.data<T>(), w.data<T>(), b, y.data<T>()); });
+  else
+    direct_conv(context, shape, x.dtype(), x.raw(), w.raw(), b, y.raw());
 }
 
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
@@ -144,10 +149,15 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
   if (!bf16)
     if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
       return few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  const auto winograd = winograd_of(context, shape, kLeastTiles);
-  if (!winograd) return direct_conv_dgrad(context, shape, dy.dtype(), dy.raw(), w.raw(), dx.raw(), add);
-  with_elements(dy.dtype(),
-                [&]<class T>(T) { winograd_dgrad(context, *winograd, dy.data<T>(), w.data<T>(), dx.data<T>(), add); });
+  if (const auto winograd = winograd_of(context, shape, kLeastTiles))
+    with_elements(dy.dtype(), [&]<class T>(T) {
+      winograd_dgrad(context, *winograd, dy.data<T>(), w.data<T>(), dx.data<T>(), add);
+    });
+  else if (gathered_dgrad_pays(context, shape, dy.dtype()))
+    with_elements(dy.dtype(),
+                  [&]<class T>(T) { gathered_dgrad(context, shape, dy.data<T>(), w.data<T>(), dx.data<T>(), add); });
+  else
+    direct_conv_dgrad(context, shape, dy.dtype(), dy.raw(), w.raw(), dx.raw(), add);
 }
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,

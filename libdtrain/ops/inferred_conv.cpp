@@ -1,13 +1,11 @@
 #include "libdtrain/ops/inferred_conv.h"
 
-#include <algorithm>
 #include <vector>
 
-#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/core/thread_count.h"
+#include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/folded_conv.h"
-#include "libdtrain/cpu/onednn_run.h"
-#include "libdtrain/cpu/winograd.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/quantized_conv.h"
 
@@ -17,12 +15,17 @@ namespace {
 using Numbers = std::vector<float>;
 
 // y = x * filters + shift
+template <class T>
 struct FoldedLayer {
-  cpu::FoldedFilters filters;
+  cpu::FoldedFilters<T> filters;
   Numbers shift;  // [k], or empty
 };
 
 }  // namespace
+
+PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end) {
+  return {w.raw(), end.norm ? end.norm->gamma.raw() : nullptr, end.bias ? end.bias.raw() : nullptr};
+}
 
 InferredAffine affine_of(const InferredEnd& end, int64_t k) {
   InferredAffine affine;
@@ -45,95 +48,41 @@ InferredAffine affine_of(const InferredEnd& end, int64_t k) {
 
 namespace {
 
-std::shared_ptr<FoldedLayer> folded(const cpu::ConvShape& shape, const Tensor& w, const InferredEnd& end) {
-  InferredAffine affine = affine_of(end, shape.k);
-  return std::shared_ptr<FoldedLayer>(
-      new FoldedLayer{{shape, w.data<float>(), std::move(affine.scale)}, std::move(affine.shift)});
-}
-
 void check_residual(const InferredEnd& end, const Tensor& y) {
   DT_CHECK(!end.residual || (end.residual->shape() == y.shape() && end.residual->value.dtype() == y.dtype()),
            "conv_bn_act: residual ", end.residual->shape(), " of ", end.residual->value.dtype(), ", expected ",
            y.shape(), " of ", y.dtype());
 }
 
-// The same in bf16, or in f32 in Winograd's form where that is faster for the shape.
-struct FoldedBf16Layer {
-  cpu::Bf16Filters filters;
-  Numbers shift;  // [k]
-};
-struct FoldedWinogradLayer {
-  Tensor filters;
-  Numbers shift;
-};
-
-// Tiles from which Winograd's algorithm beats products of bf16: its filters, which take eight times the memory, have to
-// be worth reading.
-constexpr int64_t kLeastTiles = 256;
-
-// w as floats, each of the k multiplied by its scale.
-Numbers scaled_filters(const Tensor& w, const Numbers& scale) {
-  const int64_t inner = w.count() / w.dim(0);
-  Numbers filters(static_cast<size_t>(w.count()));
-  for (int64_t i = 0; i < w.count(); ++i)
-    filters[static_cast<size_t>(i)] =
-        (scale.empty() ? 1.0f : scale[static_cast<size_t>(i / inner)]) * w.data<Bf16>()[i];
-  return filters;
-}
-
-std::shared_ptr<FoldedWinogradLayer> folded_to_winograd(Context& context, const Tensor& w, const InferredEnd& end) {
-  InferredAffine affine = affine_of(end, w.dim(0));
-  affine.shift.resize(static_cast<size_t>(w.dim(0)));
-  const Numbers filters = scaled_filters(w, affine.scale);
-  return std::make_shared<FoldedWinogradLayer>(
-      FoldedWinogradLayer{cpu::winograd_filters(context, w.dim(3), w.dim(0), filters.data()), std::move(affine.shift)});
-}
-
-std::shared_ptr<FoldedBf16Layer> folded_to_bf16(const Tensor& w, const InferredEnd& end) {
-  InferredAffine affine = affine_of(end, w.dim(0));
-  affine.shift.resize(static_cast<size_t>(w.dim(0)));
-  const Numbers exact = scaled_filters(w, affine.scale);
-  std::vector<Bf16> filters(exact.size());
-  std::ranges::transform(exact, filters.begin(), to_bf16);
-  return std::shared_ptr<FoldedBf16Layer>(
-      new FoldedBf16Layer{cpu::Bf16Filters(std::move(filters)), std::move(affine.shift)});
-}
-
-Tensor bf16_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
-  Context& context = tape.context();
-  const Tensor y = conv2d_output(context, x, w, options);
-  check_residual(end, y);
-  const PreparedWeights::Addresses addresses{w.value.raw(), end.norm ? end.norm->gamma.raw() : nullptr};
+template <class T>
+void folded_conv_as(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end,
+                    const Tensor& y) {
+  using Layer = FoldedLayer<T>;
   const cpu::ConvShape shape = cpu::shape_of(x.value, w.value, y, options);
-  cpu::EndOf<Bf16> after{.residual = end.residual ? end.residual->value.data<Bf16>() : nullptr,
-                         .relu = end.activation == Activation::relu};
-  if (const auto winograd = cpu::winograd_of(context, shape, kLeastTiles)) {
-    const auto layer =
-        tape.prepared()->of<FoldedWinogradLayer>(addresses, [&] { return folded_to_winograd(context, w.value, end); });
-    after.bias = layer->shift.data();
-    cpu::winograd_forward(context, *winograd, x.value.data<Bf16>(), layer->filters, after, y.data<Bf16>());
-    return y;
-  }
-  const auto layer = tape.prepared()->of<FoldedBf16Layer>(addresses, [&] { return folded_to_bf16(w.value, end); });
-  after.bias = layer->shift.data();
-  cpu::direct_conv_inferred(context, shape, x.value.data<Bf16>(), layer->filters, after, y.data<Bf16>());
+  const auto layer = tape.prepared()->of<Layer>(addresses_of(w.value, end), [&] {
+    InferredAffine affine = affine_of(end, shape.k);
+    return std::shared_ptr<Layer>(
+        new Layer{{shape, w.value.data<T>(), std::move(affine.scale)}, std::move(affine.shift)});
+  });
+  cpu::folded_conv<T>(tape.context(), shape, x.value.data<T>(), layer->filters,
+                      {.bias = layer->shift.empty() ? nullptr : layer->shift.data(),
+                       .residual = end.residual ? end.residual->value.data<T>() : nullptr,
+                       .relu = end.activation == Activation::relu},
+                      y.data<T>());
+}
+
+Tensor folded_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
+  const Tensor y = conv2d_output(tape.context(), x, w, options);
+  check_residual(end, y);
+  cpu::with_elements(y.dtype(), [&]<class T>(T) { folded_conv_as<T>(tape, x, w, options, end, y); });
   return y;
 }
 
-Tensor floats_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
-  Context& context = tape.context();
-  const Tensor y = conv2d_output(context, x, w, options);
-  check_residual(end, y);
-  const cpu::ConvShape shape = cpu::shape_of(x.value, w.value, y, options);
-  // Layers may share filters, and each have a norm of its own.
-  const PreparedWeights::Addresses addresses{w.value.raw(), end.norm ? end.norm->gamma.raw() : nullptr};
-  const auto layer = tape.prepared()->of<FoldedLayer>(addresses, [&] { return folded(shape, w.value, end); });
-  cpu::folded_conv(context, shape, x.value.data<float>(), layer->filters,
-                   {.bias = layer->shift.empty() ? nullptr : layer->shift.data(),
-                    .residual = end.residual ? end.residual->value.data<float>() : nullptr,
-                    .relu = end.activation == Activation::relu},
-                   y.data<float>());
-  return y;
+Tensor infer(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
+  const ThreadCount threads(tape.context().threads());
+  const QuantizedLayer* const quantized = tape.prepared()->quantized(w.value.raw());
+  return quantized ? quantized_conv(tape, x.value, w.value, options, *quantized, end)
+                   : folded_conv(tape, x, w, options, end);
 }
 
 }  // namespace
@@ -141,20 +90,24 @@ Tensor floats_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& 
 bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options) {
   const DType dtype = x.value.dtype();
   if (tape.prepared() == nullptr || !tape.context().is_cpu() || options.groups != 1) return false;
-  return dtype == DType::f32 || dtype == DType::u8 || (dtype == DType::bf16 && cpu::has_bf16(tape.context()));
+  return dtype == DType::f32 || dtype == DType::u8 ||
+         (dtype == DType::bf16 && tape.context().kernels().product.gathered_bf16_rows);
 }
 
 Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
-  const ThreadCount threads(tape.context().threads());
-  const QuantizedLayer* const quantized = tape.prepared()->quantized(w.value.raw());
-  const Tensor y = quantized                        ? quantized_conv(tape, x.value, w.value, options, *quantized, end)
-                   : x.value.dtype() == DType::bf16 ? bf16_conv(tape, x, w, options, end)
-                                                    : floats_conv(tape, x, w, options, end);
+  const Tensor y = infer(tape, x, w, options, end);
   const Var bias{end.bias, -1};
   tape.op_watch().note(options);
   tape.count_flops(conv2d_flops(y.shape(), w.shape()));
   const Var none;
   return tape.record("conv2d", y, {&x, &w, &bias, end.residual ? end.residual : &none}, {});
+}
+
+Tensor inferred_linear(Tape& tape, const Var& x, const Var& w, const Tensor& bias) {
+  const auto pixels = [](const Var& rows) {
+    return Var{rows.value.view({rows.value.dim(0), 1, 1, rows.value.dim(1)}), -1};
+  };
+  return infer(tape, pixels(x), pixels(w), {}, {.bias = bias}).view({x.value.dim(0), w.value.dim(0)});
 }
 
 }  // namespace dtrain

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/conv2d.h"
 
@@ -24,6 +25,9 @@ struct InferredEnd {
   const Var* residual = nullptr;  // of y's shape
 };
 
+// What a form of the filters w with this end is made of: layers may share filters, and each have an end of its own.
+PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end);
+
 // The scale that the end multiplies the sums of each filter by, empty for 1, and the shift that it adds, empty for 0.
 struct InferredAffine {
   std::vector<float> scale, shift;
@@ -31,7 +35,9 @@ struct InferredAffine {
 InferredAffine affine_of(const InferredEnd& end, int64_t k);
 
 // Whether the tape infers in this way, and this convolution with it.
-bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options);
+bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options = {});
 Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end);
+// y [n, out] of a fully connected layer with x [n, in], n > 0, w [out, in] and bias [out] or undefined.
+Tensor inferred_linear(Tape& tape, const Var& x, const Var& w, const Tensor& bias);
 
 }  // namespace dtrain

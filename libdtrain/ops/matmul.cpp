@@ -7,7 +7,7 @@
 #include "libdtrain/cpu/onednn.h"
 #include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/ops/conv2d.h"
-#include "libdtrain/ops/quantized_conv.h"
+#include "libdtrain/ops/inferred_conv.h"
 
 namespace dtrain {
 
@@ -17,8 +17,8 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
   const int64_t out = w.value.dim(0);
   DT_CHECK(!bias || (bias->shape() == Shape{out} && bias->value.dtype() == DType::f32), "linear: a bias of shape ",
            bias->shape(), " of ", bias->value.dtype(), " for ", out, " outputs, expected f32");
-  if (const QuantizedLayer* const layer = quantized_layer(tape, w.value)) {
-    const Tensor y = quantized_linear(tape, x.value, w.value, bias ? bias->value : Tensor(), *layer);
+  if (x.value.count() > 0 && is_inferred(tape, x)) {
+    const Tensor y = inferred_linear(tape, x, w, bias ? bias->value : Tensor());
     tape.count_flops(2 * static_cast<double>(y.count() * w.value.dim(1)));
     return tape.record("linear", y, {&x, &w}, {});
   }

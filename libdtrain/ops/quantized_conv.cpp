@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
 #include "libdtrain/cpu/byte_conv.h"
@@ -50,10 +49,6 @@ void check_form(const char* what, const Tensor& x, bool bytes_allowed) {
 bool fits_int8(const Shape& w) { return cpu::byte_filters_fit(w.rank() == 4 ? w[1] * w[2] : 1, w[w.rank() - 1]); }
 bool may_be_bytes(int64_t channels) { return channels % cpu::kQuad == 0; }
 
-const QuantizedLayer* quantized_layer(const Tape& tape, const Tensor& w) {
-  return tape.prepared() && tape.context().is_cpu() ? tape.prepared()->quantized(w.raw()) : nullptr;
-}
-
 Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
                       const QuantizedLayer& layer, const InferredEnd& end) {
   Context& context = tape.context();
@@ -68,9 +63,8 @@ Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2d
              layer.residual ? " of bytes" : " of f32");
   }
   const cpu::ConvShape shape = cpu::shape_of(x, w, y, options);
-  const PreparedWeights::Addresses addresses{w.raw(), end.norm ? end.norm->gamma.raw() : nullptr};
   const auto made =
-      tape.prepared()->of<ByteLayer>(addresses, [&] { return byte_layer(context, shape, w, layer, end); });
+      tape.prepared()->of<ByteLayer>(addresses_of(w, end), [&] { return byte_layer(context, shape, w, layer, end); });
   const ByteForm form = layer.y.value_or(kFloats);
   cpu::ByteEnd byte_end;
   byte_end.scale = made->scale.data();
@@ -85,12 +79,6 @@ Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2d
                  {bytes ? x.data<uint8_t>() : nullptr, bytes ? nullptr : x.data<float>(), layer.x.scale, layer.x.zero},
                  made->filters, byte_end, {layer.y ? y.data<uint8_t>() : nullptr, layer.y ? nullptr : y.data<float>()});
   return y;
-}
-
-Tensor quantized_linear(Tape& tape, const Tensor& x, const Tensor& w, const Tensor& bias, const QuantizedLayer& layer) {
-  const auto pixels = [](const Tensor& rows) { return rows.view({rows.dim(0), 1, 1, rows.dim(1)}); };
-  const Tensor y = quantized_conv(tape, pixels(x), pixels(w), {}, layer, {.bias = bias});
-  return y.view({x.dim(0), w.dim(0)});
 }
 
 }  // namespace dtrain

@@ -1,6 +1,6 @@
-// Convolutions and linear layers of tapes that infer in int8 (PreparedWeights::quantize), on a CPU: filters are whole
-// numbers from -127 to 127 with a scale for each output channel, activations bytes with a scale for each tensor, sums
-// exact. The references are the same layers of f32 on what the bytes and whole numbers stand for.
+// Convolutions, and by them linear layers, of tapes that infer in int8 (PreparedWeights::quantize), on a CPU: filters
+// are whole numbers from -127 to 127 with a scale for each output channel, activations bytes with a scale for each
+// tensor, sums exact. The references are the same layers of f32 on what the bytes and whole numbers stand for.
 #pragma once
 
 #include "libdtrain/ops/inferred_conv.h"
@@ -14,14 +14,9 @@ bool fits_int8(const Shape& w);
 // Whether images of so many channels can be given to it as bytes.
 bool may_be_bytes(int64_t channels);
 
-// Null where the layer of these weights does not compute in int8 on this tape.
-const QuantizedLayer* quantized_layer(const Tape& tape, const Tensor& w);
-
 // x and the end's residual are bytes of the layer's forms, or f32; y is bytes where the layer has a form for it, else
 // f32. `end` as for inferred_conv.
 Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
                       const QuantizedLayer& layer, const InferredEnd& end);
-// x [n, in], w [out, in], bias [out] or undefined; y [n, out].
-Tensor quantized_linear(Tape& tape, const Tensor& x, const Tensor& w, const Tensor& bias, const QuantizedLayer& layer);
 
 }  // namespace dtrain

@@ -1,4 +1,5 @@
 // The micro-kernels against sums in the order of k, to the bit: the width of vectors must not show.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -66,7 +67,7 @@ TEST_P(Product, PanelsAreSumsInOrder) {
     const Numbers before = drawn(columns * columns, 3);
     for (const bool add : {false, true}) {
       Numbers y = before;
-      kernels.panel_by_panel(k, a.data(), b.data(), y.data(), columns, add);
+      kernels.panel_by_panel(k, a.data(), b.data(), y.data(), columns, add, {a.data(), 4 * k});
       const auto expected = [&](bool fused) {
         return with_sums(before, columns, columns, add, [&](int64_t row, int64_t column) {
           return sum_in_order(fused, k, a.data() + row, columns, b.data() + column, columns);
@@ -87,9 +88,10 @@ TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
         for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 490);
         const Numbers before = drawn(rows * y_stride, 3);
         Numbers y = before;
-        cpu::ProductEnd end;
+        cpu::EndOf<float> end;
         if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};
-        kernels.gathered_rows({rows, taps, k, at.data(), rows, panel.data(), y.data(), y_stride, valid, end});
+        kernels.gathered_rows(
+            {rows, taps, k, at.data(), rows, panel.data(), y.data(), y_stride, valid, end, false, {from.data(), 1999}});
         const auto expected = [&](bool fused) {
           return with_sums(before, y_stride, valid, false, [&](int64_t row, int64_t column) {
             float sum = 0;
@@ -103,6 +105,45 @@ TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
           });
         };
         EXPECT_TRUE(y == expected(true) || y == expected(false)) << rows << " " << valid << " " << ends;
+      }
+}
+
+// Sums of pairs have no stated order: they are held against double precision, within a rounding per product and one to
+// bf16.
+TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
+  if (kernels.gathered_bf16_rows == nullptr) GTEST_SKIP() << "no products of bf16";
+  const int64_t k = 70, taps = 3, y_stride = columns + 3;
+  const auto from = elements_of<Bf16>(drawn(900, 1)), panel = elements_of<Bf16>(drawn(taps * k * columns, 2));
+  const Numbers bias = drawn(columns, 4);
+  for (int64_t rows = 1; rows <= kernels.rows; ++rows)
+    for (const int64_t valid : {columns, columns - 3, columns / 2, int64_t{1}})
+      for (const bool ends : {false, true}) {
+        std::vector<const Bf16*> at;
+        for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 830);
+        const auto before = elements_of<Bf16>(drawn(rows * y_stride, 3));
+        auto y = before;
+        cpu::EndOf<Bf16> end;
+        if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};
+        kernels.gathered_bf16_rows(
+            {rows, taps, k, at.data(), rows, panel.data(), y.data(), y_stride, valid, end, false, {from.data(), 1799}});
+        for (int64_t i = 0; i < rows * y_stride; ++i) {
+          const auto place = static_cast<size_t>(i);
+          const int64_t row = i / y_stride, column = i % y_stride;
+          if (column >= valid) {
+            EXPECT_EQ(y[place].bits, before[place].bits) << rows << " " << valid;
+            continue;
+          }
+          double sum = 0, magnitude = 0;
+          for (int64_t tap = 0; tap < taps; ++tap)
+            for (int64_t p = 0; p < k; ++p) {
+              const double a = at[static_cast<size_t>(tap * rows + row)][p];
+              const double b = panel[static_cast<size_t>(((tap * k + p) / 2 * columns + column) * 2 + p % 2)];
+              sum += a * b, magnitude += std::abs(a * b);
+            }
+          if (ends) sum = std::max(0.0, sum + bias[static_cast<size_t>(column)] + before[place]);
+          const double bound = std::abs(sum) / 256 + magnitude * taps * k / (1 << 24) + 1e-6;
+          EXPECT_NEAR(y[place], sum, bound) << rows << " " << valid << " " << ends << " " << row << " " << column;
+        }
       }
 }
 

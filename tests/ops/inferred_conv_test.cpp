@@ -1,10 +1,12 @@
 // What tapes with PreparedWeights compute against the composition of convolution, batch norm, sum and relu.
 #include "libdtrain/ops/inferred_conv.h"
 
+#include <array>
 #include <thread>
 
 #include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
@@ -107,6 +109,33 @@ TEST(InferredConv, OfBf16AgreesWithTheCompositionInF32) {
       EXPECT_LT(relative_difference(to_host(*context, found), expected), bounds_of(DType::bf16).value);
       EXPECT_EQ(to_host(*context, found).values,
                 to_host(*context, inputs.conv_bn_act_of(second, test, activation, adds)).values);
+    }
+}
+
+TEST(InferredConv, OfALinearLayerAgreesWithThePlainOne) {
+  const auto context = context_of(best_cpu_isa());
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const auto& [rows, in, out] : {std::array{5, 33, 70}, std::array{1, 64, 9}, std::array{0, 8, 4}}) {
+      SCOPED_TRACE(concat(dtype, " ", rows, " x ", in, " -> ", out));
+      const auto drawn = [&](const Shape& shape, uint64_t seed) {
+        return to_device(*context, rounded(random_array(shape, seed), DType::bf16), dtype);
+      };
+      PreparedWeights prepared;
+      Tape plain(*context, Mode::eval), tape(*context, prepared);
+      const Tensor x = drawn({rows, in}, 1), w = drawn({out, in}, 2);
+      const Tensor bias = to_device(*context, random_array({out}, 3));
+      for (const bool adds : {false, true}) {
+        const auto of = [&](Tape& t) {
+          const Var b = t.constant(bias);
+          return linear(t, t.constant(x), t.constant(w), adds ? &b : nullptr).value;
+        };
+        const Tensor found = of(tape), expected = of(plain);
+        EXPECT_EQ(found.dtype(), dtype);
+        EXPECT_EQ(found.shape(), expected.shape());
+        if (rows == 0) continue;
+        EXPECT_LT(relative_difference(to_host(*context, found), to_host(*context, expected)),
+                  dtype == DType::f32 ? 1e-6 : bounds_of(DType::bf16).value);
+      }
     }
 }
 

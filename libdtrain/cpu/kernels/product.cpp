@@ -1,3 +1,4 @@
+#include "libdtrain/cpu/kernels/ahead.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/vectors.h"
 
@@ -8,8 +9,7 @@ constexpr int kColumns = 2 * kLanes;
 // Twice as many accumulators, two vectors of the panel and one of `a` fit the registers: 16, or 32 of AVX-512.
 constexpr int kRows = kLanes == 16 ? 12 : 6;
 
-constexpr int64_t kPiece = 32;  // products of an element between prefetches
-constexpr int64_t kLine = 16;   // floats
+constexpr int64_t kPiece = 32;  // words of a row between prefetches
 
 template <int R>
 using Sums = Floats[R][2];
@@ -18,17 +18,19 @@ using Sums = Floats[R][2];
 struct OfFloats {
   using Word = float;
   [[gnu::always_inline]] static Floats words(const float* from) { return load(from); }
-  [[gnu::always_inline]] static Floats broadcast(float word) { return word - Floats{}; }
+  [[gnu::always_inline]] static Floats broadcast(const float* word) { return *word - Floats{}; }
   [[gnu::always_inline]] static void add_products(Floats& sum, Floats a, Floats b) { sum += a * b; }
 };
 #ifdef __AVX512BF16__
 struct OfPairs {
   using Word = Bf16Pair;
-  [[gnu::always_inline]] static __m512bh words(const Bf16Pair* from) {
+  [[gnu::always_inline]] static __m512bh words(const void* from) {
     return reinterpret_cast<__m512bh>(_mm512_loadu_si512(from));
   }
-  [[gnu::always_inline]] static __m512bh broadcast(Bf16Pair word) {
-    __m512i words = _mm512_set1_epi32(static_cast<int>(word.bits));
+  [[gnu::always_inline]] static __m512bh broadcast(const void* word) {
+    int bits;
+    std::memcpy(&bits, word, sizeof bits);
+    __m512i words = _mm512_set1_epi32(bits);
 #ifdef __clang__
     asm("" : "+v"(words));  // Clang 16 never ends where it may make this a broadcast of bf16
 #endif
@@ -40,15 +42,27 @@ struct OfPairs {
 };
 #endif
 
-// sum[r] += the product of row r, whose words are `step` apart, and the panel.
-template <int R, class Arithmetic = OfFloats>
-[[gnu::always_inline]] inline void accumulate(const typename Arithmetic::Word* const (&at)[R], int64_t step, int64_t k,
-                                              const typename Arithmetic::Word* panel, Sums<R>& sum) {
-  for (int64_t p = 0; p < k; ++p, panel += kColumns) {
-    const auto b0 = Arithmetic::words(panel), b1 = Arithmetic::words(panel + kLanes);
+template <class T>
+struct ArithmeticOf {
+  using Type = OfFloats;
+};
+#ifdef __AVX512BF16__
+template <>
+struct ArithmeticOf<Bf16> {
+  using Type = OfPairs;
+};
+#endif
+
+// sum[r] += the product of the `words` words of row r, which are `step` elements apart, and the panel. A word is
+// `joined` elements of T.
+template <int R, class Arithmetic, int64_t joined, class T>
+[[gnu::always_inline]] inline void accumulate(const T* const (&at)[R], int64_t step, int64_t words, const T* panel,
+                                              Sums<R>& sum) {
+  for (int64_t p = 0; p < words; ++p, panel += joined * kColumns) {
+    const auto b0 = Arithmetic::words(panel), b1 = Arithmetic::words(panel + joined * kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
-      const auto value = Arithmetic::broadcast(at[r][p * step]);
+      const auto value = Arithmetic::broadcast(at[r] + p * step);
       Arithmetic::add_products(sum[r][0], value, b0);
       Arithmetic::add_products(sum[r][1], value, b1);
     }
@@ -78,73 +92,100 @@ struct Strided {
 
 // `kPacked`: the rows are columns of a panel.
 template <int R, bool kPacked, class Arithmetic>
-void strided_tile(const Strided<Arithmetic>& t) {
+void strided_tile(const Strided<Arithmetic>& t, Ahead& ahead) {
   const int64_t stride = kPacked ? 1 : t.stride, step = kPacked ? kColumns : 1;
   const typename Arithmetic::Word* at[R];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) at[r] = t.a + r * stride;
   Sums<R> sum = {};
-  accumulate<R, Arithmetic>(at, step, t.k, t.panel, sum);
+  const typename Arithmetic::Word* panel = t.panel;
+  for (int64_t done = 0; done < t.k; done += kPiece) {
+    const int64_t piece = t.k - done < kPiece ? t.k - done : kPiece;
+    ahead.fetch();
+    accumulate<R, Arithmetic, 1>(at, step, piece, panel, sum);
+    panel += piece * kColumns;
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) at[r] += piece * step;
+  }
   store_sums<R>(sum, t.y, t.y_stride, t.add);
 }
 
 // The first `valid` lanes of a vector of one row, ended and stored.
-[[gnu::noinline]] void end_lanes(const Floats& value, const ProductEnd& end, int64_t column, int64_t at, int64_t valid,
-                                 float* y) {
+template <class T>
+[[gnu::noinline]] void end_lanes(const Floats& value, const EndOf<T>& end, int64_t column, int64_t at, int64_t valid,
+                                 T* y) {
   float lanes[kLanes];
   store(lanes, value);
   for (int64_t i = 0; i < valid; ++i) {
     float one = lanes[i];
     if (end.bias) one += end.bias[column + i];
-    if (end.residual) one += end.residual[at + i];
-    y[at + i] = end.relu && one < 0 ? 0 : one;
+    if (end.residual) one += load<float>(end.residual + at + i);
+    store(y + at + i, end.relu && one < 0 ? 0 : one);
   }
 }
 
-[[gnu::always_inline]] inline void end_vector(Floats value, const ProductEnd& end, int64_t column, int64_t at,
-                                              float* y) {
-  if (end.bias) value += load(end.bias + column);
-  if (end.residual) value += load(end.residual + at);
-  if (end.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
-  store(y + at, value);
+// Ends all columns of the rows.
+template <int R, bool kStreams, class T>
+[[gnu::always_inline]] inline void end_rows(const GatheredRows<T>& g, const Sums<R>& sum) {
+  const EndOf<T>& end = g.end;
+  const Floats bias[2] = {end.bias ? load(end.bias) : Floats{}, end.bias ? load(end.bias + kLanes) : Floats{}};
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    const int64_t at = r * g.y_stride;
+    Floats value[2] = {sum[r][0] + bias[0], sum[r][1] + bias[1]};
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      if (end.residual) value[half] += load(end.residual + at + half * kLanes);
+      if (end.relu) value[half] = value[half] < 0 ? Floats{} : value[half];  // lets a NaN through
+    }
+    store_both<kStreams>(g.y + at, value[0], value[1]);
+  }
 }
 
-template <int R>
-void gathered_tile(const GatheredRows& g) {
+template <int R, class T>
+[[gnu::noinline]] void end_part_of_rows(const GatheredRows<T>& g, const Sums<R>& sum) {
+  for (int r = 0; r < R; ++r) {
+    const int64_t at = r * g.y_stride;
+    end_lanes(sum[r][0], g.end, 0, at, g.valid < kLanes ? g.valid : kLanes, g.y);
+    end_lanes(sum[r][1], g.end, kLanes, at + kLanes, g.valid - kLanes, g.y);
+  }
+}
+
+template <int R, class T>
+void gathered_tile(const GatheredRows<T>& g) {
+  using Arithmetic = typename ArithmeticOf<T>::Type;
+  constexpr int64_t kElements = kPiece * kJoined<T>;
   Sums<R> sum = {};
-  const float* const* tap = g.at;
-  const float* panel = g.panel;
-  // Prefetches are spread over the products, so that they wait for no free buffer.
-  const int64_t pieces = g.taps * ((g.k + kPiece - 1) / kPiece);
-  const int64_t ahead_step = (g.ahead_count / kLine + pieces - 1) / pieces * kLine;
-  const float* ahead = g.ahead;
-  const float* const ahead_end = g.ahead + g.ahead_count;
+  const T* const* tap = g.at;
+  const T* panel = g.panel;
+  // Lines that are only reached at the end come while the sums are made.
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    if (!g.streams) __builtin_prefetch(g.y + r * g.y_stride, 1);
+    if (g.end.residual) __builtin_prefetch(g.end.residual + r * g.y_stride);
+  }
+  Ahead ahead(g.upcoming, g.taps * ((g.k + kElements - 1) / kElements));
   for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
-    const float* at[R];
+    const T* at[R];
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) at[r] = tap[r];
-    for (int64_t done = 0; done < g.k; done += kPiece) {
-      const int64_t piece = g.k - done < kPiece ? g.k - done : kPiece;
-      for (const float* const last = ahead + ahead_step; ahead < last && ahead < ahead_end; ahead += kLine)
-        __builtin_prefetch(ahead, 0, 2);
-      accumulate<R>(at, 1, piece, panel, sum);
+    for (int64_t done = 0; done < g.k; done += kElements) {
+      const int64_t piece = g.k - done < kElements ? g.k - done : kElements;
+      ahead.fetch();
+      accumulate<R, Arithmetic, kJoined<T>>(at, kJoined<T>, piece / kJoined<T>, panel, sum);
       panel += piece * kColumns;
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) at[r] += piece;
     }
   }
-  const bool whole = g.valid == kColumns;
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) {
-    const int64_t at = r * g.y_stride;
-    if (whole) {
-      end_vector(sum[r][0], g.end, 0, at, g.y);
-      end_vector(sum[r][1], g.end, kLanes, at + kLanes, g.y);
-    } else {
-      end_lanes(sum[r][0], g.end, 0, at, g.valid < kLanes ? g.valid : kLanes, g.y);
-      end_lanes(sum[r][1], g.end, kLanes, at + kLanes, g.valid - kLanes, g.y);
-    }
+  if (g.valid == kColumns) {
+    g.streams ? end_rows<R, true>(g, sum) : end_rows<R, false>(g, sum);
+    return;
   }
+  Sums<R> copy;  // so that those above have no address and stay in registers
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) copy[r][0] = sum[r][0], copy[r][1] = sum[r][1];
+  end_part_of_rows<R>(g, copy);
 }
 
 // Calls tile.operator()<R>() for R = rows, at most kRows.
@@ -157,9 +198,10 @@ template <class Tile, int R = kRows>
 }
 
 template <bool kPacked, class Arithmetic>
-void strided_rows(int64_t rows, Strided<Arithmetic> t) {
+void strided_rows(int64_t rows, Strided<Arithmetic> t, const Upcoming& upcoming = {}) {
+  Ahead ahead(upcoming, (rows + kRows - 1) / kRows * ((t.k + kPiece - 1) / kPiece));
   for (; rows > 0; rows -= kRows, t.a += kRows * (kPacked ? 1 : t.stride), t.y += kRows * t.y_stride)
-    with_rows(rows < kRows ? rows : kRows, [&]<int R>() { strided_tile<R, kPacked>(t); });
+    with_rows(rows < kRows ? rows : kRows, [&]<int R>() { strided_tile<R, kPacked>(t, ahead); });
 }
 
 void rows_by_panel(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,
@@ -167,13 +209,15 @@ void rows_by_panel(int64_t rows, int64_t k, const float* a, int64_t a_stride, co
   strided_rows<false, OfFloats>(rows, {k, a, a_stride, 1, panel, y, y_stride, add});
 }
 
-void panel_by_panel(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add) {
-  strided_rows<true, OfFloats>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add});
+void panel_by_panel(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add,
+                    const Upcoming& upcoming) {
+  strided_rows<true, OfFloats>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add}, upcoming);
 }
 
 #ifdef __AVX512BF16__
-void pairs_by_pairs(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride, bool add) {
-  strided_rows<true, OfPairs>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add});
+void pairs_by_pairs(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
+                    const Upcoming& upcoming) {
+  strided_rows<true, OfPairs>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add}, upcoming);
 }
 
 void join_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) {
@@ -192,15 +236,60 @@ void join_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* 
 }
 #endif
 
-void gathered_rows(const GatheredRows& g) {
+// Transposes 8 x 8 words.
+[[gnu::always_inline]] inline void transpose(__m256 (&v)[8]) {
+  __m256 two[8], four[8];
+  for (int i = 0; i < 8; i += 2) {
+    two[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+    two[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    four[i] = _mm256_shuffle_ps(two[i], two[i + 2], 0x44);
+    four[i + 1] = _mm256_shuffle_ps(two[i], two[i + 2], 0xee);
+    four[i + 2] = _mm256_shuffle_ps(two[i + 1], two[i + 3], 0x44);
+    four[i + 3] = _mm256_shuffle_ps(two[i + 1], two[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x20);
+    v[i + 4] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x31);
+  }
+}
+
+void pack_rows(int64_t rows, int64_t words, const void* from, int64_t stride, void* panel) {
+  constexpr int kBlock = 8;
+  const auto at = [&](int64_t row, int64_t word) { return static_cast<const char*>(from) + row * stride + 4 * word; };
+  float* const to = static_cast<float*>(panel);
+  int64_t word = 0;
+  for (; word + kBlock <= words; word += kBlock)
+    for (int64_t row = 0; row < kColumns; row += kBlock) {
+      __m256 block[kBlock];
+#pragma GCC unroll 8
+      for (int i = 0; i < kBlock; ++i)
+        block[i] = row + i < rows ? _mm256_loadu_ps(reinterpret_cast<const float*>(at(row + i, word))) : __m256{};
+      transpose(block);
+#pragma GCC unroll 8
+      for (int i = 0; i < kBlock; ++i) _mm256_storeu_ps(to + (word + i) * kColumns + row, block[i]);
+    }
+  for (; word < words; ++word)
+    for (int64_t row = 0; row < kColumns; ++row) {
+      if (row < rows)
+        std::memcpy(to + word * kColumns + row, at(row, word), sizeof(float));
+      else
+        to[word * kColumns + row] = 0;
+    }
+}
+
+template <class T>
+void gathered_rows(const GatheredRows<T>& g) {
   with_rows(g.rows, [&]<int R>() { gathered_tile<R>(g); });
 }
 
 }  // namespace
 
 ProductKernels product_kernels() {
-  ProductKernels kernels{kRows, kColumns, rows_by_panel, panel_by_panel, gathered_rows};
+  ProductKernels kernels{kRows, kColumns, rows_by_panel, panel_by_panel, gathered_rows<float>, pack_rows};
 #ifdef __AVX512BF16__
+  kernels.gathered_bf16_rows = gathered_rows<Bf16>;
   kernels.pairs_by_pairs = pairs_by_pairs;
   kernels.join_pairs = join_pairs;
 #endif

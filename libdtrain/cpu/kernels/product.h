@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "libdtrain/core/float16.h"
+#include "libdtrain/cpu/kernels/upcoming.h"
 
 namespace dtrain::cpu {
 
@@ -18,21 +20,27 @@ struct EndOf {
   const T* residual = nullptr;  // rows as far apart as those of y, and possibly y itself; null: none
   bool relu = false;
 };
-using ProductEnd = EndOf<float>;
+
+// Elements of the inner dimension that lie side by side in a panel of T, and whose products go into one sum at a time.
+template <class T>
+inline constexpr int64_t kJoined = std::is_same_v<T, Bf16> ? 2 : 1;
 
 // Rows of the left-hand side that lie anywhere, as the windows of a convolution do: row i of the result is the sum over
-// `taps` runs of k floats each, of run t from at[t * row_step + i] on, times the panel [taps * k][columns].
+// `taps` runs of k elements each, of run t from at[t * row_step + i] on, times the panel, [taps * k][columns] of floats
+// or [taps * k / 2][columns][2] of bf16, for an even k.
+template <class T>
 struct GatheredRows {
   int64_t rows, taps, k;  // at most `rows` of a tile
-  const float* const* at;
+  const T* const* at;
   int64_t row_step;
-  const float* panel;
-  float* y;
+  const T* panel;
+  T* y;
   int64_t y_stride;
   int64_t valid;  // columns that are stored, from 1 to `columns`
-  ProductEnd end{};
-  const float* ahead = nullptr;  // what is read soon, and brought into the cache meanwhile: `ahead_count` floats
-  int64_t ahead_count = 0;
+  EndOf<T> end{};
+  bool streams =
+      false;  // y is stored past the caches; every row of it is aligned to a vector, and all columns are valid
+  Upcoming upcoming{};
 };
 
 // Elements 2 i and 2 i + 1 of the inner dimension, the first in the low half.
@@ -47,13 +55,26 @@ struct ProductKernels {
   void (*rows_by_panel)(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,
                         int64_t y_stride, bool add);
   // y[0..columns, 0..columns] = or += a^T b for panels a and b.
-  void (*panel_by_panel)(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add);
-  void (*gathered_rows)(const GatheredRows&);
-  // The next two are null where the set has no products of bf16. As panel_by_panel, for panels of `k` pairs.
-  void (*pairs_by_pairs)(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride,
-                         bool add) = nullptr;
+  void (*panel_by_panel)(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add,
+                         const Upcoming& upcoming);
+  void (*gathered_rows)(const GatheredRows<float>&);
+  // A panel [words][columns] of `rows` rows of words of 32 bits, `stride` bytes apart; zeros in the columns beyond.
+  void (*pack_rows)(int64_t rows, int64_t words, const void* from, int64_t stride, void* panel);
+  // The rest is null where the set has no products of bf16.
+  void (*gathered_bf16_rows)(const GatheredRows<Bf16>&) = nullptr;
+  // As panel_by_panel, for panels of `k` pairs.
+  void (*pairs_by_pairs)(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
+                         const Upcoming& upcoming) = nullptr;
   // A row of count / columns panels, which are `step` pairs apart: those of the elements of `first` and `second`.
   void (*join_pairs)(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) = nullptr;
+
+  template <class T>
+  auto gathered() const {
+    if constexpr (std::is_same_v<T, Bf16>)
+      return gathered_bf16_rows;
+    else
+      return gathered_rows;
+  }
 };
 
 }  // namespace dtrain::cpu

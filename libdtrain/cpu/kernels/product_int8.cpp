@@ -1,5 +1,6 @@
 #include "libdtrain/cpu/kernels/product_int8.h"
 
+#include "libdtrain/cpu/kernels/ahead.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/vectors.h"
 
@@ -8,7 +9,6 @@ namespace {
 
 constexpr int kColumns = 2 * kLanes;
 constexpr int64_t kPiece = 64;  // bytes of a run between prefetches
-constexpr int64_t kLine = 64;   // bytes
 constexpr float kMostByte = 255;
 
 #ifdef __AVX512F__
@@ -218,26 +218,38 @@ template <int R>
   }
 }
 
+// Lines that are only reached at the end come while the sums are made.
+template <int R>
+[[gnu::always_inline]] inline void fetch_ends(const GatheredBytes& g) {
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+    const int64_t at = r * g.y_stride;
+    if (g.y_bytes)
+      __builtin_prefetch(g.y_bytes + at, 1);
+    else
+      __builtin_prefetch(g.y + at, 1);
+    if (g.end.residual_bytes) __builtin_prefetch(g.end.residual_bytes + at);
+    if (g.end.residual) __builtin_prefetch(g.end.residual + at);
+  }
+}
+
 template <int R>
 void gathered_tile(const GatheredBytes& g) {
+  fetch_ends<R>(g);
   Sums<R> sum;
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = Ints{};
   const uint8_t* const* tap = g.at;
   const int8_t* panel = g.panel;
-  // Prefetches are spread over the products, so that they wait for no free buffer.
   const int64_t pieces = g.taps * ((g.k + kPiece - 1) / kPiece);
-  const int64_t ahead_step = (g.ahead_count / kLine + pieces - 1) / pieces * kLine;
-  const int8_t* ahead = g.ahead;
-  const int8_t* const ahead_end = g.ahead + g.ahead_count;
+  Ahead ahead(g.upcoming, pieces);
   for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
     const uint8_t* at[R];
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) at[r] = tap[r];
     for (int64_t done = 0; done < g.k; done += kPiece) {
       const int64_t piece = g.k - done < kPiece ? g.k - done : kPiece;
-      for (const int8_t* const last = ahead + ahead_step; ahead < last && ahead < ahead_end; ahead += kLine)
-        __builtin_prefetch(ahead, 0, 2);
+      ahead.fetch();
       accumulate<R>(at, piece, panel, sum);
       panel += piece * kColumns;
 #pragma GCC unroll 12

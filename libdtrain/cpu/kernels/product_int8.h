@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "libdtrain/cpu/kernels/upcoming.h"
+
 namespace dtrain::cpu {
 
 // Bytes whose products one addition takes: their channels come in so many.
@@ -34,8 +36,7 @@ struct GatheredBytes {
   int64_t y_stride;  // elements
   int64_t valid;     // columns that are stored, from 1 to `columns`
   ByteEnd end;
-  const int8_t* ahead = nullptr;  // what is read soon, and brought into the cache meanwhile: `ahead_count` bytes
-  int64_t ahead_count = 0;
+  Upcoming upcoming{};
 };
 
 struct ByteProductKernels {

@@ -121,4 +121,19 @@ template <class V, class T>
 }
 [[gnu::always_inline]] inline void fence() { _mm_sfence(); }
 
+// Two vectors one after the other, stored or streamed: those of bf16 in one go, where 32 of them fill a register.
+template <bool kStreams, class T>
+[[gnu::always_inline]] inline void store_both(T* to, Floats first, Floats second) {
+#ifdef __AVX512BF16__
+  if constexpr (sizeof(T) == sizeof(Bf16)) {
+    const auto rounded = reinterpret_cast<__m512i>(
+        _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first)));
+    kStreams ? _mm512_stream_si512(reinterpret_cast<__m512i*>(to), rounded) : _mm512_storeu_si512(to, rounded);
+    return;
+  }
+#endif
+  kStreams ? stream(to, first) : store(to, first);
+  kStreams ? stream(to + kLanes, second) : store(to + kLanes, second);
+}
+
 }  // namespace dtrain::cpu::DT_ISA

@@ -1,0 +1,46 @@
+// Convolutions as products of gathered rows and packed filters by the engine's own kernels. T is float, or Bf16 on an
+// instruction set that has products of it. One group.
+#pragma once
+
+#include "libdtrain/core/tensor.h"
+#include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/kernels/product.h"
+
+namespace dtrain::cpu {
+
+// Channels as panels have them: filled up to whole words.
+template <class T>
+constexpr int64_t whole_words(int64_t channels) {
+  return (channels + kJoined<T> - 1) / kJoined<T> * kJoined<T>;
+}
+
+// Elements of the panels of k filters of `inner` elements each, [k / width][inner][width] in whole panels.
+int64_t panel_elements(const Context&, int64_t k, int64_t inner);
+
+// `count` pixels with c channels as pixels with `channels`, those beyond c zero. Returns the end of what is written.
+template <class T>
+T* widen_pixels(const T* from, int64_t count, int64_t c, int64_t channels, T* to);
+
+// The panels of filters [k, inner], of whole words. What is missing from the last panel is zero.
+template <class T>
+void pack_panels(Context&, int64_t k, int64_t inner, const T* w, T* panels);
+
+// The same of filters that are the columns of w [inner, k]: inner in whole words, k in whole panels.
+template <class T>
+void pack_columns(Context&, int64_t inner, int64_t k, const T* w, T* panels);
+
+// y = act(x * w + end.bias + end.residual), of y's shape, for the panels of w [k, r, s, whole_words(c)].
+template <class T>
+void gathered_conv(Context&, const ConvShape&, const T* x, const T* panels, const EndOf<T>& end, T* y);
+
+// Whether these two, which pack their filters in each call, are faster than oneDNN.
+bool gathered_forward_pays(const Context&, const ConvShape&, DType);
+bool gathered_dgrad_pays(const Context&, const ConvShape&, DType);
+// y = x * w + bias; `bias` may be null.
+template <class T>
+void gathered_forward(Context&, const ConvShape&, const T* x, const T* w, const float* bias, T* y);
+// dx from dy, stored or added, for 1x1 kernels.
+template <class T>
+void gathered_dgrad(Context&, const ConvShape&, const T* dy, const T* w, T* dx, bool add);
+
+}  // namespace dtrain::cpu

@@ -38,7 +38,7 @@ def engine_ms(build, precision, batch, options):
     """Ours."""
     text = output_of([build / "benchmarks/inference_bench", "--model=resnet50_v1.5", f"--precision={precision}",
                       f"--batch={batch}", f"--threads={options.threads}", f"--seconds={options.seconds}"],
-                     GOMP_SPINCOUNT="300")  # as dtrain-classify and dtrain-serve set it
+                     GOMP_SPINCOUNT="1000")  # as dtrain-classify and dtrain-serve set it
     return json.loads(text.splitlines()[-1])["ms"]
 
 

@@ -74,9 +74,9 @@ std::string own_path() {
 }
 
 void let_waiting_threads_sleep(char** argv, Waiting waiting) {
-  // Measured on two Zen 5 cores with ResNet-50 in int8, one image at a time: 8.7 ms asleep, 6.6 with these spins, 6.3
-  // with 2000 of them; two programs at once 12.3, 13.5 and 17.8.
-  constexpr const char* kShortSpins = "300";
+  // Measured on two Zen 4 cores with ResNet-50 in int8, one image at a time: 15.0 ms asleep, 14.2 with 300 spins, 11.8
+  // with these, 11.4 with 10000 of them; two programs at once 21.9, 22.7 and 24.6, and 28.0 with 2000.
+  constexpr const char* kShortSpins = "1000";
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   const std::string path = own_path();
   const bool set = waiting == Waiting::sleep ? setenv("OMP_WAIT_POLICY", "passive", 0) == 0

@@ -88,36 +88,39 @@ void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize
   const int64_t pixel_bytes = o.c * static_cast<int64_t>(sizeof(Element));
   const bool copies = share.panels() >= kPassesPerCopy && runs_collide(o, x);
   const int64_t row_bytes = size.rows * pixel_bytes * (copies ? x.taps : 1);
-  const int64_t block = std::clamp<int64_t>(block_bytes / row_bytes, 2, kMostTiles) * size.rows;
+  const int64_t block = std::clamp<int64_t>(block_bytes / row_bytes, x.taps > 1 ? 2 : 4, kMostTiles) * size.rows;
+  // Blocks and tiles of equal size: a small one at the end would leave most of the arithmetic units idle.
+  const int64_t pixels = share.last_pixel - share.first_pixel, blocks = (pixels + block - 1) / block;
+  const auto begin_of = [&](int64_t number) { return share.first_pixel + pixels * number / blocks; };
   std::vector<const Element*> at;
   std::vector<Element> copy;
-  for (int64_t first = share.first_pixel; first < share.last_pixel; first += block) {
-    const int64_t count = std::min(block, share.last_pixel - first);
-    const int64_t next = std::min(block, share.last_pixel - first - count);  // pixels of the block after this one
-    // Tiles of equal size: a small one at the end would leave most of the arithmetic units idle.
+  for (int64_t number = 0; number < blocks; ++number) {
+    const int64_t first = begin_of(number), count = begin_of(number + 1) - first;
+    const int64_t next = number + 1 < blocks ? begin_of(number + 2) - first - count : 0;  // pixels of the next block
     const int64_t tiles = (count + size.rows - 1) / size.rows;
     at.resize(static_cast<size_t>(x.taps * count));
     fill_addresses(o, x, first, count, count, at.data());
     if (copies) spread_runs(x.run, at, copy);
-    const auto compute_tile = [&](int64_t panel, int64_t tile, int64_t number) {
+    int64_t done = 0;  // tiles by panels
+    const auto compute_tile = [&](int64_t panel, int64_t tile) {
       const int64_t begin = count * tile / tiles, end = count * (tile + 1) / tiles;
       GatheredTile<Element> one{at.data() + begin, count, end - begin, first + begin, share.first_panel + panel};
-      const bool reads_panel_first = first == share.first_pixel && tile == 0 && (panel == 0 || !many_panels);
+      const bool reads_panel_first = number == 0 && tile == 0 && (panel == 0 || !many_panels);
       if (reads_panel_first)
         one.upcoming = {static_cast<const char*>(panels.at(one.panel)) + kLead, panels.bytes};  // no harm past the end
       else if (many_panels && panel + 1 < share.panels())
         one.upcoming = part_of({panels.at(one.panel + 1), panels.bytes}, tile, tiles);
       else if (!many_panels && reads_pixels_in_order(o))
-        one.upcoming = part_of({x.x + (first + count) * o.c, next * pixel_bytes}, number, share.panels() * tiles);
+        one.upcoming = part_of({x.x + (first + count) * o.c, next * pixel_bytes}, done, share.panels() * tiles);
       compute(one);
+      ++done;
     };
-    int64_t number = 0;
     if (many_panels)
       for (int64_t panel = 0; panel < share.panels(); ++panel)
-        for (int64_t tile = 0; tile < tiles; ++tile) compute_tile(panel, tile, number++);
+        for (int64_t tile = 0; tile < tiles; ++tile) compute_tile(panel, tile);
     else
       for (int64_t tile = 0; tile < tiles; ++tile)
-        for (int64_t panel = 0; panel < share.panels(); ++panel) compute_tile(panel, tile, number++);
+        for (int64_t panel = 0; panel < share.panels(); ++panel) compute_tile(panel, tile);
   }
 }
 

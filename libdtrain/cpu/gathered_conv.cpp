@@ -13,6 +13,24 @@ namespace {
 constexpr int64_t kStreamed = int64_t{4} << 20;  // bytes
 constexpr uintptr_t kVectorBytes = 64;           // of any instruction set
 
+// `c` and `channels` are numbers that the compiler knows, where it matters.
+template <class T>
+[[gnu::always_inline]] inline T* widen(const T* from, int64_t count, int64_t c, int64_t channels, T* to) {
+  for (int64_t i = 0; i < count; ++i, from += c, to += channels) {
+    for (int64_t j = 0; j < c; ++j) to[j] = from[j];
+    for (int64_t j = c; j < channels; ++j) to[j] = T{};
+  }
+  return to;
+}
+
+// `count` pixels with c channels as pixels with `channels`, those beyond c zero. Returns the end of what is written.
+template <class T>
+T* widen_pixels(const T* from, int64_t count, int64_t c, int64_t channels, T* to) {
+  if (channels == c) return std::copy_n(from, count * c, to);
+  if (c == 3 && channels == 4) return widen(from, count, 3, 4, to);  // colours
+  return widen(from, count, c, channels, to);
+}
+
 // The images of `o`, whose pixels have `channels` channels there, with zeros for those that x does not have and for
 // `left` and `right` columns.
 template <class T>
@@ -30,28 +48,11 @@ void pad_images(const ConvShape& o, const T* x, int64_t channels, int64_t left, 
       out);
 }
 
-// `c` and `channels` are numbers that the compiler knows, where it matters.
-template <class T>
-[[gnu::always_inline]] inline T* widen(const T* from, int64_t count, int64_t c, int64_t channels, T* to) {
-  for (int64_t i = 0; i < count; ++i, from += c, to += channels) {
-    for (int64_t j = 0; j < c; ++j) to[j] = from[j];
-    for (int64_t j = c; j < channels; ++j) to[j] = T{};
-  }
-  return to;
-}
-
 }  // namespace
 
 int64_t panel_elements(const Context& context, int64_t k, int64_t inner) {
   const int64_t width = context.kernels().product.columns;
   return (k + width - 1) / width * width * inner;
-}
-
-template <class T>
-T* widen_pixels(const T* from, int64_t count, int64_t c, int64_t channels, T* to) {
-  if (channels == c) return std::copy_n(from, count * c, to);
-  if (c == 3 && channels == 4) return widen(from, count, 3, 4, to);  // colours
-  return widen(from, count, c, channels, to);
 }
 
 template <class T>
@@ -155,8 +156,6 @@ void gathered_dgrad(Context& context, const ConvShape& shape, const T* dy, const
   gathered_conv(context, o, dy, panels.data(), {.residual = add ? dx : nullptr}, dx);
 }
 
-template float* widen_pixels(const float*, int64_t, int64_t, int64_t, float*);
-template Bf16* widen_pixels(const Bf16*, int64_t, int64_t, int64_t, Bf16*);
 template void pack_panels(Context&, int64_t, int64_t, const float*, float*);
 template void pack_panels(Context&, int64_t, int64_t, const Bf16*, Bf16*);
 template void pack_columns(Context&, int64_t, int64_t, const float*, float*);

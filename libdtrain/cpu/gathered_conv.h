@@ -17,10 +17,6 @@ constexpr int64_t whole_words(int64_t channels) {
 // Elements of the panels of k filters of `inner` elements each, [k / width][inner][width] in whole panels.
 int64_t panel_elements(const Context&, int64_t k, int64_t inner);
 
-// `count` pixels with c channels as pixels with `channels`, those beyond c zero. Returns the end of what is written.
-template <class T>
-T* widen_pixels(const T* from, int64_t count, int64_t c, int64_t channels, T* to);
-
 // The panels of filters [k, inner], of whole words. What is missing from the last panel is zero.
 template <class T>
 void pack_panels(Context&, int64_t k, int64_t inner, const T* w, T* panels);

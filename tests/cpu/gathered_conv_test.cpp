@@ -15,7 +15,7 @@ namespace {
 
 using Sums = std::vector<double>;
 
-// Calls use(out, in, k): element `k` of filter (k, tap) joins pixel `out` of y and pixel `in` of x.
+// Calls use(out, in, tap): tap `tap` of the filters joins pixel `out` of y and pixel `in` of x.
 template <class Use>
 void for_each_tap(const cpu::ConvShape& o, const Use& use) {
   for (int64_t out = 0; out < o.n * o.p * o.q; ++out)

@@ -84,6 +84,8 @@ std::string cpu_features() {
   add(__builtin_cpu_supports("avx512f"), "avx512f");
   add(__builtin_cpu_supports("avx512vnni"), "avx512_vnni");
   add(__builtin_cpu_supports("avx512bf16"), "avx512_bf16");
+  add(__builtin_cpu_supports("amx-bf16"), "amx_bf16");
+  add(__builtin_cpu_supports("amx-int8"), "amx_int8");
   return features;
 }
 
@@ -152,7 +154,7 @@ int run(const std::vector<std::string>& argv) {
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
   const auto context = cli::Machine().make_context();
   row("threads", fmt::format("{} for computing", context->threads()));
-  row("kernels", fmt::format("{}, of avx2, avx512 and avx512_bf16", name_of(context->isa())));
+  row("kernels", fmt::format("{}, of avx2, avx512, avx512_bf16 and amx", name_of(context->isa())));
   print_gpus();
   for (const std::string& line : info::advice_lines(info::host_advice(cli::environment()))) fmt::print("{}\n", line);
   return 0;

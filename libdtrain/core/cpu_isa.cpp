@@ -1,11 +1,21 @@
 #include "libdtrain/core/cpu_isa.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <array>
 
 namespace dtrain {
 namespace {
 
-constexpr std::array<const char*, 3> kNames{"avx2", "avx512", "avx512_bf16"};
+constexpr std::array<const char*, 4> kNames{"avx2", "avx512", "avx512_bf16", "amx"};
+
+// Linux saves tile registers of processes that have asked for it.
+bool may_use_tiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+}
 
 }  // namespace
 
@@ -22,8 +32,10 @@ CpuIsa best_cpu_isa() {
   const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (!wide) return CpuIsa::avx2;
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni") ? CpuIsa::avx512_bf16
-                                                                                      : CpuIsa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni")) return CpuIsa::avx512;
+  const bool tiles = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+                     __builtin_cpu_supports("amx-int8") && may_use_tiles();
+  return tiles ? CpuIsa::amx : CpuIsa::avx512_bf16;
 }
 
 }  // namespace dtrain

@@ -6,6 +6,7 @@
 
 #include "libdtrain/cpu/gathered.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/tile_conv.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -41,6 +42,18 @@ void quantize_images(const Context& context, const ConvShape& o, int64_t channel
         }
       },
       out);
+}
+
+// What ends the columns from `column` on, of rows from `place` on.
+ByteEnd end_of(ByteEnd end, int64_t column, int64_t place) {
+  end.scale += column;
+  end.shift += column;
+  if (end.residual_bytes) end.residual_bytes += place;
+  if (end.residual) end.residual += place;
+  return end;
+}
+ByteTarget place_of(const ByteTarget& y, int64_t place) {
+  return {y.bytes ? y.bytes + place : nullptr, y.floats ? y.floats + place : nullptr};
 }
 
 }  // namespace
@@ -85,18 +98,18 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
   const uint8_t* const from = x.floats ? bytes.data() : x.bytes;
   const Windows<uint8_t> windows =
       joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
+  if (context.kernels().tiles.bytes)
+    return compute_taps<uint8_t>(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, x.zero,
+                                 filters.panels(), product.columns, [&](const TiledRows<uint8_t>& rows, int64_t panel) {
+                                   const int64_t column = panel * product.columns;
+                                   context.kernels().tiles.bytes(rows, end_of(end, column, column), place_of(y, column));
+                                 });
   const FilterPanels panels{filters.panels(), product.columns * windows.taps * windows.run};
   compute_tiles(context, o, windows, {product.rows, product.columns}, panels, [&](const GatheredTile<uint8_t>& tile) {
     const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;
-    ByteEnd own = end;
-    own.scale += column;
-    own.shift += column;
-    if (own.residual_bytes) own.residual_bytes += place;
-    if (own.residual) own.residual += place;
     product.gathered_rows({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
-                           static_cast<const int8_t*>(panels.at(tile.panel)), y.bytes ? y.bytes + place : nullptr,
-                           y.floats ? y.floats + place : nullptr, o.k, std::min<int64_t>(product.columns, o.k - column),
-                           own, tile.upcoming});
+                           static_cast<const int8_t*>(panels.at(tile.panel)), place_of(y, place), o.k, std::min<int64_t>(product.columns, o.k - column),
+                           end_of(end, column, place), tile.upcoming});
   });
 }
 

@@ -44,12 +44,6 @@ struct ByteImages {
   uint8_t zero;
 };
 
-// One of the two is null.
-struct ByteTarget {
-  uint8_t* bytes;
-  float* floats;
-};
-
 // y [n, p, q, k] is what `end`, whose scale and shift are of whole panels, makes of the sums of products of x's bytes
 // and the filters.
 void byte_conv(Context&, const ConvShape&, const ByteImages& x, const ByteFilters& filters, const ByteEnd& end,

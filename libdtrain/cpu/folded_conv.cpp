@@ -2,6 +2,7 @@
 
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/gathered_conv.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/winograd.h"
 
@@ -54,7 +55,8 @@ const Tensor& FoldedFilters<T>::winograd(Context& context) {
 template <class T>
 void folded_conv(Context& context, const ConvShape& o, const T* x, FoldedFilters<T>& filters, const EndOf<T>& end,
                  T* y) {
-  if (const auto winograd = winograd_of(context, o, kLeastTiles<T>))
+  const bool direct = std::is_same_v<T, Bf16> && context.kernels().tiles.pairs;  // faster than any detour
+  if (const auto winograd = direct ? std::nullopt : winograd_of(context, o, kLeastTiles<T>))
     winograd_forward(context, *winograd, x, filters.winograd(context), end, y);
   else
     gathered_conv(context, o, x, filters.panels(context).template data<T>(), end, y);

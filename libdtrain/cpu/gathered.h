@@ -14,6 +14,17 @@
 
 namespace dtrain::cpu {
 
+// What is larger does not stay in the caches until another op reads it.
+inline constexpr int64_t kStreamed = int64_t{4} << 20;  // bytes
+inline constexpr uintptr_t kVectorBytes = 64;           // of any instruction set
+
+// Whether a result of rows of k elements is stored past the caches.
+template <class T>
+bool is_streamed(int64_t elements, int64_t k, int64_t columns, const T* y) {
+  return elements * static_cast<int64_t>(sizeof(T)) >= kStreamed && k % columns == 0 &&
+         reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0;
+}
+
 // Tiles of up to `rows` output pixels and panels of `columns` filters.
 struct TileSize {
   int64_t rows, columns;

@@ -5,13 +5,10 @@
 #include "libdtrain/cpu/gathered.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/tile_conv.h"
 
 namespace dtrain::cpu {
 namespace {
-
-// What is larger does not stay in the caches until another op reads it.
-constexpr int64_t kStreamed = int64_t{4} << 20;  // bytes
-constexpr uintptr_t kVectorBytes = 64;           // of any instruction set
 
 // `c` and `channels` are numbers that the compiler knows, where it matters.
 template <class T>
@@ -100,10 +97,12 @@ void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T
   if (pads) pad_images(shape, x, o.c, left, right, padded.data());
   const Tensor zeros = context.zeros({o.s * o.c}, dtype_of<T>());
   const T* const from = pads ? padded.data() : x;
+  if constexpr (std::is_same_v<T, Bf16>)
+    if (context.kernels().tiles.pairs)
+      return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y);
   const Windows<T> windows =
       joins ? joined_windows_of<T>(o, from, zeros.data<T>()) : windows_of<T>(o, from, zeros.data<T>());
-  const bool streams = o.n * o.p * o.q * o.k * static_cast<int64_t>(sizeof(T)) >= kStreamed &&
-                       o.k % product.columns == 0 && reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0;
+  const bool streams = is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
   const FilterPanels filters{panels, product.columns * windows.taps * windows.run * static_cast<int64_t>(sizeof(T))};
   compute_tiles(context, o, windows, {product.rows, product.columns}, filters, [&](const GatheredTile<T>& tile) {
     const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;

@@ -4,6 +4,8 @@ namespace dtrain::cpu {
 
 const Kernels& kernels_of(CpuIsa isa) {
   switch (isa) {
+    case CpuIsa::amx:
+      return amx::kernels();
     case CpuIsa::avx512_bf16:
       return avx512_bf16::kernels();
     case CpuIsa::avx512:

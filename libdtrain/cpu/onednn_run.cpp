@@ -11,7 +11,7 @@ Onednn& onednn(Context& context) {
 
 bool has_bf16(const Context& context) {
   constexpr auto kNeeded = static_cast<int>(dnnl::cpu_isa::avx512_core_bf16);
-  return context.isa() == CpuIsa::avx512_bf16 && (static_cast<int>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
+  return context.isa() >= CpuIsa::avx512_bf16 && (static_cast<int>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
 }
 
 dnnl::primitive_attr pooled_scratchpad() {

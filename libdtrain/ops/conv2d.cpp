@@ -10,8 +10,10 @@
 #include "libdtrain/cpu/few_pixels.h"
 #include "libdtrain/cpu/gathered_conv.h"
 #include "libdtrain/cpu/gemm_wgrad.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/tile_conv.h"
 #include "libdtrain/cpu/winograd.h"
 #include "libdtrain/ops/inferred_conv.h"
 
@@ -109,6 +111,12 @@ int64_t least_tiles_forward(const Context& context, DType dtype) {
   return dtype == DType::bf16 && has_bf16(context) ? 512 : kLeastTiles;
 }
 
+// Where there are tile registers, no detour is as fast as products of bf16.
+std::optional<WinogradShape> winograd_for(const Context& context, const ConvShape& o, DType dtype, int64_t least_tiles) {
+  if (dtype == DType::bf16 && context.kernels().tiles.pairs) return std::nullopt;
+  return winograd_of(context, o, least_tiles);
+}
+
 // Products of bf16 need a processor that has them. Depthwise convolutions and the transforms of Winograd's algorithm,
 // which compute in f32 what they read and write in bf16, need none.
 bool computes_in_bf16(const Context& context, const ConvShape& o) {
@@ -127,7 +135,7 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
   if (depthwise_supports(shape))
     return with_elements(
         x.dtype(), [&]<class T>(T) { depthwise_forward(context, shape, x.data<T>(), w.data<T>(), b, y.data<T>()); });
-  if (const auto winograd = winograd_of(context, shape, least_tiles_forward(context, x.dtype())))
+  if (const auto winograd = winograd_for(context, shape, x.dtype(), least_tiles_forward(context, x.dtype())))
     with_elements(x.dtype(),
                   [&]<class T>(T) { winograd_forward(context, *winograd, x.data<T>(), w.data<T>(), b, y.data<T>()); });
   else if (gathered_forward_pays(context, shape, x.dtype()))
@@ -149,7 +157,9 @@ void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Con
   if (!bf16)
     if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
       return few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  if (const auto winograd = winograd_of(context, shape, kLeastTiles))
+  if (bf16 && tile_dgrad_supports(context, shape))
+    tile_dgrad(context, shape, dy.data<Bf16>(), w.data<Bf16>(), dx.data<Bf16>(), add);
+  else if (const auto winograd = winograd_for(context, shape, dy.dtype(), kLeastTiles))
     with_elements(dy.dtype(), [&]<class T>(T) {
       winograd_dgrad(context, *winograd, dy.data<T>(), w.data<T>(), dx.data<T>(), add);
     });
@@ -173,7 +183,7 @@ void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Con
   if (!bf16)
     if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
       return gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), to, add, &*pixels);
-  if (const auto winograd = winograd_of(context, shape, kLeastTiles))
+  if (const auto winograd = winograd_for(context, shape, dy.dtype(), kLeastTiles))
     with_elements(dy.dtype(),
                   [&]<class T>(T) { winograd_wgrad(context, *winograd, x.data<T>(), dy.data<T>(), to, add); });
   else if (gemm_wgrad_pays(context, shape, dy.dtype()))

@@ -81,7 +81,7 @@ TEST(ParameterStore, SaysThatAProcessorHasNoProductsOfBf16) {
     ParameterStore(*context).allocate(0, {.dtype = DType::bf16});
     ParameterStore(*context).allocate(0);
     const std::vector<std::string>& notices = context->notices();
-    ASSERT_EQ(notices.size(), isa == CpuIsa::avx512_bf16 ? 0u : 1u);
+    ASSERT_EQ(notices.size(), isa >= CpuIsa::avx512_bf16 ? 0u : 1u);
     for (const std::string& notice : notices)
       EXPECT_TRUE(notice.starts_with(concat("bf16 on ", name_of(isa)))) << notice;
   }

@@ -12,7 +12,7 @@ namespace dtrain {
 
 inline std::vector<CpuIsa> instruction_sets() {
   std::vector<CpuIsa> sets;
-  for (const CpuIsa isa : {CpuIsa::avx512_bf16, CpuIsa::avx512, CpuIsa::avx2})
+  for (const CpuIsa isa : {CpuIsa::amx, CpuIsa::avx512_bf16, CpuIsa::avx512, CpuIsa::avx2})
     if (isa <= best_cpu_isa()) sets.push_back(isa);
   return sets;
 }

@@ -72,9 +72,9 @@ TEST_P(ByteProduct, SumsAreExactAndEndAsAsked) {
         if (residuals == 2) g.end.residual = residual.data();
         Numbers y(static_cast<size_t>(rows * stride), -7);
         std::vector<uint8_t> bytes(y.size(), 99);
-        g.y = y.data(), g.y_stride = stride;
+        g.y = {nullptr, y.data()}, g.y_stride = stride;
         kernels.gathered_rows(g);
-        g.y = nullptr, g.y_bytes = bytes.data();
+        g.y = {bytes.data(), nullptr};
         kernels.gathered_rows(g);
         for (int64_t i = 0; i < std::ssize(y); ++i) {
           const auto place = static_cast<size_t>(i), column = static_cast<size_t>(i % stride);
@@ -104,7 +104,7 @@ TEST_P(ByteProduct, TheLargestSumsDoNotSaturate) {
     Numbers y(static_cast<size_t>(columns));
     g.end.scale = ones.data(), g.end.shift = none.data();
     g.end.floor = -std::numeric_limits<float>::infinity();
-    g.y = y.data(), g.y_stride = columns;
+    g.y = {nullptr, y.data()}, g.y_stride = columns;
     kernels.gathered_rows(g);
     EXPECT_EQ(y, Numbers(y.size(), static_cast<float>(k * 255 * level)));
   }

@@ -1,4 +1,5 @@
 #include "libdtrain/cpu/kernels/ahead.h"
+#include "libdtrain/cpu/kernels/row_end.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/vectors.h"
 
@@ -110,45 +111,17 @@ void strided_tile(const Strided<Arithmetic>& t, Ahead& ahead) {
   store_sums<R>(sum, t.y, t.y_stride, t.add);
 }
 
-// The first `valid` lanes of a vector of one row, ended and stored.
-template <class T>
-[[gnu::noinline]] void end_lanes(const Floats& value, const EndOf<T>& end, int64_t column, int64_t at, int64_t valid,
-                                 T* y) {
-  float lanes[kLanes];
-  store(lanes, value);
-  for (int64_t i = 0; i < valid; ++i) {
-    float one = lanes[i];
-    if (end.bias) one += end.bias[column + i];
-    if (end.residual) one += load<float>(end.residual + at + i);
-    store(y + at + i, end.relu && one < 0 ? 0 : one);
-  }
-}
-
 // Ends all columns of the rows.
 template <int R, bool kStreams, class T>
 [[gnu::always_inline]] inline void end_rows(const GatheredRows<T>& g, const Sums<R>& sum) {
-  const EndOf<T>& end = g.end;
-  const Floats bias[2] = {end.bias ? load(end.bias) : Floats{}, end.bias ? load(end.bias + kLanes) : Floats{}};
+  const RowBias bias(g.end);
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) {
-    const int64_t at = r * g.y_stride;
-    Floats value[2] = {sum[r][0] + bias[0], sum[r][1] + bias[1]};
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      if (end.residual) value[half] += load(end.residual + at + half * kLanes);
-      if (end.relu) value[half] = value[half] < 0 ? Floats{} : value[half];  // lets a NaN through
-    }
-    store_both<kStreams>(g.y + at, value[0], value[1]);
-  }
+  for (int r = 0; r < R; ++r) end_row<kStreams>(g.end, bias, r * g.y_stride, sum[r][0], sum[r][1], g.y);
 }
 
 template <int R, class T>
 [[gnu::noinline]] void end_part_of_rows(const GatheredRows<T>& g, const Sums<R>& sum) {
-  for (int r = 0; r < R; ++r) {
-    const int64_t at = r * g.y_stride;
-    end_lanes(sum[r][0], g.end, 0, at, g.valid < kLanes ? g.valid : kLanes, g.y);
-    end_lanes(sum[r][1], g.end, kLanes, at + kLanes, g.valid - kLanes, g.y);
-  }
+  for (int r = 0; r < R; ++r) end_part_of_row(g.end, r * g.y_stride, g.valid, sum[r][0], sum[r][1], g.y);
 }
 
 template <int R, class T>

@@ -25,14 +25,19 @@ struct ByteEnd {
   float floor = 0;
 };
 
+// Where results go; one of the two is null.
+struct ByteTarget {
+  uint8_t* bytes;
+  float* floats;
+};
+
 // As GatheredRows of product.h, for bytes.
 struct GatheredBytes {
   int64_t rows, taps, k;  // at most `rows` of a tile; k: bytes of a run, a multiple of 4
   const uint8_t* const* at;
   int64_t row_step;
   const int8_t* panel;
-  uint8_t* y_bytes;  // one of the two is null
-  float* y;
+  ByteTarget y;
   int64_t y_stride;  // elements
   int64_t valid;     // columns that are stored, from 1 to `columns`
   ByteEnd end;

@@ -9,6 +9,7 @@
 #include "libdtrain/cpu/kernels/peak.h"
 #include "libdtrain/cpu/kernels/product.h"
 #include "libdtrain/cpu/kernels/product_int8.h"
+#include "libdtrain/cpu/kernels/tile_product.h"
 #include "libdtrain/cpu/kernels/winograd.h"
 
 namespace dtrain::cpu {
@@ -16,6 +17,7 @@ namespace dtrain::cpu {
 struct Kernels {
   ProductKernels product;
   ByteProductKernels byte_product;
+  TileKernels tiles;
   WinogradKernels winograd;
   DepthwiseKernels depthwise;
   PeakKernels peak;
@@ -37,10 +39,15 @@ namespace avx512_bf16 {
 const Kernels& kernels();
 }
 
+namespace amx {
+const Kernels& kernels();
+}
+
 #ifdef DT_ISA
 namespace DT_ISA {
 ProductKernels product_kernels();
 ByteProductKernels byte_product_kernels();
+TileKernels tile_kernels();
 WinogradKernels winograd_kernels();
 DepthwiseKernels depthwise_kernels();
 PeakKernels peak_kernels();

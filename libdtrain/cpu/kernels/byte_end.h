@@ -1,0 +1,151 @@
+// What is done to a row of a tile of sums of bytes before it is stored; see ByteEnd.
+#pragma once
+
+#include "libdtrain/cpu/kernels/product_int8.h"
+#include "libdtrain/cpu/kernels/vectors.h"
+
+namespace dtrain::cpu::DT_ISA {
+
+inline constexpr float kMostByte = 255;
+
+#ifdef __AVX512F__
+using Ints = __m512i;
+// GCC 12 warns about the forms without a mask, which leave a result undefined before they set it.
+inline constexpr __mmask16 kAll = 0xffff;
+[[gnu::always_inline]] inline Ints load_ints(const void* from) { return _mm512_loadu_si512(from); }
+[[gnu::always_inline]] inline Ints all_of(int32_t x) { return _mm512_set1_epi32(x); }
+[[gnu::always_inline]] inline Floats floats_of(Ints x) { return _mm512_maskz_cvtepi32_ps(kAll, x); }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+[[gnu::always_inline]] inline Floats bytes_as_floats(const uint8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm512_maskz_cvtepi32_ps(kAll, _mm512_maskz_cvtepu8_epi32(kAll, bytes));
+}
+[[gnu::always_inline]] inline void store_bytes(uint8_t* to, Floats value) {
+  value = value > kMostByte ? kMostByte - Floats{} : value;  // what is beyond 32 bits would be converted to the least
+  const __m512i whole = _mm512_maskz_max_epi32(kAll, _mm512_maskz_cvtps_epi32(kAll, value), _mm512_setzero_si512());
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtusepi32_epi8(kAll, whole));
+}
+#else
+using Ints = __m256i;
+[[gnu::always_inline]] inline Ints load_ints(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+[[gnu::always_inline]] inline Ints all_of(int32_t x) { return _mm256_set1_epi32(x); }
+[[gnu::always_inline]] inline Floats floats_of(Ints x) { return _mm256_cvtepi32_ps(x); }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+[[gnu::always_inline]] inline Floats bytes_as_floats(const uint8_t* from) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+}
+[[gnu::always_inline]] inline void store_bytes(uint8_t* to, Floats value) {
+  value = value > kMostByte ? kMostByte - Floats{} : value;
+  const __m256i whole = _mm256_cvtps_epi32(value);
+  const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(half, half));
+}
+#endif
+
+// Where the elements of a vector of one row are, and their columns.
+struct Place {
+  const uint8_t* residual_bytes;
+  const float* residual;
+  uint8_t* y_bytes;
+  float* y;
+  int64_t column;
+
+  Place(const ByteEnd& end, const ByteTarget& to, int64_t at, int64_t first)
+      : residual_bytes(end.residual_bytes ? end.residual_bytes + at : nullptr),
+        residual(end.residual ? end.residual + at : nullptr),
+        y_bytes(to.bytes ? to.bytes + at : nullptr),
+        y(to.floats ? to.floats + at : nullptr),
+        column(first) {}
+};
+
+[[gnu::always_inline]] inline void end_vector(const Ints& sum, const ByteEnd& end, const Place& at) {
+  Floats value = multiply_add(floats_of(sum), load(end.scale + at.column), load(end.shift + at.column));
+  const Floats factor = end.residual_scale - Floats{};
+  if (at.residual_bytes) value = multiply_add(bytes_as_floats(at.residual_bytes), factor, value);
+  if (at.residual) value = multiply_add(load(at.residual), factor, value);
+  const Floats floor = end.floor - Floats{};
+  value = value < floor ? floor : value;  // lets a NaN through
+  if (at.y_bytes)
+    store_bytes(at.y_bytes, value);
+  else
+    store(at.y, value);
+}
+
+// Ends the first `valid` lanes of a vector, by way of memory that has room for all.
+[[gnu::noinline]] inline void end_lanes(const Ints& sum, const ByteEnd& end, Place at, int64_t valid) {
+  uint8_t residual_bytes[kLanes] = {}, y_bytes[kLanes];
+  float residual[kLanes] = {}, y[kLanes];
+  uint8_t* const to_bytes = at.y_bytes;
+  float* const to = at.y;
+  for (int64_t i = 0; i < valid; ++i) {
+    if (at.residual_bytes) residual_bytes[i] = at.residual_bytes[i];
+    if (at.residual) residual[i] = at.residual[i];
+  }
+  if (at.residual_bytes) at.residual_bytes = residual_bytes;
+  if (at.residual) at.residual = residual;
+  if (to_bytes) at.y_bytes = y_bytes;
+  if (to) at.y = y;
+  end_vector(sum, end, at);
+  for (int64_t i = 0; i < valid; ++i) {
+    if (to_bytes) to_bytes[i] = y_bytes[i];
+    if (to) to[i] = y[i];
+  }
+}
+
+// The first `valid` columns of the row at `at`.
+[[gnu::always_inline]] inline void end_part_of_row(const ByteEnd& end, int64_t at, int64_t valid, const Ints& low,
+                                                   const Ints& high, const ByteTarget& y) {
+  end_lanes(low, end, Place(end, y, at, 0), valid < kLanes ? valid : kLanes);
+  if (valid > kLanes) end_lanes(high, end, Place(end, y, at + kLanes, kLanes), valid - kLanes);
+}
+
+enum class Residual { none, bytes, floats };
+
+// All columns of rows; keeps what does not differ between rows in registers.
+template <Residual kResidual, bool kBytes>
+struct ByteRowEnd {
+  const ByteEnd& end;
+  const ByteTarget& y;
+  Floats factor = end.residual_scale - Floats{}, floor = end.floor - Floats{};
+  Floats scale[2] = {load(end.scale), load(end.scale + kLanes)};
+  Floats shift[2] = {load(end.shift), load(end.shift + kLanes)};
+
+  [[gnu::always_inline]] void half_of_row(const Ints& sum, int half, int64_t at) const {
+    Floats value = multiply_add(floats_of(sum), scale[half], shift[half]);
+    if constexpr (kResidual == Residual::bytes)
+      value = multiply_add(bytes_as_floats(end.residual_bytes + at), factor, value);
+    if constexpr (kResidual == Residual::floats) value = multiply_add(load(end.residual + at), factor, value);
+    value = value < floor ? floor : value;  // lets a NaN through
+    if constexpr (kBytes)
+      store_bytes(y.bytes + at, value);
+    else
+      store(y.floats + at, value);
+  }
+  // The row at `at`.
+  [[gnu::always_inline]] void operator()(int64_t at, const Ints& low, const Ints& high) const {
+    half_of_row(low, 0, at);
+    half_of_row(high, 1, at + kLanes);
+  }
+};
+
+// Calls use(end of a row) with the ByteRowEnd for what there is.
+template <Residual kResidual, class Use>
+[[gnu::always_inline]] inline void with_residual(const ByteEnd& end, const ByteTarget& y, const Use& use) {
+  if (y.bytes)
+    use(ByteRowEnd<kResidual, true>{end, y});
+  else
+    use(ByteRowEnd<kResidual, false>{end, y});
+}
+template <class Use>
+[[gnu::always_inline]] inline void with_row_end(const ByteEnd& end, const ByteTarget& y, const Use& use) {
+  if (end.residual_bytes)
+    with_residual<Residual::bytes>(end, y, use);
+  else if (end.residual)
+    with_residual<Residual::floats>(end, y, use);
+  else
+    with_residual<Residual::none>(end, y, use);
+}
+
+}  // namespace dtrain::cpu::DT_ISA

@@ -1,0 +1,165 @@
+#include "libdtrain/cpu/kernels/tile_product.h"
+
+#include "libdtrain/cpu/kernels/table.h"
+
+#ifdef __AMX_TILE__
+#include "libdtrain/cpu/kernels/ahead.h"
+#include "libdtrain/cpu/kernels/byte_end.h"
+#include "libdtrain/cpu/kernels/row_end.h"
+#endif
+
+namespace dtrain::cpu::DT_ISA {
+
+#ifdef __AMX_TILE__
+namespace {
+
+constexpr int64_t kRows = 16;               // of a tile
+constexpr int64_t kWord = 4, kWords = 16;   // bytes of one, and words of a row of a tile
+constexpr int64_t kColumns = 2 * kLanes;    // of a panel: of two tiles
+constexpr int64_t kPanelRow = kColumns * kWord;
+
+// The memory that LDTILECFG reads.
+struct alignas(64) TileShapes {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+// Tiles 0 to 3 are sums: 0 and 1 of the first rows, 2 and 3 of those after them; 4 and 5 are those rows, 6 and 7 the
+// columns of a panel. `words`: of a piece of the inner dimension.
+void shape_tiles(int64_t first_rows, int64_t second_rows, int64_t words) {
+  TileShapes shapes;
+  const auto shape = [&](int tile, int64_t rows, int64_t row_words) {
+    shapes.rows[tile] = static_cast<uint8_t>(rows);
+    shapes.row_bytes[tile] = static_cast<uint16_t>(row_words * kWord);
+  };
+  shape(0, first_rows, kWords), shape(1, first_rows, kWords), shape(4, first_rows, words);
+  if (second_rows > 0) shape(2, second_rows, kWords), shape(3, second_rows, kWords), shape(5, second_rows, words);
+  shape(6, words, kWords), shape(7, words, kWords);
+  _tile_loadconfig(&shapes);
+}
+
+// The intrinsics take the numbers of tiles as they are written.
+template <class T>
+struct Products;
+template <>
+struct Products<Bf16> {
+  using Sum = float;
+  [[gnu::always_inline]] static void low_of_first() { _tile_dpbf16ps(0, 4, 6); }
+  [[gnu::always_inline]] static void high_of_first() { _tile_dpbf16ps(1, 4, 7); }
+  [[gnu::always_inline]] static void low_of_second() { _tile_dpbf16ps(2, 5, 6); }
+  [[gnu::always_inline]] static void high_of_second() { _tile_dpbf16ps(3, 5, 7); }
+};
+template <>
+struct Products<uint8_t> {
+  using Sum = int32_t;
+  [[gnu::always_inline]] static void low_of_first() { _tile_dpbusd(0, 4, 6); }
+  [[gnu::always_inline]] static void high_of_first() { _tile_dpbusd(1, 4, 7); }
+  [[gnu::always_inline]] static void low_of_second() { _tile_dpbusd(2, 5, 6); }
+  [[gnu::always_inline]] static void high_of_second() { _tile_dpbusd(3, 5, 7); }
+};
+
+// Words of a piece: as many as fit a row of a tile and divide those of a run.
+int64_t piece_of(int64_t words) {
+  int64_t pieces = (words + kWords - 1) / kWords;
+  while (words % pieces != 0) ++pieces;
+  return words / pieces;
+}
+
+// The sums of up to 32 rows from `first` on, of which those of `kSecond` are beyond 16.
+template <bool kSecond, class T>
+[[gnu::always_inline]] inline void multiply(const TiledRows<T>& g, int64_t first, int64_t words,
+                                            typename Products<T>::Sum (&sums)[2 * kRows][kColumns], Ahead& ahead) {
+  const int64_t step = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWord;
+  const int64_t pieces = g.k * static_cast<int64_t>(sizeof(T)) / bytes;
+  const char* panel = static_cast<const char*>(g.panel);
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (kSecond) {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t tap = 0; tap < g.taps; ++tap) {
+    const char* row = reinterpret_cast<const char*>(g.at[tap] + first * g.step);
+    for (int64_t piece = 0; piece < pieces; ++piece, row += bytes, panel += words * kPanelRow) {
+      ahead.fetch();
+      _tile_loadd(4, row, step);
+      _tile_loadd(6, panel, kPanelRow);
+      Products<T>::low_of_first();
+      _tile_loadd(7, panel + kPanelRow / 2, kPanelRow);
+      Products<T>::high_of_first();
+      if constexpr (kSecond) {
+        _tile_loadd(5, row + kRows * step, step);
+        Products<T>::low_of_second();
+        Products<T>::high_of_second();
+      }
+    }
+  }
+  constexpr int64_t kSumsRow = kColumns * kWord;
+  _tile_stored(0, sums[0], kSumsRow);
+  _tile_stored(1, sums[0] + kLanes, kSumsRow);
+  if constexpr (kSecond) {
+    _tile_stored(2, sums[kRows], kSumsRow);
+    _tile_stored(3, sums[kRows] + kLanes, kSumsRow);
+  }
+}
+
+// Calls finish(row, sums of that row) for all rows.
+template <class T, class Finish>
+[[gnu::always_inline]] inline void for_each_row(const TiledRows<T>& g, const Finish& finish) {
+  alignas(64) typename Products<T>::Sum sums[2 * kRows][kColumns];
+  const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWord, words = piece_of(run);
+  const int64_t first_rows = g.rows < kRows ? g.rows : kRows, both = 2 * kRows;
+  const int64_t second_rows = g.rows >= both ? kRows : g.rows - first_rows;
+  Ahead ahead(g.upcoming, (g.rows + both - 1) / both * g.taps * (run / words));
+  shape_tiles(first_rows, second_rows, words);
+  for (int64_t done = 0; done < g.rows;) {
+    // The last rows are computed with some of those before them, which fill the tiles, and which are there already.
+    const int64_t left = g.rows - done, size = left <= first_rows ? first_rows : first_rows + second_rows;
+    const int64_t first = left < size ? g.rows - size : done;
+    if (size == first_rows)
+      multiply<false>(g, first, words, sums, ahead);
+    else
+      multiply<true>(g, first, words, sums, ahead);
+    for (int64_t row = done; row < first + size; ++row) finish(row, sums[row - first]);
+    done = first + size;
+  }
+  _tile_release();
+}
+
+template <bool kStreams>
+void whole_rows_of_pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y) {
+  const RowBias bias(end);
+  for_each_row(g, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
+    if (g.places[row] >= 0) end_row<kStreams>(end, bias, g.places[row], load(sums), load(sums + kLanes), y);
+  });
+}
+
+void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool streams) {
+  if (g.valid == kColumns) return streams ? whole_rows_of_pairs<true>(g, end, y) : whole_rows_of_pairs<false>(g, end, y);
+  for_each_row(g, [&](int64_t row, const float* sums) {
+    if (g.places[row] >= 0) end_part_of_row(end, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
+  });
+}
+
+void bytes(const TiledRows<uint8_t>& g, const ByteEnd& end, const ByteTarget& y) {
+  if (g.valid == kColumns)
+    return with_row_end(end, y, [&](const auto& end_row) {
+      for_each_row(g, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
+        if (g.places[row] >= 0) end_row(g.places[row], load_ints(sums), load_ints(sums + kLanes));
+      });
+    });
+  for_each_row(g, [&](int64_t row, const int32_t* sums) {
+    if (g.places[row] >= 0)
+      end_part_of_row(end, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
+  });
+}
+
+}  // namespace
+
+TileKernels tile_kernels() { return {pairs, bytes}; }
+#else
+TileKernels tile_kernels() { return {}; }
+#endif
+
+}  // namespace dtrain::cpu::DT_ISA

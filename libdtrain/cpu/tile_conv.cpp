@@ -1,0 +1,318 @@
+#include "libdtrain/cpu/tile_conv.h"
+
+#include <algorithm>
+
+#include "libdtrain/core/context.h"
+#include "libdtrain/cpu/gathered.h"
+#include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/parallel.h"
+
+namespace dtrain::cpu {
+namespace {
+
+// Bytes of images and results that pass all panels at a time: more where the panels do not stay in the second-level
+// cache and are read anew for each such block.
+constexpr int64_t kBlock = int64_t{256} << 10, kLargeBlock = int64_t{768} << 10, kCachedPanels = int64_t{1} << 20;
+
+// Whether output pixel i reads input pixel i alone.
+bool reads_in_order(const TapConv& o) {
+  return o.taps.size() == 1 && o.taps[0].row == 0 && o.taps[0].column == 0 && o.run_pixels == 1 && o.stride_h == 1 &&
+         o.stride_w == 1 && o.p == o.h && o.q == o.w;
+}
+
+// How the pixels that rows of the output read are copied: those that strides divide into as many planes, so that
+// neighbours in a plane are what neighbours of the output read. Where runs have several pixels, columns stay together.
+struct Planes {
+  int64_t row, column;             // of the image, the first ones that output pixel (0, 0) reads
+  int64_t step_h, step_w;          // planes, down and across
+  int64_t more_rows;               // of a plane than of the output
+  int64_t columns, pixel;          // of a row of a plane, and the elements of one of them
+  std::vector<int64_t> offset_of;  // [taps]: elements from the start of the tap's plane
+  std::vector<int64_t> plane_of;   // [taps]
+  std::vector<bool> used;          // [step_h * step_w]
+
+  explicit Planes(const TapConv& o) {
+    const bool joined = o.run_pixels > 1;
+    row = o.taps[0].row, column = o.taps[0].column;
+    int64_t last_row = row, last_column = column;
+    for (const Tap& tap : o.taps) {
+      row = std::min(row, tap.row), column = std::min(column, tap.column);
+      last_row = std::max(last_row, tap.row), last_column = std::max(last_column, tap.column);
+    }
+    step_h = o.stride_h, step_w = joined ? 1 : o.stride_w;
+    pixel = joined ? o.stride_w * o.c : o.c;
+    more_rows = (last_row - row) / step_h;
+    columns = joined ? o.q + (o.run_pixels - 1) / o.stride_w : o.q + (last_column - column) / step_w;
+    used.resize(static_cast<size_t>(step_h * step_w));
+    for (const Tap& tap : o.taps) {
+      const int64_t down = tap.row - row, across = tap.column - column;
+      plane_of.push_back(down % step_h * step_w + across % step_w);
+      offset_of.push_back((down / step_h * columns + across / step_w) * pixel);
+      used[static_cast<size_t>(plane_of.back())] = true;
+    }
+  }
+};
+
+// Rows [first, last) of the output of an image, and where the pixels that they read begin in the block's copy.
+struct Segment {
+  int64_t image, first, last, begin;
+
+  int64_t rows() const { return last - first; }
+};
+
+// What one thread has in hand: a block of rows of the output, and what they read.
+template <class T>
+class Block {
+ public:
+  Block(const TapConv& o, const T* x, T outside)
+      : o_(o), planes_(o), x_(x), outside_(outside), in_order_(reads_in_order(o)) {}
+
+  // The rows of the product that are rows [first, last) of all images' output, for each image or for all of them; what
+  // lies between them is not stored. They last until the next call, and lack a panel.
+  const std::vector<TiledRows<T>>& take(int64_t first, int64_t last) {
+    std::vector<Segment> segments;
+    if (in_order_)
+      segments.push_back({0, first, last, 0});
+    else
+      segments = copied_segments(first, last);
+    const auto taps = static_cast<int64_t>(o_.taps.size());
+    at_.clear(), places_.clear(), rows_.clear();
+    for (const Segment& segment : segments) add_places(segment), add_runs(segment);
+    const T* const* at = at_.data();
+    const int64_t* places = places_.data();
+    for (const Segment& segment : segments) {
+      const int64_t count = pixels_of(segment);
+      rows_.push_back({count, taps, o_.run_pixels * o_.c, at, in_order_ ? o_.c : planes_.pixel, nullptr, places, 0, {}});
+      at += taps, places += count;
+    }
+    return rows_;
+  }
+
+ private:
+  int64_t pixels_of(const Segment& segment) const {
+    return (segment.rows() - 1) * (in_order_ ? o_.q : planes_.columns) + o_.q;
+  }
+  void add_places(const Segment& segment) {
+    const int64_t width = in_order_ ? o_.q : planes_.columns;
+    const auto begin = static_cast<int64_t>(places_.size());
+    places_.resize(places_.size() + static_cast<size_t>(pixels_of(segment)), -1);
+    for (int64_t i = 0; i < segment.rows(); ++i) {
+      const int64_t row = segment.image * o_.p + segment.first + i;
+      int64_t place = o_.first_place + row / o_.p * o_.image_places + row % o_.p * o_.row_places;
+      for (int64_t j = 0; j < o_.q; ++j, place += o_.pixel_places)
+        places_[static_cast<size_t>(begin + i * width + j)] = place;
+    }
+  }
+  void add_runs(const Segment& segment) {
+    if (in_order_) return at_.push_back(x_ + segment.first * o_.w * o_.c);
+    for (size_t tap = 0; tap < o_.taps.size(); ++tap)
+      at_.push_back(copy_.data() + segment.begin + planes_.plane_of[tap] * plane_elements(segment) +
+                    planes_.offset_of[tap]);
+  }
+  std::vector<Segment> copied_segments(int64_t first, int64_t last) {
+    std::vector<Segment> segments;
+    int64_t size = 0;
+    for (int64_t at = first; at < last;) {
+      const int64_t image = at / o_.p, end = std::min(last, (image + 1) * o_.p);
+      segments.push_back({image, at - image * o_.p, end - image * o_.p, size});
+      size += plane_elements(segments.back()) * planes_.step_h * planes_.step_w;
+      at = end;
+    }
+    copy_.resize(static_cast<size_t>(size));
+    for (const Segment& segment : segments) copy(segment);
+    return segments;
+  }
+  int64_t plane_elements(const Segment& segment) const {
+    return (segment.rows() + planes_.more_rows) * planes_.columns * planes_.pixel;
+  }
+  void copy(const Segment& segment) {
+    const int64_t rows = segment.rows() + planes_.more_rows, row_elements = planes_.columns * planes_.pixel;
+    T* to = copy_.data() + segment.begin;
+    for (int64_t plane = 0; plane < planes_.step_h * planes_.step_w; ++plane)
+      for (int64_t i = 0; i < rows; ++i, to += row_elements)
+        if (planes_.used[static_cast<size_t>(plane)])
+          copy_row(segment.image, planes_.row + plane / planes_.step_w + (segment.first + i) * planes_.step_h,
+                   planes_.column + plane % planes_.step_w, to);
+  }
+  // Every step_w-th pixel from `column` on of a row of an image.
+  void copy_row(int64_t image, int64_t row, int64_t column, T* to) const {
+    const int64_t step = planes_.step_w, count = planes_.columns * planes_.pixel / o_.c;
+    if (row < 0 || row >= o_.h) {
+      std::fill_n(to, count * o_.c, outside_);
+      return;
+    }
+    const int64_t before = std::clamp<int64_t>((step - 1 - column) / step, 0, count);
+    const int64_t end = std::clamp<int64_t>((o_.w - column + step - 1) / step, before, count);
+    to = std::fill_n(to, before * o_.c, outside_);
+    const T* from = x_ + ((image * o_.h + row) * o_.w + column + before * step) * o_.c;
+    if (step == 1)
+      to = std::copy_n(from, (end - before) * o_.c, to);
+    else
+      for (int64_t j = before; j < end; ++j, from += step * o_.c) to = std::copy_n(from, o_.c, to);
+    std::fill_n(to, (count - end) * o_.c, outside_);
+  }
+
+  const TapConv& o_;
+  Planes planes_;
+  const T* x_;
+  T outside_;
+  bool in_order_;
+  std::vector<T> copy_;
+  std::vector<const T*> at_;
+  std::vector<int64_t> places_;
+  std::vector<TiledRows<T>> rows_;
+};
+
+// Rows of the output in a block.
+template <class T>
+int64_t rows_of_block(const TapConv& o, int64_t panel_bytes) {
+  const int64_t read = o.w * o.stride_h * o.c, written = o.q * o.k;
+  const int64_t bytes = panel_bytes > kCachedPanels ? kLargeBlock : kBlock;
+  return std::max<int64_t>(bytes / ((read + written) * static_cast<int64_t>(sizeof(T))), 1);
+}
+
+// What one thread computes: rows of the output, which are the share's pixels, by panels.
+template <class T>
+void compute_share(const TapConv& o, const Share& share, Block<T>& block, const FilterPanels& panels, int64_t columns,
+                   const std::function<void(const TiledRows<T>&, int64_t panel)>& compute) {
+  const int64_t all = share.panels() * panels.bytes, rows = share.last_pixel - share.first_pixel;
+  const int64_t most = rows_of_block<T>(o, all), blocks = (rows + most - 1) / most;
+  for (int64_t number = 0; number < blocks; ++number) {
+    const auto& parts =
+        block.take(share.first_pixel + rows * number / blocks, share.first_pixel + rows * (number + 1) / blocks);
+    for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel)
+      for (int64_t part = 0; part < std::ssize(parts); ++part) {
+        TiledRows<T> one = parts[static_cast<size_t>(part)];
+        one.panel = panels.at(panel);
+        one.valid = std::min(columns, o.k - panel * columns);
+        if (all > kCachedPanels && panel + 1 < share.last_panel)
+          one.upcoming = part_of({panels.at(panel + 1), panels.bytes}, part, std::ssize(parts));
+        compute(one, panel);
+      }
+  }
+}
+
+TapConv taps_of(const ConvShape& o, int64_t taps_wide, int64_t run_pixels) {
+  TapConv taps{o.n, o.h, o.w, o.c, o.p, o.q, o.k, o.stride_h, o.stride_w, {}, run_pixels, 0, o.p * o.q * o.k,
+               o.q * o.k, o.k};
+  for (int64_t r = 0; r < o.r; ++r)
+    for (int64_t s = 0; s < taps_wide; ++s)
+      taps.taps.push_back({r * o.dilation_h - o.pad_top, run_pixels > 1 ? 0 : s * o.dilation_w - o.pad_left});
+  return taps;
+}
+
+}  // namespace
+
+TapConv tap_conv_of(const ConvShape& o) { return taps_of(o, o.s, 1); }
+
+TapConv joined_tap_conv_of(const ConvShape& o) {
+  ConvShape padded = o;
+  padded.w = padded_width(o);
+  return taps_of(padded, 1, o.s);
+}
+
+template <class T>
+void compute_taps(const Context& context, const TapConv& o, const T* x, T outside, const void* panels, int64_t columns,
+                  const std::function<void(const TiledRows<T>&, int64_t panel)>& compute) {
+  const int64_t rows = o.n * o.p, count = (o.k + columns - 1) / columns, inner = o.inner();
+  const FilterPanels filters{panels, columns * inner * static_cast<int64_t>(sizeof(T))};
+  const int threads = context.threads();
+  const bool divides_panels = count >= threads && (o.k * inner > rows * o.q * o.c || rows < threads);
+#pragma omp parallel for schedule(static, 1) num_threads(threads)
+  for (int thread = 0; thread < threads; ++thread) {
+    const Share share = share_of(thread, threads, rows, count, divides_panels);
+    Block<T> block(o, x, outside);
+    compute_share(o, share, block, filters, columns, compute);
+    _mm_sfence();  // others may read what was stored past the caches
+  }
+}
+
+template void compute_taps(const Context&, const TapConv&, const Bf16*, Bf16, const void*, int64_t,
+                           const std::function<void(const TiledRows<Bf16>&, int64_t)>&);
+template void compute_taps(const Context&, const TapConv&, const uint8_t*, uint8_t, const void*, int64_t,
+                           const std::function<void(const TiledRows<uint8_t>&, int64_t)>&);
+
+void tile_conv(const Context& context, const TapConv& o, const Bf16* x, const Bf16* panels, const EndOf<Bf16>& end,
+               Bf16* y) {
+  const Kernels& kernels = context.kernels();
+  const int64_t columns = kernels.product.columns;
+  const bool streams = is_streamed(o.n * o.p * o.q * o.k, o.k, columns, y);
+  compute_taps<Bf16>(context, o, x, Bf16{}, panels, columns, [&](const TiledRows<Bf16>& rows, int64_t panel) {
+    EndOf<Bf16> own = end;
+    if (own.bias) own.bias += panel * columns;
+    if (own.residual) own.residual += panel * columns;
+    kernels.tiles.pairs(rows, own, y + panel * columns, streams);
+  });
+}
+
+bool tile_dgrad_supports(const Context& context, const ConvShape& o) {
+  return context.kernels().tiles.pairs && o.groups == 1 && o.c % context.kernels().product.columns == 0 &&
+         o.k % kJoined<Bf16> == 0;
+}
+
+namespace {
+
+// The taps of the kernel that reach the pixels of x which are `phase` modulo the stride, and the rows or columns of dy
+// that they come from, counted from the pixel's own.
+struct Reach {
+  std::vector<int64_t> taps, offsets;
+
+  Reach(int64_t phase, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+    for (int64_t tap = 0; tap < kernel; ++tap) {
+      const int64_t distance = phase + pad - tap * dilation;
+      if (distance % stride != 0) continue;
+      taps.push_back(tap);
+      offsets.push_back(distance / stride);
+    }
+  }
+};
+
+// The panels of some taps of w [k, r, s, c], turned so that c are the columns: [c / width][taps][k / 2][width][2].
+void pack_turned(const Context& context, const ConvShape& o, const Reach& down, const Reach& across, const Bf16* w,
+                 Bf16* panels) {
+  const ProductKernels& product = context.kernels().product;
+  const auto wide = static_cast<int64_t>(across.taps.size()), taps = static_cast<int64_t>(down.taps.size()) * wide;
+  const int64_t pairs = o.k / 2, filter = o.r * o.s * o.c;
+  parallel_ranges(
+      taps * pairs,
+      [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t tap = row / pairs, r = down.taps[static_cast<size_t>(tap / wide)],
+                        s = across.taps[static_cast<size_t>(tap % wide)];
+          const Bf16* const from = w + row % pairs * 2 * filter + (r * o.s + s) * o.c;
+          product.join_pairs(from, from + filter, o.c,
+                             reinterpret_cast<Bf16Pair*>(panels) + row * product.columns, taps * pairs * product.columns);
+        }
+      },
+      o.c);
+}
+
+}  // namespace
+
+void tile_dgrad(const Context& context, const ConvShape& o, const Bf16* dy, const Bf16* w, Bf16* dx, bool add) {
+  const Scratch<Bf16> panels(context, o.k * o.r * o.s * o.c);
+  const int64_t phases = o.stride_h * o.stride_w;
+  bool all = true;
+  std::vector<std::pair<Reach, Reach>> reaches;
+  for (int64_t phase = 0; phase < phases; ++phase) {
+    reaches.push_back({Reach(phase / o.stride_w, o.r, o.stride_h, o.dilation_h, o.pad_top),
+                       Reach(phase % o.stride_w, o.s, o.stride_w, o.dilation_w, o.pad_left)});
+    all = all && !reaches.back().first.taps.empty() && !reaches.back().second.taps.empty();
+  }
+  if (!all && !add)
+    parallel_ranges(o.n * o.h * o.w * o.c, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, Bf16{}); });
+  for (int64_t phase = 0; phase < phases; ++phase) {
+    const auto& [down, across] = reaches[static_cast<size_t>(phase)];
+    const int64_t top = phase / o.stride_w, left = phase % o.stride_w;
+    if (down.taps.empty() || across.taps.empty() || top >= o.h || left >= o.w) continue;
+    TapConv conv{o.n, o.p, o.q, o.k, (o.h - top + o.stride_h - 1) / o.stride_h,
+                 (o.w - left + o.stride_w - 1) / o.stride_w, o.c, 1, 1, {}, 1, (top * o.w + left) * o.c,
+                 o.h * o.w * o.c, o.stride_h * o.w * o.c, o.stride_w * o.c};
+    for (int64_t row : down.offsets)
+      for (int64_t column : across.offsets) conv.taps.push_back({row, column});
+    pack_turned(context, o, down, across, w, panels.data());
+    tile_conv(context, conv, dy, panels.data(), {.residual = add ? dx : nullptr}, dx);
+  }
+}
+
+}  // namespace dtrain::cpu

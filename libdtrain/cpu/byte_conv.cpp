@@ -102,14 +102,16 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
     return compute_taps<uint8_t>(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, x.zero,
                                  filters.panels(), product.columns, [&](const TiledRows<uint8_t>& rows, int64_t panel) {
                                    const int64_t column = panel * product.columns;
-                                   context.kernels().tiles.bytes(rows, end_of(end, column, column), place_of(y, column));
+                                   context.kernels().tiles.bytes(rows, end_of(end, column, column),
+                                                                 place_of(y, column));
                                  });
   const FilterPanels panels{filters.panels(), product.columns * windows.taps * windows.run};
   compute_tiles(context, o, windows, {product.rows, product.columns}, panels, [&](const GatheredTile<uint8_t>& tile) {
     const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;
     product.gathered_rows({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
-                           static_cast<const int8_t*>(panels.at(tile.panel)), place_of(y, place), o.k, std::min<int64_t>(product.columns, o.k - column),
-                           end_of(end, column, place), tile.upcoming});
+                           static_cast<const int8_t*>(panels.at(tile.panel)), place_of(y, place), o.k,
+                           std::min<int64_t>(product.columns, o.k - column), end_of(end, column, place),
+                           tile.upcoming});
   });
 }
 

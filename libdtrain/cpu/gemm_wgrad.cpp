@@ -11,12 +11,15 @@
 namespace dtrain::cpu {
 namespace {
 
-// Rows of panels per pass: a panel of so many stays in the first-level cache.
-constexpr int64_t kDepth = 128;
+// Rows of panels per pass: a panel of so many stays in the first-level cache. Tile registers, to which sums cost more
+// than to others, take more of them, and all at once where the sums outweigh pixels.
+constexpr int64_t kDepth = 128, kTileDepth = 256, kMostTileDepth = 1024;
+// Tile registers take whole tiles of rows.
+constexpr int64_t kTileRows = 16;
 // Filters per piece of work: so many panels of dy stay in the second-level cache.
 constexpr int64_t kFilters = 128;
-// Words of a panel [kDepth][width]; the odd line keeps the panels that a pixel goes into out of one cache set.
-constexpr int64_t panel_step(int64_t width) { return kDepth * width + 16; }
+// Words beyond a panel, or a row of a turned one: the odd line keeps what a pixel goes into out of one cache set.
+constexpr int64_t kOddLine = 16;
 
 // The packing pays from so many products per pixel on. 1x1 kernels of f32 take kLeastPointwise of them on AVX-512,
 // where oneDNN multiplies tall matrices faster, and images of bf16 take kLeastBf16.
@@ -38,9 +41,9 @@ struct PanelsOf<float> {
   using Word = float;
   static constexpr int64_t kPixels = 1;  // of a row
 
-  static void pack(const ProductKernels& product, const float* const* pixel, int64_t c, float* to) {
+  static void pack(const ProductKernels& product, const float* const* pixel, int64_t c, float* to, int64_t step) {
     const int64_t width = product.columns;
-    for (int64_t i = 0; i < c; i += width, to += panel_step(width))
+    for (int64_t i = 0; i < c; i += width, to += step)
       for (int64_t j = 0; j < width; j += 8) store8(to + j, load8(*pixel + i + j));
   }
   static auto multiply(const ProductKernels& product) { return product.panel_by_panel; }
@@ -50,40 +53,47 @@ struct PanelsOf<Bf16> {
   using Word = Bf16Pair;
   static constexpr int64_t kPixels = 2;
 
-  static void pack(const ProductKernels& product, const Bf16* const* pixels, int64_t c, Bf16Pair* to) {
-    product.join_pairs(pixels[0], pixels[1], c, to, panel_step(product.columns));
+  static void pack(const ProductKernels& product, const Bf16* const* pixels, int64_t c, Bf16Pair* to, int64_t step) {
+    product.join_pairs(pixels[0], pixels[1], c, to, step);
   }
   static auto multiply(const ProductKernels& product) { return product.pairs_by_pairs; }
 };
 
 // Pixels are rows of dy [pixels, k] and of the windows of x [pixels, r s c]: dw [k, r s c] is the product of the one,
-// transposed, and the other. A pass packs the pixels of up to kDepth rows of panels of both and adds their share to the
-// sums, which lie in the order in which they are visited: [k / kFilters][panel of windows][kFilters][width].
+// transposed, and the other. A pass packs the pixels of up to `depth` rows of panels of both and adds their share to
+// the sums, which lie in the order in which they are visited: [k / kFilters][panel of windows][kFilters][width]. Tile
+// registers take the panels of dy turned.
 template <class T>
 struct FilterGradient {
   using Panels = PanelsOf<T>;
   using Word = typename Panels::Word;
 
   const ProductKernels& product;
+  const TileKernels* tiles;  // null: none
   const ConvShape& o;
   Windows<T> x;
   const T* dy;
   const T* zeros;  // a pixel of either
   const std::vector<int64_t>* chosen;
+  int64_t depth;
   int64_t width = product.columns, columns = x.taps * o.c, panels = columns / width;
   int64_t pixels = chosen ? static_cast<int64_t>(chosen->size()) : o.n * o.p * o.q;
-  int64_t rows = (pixels + Panels::kPixels - 1) / Panels::kPixels;
+  int64_t unit = tiles ? kTileRows : 1;  // rows of panels that stay together
+  int64_t units = (pixels + Panels::kPixels * unit - 1) / (Panels::kPixels * unit), rows = units * unit;
   int64_t items = (o.k + kFilters - 1) / kFilters * panels;
 
-  int64_t window_words() const { return panels * panel_step(width); }
-  int64_t pass_words() const { return window_words() + o.k / width * panel_step(width); }
+  int64_t panel_step() const { return depth * width + kOddLine; }
+  int64_t turned_row() const { return depth + kOddLine; }
+  int64_t window_words() const { return panels * panel_step(); }
+  int64_t packed_words() const { return window_words() + o.k / width * panel_step(); }
+  int64_t pass_words() const { return packed_words() + (tiles ? o.k * turned_row() : 0); }
   int64_t sum_floats() const { return items * kFilters * width; }
 
   // Where the pixels of rows [begin, end) lie: those of the windows, tap by tap, and then those of dy. What is missing
   // from the last row is zero.
   std::vector<const T*> addresses(int64_t begin, int64_t end) const {
     const int64_t first = begin * Panels::kPixels, count = (end - begin) * Panels::kPixels;
-    const int64_t known = std::min(count, pixels - first);
+    const int64_t known = std::clamp<int64_t>(pixels - first, 0, count);
     std::vector<const T*> at(static_cast<size_t>((x.taps + 1) * count), zeros);
     if (!chosen) fill_addresses(o, x, first, known, count, at.data());
     for (int64_t i = 0; i < known; ++i) {
@@ -105,23 +115,44 @@ struct FilterGradient {
         const int64_t channels = tap < x.taps ? o.c : o.k;
         if (ahead)
           for (int64_t i = 0; i < Panels::kPixels; ++i) prefetch(ahead[tap * count + i], channels);
-        Panels::pack(product, pixel + tap * count, channels, to);
-        to += channels / width * panel_step(width);
+        Panels::pack(product, pixel + tap * count, channels, to, panel_step());
+        to += channels / width * panel_step();
       }
     }
   }
-  // The share of a pass of `depth` rows in the sums of piece `item`. Meanwhile this piece's part of what the pass of
+  // Where tile registers multiply: turns one panel of dy of a pass of `count` rows.
+  void turn(int64_t panel, int64_t count, Word* pass) const {
+    if constexpr (std::is_same_v<T, Bf16>)
+      tiles->turn(count, pass + window_words() + panel * panel_step(),
+                  pass + packed_words() + panel * width * turned_row(), turned_row());
+  }
+  // Where piece `item` of the sums lies.
+  struct Place {
+    float* y;
+    int64_t stride;
+  };
+  Place place_in(float* sums, int64_t item) const { return {sums + item * kFilters * width, width}; }
+  Place place_in_filters(float* dw, int64_t item) const {
+    return {dw + item / panels * kFilters * columns + item % panels * width, columns};
+  }
+  // The share of a pass of `count` rows in the sums of piece `item`. Meanwhile this piece's part of what the pass of
   // the rows from `next` to `end` packs is brought into the cache.
-  void multiply(int64_t item, int64_t depth, const Word* pass, float* sums, bool add, int64_t next = 0,
+  void multiply(int64_t item, int64_t count, const Word* pass, const Place& to, bool add, int64_t next = 0,
                 int64_t end = 0) const {
-    const int64_t from = item / panels * kFilters, step = panel_step(width);
-    const Word *const window = pass + item % panels * step, *const gradients = pass + window_words();
-    const int64_t last = std::min(from + kFilters, o.k),
-                  number = (from * panels + item % panels * (last - from)) / width;
+    const int64_t from = item / panels * kFilters, last = std::min(from + kFilters, o.k);
+    const Word *const window = pass + item % panels * panel_step(), *const gradients = pass + window_words();
+    const int64_t number = (from * panels + item % panels * (last - from)) / width, all = o.k / width * panels;
+    if constexpr (std::is_same_v<T, Bf16>)
+      if (tiles) {
+        const int64_t items = (last - from) / width;
+        tiles->turned_by_pairs(
+            {items, count, pass + packed_words() + from * turned_row(), turned_row(), width * turned_row()}, window,
+            to.y, to.stride, add, upcoming(next, end, number / items, all / items));
+        return;
+      }
     for (int64_t k = from; k < last; k += width)
-      Panels::multiply(product)(depth, gradients + k / width * step, window,
-                                sums + item * kFilters * width + (k - from) * width, width, add,
-                                upcoming(next, end, number + (k - from) / width, o.k / width * panels));
+      Panels::multiply(product)(count, gradients + k / width * panel_step(), window, to.y + (k - from) * to.stride,
+                                to.stride, add, upcoming(next, end, number + (k - from) / width, all));
   }
   // One of `parts` parts of the pixels of rows [begin, end): those of dy, then those of x where they lie in one run.
   Upcoming upcoming(int64_t begin, int64_t end, int64_t part, int64_t parts) const {
@@ -152,16 +183,20 @@ void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float*
   const int64_t cores = context.threads();
   const Scratch<typename FilterGradient<T>::Word> passes(context, cores * gradient.pass_words());
   const Scratch<float> sums(context, cores * gradient.sum_floats());
-  parallel_parts(context, gradient.rows, [&](int64_t core, int64_t begin, int64_t end) {
+  parallel_parts(context, gradient.units, [&](int64_t core, int64_t begin, int64_t end) {
     auto* const pass = passes.data() + core * gradient.pass_words();
-    const int64_t rounds = (end - begin + kDepth - 1) / kDepth;
+    float* const own = sums.data() + core * gradient.sum_floats();
+    const int64_t units = end - begin, rounds = (units * gradient.unit + gradient.depth - 1) / gradient.depth;
+    const auto row_of = [&](int64_t round) {
+      return (begin + units * std::min(round, rounds) / rounds) * gradient.unit;
+    };
     for (int64_t round = 0; round < rounds; ++round) {
-      const int64_t first = begin + (end - begin) * round / rounds, last = begin + (end - begin) * (round + 1) / rounds;
+      const int64_t first = row_of(round), last = row_of(round + 1);
       gradient.pack(first, first, last, pass);
-      const int64_t next = begin + (end - begin) * (round + 2) / rounds;
+      for (int64_t panel = 0; gradient.tiles && panel < gradient.o.k / gradient.width; ++panel)
+        gradient.turn(panel, last - first, pass);
       for (int64_t item = 0; item < gradient.items; ++item)
-        gradient.multiply(item, last - first, pass, sums.data() + core * gradient.sum_floats(), round > 0, last,
-                          std::min(next, end));
+        gradient.multiply(item, last - first, pass, gradient.place_in(own, item), round > 0, last, row_of(round + 2));
     }
   });
   parallel_parts(context, gradient.o.k, [&](int, int64_t begin, int64_t end) {
@@ -169,25 +204,37 @@ void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float*
   });
 }
 
-// Where the sums outweigh pixels: the cores share the packing of each pass, and then the sums.
+// Where the sums outweigh pixels: the cores share the packing of each pass, and then the sums. Those of a single pass
+// go where they belong.
 template <class T>
 void wgrad_by_sums(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
   const Scratch<typename FilterGradient<T>::Word> pass(context, gradient.pass_words());
-  const Scratch<float> sums(context, gradient.sum_floats());
+  const bool alone = gradient.rows > 0 && gradient.rows <= gradient.depth;
+  const Scratch<float> sums(context, alone ? 0 : gradient.sum_floats());
   const int64_t cores = context.threads();
 #pragma omp parallel num_threads(context.threads())
   {
-    for (int64_t first = 0; first < gradient.rows; first += kDepth) {
-      const int64_t depth = std::min(kDepth, gradient.rows - first);
+    for (int64_t first = 0; first < gradient.rows; first += gradient.depth) {
+      const int64_t depth = std::min(gradient.depth, gradient.rows - first);
 #pragma omp for schedule(static, 1)
       for (int64_t core = 0; core < cores; ++core)
         gradient.pack(first, first + depth * core / cores, first + depth * (core + 1) / cores, pass.data());
+      if (gradient.tiles) {
+#pragma omp for schedule(static)
+        for (int64_t panel = 0; panel < gradient.o.k / gradient.width; ++panel)
+          gradient.turn(panel, depth, pass.data());
+      }
 #pragma omp for schedule(static)
       for (int64_t item = 0; item < gradient.items; ++item)
-        gradient.multiply(item, depth, pass.data(), sums.data(), first > 0);
+        if (alone)
+          gradient.multiply(item, depth, pass.data(), gradient.place_in_filters(dw, item), add);
+        else
+          gradient.multiply(item, depth, pass.data(), gradient.place_in(sums.data(), item), first > 0);
     }
+    if (!alone) {
 #pragma omp for schedule(static)
-    for (int64_t k = 0; k < gradient.o.k; ++k) gradient.store(k, sums.data(), 1, dw, add);
+      for (int64_t k = 0; k < gradient.o.k; ++k) gradient.store(k, sums.data(), 1, dw, add);
+    }
   }
 }
 
@@ -212,11 +259,16 @@ void gemm_wgrad(Context& context, const ConvShape& o, const T* x, const T* dy, f
                 const std::vector<int64_t>* chosen) {
   const Tensor zero_pixel = context.zeros({std::max(o.c, o.k)}, dtype_of<T>());
   const T* const zeros = zero_pixel.data<T>();
-  const FilterGradient<T> gradient{context.kernels().product, o, windows_of(o, x, zeros), dy, zeros, chosen};
-  if (gradient.rows * (gradient.columns + o.k) >= context.threads() * gradient.columns * o.k)
+  const Kernels& kernels = context.kernels();
+  const bool tiles = std::is_same_v<T, Bf16> && kernels.tiles.turned_by_pairs;
+  FilterGradient<T> gradient{kernels.product, tiles ? &kernels.tiles : nullptr, o, windows_of(o, x, zeros), dy, zeros,
+                             chosen,          tiles ? kTileDepth : kDepth};
+  if (gradient.rows * (gradient.columns + o.k) >= context.threads() * gradient.columns * o.k) {
     wgrad_by_pixels(context, gradient, dw, add);
-  else
+  } else {
+    if (tiles) gradient.depth = std::clamp(gradient.rows, kTileRows, kMostTileDepth);
     wgrad_by_sums(context, gradient, dw, add);
+  }
 }
 
 template void gemm_wgrad(Context&, const ConvShape&, const float*, const float*, float*, bool,

@@ -82,7 +82,8 @@ class Block {
     const int64_t* places = places_.data();
     for (const Segment& segment : segments) {
       const int64_t count = pixels_of(segment);
-      rows_.push_back({count, taps, o_.run_pixels * o_.c, at, in_order_ ? o_.c : planes_.pixel, nullptr, places, 0, {}});
+      rows_.push_back(
+          {count, taps, o_.run_pixels * o_.c, at, in_order_ ? o_.c : planes_.pixel, nullptr, places, 0, {}});
       at += taps, places += count;
     }
     return rows_;
@@ -193,7 +194,7 @@ void compute_share(const TapConv& o, const Share& share, Block<T>& block, const 
 }
 
 TapConv taps_of(const ConvShape& o, int64_t taps_wide, int64_t run_pixels) {
-  TapConv taps{o.n, o.h, o.w, o.c, o.p, o.q, o.k, o.stride_h, o.stride_w, {}, run_pixels, 0, o.p * o.q * o.k,
+  TapConv taps{o.n,       o.h, o.w, o.c, o.p, o.q, o.k, o.stride_h, o.stride_w, {}, run_pixels, 0, o.p * o.q * o.k,
                o.q * o.k, o.k};
   for (int64_t r = 0; r < o.r; ++r)
     for (int64_t s = 0; s < taps_wide; ++s)
@@ -280,8 +281,8 @@ void pack_turned(const Context& context, const ConvShape& o, const Reach& down, 
           const int64_t tap = row / pairs, r = down.taps[static_cast<size_t>(tap / wide)],
                         s = across.taps[static_cast<size_t>(tap % wide)];
           const Bf16* const from = w + row % pairs * 2 * filter + (r * o.s + s) * o.c;
-          product.join_pairs(from, from + filter, o.c,
-                             reinterpret_cast<Bf16Pair*>(panels) + row * product.columns, taps * pairs * product.columns);
+          product.join_pairs(from, from + filter, o.c, reinterpret_cast<Bf16Pair*>(panels) + row * product.columns,
+                             taps * pairs * product.columns);
         }
       },
       o.c);
@@ -300,14 +301,27 @@ void tile_dgrad(const Context& context, const ConvShape& o, const Bf16* dy, cons
     all = all && !reaches.back().first.taps.empty() && !reaches.back().second.taps.empty();
   }
   if (!all && !add)
-    parallel_ranges(o.n * o.h * o.w * o.c, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, Bf16{}); });
+    parallel_ranges(o.n * o.h * o.w * o.c,
+                    [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, Bf16{}); });
   for (int64_t phase = 0; phase < phases; ++phase) {
     const auto& [down, across] = reaches[static_cast<size_t>(phase)];
     const int64_t top = phase / o.stride_w, left = phase % o.stride_w;
     if (down.taps.empty() || across.taps.empty() || top >= o.h || left >= o.w) continue;
-    TapConv conv{o.n, o.p, o.q, o.k, (o.h - top + o.stride_h - 1) / o.stride_h,
-                 (o.w - left + o.stride_w - 1) / o.stride_w, o.c, 1, 1, {}, 1, (top * o.w + left) * o.c,
-                 o.h * o.w * o.c, o.stride_h * o.w * o.c, o.stride_w * o.c};
+    TapConv conv{o.n,
+                 o.p,
+                 o.q,
+                 o.k,
+                 (o.h - top + o.stride_h - 1) / o.stride_h,
+                 (o.w - left + o.stride_w - 1) / o.stride_w,
+                 o.c,
+                 1,
+                 1,
+                 {},
+                 1,
+                 (top * o.w + left) * o.c,
+                 o.h * o.w * o.c,
+                 o.stride_h * o.w * o.c,
+                 o.stride_w * o.c};
     for (int64_t row : down.offsets)
       for (int64_t column : across.offsets) conv.taps.push_back({row, column});
     pack_turned(context, o, down, across, w, panels.data());

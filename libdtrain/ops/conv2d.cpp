@@ -112,7 +112,8 @@ int64_t least_tiles_forward(const Context& context, DType dtype) {
 }
 
 // Where there are tile registers, no detour is as fast as products of bf16.
-std::optional<WinogradShape> winograd_for(const Context& context, const ConvShape& o, DType dtype, int64_t least_tiles) {
+std::optional<WinogradShape> winograd_for(const Context& context, const ConvShape& o, DType dtype,
+                                          int64_t least_tiles) {
   if (dtype == DType::bf16 && context.kernels().tiles.pairs) return std::nullopt;
   return winograd_of(context, o, least_tiles);
 }

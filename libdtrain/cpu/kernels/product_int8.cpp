@@ -83,10 +83,11 @@ template <int R>
 
 template <int R>
 [[gnu::always_inline]] inline void end_rows(const GatheredBytes& g, const Sums<R>& sum) {
-  with_row_end(g.end, g.y, [&](const auto& end) __attribute__((always_inline)) {
+  with_row_end(
+      g.end, g.y, [&](const auto& end) __attribute__((always_inline)) {
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) end(r * g.y_stride, sum[r][0], sum[r][1]);
-  });
+        for (int r = 0; r < R; ++r) end(r * g.y_stride, sum[r][0], sum[r][1]);
+      });
 }
 
 template <int R>

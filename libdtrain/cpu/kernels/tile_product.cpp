@@ -13,9 +13,9 @@ namespace dtrain::cpu::DT_ISA {
 #ifdef __AMX_TILE__
 namespace {
 
-constexpr int64_t kRows = 16;               // of a tile
-constexpr int64_t kWord = 4, kWords = 16;   // bytes of one, and words of a row of a tile
-constexpr int64_t kColumns = 2 * kLanes;    // of a panel: of two tiles
+constexpr int64_t kRows = 16;              // of a tile
+constexpr int64_t kWord = 4, kWords = 16;  // bytes of one, and words of a row of a tile
+constexpr int64_t kColumns = 2 * kLanes;   // of a panel: of two tiles
 constexpr int64_t kPanelRow = kColumns * kWord;
 
 // The memory that LDTILECFG reads.
@@ -130,13 +130,15 @@ template <class T, class Finish>
 template <bool kStreams>
 void whole_rows_of_pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y) {
   const RowBias bias(end);
-  for_each_row(g, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
-    if (g.places[row] >= 0) end_row<kStreams>(end, bias, g.places[row], load(sums), load(sums + kLanes), y);
-  });
+  for_each_row(
+      g, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
+        if (g.places[row] >= 0) end_row<kStreams>(end, bias, g.places[row], load(sums), load(sums + kLanes), y);
+      });
 }
 
 void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool streams) {
-  if (g.valid == kColumns) return streams ? whole_rows_of_pairs<true>(g, end, y) : whole_rows_of_pairs<false>(g, end, y);
+  if (g.valid == kColumns)
+    return streams ? whole_rows_of_pairs<true>(g, end, y) : whole_rows_of_pairs<false>(g, end, y);
   for_each_row(g, [&](int64_t row, const float* sums) {
     if (g.places[row] >= 0) end_part_of_row(end, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
   });
@@ -145,19 +147,95 @@ void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool strea
 void bytes(const TiledRows<uint8_t>& g, const ByteEnd& end, const ByteTarget& y) {
   if (g.valid == kColumns)
     return with_row_end(end, y, [&](const auto& end_row) {
-      for_each_row(g, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
-        if (g.places[row] >= 0) end_row(g.places[row], load_ints(sums), load_ints(sums + kLanes));
-      });
+      for_each_row(
+          g, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
+            if (g.places[row] >= 0) end_row(g.places[row], load_ints(sums), load_ints(sums + kLanes));
+          });
     });
   for_each_row(g, [&](int64_t row, const int32_t* sums) {
-    if (g.places[row] >= 0)
-      end_part_of_row(end, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
+    if (g.places[row] >= 0) end_part_of_row(end, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
   });
+}
+
+// 16 by 16 pairs.
+[[gnu::always_inline]] inline void turn_block(const Bf16Pair* from, Bf16Pair* to, int64_t row) {
+  constexpr int kQuarter = 4;  // pairs of 128 bits
+  const auto load_quarter = [&](int64_t line, int64_t at) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + line * kColumns + at));
+  };
+#pragma GCC unroll 4
+  for (int64_t at = 0; at < kWords; at += kQuarter) {
+    __m512i line[kQuarter];
+#pragma GCC unroll 4
+    for (int i = 0; i < kQuarter; ++i) {
+      line[i] = _mm512_zextsi128_si512(load_quarter(i, at));
+      line[i] = _mm512_inserti32x4(line[i], load_quarter(kQuarter + i, at), 1);
+      line[i] = _mm512_inserti32x4(line[i], load_quarter(2 * kQuarter + i, at), 2);
+      line[i] = _mm512_inserti32x4(line[i], load_quarter(3 * kQuarter + i, at), 3);
+    }
+    // The forms with a mask: see vectors.h.
+    constexpr __mmask16 kAll16 = 0xffff;
+    constexpr __mmask8 kAll8 = 0xff;
+    const __m512i low01 = _mm512_maskz_unpacklo_epi32(kAll16, line[0], line[1]),
+                  high01 = _mm512_maskz_unpackhi_epi32(kAll16, line[0], line[1]),
+                  low23 = _mm512_maskz_unpacklo_epi32(kAll16, line[2], line[3]),
+                  high23 = _mm512_maskz_unpackhi_epi32(kAll16, line[2], line[3]);
+    Bf16Pair* const out = to + at * row;
+    _mm512_storeu_si512(out, _mm512_maskz_unpacklo_epi64(kAll8, low01, low23));
+    _mm512_storeu_si512(out + row, _mm512_maskz_unpackhi_epi64(kAll8, low01, low23));
+    _mm512_storeu_si512(out + 2 * row, _mm512_maskz_unpacklo_epi64(kAll8, high01, high23));
+    _mm512_storeu_si512(out + 3 * row, _mm512_maskz_unpackhi_epi64(kAll8, high01, high23));
+  }
+}
+
+void turn(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row) {
+  for (int64_t line = 0; line < depth; line += kRows)
+    for (int64_t column = 0; column < kColumns; column += kWords)
+      turn_block(panel + line * kColumns + column, to + column * row + line, row);
+}
+
+void turned_by_pairs(const TurnedPanels& a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
+                     const Upcoming& upcoming) {
+  const int64_t row = a.row * kWord, y_row = y_stride * kWord;
+  Ahead ahead(upcoming, a.count * a.depth / kWords);
+  shape_tiles(kRows, kRows, kWords);
+  for (int64_t panel = 0; panel < a.count; ++panel, y += kColumns * y_stride) {
+    float* const second = y + kRows * y_stride;
+    if (add) {
+      _tile_loadd(0, y, y_row);
+      _tile_loadd(1, y + kLanes, y_row);
+      _tile_loadd(2, second, y_row);
+      _tile_loadd(3, second + kLanes, y_row);
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+    const Bf16Pair* first = a.data + panel * a.step;
+    const Bf16Pair* pairs = b;
+    for (int64_t line = 0; line < a.depth; line += kWords, first += kWords, pairs += kWords * kColumns) {
+      ahead.fetch();
+      _tile_loadd(4, first, row);
+      _tile_loadd(6, pairs, kPanelRow);
+      Products<Bf16>::low_of_first();
+      _tile_loadd(7, pairs + kLanes, kPanelRow);
+      Products<Bf16>::high_of_first();
+      _tile_loadd(5, first + kRows * a.row, row);
+      Products<Bf16>::low_of_second();
+      Products<Bf16>::high_of_second();
+    }
+    _tile_stored(0, y, y_row);
+    _tile_stored(1, y + kLanes, y_row);
+    _tile_stored(2, second, y_row);
+    _tile_stored(3, second + kLanes, y_row);
+  }
+  _tile_release();
 }
 
 }  // namespace
 
-TileKernels tile_kernels() { return {pairs, bytes}; }
+TileKernels tile_kernels() { return {pairs, bytes, turn, turned_by_pairs}; }
 #else
 TileKernels tile_kernels() { return {}; }
 #endif

@@ -1,5 +1,5 @@
-// The micro-kernels of products by tile registers (AMX): 16 rows by 64 bytes, and sums of 16 by 16. They take the panels
-// of product.h and product_int8.h, and rows of the left-hand side that lie a constant distance apart.
+// The micro-kernels of products by tile registers (AMX): 16 rows by 64 bytes, and sums of 16 by 16. They take the
+// panels of product.h and product_int8.h, and rows of the left-hand side that lie a constant distance apart.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,23 @@ struct TiledRows {
   Upcoming upcoming{};
 };
 
+// Panels [depth][columns] of pairs, turned: [columns][row], of which `depth` are there, a multiple of 16.
+struct TurnedPanels {
+  int64_t count, depth;
+  const Bf16Pair* data;
+  int64_t row, step;  // pairs from one row to the next, and from one panel
+};
+
 // The place of a row is that in `y` and in the residual. Null where the set has no tile registers.
 struct TileKernels {
   // `streams`: as in GatheredRows.
   void (*pairs)(const TiledRows<Bf16>&, const EndOf<Bf16>&, Bf16* y, bool streams) = nullptr;
   void (*bytes)(const TiledRows<uint8_t>&, const ByteEnd&, const ByteTarget& y) = nullptr;
+  // Turns one panel [depth][columns]; rows of `to` are `row` pairs apart.
+  void (*turn)(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row) = nullptr;
+  // y [count * columns][columns] = or += the products of the turned panels and panel b [depth][columns].
+  void (*turned_by_pairs)(const TurnedPanels&, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
+                          const Upcoming&) = nullptr;
 };
 
 }  // namespace dtrain::cpu

@@ -1,5 +1,5 @@
 // A small Mask R-CNN learns four images of COCO by heart: what the backbone, the pyramid, proposals, heads, losses and
-// the evaluation promise together. About a minute, so that sanitizers do without.
+// the evaluation promise together. About a minute and a half, so that sanitizers do without.
 #include <array>
 #include <filesystem>
 #include <set>
@@ -70,11 +70,11 @@ TEST(MaskRcnnOverfit, FourImagesAreLearntByHeart) {
   const std::string data = "--data_dir=" + (scratch / "data").string(), run = (scratch / "run").string();
   const ProgramResult trained =
       run_program("dtrain-mask-rcnn", joined_words({"train", data, "--train_dir=" + run, "--device=cpu",
-                                                    "--batch_size=4", "--num_batches=300", "--config"},
+                                                    "--batch_size=4", "--num_batches=450", "--config"},
                                                    kConfig));
   ASSERT_EQ(trained.code, 0) << trained.err;
   const ProgramResult scored = run_program(
-      "dtrain-mask-rcnn", joined_words({"eval", data, "--load=" + run + "/checkpoints/step-300/model.safetensors",
+      "dtrain-mask-rcnn", joined_words({"eval", data, "--load=" + run + "/checkpoints/step-450/model.safetensors",
                                         "--device=cpu", "--config"},
                                        kConfig));
   ASSERT_EQ(scored.code, 0) << scored.err;

@@ -97,12 +97,12 @@ void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T
   if (pads) pad_images(shape, x, o.c, left, right, padded.data());
   const Tensor zeros = context.zeros({o.s * o.c}, dtype_of<T>());
   const T* const from = pads ? padded.data() : x;
+  const bool streams = is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
   if constexpr (std::is_same_v<T, Bf16>)
     if (context.kernels().tiles.pairs)
-      return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y);
+      return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y, streams);
   const Windows<T> windows =
       joins ? joined_windows_of<T>(o, from, zeros.data<T>()) : windows_of<T>(o, from, zeros.data<T>());
-  const bool streams = is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
   const FilterPanels filters{panels, product.columns * windows.taps * windows.run * static_cast<int64_t>(sizeof(T))};
   compute_tiles(context, o, windows, {product.rows, product.columns}, filters, [&](const GatheredTile<T>& tile) {
     const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;

@@ -144,10 +144,10 @@ struct FilterGradient {
     const int64_t number = (from * panels + item % panels * (last - from)) / width, all = o.k / width * panels;
     if constexpr (std::is_same_v<T, Bf16>)
       if (tiles) {
-        const int64_t items = (last - from) / width;
+        const int64_t turned = (last - from) / width;
         tiles->turned_by_pairs(
-            {items, count, pass + packed_words() + from * turned_row(), turned_row(), width * turned_row()}, window,
-            to.y, to.stride, add, upcoming(next, end, number / items, all / items));
+            {turned, count, pass + packed_words() + from * turned_row(), turned_row(), width * turned_row()}, window,
+            to.y, to.stride, add, upcoming(next, end, number / turned, all / turned));
         return;
       }
     for (int64_t k = from; k < last; k += width)

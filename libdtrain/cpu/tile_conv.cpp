@@ -89,6 +89,12 @@ class Block {
     return rows_;
   }
 
+  // About what take() of these rows reads of x.
+  Upcoming source_of(int64_t first, int64_t last) const {
+    const auto begin_of = [&](int64_t row) { return (row / o_.p * o_.h + row % o_.p * o_.stride_h) * o_.w * o_.c; };
+    return {x_ + begin_of(first), (begin_of(last) - begin_of(first)) * static_cast<int64_t>(sizeof(T))};
+  }
+
  private:
   int64_t pixels_of(const Segment& segment) const {
     return (segment.rows() - 1) * (in_order_ ? o_.q : planes_.columns) + o_.q;
@@ -178,15 +184,19 @@ void compute_share(const TapConv& o, const Share& share, Block<T>& block, const 
                    const std::function<void(const TiledRows<T>&, int64_t panel)>& compute) {
   const int64_t all = share.panels() * panels.bytes, rows = share.last_pixel - share.first_pixel;
   const int64_t most = rows_of_block<T>(o, all), blocks = (rows + most - 1) / most;
+  const auto row_of = [&](int64_t number) { return share.first_pixel + rows * std::min(number, blocks) / blocks; };
   for (int64_t number = 0; number < blocks; ++number) {
-    const auto& parts =
-        block.take(share.first_pixel + rows * number / blocks, share.first_pixel + rows * (number + 1) / blocks);
+    const auto& parts = block.take(row_of(number), row_of(number + 1));
+    const Upcoming next = block.source_of(row_of(number + 1), row_of(number + 2));
     for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel)
       for (int64_t part = 0; part < std::ssize(parts); ++part) {
         TiledRows<T> one = parts[static_cast<size_t>(part)];
         one.panel = panels.at(panel);
         one.valid = std::min(columns, o.k - panel * columns);
-        if (all > kCachedPanels && panel + 1 < share.last_panel)
+        if (all <= kCachedPanels)
+          one.upcoming =
+              part_of(next, (panel - share.first_panel) * std::ssize(parts) + part, share.panels() * std::ssize(parts));
+        else if (panel + 1 < share.last_panel)
           one.upcoming = part_of({panels.at(panel + 1), panels.bytes}, part, std::ssize(parts));
         compute(one, panel);
       }
@@ -234,10 +244,9 @@ template void compute_taps(const Context&, const TapConv&, const uint8_t*, uint8
                            const std::function<void(const TiledRows<uint8_t>&, int64_t)>&);
 
 void tile_conv(const Context& context, const TapConv& o, const Bf16* x, const Bf16* panels, const EndOf<Bf16>& end,
-               Bf16* y) {
+               Bf16* y, bool streams) {
   const Kernels& kernels = context.kernels();
   const int64_t columns = kernels.product.columns;
-  const bool streams = is_streamed(o.n * o.p * o.q * o.k, o.k, columns, y);
   compute_taps<Bf16>(context, o, x, Bf16{}, panels, columns, [&](const TiledRows<Bf16>& rows, int64_t panel) {
     EndOf<Bf16> own = end;
     if (own.bias) own.bias += panel * columns;
@@ -325,7 +334,7 @@ void tile_dgrad(const Context& context, const ConvShape& o, const Bf16* dy, cons
     for (int64_t row : down.offsets)
       for (int64_t column : across.offsets) conv.taps.push_back({row, column});
     pack_turned(context, o, down, across, w, panels.data());
-    tile_conv(context, conv, dy, panels.data(), {.residual = add ? dx : nullptr}, dx);
+    tile_conv(context, conv, dy, panels.data(), {.residual = add ? dx : nullptr}, dx, false);
   }
 }
 

@@ -39,8 +39,10 @@ template <class T>
 void compute_taps(const Context&, const TapConv&, const T* x, T outside, const void* panels, int64_t columns,
                   const std::function<void(const TiledRows<T>&, int64_t panel)>& compute);
 
-// y = act(x * w + end.bias + end.residual) for the panels of w, as gathered_conv takes them.
-void tile_conv(const Context&, const TapConv&, const Bf16* x, const Bf16* panels, const EndOf<Bf16>& end, Bf16* y);
+// y = act(x * w + end.bias + end.residual) for the panels of w, as gathered_conv takes them; `streams` as in
+// GatheredRows.
+void tile_conv(const Context&, const TapConv&, const Bf16* x, const Bf16* panels, const EndOf<Bf16>& end, Bf16* y,
+               bool streams);
 
 // Whether tile_dgrad takes the shape: one group, channels in whole panels, filters in pairs.
 bool tile_dgrad_supports(const Context&, const ConvShape&);

@@ -66,10 +66,14 @@ int64_t piece_of(int64_t words) {
   return words / pieces;
 }
 
-// The sums of up to 32 rows from `first` on, of which those of `kSecond` are beyond 16.
-template <bool kSecond, class T>
-[[gnu::always_inline]] inline void multiply(const TiledRows<T>& g, int64_t first, int64_t words,
-                                            typename Products<T>::Sum (&sums)[2 * kRows][kColumns], Ahead& ahead) {
+template <class T>
+using Sums = typename Products<T>::Sum[2 * kRows][kColumns];
+
+// The sums of up to 32 rows from `first` on, of which those of `kSecond` are beyond 16. Calls between() after each
+// piece: what it does takes no time from the tiles.
+template <bool kSecond, class T, class Between>
+[[gnu::always_inline]] inline void multiply(const TiledRows<T>& g, int64_t first, int64_t words, Sums<T>& sums,
+                                            const Between& between) {
   const int64_t step = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWord;
   const int64_t pieces = g.k * static_cast<int64_t>(sizeof(T)) / bytes;
   const char* panel = static_cast<const char*>(g.panel);
@@ -82,7 +86,6 @@ template <bool kSecond, class T>
   for (int64_t tap = 0; tap < g.taps; ++tap) {
     const char* row = reinterpret_cast<const char*>(g.at[tap] + first * g.step);
     for (int64_t piece = 0; piece < pieces; ++piece, row += bytes, panel += words * kPanelRow) {
-      ahead.fetch();
       _tile_loadd(4, row, step);
       _tile_loadd(6, panel, kPanelRow);
       Products<T>::low_of_first();
@@ -93,6 +96,7 @@ template <bool kSecond, class T>
         Products<T>::low_of_second();
         Products<T>::high_of_second();
       }
+      between();
     }
   }
   constexpr int64_t kSumsRow = kColumns * kWord;
@@ -104,27 +108,48 @@ template <bool kSecond, class T>
   }
 }
 
-// Calls finish(row, sums of that row) for all rows.
+// Rows [at, last) whose sums are there, and which are not finished yet.
+template <class T>
+struct Ready {
+  Sums<T>* sums = nullptr;
+  int64_t first = 0, at = 0, last = 0;  // first: that of sums[0]
+
+  template <class Finish>
+  [[gnu::always_inline]] void finish(int64_t count, const Finish& one) {
+    for (const int64_t end = last - at < count ? last : at + count; at < end; ++at) one(at, (*sums)[at - first]);
+  }
+};
+
+// Calls finish(row, sums of that row) for all rows: those of a tile while the next one is computed.
 template <class T, class Finish>
 [[gnu::always_inline]] inline void for_each_row(const TiledRows<T>& g, const Finish& finish) {
-  alignas(64) typename Products<T>::Sum sums[2 * kRows][kColumns];
-  const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWord, words = piece_of(run);
-  const int64_t first_rows = g.rows < kRows ? g.rows : kRows, both = 2 * kRows;
+  alignas(64) Sums<T> sums[2];
+  const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWord, words = piece_of(run), both = 2 * kRows;
+  const int64_t first_rows = g.rows < kRows ? g.rows : kRows;
   const int64_t second_rows = g.rows >= both ? kRows : g.rows - first_rows;
-  Ahead ahead(g.upcoming, (g.rows + both - 1) / both * g.taps * (run / words));
+  const int64_t pieces = g.taps * (run / words), rows_per_piece = (both + pieces - 1) / pieces;
+  Ahead ahead(g.upcoming, (g.rows + both - 1) / both * pieces);
   shape_tiles(first_rows, second_rows, words);
-  for (int64_t done = 0; done < g.rows;) {
+  Ready<T> ready;
+  int number = 0;
+  const auto between = [&]() __attribute__((always_inline)) {
+    ahead.fetch();
+    ready.finish(rows_per_piece, finish);
+  };
+  for (int64_t done = 0; done < g.rows; number ^= 1) {
     // The last rows are computed with some of those before them, which fill the tiles, and which are there already.
     const int64_t left = g.rows - done, size = left <= first_rows ? first_rows : first_rows + second_rows;
     const int64_t first = left < size ? g.rows - size : done;
     if (size == first_rows)
-      multiply<false>(g, first, words, sums, ahead);
+      multiply<false>(g, first, words, sums[number], between);
     else
-      multiply<true>(g, first, words, sums, ahead);
-    for (int64_t row = done; row < first + size; ++row) finish(row, sums[row - first]);
+      multiply<true>(g, first, words, sums[number], between);
+    ready.finish(both, finish);
+    ready = {&sums[number], first, done, first + size};
     done = first + size;
   }
   _tile_release();
+  ready.finish(both, finish);
 }
 
 template <bool kStreams>

@@ -55,11 +55,12 @@ const Tensor& FoldedFilters<T>::winograd(Context& context) {
 template <class T>
 void folded_conv(Context& context, const ConvShape& o, const T* x, FoldedFilters<T>& filters, const EndOf<T>& end,
                  T* y) {
-  const bool direct = std::is_same_v<T, Bf16> && context.kernels().tiles.pairs;  // faster than any detour
+  // Products by tile registers are faster than any detour, and soon read what they have written.
+  const bool direct = std::is_same_v<T, Bf16> && context.kernels().tiles.pairs;
   if (const auto winograd = direct ? std::nullopt : winograd_of(context, o, kLeastTiles<T>))
     winograd_forward(context, *winograd, x, filters.winograd(context), end, y);
   else
-    gathered_conv(context, o, x, filters.panels(context).template data<T>(), end, y);
+    gathered_conv(context, o, x, filters.panels(context).template data<T>(), end, y, !direct);
 }
 
 template class FoldedFilters<float>;

@@ -87,7 +87,8 @@ void pack_columns(Context& context, int64_t inner, int64_t k, const T* w, T* pan
 }
 
 template <class T>
-void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T* panels, const EndOf<T>& end, T* y) {
+void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T* panels, const EndOf<T>& end, T* y,
+                   bool may_stream) {
   const ProductKernels& product = context.kernels().product;
   ConvShape o = shape;
   o.c = whole_words<T>(shape.c);
@@ -97,7 +98,7 @@ void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T
   if (pads) pad_images(shape, x, o.c, left, right, padded.data());
   const Tensor zeros = context.zeros({o.s * o.c}, dtype_of<T>());
   const T* const from = pads ? padded.data() : x;
-  const bool streams = is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
+  const bool streams = may_stream && is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
   if constexpr (std::is_same_v<T, Bf16>)
     if (context.kernels().tiles.pairs)
       return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y, streams);
@@ -159,8 +160,8 @@ template void pack_panels(Context&, int64_t, int64_t, const float*, float*);
 template void pack_panels(Context&, int64_t, int64_t, const Bf16*, Bf16*);
 template void pack_columns(Context&, int64_t, int64_t, const float*, float*);
 template void pack_columns(Context&, int64_t, int64_t, const Bf16*, Bf16*);
-template void gathered_conv(Context&, const ConvShape&, const float*, const float*, const EndOf<float>&, float*);
-template void gathered_conv(Context&, const ConvShape&, const Bf16*, const Bf16*, const EndOf<Bf16>&, Bf16*);
+template void gathered_conv(Context&, const ConvShape&, const float*, const float*, const EndOf<float>&, float*, bool);
+template void gathered_conv(Context&, const ConvShape&, const Bf16*, const Bf16*, const EndOf<Bf16>&, Bf16*, bool);
 template void gathered_forward(Context&, const ConvShape&, const float*, const float*, const float*, float*);
 template void gathered_forward(Context&, const ConvShape&, const Bf16*, const Bf16*, const float*, Bf16*);
 template void gathered_dgrad(Context&, const ConvShape&, const float*, const float*, float*, bool);

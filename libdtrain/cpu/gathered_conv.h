@@ -25,9 +25,11 @@ void pack_panels(Context&, int64_t k, int64_t inner, const T* w, T* panels);
 template <class T>
 void pack_columns(Context&, int64_t inner, int64_t k, const T* w, T* panels);
 
-// y = act(x * w + end.bias + end.residual), of y's shape, for the panels of w [k, r, s, whole_words(c)].
+// y = act(x * w + end.bias + end.residual), of y's shape, for the panels of w [k, r, s, whole_words(c)]. `may_stream`:
+// where y is larger than caches, it is stored past them.
 template <class T>
-void gathered_conv(Context&, const ConvShape&, const T* x, const T* panels, const EndOf<T>& end, T* y);
+void gathered_conv(Context&, const ConvShape&, const T* x, const T* panels, const EndOf<T>& end, T* y,
+                   bool may_stream = true);
 
 // Whether these two, which pack their filters in each call, are faster than oneDNN.
 bool gathered_forward_pays(const Context&, const ConvShape&, DType);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What is compiled for one instruction set is reached by nobody else: kernels of a set define nothing that the linker
 # could take for another's (weak symbols outside the set's namespace), run nothing before main, and no other code has
-# instructions of AVX-512.
+# instructions of AVX-512 or tile registers.
 # Usage: instruction_sets.sh LIBRARY OBJECT...    objects of kernels have the name of their set, dtrain_kernels_SET, in their path
 # Exit codes: 0 so it is, 1 it is not.
 set -euo pipefail
@@ -25,6 +25,7 @@ done
 wide=$(objdump -d -C --no-show-raw-insn "$library" | awk '
   /^[0-9a-f]+ </ {name = $0; counted = 0}
   /%zmm|%[xy]mm(1[6-9]|2[0-9]|3[01])|%k[0-7]/ && !counted {counted = 1; ++all; if (name !~ /dtrain::cpu::(avx512(_bf16)?|amx)::/) print name}
+  /%tmm/ && name !~ /dtrain::cpu::amx::/ {print name}
   END {if (!all) print "no kernel at all has them"}')
-[ -z "$wide" ] || fail "$library: instructions of AVX-512 in"$'\n'"$wide"
+[ -z "$wide" ] || fail "$library: instructions of AVX-512 or AMX in"$'\n'"$wide"
 exit $failed

@@ -2,6 +2,9 @@
 
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/vectors.h"
+#ifdef __AMX_TILE__
+#include "libdtrain/cpu/kernels/tile_shapes.h"
+#endif
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
@@ -33,7 +36,42 @@ double multiply_add(int64_t rounds, float* sink) {
   return 2.0 * kSums * kLanes * static_cast<double>(rounds);
 }
 
-#ifdef __AVX512BF16__
+#if defined(__AMX_TILE__)
+// By tiles of 16 rows and 16 columns of sums, each of 32 products.
+double multiply_add_pairs(int64_t rounds, float* sink) {
+  constexpr int64_t kTiles = 4, kProducts = 2 * kTileWords, kElements = kTileRows * kTileWords;
+  uint16_t halves[kTileRows][kProducts];
+  for (auto& row : halves)
+    for (uint16_t& half : row) half = 0x3f00;  // 0.5 in bf16
+  float sums[kTileRows][kTileWords];
+  shape_tiles(kTileRows, kTileRows, kTileWords);
+  _tile_loadd(4, halves, sizeof halves[0]);
+  _tile_loadd(5, halves, sizeof halves[0]);
+  _tile_loadd(6, halves, sizeof halves[0]);
+  _tile_loadd(7, halves, sizeof halves[0]);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t round = 0; round < rounds; ++round) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  *sink = 0;
+  _tile_stored(0, sums, sizeof sums[0]);
+  *sink += sums[0][0];
+  _tile_stored(1, sums, sizeof sums[0]);
+  *sink += sums[0][0];
+  _tile_stored(2, sums, sizeof sums[0]);
+  *sink += sums[0][0];
+  _tile_stored(3, sums, sizeof sums[0]);
+  *sink += sums[0][0];
+  _tile_release();
+  return 2.0 * kTiles * kElements * kProducts * static_cast<double>(rounds);
+}
+#elif defined(__AVX512BF16__)
 double multiply_add_pairs(int64_t rounds, float* sink) {
   const auto halves = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f00));  // 0.5 in bf16
   *sink = sum_after(rounds, [&](const Floats& sum) {

@@ -6,6 +6,7 @@
 #include "libdtrain/cpu/kernels/ahead.h"
 #include "libdtrain/cpu/kernels/byte_end.h"
 #include "libdtrain/cpu/kernels/row_end.h"
+#include "libdtrain/cpu/kernels/tile_shapes.h"
 #endif
 
 namespace dtrain::cpu::DT_ISA {
@@ -13,31 +14,8 @@ namespace dtrain::cpu::DT_ISA {
 #ifdef __AMX_TILE__
 namespace {
 
-constexpr int64_t kRows = 16;              // of a tile
-constexpr int64_t kWord = 4, kWords = 16;  // bytes of one, and words of a row of a tile
-constexpr int64_t kColumns = 2 * kLanes;   // of a panel: of two tiles
-constexpr int64_t kPanelRow = kColumns * kWord;
-
-// The memory that LDTILECFG reads.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-// Tiles 0 to 3 are sums: 0 and 1 of the first rows, 2 and 3 of those after them; 4 and 5 are those rows, 6 and 7 the
-// columns of a panel. `words`: of a piece of the inner dimension.
-void shape_tiles(int64_t first_rows, int64_t second_rows, int64_t words) {
-  TileShapes shapes;
-  const auto shape = [&](int tile, int64_t rows, int64_t row_words) {
-    shapes.rows[tile] = static_cast<uint8_t>(rows);
-    shapes.row_bytes[tile] = static_cast<uint16_t>(row_words * kWord);
-  };
-  shape(0, first_rows, kWords), shape(1, first_rows, kWords), shape(4, first_rows, words);
-  if (second_rows > 0) shape(2, second_rows, kWords), shape(3, second_rows, kWords), shape(5, second_rows, words);
-  shape(6, words, kWords), shape(7, words, kWords);
-  _tile_loadconfig(&shapes);
-}
+constexpr int64_t kColumns = 2 * kLanes;  // of a panel: of two tiles
+constexpr int64_t kPanelRow = kColumns * kWordBytes;
 
 // The intrinsics take the numbers of tiles as they are written.
 template <class T>
@@ -61,20 +39,20 @@ struct Products<uint8_t> {
 
 // Words of a piece: as many as fit a row of a tile and divide those of a run.
 int64_t piece_of(int64_t words) {
-  int64_t pieces = (words + kWords - 1) / kWords;
+  int64_t pieces = (words + kTileWords - 1) / kTileWords;
   while (words % pieces != 0) ++pieces;
   return words / pieces;
 }
 
 template <class T>
-using Sums = typename Products<T>::Sum[2 * kRows][kColumns];
+using Sums = typename Products<T>::Sum[2 * kTileRows][kColumns];
 
 // The sums of up to 32 rows from `first` on, of which those of `kSecond` are beyond 16. Calls between() after each
 // piece: what it does takes no time from the tiles.
 template <bool kSecond, class T, class Between>
 [[gnu::always_inline]] inline void multiply(const TiledRows<T>& g, int64_t first, int64_t words, Sums<T>& sums,
                                             const Between& between) {
-  const int64_t step = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWord;
+  const int64_t step = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWordBytes;
   const int64_t pieces = g.k * static_cast<int64_t>(sizeof(T)) / bytes;
   const char* panel = static_cast<const char*>(g.panel);
   _tile_zero(0);
@@ -92,19 +70,19 @@ template <bool kSecond, class T, class Between>
       _tile_loadd(7, panel + kPanelRow / 2, kPanelRow);
       Products<T>::high_of_first();
       if constexpr (kSecond) {
-        _tile_loadd(5, row + kRows * step, step);
+        _tile_loadd(5, row + kTileRows * step, step);
         Products<T>::low_of_second();
         Products<T>::high_of_second();
       }
       between();
     }
   }
-  constexpr int64_t kSumsRow = kColumns * kWord;
+  constexpr int64_t kSumsRow = kColumns * kWordBytes;
   _tile_stored(0, sums[0], kSumsRow);
   _tile_stored(1, sums[0] + kLanes, kSumsRow);
   if constexpr (kSecond) {
-    _tile_stored(2, sums[kRows], kSumsRow);
-    _tile_stored(3, sums[kRows] + kLanes, kSumsRow);
+    _tile_stored(2, sums[kTileRows], kSumsRow);
+    _tile_stored(3, sums[kTileRows] + kLanes, kSumsRow);
   }
 }
 
@@ -128,9 +106,9 @@ template <class T, class Fetch, class Finish>
 [[gnu::always_inline]] inline void for_each_row(const TiledRows<T>& g, const Fetch& fetch, const Finish& finish) {
   constexpr int64_t kShort = 8;  // pieces of a tile that is computed before memory answers
   alignas(64) Sums<T> sums[2];
-  const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWord, words = piece_of(run), both = 2 * kRows;
-  const int64_t first_rows = g.rows < kRows ? g.rows : kRows;
-  const int64_t second_rows = g.rows >= both ? kRows : g.rows - first_rows;
+  const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWordBytes, words = piece_of(run), both = 2 * kTileRows;
+  const int64_t first_rows = g.rows < kTileRows ? g.rows : kTileRows;
+  const int64_t second_rows = g.rows >= both ? kTileRows : g.rows - first_rows;
   const int64_t pieces = g.taps * (run / words), rows_per_piece = (both + pieces - 1) / pieces;
   Ahead ahead(g.upcoming, (g.rows + both - 1) / both * pieces);
   shape_tiles(first_rows, second_rows, words);
@@ -205,7 +183,7 @@ void bytes(const TiledRows<uint8_t>& g, const ByteEnd& end, const ByteTarget& y)
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + line * kColumns + at));
   };
 #pragma GCC unroll 4
-  for (int64_t at = 0; at < kWords; at += kQuarter) {
+  for (int64_t at = 0; at < kTileWords; at += kQuarter) {
     __m512i line[kQuarter];
 #pragma GCC unroll 4
     for (int i = 0; i < kQuarter; ++i) {
@@ -230,18 +208,18 @@ void bytes(const TiledRows<uint8_t>& g, const ByteEnd& end, const ByteTarget& y)
 }
 
 void turn(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row) {
-  for (int64_t line = 0; line < depth; line += kRows)
-    for (int64_t column = 0; column < kColumns; column += kWords)
+  for (int64_t line = 0; line < depth; line += kTileRows)
+    for (int64_t column = 0; column < kColumns; column += kTileWords)
       turn_block(panel + line * kColumns + column, to + column * row + line, row);
 }
 
 void turned_by_pairs(const TurnedPanels& a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
                      const Upcoming& upcoming) {
-  const int64_t row = a.row * kWord, y_row = y_stride * kWord;
-  Ahead ahead(upcoming, a.count * a.depth / kWords);
-  shape_tiles(kRows, kRows, kWords);
+  const int64_t row = a.row * kWordBytes, y_row = y_stride * kWordBytes;
+  Ahead ahead(upcoming, a.count * a.depth / kTileWords);
+  shape_tiles(kTileRows, kTileRows, kTileWords);
   for (int64_t panel = 0; panel < a.count; ++panel, y += kColumns * y_stride) {
-    float* const second = y + kRows * y_stride;
+    float* const second = y + kTileRows * y_stride;
     if (add) {
       _tile_loadd(0, y, y_row);
       _tile_loadd(1, y + kLanes, y_row);
@@ -255,14 +233,14 @@ void turned_by_pairs(const TurnedPanels& a, const Bf16Pair* b, float* y, int64_t
     }
     const Bf16Pair* first = a.data + panel * a.step;
     const Bf16Pair* pairs = b;
-    for (int64_t line = 0; line < a.depth; line += kWords, first += kWords, pairs += kWords * kColumns) {
+    for (int64_t line = 0; line < a.depth; line += kTileWords, first += kTileWords, pairs += kTileWords * kColumns) {
       ahead.fetch();
       _tile_loadd(4, first, row);
       _tile_loadd(6, pairs, kPanelRow);
       Products<Bf16>::low_of_first();
       _tile_loadd(7, pairs + kLanes, kPanelRow);
       Products<Bf16>::high_of_first();
-      _tile_loadd(5, first + kRows * a.row, row);
+      _tile_loadd(5, first + kTileRows * a.row, row);
       Products<Bf16>::low_of_second();
       Products<Bf16>::high_of_second();
     }

@@ -8,41 +8,16 @@
 #include <vector>
 
 #include "libdtrain/core/context.h"
-#include "libdtrain/cpu/kernels/upcoming.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/shares.h"
 #include "libdtrain/cpu/windows.h"
 
 namespace dtrain::cpu {
-
-// What is larger does not stay in the caches until another op reads it.
-inline constexpr int64_t kStreamed = int64_t{4} << 20;  // bytes
-inline constexpr uintptr_t kVectorBytes = 64;           // of any instruction set
-
-// Whether a result of rows of k elements is stored past the caches.
-template <class T>
-bool is_streamed(int64_t elements, int64_t k, int64_t columns, const T* y) {
-  return elements * static_cast<int64_t>(sizeof(T)) >= kStreamed && k % columns == 0 &&
-         reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0;
-}
 
 // Tiles of up to `rows` output pixels and panels of `columns` filters.
 struct TileSize {
   int64_t rows, columns;
 };
-
-// What one thread computes: pixels by panels of filters.
-struct Share {
-  int64_t first_pixel, last_pixel, first_panel, last_panel;
-
-  int64_t panels() const { return last_panel - first_panel; }
-};
-
-// Panels are read once per thread that has pixels, pixels once per thread that has panels: what is larger is divided.
-inline Share share_of(int thread, int threads, int64_t pixels, int64_t panels, bool divide_panels) {
-  const auto part = [&](int64_t count, int i) { return count * i / threads; };
-  if (divide_panels) return {0, pixels, part(panels, thread), part(panels, thread + 1)};
-  return {part(pixels, thread), part(pixels, thread + 1), 0, panels};
-}
 
 // Whether the runs of neighbouring pixels fall into few sets of the first-level cache, which then does not hold as many
 // as a tile has rows.
@@ -67,20 +42,6 @@ struct GatheredTile {
   const Element* const* at;
   int64_t row_step, rows, pixel, panel;
   Upcoming upcoming{};
-};
-
-// One of `parts` equal parts.
-inline Upcoming part_of(const Upcoming& all, int64_t part, int64_t parts) {
-  const int64_t begin = all.bytes * part / parts;
-  return {static_cast<const char*>(all.from) + begin, all.bytes * (part + 1) / parts - begin};
-}
-
-// Packed filters, the panels one after another.
-struct FilterPanels {
-  const void* data;
-  int64_t bytes;  // of one
-
-  const void* at(int64_t panel) const { return static_cast<const char*>(data) + panel * bytes; }
 };
 
 // compute(tile) for each tile of a share: panel by panel where they are too many to stay in the cache, else tile by

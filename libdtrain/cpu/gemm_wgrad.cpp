@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "libdtrain/core/context.h"
-#include "libdtrain/cpu/gathered.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/shares.h"
 #include "libdtrain/cpu/simd.h"
+#include "libdtrain/cpu/windows.h"
 
 namespace dtrain::cpu {
 namespace {

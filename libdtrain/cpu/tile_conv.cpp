@@ -1,11 +1,14 @@
 #include "libdtrain/cpu/tile_conv.h"
 
+#include <xmmintrin.h>
+
 #include <algorithm>
 
 #include "libdtrain/core/context.h"
-#include "libdtrain/cpu/gathered.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/shares.h"
+#include "libdtrain/cpu/windows.h"
 
 namespace dtrain::cpu {
 namespace {

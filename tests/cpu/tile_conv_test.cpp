@@ -34,7 +34,8 @@ class TileDgrad : public testing::TestWithParam<cpu::ConvShape> {};
 TEST_P(TileDgrad, AgreesWithTheDirectSum) {
   if (best_cpu_isa() < CpuIsa::amx) GTEST_SKIP() << "SKIPPED: this processor has no tile registers";
   const cpu::ConvShape& o = GetParam();
-  const auto dy = elements_of<Bf16>(drawn(o.n * o.p * o.q * o.k, 1)), w = elements_of<Bf16>(drawn(o.k * o.r * o.s * o.c, 2)),
+  const auto dy = elements_of<Bf16>(drawn(o.n * o.p * o.q * o.k, 1)),
+             w = elements_of<Bf16>(drawn(o.k * o.r * o.s * o.c, 2)),
              before = elements_of<Bf16>(drawn(o.n * o.h * o.w * o.c, 3));
   const std::vector<double> sums = direct_sum(o, dy, w);
   for (const int threads : {1, 2, 5}) {
@@ -58,11 +59,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(cpu::ConvShape{1, 1, 1, 32, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1},
                     cpu::ConvShape{2, 13, 11, 96, 70, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // pieces of 14 words
                     cpu::ConvShape{3, 14, 9, 64, 64, 3, 3, 14, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-                    cpu::ConvShape{2, 9, 8, 32, 64, 1, 1, 5, 4, 2, 2, 1, 1, 0, 0, 0, 0, 1},      // pixels without a tap
-                    cpu::ConvShape{2, 15, 16, 64, 32, 3, 3, 8, 8, 2, 2, 1, 1, 1, 1, 0, 1, 1},    // SAME of a stride
-                    cpu::ConvShape{1, 17, 12, 32, 34, 3, 2, 5, 9, 3, 1, 2, 3, 1, 2, 0, 0, 1},    // dilated, not square
-                    cpu::ConvShape{1, 4, 4, 1056, 512, 3, 3, 4, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1},   // panels are divided
-                    cpu::ConvShape{1, 2, 2, 32, 32, 5, 5, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2, 1}));    // mostly padding
+                    cpu::ConvShape{2, 9, 8, 32, 64, 1, 1, 5, 4, 2, 2, 1, 1, 0, 0, 0, 0, 1},     // pixels without a tap
+                    cpu::ConvShape{2, 15, 16, 64, 32, 3, 3, 8, 8, 2, 2, 1, 1, 1, 1, 0, 1, 1},   // SAME of a stride
+                    cpu::ConvShape{1, 17, 12, 32, 34, 3, 2, 5, 9, 3, 1, 2, 3, 1, 2, 0, 0, 1},   // dilated, not square
+                    cpu::ConvShape{1, 4, 4, 1056, 512, 3, 3, 4, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1},  // panels are divided
+                    cpu::ConvShape{1, 2, 2, 32, 32, 5, 5, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2, 1}));   // mostly padding
 
 }  // namespace
 }  // namespace dtrain

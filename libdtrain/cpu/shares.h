@@ -1,0 +1,49 @@
+// How threads share the pixels and the panels of filters of a convolution, and what they bring into the caches.
+#pragma once
+
+#include <cstdint>
+
+#include "libdtrain/cpu/kernels/upcoming.h"
+
+namespace dtrain::cpu {
+
+// What is larger does not stay in the caches until another op reads it.
+inline constexpr int64_t kStreamed = int64_t{4} << 20;  // bytes
+inline constexpr uintptr_t kVectorBytes = 64;           // of any instruction set
+
+// Whether a result of rows of k elements is stored past the caches.
+template <class T>
+bool is_streamed(int64_t elements, int64_t k, int64_t columns, const T* y) {
+  return elements * static_cast<int64_t>(sizeof(T)) >= kStreamed && k % columns == 0 &&
+         reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0;
+}
+
+// What one thread computes: pixels by panels of filters.
+struct Share {
+  int64_t first_pixel, last_pixel, first_panel, last_panel;
+
+  int64_t panels() const { return last_panel - first_panel; }
+};
+
+// Panels are read once per thread that has pixels, pixels once per thread that has panels: what is larger is divided.
+inline Share share_of(int thread, int threads, int64_t pixels, int64_t panels, bool divide_panels) {
+  const auto part = [&](int64_t count, int i) { return count * i / threads; };
+  if (divide_panels) return {0, pixels, part(panels, thread), part(panels, thread + 1)};
+  return {part(pixels, thread), part(pixels, thread + 1), 0, panels};
+}
+
+// One of `parts` equal parts.
+inline Upcoming part_of(const Upcoming& all, int64_t part, int64_t parts) {
+  const int64_t begin = all.bytes * part / parts;
+  return {static_cast<const char*>(all.from) + begin, all.bytes * (part + 1) / parts - begin};
+}
+
+// Packed filters, the panels one after another.
+struct FilterPanels {
+  const void* data;
+  int64_t bytes;  // of one
+
+  const void* at(int64_t panel) const { return static_cast<const char*>(data) + panel * bytes; }
+};
+
+}  // namespace dtrain::cpu

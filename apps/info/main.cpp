@@ -84,8 +84,7 @@ std::string cpu_features() {
   add(__builtin_cpu_supports("avx512f"), "avx512f");
   add(__builtin_cpu_supports("avx512vnni"), "avx512_vnni");
   add(__builtin_cpu_supports("avx512bf16"), "avx512_bf16");
-  add(__builtin_cpu_supports("amx-bf16"), "amx_bf16");
-  add(__builtin_cpu_supports("amx-int8"), "amx_int8");
+  add(best_cpu_isa() >= CpuIsa::amx, "amx");
   return features;
 }
 

@@ -1,5 +1,6 @@
 #include "libdtrain/core/cpu_isa.h"
 
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,6 +10,13 @@ namespace dtrain {
 namespace {
 
 constexpr std::array<const char*, 4> kNames{"avx2", "avx512", "avx512_bf16", "amx"};
+
+// Compilers do not agree on names of these features.
+bool has_tiles() {
+  constexpr unsigned kFeatures = 7, kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) && (d & kAll) == kAll;
+}
 
 // Linux saves tile registers of processes that have asked for it.
 bool may_use_tiles() {
@@ -33,9 +41,7 @@ CpuIsa best_cpu_isa() {
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (!wide) return CpuIsa::avx2;
   if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni")) return CpuIsa::avx512;
-  const bool tiles = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-                     __builtin_cpu_supports("amx-int8") && may_use_tiles();
-  return tiles ? CpuIsa::amx : CpuIsa::avx512_bf16;
+  return has_tiles() && may_use_tiles() ? CpuIsa::amx : CpuIsa::avx512_bf16;
 }
 
 }  // namespace dtrain

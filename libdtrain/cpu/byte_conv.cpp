@@ -92,12 +92,8 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
   const bool joins = x.floats && joins_taps(o);
   const int64_t width = joins ? padded_width(o) : o.w;
   const Scratch<uint8_t> bytes(context, x.floats ? o.n * o.h * width * o.c : 0);
-  const Scratch<uint8_t> zeros(context, o.s * o.c);  // a run, of joined taps too
-  std::fill_n(zeros.data(), o.s * o.c, x.zero);
   if (x.floats) quantize_images(context, shape, o.c, joins ? o.pad_left : 0, joins ? o.pad_right : 0, x, bytes.data());
   const uint8_t* const from = x.floats ? bytes.data() : x.bytes;
-  const Windows<uint8_t> windows =
-      joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
   if (context.kernels().tiles.bytes)
     return compute_taps<uint8_t>(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, x.zero,
                                  filters.panels(), product.columns, [&](const TiledRows<uint8_t>& rows, int64_t panel) {
@@ -105,6 +101,10 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
                                    context.kernels().tiles.bytes(rows, end_of(end, column, column),
                                                                  place_of(y, column));
                                  });
+  const Scratch<uint8_t> zeros(context, o.s * o.c);  // a run, of joined taps too
+  std::fill_n(zeros.data(), o.s * o.c, x.zero);
+  const Windows<uint8_t> windows =
+      joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
   const FilterPanels panels{filters.panels(), product.columns * windows.taps * windows.run};
   compute_tiles(context, o, windows, {product.rows, product.columns}, panels, [&](const GatheredTile<uint8_t>& tile) {
     const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;

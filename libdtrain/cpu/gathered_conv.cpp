@@ -96,12 +96,12 @@ void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T
   const int64_t left = joins ? o.pad_left : 0, right = joins ? o.pad_right : 0;
   const Scratch<T> padded(context, pads ? o.n * o.h * (left + o.w + right) * o.c : 0);
   if (pads) pad_images(shape, x, o.c, left, right, padded.data());
-  const Tensor zeros = context.zeros({o.s * o.c}, dtype_of<T>());
   const T* const from = pads ? padded.data() : x;
   const bool streams = may_stream && is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
   if constexpr (std::is_same_v<T, Bf16>)
     if (context.kernels().tiles.pairs)
       return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y, streams);
+  const Tensor zeros = context.zeros({o.s * o.c}, dtype_of<T>());
   const Windows<T> windows =
       joins ? joined_windows_of<T>(o, from, zeros.data<T>()) : windows_of<T>(o, from, zeros.data<T>());
   const FilterPanels filters{panels, product.columns * windows.taps * windows.run * static_cast<int64_t>(sizeof(T))};

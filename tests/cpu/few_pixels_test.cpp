@@ -5,6 +5,7 @@
 
 #include "libdtrain/cpu/gemm_wgrad.h"
 #include "tests/cpu/drawn.h"
+#include "tests/cpu/for_each_tap.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -33,21 +34,16 @@ Floats sparse_gradient(const cpu::ConvShape& o, int64_t step, bool last = false)
 // Adds to dx and dw, [k, r, s, c].
 void direct_sums(const cpu::ConvShape& o, const Floats& x, const Floats& dy, const Floats& w, Doubles& dx,
                  Doubles& dw) {
-  for (int64_t out = 0; out < o.n * o.p * o.q; ++out)
-    for (int64_t tap = 0; tap < o.r * o.s; ++tap) {
-      const int64_t row = out / o.q % o.p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
-      const int64_t column = out % o.q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
-      if (row < 0 || row >= o.h || column < 0 || column >= o.w) continue;
-      const int64_t in = (out / (o.p * o.q) * o.h + row) * o.w + column;
-      for (int64_t k = 0; k < o.k; ++k)
-        for (int64_t c = 0; c < o.c; ++c) {
-          const auto filter = static_cast<size_t>((k * o.r * o.s + tap) * o.c + c);
-          const auto pixel = static_cast<size_t>(in * o.c + c);
-          const double gradient = dy[static_cast<size_t>(out * o.k + k)];
-          dw[filter] += gradient * x[pixel];
-          dx[pixel] += gradient * w[filter];
-        }
-    }
+  for_each_tap(o, [&](int64_t out, int64_t in, int64_t tap) {
+    for (int64_t k = 0; k < o.k; ++k)
+      for (int64_t c = 0; c < o.c; ++c) {
+        const auto filter = static_cast<size_t>((k * o.r * o.s + tap) * o.c + c);
+        const auto pixel = static_cast<size_t>(in * o.c + c);
+        const double gradient = dy[static_cast<size_t>(out * o.k + k)];
+        dw[filter] += gradient * x[pixel];
+        dx[pixel] += gradient * w[filter];
+      }
+  });
 }
 
 void expect_near(const Floats& values, const Doubles& expected) {

@@ -7,6 +7,7 @@
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "tests/cpu/drawn.h"
+#include "tests/cpu/for_each_tap.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -14,17 +15,6 @@ namespace dtrain {
 namespace {
 
 using Sums = std::vector<double>;
-
-// Calls use(out, in, tap): tap `tap` of the filters joins pixel `out` of y and pixel `in` of x.
-template <class Use>
-void for_each_tap(const cpu::ConvShape& o, const Use& use) {
-  for (int64_t out = 0; out < o.n * o.p * o.q; ++out)
-    for (int64_t tap = 0; tap < o.r * o.s; ++tap) {
-      const int64_t h = out / o.q % o.p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
-      const int64_t w = out % o.q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
-      if (h >= 0 && h < o.h && w >= 0 && w < o.w) use(out, (out / (o.p * o.q) * o.h + h) * o.w + w, tap);
-    }
-}
 
 template <class T>
 Sums forward_sums(const cpu::ConvShape& o, const std::vector<T>& x, const std::vector<T>& w) {

@@ -6,6 +6,7 @@
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "tests/cpu/drawn.h"
+#include "tests/cpu/for_each_tap.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -14,17 +15,12 @@ namespace {
 
 std::vector<double> direct_sum(const cpu::ConvShape& o, const std::vector<float>& x, const std::vector<float>& dy) {
   std::vector<double> dw(static_cast<size_t>(o.k * o.r * o.s * o.c));
-  for (int64_t out = 0; out < o.n * o.p * o.q; ++out)
-    for (int64_t tap = 0; tap < o.r * o.s; ++tap) {
-      const int64_t h = out / o.q % o.p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
-      const int64_t w = out % o.q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
-      if (h < 0 || h >= o.h || w < 0 || w >= o.w) continue;
-      const int64_t in = (out / (o.p * o.q) * o.h + h) * o.w + w;
-      for (int64_t k = 0; k < o.k; ++k)
-        for (int64_t c = 0; c < o.c; ++c)
-          dw[static_cast<size_t>((k * o.r * o.s + tap) * o.c + c)] +=
-              static_cast<double>(dy[static_cast<size_t>(out * o.k + k)]) * x[static_cast<size_t>(in * o.c + c)];
-    }
+  for_each_tap(o, [&](int64_t out, int64_t in, int64_t tap) {
+    for (int64_t k = 0; k < o.k; ++k)
+      for (int64_t c = 0; c < o.c; ++c)
+        dw[static_cast<size_t>((k * o.r * o.s + tap) * o.c + c)] +=
+            static_cast<double>(dy[static_cast<size_t>(out * o.k + k)]) * x[static_cast<size_t>(in * o.c + c)];
+  });
   return dw;
 }
 

@@ -7,6 +7,7 @@
 
 #include "libdtrain/cpu/elements.h"
 #include "tests/cpu/drawn.h"
+#include "tests/cpu/for_each_tap.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -15,17 +16,12 @@ namespace {
 
 std::vector<double> direct_sum(const cpu::ConvShape& o, const std::vector<Bf16>& dy, const std::vector<Bf16>& w) {
   std::vector<double> dx(static_cast<size_t>(o.n * o.h * o.w * o.c));
-  for (int64_t out = 0; out < o.n * o.p * o.q; ++out)
-    for (int64_t tap = 0; tap < o.r * o.s; ++tap) {
-      const int64_t h = out / o.q % o.p * o.stride_h + tap / o.s * o.dilation_h - o.pad_top;
-      const int64_t column = out % o.q * o.stride_w + tap % o.s * o.dilation_w - o.pad_left;
-      if (h < 0 || h >= o.h || column < 0 || column >= o.w) continue;
-      const int64_t in = (out / (o.p * o.q) * o.h + h) * o.w + column;
-      for (int64_t k = 0; k < o.k; ++k)
-        for (int64_t c = 0; c < o.c; ++c)
-          dx[static_cast<size_t>(in * o.c + c)] += static_cast<double>(dy[static_cast<size_t>(out * o.k + k)]) *
-                                                   w[static_cast<size_t>((k * o.r * o.s + tap) * o.c + c)];
-    }
+  for_each_tap(o, [&](int64_t out, int64_t in, int64_t tap) {
+    for (int64_t k = 0; k < o.k; ++k)
+      for (int64_t c = 0; c < o.c; ++c)
+        dx[static_cast<size_t>(in * o.c + c)] += static_cast<double>(dy[static_cast<size_t>(out * o.k + k)]) *
+                                                 w[static_cast<size_t>((k * o.r * o.s + tap) * o.c + c)];
+  });
   return dx;
 }
 

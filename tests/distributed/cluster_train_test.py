@@ -215,8 +215,8 @@ def test_reset_connection_loses_nothing():
                              capture_output=True, text=True)
         if "ESTAB" not in cut.stdout:
             skip(f"connections cannot be reset here (CONFIG_INET_DIAG_DESTROY): {cut.stderr}")
-        far, has_ended = one.step() + 25, lambda: one.cluster.launcher.first_process() is None
-        wait_until(lambda: has_ended() or one.step() > far, "an end, or more steps", timeout=60)
+        far, has_ended = one.step() + 100, lambda: one.cluster.launcher.first_process() is None
+        wait_until(lambda: has_ended() or one.step() > far, "an end, or more steps", timeout=120)
         if has_ended():
             one.expect_end({4}, before="")
         else:

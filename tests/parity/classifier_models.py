@@ -313,5 +313,5 @@ CASES = (
     Case("alexnet", 24, cifar_alexnet, dataset="cifar10"),
     Case("densenet40_k12", 16, densenet(12, 12), dataset="cifar10", bound=0.01),
     Case("overfeat", 79, overfeat),
-    Case("inception4", 139, inception4, INCEPTION, bound=0.01),
+    Case("inception4", 155, inception4, INCEPTION),  # at 139 and 147 pixels an input of a ReLU is near 0
 )

@@ -4,7 +4,7 @@ Usage: classifiers.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp1
 program that runs the engine's side.
 The references in classifier_models.py are written from tf_cnn_benchmarks' definitions. As resnet50.py explains, few
 inputs of ReLUs may lie near 0: hence the offsets. In the largest networks there are some nevertheless, each of which
-moves the gradients of a tensor or two, on some processors and not on others: hence the wider bounds of those.
+moves the gradients of a tensor or two: hence the wider bounds of those.
 """
 
 import copy

@@ -20,9 +20,8 @@ std::vector<Variable> documented_variables() {
        "address that they listen on, and 1 for a network that needs no secret"},
       {"DTRAIN_SYNC", "1 waits for each piece of work on a GPU, so that errors name the operation"},
       {"DTRAIN_POOL", "0 takes each tensor's memory from the GPU's driver instead of a pool"},
-      {"DTRAIN_CPU_ISA",
-       "avx2, avx512, avx512_bf16 or amx: the highest instruction set that computing uses, by default the processor's "
-       "best"},
+      {"DTRAIN_CPU_ISA", concat("the highest instruction set that computing uses, of ", cpu_isa_names(),
+                                "; by default the processor's best")},
       {"OMP_NUM_THREADS, OMP_WAIT_POLICY, OMP_PROC_BIND, OMP_PLACES",
        "threads for computing, whether they spin while they wait, and the cores that they run on"},
       {"CUDA_VISIBLE_DEVICES", "the GPUs that the program sees"},
@@ -50,7 +49,7 @@ CpuOptions with_environment(CpuOptions options) {
   const char* name = std::getenv("DTRAIN_CPU_ISA");
   if (name == nullptr || *name == '\0') return options;
   options.isa = cpu_isa_of(name);
-  if (!options.isa) throw Error(concat("DTRAIN_CPU_ISA is ", name, ": expected avx2, avx512, avx512_bf16 or amx"));
+  if (!options.isa) throw Error(concat("DTRAIN_CPU_ISA is ", name, ": expected one of ", cpu_isa_names()));
   if (*options.isa > best_cpu_isa())
     throw Error(concat("DTRAIN_CPU_ISA is ", name, ": this processor has ", name_of(best_cpu_isa()), " at most"));
   return options;

@@ -153,7 +153,7 @@ int run(const std::vector<std::string>& argv) {
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));
   const auto context = cli::Machine().make_context();
   row("threads", fmt::format("{} for computing", context->threads()));
-  row("kernels", fmt::format("{}, of avx2, avx512, avx512_bf16 and amx", name_of(context->isa())));
+  row("kernels", fmt::format("{}, of {}", name_of(context->isa()), cpu_isa_names()));
   print_gpus();
   for (const std::string& line : info::advice_lines(info::host_advice(cli::environment()))) fmt::print("{}\n", line);
   return 0;

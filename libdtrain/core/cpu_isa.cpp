@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-constexpr std::array<const char*, 4> kNames{"avx2", "avx512", "avx512_bf16", "amx"};
+constexpr std::array<const char*, 5> kNames{"avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 // Compilers do not agree on names of these features.
 bool has_tiles() {
@@ -35,12 +35,19 @@ std::optional<CpuIsa> cpu_isa_of(std::string_view name) {
   return std::nullopt;
 }
 
+std::string cpu_isa_names() {
+  std::string names;
+  for (const char* name : kNames) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
 CpuIsa best_cpu_isa() {
   __builtin_cpu_init();
   const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (!wide) return CpuIsa::avx2;
-  if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni")) return CpuIsa::avx512;
+  if (!__builtin_cpu_supports("avx512vnni")) return CpuIsa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::avx512_vnni;
   return has_tiles() && may_use_tiles() ? CpuIsa::amx : CpuIsa::avx512_bf16;
 }
 

@@ -8,6 +8,8 @@ const Kernels& kernels_of(CpuIsa isa) {
       return amx::kernels();
     case CpuIsa::avx512_bf16:
       return avx512_bf16::kernels();
+    case CpuIsa::avx512_vnni:
+      return avx512_vnni::kernels();
     case CpuIsa::avx512:
       return avx512::kernels();
     case CpuIsa::avx2:

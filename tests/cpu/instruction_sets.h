@@ -12,8 +12,7 @@ namespace dtrain {
 
 inline std::vector<CpuIsa> instruction_sets() {
   std::vector<CpuIsa> sets;
-  for (const CpuIsa isa : {CpuIsa::amx, CpuIsa::avx512_bf16, CpuIsa::avx512, CpuIsa::avx2})
-    if (isa <= best_cpu_isa()) sets.push_back(isa);
+  for (int isa = static_cast<int>(best_cpu_isa()); isa >= 0; --isa) sets.push_back(static_cast<CpuIsa>(isa));
   return sets;
 }
 

@@ -24,7 +24,7 @@ done
 # Names of functions are lines of their own; zmm registers, the upper 16 of the others and masks are AVX-512's.
 wide=$(objdump -d -C --no-show-raw-insn "$library" | awk '
   /^[0-9a-f]+ </ {name = $0; counted = 0}
-  /%zmm|%[xy]mm(1[6-9]|2[0-9]|3[01])|%k[0-7]/ && !counted {counted = 1; ++all; if (name !~ /dtrain::cpu::(avx512(_bf16)?|amx)::/) print name}
+  /%zmm|%[xy]mm(1[6-9]|2[0-9]|3[01])|%k[0-7]/ && !counted {counted = 1; ++all; if (name !~ /dtrain::cpu::(avx512(_vnni|_bf16)?|amx)::/) print name}
   /%tmm/ && name !~ /dtrain::cpu::amx::/ {print name}
   END {if (!all) print "no kernel at all has them"}')
 [ -z "$wide" ] || fail "$library: instructions of AVX-512 or AMX in"$'\n'"$wide"

@@ -35,6 +35,10 @@ namespace avx512 {
 const Kernels& kernels();
 }
 
+namespace avx512_vnni {
+const Kernels& kernels();
+}
+
 namespace avx512_bf16 {
 const Kernels& kernels();
 }

@@ -44,6 +44,12 @@ struct GatheredTile {
   Upcoming upcoming{};
 };
 
+// Where `parts` parts of `count` begin, and the last one ends.
+inline void begin_parts(int64_t count, int64_t parts, std::vector<int64_t>& begins) {
+  begins.resize(static_cast<size_t>(parts + 1));
+  for (int64_t i = 0; i <= parts; ++i) begins[static_cast<size_t>(i)] = count * i / parts;
+}
+
 // compute(tile) for each tile of a share: panel by panel where they are too many to stay in the cache, else tile by
 // tile, so that neighbouring parts of the result are written one after the other. While it computes, what comes after
 // it is brought into the cache: the next panel in the one case, the next pixels in the other.
@@ -66,6 +72,7 @@ void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize
   const auto begin_of = [&](int64_t number) { return share.first_pixel + pixels * number / blocks; };
   std::vector<const Element*> at;
   std::vector<Element> copy;
+  std::vector<int64_t> begins;  // of tiles
   for (int64_t number = 0; number < blocks; ++number) {
     const int64_t first = begin_of(number), count = begin_of(number + 1) - first;
     const int64_t next = number + 1 < blocks ? begin_of(number + 2) - first - count : 0;  // pixels of the next block
@@ -73,26 +80,25 @@ void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize
     at.resize(static_cast<size_t>(x.taps * count));
     fill_addresses(o, x, first, count, count, at.data());
     if (copies) spread_runs(x.run, at, copy);
-    int64_t done = 0;  // tiles by panels
-    const auto compute_tile = [&](int64_t panel, int64_t tile) {
-      const int64_t begin = count * tile / tiles, end = count * (tile + 1) / tiles;
-      GatheredTile<Element> one{at.data() + begin, count, end - begin, first + begin, share.first_panel + panel};
-      const bool reads_panel_first = number == 0 && tile == 0 && (panel == 0 || !many_panels);
-      if (reads_panel_first)
-        one.upcoming = {static_cast<const char*>(panels.at(one.panel)) + kLead, panels.bytes};  // no harm past the end
-      else if (many_panels && panel + 1 < share.panels())
-        one.upcoming = part_of({panels.at(one.panel + 1), panels.bytes}, tile, tiles);
-      else if (!many_panels && reads_pixels_in_order(o))
-        one.upcoming = part_of({x.x + (first + count) * o.c, next * pixel_bytes}, done, share.panels() * tiles);
-      compute(one);
-      ++done;
+    begin_parts(count, tiles, begins);
+    const auto compute_tile = [&](int64_t panel, int64_t tile, const Upcoming& soon) {
+      const int64_t begin = begins[static_cast<size_t>(tile)], end = begins[static_cast<size_t>(tile + 1)];
+      const bool reads_panel_first = number == 0 && tile == 0 && (panel == share.first_panel || !many_panels);
+      const Upcoming rest{static_cast<const char*>(panels.at(panel)) + kLead, panels.bytes};  // no harm past the end
+      compute({at.data() + begin, count, end - begin, first + begin, panel, reads_panel_first ? rest : soon});
     };
-    if (many_panels)
-      for (int64_t panel = 0; panel < share.panels(); ++panel)
-        for (int64_t tile = 0; tile < tiles; ++tile) compute_tile(panel, tile);
-    else
-      for (int64_t tile = 0; tile < tiles; ++tile)
-        for (int64_t panel = 0; panel < share.panels(); ++panel) compute_tile(panel, tile);
+    if (many_panels) {
+      for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel) {
+        const Portions soon({panels.at(panel + 1), panel + 1 < share.last_panel ? panels.bytes : 0}, tiles);
+        for (int64_t tile = 0; tile < tiles; ++tile) compute_tile(panel, tile, soon[tile]);
+      }
+    } else {
+      const int64_t bytes = reads_pixels_in_order(o) ? next * pixel_bytes : 0;
+      const Portions soon({x.x + (first + count) * o.c, bytes}, share.panels() * tiles);
+      for (int64_t tile = 0, done = 0; tile < tiles; ++tile)
+        for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel, ++done)
+          compute_tile(panel, tile, soon[done]);
+    }
   }
 }
 

@@ -107,17 +107,16 @@ struct FilterGradient {
   // Packs the rows [begin, end) of the pass from row `first` on.
   void pack(int64_t first, int64_t begin, int64_t end, Word* pass) const {
     const std::vector<const T*> at = addresses(begin, end);
-    const int64_t count = (end - begin) * Panels::kPixels;
+    const int64_t count = (end - begin) * Panels::kPixels, tap_step = o.c / width * panel_step();
     for (int64_t row = begin; row < end; ++row) {
       const T* const* pixel = at.data() + (row - begin) * Panels::kPixels;
       const T* const* const ahead = row + kAhead < end ? pixel + kAhead * Panels::kPixels : nullptr;
-      Word* to = pass + (row - first) * width;
+      Word* const to = pass + (row - first) * width;
       for (int64_t tap = 0; tap <= x.taps; ++tap) {
         const int64_t channels = tap < x.taps ? o.c : o.k;
         if (ahead)
           for (int64_t i = 0; i < Panels::kPixels; ++i) prefetch(ahead[tap * count + i], channels);
-        Panels::pack(product, pixel + tap * count, channels, to, panel_step());
-        to += channels / width * panel_step();
+        Panels::pack(product, pixel + tap * count, channels, to + tap * tap_step, panel_step());
       }
     }
   }
@@ -136,45 +135,52 @@ struct FilterGradient {
   Place place_in_filters(float* dw, int64_t item) const {
     return {dw + item / panels * kFilters * columns + item % panels * width, columns};
   }
-  // The share of a pass of `count` rows in the sums of piece `item`. Meanwhile this piece's part of what the pass of
-  // the rows from `next` to `end` packs is brought into the cache.
-  void multiply(int64_t item, int64_t count, const Word* pass, const Place& to, bool add, int64_t next = 0,
-                int64_t end = 0) const {
-    const int64_t from = item / panels * kFilters, last = std::min(from + kFilters, o.k);
-    const Word *const window = pass + item % panels * panel_step(), *const gradients = pass + window_words();
-    const int64_t number = (from * panels + item % panels * (last - from)) / width, all = o.k / width * panels;
+  // What the next pass packs, in as many parts as products are made before it: pixels of dy, then those of x where they
+  // lie in one run.
+  struct NextPass {
+    Portions gradients, images;
+    int64_t of_dy = 0;
+
+    Upcoming operator[](int64_t part) const { return part < of_dy ? gradients[part] : images[part - of_dy]; }
+  };
+  NextPass next_pass(int64_t begin, int64_t end) const {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    const int64_t first = begin * Panels::kPixels, last = std::min(end * Panels::kPixels, pixels);
+    const int64_t count = chosen ? 0 : std::max<int64_t>(last - first, 0), parts = tiles ? items : o.k / width * panels;
+    const bool both = reads_pixels_in_order(o) && parts > 1;
+    const int64_t of_dy = both ? std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1) : parts;
+    return {Portions({dy + first * o.k, count * o.k * kSize}, of_dy),
+            both ? Portions({x.x + first * o.c, count * o.c * kSize}, parts - of_dy) : Portions(), of_dy};
+  }
+  // The share of a pass of `count` rows in the sums of piece `item`. Meanwhile this piece's part of the next pass is
+  // brought into the cache.
+  void multiply(int64_t item, int64_t count, const Word* pass, const Place& to, bool add,
+                const NextPass& next = {}) const {
+    const int64_t from = item / panels * kFilters, size = std::min(kFilters, o.k - from) / width;  // in panels of dy
+    const int64_t panel = item % panels, number = from / width * panels + panel * size;
+    const Word* const window = pass + panel * panel_step();
     if constexpr (std::is_same_v<T, Bf16>)
       if (tiles) {
-        const int64_t turned = (last - from) / width;
         tiles->turned_by_pairs(
-            {turned, count, pass + packed_words() + from * turned_row(), turned_row(), width * turned_row()}, window,
-            to.y, to.stride, add, upcoming(next, end, number / turned, all / turned));
+            {size, count, pass + packed_words() + from * turned_row(), turned_row(), width * turned_row()}, window,
+            to.y, to.stride, add, next[item]);
         return;
       }
-    for (int64_t k = from; k < last; k += width)
-      Panels::multiply(product)(count, gradients + k / width * panel_step(), window, to.y + (k - from) * to.stride,
-                                to.stride, add, upcoming(next, end, number + (k - from) / width, all));
-  }
-  // One of `parts` parts of the pixels of rows [begin, end): those of dy, then those of x where they lie in one run.
-  Upcoming upcoming(int64_t begin, int64_t end, int64_t part, int64_t parts) const {
-    const int64_t first = begin * Panels::kPixels, count = std::min(end * Panels::kPixels, pixels) - first;
-    if (count <= 0 || chosen) return {};
-    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-    if (!reads_pixels_in_order(o) || parts == 1) return part_of({dy + first * o.k, count * o.k * kSize}, part, parts);
-    const int64_t of_dy = std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1);
-    return part < of_dy ? part_of({dy + first * o.k, count * o.k * kSize}, part, of_dy)
-                        : part_of({x.x + first * o.c, count * o.c * kSize}, part - of_dy, parts - of_dy);
+    const Word* gradients = pass + window_words() + from / width * panel_step();
+    for (int64_t i = 0; i < size; ++i, gradients += panel_step())
+      Panels::multiply(product)(count, gradients, window, to.y + i * width * to.stride, to.stride, add,
+                                next[number + i]);
   }
   // Filter k of dw, from the sums of `parts`, which are added in their order.
   void store(int64_t k, const float* sums, int64_t parts, float* dw, bool add) const {
-    for (int64_t i = 0; i < columns; i += 8) {
-      const int64_t item = k / kFilters * panels + i / width;
-      const float* const from = sums + item * kFilters * width + k % kFilters * width + i % width;
-      Float8 sum{};
-      for (int64_t part = 0; part < parts && pixels > 0; ++part) sum += load8(from + part * sum_floats());
-      float* const to = dw + k * columns + i;
-      store8(to, add ? load8(to) + sum : sum);
-    }
+    const float* from = sums + (k / kFilters * panels * kFilters + k % kFilters) * width;
+    float* to = dw + k * columns;
+    for (int64_t panel = 0; panel < panels; ++panel, from += kFilters * width, to += width)
+      for (int64_t i = 0; i < width; i += 8) {
+        Float8 sum{};
+        for (int64_t part = 0; part < parts && pixels > 0; ++part) sum += load8(from + i + part * sum_floats());
+        store8(to + i, add ? load8(to + i) + sum : sum);
+      }
   }
 };
 
@@ -194,10 +200,11 @@ void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float*
     for (int64_t round = 0; round < rounds; ++round) {
       const int64_t first = row_of(round), last = row_of(round + 1);
       gradient.pack(first, first, last, pass);
+      const auto next = gradient.next_pass(last, row_of(round + 2));
       for (int64_t panel = 0; gradient.tiles && panel < gradient.o.k / gradient.width; ++panel)
         gradient.turn(panel, last - first, pass);
       for (int64_t item = 0; item < gradient.items; ++item)
-        gradient.multiply(item, last - first, pass, gradient.place_in(own, item), round > 0, last, row_of(round + 2));
+        gradient.multiply(item, last - first, pass, gradient.place_in(own, item), round > 0, next);
     }
   });
   parallel_parts(context, gradient.o.k, [&](int, int64_t begin, int64_t end) {

@@ -1,6 +1,7 @@
 // How threads share the pixels and the panels of filters of a convolution, and what they bring into the caches.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "libdtrain/cpu/kernels/upcoming.h"
@@ -32,11 +33,25 @@ inline Share share_of(int thread, int threads, int64_t pixels, int64_t panels, b
   return {part(pixels, thread), part(pixels, thread + 1), 0, panels};
 }
 
-// One of `parts` equal parts.
-inline Upcoming part_of(const Upcoming& all, int64_t part, int64_t parts) {
-  const int64_t begin = all.bytes * part / parts;
-  return {static_cast<const char*>(all.from) + begin, all.bytes * (part + 1) / parts - begin};
-}
+// Memory that is read soon, in `count` equal parts of whole lines; those at the end may be short or empty. A division
+// for each part would take as long as some parts' arithmetic: 64 bits take up to 90 cycles on processors before Ice
+// Lake.
+class Portions {
+ public:
+  Portions() = default;
+  Portions(const Upcoming& all, int64_t count) : all_(all), step_((all.bytes / kLine + count) / count * kLine) {}
+
+  Upcoming operator[](int64_t i) const {
+    const int64_t begin = std::min(i * step_, all_.bytes);
+    return {static_cast<const char*>(all_.from) + begin, std::min(step_, all_.bytes - begin)};
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  Upcoming all_;
+  int64_t step_ = 0;
+};
 
 // Packed filters, the panels one after another.
 struct FilterPanels {

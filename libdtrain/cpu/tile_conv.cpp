@@ -191,18 +191,18 @@ void compute_share(const TapConv& o, const Share& share, Block<T>& block, const 
   for (int64_t number = 0; number < blocks; ++number) {
     const auto& parts = block.take(row_of(number), row_of(number + 1));
     const Upcoming next = block.source_of(row_of(number + 1), row_of(number + 2));
-    for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel)
-      for (int64_t part = 0; part < std::ssize(parts); ++part) {
+    const Portions next_pixels(next, std::max<int64_t>(share.panels() * std::ssize(parts), 1));
+    for (int64_t panel = share.first_panel, done = 0; panel < share.last_panel; ++panel) {
+      const Portions next_panel({panels.at(panel + 1), panel + 1 < share.last_panel ? panels.bytes : 0},
+                                std::max<int64_t>(std::ssize(parts), 1));
+      for (int64_t part = 0; part < std::ssize(parts); ++part, ++done) {
         TiledRows<T> one = parts[static_cast<size_t>(part)];
         one.panel = panels.at(panel);
         one.valid = std::min(columns, o.k - panel * columns);
-        if (all <= kCachedPanels)
-          one.upcoming =
-              part_of(next, (panel - share.first_panel) * std::ssize(parts) + part, share.panels() * std::ssize(parts));
-        else if (panel + 1 < share.last_panel)
-          one.upcoming = part_of({panels.at(panel + 1), panels.bytes}, part, std::ssize(parts));
+        one.upcoming = all <= kCachedPanels ? next_pixels[done] : next_panel[part];
         compute(one, panel);
       }
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // Which runs of the images an output pixel of a convolution reads. For images of any type.
 #pragma once
 
+#include <algorithm>
+
 #include "libdtrain/cpu/direct_conv.h"
 
 namespace dtrain::cpu {
@@ -17,14 +19,6 @@ struct Windows {
   int64_t taps_wide;     // runs of a row of the kernel
   int64_t taps, run;
   int64_t pad_left;  // 0 where x itself holds the padding
-
-  // The run that tap `tap` of output pixel (image, p, q) reads.
-  const Element* at(const ConvShape& o, int64_t image, int64_t p, int64_t q, int64_t tap) const {
-    const int64_t row = p * o.stride_h + tap / taps_wide * o.dilation_h - o.pad_top;
-    const int64_t column = q * o.stride_w + tap % taps_wide * o.dilation_w - pad_left;
-    const bool inside = row >= 0 && row < h && column >= 0 && column < w;
-    return inside ? x + ((image * h + row) * w + column) * c : zeros;
-  }
 };
 
 // Of images with `o.c` channels, a run for each tap.
@@ -43,14 +37,34 @@ Windows<Element> joined_windows_of(const ConvShape& o, const Element* padded, co
   return {padded, zeros, o.h, padded_width(o), o.c, 1, o.r, o.s * o.c, 0};
 }
 
+// What `count` neighbouring output pixels of a row read at one tap, of which the first reads the run at `column` of the
+// row `from` of x. Where `from` is null the row is padding.
+template <class Element>
+void fill_row_addresses(const ConvShape& o, const Windows<Element>& x, const Element* from, int64_t column,
+                        int64_t count, const Element** at) {
+  const auto column_of = [&](int64_t i) { return column + i * o.stride_w; };
+  int64_t begin = 0, end = from ? count : 0;
+  while (begin < end && column_of(begin) < 0) ++begin;
+  while (begin < end && column_of(end - 1) >= x.w) --end;
+  std::fill_n(at, begin, x.zeros);
+  for (int64_t i = begin; i < end; ++i) at[i] = from + column_of(i) * x.c;
+  std::fill_n(at + end, count - end, x.zeros);
+}
+
 // What `count` output pixels from `first` on read: tap t of pixel first + i into at[t * step + i].
 template <class Element>
 void fill_addresses(const ConvShape& o, const Windows<Element>& x, int64_t first, int64_t count, int64_t step,
                     const Element** at) {
   int64_t image = first / (o.p * o.q), p = first / o.q % o.p, q = first % o.q;
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t tap = 0; tap < x.taps; ++tap) at[tap * step + i] = x.at(o, image, p, q, tap);
-    if (++q < o.q) continue;
+  for (int64_t done = 0, pixels; done < count; done += pixels) {  // rows of the output
+    pixels = std::min(o.q - q, count - done);
+    const Element** to = at + done;
+    int64_t row = p * o.stride_h - o.pad_top;
+    for (int64_t tap = 0; tap < x.taps; tap += x.taps_wide, row += o.dilation_h) {
+      const Element* const from = row >= 0 && row < x.h ? x.x + (image * x.h + row) * x.w * x.c : nullptr;
+      for (int64_t i = 0; i < x.taps_wide; ++i, to += step)
+        fill_row_addresses(o, x, from, q * o.stride_w + i * o.dilation_w - x.pad_left, pixels, to);
+    }
     q = 0;
     if (++p < o.p) continue;
     p = 0;

@@ -26,8 +26,8 @@ struct TilePanels {
   int64_t stride;  // floats from one point to the next
   int64_t width;
 
-  float* at(int64_t point, int64_t channel, int64_t tile) const {
-    return data + point * stride + (channel / width * group + tile) * width;
+  float* at(int64_t point, int64_t panel, int64_t tile) const {
+    return data + point * stride + (panel * group + tile) * width;
   }
   WinogradPlace place(int64_t tile) const { return {at(0, 0, tile), stride, width, group * width}; }
 };
@@ -59,7 +59,7 @@ struct FilterGradient {
     transforms.input_tile(x.window(tiles, t, zeros), shape.c, group.inputs.place(place));
     transforms.gradient_tile(dy.window(tiles, t, zeros), shape.k, group.gradients.place(place));
   }
-  // The block [width][width] of u from channels k and c on, stored at u, or added to what is there.
+  // The block [width][width] of u of panels k and c, stored at u, or added to what is there.
   void multiply(const Group& group, int64_t point, int64_t k, int64_t c, float* u, int64_t u_stride, bool add) const {
     for (int64_t t = 0; t < group.inputs.group; t += kDepth)
       kernels.product.panel_by_panel(std::min(kDepth, group.inputs.group - t), group.gradients.at(point, k, t),
@@ -71,7 +71,7 @@ struct FilterGradient {
 // from the transforms to the products, and the sums of the cores are added at the end, in their order.
 template <class T>
 void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
-  const int64_t c = gradient.shape.c, k = gradient.shape.k;
+  const int64_t c = gradient.shape.c, k = gradient.shape.k, width = gradient.width;
   const int64_t cores = context.threads(), count = gradient.tiles.count;
   const int64_t most = std::min(kTilesPerCore, (count + cores - 1) / cores);
   const int64_t u_floats = winograd_spread(kWinogradPoints * c * k);
@@ -83,9 +83,9 @@ void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* 
       const auto group = gradient.group_at(scratch.data() + core * gradient.scratch_floats(most), tiles);
       for (int64_t t = 0; t < tiles; ++t) gradient.transform(first + t, group, t);
       for (int64_t point = 0; point < kWinogradPoints; ++point)
-        for (int64_t i = 0; i < c; i += gradient.width)
-          for (int64_t o = 0; o < k; o += gradient.width)
-            gradient.multiply(group, point, o, i, u + (point * k + o) * c + i, c, first > begin);
+        for (int64_t i = 0; i < c / width; ++i)
+          for (int64_t o = 0; o < k / width; ++o)
+            gradient.multiply(group, point, o, i, u + (point * k + o * width) * c + i * width, c, first > begin);
     }
   });
   parallel_parts(context, k, [&](int, int64_t begin, int64_t end) {
@@ -116,13 +116,14 @@ void wgrad_by_panels(Context& context, const FilterGradient<T>& gradient, float*
     std::vector<float> u(static_cast<size_t>(kWinogradPoints * point_step));  // [point][k of the block][width]
 #pragma omp for schedule(static)
     for (int64_t item = 0; item < c / width * blocks; ++item) {
-      const int64_t i = item / blocks * width, first = item % blocks * channels, end = std::min(first + channels, k);
+      const int64_t i = item / blocks, first = item % blocks * channels, end = std::min(first + channels, k);
       for (int64_t point = 0; point < kWinogradPoints; ++point)
-        for (int64_t o = first; o < end; o += width)
-          gradient.multiply(group, point, o, i, u.data() + point * point_step + (o - first) * width, width, false);
+        for (int64_t o = 0; o < (end - first) / width; ++o)
+          gradient.multiply(group, point, first / width + o, i, u.data() + point * point_step + o * width * width,
+                            width, false);
       for (int64_t o = first; o < end; ++o)
         gradient.kernels.winograd.filter_gradient(
-            {u.data() + (o - first) * width, point_step, width, dw + o * 9 * c + i, c, add});
+            {u.data() + (o - first) * width, point_step, width, dw + o * 9 * c + i * width, c, add});
     }
   }
 }

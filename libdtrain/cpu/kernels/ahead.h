@@ -12,7 +12,8 @@ class Ahead {
   [[gnu::always_inline]] Ahead(const Upcoming& upcoming, int64_t parts)
       : at_(static_cast<const char*>(upcoming.from)),
         end_(at_ + upcoming.bytes),
-        step_((upcoming.bytes / kLine + parts - 1) / parts * kLine) {}
+        // of 32 bits, because a division of 64 takes up to 90 cycles
+        step_(kLine * (static_cast<uint32_t>(upcoming.bytes / kLine + parts - 1) / static_cast<uint32_t>(parts))) {}
 
   [[gnu::always_inline]] void fetch() {
     for (const char* const last = at_ + step_; at_ < last && at_ < end_; at_ += kLine) __builtin_prefetch(at_, 0, 2);

@@ -11,15 +11,16 @@ constexpr int kPoints = 36;
 constexpr int kColumns = 2 * kLanes;
 using Block6 = Floats[6][6];
 
-void put(const WinogradPlace& place, int64_t channel, const Block6& block) {
-  float* const to = place.to + channel / place.run * place.run_step + channel % place.run;
-  for (int point = 0; point < kPoints; ++point) store(to + point * place.point_step, block[point / 6][point % 6]);
+void put(float* to, int64_t point_step, const Block6& block) {
+  for (int point = 0; point < kPoints; ++point) store(to + point * point_step, block[point / 6][point % 6]);
 }
 
 // Reads the first N x N pixels of the window.
 template <int N, class T, class Transform>
 [[gnu::always_inline]] inline void window_tile(const WinogradWindow<T>& window, int64_t channels,
                                                const WinogradPlace& place, Transform&& one) {
+  float* to = place.to;
+  int64_t run = 0;
   for (int64_t c = 0; c < channels; c += kLanes) {
     Floats in[N][N];
     Block6 out;
@@ -28,7 +29,11 @@ template <int N, class T, class Transform>
 #pragma GCC unroll 6
       for (int j = 0; j < N; ++j) in[i][j] = load(window.pixels[i * 6 + j] + c);
     transform_2d<N, 6>(in, out, one);
-    put(place, c, out);
+    put(to + run, place.point_step, out);
+    run += kLanes;
+    if (run < place.run) continue;
+    run = 0;
+    to += place.run_step;
   }
 }
 

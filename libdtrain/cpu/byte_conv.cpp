@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <type_traits>
 
 #include "libdtrain/cpu/gathered.h"
 #include "libdtrain/cpu/kernels/table.h"

@@ -39,7 +39,8 @@ inline Share share_of(int thread, int threads, int64_t pixels, int64_t panels, b
 class Portions {
  public:
   Portions() = default;
-  Portions(const Upcoming& all, int64_t count) : all_(all), step_((all.bytes / kLine + count) / count * kLine) {}
+  Portions(const Upcoming& all, int64_t count)
+      : all_(all), step_(count > 0 ? (all.bytes / kLine + count) / count * kLine : 0) {}
 
   Upcoming operator[](int64_t i) const {
     const int64_t begin = std::min(i * step_, all_.bytes);

@@ -191,10 +191,10 @@ void compute_share(const TapConv& o, const Share& share, Block<T>& block, const 
   for (int64_t number = 0; number < blocks; ++number) {
     const auto& parts = block.take(row_of(number), row_of(number + 1));
     const Upcoming next = block.source_of(row_of(number + 1), row_of(number + 2));
-    const Portions next_pixels(next, std::max<int64_t>(share.panels() * std::ssize(parts), 1));
+    const Portions next_pixels(next, share.panels() * std::ssize(parts));
     for (int64_t panel = share.first_panel, done = 0; panel < share.last_panel; ++panel) {
       const Portions next_panel({panels.at(panel + 1), panel + 1 < share.last_panel ? panels.bytes : 0},
-                                std::max<int64_t>(std::ssize(parts), 1));
+                                std::ssize(parts));
       for (int64_t part = 0; part < std::ssize(parts); ++part, ++done) {
         TiledRows<T> one = parts[static_cast<size_t>(part)];
         one.panel = panels.at(panel);

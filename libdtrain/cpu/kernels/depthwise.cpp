@@ -7,20 +7,44 @@
 namespace dtrain::cpu::DT_ISA {
 namespace {
 
-// Of pixels from `pixel` on, and of all, channels [begin, end).
+// Vectors of channels, [begin, end); of each the first `done` channels have their results and keep them.
+struct Channels {
+  int64_t begin, end, done = 0;
+};
+// Of pixels from `pixel` on, and of all.
 template <class T>
-using SumTaps = void (*)(const DepthwiseRun<T>&, int64_t pixel, int64_t begin, int64_t end);
+using SumTaps = void (*)(const DepthwiseRun<T>&, int64_t pixel, const Channels&);
 template <class T>
-using AddProducts = void (*)(const DepthwiseProducts<T>&, int64_t begin, int64_t end);
+using AddProducts = void (*)(const DepthwiseProducts<T>&, const Channels&);
+
+// Stores `value`, or adds it to what is there, but for the first `done` elements.
+template <class V, class T>
+[[gnu::always_inline]] inline void put(T* to, V value, bool add, int64_t done) {
+  if (add) value = load<V>(to) + value;
+  if (done == 0) return store<V>(to, value);
+  constexpr int64_t kElements = sizeof(V) / sizeof(float);
+  T elements[kElements];
+  store<V>(elements, value);
+  for (int64_t i = done; i < kElements; ++i) to[i] = elements[i];
+}
+
+// Calls use(Channels) for the whole vectors of `lanes` of at least as many channels, and for the last ones: what does
+// not fill a vector is taken from one that ends with the last channel.
+template <int lanes, class Use>
+[[gnu::always_inline]] inline void for_vectors(int64_t channels, const Use& use) {
+  const int64_t end = channels / lanes * lanes, rest = channels - end;
+  use(Channels{0, end});
+  if (rest) use(Channels{channels - lanes, channels, lanes - rest});
+}
 
 // Q pixels that are A taps apart, with rows of S taps: each vector of x is loaded once for all pixels that read it. The
 // sums, a row of weights and the vector fit the sixteen registers of AVX2.
 template <class T, int lanes, int Q, int S, int A>
-void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, int64_t begin, int64_t end) {
+void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
   const int64_t x_step = run.x_tap_step, w_step = run.w_tap_step, x_at = pixel * run.x_pixel_step;
   const typename DepthwiseRun<T>::Row* const rows_end = run.rows + run.row_count;
-  for (int64_t c = begin; c + lanes <= end; c += lanes) {
+  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes) {
     const V first = run.bias ? load<V>(run.bias + c) : V{};
     V sum[Q];
 #pragma GCC unroll 8
@@ -47,23 +71,22 @@ void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, int64_t begin, int64_t 
     }
     T* to = run.y + pixel * run.y_pixel_step + c;
 #pragma GCC unroll 8
-    for (int q = 0; q < Q; ++q, to += run.y_pixel_step) store<V>(to, run.add ? load<V>(to) + sum[q] : sum[q]);
+    for (int q = 0; q < Q; ++q, to += run.y_pixel_step) put(to, sum[q], run.add, channels.done);
   }
 }
 
 // One pixel with any taps.
 template <class T, int lanes>
-void sum_any(const DepthwiseRun<T>& run, int64_t pixel, int64_t begin, int64_t end) {
+void sum_any(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
-  for (int64_t c = begin; c + lanes <= end; c += lanes) {
+  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes) {
     V sum = run.bias ? load<V>(run.bias + c) : V{};
     for (int64_t r = 0; r < run.row_count; ++r) {
       const T* x = run.rows[r].x + pixel * run.x_pixel_step + c;
       const float* w = run.rows[r].w + c;
       for (int64_t s = 0; s < run.taps; ++s, x += run.x_tap_step, w += run.w_tap_step) sum += load<V>(w) * load<V>(x);
     }
-    T* const to = run.y + pixel * run.y_pixel_step + c;
-    store<V>(to, run.add ? load<V>(to) + sum : sum);
+    put(run.y + pixel * run.y_pixel_step + c, sum, run.add, channels.done);
   }
 }
 
@@ -78,21 +101,14 @@ constexpr SumTaps<T> kSumRows[] = {nullptr,
                                    sum_rows<T, lanes, Q, 7, A>};
 constexpr int kMostTaps = 7;
 
-// As many pixels at a time as registers allow, and the rest at once: every call loads the weights anew.
+// Six pixels at a time, which registers allow, and then four, two and one: every call loads the weights anew.
 template <class T, int lanes, int A>
-void sum_all_pixels(const DepthwiseRun<T>& run, int64_t begin, int64_t end) {
-  constexpr int kMostPixels = 6;
-  constexpr const SumTaps<T>* kKernels[] = {nullptr,
-                                            kSumRows<T, lanes, 1, 1>,
-                                            kSumRows<T, lanes, 2, A>,
-                                            kSumRows<T, lanes, 3, A>,
-                                            kSumRows<T, lanes, 4, A>,
-                                            kSumRows<T, lanes, 5, A>,
-                                            kSumRows<T, lanes, 6, A>};
-  for (int64_t pixel = 0; pixel < run.pixels; pixel += kMostPixels) {
-    const int64_t left = run.pixels - pixel;
-    kKernels[left < kMostPixels ? left : kMostPixels][run.taps](run, pixel, begin, end);
-  }
+void sum_all_pixels(const DepthwiseRun<T>& run, const Channels& channels) {
+  int64_t pixel = 0;
+  for (; pixel + 6 <= run.pixels; pixel += 6) kSumRows<T, lanes, 6, A>[run.taps](run, pixel, channels);
+  for (; pixel + 4 <= run.pixels; pixel += 4) kSumRows<T, lanes, 4, A>[run.taps](run, pixel, channels);
+  for (; pixel + 2 <= run.pixels; pixel += 2) kSumRows<T, lanes, 2, A>[run.taps](run, pixel, channels);
+  for (; pixel < run.pixels; ++pixel) kSumRows<T, lanes, 1, 1>[run.taps](run, pixel, channels);
 }
 
 template <class Call>
@@ -100,38 +116,32 @@ bool few_taps(const Call& call, int64_t apart) {
   return call.taps >= 1 && call.taps <= kMostTaps && (call.pixels == 1 || call.x_pixel_step == apart * call.x_tap_step);
 }
 
-// Channels [begin, end), which fill vectors.
 template <class T, int lanes>
-void sum_channels(const DepthwiseRun<T>& run, int64_t begin, int64_t end) {
+void sum_channels(const DepthwiseRun<T>& run, const Channels& channels) {
   if (few_taps(run, 1))
-    sum_all_pixels<T, lanes, 1>(run, begin, end);
+    sum_all_pixels<T, lanes, 1>(run, channels);
   else if (few_taps(run, 2))
-    sum_all_pixels<T, lanes, 2>(run, begin, end);
+    sum_all_pixels<T, lanes, 2>(run, channels);
   else
-    for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes>(run, pixel, begin, end);
+    for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes>(run, pixel, channels);
 }
 
-// Channels from `begin` on. What does not fill a vector is left to narrower ones; where that takes more than one of
-// them and sums may be written twice, a whole vector that ends with the last channel takes their place.
+// Channels that fill no vector of the widest go in narrower ones, in the form that takes any taps: forms for each
+// number of them would double the size of this code.
 template <class T, int lanes>
-void sum_taps_from(const DepthwiseRun<T>& run, int64_t begin) {
+void sum_few_channels(const DepthwiseRun<T>& run, int64_t begin) {
   const int64_t end = begin + (run.channels - begin) / lanes * lanes;
-  if constexpr (lanes == 1) {
-    for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, 1>(run, pixel, begin, end);
-  } else {
-    sum_channels<T, lanes>(run, begin, end);
-    const int64_t rest = run.channels - end;
-    if (rest == 0) return;
-    const bool one_vector = rest >= 4 && (rest & (rest - 1)) == 0;
-    if (!one_vector && !run.add && run.channels >= lanes)
-      sum_channels<T, lanes>(run, run.channels - lanes, run.channels);
-    else
-      sum_taps_from<T, (lanes > 4 ? lanes / 2 : 1)>(run, end);
-  }
+  for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes>(run, pixel, {begin, end});
+  if constexpr (lanes > 1)
+    if (end < run.channels) sum_few_channels<T, (lanes > 4 ? lanes / 2 : 1)>(run, end);
 }
-template <class T, int lanes>
+
+template <class T>
 void sum_taps(const DepthwiseRun<T>& run) {
-  sum_taps_from<T, lanes>(run, 0);
+  if (run.channels < kLanes)
+    sum_few_channels<T, kLanes / 2>(run, 0);
+  else
+    for_vectors<kLanes>(run.channels, [&](const Channels& channels) { sum_channels<T, kLanes>(run, channels); });
 }
 
 // Q pixels that are A taps apart of R rows of S taps, added to their sums.
@@ -159,10 +169,10 @@ inline void add_pixels(const DepthwiseProducts<T>& p, const T* dy, const T* cons
 
 // R rows of S taps from row `first` on.
 template <class T, int lanes, int R, int S, int A>
-void add_rows(const DepthwiseProducts<T>& p, int64_t first, int64_t begin, int64_t end) {
+void add_rows(const DepthwiseProducts<T>& p, int64_t first, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
   constexpr int kPixels = 4;
-  for (int64_t c = begin; c + lanes <= end; c += lanes) {
+  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes) {
     V sum[R][S] = {};
     const T *dy = p.dy + c, *x[R];
 #pragma GCC unroll 4
@@ -180,34 +190,33 @@ void add_rows(const DepthwiseProducts<T>& p, int64_t first, int64_t begin, int64
     for (int r = 0; r < R; ++r) {
       float* to = p.rows[first + r].sums + c;
 #pragma GCC unroll 8
-      for (int s = 0; s < S; ++s, to += p.sums_tap_step) store<V>(to, load<V>(to) + sum[r][s]);
+      for (int s = 0; s < S; ++s, to += p.sums_tap_step) put(to, sum[r][s], true, channels.done);
     }
   }
 }
 
 // Any taps, one after the other.
 template <class T, int lanes>
-void add_any(const DepthwiseProducts<T>& p, int64_t begin, int64_t end) {
+void add_any(const DepthwiseProducts<T>& p, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
-  for (int64_t c = begin; c + lanes <= end; c += lanes)
+  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes)
     for (int64_t r = 0; r < p.row_count; ++r)
       for (int64_t s = 0; s < p.taps; ++s) {
         const T *dy = p.dy + c, *x = p.rows[r].x + s * p.x_tap_step + c;
         V sum = {};
         for (int64_t i = 0; i < p.pixels; ++i, dy += p.dy_pixel_step, x += p.x_pixel_step)
           sum += load<V>(dy) * load<V>(x);
-        float* const to = p.rows[r].sums + s * p.sums_tap_step + c;
-        store<V>(to, load<V>(to) + sum);
+        put(p.rows[r].sums + s * p.sums_tap_step + c, sum, true, channels.done);
       }
 }
 
 // Three rows at a time of few taps, so that an addition need not wait for the one before it.
 template <class T, int lanes, int S, int A>
-void add_all_rows(const DepthwiseProducts<T>& p, int64_t begin, int64_t end) {
+void add_all_rows(const DepthwiseProducts<T>& p, const Channels& channels) {
   int64_t row = 0;
   if constexpr (S <= 3)
-    for (; row + 3 <= p.row_count; row += 3) add_rows<T, lanes, 3, S, A>(p, row, begin, end);
-  for (; row < p.row_count; ++row) add_rows<T, lanes, 1, S, A>(p, row, begin, end);
+    for (; row + 3 <= p.row_count; row += 3) add_rows<T, lanes, 3, S, A>(p, row, channels);
+  for (; row < p.row_count; ++row) add_rows<T, lanes, 1, S, A>(p, row, channels);
 }
 
 template <class T, int lanes, int A>
@@ -221,28 +230,29 @@ constexpr AddProducts<T> kAddRows[] = {nullptr,
                                        add_all_rows<T, lanes, 7, A>};
 
 template <class T, int lanes>
-void add_products_from(const DepthwiseProducts<T>& p, int64_t begin) {
+void add_few_channels(const DepthwiseProducts<T>& p, int64_t begin) {
   const int64_t end = begin + (p.channels - begin) / lanes * lanes;
-  if constexpr (lanes == 1) {
-    add_any<T, 1>(p, begin, end);
-  } else {
-    if (few_taps(p, 1))
-      kAddRows<T, lanes, 1>[p.taps](p, begin, end);
-    else if (few_taps(p, 2))
-      kAddRows<T, lanes, 2>[p.taps](p, begin, end);
-    else
-      add_any<T, lanes>(p, begin, end);
-    if (end < p.channels) add_products_from<T, (lanes > 4 ? lanes / 2 : 1)>(p, end);
-  }
+  add_any<T, lanes>(p, {begin, end});
+  if constexpr (lanes > 1)
+    if (end < p.channels) add_few_channels<T, (lanes > 4 ? lanes / 2 : 1)>(p, end);
 }
-template <class T, int lanes>
+
+template <class T>
 void add_products(const DepthwiseProducts<T>& p) {
-  add_products_from<T, lanes>(p, 0);
+  if (p.channels < kLanes) return add_few_channels<T, kLanes / 2>(p, 0);
+  for_vectors<kLanes>(p.channels, [&](const Channels& channels) {
+    if (few_taps(p, 1))
+      kAddRows<T, kLanes, 1>[p.taps](p, channels);
+    else if (few_taps(p, 2))
+      kAddRows<T, kLanes, 2>[p.taps](p, channels);
+    else
+      add_any<T, kLanes>(p, channels);
+  });
 }
 
 template <class T>
 DepthwiseLoops<T> loops() {
-  return {sum_taps<T, kLanes>, add_products<T, kLanes>};
+  return {sum_taps<T>, add_products<T>};
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 
 namespace dtrain::cpu::DT_ISA {
 
-const Kernels& kernels() {
-  static const Kernels kernels{product_kernels(),   byte_product_kernels(), tile_kernels(),       winograd_kernels(),
-                               depthwise_kernels(), peak_kernels(),         batch_norm_kernels(), max_pool_kernels()};
-  return kernels;
+Kernels kernels() {
+  return {product_kernels(),   byte_product_kernels(), tile_kernels(),       winograd_kernels(),
+          depthwise_kernels(), peak_kernels(),         batch_norm_kernels(), max_pool_kernels()};
 }
 
 }  // namespace dtrain::cpu::DT_ISA

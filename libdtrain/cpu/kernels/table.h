@@ -1,5 +1,6 @@
-// All kernels of one instruction set. Each source of this folder is compiled once per set, into the namespace DT_ISA of
-// that set; a context keeps the table of the set that it was made for.
+// All kernels of one instruction set. The sources of this folder are compiled once for each set, into the namespace
+// DT_ISA of that set: all of them, or, for sets that only add to another, those that make use of what they add. A
+// context keeps the table of the set that it was made for.
 #pragma once
 
 #include "libdtrain/core/cpu_isa.h"
@@ -29,23 +30,23 @@ struct Kernels {
 const Kernels& kernels_of(CpuIsa isa);
 
 namespace avx2 {
-const Kernels& kernels();
+Kernels kernels();
 }
 namespace avx512 {
-const Kernels& kernels();
+Kernels kernels();
 }
-
-namespace avx512_vnni {
-const Kernels& kernels();
-}
-
 namespace avx512_bf16 {
-const Kernels& kernels();
+Kernels kernels();
 }
 
-namespace amx {
-const Kernels& kernels();
+// What these sets add: to avx512 and to avx512_bf16.
+namespace avx512_vnni {
+ByteProductKernels byte_product_kernels();
 }
+namespace amx {
+TileKernels tile_kernels();
+PeakKernels peak_kernels();
+}  // namespace amx
 
 #ifdef DT_ISA
 namespace DT_ISA {

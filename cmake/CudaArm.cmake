@@ -22,6 +22,7 @@ if(DTRAIN_CUDA STREQUAL "EMULATED")
   file(GLOB emulation_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulation/*.cpp)
   list(FILTER emulation_sources EXCLUDE REGEX "_test\\.cpp$")
   target_sources(dtrain_engine PRIVATE ${emulation_sources})
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/emulation/nccl.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -Wno-unknown-pragmas)
   target_include_directories(dtrain_engine BEFORE PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/emulation/include ${PROJECT_SOURCE_DIR}/tests/emulation/stand_ins)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compiles the kernels for one architecture and prints what each takes: registers, shared memory, stack and spills.
-#   scripts/kernel_report.sh [-a sm_90] [file.cu ...]      default: all kernels of the engine
-# Fails where a hot kernel (the list below) spills or uses local memory and, where cuobjdump and nvdisasm are found,
-# where one that memory bounds has no 128-bit loads or stores. The shared memory is that known at compile time; ours is
-# dynamic.
+#   scripts/kernel_report.sh [-a sm_90] [-h] [file.cu ...]   default: all kernels of the engine; -h: files with hot ones
+# Fails where a hot kernel (the list below) spills or uses local memory or, of all files, is in none, and, where
+# cuobjdump and nvdisasm are found, where one that memory bounds has no 128-bit loads or stores. The shared memory is
+# that known at compile time; ours is dynamic.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,16 +32,25 @@ hot_kernels=(
 )
 
 architecture=sm_90
-while getopts a: option; do
+hot_files=
+while getopts a:h option; do
   case $option in
     a) architecture=$OPTARG ;;
+    h) hot_files=yes ;;
     *) sed -n '2,3s/^# *//p' "$0" >&2; exit 1 ;;
   esac
 done
 shift $((OPTIND - 1))
+complete=
 if [ $# -eq 0 ]; then
+  complete=yes
   set -- libdtrain/ops/*_cuda.cu
   [ ! -e libdtrain/cuda ] || set -- "$@" $(find libdtrain/cuda -name '*.cu')
+fi
+if [ -n "$hot_files" ]; then  # those that define a hot kernel, or include what does
+  names=$(printf '%s\n' "${hot_kernels[@]}" | sed -E 's/[^a-z_].*//' | sort -u | paste -sd '|')
+  headers=$(grep -lEw "$names" libdtrain/*/*.cuh | paste -sd '|')
+  set -- $(grep -lE "\\b($names)\\b|\"($headers)\"" "$@")
 fi
 
 find_tool() {
@@ -79,6 +88,7 @@ hot_lines() { awk -F '\t' -v pattern="^$1" '$6 ~ pattern' "$work/table"; }
 
 for hot in "${hot_kernels[@]}"; do
   pattern=${hot%% load*}
+  [ -z "$complete" ] || [ -n "$(hot_lines "$pattern")" ] || fail "no kernel is named ${pattern}"
   hot_lines "$pattern" | while IFS=$'\t' read -r _ _ stack spills _ kernel; do
     [ "$stack" = 0 ] && [ "$spills" = 0 ] || echo "$kernel: $stack bytes of stack, $spills of spills"
   done > "$work/spills"

@@ -51,8 +51,10 @@ constexpr int kLanes = static_cast<int>(kWarpLanes);
 bool of_a_warp(Meeting kind) { return kind >= Meeting::warp_barrier; }
 
 bool same_meeting(const Wait& a, const Wait& b) {
-  return a.kind == b.kind && a.mask == b.mask && a.place.line() == b.place.line() &&
-         a.place.column() == b.place.column() && std::strcmp(a.place.file_name(), b.place.file_name()) == 0;
+  if (a.kind != b.kind || a.mask != b.mask || a.place.line() != b.place.line() || a.place.column() != b.place.column())
+    return false;
+  const char *of_a = a.place.file_name(), *of_b = b.place.file_name();
+  return of_a == of_b || std::strcmp(of_a, of_b) == 0;
 }
 
 // The lane that a shuffle reads.

@@ -17,29 +17,34 @@ using SumTaps = void (*)(const DepthwiseRun<T>&, int64_t pixel, const Channels&)
 template <class T>
 using AddProducts = void (*)(const DepthwiseProducts<T>&, const Channels&);
 
-// Stores `value`, or adds it to what is there, but for the first `done` elements.
-template <class V, class T>
+// Stores `value`, or adds it to what is there; in part but for the first `done` elements, which are the same already
+// where nothing is added.
+template <bool kPart, class V, class T>
 [[gnu::always_inline]] inline void put(T* to, V value, bool add, int64_t done) {
-  if (add) value = load<V>(to) + value;
-  if (done == 0) return store<V>(to, value);
+  if (!kPart || !add) return store<V>(to, add ? load<V>(to) + value : value);
   constexpr int64_t kElements = sizeof(V) / sizeof(float);
   T elements[kElements];
-  store<V>(elements, value);
+  store<V>(elements, load<V>(to) + value);
   for (int64_t i = done; i < kElements; ++i) to[i] = elements[i];
 }
 
-// Calls use(Channels) for the whole vectors of `lanes` of at least as many channels, and for the last ones: what does
-// not fill a vector is taken from one that ends with the last channel.
+template <bool kValue>
+struct Flag {
+  static constexpr bool value = kValue;
+};
+
+// Calls use(Channels, Flag) for the whole vectors of `lanes` of at least as many channels, and for the last ones, the
+// flag set: what does not fill a vector is taken from one that ends with the last channel.
 template <int lanes, class Use>
 [[gnu::always_inline]] inline void for_vectors(int64_t channels, const Use& use) {
   const int64_t end = channels / lanes * lanes, rest = channels - end;
-  use(Channels{0, end});
-  if (rest) use(Channels{channels - lanes, channels, lanes - rest});
+  use(Channels{0, end}, Flag<false>());
+  if (rest) use(Channels{channels - lanes, channels, lanes - rest}, Flag<true>());
 }
 
 // Q pixels that are A taps apart, with rows of S taps: each vector of x is loaded once for all pixels that read it. The
 // sums, a row of weights and the vector fit the sixteen registers of AVX2.
-template <class T, int lanes, int Q, int S, int A>
+template <class T, int lanes, int Q, int S, int A, bool kPart>
 void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
   const int64_t x_step = run.x_tap_step, w_step = run.w_tap_step, x_at = pixel * run.x_pixel_step;
@@ -71,12 +76,12 @@ void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channel
     }
     T* to = run.y + pixel * run.y_pixel_step + c;
 #pragma GCC unroll 8
-    for (int q = 0; q < Q; ++q, to += run.y_pixel_step) put(to, sum[q], run.add, channels.done);
+    for (int q = 0; q < Q; ++q, to += run.y_pixel_step) put<kPart>(to, sum[q], run.add, channels.done);
   }
 }
 
 // One pixel with any taps.
-template <class T, int lanes>
+template <class T, int lanes, bool kPart = false>
 void sum_any(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
   for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes) {
@@ -86,29 +91,29 @@ void sum_any(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels
       const float* w = run.rows[r].w + c;
       for (int64_t s = 0; s < run.taps; ++s, x += run.x_tap_step, w += run.w_tap_step) sum += load<V>(w) * load<V>(x);
     }
-    put(run.y + pixel * run.y_pixel_step + c, sum, run.add, channels.done);
+    put<kPart>(run.y + pixel * run.y_pixel_step + c, sum, run.add, channels.done);
   }
 }
 
-template <class T, int lanes, int Q, int A>
+template <class T, int lanes, int Q, int A, bool kPart>
 constexpr SumTaps<T> kSumRows[] = {nullptr,
-                                   sum_rows<T, lanes, Q, 1, A>,
-                                   sum_rows<T, lanes, Q, 2, A>,
-                                   sum_rows<T, lanes, Q, 3, A>,
-                                   sum_rows<T, lanes, Q, 4, A>,
-                                   sum_rows<T, lanes, Q, 5, A>,
-                                   sum_rows<T, lanes, Q, 6, A>,
-                                   sum_rows<T, lanes, Q, 7, A>};
+                                   sum_rows<T, lanes, Q, 1, A, kPart>,
+                                   sum_rows<T, lanes, Q, 2, A, kPart>,
+                                   sum_rows<T, lanes, Q, 3, A, kPart>,
+                                   sum_rows<T, lanes, Q, 4, A, kPart>,
+                                   sum_rows<T, lanes, Q, 5, A, kPart>,
+                                   sum_rows<T, lanes, Q, 6, A, kPart>,
+                                   sum_rows<T, lanes, Q, 7, A, kPart>};
 constexpr int kMostTaps = 7;
 
 // Six pixels at a time, which registers allow, and then four, two and one: every call loads the weights anew.
-template <class T, int lanes, int A>
+template <class T, int lanes, int A, bool kPart>
 void sum_all_pixels(const DepthwiseRun<T>& run, const Channels& channels) {
   int64_t pixel = 0;
-  for (; pixel + 6 <= run.pixels; pixel += 6) kSumRows<T, lanes, 6, A>[run.taps](run, pixel, channels);
-  for (; pixel + 4 <= run.pixels; pixel += 4) kSumRows<T, lanes, 4, A>[run.taps](run, pixel, channels);
-  for (; pixel + 2 <= run.pixels; pixel += 2) kSumRows<T, lanes, 2, A>[run.taps](run, pixel, channels);
-  for (; pixel < run.pixels; ++pixel) kSumRows<T, lanes, 1, 1>[run.taps](run, pixel, channels);
+  for (; pixel + 6 <= run.pixels; pixel += 6) kSumRows<T, lanes, 6, A, kPart>[run.taps](run, pixel, channels);
+  for (; pixel + 4 <= run.pixels; pixel += 4) kSumRows<T, lanes, 4, A, kPart>[run.taps](run, pixel, channels);
+  for (; pixel + 2 <= run.pixels; pixel += 2) kSumRows<T, lanes, 2, A, kPart>[run.taps](run, pixel, channels);
+  for (; pixel < run.pixels; ++pixel) kSumRows<T, lanes, 1, 1, kPart>[run.taps](run, pixel, channels);
 }
 
 template <class Call>
@@ -116,14 +121,14 @@ bool few_taps(const Call& call, int64_t apart) {
   return call.taps >= 1 && call.taps <= kMostTaps && (call.pixels == 1 || call.x_pixel_step == apart * call.x_tap_step);
 }
 
-template <class T, int lanes>
+template <class T, int lanes, bool kPart>
 void sum_channels(const DepthwiseRun<T>& run, const Channels& channels) {
   if (few_taps(run, 1))
-    sum_all_pixels<T, lanes, 1>(run, channels);
+    sum_all_pixels<T, lanes, 1, kPart>(run, channels);
   else if (few_taps(run, 2))
-    sum_all_pixels<T, lanes, 2>(run, channels);
+    sum_all_pixels<T, lanes, 2, kPart>(run, channels);
   else
-    for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes>(run, pixel, channels);
+    for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes, kPart>(run, pixel, channels);
 }
 
 // Channels that fill no vector of the widest go in narrower ones, in the form that takes any taps: forms for each
@@ -141,7 +146,9 @@ void sum_taps(const DepthwiseRun<T>& run) {
   if (run.channels < kLanes)
     sum_few_channels<T, kLanes / 2>(run, 0);
   else
-    for_vectors<kLanes>(run.channels, [&](const Channels& channels) { sum_channels<T, kLanes>(run, channels); });
+    for_vectors<kLanes>(run.channels, [&](const Channels& channels, auto part) {
+      sum_channels<T, kLanes, decltype(part)::value>(run, channels);
+    });
 }
 
 // Q pixels that are A taps apart of R rows of S taps, added to their sums.
@@ -168,7 +175,7 @@ inline void add_pixels(const DepthwiseProducts<T>& p, const T* dy, const T* cons
 }
 
 // R rows of S taps from row `first` on.
-template <class T, int lanes, int R, int S, int A>
+template <class T, int lanes, int R, int S, int A, bool kPart>
 void add_rows(const DepthwiseProducts<T>& p, int64_t first, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
   constexpr int kPixels = 4;
@@ -190,13 +197,13 @@ void add_rows(const DepthwiseProducts<T>& p, int64_t first, const Channels& chan
     for (int r = 0; r < R; ++r) {
       float* to = p.rows[first + r].sums + c;
 #pragma GCC unroll 8
-      for (int s = 0; s < S; ++s, to += p.sums_tap_step) put(to, sum[r][s], true, channels.done);
+      for (int s = 0; s < S; ++s, to += p.sums_tap_step) put<kPart>(to, sum[r][s], true, channels.done);
     }
   }
 }
 
 // Any taps, one after the other.
-template <class T, int lanes>
+template <class T, int lanes, bool kPart = false>
 void add_any(const DepthwiseProducts<T>& p, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
   for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes)
@@ -206,28 +213,28 @@ void add_any(const DepthwiseProducts<T>& p, const Channels& channels) {
         V sum = {};
         for (int64_t i = 0; i < p.pixels; ++i, dy += p.dy_pixel_step, x += p.x_pixel_step)
           sum += load<V>(dy) * load<V>(x);
-        put(p.rows[r].sums + s * p.sums_tap_step + c, sum, true, channels.done);
+        put<kPart>(p.rows[r].sums + s * p.sums_tap_step + c, sum, true, channels.done);
       }
 }
 
 // Three rows at a time of few taps, so that an addition need not wait for the one before it.
-template <class T, int lanes, int S, int A>
+template <class T, int lanes, int S, int A, bool kPart>
 void add_all_rows(const DepthwiseProducts<T>& p, const Channels& channels) {
   int64_t row = 0;
   if constexpr (S <= 3)
-    for (; row + 3 <= p.row_count; row += 3) add_rows<T, lanes, 3, S, A>(p, row, channels);
-  for (; row < p.row_count; ++row) add_rows<T, lanes, 1, S, A>(p, row, channels);
+    for (; row + 3 <= p.row_count; row += 3) add_rows<T, lanes, 3, S, A, kPart>(p, row, channels);
+  for (; row < p.row_count; ++row) add_rows<T, lanes, 1, S, A, kPart>(p, row, channels);
 }
 
-template <class T, int lanes, int A>
+template <class T, int lanes, int A, bool kPart>
 constexpr AddProducts<T> kAddRows[] = {nullptr,
-                                       add_all_rows<T, lanes, 1, A>,
-                                       add_all_rows<T, lanes, 2, A>,
-                                       add_all_rows<T, lanes, 3, A>,
-                                       add_all_rows<T, lanes, 4, A>,
-                                       add_all_rows<T, lanes, 5, A>,
-                                       add_all_rows<T, lanes, 6, A>,
-                                       add_all_rows<T, lanes, 7, A>};
+                                       add_all_rows<T, lanes, 1, A, kPart>,
+                                       add_all_rows<T, lanes, 2, A, kPart>,
+                                       add_all_rows<T, lanes, 3, A, kPart>,
+                                       add_all_rows<T, lanes, 4, A, kPart>,
+                                       add_all_rows<T, lanes, 5, A, kPart>,
+                                       add_all_rows<T, lanes, 6, A, kPart>,
+                                       add_all_rows<T, lanes, 7, A, kPart>};
 
 template <class T, int lanes>
 void add_few_channels(const DepthwiseProducts<T>& p, int64_t begin) {
@@ -240,13 +247,14 @@ void add_few_channels(const DepthwiseProducts<T>& p, int64_t begin) {
 template <class T>
 void add_products(const DepthwiseProducts<T>& p) {
   if (p.channels < kLanes) return add_few_channels<T, kLanes / 2>(p, 0);
-  for_vectors<kLanes>(p.channels, [&](const Channels& channels) {
+  for_vectors<kLanes>(p.channels, [&](const Channels& channels, auto part) {
+    constexpr bool kPart = decltype(part)::value;
     if (few_taps(p, 1))
-      kAddRows<T, kLanes, 1>[p.taps](p, channels);
+      kAddRows<T, kLanes, 1, kPart>[p.taps](p, channels);
     else if (few_taps(p, 2))
-      kAddRows<T, kLanes, 2>[p.taps](p, channels);
+      kAddRows<T, kLanes, 2, kPart>[p.taps](p, channels);
     else
-      add_any<T, kLanes>(p, channels);
+      add_any<T, kLanes, kPart>(p, channels);
   });
 }
 

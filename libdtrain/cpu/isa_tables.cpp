@@ -16,32 +16,29 @@ Kernels with_tiles() {
   return kernels;
 }
 
+// The table is made when it is first asked for: what makes it is code of the set.
+template <Kernels (*make)()>
+const Kernels& table() {
+  static const Kernels kernels = make();
+  return kernels;
+}
+
 }  // namespace
 
 const Kernels& kernels_of(CpuIsa isa) {
-  // A table is made when it is first asked for: what makes it is code of the set.
   switch (isa) {
-    case CpuIsa::amx: {
-      static const Kernels amx = with_tiles();
-      return amx;
-    }
-    case CpuIsa::avx512_bf16: {
-      static const Kernels bf16 = avx512_bf16::kernels();
-      return bf16;
-    }
-    case CpuIsa::avx512_vnni: {
-      static const Kernels vnni = with_vnni();
-      return vnni;
-    }
-    case CpuIsa::avx512: {
-      static const Kernels avx512 = avx512::kernels();
-      return avx512;
-    }
+    case CpuIsa::amx:
+      return table<with_tiles>();
+    case CpuIsa::avx512_bf16:
+      return table<avx512_bf16::kernels>();
+    case CpuIsa::avx512_vnni:
+      return table<with_vnni>();
+    case CpuIsa::avx512:
+      return table<avx512::kernels>();
     case CpuIsa::avx2:
       break;
   }
-  static const Kernels avx2 = avx2::kernels();
-  return avx2;
+  return table<avx2::kernels>();
 }
 
 }  // namespace dtrain::cpu

@@ -118,13 +118,14 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
   const Windows<uint8_t> windows =
       joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
   const FilterPanels panels{filters.panels(), product.columns * windows.taps * windows.run};
-  compute_tiles(context, o, windows, {product.rows, product.columns}, panels, [&](const GatheredTile<uint8_t>& tile) {
-    const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;
-    product.gathered_rows({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
-                           static_cast<const int8_t*>(panels.at(tile.panel)), place_of(y, place), o.k,
-                           std::min<int64_t>(product.columns, o.k - column), end_of(end, column, place),
-                           tile.upcoming});
-  });
+  compute_tiles(context, o, windows, {product.rows, product.rows, product.columns}, panels,
+                [&](const GatheredTile<uint8_t>& tile) {
+                  const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;
+                  product.gathered_rows({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
+                                         static_cast<const int8_t*>(panels.at(tile.panel)), place_of(y, place), o.k,
+                                         std::min<int64_t>(product.columns, o.k - column), end_of(end, column, place),
+                                         tile.upcoming});
+                });
 }
 
 }  // namespace dtrain::cpu

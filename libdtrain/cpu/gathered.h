@@ -14,17 +14,17 @@
 
 namespace dtrain::cpu {
 
-// Tiles of up to `rows` output pixels and panels of `columns` filters.
+// Tiles of up to `rows` output pixels, of which the kernel reads `at_once` together, and panels of `columns` filters.
 struct TileSize {
-  int64_t rows, columns;
+  int64_t rows, at_once, columns;
 };
 
 // Whether the runs of neighbouring pixels fall into few sets of the first-level cache, which then does not hold as many
-// as a tile has rows.
+// as are read together.
 template <class Element>
-bool runs_collide(const ConvShape& o, const Windows<Element>& x) {
-  constexpr int64_t kColliding = 4096;  // bytes
-  return o.stride_w * x.c * static_cast<int64_t>(sizeof(Element)) % kColliding == 0;
+bool runs_collide(const ConvShape& o, const Windows<Element>& x, const TileSize& size) {
+  constexpr int64_t kColliding = 4096, kLinesOfSet = 8;  // bytes; at least two more lines are those of the panel
+  return size.at_once > kLinesOfSet - 2 && o.stride_w * x.c * static_cast<int64_t>(sizeof(Element)) % kColliding == 0;
 }
 
 // Copies the runs at `at` to `to`, a line further apart, and has `at` point there.
@@ -64,7 +64,7 @@ void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize
   constexpr int64_t kLead = 4096;        // bytes of a panel that are read while memory answers
   constexpr int64_t kMostTiles = 64;     // of a block: its table of addresses stays in the first-level cache
   const int64_t pixel_bytes = o.c * static_cast<int64_t>(sizeof(Element));
-  const bool copies = share.panels() >= kPassesPerCopy && runs_collide(o, x);
+  const bool copies = share.panels() >= kPassesPerCopy && runs_collide(o, x, size);
   const int64_t row_bytes = size.rows * pixel_bytes * (copies ? x.taps : 1);
   const int64_t block = std::clamp<int64_t>(block_bytes / row_bytes, x.taps > 1 ? 2 : 4, kMostTiles) * size.rows;
   // Blocks and tiles of equal size: a small one at the end would leave most of the arithmetic units idle.

@@ -39,7 +39,14 @@ Numbers with_sums(const Numbers& before, int64_t stride, int64_t columns, bool a
 class Product : public testing::TestWithParam<CpuIsa> {
  protected:
   const cpu::ProductKernels kernels = cpu::kernels_of(GetParam()).product;
-  const int64_t columns = kernels.columns;
+  const int64_t columns = kernels.columns, most_columns = kernels.panels * columns;
+
+  // How many columns of gathered rows are tried.
+  std::vector<int64_t> valid_columns() const {
+    std::vector<int64_t> valid{columns, columns - 3, columns / 2, 1};
+    if (kernels.panels > 1) valid.insert(valid.end(), {most_columns, most_columns - 3, columns + 1});
+    return valid;
+  }
 };
 
 TEST_P(Product, RowsAreSumsInOrder) {
@@ -79,10 +86,10 @@ TEST_P(Product, PanelsAreSumsInOrder) {
 }
 
 TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
-  const int64_t k = 9, taps = 4, y_stride = columns + 3;
-  const Numbers from = drawn(500, 1), panel = drawn(taps * k * columns, 2), bias = drawn(columns, 4);
+  const int64_t k = 9, taps = 4, y_stride = most_columns + 3;
+  const Numbers from = drawn(500, 1), panels = drawn(taps * k * most_columns, 2), bias = drawn(most_columns, 4);
   for (int64_t rows = 1; rows <= kernels.rows; ++rows)
-    for (const int64_t valid : {columns, columns - 3, columns / 2, int64_t{1}})
+    for (const int64_t valid : valid_columns())
       for (const bool ends : {false, true}) {
         std::vector<const float*> at;
         for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 490);
@@ -90,14 +97,25 @@ TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
         Numbers y = before;
         cpu::EndOf<float> end;
         if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};
-        kernels.gathered_rows(
-            {rows, taps, k, at.data(), rows, panel.data(), y.data(), y_stride, valid, end, false, {from.data(), 1999}});
+        kernels.gathered_rows({rows,
+                               taps,
+                               k,
+                               at.data(),
+                               rows,
+                               panels.data(),
+                               y.data(),
+                               y_stride,
+                               valid,
+                               end,
+                               false,
+                               {from.data(), 1999}});
         const auto expected = [&](bool fused) {
           return with_sums(before, y_stride, valid, false, [&](int64_t row, int64_t column) {
+            const float* const panel = panels.data() + column / columns * taps * k * columns + column % columns;
             float sum = 0;
             for (int64_t tap = 0; tap < taps; ++tap)
-              sum = sum_in_order(fused, k, at[static_cast<size_t>(tap * rows + row)], 1,
-                                 panel.data() + tap * k * columns + column, columns, sum);
+              sum = sum_in_order(fused, k, at[static_cast<size_t>(tap * rows + row)], 1, panel + tap * k * columns,
+                                 columns, sum);
             if (!ends) return sum;
             sum += bias[static_cast<size_t>(column)];
             sum += before[static_cast<size_t>(row * y_stride + column)];
@@ -112,11 +130,11 @@ TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
 // bf16.
 TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
   if (kernels.gathered_bf16_rows == nullptr) GTEST_SKIP() << "no products of bf16";
-  const int64_t k = 70, taps = 3, y_stride = columns + 3;
-  const auto from = elements_of<Bf16>(drawn(900, 1)), panel = elements_of<Bf16>(drawn(taps * k * columns, 2));
-  const Numbers bias = drawn(columns, 4);
+  const int64_t k = 70, taps = 3, y_stride = most_columns + 3;
+  const auto from = elements_of<Bf16>(drawn(900, 1)), panels = elements_of<Bf16>(drawn(taps * k * most_columns, 2));
+  const Numbers bias = drawn(most_columns, 4);
   for (int64_t rows = 1; rows <= kernels.rows; ++rows)
-    for (const int64_t valid : {columns, columns - 3, columns / 2, int64_t{1}})
+    for (const int64_t valid : valid_columns())
       for (const bool ends : {false, true}) {
         std::vector<const Bf16*> at;
         for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 830);
@@ -124,8 +142,18 @@ TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
         auto y = before;
         cpu::EndOf<Bf16> end;
         if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};
-        kernels.gathered_bf16_rows(
-            {rows, taps, k, at.data(), rows, panel.data(), y.data(), y_stride, valid, end, false, {from.data(), 1799}});
+        kernels.gathered_bf16_rows({rows,
+                                    taps,
+                                    k,
+                                    at.data(),
+                                    rows,
+                                    panels.data(),
+                                    y.data(),
+                                    y_stride,
+                                    valid,
+                                    end,
+                                    false,
+                                    {from.data(), 1799}});
         for (int64_t i = 0; i < rows * y_stride; ++i) {
           const auto place = static_cast<size_t>(i);
           const int64_t row = i / y_stride, column = i % y_stride;
@@ -133,11 +161,12 @@ TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
             EXPECT_EQ(y[place].bits, before[place].bits) << rows << " " << valid;
             continue;
           }
+          const Bf16* const panel = panels.data() + column / columns * taps * k * columns + column % columns * 2;
           double sum = 0, magnitude = 0;
           for (int64_t tap = 0; tap < taps; ++tap)
             for (int64_t p = 0; p < k; ++p) {
               const double a = at[static_cast<size_t>(tap * rows + row)][p];
-              const double b = panel[static_cast<size_t>(((tap * k + p) / 2 * columns + column) * 2 + p % 2)];
+              const double b = panel[(tap * k + p) / 2 * columns * 2 + p % 2];
               sum += a * b, magnitude += std::abs(a * b);
             }
           if (ends) sum = std::max(0.0, sum + bias[static_cast<size_t>(column)] + before[place]);

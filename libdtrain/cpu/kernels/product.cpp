@@ -12,8 +12,13 @@ constexpr int kRows = kLanes == 16 ? 12 : 6;
 
 constexpr int64_t kPiece = 32;  // words of a row between prefetches
 
-template <int R>
-using Sums = Floats[R][2];
+// Gathered rows take two panels at a time where registers hold 4 vectors of columns: half as many rows then make as
+// many sums with fewer loads.
+constexpr int kPanels = kLanes == 16 ? 2 : 1;
+
+// Of R rows and P panels.
+template <int R, int P = 1>
+using Sums = Floats[R][2 * P];
 
 // The arithmetic of panels of words of 32 bits: of floats, or of pairs of bf16 whose products go into one sum.
 struct OfFloats {
@@ -54,18 +59,21 @@ struct ArithmeticOf<Bf16> {
 };
 #endif
 
-// sum[r] += the product of the `words` words of row r, which are `step` elements apart, and the panel. A word is
-// `joined` elements of T.
-template <int R, class Arithmetic, int64_t joined, class T>
+// sum[r] += the product of the `words` words of row r, which are `step` elements apart, and the panels, which are
+// `panel_step` elements apart. A word is `joined` elements of T.
+template <int R, class Arithmetic, int64_t joined, int P, class T>
 [[gnu::always_inline]] inline void accumulate(const T* const (&at)[R], int64_t step, int64_t words, const T* panel,
-                                              Sums<R>& sum) {
+                                              int64_t panel_step, Sums<R, P>& sum) {
+#pragma GCC unroll 2  // the loop itself would take a slot of every tenth instruction; more have been slower
   for (int64_t p = 0; p < words; ++p, panel += joined * kColumns) {
-    const auto b0 = Arithmetic::words(panel), b1 = Arithmetic::words(panel + joined * kLanes);
+    decltype(Arithmetic::words(panel)) b[2 * P];
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) b[i] = Arithmetic::words(panel + i / 2 * panel_step + i % 2 * joined * kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const auto value = Arithmetic::broadcast(at[r] + p * step);
-      Arithmetic::add_products(sum[r][0], value, b0);
-      Arithmetic::add_products(sum[r][1], value, b1);
+#pragma GCC unroll 4
+      for (int i = 0; i < 2 * P; ++i) Arithmetic::add_products(sum[r][i], value, b[i]);
     }
   }
 }
@@ -103,7 +111,7 @@ void strided_tile(const Strided<Arithmetic>& t, Ahead& ahead) {
   for (int64_t done = 0; done < t.k; done += kPiece) {
     const int64_t piece = t.k - done < kPiece ? t.k - done : kPiece;
     ahead.fetch();
-    accumulate<R, Arithmetic, 1>(at, step, piece, panel, sum);
+    accumulate<R, Arithmetic, 1, 1>(at, step, piece, panel, 0, sum);
     panel += piece * kColumns;
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) at[r] += piece * step;
@@ -111,70 +119,93 @@ void strided_tile(const Strided<Arithmetic>& t, Ahead& ahead) {
   store_sums<R>(sum, t.y, t.y_stride, t.add);
 }
 
-// Ends all columns of the rows.
-template <int R, bool kStreams, class T>
-[[gnu::always_inline]] inline void end_rows(const GatheredRows<T>& g, const Sums<R>& sum) {
-  const RowBias bias(g.end);
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) end_row<kStreams>(g.end, bias, r * g.y_stride, sum[r][0], sum[r][1], g.y);
-}
+// Rows [first, first + R) of those gathered, by P panels.
+template <int R, int P, class T>
+struct GatheredTile {
+  const GatheredRows<T>& g;
+  int64_t first;
 
-template <int R, class T>
-[[gnu::noinline]] void end_part_of_rows(const GatheredRows<T>& g, const Sums<R>& sum) {
-  for (int r = 0; r < R; ++r) end_part_of_row(g.end, r * g.y_stride, g.valid, sum[r][0], sum[r][1], g.y);
-}
+  int64_t offset(int r) const { return (first + r) * g.y_stride; }
+  RowBias bias(int panel) const { return RowBias(g.end.bias ? g.end.bias + panel * kColumns : nullptr); }
 
-template <int R, class T>
-void gathered_tile(const GatheredRows<T>& g) {
-  using Arithmetic = typename ArithmeticOf<T>::Type;
-  constexpr int64_t kElements = kPiece * kJoined<T>;
-  Sums<R> sum = {};
-  const T* const* tap = g.at;
-  const T* panel = g.panel;
   // Lines that are only reached at the end come while the sums are made.
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) {
-    if (!g.streams) __builtin_prefetch(g.y + r * g.y_stride, 1);
-    if (g.end.residual) __builtin_prefetch(g.end.residual + r * g.y_stride);
+  [[gnu::always_inline]] void fetch_ends() const {
+    constexpr auto kLine = static_cast<int>(64 / sizeof(T));
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int i = 0; i < P * kColumns; i += kLine) {
+        if (!g.streams) __builtin_prefetch(g.y + offset(r) + i, 1);
+        if (g.end.residual) __builtin_prefetch(g.end.residual + offset(r) + i);
+      }
   }
-  Ahead ahead(g.upcoming, g.taps * ((g.k + kElements - 1) / kElements));
-  for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
-    const T* at[R];
+  [[gnu::always_inline]] void add_products(Sums<R, P>& sum, Ahead& ahead) const {
+    using Arithmetic = typename ArithmeticOf<T>::Type;
+    constexpr int64_t kElements = kPiece * kJoined<T>;
+    const T* const* tap = g.at + first;
+    const T* panel = g.panel;
+    const int64_t panel_step = g.taps * g.k * kColumns;
+    for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
+      const T* at[R];
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) at[r] = tap[r];
-    for (int64_t done = 0; done < g.k; done += kElements) {
-      const int64_t piece = g.k - done < kElements ? g.k - done : kElements;
-      ahead.fetch();
-      accumulate<R, Arithmetic, kJoined<T>>(at, kJoined<T>, piece / kJoined<T>, panel, sum);
-      panel += piece * kColumns;
+      for (int r = 0; r < R; ++r) at[r] = tap[r];
+      for (int64_t done = 0; done < g.k; done += kElements) {
+        const int64_t piece = g.k - done < kElements ? g.k - done : kElements;
+        ahead.fetch();
+        accumulate<R, Arithmetic, kJoined<T>, P>(at, kJoined<T>, piece / kJoined<T>, panel, panel_step, sum);
+        panel += piece * kColumns;
 #pragma GCC unroll 12
-      for (int r = 0; r < R; ++r) at[r] += piece;
+        for (int r = 0; r < R; ++r) at[r] += piece;
+      }
     }
   }
-  if (g.valid == kColumns) {
-    g.streams ? end_rows<R, true>(g, sum) : end_rows<R, false>(g, sum);
-    return;
-  }
-  Sums<R> copy;  // so that those above have no address and stay in registers
+  template <bool kStreams>
+  [[gnu::always_inline]] void end_rows(const Sums<R, P>& sum) const {
+#pragma GCC unroll 2
+    for (int panel = 0; panel < P; ++panel) {
+      const RowBias own = bias(panel);
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) copy[r][0] = sum[r][0], copy[r][1] = sum[r][1];
-  end_part_of_rows<R>(g, copy);
+      for (int r = 0; r < R; ++r)
+        end_row<kStreams>(g.end, own, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y);
+    }
+  }
+  // Ends the columns that are valid.
+  [[gnu::noinline]] void end_part_of_rows(const Sums<R, P>& sum) const {
+    for (int panel = 0; panel < P; ++panel)
+      for (int r = 0; r < R; ++r)
+        end_part_of_row(g.end, panel * kColumns, offset(r), g.valid, sum[r][2 * panel], sum[r][2 * panel + 1], g.y);
+  }
+};
+
+template <int R, int P, class T>
+void gathered_tile(const GatheredRows<T>& g, int64_t first, Ahead& ahead) {
+  const GatheredTile<R, P, T> tile{g, first};
+  Sums<R, P> sum = {};
+  tile.fetch_ends();
+  tile.add_products(sum, ahead);
+  if (g.valid == P * kColumns)
+    return g.streams ? tile.template end_rows<true>(sum) : tile.template end_rows<false>(sum);
+  Sums<R, P> copy;  // so that those above have no address and stay in registers
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) copy[r][i] = sum[r][i];
+  tile.end_part_of_rows(copy);
 }
 
-// Calls tile.operator()<R>() for R = rows, at most kRows.
-template <class Tile, int R = kRows>
+// Calls tile.operator()<R>() for R = rows, at most `most`.
+template <int most, class Tile>
 [[gnu::always_inline]] inline void with_rows(int64_t rows, const Tile& tile) {
-  if (rows == R)
-    tile.template operator()<R>();
-  else if constexpr (R > 1)
-    with_rows<Tile, R - 1>(rows, tile);
+  if (rows == most)
+    tile.template operator()<most>();
+  else if constexpr (most > 1)
+    with_rows<most - 1>(rows, tile);
 }
 
 template <bool kPacked, class Arithmetic>
 void strided_rows(int64_t rows, Strided<Arithmetic> t, const Upcoming& upcoming = {}) {
   Ahead ahead(upcoming, (rows + kRows - 1) / kRows * ((t.k + kPiece - 1) / kPiece));
   for (; rows > 0; rows -= kRows, t.a += kRows * (kPacked ? 1 : t.stride), t.y += kRows * t.y_stride)
-    with_rows(rows < kRows ? rows : kRows, [&]<int R>() { strided_tile<R, kPacked>(t, ahead); });
+    with_rows<kRows>(rows < kRows ? rows : kRows, [&]<int R>() { strided_tile<R, kPacked>(t, ahead); });
 }
 
 void rows_by_panel(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,
@@ -252,15 +283,30 @@ void pack_rows(int64_t rows, int64_t words, const void* from, int64_t stride, vo
     }
 }
 
+// P panels: the rows in P parts. `g` is not copied: copies of what was stored in smaller parts wait until the stores of
+// the tile before it are done.
+template <int P, class T>
+void gathered_panels(const GatheredRows<T>& g) {
+  constexpr int64_t kElements = kPiece * kJoined<T>;
+  constexpr int kMost = kRows / P;
+  const int64_t parts = g.rows > kMost ? P : 1, rows = (g.rows + parts - 1) / parts;
+  Ahead ahead(g.upcoming, parts * g.taps * ((g.k + kElements - 1) / kElements));
+  for (int64_t first = 0; first < g.rows; first += rows)
+    with_rows<kMost>(g.rows - first < rows ? g.rows - first : rows,
+                     [&]<int R>() { gathered_tile<R, P>(g, first, ahead); });
+}
+
 template <class T>
 void gathered_rows(const GatheredRows<T>& g) {
-  with_rows(g.rows, [&]<int R>() { gathered_tile<R>(g); });
+  if constexpr (kPanels > 1)
+    if (g.valid > kColumns) return gathered_panels<kPanels>(g);
+  gathered_panels<1>(g);
 }
 
 }  // namespace
 
 ProductKernels product_kernels() {
-  ProductKernels kernels{kRows, kColumns, rows_by_panel, panel_by_panel, gathered_rows<float>, pack_rows};
+  ProductKernels kernels{kRows, kColumns, kPanels, rows_by_panel, panel_by_panel, gathered_rows<float>, pack_rows};
 #ifdef __AVX512BF16__
   kernels.gathered_bf16_rows = gathered_rows<Bf16>;
   kernels.pairs_by_pairs = pairs_by_pairs;

@@ -36,7 +36,7 @@ struct GatheredRows {
   const T* panel;
   T* y;
   int64_t y_stride;
-  int64_t valid;  // columns that are stored, from 1 to `columns`
+  int64_t valid;  // columns that are stored, from 1 to those of as many panels as the table says: `panel` and the next
   EndOf<T> end{};
   bool streams =
       false;  // y is stored past the caches; every row of it is aligned to a vector, and all columns are valid
@@ -50,6 +50,7 @@ struct Bf16Pair {
 
 struct ProductKernels {
   int rows, columns;  // of a tile
+  int panels;         // that gathered_rows takes at a time, at most; they lie one after the other
   // y[0..rows, 0..columns] = or += a [rows, k] * panel [k, columns], for any number of rows. Those of `a` are
   // `a_stride` floats apart, those of y `y_stride`.
   void (*rows_by_panel)(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,

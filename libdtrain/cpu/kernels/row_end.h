@@ -24,9 +24,9 @@ template <class T>
 struct RowBias {
   Floats low, high;
 
-  template <class T>
-  [[gnu::always_inline]] explicit RowBias(const EndOf<T>& end)
-      : low(end.bias ? load(end.bias) : Floats{}), high(end.bias ? load(end.bias + kLanes) : Floats{}) {}
+  // Of the columns at `bias`; null: none.
+  [[gnu::always_inline]] explicit RowBias(const float* bias)
+      : low(bias ? load(bias) : Floats{}), high(bias ? load(bias + kLanes) : Floats{}) {}
 };
 
 // All columns of the row at `at`.
@@ -42,12 +42,13 @@ template <bool kStreams, class T>
   store_both<kStreams>(y + at, value[0], value[1]);
 }
 
-// The first `valid` columns of the row at `at`.
+// Those columns of the two vectors from `column` on, of the row at `at`, that are among its first `valid`.
 template <class T>
-[[gnu::always_inline]] inline void end_part_of_row(const EndOf<T>& end, int64_t at, int64_t valid, const Floats& low,
-                                                   const Floats& high, T* y) {
-  end_lanes(low, end, 0, at, valid < kLanes ? valid : kLanes, y);
-  end_lanes(high, end, kLanes, at + kLanes, valid - kLanes, y);
+[[gnu::always_inline]] inline void end_part_of_row(const EndOf<T>& end, int64_t column, int64_t at, int64_t valid,
+                                                   const Floats& low, const Floats& high, T* y) {
+  const int64_t left = valid - column;
+  end_lanes(low, end, column, at + column, left < kLanes ? left : kLanes, y);
+  end_lanes(high, end, column + kLanes, at + column + kLanes, left - kLanes < kLanes ? left - kLanes : kLanes, y);
 }
 
 }  // namespace dtrain::cpu::DT_ISA

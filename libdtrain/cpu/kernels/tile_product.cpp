@@ -144,7 +144,7 @@ template <class T, class Fetch, class Finish>
 
 template <bool kStreams>
 void whole_rows_of_pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y) {
-  const RowBias bias(end);
+  const RowBias bias(end.bias);
   const auto fetch = [&](int64_t place) __attribute__((always_inline)) {
     if (!kStreams) __builtin_prefetch(y + place, 1);
     if (end.residual) __builtin_prefetch(end.residual + place);
@@ -159,7 +159,7 @@ void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool strea
   if (g.valid == kColumns)
     return streams ? whole_rows_of_pairs<true>(g, end, y) : whole_rows_of_pairs<false>(g, end, y);
   for_each_row(g, NoFetch{}, [&](int64_t row, const float* sums) {
-    if (g.places[row] >= 0) end_part_of_row(end, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
+    if (g.places[row] >= 0) end_part_of_row(end, 0, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
   });
 }
 

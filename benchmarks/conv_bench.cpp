@@ -120,7 +120,7 @@ std::array<double, 2> time_pass(Case& layer, int pass, int threads, int repeats)
 }
 
 void measure(int64_t batch, int threads, int repeats, DType dtype) {
-  const auto context = make_cpu_context({.threads = threads});
+  const auto context = make_cpu_context(cli::with_environment(CpuOptions{.threads = threads}));
   fmt::print("ResNet-50 v1.5 in {}, batch {}, {} threads: GF/s of the engine / of oneDNN's direct algorithm\n",
              name_of(dtype), batch, context->threads());
   fmt::print("{:>5} {:>5} {:>5} {:>7} {:>6} {:>6}", "size", "c", "k", "kernel", "stride", "count");

@@ -5,6 +5,7 @@
 #include <xmmintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "libdtrain/core/context.h"
@@ -14,9 +15,12 @@
 
 namespace dtrain::cpu {
 
-// Tiles of up to `rows` output pixels, of which the kernel reads `at_once` together, and panels of `columns` filters.
+// Tiles of up to `rows` output pixels, of which the kernel reads `at_once` together, by `columns` filters, those of
+// `panels` panels.
 struct TileSize {
-  int64_t rows, at_once, columns;
+  int64_t rows, at_once, columns, panels = 1;
+  // Whether a tile can be computed in parts of the inner dimension, each added to what is there.
+  bool adds = false;
 };
 
 // Whether the runs of neighbouring pixels fall into few sets of the first-level cache, which then does not hold as many
@@ -36,11 +40,13 @@ void spread_runs(int64_t run, std::vector<const Element*>& at, std::vector<Eleme
     at[i] = std::copy_n(at[i], run, to.data() + static_cast<int64_t>(i) * step) - run;
 }
 
-// A tile of output pixels by a panel: `rows` rows from `pixel` on, tap t of row i at at[t * row_step + i].
+// A tile of output pixels by its panels: `rows` rows from `pixel` on, tap inner.tap + t of row i at at[t * row_step +
+// i].
 template <class Element>
 struct GatheredTile {
   const Element* const* at;
   int64_t row_step, rows, pixel, panel;
+  InnerPart inner;
   Upcoming upcoming{};
 };
 
@@ -50,14 +56,39 @@ inline void begin_parts(int64_t count, int64_t parts, std::vector<int64_t>& begi
   for (int64_t i = 0; i <= parts; ++i) begins[static_cast<size_t>(i)] = count * i / parts;
 }
 
-// compute(tile) for each tile of a share: panel by panel where they are too many to stay in the cache, else tile by
-// tile, so that neighbouring parts of the result are written one after the other. While it computes, what comes after
-// it is brought into the cache: the next panel in the one case, the next pixels in the other.
+// A part of the inner dimension of a tile's panels, in memory: whole panels lie one after the other.
+template <class Element>
+std::array<Upcoming, 2> memory_of(const Windows<Element>& x, const InnerPart& part, const FilterPanels& panels,
+                                  const TileSize& size, int64_t panel) {
+  const int64_t inner = x.taps * x.run, one = panels.bytes / size.panels, element = one / inner;
+  const char* const at = static_cast<const char*>(panels.at(panel)) + (part.tap * x.run + part.element) * element;
+  const int64_t bytes = part.count() * element;
+  if (bytes == one) return {Upcoming{at, panels.bytes}};
+  return {Upcoming{at, bytes}, Upcoming{at + one, size.panels > 1 ? bytes : 0}};
+}
+
+// What is read after part number `part` of the panels of `panel`, while that part of `tiles` tiles is computed.
+template <class Element>
+TwoPortions next_memory(const Windows<Element>& x, const std::vector<InnerPart>& parts, size_t part,
+                        const FilterPanels& panels, const TileSize& size, const Share& share, int64_t panel,
+                        int64_t tiles) {
+  const bool ends = parts[part].ends;
+  if (ends && ++panel == share.last_panel) return {};
+  const auto [first, second] = memory_of(x, parts[ends ? 0 : part + 1], panels, size, panel);
+  const int64_t of_first = second.bytes > 0 ? (tiles + 1) / 2 : tiles;
+  return {Portions(first, of_first), Portions(second, tiles - of_first), of_first};
+}
+
+// compute(tile) for each tile of a share: panel by panel where they are too many to stay in the cache, and in parts
+// where one alone is too long to, else tile by tile, so that neighbouring parts of the result are written one after the
+// other. While it computes, what comes after it is brought into the cache: the next part of the panels in the one case,
+// the next pixels in the other.
 template <class Element, class Compute>
 void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize& size, const Share& share,
                    const FilterPanels& panels, const Compute& compute) {
   constexpr int64_t kCachedPanels = int64_t{256} << 10;  // bytes, in the second-level cache
   const bool many_panels = share.panels() * panels.bytes > kCachedPanels;
+  const auto parts = inner_parts(x, many_panels && size.adds ? (panels.bytes + kCachedPanels - 1) / kCachedPanels : 1);
   // Bytes of pixels that pass all panels before the next pixels do: what they read stays in the second-level cache.
   const int64_t block_bytes = int64_t{many_panels ? 256 : 128} << 10;
   constexpr int64_t kPassesPerCopy = 8;  // a copy pays where so many panels read it
@@ -70,6 +101,7 @@ void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize
   // Blocks and tiles of equal size: a small one at the end would leave most of the arithmetic units idle.
   const int64_t pixels = share.last_pixel - share.first_pixel, blocks = (pixels + block - 1) / block;
   const auto begin_of = [&](int64_t number) { return share.first_pixel + pixels * number / blocks; };
+  const int64_t first_bytes = memory_of(x, parts.front(), panels, size, share.first_panel).front().bytes;
   std::vector<const Element*> at;
   std::vector<Element> copy;
   std::vector<int64_t> begins;  // of tiles
@@ -81,23 +113,26 @@ void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize
     fill_addresses(o, x, first, count, count, at.data());
     if (copies) spread_runs(x.run, at, copy);
     begin_parts(count, tiles, begins);
-    const auto compute_tile = [&](int64_t panel, int64_t tile, const Upcoming& soon) {
+    const auto compute_tile = [&](int64_t panel, const InnerPart& part, int64_t tile, const Upcoming& soon) {
       const int64_t begin = begins[static_cast<size_t>(tile)], end = begins[static_cast<size_t>(tile + 1)];
-      const bool reads_panel_first = number == 0 && tile == 0 && (panel == share.first_panel || !many_panels);
-      const Upcoming rest{static_cast<const char*>(panels.at(panel)) + kLead, panels.bytes};  // no harm past the end
-      compute({at.data() + begin, count, end - begin, first + begin, panel, reads_panel_first ? rest : soon});
+      const bool reads_panel_first =
+          number == 0 && tile == 0 && part.begins && (panel == share.first_panel || !many_panels);
+      const Upcoming rest{static_cast<const char*>(panels.at(panel)) + kLead, first_bytes};  // no harm past the end
+      compute({at.data() + part.tap * count + begin, count, end - begin, first + begin, panel, part,
+               reads_panel_first ? rest : soon});
     };
     if (many_panels) {
-      for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel) {
-        const Portions soon({panels.at(panel + 1), panel + 1 < share.last_panel ? panels.bytes : 0}, tiles);
-        for (int64_t tile = 0; tile < tiles; ++tile) compute_tile(panel, tile, soon[tile]);
-      }
+      for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel)
+        for (size_t part = 0; part < parts.size(); ++part) {
+          const TwoPortions soon = next_memory(x, parts, part, panels, size, share, panel, tiles);
+          for (int64_t tile = 0; tile < tiles; ++tile) compute_tile(panel, parts[part], tile, soon[tile]);
+        }
     } else {
       const int64_t bytes = reads_pixels_in_order(o) ? next * pixel_bytes : 0;
       const Portions soon({x.x + (first + count) * o.c, bytes}, share.panels() * tiles);
       for (int64_t tile = 0, done = 0; tile < tiles; ++tile)
         for (int64_t panel = share.first_panel; panel < share.last_panel; ++panel, ++done)
-          compute_tile(panel, tile, soon[done]);
+          compute_tile(panel, parts.front(), tile, soon[done]);
     }
   }
 }

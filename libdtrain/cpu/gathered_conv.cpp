@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/cpu/gathered.h"
+#include "libdtrain/cpu/gradient_phases.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/tile_conv.h"
@@ -45,6 +46,23 @@ void pad_images(const ConvShape& o, const T* x, int64_t channels, int64_t left, 
       out);
 }
 
+std::vector<int64_t> multiples(int64_t count, int64_t step) {
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < count; ++i) all.push_back(i * step);
+  return all;
+}
+
+// Those of all output pixels.
+std::vector<int64_t> all_places(const ConvShape& o, const Places& places) {
+  std::vector<int64_t> all;
+  all.reserve(static_cast<size_t>(o.n * o.p * o.q));
+  for (int64_t image = 0; image < o.n; ++image)
+    for (int64_t i = 0; i < o.p; ++i)
+      for (int64_t j = 0; j < o.q; ++j)
+        all.push_back(places.first + image * places.image + i * places.row + j * places.pixel);
+  return all;
+}
+
 // Whether kernels gain by storing past the caches. Intel's cores stop for want of buffers until a tile of 24 lines is
 // stored so: on a Cascade Lake products of 64 inner elements take 1.2 times as long as with lines that are fetched
 // early, those of 1024 no less.
@@ -75,24 +93,61 @@ void pack_panels(Context& context, int64_t k, int64_t inner, const T* w, T* pane
   }
 }
 
-template <class T>
-void pack_columns(Context& context, int64_t inner, int64_t k, const T* w, T* panels) {
-  const ProductKernels& product = context.kernels().product;
-  const int64_t width = product.columns, step = inner * width;  // elements of a panel
+void pack_columns(Context& context, int64_t inner, int64_t k, const float* w, float* panels) {
+  const int64_t width = context.kernels().product.columns;
   parallel_ranges(
-      inner / kJoined<T>,
+      inner,
       [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const T* const from = w + row * kJoined<T> * k;
-          T* const to = panels + row * kJoined<T> * width;
-          if constexpr (std::is_same_v<T, Bf16>)
-            product.join_pairs(from, from + k, k, reinterpret_cast<Bf16Pair*>(to), step / kJoined<T>);
-          else
-            for (int64_t i = 0; i < k; i += width) std::copy_n(from + i, width, to + i / width * step);
-        }
+        for (int64_t row = begin; row < end; ++row)
+          for (int64_t i = 0; i < k; i += width) std::copy_n(w + row * k + i, width, panels + row * width + i * inner);
       },
       k);
 }
+
+namespace {
+
+// y = act(x * w + end.bias + end.residual) for windows of x, with the output pixels at `places`.
+template <class T>
+void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x, const T* panels, const EndOf<T>& end,
+                       T* y, const Places& places, bool streams) {
+  const ProductKernels& product = context.kernels().product;
+  // As many panels at a time as the kernel takes, unless the threads would not all have some.
+  const int64_t count = o.k >= context.threads() * product.panels * product.columns ? product.panels : 1;
+  const int64_t width = count * product.columns;
+  const FilterPanels filters{panels, width * x.taps * x.run * static_cast<int64_t>(sizeof(T))};
+  // Sums that are stored before they are complete lose nothing in f32.
+  const TileSize size{product.rows, product.rows / count, width, count, std::is_same_v<T, float>};
+  const bool in_order = places == Places::in_order(o);
+  const std::vector<int64_t> place_of = in_order ? multiples(product.rows, o.k) : all_places(o, places);
+  compute_tiles(context, o, x, size, filters, [&](const GatheredTile<T>& tile) {
+    const int64_t column = tile.panel * width, place = column + (in_order ? tile.pixel * o.k : 0);
+    const InnerPart& inner = tile.inner;
+    EndOf<T> own;
+    if (inner.ends && end.bias) own.bias = end.bias + column;
+    if (!inner.begins)
+      own.residual = y + place;
+    else if (end.residual)
+      own.residual = end.residual + place;
+    own.relu = inner.ends && end.relu;
+    const T* const panel = static_cast<const T*>(filters.at(tile.panel));
+    product.gathered<T>()({.rows = tile.rows,
+                           .taps = inner.taps,
+                           .k = inner.run,
+                           .at = tile.at,
+                           .row_step = tile.row_step,
+                           .skip = inner.element,
+                           .panel = panel + (inner.tap * x.run + inner.element) * product.columns,
+                           .panel_step = x.taps * x.run * product.columns,
+                           .y = y + place,
+                           .places = place_of.data() + (in_order ? 0 : tile.pixel),
+                           .valid = std::min(width, o.k - column),
+                           .end = own,
+                           .streams = streams && inner.begins && inner.ends,
+                           .upcoming = tile.upcoming});
+  });
+}
+
+}  // namespace
 
 template <class T>
 void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T* panels, const EndOf<T>& end, T* y,
@@ -105,28 +160,14 @@ void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T
   const Scratch<T> padded(context, pads ? o.n * o.h * (left + o.w + right) * o.c : 0);
   if (pads) pad_images(shape, x, o.c, left, right, padded.data());
   const T* const from = pads ? padded.data() : x;
-  const bool streamed = may_stream && is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
+  const bool streams = may_stream && is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
   if constexpr (std::is_same_v<T, Bf16>)
     if (context.kernels().tiles.pairs)
-      return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y, streamed);
-  const bool streams = streamed && streaming_pays();
+      return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y, streams);
   const Tensor zeros = context.zeros({o.s * o.c}, dtype_of<T>());
   const Windows<T> windows =
       joins ? joined_windows_of<T>(o, from, zeros.data<T>()) : windows_of<T>(o, from, zeros.data<T>());
-  // As many panels at a time as the kernel takes, unless the threads would not all have some.
-  const int64_t count = o.k >= context.threads() * product.panels * product.columns ? product.panels : 1;
-  const int64_t width = count * product.columns;
-  const FilterPanels filters{panels, width * windows.taps * windows.run * static_cast<int64_t>(sizeof(T))};
-  compute_tiles(context, o, windows, {product.rows, product.rows / count, width}, filters,
-                [&](const GatheredTile<T>& tile) {
-                  const int64_t column = tile.panel * width, place = tile.pixel * o.k + column;
-                  EndOf<T> own = end;
-                  if (own.bias) own.bias += column;
-                  if (own.residual) own.residual += place;
-                  product.gathered<T>()({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
-                                         static_cast<const T*>(filters.at(tile.panel)), y + place, o.k,
-                                         std::min(width, o.k - column), own, streams, tile.upcoming});
-                });
+  gathered_products(context, o, windows, panels, end, y, Places::in_order(o), streams && streaming_pays());
 }
 
 namespace {
@@ -146,8 +187,8 @@ bool gathered_forward_pays(const Context& context, const ConvShape& o, DType dty
 
 bool gathered_dgrad_pays(const Context& context, const ConvShape& o, DType dtype) {
   const ProductKernels& product = context.kernels().product;
-  return o.groups == 1 && reads_pixels_in_order(o) && product_pays(product, o.k, o.c, dtype) &&
-         o.k % kJoined<Bf16> == 0 && o.c % product.columns == 0;
+  return o.groups == 1 && product_pays(product, o.k, o.c, dtype) && o.k % kJoined<Bf16> == 0 &&
+         o.c % product.columns == 0;
 }
 
 template <class T>
@@ -161,18 +202,20 @@ void gathered_forward(Context& context, const ConvShape& o, const T* x, const T*
 }
 
 template <class T>
-void gathered_dgrad(Context& context, const ConvShape& shape, const T* dy, const T* w, T* dx, bool add) {
-  ConvShape o = shape;
-  std::swap(o.c, o.k);
-  const Scratch<T> panels(context, o.c * o.k);
-  pack_columns(context, o.c, o.k, w, panels.data());
-  gathered_conv(context, o, dy, panels.data(), {.residual = add ? dx : nullptr}, dx);
+void gathered_dgrad(Context& context, const ConvShape& o, const T* dy, const T* w, T* dx, bool add) {
+  const Tensor zeros = context.zeros({o.k}, dtype_of<T>());
+  const int64_t width = context.kernels().product.columns;
+  const EndOf<T> end{.residual = add ? dx : nullptr};
+  for_each_phase<T>(context, o, w, dx, add, [&](const GradientPhase& phase, const T* panels) {
+    const bool streams = phase.places == Places::in_order(phase.conv) &&
+                         is_streamed(o.n * o.h * o.w * o.c, o.c, width, dx) && streaming_pays();
+    gathered_products(context, phase.conv, windows_of<T>(phase.conv, dy, zeros.data<T>()), panels, end, dx,
+                      phase.places, streams);
+  });
 }
 
 template void pack_panels(Context&, int64_t, int64_t, const float*, float*);
 template void pack_panels(Context&, int64_t, int64_t, const Bf16*, Bf16*);
-template void pack_columns(Context&, int64_t, int64_t, const float*, float*);
-template void pack_columns(Context&, int64_t, int64_t, const Bf16*, Bf16*);
 template void gathered_conv(Context&, const ConvShape&, const float*, const float*, const EndOf<float>&, float*, bool);
 template void gathered_conv(Context&, const ConvShape&, const Bf16*, const Bf16*, const EndOf<Bf16>&, Bf16*, bool);
 template void gathered_forward(Context&, const ConvShape&, const float*, const float*, const float*, float*);

@@ -21,9 +21,8 @@ int64_t panel_elements(const Context&, int64_t k, int64_t inner);
 template <class T>
 void pack_panels(Context&, int64_t k, int64_t inner, const T* w, T* panels);
 
-// The same of filters that are the columns of w [inner, k]: inner in whole words, k in whole panels.
-template <class T>
-void pack_columns(Context&, int64_t inner, int64_t k, const T* w, T* panels);
+// The same of filters that are the columns of w [inner, k], k in whole panels.
+void pack_columns(Context&, int64_t inner, int64_t k, const float* w, float* panels);
 
 // y = act(x * w + end.bias + end.residual), of y's shape, for the panels of w [k, r, s, whole_words(c)]. `may_stream`:
 // where y is larger than caches, it is stored past them.
@@ -37,7 +36,7 @@ bool gathered_dgrad_pays(const Context&, const ConvShape&, DType);
 // y = x * w + bias; `bias` may be null.
 template <class T>
 void gathered_forward(Context&, const ConvShape&, const T* x, const T* w, const float* bias, T* y);
-// dx from dy, stored or added, for 1x1 kernels.
+// dx from dy, stored or added.
 template <class T>
 void gathered_dgrad(Context&, const ConvShape&, const T* dy, const T* w, T* dx, bool add);
 

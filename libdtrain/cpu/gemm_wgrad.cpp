@@ -22,9 +22,8 @@ constexpr int64_t kFilters = 128;
 // Words beyond a panel, or a row of a turned one: the odd line keeps what a pixel goes into out of one cache set.
 constexpr int64_t kOddLine = 16;
 
-// The packing pays from so many products per pixel on. 1x1 kernels of f32 take kLeastPointwise of them on AVX-512,
-// where oneDNN multiplies tall matrices faster, and images of bf16 take kLeastBf16.
-constexpr int64_t kLeastProducts = 40000, kLeastPointwise = 65537, kLeastBf16 = 8192;
+// The packing pays from so many products per pixel on.
+constexpr int64_t kLeastProducts = 16384, kLeastBf16 = 8192;
 
 // While a row is packed, the pixels of the one so many after it are brought into the cache.
 constexpr int64_t kAhead = 4;
@@ -137,13 +136,7 @@ struct FilterGradient {
   }
   // What the next pass packs, in as many parts as products are made before it: pixels of dy, then those of x where they
   // lie in one run.
-  struct NextPass {
-    Portions gradients, images;
-    int64_t of_dy = 0;
-
-    Upcoming operator[](int64_t part) const { return part < of_dy ? gradients[part] : images[part - of_dy]; }
-  };
-  NextPass next_pass(int64_t begin, int64_t end) const {
+  TwoPortions next_pass(int64_t begin, int64_t end) const {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
     const int64_t first = begin * Panels::kPixels, last = std::min(end * Panels::kPixels, pixels);
     const int64_t count = chosen ? 0 : std::max<int64_t>(last - first, 0), parts = tiles ? items : o.k / width * panels;
@@ -155,7 +148,7 @@ struct FilterGradient {
   // The share of a pass of `count` rows in the sums of piece `item`. Meanwhile this piece's part of the next pass is
   // brought into the cache.
   void multiply(int64_t item, int64_t count, const Word* pass, const Place& to, bool add,
-                const NextPass& next = {}) const {
+                const TwoPortions& next = {}) const {
     const int64_t from = item / panels * kFilters, size = std::min(kFilters, o.k - from) / width;  // in panels of dy
     const int64_t panel = item % panels, number = from / width * panels + panel * size;
     const Word* const window = pass + panel * panel_step();
@@ -259,7 +252,7 @@ bool gemm_wgrad_pays(const Context& context, const ConvShape& o, DType images) {
   const int64_t products = o.k * o.r * o.s * o.c;
   if (!gemm_wgrad_supports(context, o)) return false;
   if (images == DType::bf16) return context.kernels().product.pairs_by_pairs && products >= kLeastBf16;
-  return products >= (o.r * o.s > 1 || context.isa() == CpuIsa::avx2 ? kLeastProducts : kLeastPointwise);
+  return products >= kLeastProducts;
 }
 
 template <class T>

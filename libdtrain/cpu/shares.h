@@ -54,10 +54,18 @@ class Portions {
   int64_t step_ = 0;
 };
 
+// Memory in two places: parts from number `of_first` on are those of the second.
+struct TwoPortions {
+  Portions first, second;
+  int64_t of_first = 0;
+
+  Upcoming operator[](int64_t i) const { return i < of_first ? first[i] : second[i - of_first]; }
+};
+
 // Packed filters, the panels one after another.
 struct FilterPanels {
   const void* data;
-  int64_t bytes;  // of one
+  int64_t bytes;  // of one, or of as many as a tile takes
 
   const void* at(int64_t panel) const { return static_cast<const char*>(data) + panel * bytes; }
 };

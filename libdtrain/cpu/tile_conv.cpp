@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/cpu/gradient_phases.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/shares.h"
@@ -108,8 +109,8 @@ class Block {
     places_.resize(places_.size() + static_cast<size_t>(pixels_of(segment)), -1);
     for (int64_t i = 0; i < segment.rows(); ++i) {
       const int64_t row = segment.image * o_.p + segment.first + i;
-      int64_t place = o_.first_place + row / o_.p * o_.image_places + row % o_.p * o_.row_places;
-      for (int64_t j = 0; j < o_.q; ++j, place += o_.pixel_places)
+      int64_t place = o_.places.first + row / o_.p * o_.places.image + row % o_.p * o_.places.row;
+      for (int64_t j = 0; j < o_.q; ++j, place += o_.places.pixel)
         places_[static_cast<size_t>(begin + i * width + j)] = place;
     }
   }
@@ -207,8 +208,7 @@ void compute_share(const TapConv& o, const Share& share, Block<T>& block, const 
 }
 
 TapConv taps_of(const ConvShape& o, int64_t taps_wide, int64_t run_pixels) {
-  TapConv taps{o.n,       o.h, o.w, o.c, o.p, o.q, o.k, o.stride_h, o.stride_w, {}, run_pixels, 0, o.p * o.q * o.k,
-               o.q * o.k, o.k};
+  TapConv taps{o.n, o.h, o.w, o.c, o.p, o.q, o.k, o.stride_h, o.stride_w, {}, run_pixels, Places::in_order(o)};
   for (int64_t r = 0; r < o.r; ++r)
     for (int64_t s = 0; s < taps_wide; ++s)
       taps.taps.push_back({r * o.dilation_h - o.pad_top, run_pixels > 1 ? 0 : s * o.dilation_w - o.pad_left});
@@ -263,82 +263,12 @@ bool tile_dgrad_supports(const Context& context, const ConvShape& o) {
          o.k % kJoined<Bf16> == 0;
 }
 
-namespace {
-
-// The taps of the kernel that reach the pixels of x which are `phase` modulo the stride, and the rows or columns of dy
-// that they come from, counted from the pixel's own.
-struct Reach {
-  std::vector<int64_t> taps, offsets;
-
-  Reach(int64_t phase, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
-    for (int64_t tap = 0; tap < kernel; ++tap) {
-      const int64_t distance = phase + pad - tap * dilation;
-      if (distance % stride != 0) continue;
-      taps.push_back(tap);
-      offsets.push_back(distance / stride);
-    }
-  }
-};
-
-// The panels of some taps of w [k, r, s, c], turned so that c are the columns: [c / width][taps][k / 2][width][2].
-void pack_turned(const Context& context, const ConvShape& o, const Reach& down, const Reach& across, const Bf16* w,
-                 Bf16* panels) {
-  const ProductKernels& product = context.kernels().product;
-  const auto wide = static_cast<int64_t>(across.taps.size()), taps = static_cast<int64_t>(down.taps.size()) * wide;
-  const int64_t pairs = o.k / 2, filter = o.r * o.s * o.c;
-  parallel_ranges(
-      taps * pairs,
-      [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t tap = row / pairs, r = down.taps[static_cast<size_t>(tap / wide)],
-                        s = across.taps[static_cast<size_t>(tap % wide)];
-          const Bf16* const from = w + row % pairs * 2 * filter + (r * o.s + s) * o.c;
-          product.join_pairs(from, from + filter, o.c, reinterpret_cast<Bf16Pair*>(panels) + row * product.columns,
-                             taps * pairs * product.columns);
-        }
-      },
-      o.c);
-}
-
-}  // namespace
-
-void tile_dgrad(const Context& context, const ConvShape& o, const Bf16* dy, const Bf16* w, Bf16* dx, bool add) {
-  const Scratch<Bf16> panels(context, o.k * o.r * o.s * o.c);
-  const int64_t phases = o.stride_h * o.stride_w;
-  bool all = true;
-  std::vector<std::pair<Reach, Reach>> reaches;
-  for (int64_t phase = 0; phase < phases; ++phase) {
-    reaches.push_back({Reach(phase / o.stride_w, o.r, o.stride_h, o.dilation_h, o.pad_top),
-                       Reach(phase % o.stride_w, o.s, o.stride_w, o.dilation_w, o.pad_left)});
-    all = all && !reaches.back().first.taps.empty() && !reaches.back().second.taps.empty();
-  }
-  if (!all && !add)
-    parallel_ranges(o.n * o.h * o.w * o.c,
-                    [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, Bf16{}); });
-  for (int64_t phase = 0; phase < phases; ++phase) {
-    const auto& [down, across] = reaches[static_cast<size_t>(phase)];
-    const int64_t top = phase / o.stride_w, left = phase % o.stride_w;
-    if (down.taps.empty() || across.taps.empty() || top >= o.h || left >= o.w) continue;
-    TapConv conv{o.n,
-                 o.p,
-                 o.q,
-                 o.k,
-                 (o.h - top + o.stride_h - 1) / o.stride_h,
-                 (o.w - left + o.stride_w - 1) / o.stride_w,
-                 o.c,
-                 1,
-                 1,
-                 {},
-                 1,
-                 (top * o.w + left) * o.c,
-                 o.h * o.w * o.c,
-                 o.stride_h * o.w * o.c,
-                 o.stride_w * o.c};
-    for (int64_t row : down.offsets)
-      for (int64_t column : across.offsets) conv.taps.push_back({row, column});
-    pack_turned(context, o, down, across, w, panels.data());
-    tile_conv(context, conv, dy, panels.data(), {.residual = add ? dx : nullptr}, dx, false);
-  }
+void tile_dgrad(Context& context, const ConvShape& o, const Bf16* dy, const Bf16* w, Bf16* dx, bool add) {
+  for_each_phase<Bf16>(context, o, w, dx, add, [&](const GradientPhase& phase, const Bf16* panels) {
+    TapConv conv = tap_conv_of(phase.conv);
+    conv.places = phase.places;
+    tile_conv(context, conv, dy, panels, {.residual = add ? dx : nullptr}, dx, false);
+  });
 }
 
 }  // namespace dtrain::cpu

@@ -7,6 +7,7 @@
 
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/kernels/tile_product.h"
+#include "libdtrain/cpu/places.h"
 
 namespace dtrain::cpu {
 
@@ -22,8 +23,7 @@ struct TapConv {
   int64_t stride_h, stride_w;
   std::vector<Tap> taps;
   int64_t run_pixels = 1;  // side by side in a run; where they are several, all taps have the column 0
-  // Output pixel (i, j) of image m is y's element first_place + m * image_places + i * row_places + j * pixel_places.
-  int64_t first_place = 0, image_places, row_places, pixel_places;
+  Places places;
 
   int64_t inner() const { return static_cast<int64_t>(taps.size()) * run_pixels * c; }  // elements of a filter
 };
@@ -47,6 +47,6 @@ void tile_conv(const Context&, const TapConv&, const Bf16* x, const Bf16* panels
 // Whether tile_dgrad takes the shape: one group, channels in whole panels, filters in pairs.
 bool tile_dgrad_supports(const Context&, const ConvShape&);
 // dx from dy, stored or added.
-void tile_dgrad(const Context&, const ConvShape&, const Bf16* dy, const Bf16* w, Bf16* dx, bool add);
+void tile_dgrad(Context&, const ConvShape&, const Bf16* dy, const Bf16* w, Bf16* dx, bool add);
 
 }  // namespace dtrain::cpu

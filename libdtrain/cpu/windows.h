@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "libdtrain/cpu/direct_conv.h"
 
@@ -25,6 +26,33 @@ struct Windows {
 template <class Element>
 Windows<Element> windows_of(const ConvShape& o, const Element* x, const Element* zeros) {
   return {x, zeros, o.h, o.w, o.c, o.s, o.r * o.s, o.c, o.pad_left};
+}
+
+// A part of the inner dimension of such sums: elements [element, element + run) of each of the taps [tap, tap + taps).
+struct InnerPart {
+  int64_t tap, taps, element, run;
+  bool begins, ends;  // whether it is the first one, and the last one
+
+  int64_t count() const { return taps * run; }
+};
+
+// The inner dimension in at most `most` parts of about the same size: of whole taps, or of the only run.
+template <class Element>
+std::vector<InnerPart> inner_parts(const Windows<Element>& x, int64_t most) {
+  constexpr int64_t kUnit = 32;  // elements of a run that stay together
+  const bool by_taps = x.taps > 1;
+  const int64_t units = by_taps ? x.taps : std::max<int64_t>(x.run / kUnit, 1),
+                count = std::clamp<int64_t>(most, 1, units);
+  std::vector<InnerPart> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = units * i / count, end = units * (i + 1) / count;
+    const bool ends = i + 1 == count;
+    if (by_taps)
+      parts.push_back({begin, end - begin, 0, x.run, i == 0, ends});
+    else
+      parts.push_back({0, x.taps, begin * kUnit, (ends ? x.run : end * kUnit) - begin * kUnit, i == 0, ends});
+  }
+  return parts;
 }
 
 // Whether the pixels of a row of the kernel are read as one run, which takes images whose columns are padded.

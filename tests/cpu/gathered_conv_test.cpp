@@ -30,16 +30,16 @@ Sums forward_sums(const cpu::ConvShape& o, const std::vector<T>& x, const std::v
   return y;
 }
 
-// For 1x1 kernels, which read pixel by pixel.
 template <class T>
 Sums gradient_sums(const cpu::ConvShape& o, const std::vector<T>& dy, const std::vector<T>& w) {
   Sums dx(static_cast<size_t>(o.n * o.h * o.w * o.c));
-  for (int64_t pixel = 0; pixel < o.n * o.h * o.w; ++pixel)
+  for_each_tap(o, [&](int64_t out, int64_t in, int64_t tap) {
     for (int64_t k = 0; k < o.k; ++k) {
-      const double gradient = dy[static_cast<size_t>(pixel * o.k + k)];
-      for (int64_t c = 0; c < o.c; ++c)
-        dx[static_cast<size_t>(pixel * o.c + c)] += gradient * w[static_cast<size_t>(k * o.c + c)];
+      const double gradient = dy[static_cast<size_t>(out * o.k + k)];
+      const T* const filter = w.data() + (k * o.r * o.s + tap) * o.c;
+      for (int64_t c = 0; c < o.c; ++c) dx[static_cast<size_t>(in * o.c + c)] += gradient * filter[c];
     }
+  });
   return dx;
 }
 
@@ -81,7 +81,7 @@ void check(Context& context, const cpu::ConvShape& o) {
     for (size_t i = 0; add && i < expected.size(); ++i) expected[i] += before[i];
     const Tensor dx = device_of(context, before);
     cpu::gathered_dgrad(context, o, dy.data(), w.data(), dx.data<T>(), add);
-    expect_near(dx.data<T>(), expected, static_cast<double>(o.k));
+    expect_near(dx.data<T>(), expected, static_cast<double>(o.r * o.s * o.k));
   }
 }
 
@@ -108,7 +108,10 @@ INSTANTIATE_TEST_SUITE_P(
                     cpu::ConvShape{1, 2, 2, 640, 320, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1},  // many of them
                     cpu::ConvShape{1, 15, 14, 1024, 256, 1, 1, 15, 14, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // runs collide
                     cpu::ConvShape{1, 7, 7, 512, 288, 3, 3, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1},  // those of several taps
+                    cpu::ConvShape{1, 6, 6, 2400, 96, 1, 1, 6, 6, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // long ones, in parts
                     cpu::ConvShape{2, 120, 70, 16, 256, 1, 1, 120, 70, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // past the caches
+                    cpu::ConvShape{2, 11, 10, 32, 16, 3, 2, 4, 3, 2, 3, 3, 1, 2, 1, 0, 0, 1},  // strided and dilated
+                    cpu::ConvShape{2, 13, 12, 64, 32, 3, 3, 7, 6, 2, 2, 1, 1, 1, 1, 1, 0, 1},
                     cpu::ConvShape{2, 21, 18, 3, 64, 7, 7, 11, 9, 2, 2, 1, 1, 3, 3, 3, 3, 1},
                     cpu::ConvShape{1, 9, 12, 5, 17, 3, 2, 3, 9, 2, 1, 2, 3, 0, 0, 0, 0, 1}));  // dilated, not square
 

@@ -41,6 +41,12 @@ class Product : public testing::TestWithParam<CpuIsa> {
   const cpu::ProductKernels kernels = cpu::kernels_of(GetParam()).product;
   const int64_t columns = kernels.columns, most_columns = kernels.panels * columns;
 
+  // Where rows of that many elements are stored.
+  static std::vector<int64_t> places_of(int64_t rows, int64_t stride) {
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < rows; ++i) places.push_back(i * stride);
+    return places;
+  }
   // How many columns of gathered rows are tried.
   std::vector<int64_t> valid_columns() const {
     std::vector<int64_t> valid{columns, columns - 3, columns / 2, 1};
@@ -92,29 +98,31 @@ TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
     for (const int64_t valid : valid_columns())
       for (const bool ends : {false, true}) {
         std::vector<const float*> at;
-        for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 490);
+        for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 490);  // and one that is skipped
         const Numbers before = drawn(rows * y_stride, 3);
+        const std::vector<int64_t> places = places_of(rows, y_stride);
         Numbers y = before;
         cpu::EndOf<float> end;
         if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};
-        kernels.gathered_rows({rows,
-                               taps,
-                               k,
-                               at.data(),
-                               rows,
-                               panels.data(),
-                               y.data(),
-                               y_stride,
-                               valid,
-                               end,
-                               false,
-                               {from.data(), 1999}});
+        kernels.gathered_rows({.rows = rows,
+                               .taps = taps,
+                               .k = k,
+                               .at = at.data(),
+                               .row_step = rows,
+                               .skip = 1,
+                               .panel = panels.data(),
+                               .panel_step = taps * k * columns,
+                               .y = y.data(),
+                               .places = places.data(),
+                               .valid = valid,
+                               .end = end,
+                               .upcoming = {from.data(), 1999}});
         const auto expected = [&](bool fused) {
           return with_sums(before, y_stride, valid, false, [&](int64_t row, int64_t column) {
             const float* const panel = panels.data() + column / columns * taps * k * columns + column % columns;
             float sum = 0;
             for (int64_t tap = 0; tap < taps; ++tap)
-              sum = sum_in_order(fused, k, at[static_cast<size_t>(tap * rows + row)], 1, panel + tap * k * columns,
+              sum = sum_in_order(fused, k, at[static_cast<size_t>(tap * rows + row)] + 1, 1, panel + tap * k * columns,
                                  columns, sum);
             if (!ends) return sum;
             sum += bias[static_cast<size_t>(column)];
@@ -139,21 +147,22 @@ TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
         std::vector<const Bf16*> at;
         for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % 830);
         const auto before = elements_of<Bf16>(drawn(rows * y_stride, 3));
+        const std::vector<int64_t> places = places_of(rows, y_stride);
         auto y = before;
         cpu::EndOf<Bf16> end;
         if (ends) end = {.bias = bias.data(), .residual = y.data(), .relu = true};
-        kernels.gathered_bf16_rows({rows,
-                                    taps,
-                                    k,
-                                    at.data(),
-                                    rows,
-                                    panels.data(),
-                                    y.data(),
-                                    y_stride,
-                                    valid,
-                                    end,
-                                    false,
-                                    {from.data(), 1799}});
+        kernels.gathered_bf16_rows({.rows = rows,
+                                    .taps = taps,
+                                    .k = k,
+                                    .at = at.data(),
+                                    .row_step = rows,
+                                    .panel = panels.data(),
+                                    .panel_step = taps * k * columns,
+                                    .y = y.data(),
+                                    .places = places.data(),
+                                    .valid = valid,
+                                    .end = end,
+                                    .upcoming = {from.data(), 1799}});
         for (int64_t i = 0; i < rows * y_stride; ++i) {
           const auto place = static_cast<size_t>(i);
           const int64_t row = i / y_stride, column = i % y_stride;

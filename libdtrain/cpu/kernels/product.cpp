@@ -125,7 +125,7 @@ struct GatheredTile {
   const GatheredRows<T>& g;
   int64_t first;
 
-  int64_t offset(int r) const { return (first + r) * g.y_stride; }
+  int64_t offset(int r) const { return g.places[first + r]; }
   RowBias bias(int panel) const { return RowBias(g.end.bias ? g.end.bias + panel * kColumns : nullptr); }
 
   // Lines that are only reached at the end come while the sums are made.
@@ -143,15 +143,14 @@ struct GatheredTile {
     constexpr int64_t kElements = kPiece * kJoined<T>;
     const T* const* tap = g.at + first;
     const T* panel = g.panel;
-    const int64_t panel_step = g.taps * g.k * kColumns;
     for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
       const T* at[R];
 #pragma GCC unroll 12
-      for (int r = 0; r < R; ++r) at[r] = tap[r];
+      for (int r = 0; r < R; ++r) at[r] = tap[r] + g.skip;
       for (int64_t done = 0; done < g.k; done += kElements) {
         const int64_t piece = g.k - done < kElements ? g.k - done : kElements;
         ahead.fetch();
-        accumulate<R, Arithmetic, kJoined<T>, P>(at, kJoined<T>, piece / kJoined<T>, panel, panel_step, sum);
+        accumulate<R, Arithmetic, kJoined<T>, P>(at, kJoined<T>, piece / kJoined<T>, panel, g.panel_step, sum);
         panel += piece * kColumns;
 #pragma GCC unroll 12
         for (int r = 0; r < R; ++r) at[r] += piece;

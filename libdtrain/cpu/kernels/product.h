@@ -17,7 +17,7 @@ inline constexpr int kMostTileRows = 12, kMostTileColumns = 32;  // of any instr
 template <class T>
 struct EndOf {
   const float* bias = nullptr;  // [valid columns]; null: none
-  const T* residual = nullptr;  // rows as far apart as those of y, and possibly y itself; null: none
+  const T* residual = nullptr;  // rows as those of y, and possibly y itself; null: none
   bool relu = false;
 };
 
@@ -26,17 +26,19 @@ template <class T>
 inline constexpr int64_t kJoined = std::is_same_v<T, Bf16> ? 2 : 1;
 
 // Rows of the left-hand side that lie anywhere, as the windows of a convolution do: row i of the result is the sum over
-// `taps` runs of k elements each, of run t from at[t * row_step + i] on, times the panel, [taps * k][columns] of floats
-// or [taps * k / 2][columns][2] of bf16, for an even k.
+// `taps` runs of k elements each, of run t from at[t * row_step + i] + skip on, times the panel, [taps * k][columns] of
+// floats or [taps * k / 2][columns][2] of bf16, for an even k. Further columns are those of another panel, `panel_step`
+// elements after it.
 template <class T>
 struct GatheredRows {
   int64_t rows, taps, k;  // at most `rows` of a tile
   const T* const* at;
-  int64_t row_step;
+  int64_t row_step, skip = 0;
   const T* panel;
+  int64_t panel_step = 0;
   T* y;
-  int64_t y_stride;
-  int64_t valid;  // columns that are stored, from 1 to those of as many panels as the table says: `panel` and the next
+  const int64_t* places;  // elements from y, and from a residual, to each row
+  int64_t valid;          // columns that are stored, from 1 to those of `panels` panels
   EndOf<T> end{};
   bool streams =
       false;  // y is stored past the caches; every row of it is aligned to a vector, and all columns are valid
@@ -50,7 +52,7 @@ struct Bf16Pair {
 
 struct ProductKernels {
   int rows, columns;  // of a tile
-  int panels;         // that gathered_rows takes at a time, at most; they lie one after the other
+  int panels;         // that gathered_rows takes at a time, at most
   // y[0..rows, 0..columns] = or += a [rows, k] * panel [k, columns], for any number of rows. Those of `a` are
   // `a_stride` floats apart, those of y `y_stride`.
   void (*rows_by_panel)(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,

@@ -28,7 +28,8 @@ struct Reach {
 
 // The pixels of dx at (top, left) modulo the strides; without taps where none reaches them.
 GradientPhase phase_of(const ConvShape& o, int64_t top, int64_t left) {
-  const Reach down(top, o.r, o.stride_h, o.dilation_h, o.pad_top), across(left, o.s, o.stride_w, o.dilation_w, o.pad_left);
+  const Reach down(top, o.r, o.stride_h, o.dilation_h, o.pad_top),
+      across(left, o.s, o.stride_w, o.dilation_w, o.pad_left);
   if (down.taps.empty() || across.taps.empty() || top >= o.h || left >= o.w) return {};
   ConvShape conv{};
   conv.n = o.n, conv.h = o.p, conv.w = o.q, conv.c = o.k;

@@ -12,13 +12,14 @@
 namespace dtrain::cpu {
 
 struct GradientPhase {
-  ConvShape conv;  // from dy, of k channels, to the phase's pixels, of c
-  Places places;   // of those in dx
+  ConvShape conv;                      // from dy, of k channels, to the phase's pixels, of c
+  Places places;                       // of those in dx
   std::vector<int64_t> rows, columns;  // of the kernel, in the order of the taps of `conv`
 };
 
-// Calls convolve(phase, panels) for each phase that any tap reaches; `panels`: its filters, as gathered_conv takes them.
-// The other pixels of dx become zero, unless convolutions add to them. One group, c in whole panels, k in whole words.
+// Calls convolve(phase, panels) for each phase that any tap reaches; `panels`: its filters, as gathered_conv takes
+// them. The other pixels of dx become zero, unless convolutions add to them. One group, c in whole panels, k in whole
+// words.
 template <class T>
 void for_each_phase(Context&, const ConvShape&, const T* w, T* dx, bool add,
                     const std::function<void(const GradientPhase&, const T* panels)>& convolve);

@@ -17,6 +17,13 @@ constexpr int64_t kBlockRows = 64;
 // Bytes of a result from which nothing of it stays in a cache of the usual size until it is read again.
 constexpr int64_t kPastCaches = int64_t{16} << 20;
 
+// Whether [rows, c] elements of T are stored past the caches.
+template <class T>
+bool is_past_caches(int64_t rows, int64_t c) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  return rows * c * kSize >= kPastCaches && c * kSize % 64 == 0;
+}
+
 // Moments of all channels of x in one pass over memory; `buffer` holds 3 c floats. Each block is shifted by the mean of
 // those before it: what cancels within a block is then small against the deviation of all.
 template <class T>
@@ -175,8 +182,7 @@ void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& 
   with_elements(in.x.dtype(), [&]<class T>(T) {
     const T *const from = in.x.data<T>(), *const add = in.residual ? in.residual.data<T>() : nullptr;
     T* const to = out.y.data<T>();
-    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-    const bool past_caches = in.x.count() * kSize >= kPastCaches && c * kSize % 64 == 0;
+    const bool past_caches = is_past_caches<T>(in.x.count() / c, c);
     parallel_parts(context, in.x.count() / c, [&](int, int64_t begin, int64_t end) {
       const int64_t first = begin * c;
       context.kernels().batch_norm.of<T>().apply({from + first, add ? add + first : nullptr, to + first,
@@ -249,9 +255,10 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
     all.gate = ReluGate::none;
   }
   T* const dx = grads.dx.data<T>();
+  Into into = grads.add_dx ? Into::add : Into::store;
+  if (into == Into::store && dx != all.dy && is_past_caches<T>(rows, c)) into = Into::past_caches;
   parallel_parts(context, rows, [&](int, int64_t begin, int64_t end) {
-    loops.dx(rows_of(all, begin, end), constant ? nullptr : terms.data(), terms.data() + c, grads.add_dx,
-             dx + begin * c);
+    loops.dx(rows_of(all, begin, end), constant ? nullptr : terms.data(), terms.data() + c, into, dx + begin * c);
   });
 }
 

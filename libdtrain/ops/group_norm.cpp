@@ -236,7 +236,7 @@ void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& s
         const double inverse = inv_std[share.index(group)];
         return inverse * inverse * inverse * sums[static_cast<size_t>(group)].second / g.size();
       });
-      loops.dx(rows(0, g.pixels), share.per_channel(kOffset), share.per_channel(kSlope), add,
+      loops.dx(rows(0, g.pixels), share.per_channel(kOffset), share.per_channel(kSlope), add ? Into::add : Into::store,
                dx.data<T>() + share.row(0));
     });
   });

@@ -25,10 +25,13 @@ struct PoolAxis {
     const int64_t begin = start(p), end = begin + kernel;
     return {begin > 0 ? begin : 0, end < in ? end : in};
   }
-  // The windows that cover cell `i`; may be empty.
+  // The windows that cover cell `i`; may be empty. Divisions of 64 bits take up to 90 cycles, and no image is as long
+  // as 32 bits count.
   DT_HD PoolRange windows(int64_t i) const {
     const int64_t last = i + padding, first = last - kernel + 1;
-    const int64_t begin = first > 0 ? (first + stride - 1) / stride : 0, end = last / stride + 1;
+    const auto step = static_cast<uint32_t>(stride);
+    const int64_t begin = first > 0 ? (static_cast<uint32_t>(first) + step - 1) / step : 0;
+    const int64_t end = int64_t{static_cast<uint32_t>(last) / step} + 1;
     return {begin, end < out ? end : out};
   }
 };

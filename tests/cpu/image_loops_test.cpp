@@ -63,18 +63,14 @@ T* aligned(std::vector<T>& values) {
   return values.data() + (64 - address % 64) % 64 / sizeof(T);
 }
 
-// What is written past the caches is what is written into them.
+// What write(to) writes past the caches is what was written into them.
 template <class T>
-void check_past_caches(const cpu::BatchNormLoops<T>& loops, const Rows<T>& rows) {
+void check_past_caches(const Rows<T>& rows, const std::vector<T>& expected, const std::function<void(T*)>& write) {
   if (rows.stride * sizeof(T) % 64 != 0 || rows.stride != rows.c) return;
-  const auto count = static_cast<int64_t>(rows.x.size());
-  std::vector<T> memory(rows.x.size() + 64 / sizeof(T)), y = rows.nothing();
-  cpu::NormalizedRows<T> o{rows.x.data(),    nullptr, y.data(), rows.mean.data(), rows.scale.data(),
-                           rows.beta.data(), kRows,   rows.c,   rows.stride,      Activation::relu};
-  loops.apply(o);
-  o.y = aligned(memory), o.past_caches = true;
-  loops.apply(o);
-  for (int64_t i = 0; i < count; ++i) ASSERT_EQ(o.y[i], y[static_cast<size_t>(i)]) << i;
+  std::vector<T> memory(rows.x.size() + 64 / sizeof(T));
+  T* const to = aligned(memory);
+  write(to);
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(to[i], expected[i]) << i;
 }
 
 template <class T>
@@ -82,13 +78,24 @@ void check_apply(const cpu::BatchNormLoops<T>& loops, const Rows<T>& rows) {
   for (const Activation act : {Activation::none, Activation::relu, Activation::relu6})
     for (const bool residual : {false, true}) {
       std::vector<T> y = rows.nothing();
-      loops.apply({rows.x.data(), residual ? rows.other.data() : nullptr, y.data(), rows.mean.data(), rows.scale.data(),
-                   rows.beta.data(), kRows, rows.c, rows.stride, act});
+      cpu::NormalizedRows<T> o{rows.x.data(),
+                               residual ? rows.other.data() : nullptr,
+                               y.data(),
+                               rows.mean.data(),
+                               rows.scale.data(),
+                               rows.beta.data(),
+                               kRows,
+                               rows.c,
+                               rows.stride,
+                               act};
+      loops.apply(o);
       rows.check(y, [&](size_t at, int64_t row, int64_t i) {
         const double value = rows.normalized(row, i) + (residual ? double{rows.other[at]} : 0.0);
         if (act == Activation::none) return value;
         return std::min(std::max(value, 0.0), act == Activation::relu6 ? 6.0 : INFINITY);
       });
+      o.past_caches = true;
+      check_past_caches<T>(rows, y, [&](T* to) { o.y = to, loops.apply(o); });
     }
 }
 
@@ -118,16 +125,23 @@ void check_gradients(const cpu::BatchNormLoops<T>& loops, const Rows<T>& rows) {
       ASSERT_NEAR(sum[static_cast<size_t>(i)], s, 1e-4) << i;
       ASSERT_NEAR(product[static_cast<size_t>(i)], p, 5e-4) << i;
     }
-    for (const bool constant : {false, true}) {
-      std::vector<T> dx = rows.nothing();
-      loops.dx(in, constant ? nullptr : rows.beta.data(), rows.slope.data(), false, dx.data());
-      rows.check(dx, [&](size_t at, int64_t row, int64_t i) {
-        const auto channel = static_cast<size_t>(i);
-        const double value = rows.scale[channel] * gated(at, row, i);
-        if (constant) return value;
-        return value - rows.beta[channel] - (double{rows.x[at]} - rows.mean[channel]) * rows.slope[channel];
-      });
-    }
+    for (const bool constant : {false, true})
+      for (const bool add : {false, true}) {
+        std::vector<T> dx = rows.nothing();
+        for (size_t at = 0; at < dx.size(); ++at)
+          if (add && static_cast<int64_t>(at) % rows.stride < rows.c) dx[at] = rows.y[at];
+        const float* const offset = constant ? nullptr : rows.beta.data();
+        loops.dx(in, offset, rows.slope.data(), add ? cpu::Into::add : cpu::Into::store, dx.data());
+        rows.check(dx, [&](size_t at, int64_t row, int64_t i) {
+          const auto channel = static_cast<size_t>(i);
+          const double value = rows.scale[channel] * gated(at, row, i) + (add ? double{rows.y[at]} : 0.0);
+          if (constant) return value;
+          return value - rows.beta[channel] - (double{rows.x[at]} - rows.mean[channel]) * rows.slope[channel];
+        });
+        if (add) continue;
+        check_past_caches<T>(rows, dx,
+                             [&](T* to) { loops.dx(in, offset, rows.slope.data(), cpu::Into::past_caches, to); });
+      }
   }
 }
 
@@ -181,7 +195,6 @@ void check_loops(CpuIsa isa, int64_t c, int64_t stride) {
   const Rows<T> rows{c, stride};
   check_moments(kernels.batch_norm.of<T>(), rows);
   check_apply(kernels.batch_norm.of<T>(), rows);
-  check_past_caches(kernels.batch_norm.of<T>(), rows);
   check_gradients(kernels.batch_norm.of<T>(), rows);
   check_max_pool(kernels.max_pool.of<T>(), c);
 }

@@ -183,7 +183,7 @@ void gate_rows(const GradientRows<T>& o, T* dz) {
   });
 }
 
-template <class T, ReluGate gate, bool constant, bool add>
+template <class T, ReluGate gate, bool constant, Into into>
 void dx_rows(const GradientRows<T>& o, const float* offset, const float* slope, T* dx) {
   in_tiles(
       o.rows, o.c, o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
@@ -191,21 +191,33 @@ void dx_rows(const GradientRows<T>& o, const float* offset, const float* slope, 
           V value = load<V>(o.scale + i) * gated<gate, V>(o, at, i);
           if constexpr (!constant)
             value -= load<V>(offset + i) + (load<V>(o.x + at) - load<V>(o.mean + i)) * load<V>(slope + i);
-          if constexpr (add) value = load<V>(dx + at) + value;
-          store(dx + at, value);
+          if constexpr (into == Into::add) value = load<V>(dx + at) + value;
+          if constexpr (into == Into::past_caches)
+            stream(dx + at, value);
+          else
+            store(dx + at, value);
         }
       });
+  if constexpr (into == Into::past_caches) fence();
+}
+
+template <class T, ReluGate gate, bool constant>
+void dx_into(const GradientRows<T>& o, const float* offset, const float* slope, Into into, T* dx) {
+  switch (into) {
+    case Into::store:
+      return dx_rows<T, gate, constant, Into::store>(o, offset, slope, dx);
+    case Into::add:
+      return dx_rows<T, gate, constant, Into::add>(o, offset, slope, dx);
+    case Into::past_caches:
+      return dx_rows<T, gate, constant, Into::past_caches>(o, offset, slope, dx);
+  }
 }
 
 template <class T>
-void dx(const GradientRows<T>& o, const float* offset, const float* slope, bool add, T* to) {
+void dx(const GradientRows<T>& o, const float* offset, const float* slope, Into into, T* to) {
   with_gate(o, [&](auto gate) {
     constexpr ReluGate kGate = decltype(gate)::value;
-    if (offset)
-      add ? dx_rows<T, kGate, false, true>(o, offset, slope, to)
-          : dx_rows<T, kGate, false, false>(o, offset, slope, to);
-    else
-      add ? dx_rows<T, kGate, true, true>(o, offset, slope, to) : dx_rows<T, kGate, true, false>(o, offset, slope, to);
+    offset ? dx_into<T, kGate, false>(o, offset, slope, into, to) : dx_into<T, kGate, true>(o, offset, slope, into, to);
   });
 }
 

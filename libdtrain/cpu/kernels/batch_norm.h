@@ -36,6 +36,9 @@ struct GradientRows {
   ReluGate gate = ReluGate::none;
 };
 
+// How a gradient is stored. Past the caches: without being read, as in NormalizedRows.
+enum class Into : uint8_t { store, add, past_caches };
+
 template <class T>
 struct BatchNormLoops {
   // sum[c] and square[c]: those of x - shift and of its square.
@@ -46,8 +49,9 @@ struct BatchNormLoops {
   void (*sums)(const GradientRows<T>&, float* sum, float* product, T* kept);
   // dz alone, which may be dy.
   void (*gate)(const GradientRows<T>&, T* dz);
-  // dx = or += scale * dz - (offset + (x - mean) * slope), or scale * dz where offset is null. dx may be dy.
-  void (*dx)(const GradientRows<T>&, const float* offset, const float* slope, bool add, T* dx);
+  // dx = or += scale * dz - (offset + (x - mean) * slope), or scale * dz where offset is null. dx may be dy, unless it
+  // is stored past the caches.
+  void (*dx)(const GradientRows<T>&, const float* offset, const float* slope, Into, T* dx);
 };
 
 using BatchNormKernels = ByType<BatchNormLoops>;

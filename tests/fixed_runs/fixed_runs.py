@@ -357,6 +357,8 @@ def main():
     asked = parser.parse_args()
     names = asked.runs or list(RUNS)
     if asked.record:
+        if not asked.record.has_faults:
+            parser.error(f"{asked.record.programs}: built without DTRAIN_FAULTS, which some of the runs need")
         make_records(names, asked.record)
         return 0
     build = Build(os.environ["DTRAIN_BIN_DIR"])

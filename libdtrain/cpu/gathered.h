@@ -50,12 +50,6 @@ struct GatheredTile {
   Upcoming upcoming{};
 };
 
-// Where `parts` parts of `count` begin, and the last one ends.
-inline void begin_parts(int64_t count, int64_t parts, std::vector<int64_t>& begins) {
-  begins.resize(static_cast<size_t>(parts + 1));
-  for (int64_t i = 0; i <= parts; ++i) begins[static_cast<size_t>(i)] = count * i / parts;
-}
-
 // A part of the inner dimension of a tile's panels, in memory: whole panels lie one after the other.
 template <class Element>
 std::array<Upcoming, 2> memory_of(const Windows<Element>& x, const InnerPart& part, const FilterPanels& panels,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "libdtrain/cpu/kernels/upcoming.h"
 
@@ -31,6 +32,12 @@ inline Share share_of(int thread, int threads, int64_t pixels, int64_t panels, b
   const auto part = [&](int64_t count, int i) { return count * i / threads; };
   if (divide_panels) return {0, pixels, part(panels, thread), part(panels, thread + 1)};
   return {part(pixels, thread), part(pixels, thread + 1), 0, panels};
+}
+
+// Where `parts` parts of `count` begin, and the last one ends.
+inline void begin_parts(int64_t count, int64_t parts, std::vector<int64_t>& begins) {
+  begins.resize(static_cast<size_t>(parts + 1));
+  for (int64_t i = 0; i <= parts; ++i) begins[static_cast<size_t>(i)] = count * i / parts;
 }
 
 // Memory that is read soon, in `count` equal parts of whole lines; those at the end may be short or empty. A division

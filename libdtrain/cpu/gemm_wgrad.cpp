@@ -249,10 +249,9 @@ bool gemm_wgrad_supports(const Context& context, const ConvShape& o) {
 bool enough_products(const ConvShape& o) { return o.k * o.r * o.s * o.c >= kLeastProducts; }
 
 bool gemm_wgrad_pays(const Context& context, const ConvShape& o, DType images) {
-  const int64_t products = o.k * o.r * o.s * o.c;
   if (!gemm_wgrad_supports(context, o)) return false;
-  if (images == DType::bf16) return context.kernels().product.pairs_by_pairs && products >= kLeastBf16;
-  return products >= kLeastProducts;
+  if (images == DType::bf16) return context.kernels().product.pairs_by_pairs && o.k * o.r * o.s * o.c >= kLeastBf16;
+  return enough_products(o);
 }
 
 template <class T>

@@ -85,8 +85,13 @@ void few_pixels_dgrad(Context& context, const ConvShape& o, const std::vector<in
     for (int64_t channel = 0; channel < o.c; channel += width) {
       float* const mine = products.data() + omp_get_thread_num() * kRows * width;
       for (int64_t tap = 0; tap < taps; ++tap) {
-        product.rows_by_panel(rows, o.k, gathered.data(), stride, panels.data() + (tap * o.c + channel) * o.k, mine,
-                              width, false);
+        product.rows_by_panels({.rows = rows,
+                                .k = o.k,
+                                .a = gathered.data(),
+                                .a_stride = stride,
+                                .panel = panels.data() + (tap * o.c + channel) * o.k,
+                                .y = mine,
+                                .y_stride = width});
         scatter(o, pixels.data() + first, rows, tap, channel, width, mine, dx);
       }
     }

@@ -15,6 +15,9 @@ namespace {
 constexpr int64_t kTilesPerCore = 32;
 // Inner dimension per pass: a panel of this depth stays in the first-level cache.
 constexpr int64_t kDepth = 256;
+// Bytes of all panels from which they come from the shared cache or from memory. Of fewer, those that are brought in
+// early cost more than they bring: a tenth at 28x28x128.
+constexpr int64_t kFarPanels = int64_t{4} << 20;
 // Inner dimension of the panels of all points that a core transforms and then multiplies by: they stay in the
 // second-level cache.
 constexpr int64_t kFreshDepth = 128;
@@ -89,20 +92,45 @@ struct Convolution {
   void finish(int64_t t, const float* products) const {
     kernels.winograd.of<T>().output_tile(products, y.c, y.pixels(tiles, t));
   }
-  // The products of `count` tiles and one panel at one point, of the inner channels from `depth` on, where `panel`
-  // begins.
-  void multiply(int64_t count, int64_t point, int64_t outer, int64_t depth, int64_t depths, const float* inputs,
-                const float* panel, float* products) const {
-    kernels.product.rows_by_panel(count, depths, inputs + point * x.c + depth, tile_stride(x.c), panel,
-                                  products + point * y.c + outer, tile_stride(y.c), depth > 0);
+  // The products of `count` tiles and `columns` outer channels at one point, of the inner channels from `depth` on,
+  // where their panels begin, `panel_step` apart.
+  void multiply(int64_t count, int64_t point, int64_t outer, int64_t columns, int64_t depth, int64_t depths,
+                const float* inputs, const float* panel, int64_t panel_step, float* products,
+                const Upcoming& upcoming) const {
+    kernels.product.rows_by_panels({.rows = count,
+                                    .k = depths,
+                                    .a = inputs + point * x.c + depth,
+                                    .a_stride = tile_stride(x.c),
+                                    .panel = panel,
+                                    .y = products + point * y.c + outer,
+                                    .y_stride = tile_stride(y.c),
+                                    .add = depth > 0,
+                                    .panels = columns / kernels.product.columns,
+                                    .panel_step = panel_step,
+                                    .upcoming = upcoming});
   }
-  // The same over all inner channels; `panels`: of all points and outer channels.
+  // Outer channels whose panels are taken at a time: several panels where one of them leaves no room for tiles in the
+  // first-level cache, so that the tiles are read less often from the second one.
+  int64_t columns() const {
+    const int64_t one = kernels.product.columns, most = one * kernels.product.panels;
+    return x.c >= kDepth && y.c % most == 0 ? most : one;
+  }
+  // The same over all inner channels; `panels`: of all points and outer channels. Where those are too many to stay in
+  // the second-level cache, the next ones come meanwhile.
   void multiply(int64_t count, int64_t point, int64_t outer, const float* inputs, const float* panels,
                 float* products) const {
+    const int64_t width = kernels.product.columns, wide = columns();
     const float* const panel = panels + point * winograd_spread(x.c * y.c) + outer * x.c;
-    for (int64_t depth = 0; depth < x.c; depth += kDepth)
-      multiply(count, point, outer, depth, std::min(kDepth, x.c - depth), inputs,
-               panel + depth * kernels.product.columns, products);
+    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    const bool last = outer + wide == y.c, more = !last || point + 1 < kWinogradPoints;
+    const float* const next = last ? panels + (point + 1) * winograd_spread(x.c * y.c) : panel + wide * x.c;
+    const bool fetches = more && kWinogradPoints * x.c * y.c * kFloat >= kFarPanels;
+    for (int64_t depth = 0; depth < x.c; depth += kDepth) {
+      const int64_t depths = std::min(kDepth, x.c - depth);
+      const Upcoming upcoming{next + depth * wide, fetches ? depths * wide * kFloat : 0};
+      multiply(count, point, outer, wide, depth, depths, inputs, panel + depth * width, x.c * width, products,
+               upcoming);
+    }
   }
 };
 
@@ -110,7 +138,7 @@ struct Convolution {
 // phases they pass through its own cache, and filters through the shared one.
 template <class T>
 void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float* panels) {
-  const int64_t width = conv.kernels.product.columns, count = conv.tiles.count, cores = context.threads();
+  const int64_t count = conv.tiles.count, cores = context.threads();
   const int64_t rounds = (count + cores * kTilesPerCore - 1) / (cores * kTilesPerCore);
   const int64_t most = (count + cores * rounds - 1) / (cores * rounds);  // equal shares
   const Scratch<float> scratch(context, cores * conv.scratch_floats(most));
@@ -121,7 +149,7 @@ void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float
       const int64_t group = std::min(most, end - first);
       for (int64_t t = 0; t < group; ++t) conv.transform(first + t, inputs + t * tile_stride(conv.x.c));
       for (int64_t point = 0; point < kWinogradPoints; ++point)
-        for (int64_t outer = 0; outer < conv.y.c; outer += width)
+        for (int64_t outer = 0; outer < conv.y.c; outer += conv.columns())
           conv.multiply(group, point, outer, inputs, panels, products);
       for (int64_t t = 0; t < group; ++t) conv.finish(first + t, products + t * tile_stride(conv.y.c));
     }
@@ -131,7 +159,7 @@ void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float
 // Both are called by all threads of a team, which share the work.
 template <class T>
 void multiply_by_panels(const Convolution<T>& conv, const float* panels, const float* inputs, float* products) {
-  const int64_t width = conv.kernels.product.columns, panels_per_point = conv.y.c / width;
+  const int64_t width = conv.columns(), panels_per_point = conv.y.c / width;
 #pragma omp for schedule(static)
   for (int64_t item = 0; item < kWinogradPoints * panels_per_point; ++item)
     conv.multiply(conv.tiles.count, item / panels_per_point, item % panels_per_point * width, inputs, panels, products);
@@ -149,8 +177,8 @@ void multiply_by_panels(const Convolution<T>& conv, const FilterPanels<T>& filte
       const int64_t depths = std::min(kFreshDepth, conv.x.c - depth);
       filters.transform(outer, depth, depths, panels.data(), point_step);
       for (int64_t point = 0; point < kWinogradPoints; ++point)
-        conv.multiply(conv.tiles.count, point, outer, depth, depths, inputs, panels.data() + point * point_step,
-                      products);
+        conv.multiply(conv.tiles.count, point, outer, width, depth, depths, inputs, panels.data() + point * point_step,
+                      0, products, {});
     }
 }
 

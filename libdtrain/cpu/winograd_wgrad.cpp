@@ -59,11 +59,17 @@ struct FilterGradient {
     transforms.input_tile(x.window(tiles, t, zeros), shape.c, group.inputs.place(place));
     transforms.gradient_tile(dy.window(tiles, t, zeros), shape.k, group.gradients.place(place));
   }
-  // The block [width][width] of u of panels k and c, stored at u, or added to what is there.
-  void multiply(const Group& group, int64_t point, int64_t k, int64_t c, float* u, int64_t u_stride, bool add) const {
-    for (int64_t t = 0; t < group.inputs.group; t += kDepth)
-      kernels.product.panel_by_panel(std::min(kDepth, group.inputs.group - t), group.gradients.at(point, k, t),
-                                     group.inputs.at(point, c, t), u, u_stride, add || t > 0, {});
+  // The block [width][width] of u of panels k and c, stored at u, or added to what is there. Where `fetches`, the next
+  // panel of gradients comes into the cache meanwhile.
+  void multiply(const Group& group, int64_t point, int64_t k, int64_t c, float* u, int64_t u_stride, bool add,
+                bool fetches) const {
+    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    for (int64_t t = 0; t < group.inputs.group; t += kDepth) {
+      const int64_t depth = std::min(kDepth, group.inputs.group - t);
+      const Upcoming next{group.gradients.at(point, k + 1, t), fetches ? depth * width * kFloat : 0};
+      kernels.product.panel_by_panel(depth, group.gradients.at(point, k, t), group.inputs.at(point, c, t), u, u_stride,
+                                     add || t > 0, next);
+    }
   }
 };
 
@@ -85,7 +91,7 @@ void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* 
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         for (int64_t i = 0; i < c / width; ++i)
           for (int64_t o = 0; o < k / width; ++o)
-            gradient.multiply(group, point, o, i, u + (point * k + o * width) * c + i * width, c, first > begin);
+            gradient.multiply(group, point, o, i, u + (point * k + o * width) * c + i * width, c, first > begin, false);
     }
   });
   parallel_parts(context, k, [&](int, int64_t begin, int64_t end) {
@@ -120,7 +126,7 @@ void wgrad_by_panels(Context& context, const FilterGradient<T>& gradient, float*
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         for (int64_t o = 0; o < (end - first) / width; ++o)
           gradient.multiply(group, point, first / width + o, i, u.data() + point * point_step + o * width * width,
-                            width, false);
+                            width, false, first + (o + 1) * width < end);
       for (int64_t o = first; o < end; ++o)
         gradient.kernels.winograd.filter_gradient(
             {u.data() + (o - first) * width, point_step, width, dw + o * 9 * c + i * width, c, add});

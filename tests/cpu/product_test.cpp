@@ -57,21 +57,33 @@ class Product : public testing::TestWithParam<CpuIsa> {
 
 TEST_P(Product, RowsAreSumsInOrder) {
   for (const int64_t k : {1, 2, 17, 256})
-    for (int64_t rows = 1; rows <= 2 * kernels.rows + 2; ++rows) {
-      const int64_t a_stride = k + 3, y_stride = columns + 2;
-      const Numbers a = drawn(rows * a_stride, 1), panel = drawn(k * columns, 2);
-      const Numbers before = drawn(rows * y_stride, 3);
-      for (const bool add : {false, true}) {
-        Numbers y = before;
-        kernels.rows_by_panel(rows, k, a.data(), a_stride, panel.data(), y.data(), y_stride, add);
-        const auto expected = [&](bool fused) {
-          return with_sums(before, y_stride, columns, add, [&](int64_t row, int64_t column) {
-            return sum_in_order(fused, k, a.data() + row * a_stride, 1, panel.data() + column, columns);
-          });
-        };
-        EXPECT_TRUE(y == expected(true) || y == expected(false)) << k << " " << rows << " " << add;
+    for (int64_t rows = 1; rows <= 2 * kernels.rows + 2; ++rows)
+      for (int64_t panels = 1; panels <= kernels.panels; ++panels) {
+        const int64_t a_stride = k + 3, y_stride = panels * columns + 2, panel_step = k * columns + 16;
+        const Numbers a = drawn(rows * a_stride, 1), panel = drawn(panels * panel_step, 2);
+        const Numbers before = drawn(rows * y_stride, 3);
+        for (const bool add : {false, true}) {
+          Numbers y = before;
+          kernels.rows_by_panels({.rows = rows,
+                                  .k = k,
+                                  .a = a.data(),
+                                  .a_stride = a_stride,
+                                  .panel = panel.data(),
+                                  .y = y.data(),
+                                  .y_stride = y_stride,
+                                  .add = add,
+                                  .panels = panels,
+                                  .panel_step = panel_step,
+                                  .upcoming = {a.data(), 4 * k}});
+          const auto expected = [&](bool fused) {
+            return with_sums(before, y_stride, panels * columns, add, [&](int64_t row, int64_t column) {
+              const float* const own = panel.data() + column / columns * panel_step + column % columns;
+              return sum_in_order(fused, k, a.data() + row * a_stride, 1, own, columns);
+            });
+          };
+          EXPECT_TRUE(y == expected(true) || y == expected(false)) << k << " " << rows << " " << panels << " " << add;
+        }
       }
-    }
 }
 
 TEST_P(Product, PanelsAreSumsInOrder) {

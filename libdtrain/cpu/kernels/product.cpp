@@ -78,45 +78,36 @@ template <int R, class Arithmetic, int64_t joined, int P, class T>
   }
 }
 
-template <int R>
-[[gnu::always_inline]] inline void store_sums(const Sums<R>& sum, float* y, int64_t stride, bool add) {
+template <int R, int P>
+[[gnu::always_inline]] inline void store_sums(const Sums<R, P>& sum, float* y, int64_t stride, bool add) {
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r, y += stride) {
-    store(y, add ? load(y) + sum[r][0] : sum[r][0]);
-    store(y + kLanes, add ? load(y + kLanes) + sum[r][1] : sum[r][1]);
-  }
+  for (int r = 0; r < R; ++r, y += stride)
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) {
+      float* const to = y + i * kLanes;
+      store(to, add ? load(to) + sum[r][i] : sum[r][i]);
+    }
 }
 
-// One tile of R rows that are `stride` apart and whose words are `step` apart.
-template <class Arithmetic = OfFloats>
-struct Strided {
-  int64_t k;
-  const typename Arithmetic::Word* a;
-  int64_t stride, step;
-  const typename Arithmetic::Word* panel;
-  float* y;
-  int64_t y_stride;
-  bool add;
-};
-
-// `kPacked`: the rows are columns of a panel.
-template <int R, bool kPacked, class Arithmetic>
-void strided_tile(const Strided<Arithmetic>& t, Ahead& ahead) {
-  const int64_t stride = kPacked ? 1 : t.stride, step = kPacked ? kColumns : 1;
+// R rows of `o` from the one at `a` on, which go to those at `y`. `kPacked`: they are columns of a panel.
+template <int R, int P, bool kPacked, class Arithmetic>
+void strided_tile(const RowsByPanels<typename Arithmetic::Word>& o, const typename Arithmetic::Word* a, float* y,
+                  Ahead& ahead) {
+  const int64_t stride = kPacked ? 1 : o.a_stride, step = kPacked ? kColumns : 1;
   const typename Arithmetic::Word* at[R];
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) at[r] = t.a + r * stride;
-  Sums<R> sum = {};
-  const typename Arithmetic::Word* panel = t.panel;
-  for (int64_t done = 0; done < t.k; done += kPiece) {
-    const int64_t piece = t.k - done < kPiece ? t.k - done : kPiece;
+  for (int r = 0; r < R; ++r) at[r] = a + r * stride;
+  Sums<R, P> sum = {};
+  const typename Arithmetic::Word* panel = o.panel;
+  for (int64_t done = 0; done < o.k; done += kPiece) {
+    const int64_t piece = o.k - done < kPiece ? o.k - done : kPiece;
     ahead.fetch();
-    accumulate<R, Arithmetic, 1, 1>(at, step, piece, panel, 0, sum);
+    accumulate<R, Arithmetic, 1, P>(at, step, piece, panel, o.panel_step, sum);
     panel += piece * kColumns;
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) at[r] += piece * step;
   }
-  store_sums<R>(sum, t.y, t.y_stride, t.add);
+  store_sums<R, P>(sum, y, o.y_stride, o.add);
 }
 
 // Rows [first, first + R) of those gathered, by P panels.
@@ -200,27 +191,36 @@ template <int most, class Tile>
     with_rows<most - 1>(rows, tile);
 }
 
-template <bool kPacked, class Arithmetic>
-void strided_rows(int64_t rows, Strided<Arithmetic> t, const Upcoming& upcoming = {}) {
-  Ahead ahead(upcoming, (rows + kRows - 1) / kRows * ((t.k + kPiece - 1) / kPiece));
-  for (; rows > 0; rows -= kRows, t.a += kRows * (kPacked ? 1 : t.stride), t.y += kRows * t.y_stride)
-    with_rows<kRows>(rows < kRows ? rows : kRows, [&]<int R>() { strided_tile<R, kPacked>(t, ahead); });
+// `o` is not copied, as above.
+template <int P, bool kPacked, class Arithmetic = OfFloats>
+void strided_rows(const RowsByPanels<typename Arithmetic::Word>& o) {
+  constexpr int kMost = kRows / P;
+  Ahead ahead(o.upcoming, (o.rows + kMost - 1) / kMost * ((o.k + kPiece - 1) / kPiece));
+  const typename Arithmetic::Word* a = o.a;
+  float* y = o.y;
+  for (int64_t rows = o.rows; rows > 0; rows -= kMost) {
+    with_rows<kMost>(rows < kMost ? rows : kMost,
+                     [&]<int R>() { strided_tile<R, P, kPacked, Arithmetic>(o, a, y, ahead); });
+    a += kMost * (kPacked ? 1 : o.a_stride);
+    y += kMost * o.y_stride;
+  }
 }
 
-void rows_by_panel(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,
-                   int64_t y_stride, bool add) {
-  strided_rows<false, OfFloats>(rows, {k, a, a_stride, 1, panel, y, y_stride, add});
+void rows_by_panels(const RowsByPanels<float>& o) {
+  if constexpr (kPanels > 1)
+    if (o.panels > 1) return strided_rows<kPanels, false>(o);
+  strided_rows<1, false>(o);
 }
 
 void panel_by_panel(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add,
                     const Upcoming& upcoming) {
-  strided_rows<true, OfFloats>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add}, upcoming);
+  strided_rows<1, true>({kColumns, k, a, 1, b, y, y_stride, add, 1, 0, upcoming});
 }
 
 #ifdef __AVX512BF16__
 void pairs_by_pairs(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
                     const Upcoming& upcoming) {
-  strided_rows<true, OfPairs>(kColumns, {k, a, 1, kColumns, b, y, y_stride, add}, upcoming);
+  strided_rows<1, true, OfPairs>({kColumns, k, a, 1, b, y, y_stride, add, 1, 0, upcoming});
 }
 
 void join_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) {
@@ -305,7 +305,7 @@ void gathered_rows(const GatheredRows<T>& g) {
 }  // namespace
 
 ProductKernels product_kernels() {
-  ProductKernels kernels{kRows, kColumns, kPanels, rows_by_panel, panel_by_panel, gathered_rows<float>, pack_rows};
+  ProductKernels kernels{kRows, kColumns, kPanels, rows_by_panels, panel_by_panel, gathered_rows<float>, pack_rows};
 #ifdef __AVX512BF16__
   kernels.gathered_bf16_rows = gathered_rows<Bf16>;
   kernels.pairs_by_pairs = pairs_by_pairs;

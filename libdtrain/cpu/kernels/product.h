@@ -50,13 +50,25 @@ struct Bf16Pair {
   uint32_t bits;
 };
 
+// y[0..rows, 0..panels * columns] = or += a [rows, k] * panels [k, columns], for any number of rows. Those of `a` are
+// `a_stride` floats apart, those of y `y_stride`, and one panel `panel_step` from the next.
+template <class Word>
+struct RowsByPanels {
+  int64_t rows, k;
+  const Word* a;
+  int64_t a_stride;
+  const Word* panel;
+  float* y;
+  int64_t y_stride;
+  bool add = false;
+  int64_t panels = 1, panel_step = 0;
+  Upcoming upcoming{};
+};
+
 struct ProductKernels {
   int rows, columns;  // of a tile
-  int panels;         // that gathered_rows takes at a time, at most
-  // y[0..rows, 0..columns] = or += a [rows, k] * panel [k, columns], for any number of rows. Those of `a` are
-  // `a_stride` floats apart, those of y `y_stride`.
-  void (*rows_by_panel)(int64_t rows, int64_t k, const float* a, int64_t a_stride, const float* panel, float* y,
-                        int64_t y_stride, bool add);
+  int panels;         // that gathered_rows and rows_by_panels take at a time, at most
+  void (*rows_by_panels)(const RowsByPanels<float>&);
   // y[0..columns, 0..columns] = or += a^T b for panels a and b.
   void (*panel_by_panel)(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add,
                          const Upcoming& upcoming);

@@ -109,7 +109,7 @@ namespace {
 // y = act(x * w + end.bias + end.residual) for windows of x, with the output pixels at `places`.
 template <class T>
 void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x, const T* panels, const EndOf<T>& end,
-                       T* y, const Places& places, bool streams) {
+                       T* y, const Places& places, bool streams, ResultSums* sums = nullptr) {
   const ProductKernels& product = context.kernels().product;
   // As many panels at a time as the kernel takes, unless the threads would not all have some.
   const int64_t count = o.k >= context.threads() * product.panels * product.columns ? product.panels : 1;
@@ -129,6 +129,7 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
     else if (end.residual)
       own.residual = end.residual + place;
     own.relu = inner.ends && end.relu;
+    if (sums && inner.ends) own.sums = sums->from(column);
     const T* const panel = static_cast<const T*>(filters.at(tile.panel));
     product.gathered<T>()({.rows = tile.rows,
                            .taps = inner.taps,
@@ -144,6 +145,7 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
                            .end = own,
                            .streams = streams && inner.begins && inner.ends,
                            .upcoming = tile.upcoming});
+    if (sums && inner.ends) sums->wrote(own.sums, column, width, tile.rows, y + place, o.k);
   });
 }
 
@@ -151,7 +153,7 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
 
 template <class T>
 void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T* panels, const EndOf<T>& end, T* y,
-                   bool may_stream) {
+                   bool may_stream, ResultSums* sums) {
   const ProductKernels& product = context.kernels().product;
   ConvShape o = shape;
   o.c = whole_words<T>(shape.c);
@@ -163,11 +165,11 @@ void gathered_conv(Context& context, const ConvShape& shape, const T* x, const T
   const bool streams = may_stream && is_streamed(o.n * o.p * o.q * o.k, o.k, product.columns, y);
   if constexpr (std::is_same_v<T, Bf16>)
     if (context.kernels().tiles.pairs)
-      return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y, streams);
+      return tile_conv(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, panels, end, y, streams, sums);
   const Tensor zeros = context.zeros({o.s * o.c}, dtype_of<T>());
   const Windows<T> windows =
       joins ? joined_windows_of<T>(o, from, zeros.data<T>()) : windows_of<T>(o, from, zeros.data<T>());
-  gathered_products(context, o, windows, panels, end, y, Places::in_order(o), streams && streaming_pays());
+  gathered_products(context, o, windows, panels, end, y, Places::in_order(o), streams && streaming_pays(), sums);
 }
 
 namespace {
@@ -192,13 +194,14 @@ bool gathered_dgrad_pays(const Context& context, const ConvShape& o, DType dtype
 }
 
 template <class T>
-void gathered_forward(Context& context, const ConvShape& o, const T* x, const T* w, const float* bias, T* y) {
+void gathered_forward(Context& context, const ConvShape& o, const T* x, const T* w, const float* bias, T* y,
+                      ResultSums* sums) {
   const int64_t channels = whole_words<T>(o.c), pixels = o.k * o.r * o.s, inner = o.r * o.s * channels;
   const Scratch<T> widened(context, channels == o.c ? 0 : pixels * channels);
   if (channels != o.c) widen_pixels(w, pixels, o.c, channels, widened.data());
   const Scratch<T> panels(context, panel_elements(context, o.k, inner));
   pack_panels(context, o.k, inner, channels == o.c ? w : widened.data(), panels.data());
-  gathered_conv(context, o, x, panels.data(), {.bias = bias}, y);
+  gathered_conv(context, o, x, panels.data(), {.bias = bias}, y, true, sums);
 }
 
 template <class T>
@@ -216,10 +219,13 @@ void gathered_dgrad(Context& context, const ConvShape& o, const T* dy, const T* 
 
 template void pack_panels(Context&, int64_t, int64_t, const float*, float*);
 template void pack_panels(Context&, int64_t, int64_t, const Bf16*, Bf16*);
-template void gathered_conv(Context&, const ConvShape&, const float*, const float*, const EndOf<float>&, float*, bool);
-template void gathered_conv(Context&, const ConvShape&, const Bf16*, const Bf16*, const EndOf<Bf16>&, Bf16*, bool);
-template void gathered_forward(Context&, const ConvShape&, const float*, const float*, const float*, float*);
-template void gathered_forward(Context&, const ConvShape&, const Bf16*, const Bf16*, const float*, Bf16*);
+template void gathered_conv(Context&, const ConvShape&, const float*, const float*, const EndOf<float>&, float*, bool,
+                            ResultSums*);
+template void gathered_conv(Context&, const ConvShape&, const Bf16*, const Bf16*, const EndOf<Bf16>&, Bf16*, bool,
+                            ResultSums*);
+template void gathered_forward(Context&, const ConvShape&, const float*, const float*, const float*, float*,
+                               ResultSums*);
+template void gathered_forward(Context&, const ConvShape&, const Bf16*, const Bf16*, const float*, Bf16*, ResultSums*);
 template void gathered_dgrad(Context&, const ConvShape&, const float*, const float*, float*, bool);
 template void gathered_dgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, Bf16*, bool);
 

@@ -5,6 +5,7 @@
 #include "libdtrain/core/tensor.h"
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/kernels/product.h"
+#include "libdtrain/cpu/result_sums.h"
 
 namespace dtrain::cpu {
 
@@ -28,14 +29,15 @@ void pack_columns(Context&, int64_t inner, int64_t k, const float* w, float* pan
 // where y is larger than caches, it is stored past them.
 template <class T>
 void gathered_conv(Context&, const ConvShape&, const T* x, const T* panels, const EndOf<T>& end, T* y,
-                   bool may_stream = true);
+                   bool may_stream = true, ResultSums* sums = nullptr);
 
 // Whether these two, which pack their filters in each call, are faster than oneDNN.
 bool gathered_forward_pays(const Context&, const ConvShape&, DType);
 bool gathered_dgrad_pays(const Context&, const ConvShape&, DType);
-// y = x * w + bias; `bias` may be null.
+// y = x * w + bias; `bias` may be null. Where `sums` are given, y is added up there; k fills panels.
 template <class T>
-void gathered_forward(Context&, const ConvShape&, const T* x, const T* w, const float* bias, T* y);
+void gathered_forward(Context&, const ConvShape&, const T* x, const T* w, const float* bias, T* y,
+                      ResultSums* sums = nullptr);
 // dx from dy, stored or added.
 template <class T>
 void gathered_dgrad(Context&, const ConvShape&, const T* dy, const T* w, T* dx, bool add);

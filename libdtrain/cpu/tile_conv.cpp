@@ -247,14 +247,20 @@ template void compute_taps(const Context&, const TapConv&, const uint8_t*, uint8
                            const std::function<void(const TiledRows<uint8_t>&, int64_t)>&);
 
 void tile_conv(const Context& context, const TapConv& o, const Bf16* x, const Bf16* panels, const EndOf<Bf16>& end,
-               Bf16* y, bool streams) {
+               Bf16* y, bool streams, ResultSums* sums) {
   const Kernels& kernels = context.kernels();
   const int64_t columns = kernels.product.columns;
   compute_taps<Bf16>(context, o, x, Bf16{}, panels, columns, [&](const TiledRows<Bf16>& rows, int64_t panel) {
     EndOf<Bf16> own = end;
     if (own.bias) own.bias += panel * columns;
     if (own.residual) own.residual += panel * columns;
+    if (sums) own.sums = sums->from(panel * columns);
     kernels.tiles.pairs(rows, own, y + panel * columns, streams);
+    if (!sums) return;
+    for (int64_t row = 0; row < rows.rows; ++row) {
+      const int64_t place = rows.places[row];
+      if (place >= 0) sums->wrote(own.sums, panel * columns, columns, 1, y + place + panel * columns, 0);
+    }
   });
 }
 

@@ -8,6 +8,7 @@
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/kernels/tile_product.h"
 #include "libdtrain/cpu/places.h"
+#include "libdtrain/cpu/result_sums.h"
 
 namespace dtrain::cpu {
 
@@ -42,7 +43,7 @@ void compute_taps(const Context&, const TapConv&, const T* x, T outside, const v
 // y = act(x * w + end.bias + end.residual) for the panels of w, as gathered_conv takes them; `streams` as in
 // GatheredRows.
 void tile_conv(const Context&, const TapConv&, const Bf16* x, const Bf16* panels, const EndOf<Bf16>& end, Bf16* y,
-               bool streams);
+               bool streams, ResultSums* sums = nullptr);
 
 // Whether tile_dgrad takes the shape: one group, channels in whole panels, filters in pairs.
 bool tile_dgrad_supports(const Context&, const ConvShape&);

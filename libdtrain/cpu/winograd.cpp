@@ -6,6 +6,7 @@
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/result_sums.h"
 #include "libdtrain/cpu/winograd_tiles.h"
 
 namespace dtrain::cpu {
@@ -28,6 +29,7 @@ struct Target {
   T* data;
   int64_t h, w, c;
   EndOf<T> end;
+  ResultSums* sums = nullptr;  // null: nobody wants them
 
   // Those pixels of tile `t` that are inside the image.
   WinogradPixels<T> pixels(const WinogradTiles& tiles, int64_t t) const {
@@ -36,6 +38,14 @@ struct Target {
     EndOf<T> own = end;
     if (own.residual) own.residual += first;
     return {data + first, w * c, c, std::min(kWinogradOut, h - top), std::min(kWinogradOut, w - left), own};
+  }
+  // As WinogradTransforms does, with the sums of the calling thread.
+  void write(const WinogradTransforms<T>& transforms, const float* products, WinogradPixels<T> to) const {
+    if (sums) to.end.sums = sums->from(0);
+    transforms.output_tile(products, c, to);
+    if (!sums) return;
+    for (int64_t i = 0; i < to.rows; ++i)
+      sums->wrote(to.end.sums, 0, c, to.columns, to.to + i * to.row_step, to.column_step);
   }
 };
 
@@ -90,7 +100,7 @@ struct Convolution {
     kernels.winograd.of<T>().input_tile(x.window(tiles, t, zeros), x.c, {inputs, x.c, x.c, 0});
   }
   void finish(int64_t t, const float* products) const {
-    kernels.winograd.of<T>().output_tile(products, y.c, y.pixels(tiles, t));
+    y.write(kernels.winograd.of<T>(), products, y.pixels(tiles, t));
   }
   // The products of `count` tiles and `columns` outer channels at one point, of the inner channels from `depth` on,
   // where their panels begin, `panel_step` apart.
@@ -260,9 +270,10 @@ void winograd_forward(Context& context, const WinogradShape& s, const T* x, cons
 }
 
 template <class T>
-void winograd_forward(Context& context, const WinogradShape& s, const T* x, const T* w, const float* bias, T* y) {
+void winograd_forward(Context& context, const WinogradShape& s, const T* x, const T* w, const float* bias, T* y,
+                      ResultSums* sums) {
   convolve<T>(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, forward_filters(s.c, w), s.n,
-              {y, s.p, s.q, s.k, {.bias = bias}});
+              {y, s.p, s.q, s.k, {.bias = bias}, sums});
 }
 
 template <class T>
@@ -275,11 +286,13 @@ void winograd_dgrad(Context& context, const WinogradShape& s, const T* dy, const
 template Tensor winograd_filters(Context&, int64_t, int64_t, const float*);
 template void winograd_forward(Context&, const WinogradShape&, const float*, const Tensor&, const EndOf<float>&,
                                float*);
-template void winograd_forward(Context&, const WinogradShape&, const float*, const float*, const float*, float*);
+template void winograd_forward(Context&, const WinogradShape&, const float*, const float*, const float*, float*,
+                               ResultSums*);
 template void winograd_dgrad(Context&, const WinogradShape&, const float*, const float*, float*, bool);
 template Tensor winograd_filters(Context&, int64_t, int64_t, const Bf16*);
 template void winograd_forward(Context&, const WinogradShape&, const Bf16*, const Tensor&, const EndOf<Bf16>&, Bf16*);
-template void winograd_forward(Context&, const WinogradShape&, const Bf16*, const Bf16*, const float*, Bf16*);
+template void winograd_forward(Context&, const WinogradShape&, const Bf16*, const Bf16*, const float*, Bf16*,
+                               ResultSums*);
 template void winograd_dgrad(Context&, const WinogradShape&, const Bf16*, const Bf16*, Bf16*, bool);
 
 }  // namespace dtrain::cpu

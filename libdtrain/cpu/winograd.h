@@ -10,6 +10,7 @@
 #include "libdtrain/core/tensor.h"
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/cpu/kernels/product.h"
+#include "libdtrain/cpu/result_sums.h"
 
 namespace dtrain {
 class Context;
@@ -39,9 +40,10 @@ Tensor winograd_filters(Context&, int64_t c, int64_t k, const T* w);
 template <class T>
 void winograd_forward(Context&, const WinogradShape&, const T* x, const Tensor& filters,
                       const std::type_identity_t<EndOf<T>>& end, T* y);
-// y = x * w + bias; `bias` [k] may be null.
+// y = x * w + bias; `bias` [k] may be null. Where `sums` are given, y is added up there.
 template <class T>
-void winograd_forward(Context&, const WinogradShape&, const T* x, const T* w, const float* bias, T* y);
+void winograd_forward(Context&, const WinogradShape&, const T* x, const T* w, const float* bias, T* y,
+                      ResultSums* sums = nullptr);
 // dx from dy: the forward algorithm with the filters turned and transposed. `shape` is that of the forward convolution.
 template <class T>
 void winograd_dgrad(Context&, const WinogradShape&, const T* dy, const T* w, T* dx, bool add);

@@ -51,11 +51,11 @@ Communicator* synchronised_by(const BatchNormOptions& options);
 // Sums `x`, f32, over the ranks, in place; what is queued after it finds the sums.
 void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what);
 
-// Sums over n,h,w of x and of x * x, f32 [c]: the statistics of a batch follow from them.
+// Sums over n,h,w of x - pivot and of its square, f32 [c]: the statistics of a batch follow. No pivot: 0, as on GPUs.
 struct ChannelSums {
-  Tensor sum, square;
+  Tensor sum{}, square{}, pivot{};
 
-  auto tensors() const { return std::tie(sum, square); }
+  auto tensors() const { return std::tie(sum, square, pivot); }
 };
 // A batch norm with relu that is left to whoever reads its images: relu(x * scale + shift), [c] and of x's type.
 struct OnLoad {

@@ -156,13 +156,26 @@ Scratch<double> moments_of_all(Context& context, const Tensor& x, int64_t c) {
   return moments;
 }
 
+// The same from sums.
+Scratch<double> moments_from(Context& context, const ChannelSums& sums, double count, int64_t c) {
+  Scratch<double> moments(context, 2 * c);
+  const float *sum = sums.sum.data<float>(), *square = sums.square.data<float>(), *pivot = sums.pivot.data<float>();
+  for (int64_t i = 0; i < c; ++i) {
+    const Moments all = moments_about(pivot[i], {sum[i], square[i]}, count);
+    moments.data()[i] = all.mean;
+    moments.data()[c + i] = all.deviation;
+  }
+  return moments;
+}
+
 // mean[c] and inv_std[c] of x, or of the images of all ranks; the running statistics are updated.
-void take_statistics(Context& context, const Tensor& x, const BatchNormState& state, const BatchNormOptions& options,
-                     const Tensor& mean, const Tensor& inv_std) {
+void take_statistics(Context& context, const BatchNormInputs& in, const BatchNormState& state,
+                     const BatchNormOptions& options, const Tensor& mean, const Tensor& inv_std) {
   const int64_t c = mean.count();
-  const Scratch<double> moments = moments_of_all(context, x, c);
+  double count = static_cast<double>(in.x.count() / c);
+  const Scratch<double> moments =
+      in.sums.sum ? moments_from(context, in.sums, count, c) : moments_of_all(context, in.x, c);
   const double *const means = moments.data(), *const deviations = means + c;
-  double count = static_cast<double>(x.count() / c);
   if (Communicator* const ranks = synchronised_by(options))
     count = share_moments(context, *ranks, count, c, moments.data());
   float *running_mean = state.running_mean.data<float>(), *running_var = state.running_var.data<float>();
@@ -266,7 +279,7 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
 
 void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNormState& state,
                       const BatchNormOptions& options, const BatchNormOutputs& out) {
-  take_statistics(context, in.x, state, options, out.mean, out.inv_std);
+  take_statistics(context, in, state, options, out.mean, out.inv_std);
   apply(context, in, out);
 }
 

@@ -124,7 +124,31 @@ bool computes_in_bf16(const Context& context, const ConvShape& o) {
   return depthwise_supports(o) || has_bf16(context) || winograd_of(context, o, kLeastTiles);
 }
 
+// The algorithms of the engine that add up what they write, where they pay. `sums` may be null; whether one was run.
+bool run_products(Context& context, const ConvShape& shape, const Tensor& x, const Tensor& w, const float* bias,
+                  const Tensor& y, ResultSums* sums) {
+  const auto winograd = winograd_for(context, shape, x.dtype(), least_tiles_forward(context, x.dtype()));
+  if (!winograd && !gathered_forward_pays(context, shape, x.dtype())) return false;
+  with_elements(x.dtype(), [&]<class T>(T) {
+    if (winograd)
+      winograd_forward(context, *winograd, x.data<T>(), w.data<T>(), bias, y.data<T>(), sums);
+    else
+      gathered_forward(context, shape, x.data<T>(), w.data<T>(), bias, y.data<T>(), sums);
+  });
+  return true;
+}
+
 }  // namespace
+
+bool conv2d_adding_up(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options, const Tensor& y,
+                      ResultSums& sums) {
+  const ConvShape shape = shape_of(x, w, y, options);
+  const bool sums_panels = shape.k % context.kernels().product.columns == 0 && !depthwise_supports(shape);
+  const bool natively = x.dtype() == DType::f32 || computes_in_bf16(context, shape);
+  if (sums_panels && natively && run_products(context, shape, x, w, nullptr, y, &sums)) return true;
+  conv2d(context, x, w, {}, options, y);
+  return false;
+}
 
 // These three choose the algorithm of a shape, and of a gradient that is mostly zero; the direct one takes them all.
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
@@ -136,13 +160,7 @@ void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bi
   if (depthwise_supports(shape))
     return with_elements(
         x.dtype(), [&]<class T>(T) { depthwise_forward(context, shape, x.data<T>(), w.data<T>(), b, y.data<T>()); });
-  if (const auto winograd = winograd_for(context, shape, x.dtype(), least_tiles_forward(context, x.dtype())))
-    with_elements(x.dtype(),
-                  [&]<class T>(T) { winograd_forward(context, *winograd, x.data<T>(), w.data<T>(), b, y.data<T>()); });
-  else if (gathered_forward_pays(context, shape, x.dtype()))
-    with_elements(x.dtype(),
-                  [&]<class T>(T) { gathered_forward(context, shape, x.data<T>(), w.data<T>(), b, y.data<T>()); });
-  else
+  if (!run_products(context, shape, x, w, b, y, nullptr))
     direct_conv(context, shape, x.dtype(), x.raw(), w.raw(), b, y.raw());
 }
 

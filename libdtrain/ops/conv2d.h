@@ -51,8 +51,11 @@ Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dO
 
 namespace cpu {
 struct ConvShape;
+class ResultSums;
 // A convolution of images x to y by filters w [k, r, s, c / groups], as kernels take it.
 ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv2dOptions& options);
+// conv2d without bias that adds y up in `sums` where its algorithm can; whether it has.
+bool conv2d_adding_up(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y, ResultSums&);
 // `bias` may be undefined. Gradients are stored, or added where `add`.
 void conv2d(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions&, const Tensor& y);
 void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, const Tensor& dx, bool add);

@@ -1,6 +1,8 @@
 #include "libdtrain/ops/conv_bn_fusion.h"
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/result_sums.h"
+#include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
 
@@ -32,8 +34,35 @@ ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, co
 
 namespace cpu {
 
+namespace {
+
+// Those of all threads about the mean.
+ChannelSums merged(Context& context, const ResultSums& sums, int64_t channels) {
+  const ChannelSums all{context.empty({channels}), context.empty({channels}), context.empty({channels})};
+  for (int64_t i = 0; i < channels; ++i) {
+    Moments moments;
+    for (int64_t thread = 0; thread < sums.threads(); ++thread) {
+      const PartialSums part = sums.of(thread, i);
+      if (part.count > 0) moments = merge(moments, moments_about(part.pivot, {part.sum, part.square}, part.count));
+    }
+    const auto pivot = static_cast<float>(moments.mean);
+    const PivotSums about = sums_about(pivot, moments);
+    all.pivot.data<float>()[i] = pivot;
+    all.sum.data<float>()[i] = static_cast<float>(about.sum);
+    all.square.data<float>()[i] = static_cast<float>(about.square);
+  }
+  return all;
+}
+
+}  // namespace
+
 ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, const Tensor& w,
-                             const Conv2dOptions& options, const Tensor& y, float) {
+                             const Conv2dOptions& options, const Tensor& y, float worth) {
+  const int64_t channels = y.dim(3);
+  if (worth > 0 && channels % ResultSums::kBlock == 0) {
+    ResultSums sums(context, channels);
+    return conv2d_adding_up(context, x, w, options, y, sums) ? merged(context, sums, channels) : ChannelSums{};
+  }
   conv2d(context, x, w, {}, options, y);
   return {};
 }
@@ -50,7 +79,8 @@ void conv2d_dgrad_before(Context& context, const Tensor& dy, const Tensor& w, co
 
 bool takes_on_load(Context&, const ConvBnActPair&) { return false; }
 
-float batch_norm_sums_worth(Context&, const Shape&, DType, Activation, bool) { return 0; }
+// Always something: a product's columns are added up while they are in registers.
+float batch_norm_sums_worth(Context&, const Shape&, DType, Activation, bool) { return 1; }
 
 }  // namespace cpu
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// What the convolutions of conv_bn_act do for the batch norms before and after them, where a GPU gains by it. The CPU
-// arm does nothing of the kind: there, these are the plain operations.
+// What the convolutions of conv_bn_act do for the batch norms before and after them, where a GPU gains by it. On a CPU
+// they make the sums for the batch norms after them; the rest are the plain operations there.
 #pragma once
 
 #include "libdtrain/ops/batch_norm.h"

@@ -153,9 +153,12 @@ struct GatheredTile {
 #pragma GCC unroll 2
     for (int panel = 0; panel < P; ++panel) {
       const RowBias own = bias(panel);
+      RowSums sums{g.end.sums, panel * kColumns};
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r)
-        end_row<kStreams>(g.end, own, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y);
+        end_row<kStreams>(g.end, own, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y,
+                          sums);
+      sums.store_sums();
     }
   }
   // Ends the columns that are valid.

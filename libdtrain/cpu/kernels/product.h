@@ -13,12 +13,19 @@ namespace dtrain::cpu {
 
 inline constexpr int kMostTileRows = 12, kMostTileColumns = 32;  // of any instruction set
 
+// Where the results y of a column are added up: y - pivot and its square, on top of what is there.
+struct ColumnSums {
+  const float* pivot = nullptr;  // null: nowhere
+  float *sum = nullptr, *square = nullptr;
+};
+
 // What is done to an element before it is stored: y = act(sum + bias + residual). T is y's type, float or Bf16.
 template <class T>
 struct EndOf {
   const float* bias = nullptr;  // [valid columns]; null: none
   const T* residual = nullptr;  // rows as those of y, and possibly y itself; null: none
   bool relu = false;
+  ColumnSums sums{};  // [columns], which are then all valid; of the values before they are rounded to T
 };
 
 // Elements of the inner dimension that lie side by side in a panel of T, and whose products go into one sum at a time.

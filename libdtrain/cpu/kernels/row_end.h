@@ -29,15 +29,40 @@ struct RowBias {
       : low(bias ? load(bias) : Floats{}), high(bias ? load(bias + kLanes) : Floats{}) {}
 };
 
+// The sums over the rows of a tile, of the columns from `column` on.
+struct RowSums {
+  const ColumnSums& to;
+  int64_t column;
+  Floats sum[2] = {}, square[2] = {};
+
+  [[gnu::always_inline]] void add(const Floats& value, int half) {
+    if (to.pivot == nullptr) return;
+    const Floats d = value - load(to.pivot + column + half * kLanes);
+    sum[half] += d;
+    square[half] += d * d;
+  }
+  [[gnu::always_inline]] void store_sums() const {
+    if (to.pivot == nullptr) return;
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      float* const sums = to.sum + column + half * kLanes;
+      float* const squares = to.square + column + half * kLanes;
+      store(sums, load(sums) + sum[half]);
+      store(squares, load(squares) + square[half]);
+    }
+  }
+};
+
 // All columns of the row at `at`.
 template <bool kStreams, class T>
 [[gnu::always_inline]] inline void end_row(const EndOf<T>& end, const RowBias& bias, int64_t at, const Floats& low,
-                                           const Floats& high, T* y) {
+                                           const Floats& high, T* y, RowSums& sums) {
   Floats value[2] = {low + bias.low, high + bias.high};
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     if (end.residual) value[half] += load(end.residual + at + half * kLanes);
     if (end.relu) value[half] = value[half] < 0 ? Floats{} : value[half];  // lets a NaN through
+    sums.add(value[half], half);
   }
   store_both<kStreams>(y + at, value[0], value[1]);
 }

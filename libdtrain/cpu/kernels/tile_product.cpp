@@ -145,14 +145,16 @@ template <class T, class Fetch, class Finish>
 template <bool kStreams>
 void whole_rows_of_pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y) {
   const RowBias bias(end.bias);
+  RowSums all{end.sums, 0};
   const auto fetch = [&](int64_t place) __attribute__((always_inline)) {
     if (!kStreams) __builtin_prefetch(y + place, 1);
     if (end.residual) __builtin_prefetch(end.residual + place);
   };
   for_each_row(
       g, fetch, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
-        if (g.places[row] >= 0) end_row<kStreams>(end, bias, g.places[row], load(sums), load(sums + kLanes), y);
+        if (g.places[row] >= 0) end_row<kStreams>(end, bias, g.places[row], load(sums), load(sums + kLanes), y, all);
       });
+  all.store_sums();
 }
 
 void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool streams) {

@@ -58,6 +58,9 @@ void output_tile(const float* products, int64_t channels, const WinogradPixels<T
 #pragma GCC unroll 6
       for (int j = 0; j < 6; ++j) in[i][j] = load(products + (i * 6 + j) * channels + c);
     transform_2d<6, 4>(in, out, winograd_output<Floats>);
+    const ColumnSums& sums = y.end.sums;
+    const Floats pivot = sums.pivot ? load(sums.pivot + c) : Floats{};
+    Floats sum{}, square{};
     for (int64_t i = 0; i < y.rows; ++i)
       for (int64_t j = 0; j < y.columns; ++j) {
         const int64_t at = i * y.row_step + j * y.column_step + c;
@@ -65,7 +68,12 @@ void output_tile(const float* products, int64_t channels, const WinogradPixels<T
         if (y.end.residual) value += load(y.end.residual + at);
         if (y.end.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
         store(y.to + at, value);
+        sum += value - pivot;
+        square += (value - pivot) * (value - pivot);
       }
+    if (sums.pivot == nullptr) continue;
+    store(sums.sum + c, load(sums.sum + c) + sum);
+    store(sums.square + c, load(sums.square + c) + square);
   }
 }
 

@@ -89,7 +89,8 @@ void few_pixels_dgrad(Context& context, const ConvShape& o, const std::vector<in
                                 .k = o.k,
                                 .a = gathered.data(),
                                 .a_stride = stride,
-                                .panel = panels.data() + (tap * o.c + channel) * o.k,
+                                .b = panels.data() + (tap * o.c + channel) * o.k,
+                                .b_stride = width,
                                 .y = mine,
                                 .y_stride = width});
         scatter(o, pixels.data() + first, rows, tap, channel, width, mine, dx);

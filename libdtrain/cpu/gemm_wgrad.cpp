@@ -46,7 +46,7 @@ struct PanelsOf<float> {
     for (int64_t i = 0; i < c; i += width, to += step)
       for (int64_t j = 0; j < width; j += 8) store8(to + j, load8(*pixel + i + j));
   }
-  static auto multiply(const ProductKernels& product) { return product.panel_by_panel; }
+  static auto multiply(const ProductKernels& product) { return product.columns_by_panels; }
 };
 template <>
 struct PanelsOf<Bf16> {
@@ -161,8 +161,16 @@ struct FilterGradient {
       }
     const Word* gradients = pass + window_words() + from / width * panel_step();
     for (int64_t i = 0; i < size; ++i, gradients += panel_step())
-      Panels::multiply(product)(count, gradients, window, to.y + i * width * to.stride, to.stride, add,
-                                next[number + i]);
+      Panels::multiply(product)({.rows = width,
+                                 .k = count,
+                                 .a = gradients,
+                                 .a_stride = width,
+                                 .b = window,
+                                 .b_stride = width,
+                                 .y = to.y + i * width * to.stride,
+                                 .y_stride = to.stride,
+                                 .add = add,
+                                 .upcoming = next[number + i]});
   }
   // Filter k of dw, from the sums of `parts`, which are added in their order.
   void store(int64_t k, const float* sums, int64_t parts, float* dw, bool add) const {
@@ -239,6 +247,57 @@ void wgrad_by_sums(Context& context, const FilterGradient<T>& gradient, float* d
   }
 }
 
+// Whether pixels are multiplied where they lie: those of 1x1 kernels, whose sums stay in the second-level cache. Of the
+// kernels of floats those with several panels in registers gain by it, up to half as much again at 56x56, 64 to 256
+// channels: with fewer products a pixel, packing costs the more.
+bool multiplies_in_place(const ProductKernels& product, const ConvShape& o) {
+  constexpr int64_t kMostSums = 32768;
+  return product.panels > 1 && o.c % (product.panels * product.columns) == 0 && o.c * o.k <= kMostSums && o.r == 1 &&
+         o.s == 1 && reads_pixels_in_order(o);
+}
+
+// Each core adds up its own pixels, some at a time, which stay in its cache; meanwhile the next ones come.
+void wgrad_in_place(Context& context, const ConvShape& o, const float* x, const float* dy, float* dw, bool add) {
+  constexpr int64_t kRows = 60;  // filters at a time: whole tiles
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  const ProductKernels& product = context.kernels().product;
+  const int64_t wide = product.panels * product.columns, cores = context.threads(), count = o.k * o.c;
+  const int64_t parts = (o.k + kRows - 1) / kRows * (o.c / wide);
+  const int64_t of_dy = parts > 1 ? std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1) : 1;
+  const Scratch<float> sums(context, cores * count);
+  parallel_parts(context, o.n * o.p * o.q, [&](int64_t core, int64_t begin, int64_t end) {
+    float* const own = sums.data() + core * count;
+    if (begin == end) std::fill_n(own, count, 0.0f);
+    for (int64_t first = begin; first < end; first += kDepth) {
+      const int64_t depth = std::min(kDepth, end - first), next = first + depth, soon = std::min(kDepth, end - next);
+      const TwoPortions upcoming{Portions({dy + next * o.k, soon * o.k * kFloat}, of_dy),
+                                 Portions({x + next * o.c, parts > 1 ? soon * o.c * kFloat : 0}, parts - of_dy), of_dy};
+      int64_t part = 0;
+      for (int64_t c = 0; c < o.c; c += wide)
+        for (int64_t k = 0; k < o.k; k += kRows, ++part)
+          product.columns_by_panels({.rows = std::min(kRows, o.k - k),
+                                     .k = depth,
+                                     .a = dy + first * o.k + k,
+                                     .a_stride = o.k,
+                                     .b = x + first * o.c + c,
+                                     .b_stride = o.c,
+                                     .y = own + k * o.c + c,
+                                     .y_stride = o.c,
+                                     .add = first > begin,
+                                     .panels = product.panels,
+                                     .panel_step = product.columns,
+                                     .upcoming = upcoming[part]});
+    }
+  });
+  parallel_parts(context, count, [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float sum = 0;
+      for (int64_t core = 0; core < cores; ++core) sum += sums.data()[core * count + i];
+      dw[i] = add ? dw[i] + sum : sum;
+    }
+  });
+}
+
 }  // namespace
 
 bool gemm_wgrad_supports(const Context& context, const ConvShape& o) {
@@ -251,12 +310,14 @@ bool enough_products(const ConvShape& o) { return o.k * o.r * o.s * o.c >= kLeas
 bool gemm_wgrad_pays(const Context& context, const ConvShape& o, DType images) {
   if (!gemm_wgrad_supports(context, o)) return false;
   if (images == DType::bf16) return context.kernels().product.pairs_by_pairs && o.k * o.r * o.s * o.c >= kLeastBf16;
-  return enough_products(o);
+  return enough_products(o) || multiplies_in_place(context.kernels().product, o);
 }
 
 template <class T>
 void gemm_wgrad(Context& context, const ConvShape& o, const T* x, const T* dy, float* dw, bool add,
                 const std::vector<int64_t>* chosen) {
+  if constexpr (std::is_same_v<T, float>)
+    if (!chosen && multiplies_in_place(context.kernels().product, o)) return wgrad_in_place(context, o, x, dy, dw, add);
   const Tensor zero_pixel = context.zeros({std::max(o.c, o.k)}, dtype_of<T>());
   const T* const zeros = zero_pixel.data<T>();
   const Kernels& kernels = context.kernels();

@@ -67,8 +67,16 @@ struct FilterGradient {
     for (int64_t t = 0; t < group.inputs.group; t += kDepth) {
       const int64_t depth = std::min(kDepth, group.inputs.group - t);
       const Upcoming next{group.gradients.at(point, k + 1, t), fetches ? depth * width * kFloat : 0};
-      kernels.product.panel_by_panel(depth, group.gradients.at(point, k, t), group.inputs.at(point, c, t), u, u_stride,
-                                     add || t > 0, next);
+      kernels.product.columns_by_panels({.rows = width,
+                                         .k = depth,
+                                         .a = group.gradients.at(point, k, t),
+                                         .a_stride = width,
+                                         .b = group.inputs.at(point, c, t),
+                                         .b_stride = width,
+                                         .y = u,
+                                         .y_stride = u_stride,
+                                         .add = add || t > 0,
+                                         .upcoming = next});
     }
   }
 };

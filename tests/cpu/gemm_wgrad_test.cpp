@@ -71,7 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(cpu::ConvShape{1, 4, 4, 16, 16, 1, 1, 4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 1},
                     cpu::ConvShape{3, 13, 11, 48, 80, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // several passes
                     cpu::ConvShape{2, 9, 8, 32, 64, 1, 1, 5, 4, 2, 2, 1, 1, 0, 0, 0, 0, 1},
-                    cpu::ConvShape{3, 13, 11, 64, 32, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // an odd pixel
+                    cpu::ConvShape{3, 13, 11, 64, 32, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},   // an odd pixel
+                    cpu::ConvShape{2, 15, 11, 128, 96, 1, 1, 15, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // where they lie
+                    cpu::ConvShape{1, 1, 1, 64, 32, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1},
                     cpu::ConvShape{1, 28, 27, 32, 160, 3, 3, 14, 14, 2, 2, 1, 1, 1, 0, 1, 1, 1},
                     cpu::ConvShape{2, 28, 27, 16, 96, 3, 3, 14, 14, 2, 2, 1, 1, 1, 0, 1, 1, 1},
                     cpu::ConvShape{1, 9, 12, 16, 16, 3, 2, 3, 9, 2, 1, 2, 3, 0, 0, 0, 0, 1}));  // dilated, not square

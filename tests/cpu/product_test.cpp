@@ -68,7 +68,8 @@ TEST_P(Product, RowsAreSumsInOrder) {
                                   .k = k,
                                   .a = a.data(),
                                   .a_stride = a_stride,
-                                  .panel = panel.data(),
+                                  .b = panel.data(),
+                                  .b_stride = columns,
                                   .y = y.data(),
                                   .y_stride = y_stride,
                                   .add = add,
@@ -86,21 +87,35 @@ TEST_P(Product, RowsAreSumsInOrder) {
       }
 }
 
-TEST_P(Product, PanelsAreSumsInOrder) {
-  for (const int64_t k : {1, 5, 256}) {
-    const Numbers a = drawn(k * columns, 1), b = drawn(k * columns, 2);
-    const Numbers before = drawn(columns * columns, 3);
-    for (const bool add : {false, true}) {
-      Numbers y = before;
-      kernels.panel_by_panel(k, a.data(), b.data(), y.data(), columns, add, {a.data(), 4 * k});
-      const auto expected = [&](bool fused) {
-        return with_sums(before, columns, columns, add, [&](int64_t row, int64_t column) {
-          return sum_in_order(fused, k, a.data() + row, columns, b.data() + column, columns);
-        });
-      };
-      EXPECT_TRUE(y == expected(true) || y == expected(false)) << k << " " << add;
-    }
-  }
+TEST_P(Product, ColumnsAreSumsInOrder) {
+  for (const int64_t k : {1, 5, 256})
+    for (int64_t rows = 1; rows <= kernels.rows + 1; ++rows)
+      for (int64_t panels = 1; panels <= kernels.panels; ++panels) {
+        const int64_t a_stride = rows + 5, b_stride = panels * columns + 3, y_stride = panels * columns + 2;
+        const Numbers a = drawn(k * a_stride, 1), b = drawn(k * b_stride, 2);
+        const Numbers before = drawn(rows * y_stride, 3);
+        for (const bool add : {false, true}) {
+          Numbers y = before;
+          kernels.columns_by_panels({.rows = rows,
+                                     .k = k,
+                                     .a = a.data(),
+                                     .a_stride = a_stride,
+                                     .b = b.data(),
+                                     .b_stride = b_stride,
+                                     .y = y.data(),
+                                     .y_stride = y_stride,
+                                     .add = add,
+                                     .panels = panels,
+                                     .panel_step = columns,
+                                     .upcoming = {a.data(), 4 * k}});
+          const auto expected = [&](bool fused) {
+            return with_sums(before, y_stride, panels * columns, add, [&](int64_t row, int64_t column) {
+              return sum_in_order(fused, k, a.data() + row, a_stride, b.data() + column, b_stride);
+            });
+          };
+          EXPECT_TRUE(y == expected(true) || y == expected(false)) << k << " " << rows << " " << panels << " " << add;
+        }
+      }
 }
 
 TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {

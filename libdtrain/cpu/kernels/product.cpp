@@ -59,24 +59,37 @@ struct ArithmeticOf<Bf16> {
 };
 #endif
 
-// sum[r] += the product of the `words` words of row r, which are `step` elements apart, and the panels, which are
-// `panel_step` elements apart. A word is `joined` elements of T.
-template <int R, class Arithmetic, int64_t joined, int P, class T>
-[[gnu::always_inline]] inline void accumulate(const T* const (&at)[R], int64_t step, int64_t words, const T* panel,
+// sum[r] += the product of the `words` words word(r, 0), word(r, 1) ... of row r and the panels, whose rows are `row`
+// elements apart, and they themselves `panel_step`.
+template <int R, class Arithmetic, int64_t joined, int P, class Word, class T>
+[[gnu::always_inline]] inline void accumulate(const Word& word, int64_t words, const T* panel, int64_t row,
                                               int64_t panel_step, Sums<R, P>& sum) {
 #pragma GCC unroll 2  // the loop itself would take a slot of every tenth instruction; more have been slower
-  for (int64_t p = 0; p < words; ++p, panel += joined * kColumns) {
+  for (int64_t p = 0; p < words; ++p, panel += row) {
     decltype(Arithmetic::words(panel)) b[2 * P];
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * P; ++i) b[i] = Arithmetic::words(panel + i / 2 * panel_step + i % 2 * joined * kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
-      const auto value = Arithmetic::broadcast(at[r] + p * step);
+      const auto value = Arithmetic::broadcast(word(r, p));
 #pragma GCC unroll 4
       for (int i = 0; i < 2 * P; ++i) Arithmetic::add_products(sum[r][i], value, b[i]);
     }
   }
 }
+
+// The words of rows that lie anywhere.
+template <int R, class T>
+struct RowWords {
+  const T* at[R];
+  int64_t step = 1;
+
+  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at[r] + p * step; }
+  [[gnu::always_inline]] void advance(int64_t elements) {
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) at[r] += elements;
+  }
+};
 
 template <int R, int P>
 [[gnu::always_inline]] inline void store_sums(const Sums<R, P>& sum, float* y, int64_t stride, bool add) {
@@ -89,23 +102,41 @@ template <int R, int P>
     }
 }
 
-// R rows of `o` from the one at `a` on, which go to those at `y`. `kPacked`: they are columns of a panel.
-template <int R, int P, bool kPacked, class Arithmetic>
-void strided_tile(const RowsByPanels<typename Arithmetic::Word>& o, const typename Arithmetic::Word* a, float* y,
-                  Ahead& ahead) {
-  const int64_t stride = kPacked ? 1 : o.a_stride, step = kPacked ? kColumns : 1;
-  const typename Arithmetic::Word* at[R];
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) at[r] = a + r * stride;
-  Sums<R, P> sum = {};
-  const typename Arithmetic::Word* panel = o.panel;
-  for (int64_t done = 0; done < o.k; done += kPiece) {
-    const int64_t piece = o.k - done < kPiece ? o.k - done : kPiece;
+// Calls piece(words) for the k words of a row, kPiece of them at a time.
+template <class Piece>
+[[gnu::always_inline]] inline void in_pieces(int64_t k, Ahead& ahead, const Piece& piece) {
+  for (int64_t done = 0; done < k; done += kPiece) {
     ahead.fetch();
-    accumulate<R, Arithmetic, 1, P>(at, step, piece, panel, o.panel_step, sum);
-    panel += piece * kColumns;
+    piece(k - done < kPiece ? k - done : kPiece);
+  }
+}
+
+// R rows of `o` from the one at `a` on, which go to those at `y`. `kColumnwise`: as columns_by_panels.
+template <int R, int P, bool kColumnwise, class Arithmetic>
+void strided_tile(const StridedProduct<typename Arithmetic::Word>& o, const typename Arithmetic::Word* a, float* y,
+                  Ahead& ahead) {
+  using Word = typename Arithmetic::Word;
+  Sums<R, P> sum = {};
+  const Word* panel = o.b;
+  if constexpr (kColumnwise) {
+    const int64_t step = o.a_stride;
+    in_pieces(
+        o.k, ahead, [&](int64_t words) __attribute__((always_inline)) {
+          const auto word = [ a, step ](int r, int64_t p) __attribute__((always_inline)) { return a + p * step + r; };
+          accumulate<R, Arithmetic, 1, P>(word, words, panel, o.b_stride, o.panel_step, sum);
+          a += words * step;
+          panel += words * o.b_stride;
+        });
+  } else {
+    RowWords<R, Word> rows;
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) at[r] += piece * step;
+    for (int r = 0; r < R; ++r) rows.at[r] = a + r * o.a_stride;
+    in_pieces(
+        o.k, ahead, [&](int64_t words) __attribute__((always_inline)) {
+          accumulate<R, Arithmetic, 1, P>(rows, words, panel, kColumns, o.panel_step, sum);
+          rows.advance(words);
+          panel += words * kColumns;
+        });
   }
   store_sums<R, P>(sum, y, o.y_stride, o.add);
 }
@@ -131,21 +162,18 @@ struct GatheredTile {
   }
   [[gnu::always_inline]] void add_products(Sums<R, P>& sum, Ahead& ahead) const {
     using Arithmetic = typename ArithmeticOf<T>::Type;
-    constexpr int64_t kElements = kPiece * kJoined<T>;
     const T* const* tap = g.at + first;
     const T* panel = g.panel;
     for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
-      const T* at[R];
+      RowWords<R, T> rows{{}, kJoined<T>};
 #pragma GCC unroll 12
-      for (int r = 0; r < R; ++r) at[r] = tap[r] + g.skip;
-      for (int64_t done = 0; done < g.k; done += kElements) {
-        const int64_t piece = g.k - done < kElements ? g.k - done : kElements;
-        ahead.fetch();
-        accumulate<R, Arithmetic, kJoined<T>, P>(at, kJoined<T>, piece / kJoined<T>, panel, g.panel_step, sum);
-        panel += piece * kColumns;
-#pragma GCC unroll 12
-        for (int r = 0; r < R; ++r) at[r] += piece;
-      }
+      for (int r = 0; r < R; ++r) rows.at[r] = tap[r] + g.skip;
+      in_pieces(
+          g.k / kJoined<T>, ahead, [&](int64_t words) __attribute__((always_inline)) {
+            accumulate<R, Arithmetic, kJoined<T>, P>(rows, words, panel, kJoined<T> * kColumns, g.panel_step, sum);
+            rows.advance(words * kJoined<T>);
+            panel += words * kJoined<T> * kColumns;
+          });
     }
   }
   template <bool kStreams>
@@ -195,36 +223,29 @@ template <int most, class Tile>
 }
 
 // `o` is not copied, as above.
-template <int P, bool kPacked, class Arithmetic = OfFloats>
-void strided_rows(const RowsByPanels<typename Arithmetic::Word>& o) {
+template <int P, bool kColumnwise, class Arithmetic = OfFloats>
+void strided_rows(const StridedProduct<typename Arithmetic::Word>& o) {
   constexpr int kMost = kRows / P;
   Ahead ahead(o.upcoming, (o.rows + kMost - 1) / kMost * ((o.k + kPiece - 1) / kPiece));
   const typename Arithmetic::Word* a = o.a;
   float* y = o.y;
   for (int64_t rows = o.rows; rows > 0; rows -= kMost) {
     with_rows<kMost>(rows < kMost ? rows : kMost,
-                     [&]<int R>() { strided_tile<R, P, kPacked, Arithmetic>(o, a, y, ahead); });
-    a += kMost * (kPacked ? 1 : o.a_stride);
+                     [&]<int R>() { strided_tile<R, P, kColumnwise, Arithmetic>(o, a, y, ahead); });
+    a += kMost * (kColumnwise ? 1 : o.a_stride);
     y += kMost * o.y_stride;
   }
 }
 
-void rows_by_panels(const RowsByPanels<float>& o) {
+template <bool kColumnwise>
+void strided_panels(const StridedProduct<float>& o) {
   if constexpr (kPanels > 1)
-    if (o.panels > 1) return strided_rows<kPanels, false>(o);
-  strided_rows<1, false>(o);
-}
-
-void panel_by_panel(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add,
-                    const Upcoming& upcoming) {
-  strided_rows<1, true>({kColumns, k, a, 1, b, y, y_stride, add, 1, 0, upcoming});
+    if (o.panels > 1) return strided_rows<kPanels, kColumnwise>(o);
+  strided_rows<1, kColumnwise>(o);
 }
 
 #ifdef __AVX512BF16__
-void pairs_by_pairs(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
-                    const Upcoming& upcoming) {
-  strided_rows<1, true, OfPairs>({kColumns, k, a, 1, b, y, y_stride, add, 1, 0, upcoming});
-}
+void pairs_by_pairs(const StridedProduct<Bf16Pair>& o) { strided_rows<1, true, OfPairs>(o); }
 
 void join_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) {
   constexpr uint16_t kFirst = 0, kSecond = 32;  // of the 64 elements that two vectors hold
@@ -308,7 +329,8 @@ void gathered_rows(const GatheredRows<T>& g) {
 }  // namespace
 
 ProductKernels product_kernels() {
-  ProductKernels kernels{kRows, kColumns, kPanels, rows_by_panels, panel_by_panel, gathered_rows<float>, pack_rows};
+  ProductKernels kernels{kRows,    kColumns, kPanels, strided_panels<false>, strided_panels<true>, gathered_rows<float>,
+                         pack_rows};
 #ifdef __AVX512BF16__
   kernels.gathered_bf16_rows = gathered_rows<Bf16>;
   kernels.pairs_by_pairs = pairs_by_pairs;

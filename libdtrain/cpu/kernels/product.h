@@ -57,36 +57,33 @@ struct Bf16Pair {
   uint32_t bits;
 };
 
-// y[0..rows, 0..panels * columns] = or += a [rows, k] * panels [k, columns], for any number of rows. Those of `a` are
-// `a_stride` floats apart, those of y `y_stride`, and one panel `panel_step` from the next.
+// y[0..rows, 0..panels * columns] = or += a [rows, k] * b [k, panels * columns], for any number of rows.
 template <class Word>
-struct RowsByPanels {
+struct StridedProduct {
   int64_t rows, k;
   const Word* a;
-  int64_t a_stride;
-  const Word* panel;
+  int64_t a_stride;  // words from one row to the next, or, where `a` lies by columns, from one element to the next
+  const Word* b;
+  int64_t b_stride;  // from one row to the next
   float* y;
   int64_t y_stride;
   bool add = false;
-  int64_t panels = 1, panel_step = 0;
+  int64_t panels = 1, panel_step = 0;  // how many `columns` columns of b are taken, and from one of them to the next
   Upcoming upcoming{};
 };
 
 struct ProductKernels {
-  int rows, columns;  // of a tile
-  int panels;         // that gathered_rows and rows_by_panels take at a time, at most
-  void (*rows_by_panels)(const RowsByPanels<float>&);
-  // y[0..columns, 0..columns] = or += a^T b for panels a and b.
-  void (*panel_by_panel)(int64_t k, const float* a, const float* b, float* y, int64_t y_stride, bool add,
-                         const Upcoming& upcoming);
+  int rows, columns;                                        // of a tile
+  int panels;                                               // that kernels of floats take at a time, at most
+  void (*rows_by_panels)(const StridedProduct<float>&);     // b_stride is `columns`
+  void (*columns_by_panels)(const StridedProduct<float>&);  // `a` lies by columns
   void (*gathered_rows)(const GatheredRows<float>&);
   // A panel [words][columns] of `rows` rows of words of 32 bits, `stride` bytes apart; zeros in the columns beyond.
   void (*pack_rows)(int64_t rows, int64_t words, const void* from, int64_t stride, void* panel);
   // The rest is null where the set has no products of bf16.
   void (*gathered_bf16_rows)(const GatheredRows<Bf16>&) = nullptr;
-  // As panel_by_panel, for panels of `k` pairs.
-  void (*pairs_by_pairs)(int64_t k, const Bf16Pair* a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
-                         const Upcoming& upcoming) = nullptr;
+  // As columns_by_panels, for `k` pairs, one panel at a time.
+  void (*pairs_by_pairs)(const StridedProduct<Bf16Pair>&) = nullptr;
   // A row of count / columns panels, which are `step` pairs apart: those of the elements of `first` and `second`.
   void (*join_pairs)(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) = nullptr;
 

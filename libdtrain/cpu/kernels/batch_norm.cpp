@@ -7,7 +7,7 @@ namespace dtrain::cpu::DT_ISA {
 namespace {
 
 // Vectors of channels whose sums stay in registers while the rows of a block go by.
-constexpr int kWidth = kLanes == 16 ? 8 : 2;
+constexpr int kWidth = kLanes == 16 ? 8 : 4;
 // Rows up to this long go four at a time, so that the constants of a channel are loaded once for four; longer ones, a
 // multiple of 4 KiB apart, would push each other out of the cache.
 constexpr int64_t kShortRow = 64;

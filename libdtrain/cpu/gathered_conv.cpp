@@ -145,7 +145,8 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
                            .end = own,
                            .streams = streams && inner.begins && inner.ends,
                            .upcoming = tile.upcoming});
-    if (sums && inner.ends) sums->wrote(own.sums, column, width, tile.rows, y + place, o.k);
+    if (sums && inner.ends)
+      own.sums.pivot ? sums->added(column, width, tile.rows) : sums->add_rows(column, width, tile.rows, y + place, o.k);
   });
 }
 

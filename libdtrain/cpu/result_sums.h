@@ -1,53 +1,52 @@
-// The sums of a convolution's result that its batch norm wants, made while the result is written.
+// The statistics of a convolution's result that its batch norm wants, made while the result is written.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/core/moments.h"
 #include "libdtrain/cpu/kernels/product.h"
 
 namespace dtrain::cpu {
 
-// Of y - pivot and its square, over `count` values y of a channel.
-struct PartialSums {
-  double pivot = 0, sum = 0, square = 0, count = 0;
-};
-
-// Sums over the pixels of a result, channel by channel. Each thread has its own, about the first value that it wrote of
-// a channel: squares of no more than deviations are added up, and in float over no more than a few hundred pixels.
-// Channels go in blocks of kBlock.
+// Moments over the pixels of a result, channel by channel. Each thread has those of what it wrote: sums in float over a
+// few hundred pixels, about the mean of those before, are merged in double, so that neither a large mean nor an outlier
+// costs digits. Channels go in blocks of kBlock.
 class ResultSums {
  public:
   static constexpr int64_t kBlock = 16;
 
   ResultSums(const Context&, int64_t channels);
 
-  // Where kernels add up the channels from `channel` on for the calling thread: nowhere before its first rows there.
+  // Where kernels add up the channels from `channel` on for the calling thread: nowhere before its first rows there,
+  // which are for add_rows.
   ColumnSums from(int64_t channel);
-  // The calling thread has written `rows` rows of `count` channels from `channel` on, `stride` elements apart from `y`
-  // on. Where kernels did not add them up, `to` being nowhere, this does.
+  // All rows that kernels have added up there since the last call.
+  void added(int64_t channel, int64_t count, int64_t rows);
+  // Adds up `rows` rows of `count` channels from `channel` on, `stride` elements apart from `y` on.
   template <class T>
-  void wrote(const ColumnSums& to, int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
+  void add_rows(int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
 
-  int64_t threads() const { return static_cast<int64_t>(own_.size()); }
-  PartialSums of(int64_t thread, int64_t channel) const;
+  // Of all threads, merged in their order.
+  Moments of(int64_t channel) const;
 
  private:
   struct Block {
-    int64_t count = 0, pending = 0;  // rows, and those of them whose sums are not in the totals yet
+    int64_t count = 0, pending = 0;  // rows that are merged, and those that are in the sums
   };
+  // Mean and deviation of what is merged, and sums about the pivot, which is that mean.
   struct Own {
     std::vector<float> pivot, sum, square;
-    std::vector<double> total, total_square;
+    std::vector<double> mean, deviation;
     std::vector<Block> blocks;
+
+    Moments of(size_t channel) const;
+    void merge_sums(size_t block);
   };
   std::vector<Own> own_;  // of each thread
 
   Own& mine();
-  template <class T>
-  static void add_rows(Own&, int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
-  static void flush(Own&, int64_t block);
 };
 
 }  // namespace dtrain::cpu

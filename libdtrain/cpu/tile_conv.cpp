@@ -246,6 +246,23 @@ template void compute_taps(const Context&, const TapConv&, const Bf16*, Bf16, co
 template void compute_taps(const Context&, const TapConv&, const uint8_t*, uint8_t, const void*, int64_t,
                            const std::function<void(const TiledRows<uint8_t>&, int64_t)>&);
 
+namespace {
+
+// The rows of y that were written from `column` on, where kernels have added them up in `to`, or by themselves.
+void add_up(ResultSums& sums, const TiledRows<Bf16>& rows, const ColumnSums& to, int64_t column, int64_t columns,
+            const Bf16* y) {
+  int64_t written = 0;
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    const int64_t place = rows.places[row];
+    if (place < 0) continue;
+    ++written;
+    if (to.pivot == nullptr) sums.add_rows(column, columns, 1, y + place + column, 0);
+  }
+  if (to.pivot) sums.added(column, columns, written);
+}
+
+}  // namespace
+
 void tile_conv(const Context& context, const TapConv& o, const Bf16* x, const Bf16* panels, const EndOf<Bf16>& end,
                Bf16* y, bool streams, ResultSums* sums) {
   const Kernels& kernels = context.kernels();
@@ -256,11 +273,7 @@ void tile_conv(const Context& context, const TapConv& o, const Bf16* x, const Bf
     if (own.residual) own.residual += panel * columns;
     if (sums) own.sums = sums->from(panel * columns);
     kernels.tiles.pairs(rows, own, y + panel * columns, streams);
-    if (!sums) return;
-    for (int64_t row = 0; row < rows.rows; ++row) {
-      const int64_t place = rows.places[row];
-      if (place >= 0) sums->wrote(own.sums, panel * columns, columns, 1, y + place + panel * columns, 0);
-    }
+    if (sums) add_up(*sums, rows, own.sums, panel * columns, columns, y);
   });
 }
 

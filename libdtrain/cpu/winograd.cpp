@@ -44,8 +44,8 @@ struct Target {
     if (sums) to.end.sums = sums->from(0);
     transforms.output_tile(products, c, to);
     if (!sums) return;
-    for (int64_t i = 0; i < to.rows; ++i)
-      sums->wrote(to.end.sums, 0, c, to.columns, to.to + i * to.row_step, to.column_step);
+    if (to.end.sums.pivot) return sums->added(0, c, to.rows * to.columns);
+    for (int64_t i = 0; i < to.rows; ++i) sums->add_rows(0, c, to.columns, to.to + i * to.row_step, to.column_step);
   }
 };
 

@@ -5,21 +5,9 @@
 #include <cstdint>
 
 #include "libdtrain/core/host_device.h"
+#include "libdtrain/core/moments.h"
 
 namespace dtrain {
-
-// Count, mean and sum of squared deviations of a set of numbers.
-struct Moments {
-  double count = 0, mean = 0, deviation = 0;
-};
-
-// The moments of the union (Chan, Golub and LeVeque 1979): no cancellation, whatever the mean.
-DT_HD inline Moments merge(const Moments& a, const Moments& b) {
-  const double count = a.count + b.count;
-  if (count == 0) return {};
-  const double share = b.count / count, shift = b.mean - a.mean;
-  return {count, a.mean + shift * share, a.deviation + b.deviation + shift * shift * a.count * share};
-}
 
 // The moments of `count` numbers from their sum and the sum of their squares. The difference cancels where the mean is
 // large beside the deviation: the variance has then a relative error of (1 + mean^2 / variance) times that of the sums.

@@ -36,15 +36,11 @@ namespace cpu {
 
 namespace {
 
-// Those of all threads about the mean.
-ChannelSums merged(Context& context, const ResultSums& sums, int64_t channels) {
+// Sums about the mean.
+ChannelSums sums_of(Context& context, const ResultSums& sums, int64_t channels) {
   const ChannelSums all{context.empty({channels}), context.empty({channels}), context.empty({channels})};
   for (int64_t i = 0; i < channels; ++i) {
-    Moments moments;
-    for (int64_t thread = 0; thread < sums.threads(); ++thread) {
-      const PartialSums part = sums.of(thread, i);
-      if (part.count > 0) moments = merge(moments, moments_about(part.pivot, {part.sum, part.square}, part.count));
-    }
+    const Moments moments = sums.of(i);
     const auto pivot = static_cast<float>(moments.mean);
     const PivotSums about = sums_about(pivot, moments);
     all.pivot.data<float>()[i] = pivot;
@@ -61,7 +57,7 @@ ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, c
   const int64_t channels = y.dim(3);
   if (worth > 0 && channels % ResultSums::kBlock == 0) {
     ResultSums sums(context, channels);
-    return conv2d_adding_up(context, x, w, options, y, sums) ? merged(context, sums, channels) : ChannelSums{};
+    return conv2d_adding_up(context, x, w, options, y, sums) ? sums_of(context, sums, channels) : ChannelSums{};
   }
   conv2d(context, x, w, {}, options, y);
   return {};

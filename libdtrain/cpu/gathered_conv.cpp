@@ -120,7 +120,8 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
   const bool in_order = places == Places::in_order(o);
   const std::vector<int64_t> place_of = in_order ? multiples(product.rows, o.k) : all_places(o, places);
   compute_tiles(context, o, x, size, filters, [&](const GatheredTile<T>& tile) {
-    const int64_t column = tile.panel * width, place = column + (in_order ? tile.pixel * o.k : 0);
+    const int64_t column = tile.panel * width, valid = std::min(width, o.k - column),
+                  place = column + (in_order ? tile.pixel * o.k : 0);
     const InnerPart& inner = tile.inner;
     EndOf<T> own;
     if (inner.ends && end.bias) own.bias = end.bias + column;
@@ -141,12 +142,12 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
                            .panel_step = x.taps * x.run * product.columns,
                            .y = y + place,
                            .places = place_of.data() + (in_order ? 0 : tile.pixel),
-                           .valid = std::min(width, o.k - column),
+                           .valid = valid,
                            .end = own,
                            .streams = streams && inner.begins && inner.ends,
                            .upcoming = tile.upcoming});
     if (sums && inner.ends)
-      own.sums.pivot ? sums->added(column, width, tile.rows) : sums->add_rows(column, width, tile.rows, y + place, o.k);
+      own.sums.pivot ? sums->added(column, valid, tile.rows) : sums->add_rows(column, valid, tile.rows, y + place, o.k);
   });
 }
 

@@ -27,6 +27,7 @@ struct SumsCase {
 std::vector<SumsCase> cases() {
   return {
       {"1x1", {3, 9, 11, 64}, {128, 1, 1, 64}, {}},
+      {"an odd panel", {2, 9, 11, 64}, {160, 1, 1, 64}, {}},
       {"more pixels than are summed in float", {2, 40, 40, 64}, {64, 1, 1, 64}, {}},
       {"far from zero", {2, 13, 13, 64}, {64, 1, 1, 64}, {}, 1000},
       {"an outlier at first", {2, 60, 60, 64}, {64, 1, 1, 64}, {}, 0, 1e5f},

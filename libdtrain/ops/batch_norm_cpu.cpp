@@ -159,9 +159,10 @@ Scratch<double> moments_of_all(Context& context, const Tensor& x, int64_t c) {
 // The same from sums.
 Scratch<double> moments_from(Context& context, const ChannelSums& sums, double count, int64_t c) {
   Scratch<double> moments(context, 2 * c);
-  const float *sum = sums.sum.data<float>(), *square = sums.square.data<float>(), *pivot = sums.pivot.data<float>();
+  const float *sum = sums.sum.data<float>(), *square = sums.square.data<float>();
+  const float* const pivot = sums.pivot ? sums.pivot.data<float>() : nullptr;
   for (int64_t i = 0; i < c; ++i) {
-    const Moments all = moments_about(pivot[i], {sum[i], square[i]}, count);
+    const Moments all = moments_about(pivot ? pivot[i] : 0, {sum[i], square[i]}, count);
     moments.data()[i] = all.mean;
     moments.data()[c + i] = all.deviation;
   }

@@ -222,7 +222,7 @@ template <int most, class Tile>
     with_rows<most - 1>(rows, tile);
 }
 
-// `o` is not copied, as above.
+// `o` is not copied, for the reason that gathered_panels gives.
 template <int P, bool kColumnwise, class Arithmetic = OfFloats>
 void strided_rows(const StridedProduct<typename Arithmetic::Word>& o) {
   constexpr int kMost = kRows / P;

@@ -9,7 +9,7 @@
 namespace dtrain::cpu {
 namespace {
 
-// Rows whose sums are made in float.
+// Rows whose sums are made in float, at most.
 constexpr int64_t kMostPending = 512;
 
 }  // namespace
@@ -35,30 +35,36 @@ ColumnSums ResultSums::from(int64_t channel) {
 void ResultSums::added(int64_t channel, int64_t count, int64_t rows) {
   Own& own = mine();
   for (int64_t block = channel / kBlock; block < (channel + count) / kBlock; ++block) {
-    int64_t& pending = own.blocks[static_cast<size_t>(block)].pending;
+    auto& [merged, pending] = own.blocks[static_cast<size_t>(block)];
     pending += rows;
-    if (pending >= kMostPending) own.merge_sums(static_cast<size_t>(block));
+    // No more of them than those the pivot is the mean of: an outlier among the first moves it far from the rest.
+    if (pending >= std::min(kMostPending, merged)) own.merge_sums(static_cast<size_t>(block));
   }
 }
 
 template <class T>
 void ResultSums::add_rows(int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride) {
   Own& own = mine();
-  for (int64_t i = 0; i < count; ++i) {
-    const auto at = static_cast<size_t>(channel + i);
-    Moments all = own.of(at);
-    for (int64_t row = 0; row < rows; ++row) all = merge(all, {1, y[row * stride + i], 0});
-    own.mean[at] = all.mean;
-    own.deviation[at] = all.deviation;
-    own.pivot[at] = static_cast<float>(all.mean);
+  if (from(channel).pivot == nullptr)
+    for (int64_t i = 0; i < count; ++i) own.pivot[static_cast<size_t>(channel + i)] = y[i];
+  float *const sum = own.sum.data() + channel, *const square = own.square.data() + channel;
+  const float* const pivot = own.pivot.data() + channel;
+  for (int64_t row = 0; row < rows; ++row, y += stride)
+    for (int64_t i = 0; i < count; ++i) {
+      const float d = y[i] - pivot[i];
+      sum[i] += d;
+      square[i] += d * d;
+    }
+  for (int64_t block = channel / kBlock; block < (channel + count) / kBlock; ++block) {
+    own.blocks[static_cast<size_t>(block)].pending += rows;
+    own.merge_sums(static_cast<size_t>(block));  // at once: a first value is no pivot for many rows
   }
-  for (int64_t block = channel / kBlock; block < (channel + count) / kBlock; ++block)
-    own.blocks[static_cast<size_t>(block)].count += rows;
 }
 
-// As of() merges, with the divisions that all channels have in common made once.
+// As merge() does, with the divisions that all channels have in common made once.
 void ResultSums::Own::merge_sums(size_t block) {
   auto& [merged, pending] = blocks[block];
+  if (pending == 0) return;
   const auto before = static_cast<double>(merged), rows = static_cast<double>(pending);
   const double share = rows / (before + rows), per_row = 1 / rows;
   for (size_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
@@ -72,17 +78,13 @@ void ResultSums::Own::merge_sums(size_t block) {
   pending = 0;
 }
 
-Moments ResultSums::Own::of(size_t channel) const {
-  const auto [count, pending] = blocks[channel / kBlock];
-  const Moments merged{static_cast<double>(count), mean[channel], deviation[channel]};
-  if (pending == 0) return merged;
-  const double rows = static_cast<double>(pending), s = sum[channel];
-  return merge(merged, {rows, pivot[channel] + s / rows, std::max(0.0, square[channel] - s * s / rows)});
-}
-
-Moments ResultSums::of(int64_t channel) const {
+Moments ResultSums::of(int64_t channel) {
+  const auto i = static_cast<size_t>(channel);
   Moments all;
-  for (const Own& own : own_) all = merge(all, own.of(static_cast<size_t>(channel)));
+  for (Own& own : own_) {
+    own.merge_sums(i / kBlock);
+    all = merge(all, {static_cast<double>(own.blocks[i / kBlock].count), own.mean[i], own.deviation[i]});
+  }
   return all;
 }
 

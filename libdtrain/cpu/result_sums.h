@@ -29,7 +29,7 @@ class ResultSums {
   void add_rows(int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
 
   // Of all threads, merged in their order.
-  Moments of(int64_t channel) const;
+  Moments of(int64_t channel);
 
  private:
   struct Block {
@@ -41,7 +41,6 @@ class ResultSums {
     std::vector<double> mean, deviation;
     std::vector<Block> blocks;
 
-    Moments of(size_t channel) const;
     void merge_sums(size_t block);
   };
   std::vector<Own> own_;  // of each thread

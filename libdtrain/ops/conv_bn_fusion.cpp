@@ -37,7 +37,7 @@ namespace cpu {
 namespace {
 
 // Sums about the mean.
-ChannelSums sums_of(Context& context, const ResultSums& sums, int64_t channels) {
+ChannelSums sums_of(Context& context, ResultSums& sums, int64_t channels) {
   const ChannelSums all{context.empty({channels}), context.empty({channels}), context.empty({channels})};
   for (int64_t i = 0; i < channels; ++i) {
     const Moments moments = sums.of(i);

@@ -61,14 +61,14 @@ struct ArithmeticOf<Bf16> {
 
 // sum[r] += the product of the `words` words word(r, 0), word(r, 1) ... of row r and the panels, whose rows are `row`
 // elements apart, and they themselves `panel_step`.
-template <int R, class Arithmetic, int64_t joined, int P, class Word, class T>
+template <int R, class Arithmetic, int P, class Word, class T>
 [[gnu::always_inline]] inline void accumulate(const Word& word, int64_t words, const T* panel, int64_t row,
                                               int64_t panel_step, Sums<R, P>& sum) {
 #pragma GCC unroll 2  // the loop itself would take a slot of every tenth instruction; more have been slower
   for (int64_t p = 0; p < words; ++p, panel += row) {
     decltype(Arithmetic::words(panel)) b[2 * P];
 #pragma GCC unroll 4
-    for (int i = 0; i < 2 * P; ++i) b[i] = Arithmetic::words(panel + i / 2 * panel_step + i % 2 * joined * kLanes);
+    for (int i = 0; i < 2 * P; ++i) b[i] = Arithmetic::words(panel + i / 2 * panel_step + i % 2 * kJoined<T> * kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const auto value = Arithmetic::broadcast(word(r, p));
@@ -82,12 +82,11 @@ template <int R, class Arithmetic, int64_t joined, int P, class Word, class T>
 template <int R, class T>
 struct RowWords {
   const T* at[R];
-  int64_t step = 1;
 
-  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at[r] + p * step; }
-  [[gnu::always_inline]] void advance(int64_t elements) {
+  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at[r] + p * kJoined<T>; }
+  [[gnu::always_inline]] void advance(int64_t words) {
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) at[r] += elements;
+    for (int r = 0; r < R; ++r) at[r] += words * kJoined<T>;
   }
 };
 
@@ -123,7 +122,7 @@ void strided_tile(const StridedProduct<typename Arithmetic::Word>& o, const type
     in_pieces(
         o.k, ahead, [&](int64_t words) __attribute__((always_inline)) {
           const auto word = [ a, step ](int r, int64_t p) __attribute__((always_inline)) { return a + p * step + r; };
-          accumulate<R, Arithmetic, 1, P>(word, words, panel, o.b_stride, o.panel_step, sum);
+          accumulate<R, Arithmetic, P>(word, words, panel, o.b_stride, o.panel_step, sum);
           a += words * step;
           panel += words * o.b_stride;
         });
@@ -133,7 +132,7 @@ void strided_tile(const StridedProduct<typename Arithmetic::Word>& o, const type
     for (int r = 0; r < R; ++r) rows.at[r] = a + r * o.a_stride;
     in_pieces(
         o.k, ahead, [&](int64_t words) __attribute__((always_inline)) {
-          accumulate<R, Arithmetic, 1, P>(rows, words, panel, kColumns, o.panel_step, sum);
+          accumulate<R, Arithmetic, P>(rows, words, panel, kColumns, o.panel_step, sum);
           rows.advance(words);
           panel += words * kColumns;
         });
@@ -165,13 +164,13 @@ struct GatheredTile {
     const T* const* tap = g.at + first;
     const T* panel = g.panel;
     for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
-      RowWords<R, T> rows{{}, kJoined<T>};
+      RowWords<R, T> rows;
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) rows.at[r] = tap[r] + g.skip;
       in_pieces(
           g.k / kJoined<T>, ahead, [&](int64_t words) __attribute__((always_inline)) {
-            accumulate<R, Arithmetic, kJoined<T>, P>(rows, words, panel, kJoined<T> * kColumns, g.panel_step, sum);
-            rows.advance(words * kJoined<T>);
+            accumulate<R, Arithmetic, P>(rows, words, panel, kJoined<T> * kColumns, g.panel_step, sum);
+            rows.advance(words);
             panel += words * kJoined<T> * kColumns;
           });
     }

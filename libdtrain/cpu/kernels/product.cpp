@@ -147,28 +147,31 @@ struct GatheredTile {
   int64_t first;
 
   int64_t offset(int r) const { return g.places[first + r]; }
-  RowBias bias(int panel) const { return RowBias(g.end.bias ? g.end.bias + panel * kColumns : nullptr); }
 
-  // Lines that are only reached at the end come while the sums are made.
-  [[gnu::always_inline]] void fetch_ends() const {
+  // Lines that are only reached at the end come while the sums are made: those of the next few rows from `row` on. All
+  // at once they would hold up the panel for want of buffers.
+  [[gnu::always_inline]] void fetch_ends(int& row) const {
     constexpr auto kLine = static_cast<int>(64 / sizeof(T));
-    for (int r = 0; r < R; ++r)
+    constexpr int kAtOnce = (R + 1) / 2;
+    for (const int end = row + kAtOnce < R ? row + kAtOnce : R; row < end; ++row)
 #pragma GCC unroll 8
       for (int i = 0; i < P * kColumns; i += kLine) {
-        if (!g.streams) __builtin_prefetch(g.y + offset(r) + i, 1);
-        if (g.end.residual) __builtin_prefetch(g.end.residual + offset(r) + i);
+        if (!g.streams) __builtin_prefetch(g.y + offset(row) + i, 1);
+        if (g.end.residual) __builtin_prefetch(g.end.residual + offset(row) + i);
       }
   }
   [[gnu::always_inline]] void add_products(Sums<R, P>& sum, Ahead& ahead) const {
     using Arithmetic = typename ArithmeticOf<T>::Type;
     const T* const* tap = g.at + first;
     const T* panel = g.panel;
+    int fetched = 0;
     for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
       RowWords<R, T> rows;
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r) rows.at[r] = tap[r] + g.skip;
       in_pieces(
           g.k / kJoined<T>, ahead, [&](int64_t words) __attribute__((always_inline)) {
+            fetch_ends(fetched);
             accumulate<R, Arithmetic, P>(rows, words, panel, kJoined<T> * kColumns, g.panel_step, sum);
             rows.advance(words);
             panel += words * kJoined<T> * kColumns;
@@ -176,17 +179,25 @@ struct GatheredTile {
     }
   }
   template <bool kStreams>
-  [[gnu::always_inline]] void end_rows(const Sums<R, P>& sum) const {
+  [[gnu::always_inline]] void end_rows(const Sums<R, P>& sum, const EndOf<T>& end) const {
 #pragma GCC unroll 2
     for (int panel = 0; panel < P; ++panel) {
-      const RowBias own = bias(panel);
-      RowSums sums{g.end.sums, panel * kColumns};
+      const RowBias bias(end.bias ? end.bias + panel * kColumns : nullptr);
+      RowSums sums(end.sums, panel * kColumns);
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r)
-        end_row<kStreams>(g.end, own, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y,
+        end_row<kStreams>(end, bias, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y,
                           sums);
       sums.store_sums();
     }
+  }
+  // What is not done to the rows of most convolutions of a training step is left out where the compiler sees it.
+  [[gnu::always_inline]] void end_rows(const Sums<R, P>& sum) const {
+    const auto [bias, residual, relu, sums] = g.end;
+    if (g.streams) return end_rows<true>(sum, g.end);
+    if (bias || residual || relu) return end_rows<false>(sum, g.end);
+    if (sums.pivot) return end_rows<false>(sum, EndOf<T>{.sums = sums});
+    end_rows<false>(sum, EndOf<T>{});
   }
   // Ends the columns that are valid.
   [[gnu::noinline]] void end_part_of_rows(const Sums<R, P>& sum) const {
@@ -200,10 +211,8 @@ template <int R, int P, class T>
 void gathered_tile(const GatheredRows<T>& g, int64_t first, Ahead& ahead) {
   const GatheredTile<R, P, T> tile{g, first};
   Sums<R, P> sum = {};
-  tile.fetch_ends();
   tile.add_products(sum, ahead);
-  if (g.valid == P * kColumns)
-    return g.streams ? tile.template end_rows<true>(sum) : tile.template end_rows<false>(sum);
+  if (g.valid == P * kColumns) return tile.end_rows(sum);
   Sums<R, P> copy;  // so that those above have no address and stay in registers
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)

@@ -20,35 +20,40 @@ template <class T>
   }
 }
 
-// The bias of all columns.
+// The bias of all columns, at `bias`; null: there is none.
 struct RowBias {
-  Floats low, high;
+  bool wanted;
+  Floats low{}, high{};
 
-  // Of the columns at `bias`; null: none.
-  [[gnu::always_inline]] explicit RowBias(const float* bias)
-      : low(bias ? load(bias) : Floats{}), high(bias ? load(bias + kLanes) : Floats{}) {}
+  [[gnu::always_inline]] explicit RowBias(const float* bias) : wanted(bias) {
+    if (wanted) low = load(bias), high = load(bias + kLanes);
+  }
 };
 
-// The sums over the rows of a tile, of the columns from `column` on.
+// The sums over the rows of a tile, of the columns from `column` on, if they are wanted.
 struct RowSums {
-  const ColumnSums& to;
-  int64_t column;
-  Floats sum[2] = {}, square[2] = {};
+  bool wanted;
+  float *to_sum = nullptr, *to_square = nullptr;
+  Floats pivot[2] = {}, sum[2] = {}, square[2] = {};
+
+  [[gnu::always_inline]] RowSums(const ColumnSums& to, int64_t column) : wanted(to.pivot) {
+    if (!wanted) return;
+    to_sum = to.sum + column, to_square = to.square + column;
+    for (int half = 0; half < 2; ++half) pivot[half] = load(to.pivot + column + half * kLanes);
+  }
 
   [[gnu::always_inline]] void add(const Floats& value, int half) {
-    if (to.pivot == nullptr) return;
-    const Floats d = value - load(to.pivot + column + half * kLanes);
+    if (!wanted) return;
+    const Floats d = value - pivot[half];
     sum[half] += d;
     square[half] += d * d;
   }
   [[gnu::always_inline]] void store_sums() const {
-    if (to.pivot == nullptr) return;
+    if (!wanted) return;
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      float* const sums = to.sum + column + half * kLanes;
-      float* const squares = to.square + column + half * kLanes;
-      store(sums, load(sums) + sum[half]);
-      store(squares, load(squares) + square[half]);
+      store(to_sum + half * kLanes, load(to_sum + half * kLanes) + sum[half]);
+      store(to_square + half * kLanes, load(to_square + half * kLanes) + square[half]);
     }
   }
 };
@@ -57,7 +62,8 @@ struct RowSums {
 template <bool kStreams, class T>
 [[gnu::always_inline]] inline void end_row(const EndOf<T>& end, const RowBias& bias, int64_t at, const Floats& low,
                                            const Floats& high, T* y, RowSums& sums) {
-  Floats value[2] = {low + bias.low, high + bias.high};
+  Floats value[2] = {low, high};
+  if (bias.wanted) value[0] += bias.low, value[1] += bias.high;
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     if (end.residual) value[half] += load(end.residual + at + half * kLanes);

@@ -7,13 +7,15 @@
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/cpu/result_sums.h"
+#include "libdtrain/cpu/shares.h"
 #include "libdtrain/cpu/winograd_tiles.h"
 
 namespace dtrain::cpu {
 namespace {
 
-// Tiles that a core takes through all phases at once: transformed, with their products, they stay in its own cache.
-constexpr int64_t kTilesPerCore = 32;
+// Tiles that a core takes through all phases at once: transformed, with their products, they stay in its own cache. The
+// farther the panels come from, the more tiles they have to serve.
+constexpr int64_t kTilesPerCore = 24, kTilesOfFarPanels = 48;
 // Inner dimension per pass: a panel of this depth stays in the first-level cache.
 constexpr int64_t kDepth = 256;
 // Bytes of all panels from which they come from the shared cache or from memory. Of fewer, those that are brought in
@@ -126,22 +128,29 @@ struct Convolution {
     const int64_t one = kernels.product.columns, most = one * kernels.product.panels;
     return x.c >= kDepth && y.c % most == 0 ? most : one;
   }
-  // The same over all inner channels; `panels`: of all points and outer channels. Where those are too many to stay in
-  // the second-level cache, the next ones come meanwhile.
-  void multiply(int64_t count, int64_t point, int64_t outer, const float* inputs, const float* panels,
-                float* products) const {
+  bool far_panels() const { return kWinogradPoints * x.c * y.c * static_cast<int64_t>(sizeof(float)) >= kFarPanels; }
+  // The same over all inner channels; `panels`: of all points and outer channels. Where those are far the next ones
+  // come meanwhile, else `soon`.
+  void multiply(int64_t count, int64_t point, int64_t outer, const float* inputs, const float* panels, float* products,
+                const Upcoming& soon) const {
     const int64_t width = kernels.product.columns, wide = columns();
     const float* const panel = panels + point * winograd_spread(x.c * y.c) + outer * x.c;
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     const bool last = outer + wide == y.c, more = !last || point + 1 < kWinogradPoints;
     const float* const next = last ? panels + (point + 1) * winograd_spread(x.c * y.c) : panel + wide * x.c;
-    const bool fetches = more && kWinogradPoints * x.c * y.c * kFloat >= kFarPanels;
     for (int64_t depth = 0; depth < x.c; depth += kDepth) {
       const int64_t depths = std::min(kDepth, x.c - depth);
-      const Upcoming upcoming{next + depth * wide, fetches ? depths * wide * kFloat : 0};
+      const Upcoming panels_after{next + depth * wide, more ? depths * wide * kFloat : 0};
       multiply(count, point, outer, wide, depth, depths, inputs, panel + depth * width, x.c * width, products,
-               upcoming);
+               far_panels() ? panels_after : soon);
     }
+  }
+  // What is read and written after the products of the tiles [first, first + count): the images under the tiles up to
+  // `end`, which are the next ones, and the result under their own.
+  TwoPortions soon(int64_t first, int64_t count, int64_t end) const {
+    const int64_t half = kWinogradPoints / 2 * (y.c / columns());
+    return {Portions(x.rows_of(tiles, first + count, end), half),
+            Portions(tiles.rows_of(first, first + count, y.data, y.h, y.w * y.c), half), half};
   }
 };
 
@@ -150,7 +159,8 @@ struct Convolution {
 template <class T>
 void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float* panels) {
   const int64_t count = conv.tiles.count, cores = context.threads();
-  const int64_t rounds = (count + cores * kTilesPerCore - 1) / (cores * kTilesPerCore);
+  const int64_t at_once = cores * (conv.far_panels() ? kTilesOfFarPanels : kTilesPerCore);
+  const int64_t rounds = (count + at_once - 1) / at_once;
   const int64_t most = (count + cores * rounds - 1) / (cores * rounds);  // equal shares
   const Scratch<float> scratch(context, cores * conv.scratch_floats(most));
   parallel_parts(context, count, [&](int64_t core, int64_t begin, int64_t end) {
@@ -159,9 +169,11 @@ void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float
     for (int64_t first = begin; first < end; first += most) {
       const int64_t group = std::min(most, end - first);
       for (int64_t t = 0; t < group; ++t) conv.transform(first + t, inputs + t * tile_stride(conv.x.c));
+      const TwoPortions soon = conv.soon(first, group, std::min(first + group + most, end));
+      int64_t part = 0;
       for (int64_t point = 0; point < kWinogradPoints; ++point)
-        for (int64_t outer = 0; outer < conv.y.c; outer += conv.columns())
-          conv.multiply(group, point, outer, inputs, panels, products);
+        for (int64_t outer = 0; outer < conv.y.c; outer += conv.columns(), ++part)
+          conv.multiply(group, point, outer, inputs, panels, products, soon[part]);
       for (int64_t t = 0; t < group; ++t) conv.finish(first + t, products + t * tile_stride(conv.y.c));
     }
   });
@@ -173,7 +185,8 @@ void multiply_by_panels(const Convolution<T>& conv, const float* panels, const f
   const int64_t width = conv.columns(), panels_per_point = conv.y.c / width;
 #pragma omp for schedule(static)
   for (int64_t item = 0; item < kWinogradPoints * panels_per_point; ++item)
-    conv.multiply(conv.tiles.count, item / panels_per_point, item % panels_per_point * width, inputs, panels, products);
+    conv.multiply(conv.tiles.count, item / panels_per_point, item % panels_per_point * width, inputs, panels, products,
+                  {});
 }
 
 // A panel is multiplied while it is in the cache of the core that made it.

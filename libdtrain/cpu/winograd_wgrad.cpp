@@ -4,6 +4,7 @@
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/shares.h"
 #include "libdtrain/cpu/winograd.h"
 #include "libdtrain/cpu/winograd_tiles.h"
 
@@ -59,14 +60,22 @@ struct FilterGradient {
     transforms.input_tile(x.window(tiles, t, zeros), shape.c, group.inputs.place(place));
     transforms.gradient_tile(dy.window(tiles, t, zeros), shape.k, group.gradients.place(place));
   }
-  // The block [width][width] of u of panels k and c, stored at u, or added to what is there. Where `fetches`, the next
-  // panel of gradients comes into the cache meanwhile.
+  // The images under the tiles [begin, end), in parts for the products at all points.
+  TwoPortions soon(int64_t begin, int64_t end) const {
+    const int64_t half = kWinogradPoints / 2 * (shape.c / width) * (shape.k / width);
+    return {Portions(dy.rows_of(tiles, begin, end), half), Portions(x.rows_of(tiles, begin, end), half), half};
+  }
+  // The panel of gradients after panel k, of those before `last`.
+  Upcoming panel_after(const Group& group, int64_t point, int64_t k, int64_t last) const {
+    const int64_t floats = k + 1 < last ? group.gradients.group * width : 0;
+    return {group.gradients.at(point, k + 1, 0), floats * static_cast<int64_t>(sizeof(float))};
+  }
+  // The block [width][width] of u of panels k and c, stored at u, or added to what is there. `soon`: what comes into
+  // the cache meanwhile.
   void multiply(const Group& group, int64_t point, int64_t k, int64_t c, float* u, int64_t u_stride, bool add,
-                bool fetches) const {
-    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+                const Upcoming& soon) const {
     for (int64_t t = 0; t < group.inputs.group; t += kDepth) {
       const int64_t depth = std::min(kDepth, group.inputs.group - t);
-      const Upcoming next{group.gradients.at(point, k + 1, t), fetches ? depth * width * kFloat : 0};
       kernels.product.columns_by_panels({.rows = width,
                                          .k = depth,
                                          .a = group.gradients.at(point, k, t),
@@ -76,7 +85,7 @@ struct FilterGradient {
                                          .y = u,
                                          .y_stride = u_stride,
                                          .add = add || t > 0,
-                                         .upcoming = next});
+                                         .upcoming = soon});
     }
   }
 };
@@ -96,10 +105,13 @@ void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* 
       const int64_t tiles = std::min(most, end - first);
       const auto group = gradient.group_at(scratch.data() + core * gradient.scratch_floats(most), tiles);
       for (int64_t t = 0; t < tiles; ++t) gradient.transform(first + t, group, t);
+      const TwoPortions soon = gradient.soon(first + tiles, std::min(first + tiles + most, end));
+      int64_t part = 0;
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         for (int64_t i = 0; i < c / width; ++i)
-          for (int64_t o = 0; o < k / width; ++o)
-            gradient.multiply(group, point, o, i, u + (point * k + o * width) * c + i * width, c, first > begin, false);
+          for (int64_t o = 0; o < k / width; ++o, ++part)
+            gradient.multiply(group, point, o, i, u + (point * k + o * width) * c + i * width, c, first > begin,
+                              soon[part]);
     }
   });
   parallel_parts(context, k, [&](int, int64_t begin, int64_t end) {
@@ -134,7 +146,7 @@ void wgrad_by_panels(Context& context, const FilterGradient<T>& gradient, float*
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         for (int64_t o = 0; o < (end - first) / width; ++o)
           gradient.multiply(group, point, first / width + o, i, u.data() + point * point_step + o * width * width,
-                            width, false, first + (o + 1) * width < end);
+                            width, false, gradient.panel_after(group, point, first / width + o, end / width));
       for (int64_t o = first; o < end; ++o)
         gradient.kernels.winograd.filter_gradient(
             {u.data() + (o - first) * width, point_step, width, dw + o * 9 * c + i * width, c, add});

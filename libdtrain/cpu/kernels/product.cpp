@@ -1,6 +1,7 @@
 #include "libdtrain/cpu/kernels/ahead.h"
 #include "libdtrain/cpu/kernels/row_end.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/transpose.h"
 #include "libdtrain/cpu/kernels/vectors.h"
 
 namespace dtrain::cpu::DT_ISA {
@@ -186,8 +187,7 @@ struct GatheredTile {
       RowSums sums(end.sums, panel * kColumns);
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r)
-        end_row<kStreams>(end, bias, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y,
-                          sums);
+        end_row<kStreams>(end, bias, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y, sums);
       sums.store_sums();
     }
   }
@@ -270,25 +270,6 @@ void join_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* 
   }
 }
 #endif
-
-// Transposes 8 x 8 words.
-[[gnu::always_inline]] inline void transpose(__m256 (&v)[8]) {
-  __m256 two[8], four[8];
-  for (int i = 0; i < 8; i += 2) {
-    two[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-    two[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    four[i] = _mm256_shuffle_ps(two[i], two[i + 2], 0x44);
-    four[i + 1] = _mm256_shuffle_ps(two[i], two[i + 2], 0xee);
-    four[i + 2] = _mm256_shuffle_ps(two[i + 1], two[i + 3], 0x44);
-    four[i + 3] = _mm256_shuffle_ps(two[i + 1], two[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    v[i] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x20);
-    v[i + 4] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x31);
-  }
-}
 
 void pack_rows(int64_t rows, int64_t words, const void* from, int64_t stride, void* panel) {
   constexpr int kBlock = 8;

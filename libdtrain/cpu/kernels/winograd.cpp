@@ -1,6 +1,7 @@
 #include "libdtrain/cpu/kernels/winograd.h"
 
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/transpose.h"
 #include "libdtrain/cpu/kernels/vectors.h"
 #include "libdtrain/cpu/kernels/winograd_math.h"
 
@@ -11,7 +12,8 @@ constexpr int kPoints = 36;
 constexpr int kColumns = 2 * kLanes;
 using Block6 = Floats[6][6];
 
-void put(float* to, int64_t point_step, const Block6& block) {
+[[gnu::always_inline]] inline void put(float* to, int64_t point_step, const Block6& block) {
+#pragma GCC unroll 36  // else each store's place in the block is computed
   for (int point = 0; point < kPoints; ++point) store(to + point * point_step, block[point / 6][point % 6]);
 }
 
@@ -29,6 +31,11 @@ template <int N, class T, class Transform>
 #pragma GCC unroll 6
       for (int j = 0; j < N; ++j) in[i][j] = load(window.pixels[i * 6 + j] + c);
     transform_2d<N, 6>(in, out, one);
+    if (place.run < channels) {  // the next tile is written after this one, at too many places to be foreseen
+#pragma GCC unroll 36
+      for (int point = 0; point < kPoints; ++point)
+        __builtin_prefetch(to + run + point * place.point_step + place.run, 1);
+    }
     put(to + run, place.point_step, out);
     run += kLanes;
     if (run < place.run) continue;
@@ -47,10 +54,14 @@ void gradient_tile(const WinogradWindow<T>& window, int64_t channels, const Wino
   window_tile<4>(window, channels, place, winograd_output_adjoint<Floats>);
 }
 
+// `rows`, `columns` and what `end` lacks are numbers that the compiler knows where it matters.
 template <class T>
-void output_tile(const float* products, int64_t channels, const WinogradPixels<T>& y) {
+[[gnu::always_inline]] inline void output_pixels(const float* products, int64_t channels, const WinogradPixels<T>& y,
+                                                 int64_t rows, int64_t columns, const EndOf<T>& end) {
+  T* const to = y.to;
+  const int64_t row_step = y.row_step, column_step = y.column_step;
   for (int64_t c = 0; c < channels; c += kLanes) {
-    const Floats bias = y.end.bias ? load(y.end.bias + c) : Floats{};
+    const Floats bias = end.bias ? load(end.bias + c) : Floats{};
     Block6 in;
     Floats out[4][4];
 #pragma GCC unroll 6
@@ -58,45 +69,76 @@ void output_tile(const float* products, int64_t channels, const WinogradPixels<T
 #pragma GCC unroll 6
       for (int j = 0; j < 6; ++j) in[i][j] = load(products + (i * 6 + j) * channels + c);
     transform_2d<6, 4>(in, out, winograd_output<Floats>);
-    const ColumnSums& sums = y.end.sums;
-    const Floats pivot = sums.pivot ? load(sums.pivot + c) : Floats{};
+    const Floats pivot = end.sums.pivot ? load(end.sums.pivot + c) : Floats{};
     Floats sum{}, square{};
-    for (int64_t i = 0; i < y.rows; ++i)
-      for (int64_t j = 0; j < y.columns; ++j) {
-        const int64_t at = i * y.row_step + j * y.column_step + c;
-        Floats value = out[i][j] + bias;
-        if (y.end.residual) value += load(y.end.residual + at);
-        if (y.end.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
-        store(y.to + at, value);
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < columns; ++j) {
+        const int64_t at = i * row_step + j * column_step + c;
+        Floats value = out[i][j];
+        if (end.bias) value += bias;
+        if (end.residual) value += load(end.residual + at);
+        if (end.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
+        store(to + at, value);
         sum += value - pivot;
         square += (value - pivot) * (value - pivot);
       }
-    if (sums.pivot == nullptr) continue;
-    store(sums.sum + c, load(sums.sum + c) + sum);
-    store(sums.square + c, load(sums.square + c) + square);
+    if (end.sums.pivot == nullptr) continue;
+    store(end.sums.sum + c, load(end.sums.sum + c) + sum);
+    store(end.sums.square + c, load(end.sums.square + c) + square);
   }
 }
 
 template <class T>
-void filters(const WinogradFilters<T>& f) {
-  float g[kLanes][9][kColumns];  // [inner][tap][outer]
-  for (int tap = 0; tap < 9; ++tap) {
-    const T* const from = f.w + (f.turned ? 8 - tap : tap) * f.tap_step;
-    if (f.outer_step == 1)
-      for (int i = 0; i < kLanes; ++i)
-        for (int o = 0; o < kColumns; o += kLanes) store(&g[i][tap][o], load(from + i * f.inner_step + o));
-    else
-      for (int o = 0; o < kColumns; ++o)
-        for (int i = 0; i < kLanes; ++i) g[i][tap][o] = load<float>(from + o * f.outer_step + i);
+void output_tile(const float* products, int64_t channels, const WinogradPixels<T>& y) {
+  const auto [bias, residual, relu, sums] = y.end;
+  if (bias || residual || relu || y.rows < 4 || y.columns < 4)
+    return output_pixels(products, channels, y, y.rows, y.columns, y.end);
+  if (sums.pivot) return output_pixels(products, channels, y, 4, 4, EndOf<T>{.sums = sums});
+  output_pixels(products, channels, y, 4, 4, EndOf<T>{});
+}
+
+// One tap of the filters, as [inner][outer]. What is read next, of the inner channels after these, lies in lines that
+// the processor does not foresee.
+template <class T>
+[[gnu::always_inline]] inline void filter_tap(const WinogradFilters<T>& f, const T* from,
+                                              float (&to)[kLanes][kColumns]) {
+  constexpr int kBlock = 8;
+  using Block = VectorOf<kBlock>::Type;
+  if (f.outer_step == 1) {
+    for (int i = 0; i < kLanes; ++i)
+      for (int o = 0; o < kColumns; o += kLanes) {
+        __builtin_prefetch(from + (kLanes + i) * f.inner_step + o);
+        store(&to[i][o], load(from + i * f.inner_step + o));
+      }
+    return;
   }
+  for (int o = 0; o < kColumns; ++o) __builtin_prefetch(from + o * f.outer_step + kLanes);
+  for (int o = 0; o < kColumns; o += kBlock)
+    for (int i = 0; i < kLanes; i += kBlock) {
+      __m256 block[kBlock];
+#pragma GCC unroll 8
+      for (int j = 0; j < kBlock; ++j)
+        block[j] = reinterpret_cast<__m256>(load<Block>(from + (o + j) * f.outer_step + i));
+      transpose(block);
+#pragma GCC unroll 8
+      for (int j = 0; j < kBlock; ++j) _mm256_storeu_ps(&to[i + j][o], block[j]);
+    }
+}
+
+template <class T>
+void filters(const WinogradFilters<T>& f) {
+  float g[9][kLanes][kColumns];  // [tap][inner][outer]
+  for (int tap = 0; tap < 9; ++tap) filter_tap(f, f.w + (f.turned ? 8 - tap : tap) * f.tap_step, g[tap]);
   for (int i = 0; i < kLanes; ++i)
     for (int o = 0; o < kColumns; o += kLanes) {
       Floats in[3][3];
       Block6 u;
-      for (int tap = 0; tap < 9; ++tap) in[tap / 3][tap % 3] = load(&g[i][tap][o]);
+#pragma GCC unroll 9
+      for (int tap = 0; tap < 9; ++tap) in[tap / 3][tap % 3] = load(&g[tap][i][o]);
       transform_2d<3, 6>(in, u, winograd_filter<Floats>);
-      for (int point = 0; point < kPoints; ++point)
-        store(f.to + point * f.point_step + i * kColumns + o, u[point / 6][point % 6]);
+      put(f.to + i * kColumns + o, f.point_step, u);
     }
 }
 
@@ -104,8 +146,10 @@ void filter_gradient(const WinogradFilterGradient& f) {
   for (int64_t c = 0; c < f.channels; c += kLanes) {
     Block6 in;
     Floats out[3][3];
+#pragma GCC unroll 36
     for (int point = 0; point < kPoints; ++point) in[point / 6][point % 6] = load(f.u + point * f.point_step + c);
     transform_2d<6, 3>(in, out, winograd_filter_adjoint<Floats>);
+#pragma GCC unroll 9
     for (int tap = 0; tap < 9; ++tap) {
       float* const to = f.dw + tap * f.tap_step + c;
       const Floats value = out[tap / 3][tap % 3];

@@ -84,8 +84,28 @@ Tensor transform_filters(Context& context, const FilterPanels<T>& filters, int64
 // Floats from one transformed tile of `channels` to the next.
 constexpr int64_t tile_stride(int64_t channels) { return winograd_spread(kWinogradPoints * channels); }
 
-// A convolution y = x * filters of some of the tiles. Transformed tiles lie as [tile][point][channel]: each is written,
-// and read back, as one run of memory.
+// Where transformed tiles of images lie: channel c of point p of tile t at t * tile + p * point + c / run * run_step +
+// c % run.
+struct InputLayout {
+  int64_t tile, point, run, run_step;
+
+  // [tile][point][channel]: each tile is written, and read back, as one run of memory.
+  static InputLayout tile_by_tile(int64_t channels) { return {tile_stride(channels), channels, channels, 0}; }
+  // [channel / run][point][tile][run]: what a product reads is one run of memory.
+  static InputLayout product_by_product(int64_t count, int64_t channels, int64_t run) {
+    const int64_t point = winograd_spread(count * std::min(run, channels));
+    return {std::min(run, channels), point, run, kWinogradPoints * point};
+  }
+  // What `count` tiles of `channels` take.
+  int64_t floats(int64_t count, int64_t channels) const {
+    return std::max(count * tile, (channels + run - 1) / run * run_step);
+  }
+  int64_t at(int64_t tile_number, int64_t point_number, int64_t channel) const {
+    return tile_number * tile + point_number * point + channel / run * run_step + channel % run;
+  }
+};
+
+// A convolution y = x * filters of some of the tiles.
 template <class T>
 struct Convolution {
   const Kernels& kernels;
@@ -93,14 +113,20 @@ struct Convolution {
   WinogradSource<T> x;
   Target<T> y;
   const T* zeros;  // a pixel of x
+  bool by_tiles = tiles.outweigh_filters(x.c, y.c, 1);
+  InputLayout inputs_at =
+      by_tiles ? InputLayout::tile_by_tile(x.c) : InputLayout::product_by_product(tiles.count, x.c, kFreshDepth);
 
   // What `count` tiles need between the phases.
-  int64_t scratch_floats(int64_t count) const { return count * (tile_stride(x.c) + tile_stride(y.c)); }
+  int64_t input_floats(int64_t count) const { return inputs_at.floats(count, x.c); }
+  int64_t scratch_floats(int64_t count) const { return input_floats(count) + count * tile_stride(y.c); }
 
-  // `inputs` and `products` are those of tile `t`.
-  void transform(int64_t t, float* inputs) const {
-    kernels.winograd.of<T>().input_tile(x.window(tiles, t, zeros), x.c, {inputs, x.c, x.c, 0});
+  // Tile `t`, which is number `place` of `inputs`.
+  void transform(int64_t t, int64_t place, float* inputs) const {
+    const auto [tile, point, run, run_step] = inputs_at;
+    kernels.winograd.of<T>().input_tile(x.window(tiles, t, zeros), x.c, {inputs + place * tile, point, run, run_step});
   }
+  // `products` are those of tile `t`.
   void finish(int64_t t, const float* products) const {
     y.write(kernels.winograd.of<T>(), products, y.pixels(tiles, t));
   }
@@ -111,8 +137,8 @@ struct Convolution {
                 const Upcoming& upcoming) const {
     kernels.product.rows_by_panels({.rows = count,
                                     .k = depths,
-                                    .a = inputs + point * x.c + depth,
-                                    .a_stride = tile_stride(x.c),
+                                    .a = inputs + inputs_at.at(0, point, depth),
+                                    .a_stride = inputs_at.tile,
                                     .b = panel,
                                     .b_stride = kernels.product.columns,
                                     .y = products + point * y.c + outer,
@@ -138,12 +164,18 @@ struct Convolution {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     const bool last = outer + wide == y.c, more = !last || point + 1 < kWinogradPoints;
     const float* const next = last ? panels + (point + 1) * winograd_spread(x.c * y.c) : panel + wide * x.c;
-    for (int64_t depth = 0; depth < x.c; depth += kDepth) {
-      const int64_t depths = std::min(kDepth, x.c - depth);
+    const int64_t most = std::min(kDepth, inputs_at.run);
+    for (int64_t depth = 0; depth < x.c; depth += most) {
+      const int64_t depths = std::min(most, x.c - depth);
       const Upcoming panels_after{next + depth * wide, more ? depths * wide * kFloat : 0};
       multiply(count, point, outer, wide, depth, depths, inputs, panel + depth * width, x.c * width, products,
                far_panels() ? panels_after : soon);
     }
+  }
+  // Where a product by fresh panels is followed by that of the next point: the inputs of that one.
+  Upcoming inputs_after(int64_t point, int64_t depth, const float* inputs) const {
+    const int64_t floats = point + 1 < kWinogradPoints ? tiles.count * inputs_at.tile : 0;
+    return {inputs + inputs_at.at(0, point + 1, depth), floats * static_cast<int64_t>(sizeof(float))};
   }
   // What is read and written after the products of the tiles [first, first + count): the images under the tiles up to
   // `end`, which are the next ones, and the result under their own.
@@ -165,10 +197,10 @@ void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float
   const Scratch<float> scratch(context, cores * conv.scratch_floats(most));
   parallel_parts(context, count, [&](int64_t core, int64_t begin, int64_t end) {
     float* const inputs = scratch.data() + core * conv.scratch_floats(most);
-    float* const products = inputs + most * tile_stride(conv.x.c);
+    float* const products = inputs + conv.input_floats(most);
     for (int64_t first = begin; first < end; first += most) {
       const int64_t group = std::min(most, end - first);
-      for (int64_t t = 0; t < group; ++t) conv.transform(first + t, inputs + t * tile_stride(conv.x.c));
+      for (int64_t t = 0; t < group; ++t) conv.transform(first + t, t, inputs);
       const TwoPortions soon = conv.soon(first, group, std::min(first + group + most, end));
       int64_t part = 0;
       for (int64_t point = 0; point < kWinogradPoints; ++point)
@@ -202,7 +234,7 @@ void multiply_by_panels(const Convolution<T>& conv, const FilterPanels<T>& filte
       filters.transform(outer, depth, depths, panels.data(), point_step);
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         conv.multiply(conv.tiles.count, point, outer, width, depth, depths, inputs, panels.data() + point * point_step,
-                      0, products, {});
+                      0, products, conv.inputs_after(point, depth, inputs));
     }
 }
 
@@ -213,11 +245,11 @@ void convolve_by_panels(Context& context, const Convolution<T>& conv, const Filt
   const int64_t count = conv.tiles.count;
   const Scratch<float> scratch(context, conv.scratch_floats(count));
   float* const inputs = scratch.data();
-  float* const products = inputs + count * tile_stride(conv.x.c);
+  float* const products = inputs + conv.input_floats(count);
 #pragma omp parallel num_threads(context.threads())
   {
 #pragma omp for schedule(static)
-    for (int64_t t = 0; t < count; ++t) conv.transform(t, inputs + t * tile_stride(conv.x.c));
+    for (int64_t t = 0; t < count; ++t) conv.transform(t, t, inputs);
     multiply_by_panels(conv, filters, inputs, products);
 #pragma omp for schedule(static)
     for (int64_t t = 0; t < count; ++t) conv.finish(t, products + t * tile_stride(conv.y.c));
@@ -228,7 +260,7 @@ template <class T>
 void convolve(Context& context, const WinogradSource<T>& x, const Tensor& panels, int64_t n, const Target<T>& y) {
   const Tensor zero_pixel = context.zeros({x.c}, dtype_of<T>());
   const Convolution<T> conv{context.kernels(), {n, y.h, y.w}, x, y, zero_pixel.data<T>()};
-  if (conv.tiles.outweigh_filters(x.c, y.c, 1))
+  if (conv.by_tiles)
     convolve_by_tiles(context, conv, panels.data<float>());
   else
     convolve_by_panels(context, conv, panels.data<float>());
@@ -243,7 +275,7 @@ void convolve(Context& context, const WinogradSource<T>& x, const WinogradFilter
   const Convolution<T> conv{context.kernels(), {n, y.h, y.w}, x, y, zero_pixel.data<T>()};
   const FilterPanels<T> filters{context.kernels(), w};
   const bool many_panels = y.c / context.kernels().product.columns >= 2 * context.threads();
-  if (many_panels && !conv.tiles.outweigh_filters(x.c, y.c, 1)) return convolve_by_panels(context, conv, filters);
+  if (many_panels && !conv.by_tiles) return convolve_by_panels(context, conv, filters);
   convolve(context, x, transform_filters(context, filters, x.c, y.c), n, y);
 }
 

@@ -85,7 +85,7 @@ struct FilterGradient {
                                          .y = u,
                                          .y_stride = u_stride,
                                          .add = add || t > 0,
-                                         .upcoming = soon});
+                                         .upcoming = t > 0 ? Upcoming{} : soon});
     }
   }
 };

@@ -191,13 +191,17 @@ struct GatheredTile {
       sums.store_sums();
     }
   }
-  // What is not done to the rows of most convolutions of a training step is left out where the compiler sees it.
+  // What is not done to the rows of most convolutions of a training step is left out where the compiler sees it, in the
+  // tiles that most rows are in.
   [[gnu::always_inline]] void end_rows(const Sums<R, P>& sum) const {
-    const auto [bias, residual, relu, sums] = g.end;
     if (g.streams) return end_rows<true>(sum, g.end);
-    if (bias || residual || relu) return end_rows<false>(sum, g.end);
-    if (sums.pivot) return end_rows<false>(sum, EndOf<T>{.sums = sums});
-    end_rows<false>(sum, EndOf<T>{});
+    if constexpr (R >= kRows / P - 1) {
+      const auto [bias, residual, relu, sums] = g.end;
+      const bool plain = !bias && !residual && !relu;
+      if (plain && sums.pivot) return end_rows<false>(sum, EndOf<T>{.sums = sums});
+      if (plain) return end_rows<false>(sum, EndOf<T>{});
+    }
+    end_rows<false>(sum, g.end);
   }
   // Ends the columns that are valid.
   [[gnu::noinline]] void end_part_of_rows(const Sums<R, P>& sum) const {

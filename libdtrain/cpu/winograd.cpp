@@ -169,7 +169,9 @@ struct Convolution {
       const int64_t depths = std::min(most, x.c - depth);
       const Upcoming panels_after{next + depth * wide, more ? depths * wide * kFloat : 0};
       multiply(count, point, outer, wide, depth, depths, inputs, panel + depth * width, x.c * width, products,
-               far_panels() ? panels_after : soon);
+               far_panels() ? panels_after
+               : depth == 0 ? soon
+                            : Upcoming{});
     }
   }
   // Where a product by fresh panels is followed by that of the next point: the inputs of that one.

@@ -117,14 +117,25 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
   std::fill_n(zeros.data(), o.s * o.c, x.zero);
   const Windows<uint8_t> windows =
       joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
-  const FilterPanels panels{filters.panels(), product.columns * windows.taps * windows.run};
-  compute_tiles(context, o, windows, {product.rows, product.rows, product.columns}, panels,
+  // As many panels at a time as the kernel takes, unless the threads would not all have some.
+  const int64_t count = o.k >= context.threads() * product.panels * product.columns ? product.panels : 1;
+  const int64_t panel_step = product.columns * windows.taps * windows.run, columns = count * product.columns;
+  const FilterPanels panels{filters.panels(), count * panel_step};
+  compute_tiles(context, o, windows, {product.rows, product.rows / count, columns, count}, panels,
                 [&](const GatheredTile<uint8_t>& tile) {
-                  const int64_t column = tile.panel * product.columns, place = tile.pixel * o.k + column;
-                  product.gathered_rows({tile.rows, windows.taps, windows.run, tile.at, tile.row_step,
-                                         static_cast<const int8_t*>(panels.at(tile.panel)), place_of(y, place), o.k,
-                                         std::min<int64_t>(product.columns, o.k - column), end_of(end, column, place),
-                                         tile.upcoming});
+                  const int64_t column = tile.panel * columns, place = tile.pixel * o.k + column;
+                  product.gathered_rows({.rows = tile.rows,
+                                         .taps = windows.taps,
+                                         .k = windows.run,
+                                         .at = tile.at,
+                                         .row_step = tile.row_step,
+                                         .panel = static_cast<const int8_t*>(panels.at(tile.panel)),
+                                         .panel_step = panel_step,
+                                         .y = place_of(y, place),
+                                         .y_stride = o.k,
+                                         .valid = std::min<int64_t>(columns, o.k - column),
+                                         .end = end_of(end, column, place),
+                                         .upcoming = tile.upcoming});
                 });
 }
 

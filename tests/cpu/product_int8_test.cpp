@@ -30,7 +30,7 @@ std::vector<T> drawn_bytes(int64_t count, uint64_t stream, float low, float high
 
 uint8_t rounded(float value) { return static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0f, 255.0f)); }
 
-// Rows that lie anywhere, by a panel.
+// Rows that lie anywhere, by one panel of `columns` columns or several, one after the other.
 struct Operands {
   int64_t rows, taps, k, columns;
   std::vector<uint8_t> from;
@@ -41,56 +41,80 @@ struct Operands {
       : rows(r), taps(t), k(length), columns(width), from(std::move(bytes)), panel(std::move(filters)) {
     for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % (std::ssize(from) - k));
   }
+  int64_t panel_bytes() const { return taps * k * columns; }
   int64_t sum(int64_t row, int64_t column) const {
     int64_t sum = 0;
     for (int64_t i = 0; i < taps * k; ++i) {
       const uint8_t a = at[static_cast<size_t>(i / k * rows + row)][i % k];
-      sum += int64_t{a} * panel[static_cast<size_t>((i / 4 * columns + column) * 4 + i % 4)];
+      const int64_t before = column / columns * panel_bytes() + i / 4 * columns * 4;
+      sum += int64_t{a} * panel[static_cast<size_t>(before + column % columns * 4 + i % 4)];
     }
     return sum;
   }
   cpu::GatheredBytes gathered(int64_t valid) const {
     cpu::GatheredBytes g{};
     g.rows = rows, g.taps = taps, g.k = k, g.at = at.data(), g.row_step = rows, g.panel = panel.data();
-    g.valid = valid;
+    g.panel_step = panel_bytes(), g.valid = valid;
     return g;
   }
 };
 
 TEST_P(ByteProduct, SumsAreExactAndEndAsAsked) {
-  const int64_t k = 12, taps = 3, stride = columns + 5;
-  const Numbers scale = drawn(columns, 4), shift = drawn(columns, 5), residual = drawn(13 * stride, 6);
+  const int64_t k = 12, taps = 3, most = kernels.panels * columns, stride = most + 5;
+  const Numbers scale = drawn(most, 4), shift = drawn(most, 5), residual = drawn(13 * stride, 6);
   const auto residual_bytes = drawn_bytes<uint8_t>(13 * stride, 7, 0, 255);
+  const float none = -std::numeric_limits<float>::infinity();
   for (int64_t rows = 1; rows <= kernels.rows; ++rows)
-    for (const int64_t valid : {columns, columns - 3, columns / 2, int64_t{1}})
-      for (const int residuals : {0, 1, 2}) {
-        const Operands in(rows, taps, k, columns, drawn_bytes<uint8_t>(600, 1, 0, 255),
-                          drawn_bytes<int8_t>(taps * k * columns, 2, -127, 127));
-        cpu::GatheredBytes g = in.gathered(valid);
-        g.end.scale = scale.data(), g.end.shift = shift.data(), g.end.residual_scale = 0.3f, g.end.floor = 3;
-        if (residuals == 1) g.end.residual_bytes = residual_bytes.data();
-        if (residuals == 2) g.end.residual = residual.data();
-        Numbers y(static_cast<size_t>(rows * stride), -7);
-        std::vector<uint8_t> bytes(y.size(), 99);
-        g.y = {nullptr, y.data()}, g.y_stride = stride;
-        kernels.gathered_rows(g);
-        g.y = {bytes.data(), nullptr};
-        kernels.gathered_rows(g);
-        for (int64_t i = 0; i < std::ssize(y); ++i) {
-          const auto place = static_cast<size_t>(i), column = static_cast<size_t>(i % stride);
-          const bool stored = i % stride < valid;
-          float expected = -7;
-          if (stored) {
-            expected = std::fma(static_cast<float>(in.sum(i / stride, i % stride)), scale[column], shift[column]);
-            if (residuals == 1) expected = std::fma(static_cast<float>(residual_bytes[place]), 0.3f, expected);
-            if (residuals == 2) expected = std::fma(residual[place], 0.3f, expected);
-            expected = std::max(expected, 3.0f);
+    for (const int64_t valid : {most, most - 3, most - columns / 2 - 1, columns, columns - 3, columns / 2, int64_t{1}})
+      for (const int residuals : {0, 1, 2})
+        for (const float floor : {none, 0.0f, 3.0f}) {
+          const Operands in(rows, taps, k, columns, drawn_bytes<uint8_t>(600, 1, 0, 255),
+                            drawn_bytes<int8_t>(taps * k * most, 2, -127, 127));
+          cpu::GatheredBytes g = in.gathered(valid);
+          g.end.scale = scale.data(), g.end.shift = shift.data(), g.end.residual_scale = 0.3f, g.end.floor = floor;
+          if (residuals == 1) g.end.residual_bytes = residual_bytes.data();
+          if (residuals == 2) g.end.residual = residual.data();
+          Numbers y(static_cast<size_t>(rows * stride), -7);
+          std::vector<uint8_t> bytes(y.size(), 99);
+          g.y = {nullptr, y.data()}, g.y_stride = stride;
+          kernels.gathered_rows(g);
+          g.y = {bytes.data(), nullptr};
+          kernels.gathered_rows(g);
+          for (int64_t i = 0; i < std::ssize(y); ++i) {
+            const auto place = static_cast<size_t>(i), column = static_cast<size_t>(i % stride);
+            const bool stored = i % stride < valid;
+            float expected = -7;
+            if (stored) {
+              expected = std::fma(static_cast<float>(in.sum(i / stride, i % stride)), scale[column], shift[column]);
+              if (residuals == 1) expected = std::fma(static_cast<float>(residual_bytes[place]), 0.3f, expected);
+              if (residuals == 2) expected = std::fma(residual[place], 0.3f, expected);
+              expected = std::max(expected, floor);
+            }
+            const auto where = [&] { return concat(rows, " ", valid, " ", residuals, " ", floor, " ", i); };
+            ASSERT_EQ(y[place], expected) << where();
+            ASSERT_EQ(bytes[place], stored ? rounded(expected) : 99) << where();
           }
-          ASSERT_EQ(y[place], expected) << rows << " " << valid << " " << residuals << " " << i;
-          ASSERT_EQ(bytes[place], stored ? rounded(expected) : 99)
-              << rows << " " << valid << " " << residuals << " " << i;
         }
-      }
+}
+
+// Whatever the sums are scaled by, bytes are at their ends where a result is beyond them, and 0 where it is a NaN.
+TEST_P(ByteProduct, WhatIsBeyondBytesIsAtTheirEnds) {
+  const int64_t most = kernels.panels * columns;
+  const Operands in(kernels.rows, 1, 4, columns, std::vector<uint8_t>(600, 1),
+                    std::vector<int8_t>(static_cast<size_t>(4 * most), 1));
+  for (const int64_t valid : {most, most - 1}) {
+    cpu::GatheredBytes g = in.gathered(valid);
+    Numbers scale, shift(static_cast<size_t>(most), 0);
+    const float scales[] = {1e30f, -1e30f, 7e8f, -7e8f, 100, std::numeric_limits<float>::quiet_NaN()};
+    const uint8_t ends[] = {255, 0, 255, 0, 255, 0};
+    for (int64_t i = 0; i < most; ++i) scale.push_back(scales[i % std::ssize(scales)]);
+    g.end.scale = scale.data(), g.end.shift = shift.data();
+    std::vector<uint8_t> y(static_cast<size_t>(kernels.rows * most), 99);
+    g.y = {y.data(), nullptr}, g.y_stride = most;
+    kernels.gathered_rows(g);
+    for (int64_t i = 0; i < std::ssize(y); ++i)
+      ASSERT_EQ(y[static_cast<size_t>(i)], i % most < valid ? ends[i % most % std::ssize(ends)] : 99) << i;
+  }
 }
 
 // Where sums of pairs in 16 bits would saturate, and the longest that a filter may be.

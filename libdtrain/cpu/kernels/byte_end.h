@@ -56,58 +56,83 @@ struct Place {
   }
 }
 
-// The first `valid` columns of the row at `at`.
-[[gnu::always_inline]] inline void end_part_of_row(const ByteEnd& end, int64_t at, int64_t valid, const Ints& low,
-                                                   const Ints& high, const ByteTarget& y) {
-  end_lanes(low, end, Place(end, y, at, 0), valid < kLanes ? valid : kLanes);
-  if (valid > kLanes) end_lanes(high, end, Place(end, y, at + kLanes, kLanes), valid - kLanes);
+// The columns from `column` on, where two vectors begin, of the row at `at`, up to the first `valid` ones.
+[[gnu::always_inline]] inline void end_part_of_row(const ByteEnd& end, int64_t column, int64_t at, int64_t valid,
+                                                   const Ints& low, const Ints& high, const ByteTarget& y) {
+  const int64_t left = valid - column, after = left - kLanes;
+  if (left > 0) end_lanes(low, end, Place(end, y, at + column, column), left < kLanes ? left : kLanes);
+  column += kLanes;
+  if (after > 0) end_lanes(high, end, Place(end, y, at + column, column), after < kLanes ? after : kLanes);
 }
 
 enum class Residual { none, bytes, floats };
 
-// All columns of rows; keeps what does not differ between rows in registers.
-template <Residual kResidual, bool kBytes>
-struct ByteRowEnd {
-  const ByteEnd& end;
-  const ByteTarget& y;
-  Floats factor = end.residual_scale - Floats{}, floor = end.floor - Floats{};
-  Floats scale[2] = {load(end.scale), load(end.scale + kLanes)};
-  Floats shift[2] = {load(end.shift), load(end.shift + kLanes)};
+// Whether ByteRowEnd does all that is asked for: it gives bytes no other floor than 0.
+[[gnu::always_inline]] inline bool ends_at_once(const ByteEnd& end, const ByteTarget& y) {
+  return !y.bytes || !(end.floor > 0);
+}
 
-  [[gnu::always_inline]] void half_of_row(const Ints& sum, int half, int64_t at) const {
-    Floats value = multiply_add(floats_of(sum), scale[half], shift[half]);
-    if constexpr (kResidual == Residual::bytes)
-      value = multiply_add(bytes_as_floats(end.residual_bytes + at), factor, value);
-    if constexpr (kResidual == Residual::floats) value = multiply_add(load(end.residual + at), factor, value);
-    value = value < floor ? floor : value;  // lets a NaN through
-    if constexpr (kBytes)
-      store_bytes(y.bytes + at, value);
-    else
-      store(y.floats + at, value);
-  }
+// The two vectors of columns from `column` on; keeps what does not differ between rows in registers.
+template <Residual kResidual, bool kBytes>
+class ByteRowEnd {
+ public:
+  [[gnu::always_inline]] ByteRowEnd(const ByteEnd& end, const ByteTarget& to, int64_t column)
+      : residual_bytes_(kResidual == Residual::bytes ? end.residual_bytes + column : nullptr),
+        residual_(kResidual == Residual::floats ? end.residual + column : nullptr),
+        y_bytes_(kBytes ? to.bytes + column : nullptr),
+        y_(kBytes ? nullptr : to.floats + column),
+        factor_(end.residual_scale - Floats{}),
+        floor_(end.floor - Floats{}),
+        scale_{load(end.scale + column), load(end.scale + column + kLanes)},
+        shift_{load(end.shift + column), load(end.shift + column + kLanes)} {}
+
   // The row at `at`.
   [[gnu::always_inline]] void operator()(int64_t at, const Ints& low, const Ints& high) const {
-    half_of_row(low, 0, at);
-    half_of_row(high, 1, at + kLanes);
+    const Floats first = half_of_row(low, 0, at), second = half_of_row(high, 1, at + kLanes);
+    if constexpr (kBytes) {
+      store_bytes(y_bytes_ + at, first, second);
+    } else {
+      store(y_ + at, first);
+      store(y_ + at + kLanes, second);
+    }
   }
+
+ private:
+  [[gnu::always_inline]] Floats half_of_row(const Ints& sum, int half, int64_t at) const {
+    Floats value = multiply_add(floats_of(sum), scale_[half], shift_[half]);
+    if constexpr (kResidual == Residual::bytes)
+      value = multiply_add(bytes_as_floats(residual_bytes_ + at), factor_, value);
+    if constexpr (kResidual == Residual::floats) value = multiply_add(load(residual_ + at), factor_, value);
+    if constexpr (!kBytes) value = value < floor_ ? floor_ : value;  // lets a NaN through
+    return value;
+  }
+
+  // Copies: what is stored as bytes might be any object, so that those of `end` would be read again for each row.
+  const uint8_t* residual_bytes_;
+  const float* residual_;
+  uint8_t* y_bytes_;
+  float* y_;
+  Floats factor_, floor_, scale_[2], shift_[2];
 };
 
 // Calls use(end of a row) with the ByteRowEnd for what there is.
 template <Residual kResidual, class Use>
-[[gnu::always_inline]] inline void with_residual(const ByteEnd& end, const ByteTarget& y, const Use& use) {
+[[gnu::always_inline]] inline void with_residual(const ByteEnd& end, const ByteTarget& y, int64_t column,
+                                                 const Use& use) {
   if (y.bytes)
-    use(ByteRowEnd<kResidual, true>{end, y});
+    use(ByteRowEnd<kResidual, true>(end, y, column));
   else
-    use(ByteRowEnd<kResidual, false>{end, y});
+    use(ByteRowEnd<kResidual, false>(end, y, column));
 }
 template <class Use>
-[[gnu::always_inline]] inline void with_row_end(const ByteEnd& end, const ByteTarget& y, const Use& use) {
+[[gnu::always_inline]] inline void with_row_end(const ByteEnd& end, const ByteTarget& y, int64_t column,
+                                                const Use& use) {
   if (end.residual_bytes)
-    with_residual<Residual::bytes>(end, y, use);
+    with_residual<Residual::bytes>(end, y, column, use);
   else if (end.residual)
-    with_residual<Residual::floats>(end, y, use);
+    with_residual<Residual::floats>(end, y, column, use);
   else
-    with_residual<Residual::none>(end, y, use);
+    with_residual<Residual::none>(end, y, column, use);
 }
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -12,12 +12,14 @@ constexpr int kColumns = 2 * kLanes;
 constexpr int64_t kPiece = 64;  // bytes of a run between prefetches
 
 #ifdef __AVX512VNNI__
-// Twice as many accumulators, two vectors of the panel and one of a row fit 32 registers.
-constexpr int kRows = 12;
+// Twice as many accumulators, two vectors of the panel and one of a row fit 32 registers. So do the sums of half as
+// many rows by two panels, which take fewer loads.
+constexpr int kRows = 12, kPanels = 2;
 
 // Quads of a vector of filters as products take them.
 struct Filters {
   Ints quads;
+  Filters() = default;
   explicit Filters(const int8_t* from) : quads(load_ints(from)) {}
 };
 struct Activations {
@@ -29,7 +31,9 @@ struct Activations {
 }
 #else
 // Bytes are widened to 16 bits, whose pairs of products are added without overflow: those of 8 bits would saturate. The
-// bytes of a quad at even places and those at odd ones are apart, in filters as in activations.
+// bytes of a quad at even places and those at odd ones are apart, in filters as in activations, which leaves no
+// registers for a second panel.
+constexpr int kPanels = 1;
 #ifdef __AVX512F__
 constexpr int kRows = 10;
 [[gnu::always_inline]] inline Ints low_bytes(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi32(0x00ff00ff)); }
@@ -50,6 +54,7 @@ constexpr int kRows = 4;
 
 struct Filters {
   Ints low, high;
+  Filters() = default;
   explicit Filters(const int8_t* from) : low(low_signed(load_ints(from))), high(high_signed(load_ints(from))) {}
 };
 struct Activations {
@@ -61,94 +66,126 @@ struct Activations {
 }
 #endif
 
-template <int R>
-using Sums = Ints[R][2];
+// Of R rows and P panels.
+template <int R, int P>
+using Sums = Ints[R][2 * P];
 
-// sum[r] += the product of `k` bytes of row r and the panel.
-template <int R>
+// sum[r] += the product of `k` bytes of row r and the panels, which are `panel_step` bytes apart.
+template <int R, int P>
 [[gnu::always_inline]] inline void accumulate(const uint8_t* const (&at)[R], int64_t k, const int8_t* panel,
-                                              Sums<R>& sum) {
+                                              int64_t panel_step, Sums<R, P>& sum) {
+#pragma GCC unroll 2  // as in product.cpp
   for (int64_t p = 0; p < k; p += kQuad, panel += kQuad * kColumns) {
-    const Filters b0(panel), b1(panel + kQuad * kLanes);
+    Filters b[2 * P];
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) b[i] = Filters(panel + i / 2 * panel_step + i % 2 * kQuad * kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       int32_t quad;
       std::memcpy(&quad, at[r] + p, sizeof quad);
       const Activations a(quad);
-      sum[r][0] = add_products(sum[r][0], a, b0);
-      sum[r][1] = add_products(sum[r][1], a, b1);
+#pragma GCC unroll 4
+      for (int i = 0; i < 2 * P; ++i) sum[r][i] = add_products(sum[r][i], a, b[i]);
     }
   }
 }
 
-template <int R>
-[[gnu::always_inline]] inline void end_rows(const GatheredBytes& g, const Sums<R>& sum) {
-  with_row_end(
-      g.end, g.y, [&](const auto& end) __attribute__((always_inline)) {
-#pragma GCC unroll 12
-        for (int r = 0; r < R; ++r) end(r * g.y_stride, sum[r][0], sum[r][1]);
-      });
-}
+// Rows [first, first + R) of those gathered, by P panels.
+template <int R, int P>
+struct ByteTile {
+  const GatheredBytes& g;
+  int64_t first;
 
-template <int R>
-[[gnu::noinline]] void end_part_of_rows(const GatheredBytes& g, const Sums<R>& sum) {
-  for (int r = 0; r < R; ++r) end_part_of_row(g.end, r * g.y_stride, g.valid, sum[r][0], sum[r][1], g.y);
-}
+  int64_t offset(int r) const { return (first + r) * g.y_stride; }
 
-// Lines that are only reached at the end come while the sums are made.
-template <int R>
-[[gnu::always_inline]] inline void fetch_ends(const GatheredBytes& g) {
+  // Lines that are only reached at the end come while the sums are made.
+  template <class T>
+  [[gnu::always_inline]] void fetch(const T* from, bool written) const {
+    if (!from) return;
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) {
-    const int64_t at = r * g.y_stride;
-    if (g.y.bytes)
-      __builtin_prefetch(g.y.bytes + at, 1);
-    else
-      __builtin_prefetch(g.y.floats + at, 1);
-    if (g.end.residual_bytes) __builtin_prefetch(g.end.residual_bytes + at);
-    if (g.end.residual) __builtin_prefetch(g.end.residual + at);
+    for (int r = 0; r < R; ++r)
+      written ? __builtin_prefetch(from + offset(r), 1) : __builtin_prefetch(from + offset(r));
   }
-}
-
-template <int R>
-void gathered_tile(const GatheredBytes& g) {
-  fetch_ends<R>(g);
-  Sums<R> sum;
+  [[gnu::always_inline]] void fetch_ends() const {
+    fetch(g.y.bytes, true);
+    fetch(g.y.floats, true);
+    fetch(g.end.residual_bytes, false);
+    fetch(g.end.residual, false);
+  }
+  [[gnu::always_inline]] void add_products(Sums<R, P>& sum, Ahead& ahead) const {
+    const uint8_t* const* tap = g.at + first;
+    const int8_t* panel = g.panel;
+    for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
+      const uint8_t* at[R];
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = Ints{};
-  const uint8_t* const* tap = g.at;
-  const int8_t* panel = g.panel;
-  const int64_t pieces = g.taps * ((g.k + kPiece - 1) / kPiece);
-  Ahead ahead(g.upcoming, pieces);
-  for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
-    const uint8_t* at[R];
+      for (int r = 0; r < R; ++r) at[r] = tap[r];
+      for (int64_t done = 0; done < g.k; done += kPiece) {
+        const int64_t piece = g.k - done < kPiece ? g.k - done : kPiece;
+        ahead.fetch();
+        accumulate<R, P>(at, piece, panel, g.panel_step, sum);
+        panel += piece * kColumns;
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) at[r] = tap[r];
-    for (int64_t done = 0; done < g.k; done += kPiece) {
-      const int64_t piece = g.k - done < kPiece ? g.k - done : kPiece;
-      ahead.fetch();
-      accumulate<R>(at, piece, panel, sum);
-      panel += piece * kColumns;
-#pragma GCC unroll 12
-      for (int r = 0; r < R; ++r) at[r] += piece;
+        for (int r = 0; r < R; ++r) at[r] += piece;
+      }
     }
   }
-  if (g.valid == kColumns) {
-    end_rows<R>(g, sum);
-    return;
-  }
-  Sums<R> copy;  // so that those above have no address and stay in registers
+  [[gnu::always_inline]] void end_rows(const Sums<R, P>& sum) const {
+#pragma GCC unroll 2
+    for (int panel = 0; panel < P; ++panel)
+      with_row_end(
+          g.end, g.y, panel * kColumns, [&](const auto& end) __attribute__((always_inline)) {
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) copy[r][0] = sum[r][0], copy[r][1] = sum[r][1];
-  end_part_of_rows<R>(g, copy);
+            for (int r = 0; r < R; ++r) end(offset(r), sum[r][2 * panel], sum[r][2 * panel + 1]);
+          });
+  }
+  // Ends the columns that are valid.
+  [[gnu::noinline]] void end_part_of_rows(const Sums<R, P>& sum) const {
+    for (int panel = 0; panel < P; ++panel)
+      for (int r = 0; r < R; ++r)
+        end_part_of_row(g.end, panel * kColumns, offset(r), g.valid, sum[r][2 * panel], sum[r][2 * panel + 1], g.y);
+  }
+};
+
+template <int R, int P>
+void gathered_tile(const GatheredBytes& g, int64_t first, Ahead& ahead) {
+  const ByteTile<R, P> tile{g, first};
+  tile.fetch_ends();
+  Sums<R, P> sum;
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) sum[r][i] = Ints{};
+  tile.add_products(sum, ahead);
+  if (g.valid == P * kColumns && ends_at_once(g.end, g.y)) return tile.end_rows(sum);
+  Sums<R, P> copy;  // so that those above have no address and stay in registers
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) copy[r][i] = sum[r][i];
+  tile.end_part_of_rows(copy);
 }
 
-template <int R = kRows>
-void rows_of_tile(const GatheredBytes& g) {
-  if (g.rows == R)
-    gathered_tile<R>(g);
+template <int P, int R = kRows / P>
+void rows_of_tile(const GatheredBytes& g, int64_t rows, int64_t first, Ahead& ahead) {
+  if (rows == R)
+    gathered_tile<R, P>(g, first, ahead);
   else if constexpr (R > 1)
-    rows_of_tile<R - 1>(g);
+    rows_of_tile<P, R - 1>(g, rows, first, ahead);
+}
+
+// P panels: the rows in P parts.
+template <int P>
+void gathered_panels(const GatheredBytes& g) {
+  const int64_t parts = g.rows > kRows / P ? P : 1, rows = (g.rows + parts - 1) / parts;
+  Ahead ahead(g.upcoming, parts * g.taps * ((g.k + kPiece - 1) / kPiece));
+  for (int64_t first = 0; first < g.rows; first += rows)
+    rows_of_tile<P>(g, g.rows - first < rows ? g.rows - first : rows, first, ahead);
+}
+
+void gathered_rows(const GatheredBytes& g) {
+  if constexpr (kPanels > 1)
+    if (g.valid > kColumns) return gathered_panels<kPanels>(g);
+  gathered_panels<1>(g);
 }
 
 void quantize(int64_t count, const float* x, float scale, float zero, uint8_t* to) {
@@ -165,6 +202,6 @@ void quantize(int64_t count, const float* x, float scale, float zero, uint8_t* t
 
 }  // namespace
 
-ByteProductKernels byte_product_kernels() { return {kRows, kColumns, rows_of_tile<>, quantize}; }
+ByteProductKernels byte_product_kernels() { return {kRows, kColumns, kPanels, gathered_rows, quantize}; }
 
 }  // namespace dtrain::cpu::DT_ISA

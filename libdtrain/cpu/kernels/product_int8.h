@@ -37,15 +37,17 @@ struct GatheredBytes {
   const uint8_t* const* at;
   int64_t row_step;
   const int8_t* panel;
+  int64_t panel_step;  // bytes to the next panel
   ByteTarget y;
   int64_t y_stride;  // elements
-  int64_t valid;     // columns that are stored, from 1 to `columns`
+  int64_t valid;     // columns that are stored, from 1 to those of `panels` panels
   ByteEnd end;
   Upcoming upcoming{};
 };
 
 struct ByteProductKernels {
   int rows, columns;  // of a tile
+  int panels;         // that gathered_rows takes at a time, at most
   void (*gathered_rows)(const GatheredBytes&);
   // to[i] = x[i] * scale + zero, rounded to nearest, ties to even, and kept within 0 to 255
   void (*quantize)(int64_t count, const float* x, float scale, float zero, uint8_t* to);

@@ -166,15 +166,16 @@ void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool strea
 }
 
 void bytes(const TiledRows<uint8_t>& g, const ByteEnd& end, const ByteTarget& y) {
-  if (g.valid == kColumns)
-    return with_row_end(end, y, [&](const auto& end_row) {
+  if (g.valid == kColumns && ends_at_once(end, y))
+    return with_row_end(end, y, 0, [&](const auto& end_row) {
       for_each_row(
           g, NoFetch{}, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
             if (g.places[row] >= 0) end_row(g.places[row], load_ints(sums), load_ints(sums + kLanes));
           });
     });
   for_each_row(g, NoFetch{}, [&](int64_t row, const int32_t* sums) {
-    if (g.places[row] >= 0) end_part_of_row(end, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
+    if (g.places[row] >= 0)
+      end_part_of_row(end, 0, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
   });
 }
 

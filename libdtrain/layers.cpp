@@ -111,12 +111,23 @@ Var ConvBnAct::operator()(Tape& tape, const Var& x, const Var* residual) const {
                      bn.state(), bn.current_options(), activation, residual);
 }
 
-Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnAct> layers, const Var* residual) {
+namespace {
+
+std::vector<ConvBnActLayer> on_tape(Tape& tape, std::span<const ConvBnAct> layers) {
   std::vector<ConvBnActLayer> chain;
   for (const ConvBnAct& layer : layers)
     chain.push_back({tape.leaf(*layer.conv.weight), layer.conv.options, tape.leaf(*layer.bn.gamma),
                      tape.leaf(*layer.bn.beta), layer.bn.state(), layer.bn.current_options(), layer.activation});
-  return conv_bn_act(tape, x, std::span<const ConvBnActLayer>(chain), residual);
+  return chain;
+}
+
+}  // namespace
+
+Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnAct> layers, const Var* residual) {
+  return conv_bn_act(tape, x, on_tape(tape, layers), residual);
+}
+Var conv_bn_act(Tape& tape, Var x, std::span<const ConvBnAct> layers, Var&& residual) {
+  return conv_bn_act(tape, std::move(x), on_tape(tape, layers), std::move(residual));
 }
 
 Linear::Linear(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Init weight_init,

@@ -88,6 +88,8 @@ struct ConvBnAct {
 // One after the other; the residual is that of the last. Faster than one by one where nobody else needs what is
 // between.
 Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnAct> layers, const Var* residual = nullptr);
+// The same with a residual that the caller gives up: see conv_bn_act of ops.
+Var conv_bn_act(Tape& tape, Var x, std::span<const ConvBnAct> layers, Var&& residual);
 
 // `<path>.weight` [out, in], `<path>.bias` [out], initially 0. `image_channels` > 0: the input is a flattened image.
 struct Linear {

@@ -117,12 +117,13 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const ResN
   return block;
 }
 
-Var ResNet::Block::operator()(Tape& tape, const Var& x) const {
-  const Var shortcut = downsample ? (*downsample)(tape, x) : x;
+// Where it infers, the result of a block takes the memory of what nobody needs any more.
+Var ResNet::Block::operator()(Tape& tape, Var x) const {
+  Var shortcut = downsample ? (*downsample)(tape, x) : x;
   std::vector<ConvBnAct> chain;
   for (const Layer& layer : convs)
     if (const auto* bn = std::get_if<BatchNorm>(&layer.norm)) chain.push_back({layer.conv, *bn, layer.activation});
-  if (!chain.empty()) return conv_bn_act(tape, x, chain, &shortcut);
+  if (!chain.empty()) return conv_bn_act(tape, std::move(x), chain, std::move(shortcut));
   Var y = x;
   for (size_t i = 0; i < convs.size(); ++i) y = convs[i](tape, y, i + 1 == convs.size() ? &shortcut : nullptr);
   return y;
@@ -154,16 +155,15 @@ Var ResNet::stem(Tape& tape, const Var& x) const {
   return pool_ ? max_pool(tape, y, *pool_) : y;
 }
 
-Var ResNet::stage(Tape& tape, size_t index, const Var& x) const {
-  Var y = x;
-  for (const Block& block : stages_.at(index)) y = block(tape, y);
-  return y;
+Var ResNet::stage(Tape& tape, size_t index, Var x) const {
+  for (const Block& block : stages_.at(index)) x = block(tape, std::move(x));
+  return x;
 }
 
 Var ResNet::operator()(Tape& tape, const Var& x) const {
   DT_CHECK(fc_, "ResNet: built without classes, it gives features() alone");
   Var y = stem(tape, x);
-  for (size_t i = 0; i < stages_.size(); ++i) y = stage(tape, i, y);
+  for (size_t i = 0; i < stages_.size(); ++i) y = stage(tape, i, std::move(y));
   return (*fc_)(tape, global_average_pool(tape, y));
 }
 

@@ -66,7 +66,7 @@ class ResNet {
   // The first `stages` of them.
   std::vector<Var> features(Tape& tape, const Var& x, size_t stages) const;
   // What stage `index`, from 0 on, makes of what the one before it gives.
-  Var stage(Tape& tape, size_t index, const Var& x) const;
+  Var stage(Tape& tape, size_t index, Var x) const;
 
  private:
   // A convolution without bias, its norm and an activation; with batch norm a ConvBnAct.
@@ -79,7 +79,7 @@ class ResNet {
   struct Block {
     std::vector<Layer> convs;
     std::optional<Layer> downsample;  // where the number of channels or the resolution changes
-    Var operator()(Tape& tape, const Var& x) const;
+    Var operator()(Tape& tape, Var x) const;
   };
   // How a layer differs from the others of its model.
   struct LayerForm {

@@ -54,10 +54,13 @@ Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options)
           output_extent("width", x[2], w[2], options.stride.w, options.dilation.w, pad.left, pad.right), w[0]};
 }
 
-Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dOptions& options) {
+Shape conv2d_output_shape(const Var& x, const Var& w, const Conv2dOptions& options) {
   DT_CHECK(w.value.dtype() == x.value.dtype(), "conv2d: images of ", x.value.dtype(), " and filters of ",
            w.value.dtype(), ": both must be of one type");
-  return context.empty(conv2d_shape(x.shape(), w.shape(), options), x.value.dtype());
+  return conv2d_shape(x.shape(), w.shape(), options);
+}
+Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dOptions& options) {
+  return context.empty(conv2d_output_shape(x, w, options), x.value.dtype());
 }
 
 Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options) {

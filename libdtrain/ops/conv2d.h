@@ -46,7 +46,9 @@ inline double conv2d_flops(const Shape& y, const Shape& w) {
   return 2 * static_cast<double>(y.count()) * static_cast<double>(w.count() / w[0]);
 }
 
-// The output of conv2d, uninitialised, after the checks of its arguments: for ops that a convolution is a part of.
+// The shape and the memory of what conv2d gives, uninitialised, after the checks of its arguments: for ops that a
+// convolution is a part of.
+Shape conv2d_output_shape(const Var& x, const Var& w, const Conv2dOptions& options);
 Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dOptions& options);
 
 namespace cpu {

@@ -25,19 +25,21 @@ bool takes_on_load(const Tape& tape, const Normalized& in, const ConvBnActLayer&
 // Two records for each layer, each of which keeps only what its own backward reads: the convolution's output is freed
 // before its gradients are computed, and the mask of relu follows from it, so that y need not be kept where there is no
 // residual.
-Normalized one_layer(Tape& tape, const Normalized& in, const ConvBnActLayer& layer, const Var* residual) {
+Normalized one_layer(Tape& tape, const Normalized& in, const ConvBnActLayer& layer, const Var* residual,
+                     bool takes_residual = false) {
   const bool inferred = is_inferred(tape, in.y, layer.conv);
   // Convolutions that infer and a GPU's batch norms apply no activation but relu.
   if (layer.activation == Activation::relu6 && (inferred || !tape.context().is_cpu())) {
     ConvBnActLayer linear = layer;
     linear.activation = Activation::none;
-    return {relu6(tape, one_layer(tape, in, linear, residual).y)};
+    return {relu6(tape, one_layer(tape, in, linear, residual, takes_residual).y)};
   }
   if (inferred)
     return {inferred_conv(tape, in.y, layer.w, layer.conv,
                           {.norm = InferredNorm{layer.gamma.value, layer.beta.value, layer.state, layer.bn.epsilon},
                            .activation = layer.activation,
-                           .residual = residual})};
+                           .residual = residual,
+                           .takes_residual = takes_residual})};
   Context& context = tape.context();
   float worth = 0;
   if (has_batch_statistics(tape, layer.bn))
@@ -55,6 +57,14 @@ Normalized layer_on_load(Tape& tape, const Normalized& in, const ConvBnActLayer&
   return batch_norm_on_load(tape, y, layer.gamma, layer.beta, layer.state, layer.bn, sums);
 }
 
+Var chain(Tape& tape, Normalized in, std::span<const ConvBnActLayer> layers, const Var* residual, bool takes_residual) {
+  DT_CHECK(!layers.empty(), "conv_bn_act: a chain without layers");
+  for (size_t i = 0; i + 1 < layers.size(); ++i)
+    in = takes_on_load(tape, in, layers[i], layers[i + 1]) ? layer_on_load(tape, in, layers[i])
+                                                           : one_layer(tape, in, layers[i], nullptr);
+  return one_layer(tape, in, layers.back(), residual, takes_residual).y;
+}
+
 }  // namespace
 
 Var conv_bn_act(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& conv, const Var& gamma, const Var& beta,
@@ -63,12 +73,12 @@ Var conv_bn_act(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& con
 }
 
 Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnActLayer> layers, const Var* residual) {
-  DT_CHECK(!layers.empty(), "conv_bn_act: a chain without layers");
-  Normalized in{x};
-  for (size_t i = 0; i + 1 < layers.size(); ++i)
-    in = takes_on_load(tape, in, layers[i], layers[i + 1]) ? layer_on_load(tape, in, layers[i])
-                                                           : one_layer(tape, in, layers[i], nullptr);
-  return one_layer(tape, in, layers.back(), residual).y;
+  return chain(tape, {x}, layers, residual, false);
+}
+
+Var conv_bn_act(Tape& tape, Var x, std::span<const ConvBnActLayer> layers, Var&& residual) {
+  const Var taken = std::move(residual);
+  return chain(tape, {std::move(x)}, layers, &taken, true);
 }
 
 }  // namespace dtrain

@@ -30,5 +30,8 @@ struct ConvBnActLayer {
 // plan file has both ways timed and their results compared. The reference is the plain composition, from which it then
 // differs by roundings; see batch_norm_on_load.
 Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnActLayer> layers, const Var* residual = nullptr);
+// The same with a residual that the caller gives up. Where nobody else has its memory, the result of a tape with
+// PreparedWeights is added to it in place: x is a copy so that the caller can give that up, too, if they are the same.
+Var conv_bn_act(Tape& tape, Var x, std::span<const ConvBnActLayer> layers, Var&& residual);
 
 }  // namespace dtrain

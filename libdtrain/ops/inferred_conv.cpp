@@ -27,6 +27,12 @@ PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end)
   return {w.raw(), end.norm ? end.norm->gamma.raw() : nullptr, end.bias ? end.bias.raw() : nullptr};
 }
 
+Tensor result_memory(Context& context, const InferredEnd& end, const Shape& shape, DType dtype) {
+  const Tensor none, &residual = end.residual ? end.residual->value : none;
+  const bool takes = end.takes_residual && residual && residual.unique();
+  return takes && residual.shape() == shape && residual.dtype() == dtype ? residual : context.empty(shape, dtype);
+}
+
 InferredAffine affine_of(const InferredEnd& end, int64_t k) {
   InferredAffine affine;
   if (end.bias) affine.shift.assign(end.bias.data<float>(), end.bias.data<float>() + k);
@@ -72,7 +78,7 @@ void folded_conv_as(Tape& tape, const Var& x, const Var& w, const Conv2dOptions&
 }
 
 Tensor folded_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
-  const Tensor y = conv2d_output(tape.context(), x, w, options);
+  const Tensor y = result_memory(tape.context(), end, conv2d_output_shape(x, w, options), x.value.dtype());
   check_residual(end, y);
   cpu::with_elements(y.dtype(), [&]<class T>(T) { folded_conv_as<T>(tape, x, w, options, end, y); });
   return y;

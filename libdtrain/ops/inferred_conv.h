@@ -23,7 +23,11 @@ struct InferredEnd {
   std::optional<InferredNorm> norm{};
   Activation activation = Activation::none;
   const Var* residual = nullptr;  // of y's shape
+  bool takes_residual = false;    // nobody reads it afterwards but those that have its memory as well
 };
+
+// For y: the residual's memory where the end takes it, nobody else has it, and it is of this shape and type; else new.
+Tensor result_memory(Context& context, const InferredEnd& end, const Shape& shape, DType dtype);
 
 // What a form of the filters w with this end is made of: layers may share filters, and each have an end of its own.
 PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end);

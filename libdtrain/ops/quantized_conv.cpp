@@ -54,7 +54,8 @@ Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2d
   Context& context = tape.context();
   const ThreadCount threads(context.threads());
   check_form("input", x, true);
-  const Tensor y = context.empty(conv2d_shape(x.shape(), w.shape(), options), layer.y ? DType::u8 : DType::f32);
+  const Shape shape_of_y = conv2d_shape(x.shape(), w.shape(), options);
+  const Tensor y = result_memory(context, end, shape_of_y, layer.y ? DType::u8 : DType::f32);
   const Tensor residual = end.residual ? end.residual->value : Tensor();
   if (residual) {
     check_form("residual", residual, layer.residual.has_value());

@@ -112,6 +112,58 @@ TEST(InferredConv, OfBf16AgreesWithTheCompositionInF32) {
     }
 }
 
+// A residual that is given up becomes the result where nobody else has it, to the same bits.
+TEST(InferredConv, TakesAResidualThatNobodyElseHas) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const InferredCase& test : kCases) {
+      SCOPED_TRACE(concat(dtype, " ", test.name));
+      const auto context = context_of(best_cpu_isa());
+      const Inputs inputs(*context, test, dtype);
+      PreparedWeights prepared;
+      Tape tape(*context, prepared);
+      const ConvBnActLayer layer{
+          tape.constant(inputs.w), test.conv, tape.constant(inputs.gamma), tape.constant(inputs.beta), inputs.state, {},
+          Activation::relu};
+      const Var x = tape.constant(inputs.x), kept = tape.constant(inputs.residual);
+      const Array expected = to_host(*context, conv_bn_act(tape, x, {&layer, 1}, &kept).value);
+      const Array before = to_host(*context, inputs.residual);
+
+      Var shared = kept;
+      const Tensor beside = conv_bn_act(tape, x, {&layer, 1}, std::move(shared)).value;
+      EXPECT_EQ(to_host(*context, beside).values, expected.values);
+      EXPECT_EQ(to_host(*context, inputs.residual).values, before.values);
+
+      Var alone = tape.constant(to_device(*context, before, dtype));
+      const void* const memory = alone.value.raw();
+      const Tensor found = conv_bn_act(tape, x, {&layer, 1}, std::move(alone)).value;
+      EXPECT_EQ(to_host(*context, found).values, expected.values);
+      EXPECT_EQ(found.raw() == memory, is_inferred(tape, x, test.conv));
+    }
+}
+
+// The images of an identity are its residual as well: they are read until the first layer is done.
+TEST(InferredConv, TakesTheImagesOfAnIdentityAfterItsFirstLayer) {
+  const auto context = context_of(best_cpu_isa());
+  const InferredCase test{"identity", {2, 9, 8, 64}, {64, 3, 3, 64}, {.padding = {1, 1, 1, 1}}};
+  const Inputs inputs(*context, test);
+  PreparedWeights prepared;
+  Tape tape(*context, prepared);
+  const ConvBnActLayer layer{
+      tape.constant(inputs.w), test.conv, tape.constant(inputs.gamma), tape.constant(inputs.beta), inputs.state, {},
+      Activation::relu};
+  for (const size_t count : {1, 2, 3}) {
+    const std::vector<ConvBnActLayer> layers(count, layer);
+    const Var kept = tape.constant(inputs.x);
+    const Array expected = to_host(*context, conv_bn_act(tape, kept, layers, &kept).value);
+    Var x = tape.constant(to_device(*context, to_host(*context, inputs.x)));
+    const void* const memory = x.value.raw();
+    Var residual = x;
+    const Tensor found = conv_bn_act(tape, std::move(x), layers, std::move(residual)).value;
+    EXPECT_EQ(to_host(*context, found).values, expected.values) << count;
+    EXPECT_EQ(found.raw() == memory, count > 1) << count;
+  }
+}
+
 TEST(InferredConv, OfALinearLayerAgreesWithThePlainOne) {
   const auto context = context_of(best_cpu_isa());
   for (const DType dtype : {DType::f32, DType::bf16})

@@ -13,7 +13,7 @@ namespace dtrain {
 
 struct RecordedOp {
   const char* name;
-  const Tensor& value;                 // its output
+  const Tensor& value;                 // its output, which may have taken the memory of an input that was given up
   std::span<const Var* const> inputs;  // one that is left out has no value
   const std::any& options;             // what the op noted of itself, a struct of the op's header; empty: nothing
 };

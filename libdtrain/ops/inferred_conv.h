@@ -23,7 +23,7 @@ struct InferredEnd {
   std::optional<InferredNorm> norm{};
   Activation activation = Activation::none;
   const Var* residual = nullptr;  // of y's shape
-  bool takes_residual = false;    // nobody reads it afterwards but those that have its memory as well
+  bool takes_residual = false;    // the caller gives it up: y may take its memory if no other tensor has it
 };
 
 // For y: the residual's memory where the end takes it, nobody else has it, and it is of this shape and type; else new.

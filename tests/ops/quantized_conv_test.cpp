@@ -2,6 +2,7 @@
 #include "libdtrain/ops/quantized_conv.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/ops/conv_bn_act.h"
@@ -26,6 +27,7 @@ const std::vector<QuantizedCase> kCases = {
     {"one filter", {1, 6, 5, 20}, {1, 1, 1, 20}},
     {"window with strides", {2, 11, 10, 32}, {48, 3, 3, 32}, {.stride = {2, 2}, .padding = {1, 1, 1, 1}}},
     {"window", {1, 13, 16, 64}, {64, 3, 3, 64}, {.padding = {1, 1, 1, 1}}},
+    {"panels of several taps", {1, 9, 8, 32}, {176, 3, 3, 32}, {.padding = {1, 1, 1, 1}}},
     {"dilated", {1, 12, 13, 32}, {33, 3, 2, 32}, {.padding = {2, 1, 0, 3}, .dilation = {2, 3}}},
     {"pixels of three channels", {2, 21, 18, 3}, {64, 7, 7, 3}, {.stride = {2, 2}, .padding = {3, 3, 3, 3}}},
     {"uneven padding of few channels", {1, 6, 9, 5}, {17, 2, 4, 5}, {.padding = {0, 1, 2, 3}}},
@@ -75,7 +77,7 @@ void expect_near(const Array& found, const Array& expected, double bound) {
 }
 
 constexpr ByteForm kImages{0.011f, 100}, kClosedImages{0.004f, 0}, kResiduals{0.02f, 128}, kSums{0.09f, 0},
-    kSignedSums{0.13f, 128};
+    kRaisedSums{0.09f, 20}, kSignedSums{0.13f, 128};
 
 struct Layer {
   Array x, w, residual;
@@ -107,8 +109,8 @@ TEST(QuantizedConv, AgreesWithFloatsOfTheSameNumbers) {
   for (const CpuIsa isa : instruction_sets())
     for (const QuantizedCase& test : kCases)
       for (const ByteForm& images : {kImages, kClosedImages})
-        for (const std::optional<ByteForm>& form :
-             {std::optional<ByteForm>(), std::optional(kSums), std::optional(kSignedSums)}) {
+        for (const std::optional<ByteForm>& form : {std::optional<ByteForm>(), std::optional(kSums),
+                                                    std::optional(kRaisedSums), std::optional(kSignedSums)}) {
           SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", int{images.zero}, " ", form ? int{form->zero} : -1));
           const auto context = context_of(isa);
           const Layer layer(*context, test);
@@ -141,6 +143,44 @@ TEST(QuantizedConv, AgreesWithFloatsOfTheSameNumbers) {
               ASSERT_NEAR((found.values[i] - form->zero) * form->scale, expected.values[i], off) << i;
             }
         }
+}
+
+// A residual that is given up becomes the result where both are of one type and nobody else has it.
+TEST(QuantizedConv, TakesAResidualOfItsTypeThatNobodyElseHas) {
+  for (const CpuIsa isa : instruction_sets())
+    for (const QuantizedCase& test : kCases)
+      for (const auto& [bytes_added, bytes_made] :
+           {std::pair(false, false), std::pair(true, true), std::pair(true, false)}) {
+        SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", bytes_added, " ", bytes_made));
+        const auto context = context_of(isa);
+        const Layer layer(*context, test);
+        const auto form_of = [](bool bytes, const ByteForm& form) {
+          return bytes ? std::optional(form) : std::optional<ByteForm>();
+        };
+        PreparedWeights prepared;
+        prepared.quantize(
+            {{layer.weights.raw(), {kImages, form_of(bytes_added, kResiduals), form_of(bytes_made, kSums)}}});
+        Tape tape(*context, prepared);
+        const Tensor x = to_device(*context, layer.x);
+        const auto sums = [&, bytes = bytes_added] {
+          return bytes ? as_bytes(*context, quantized(layer.residual, kResiduals))
+                       : to_device(*context, layer.residual);
+        };
+        const Tensor expected = layer.run(tape, test, x, layer.weights, sums(), Activation::relu);
+        Var added = tape.constant(sums());
+        const void* const memory = added.value.raw();
+        const ConvBnActLayer alone{tape.constant(layer.weights),
+                                   test.conv,
+                                   tape.constant(layer.gamma),
+                                   tape.constant(layer.beta),
+                                   layer.state,
+                                   {},
+                                   Activation::relu};
+        const Tensor found = conv_bn_act(tape, tape.constant(x), {&alone, 1}, std::move(added)).value;
+        EXPECT_EQ(found.raw() == memory, bytes_added == bytes_made);
+        ASSERT_EQ(found.bytes(), expected.bytes());
+        EXPECT_EQ(std::memcmp(found.raw(), expected.raw(), found.bytes()), 0);
+      }
 }
 
 TEST(QuantizedConv, ALinearLayerIsOne) {

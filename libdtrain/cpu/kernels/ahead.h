@@ -21,9 +21,10 @@ class Ahead {
  private:
   static constexpr int64_t kLine = 64;
 
-  // Of 32 bits, because a division of 64 takes up to 90 cycles; that of a small tile is spared.
+  // The division is of 32 bits, because one of 64 takes up to 90 cycles; where there are no more lines than parts, none
+  // is needed.
   [[gnu::always_inline]] static int64_t lines_of_part(int64_t lines, int64_t parts) {
-    if (lines <= parts) return 1;
+    if (lines <= parts) return lines > 0;
     return static_cast<uint32_t>(lines + parts - 1) / static_cast<uint32_t>(parts);
   }
 

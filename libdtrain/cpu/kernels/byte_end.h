@@ -68,7 +68,7 @@ struct Place {
 enum class Residual { none, bytes, floats };
 
 // Whether ByteRowEnd does all that is asked for: it gives bytes no other floor than 0.
-[[gnu::always_inline]] inline bool ends_at_once(const ByteEnd& end, const ByteTarget& y) {
+[[gnu::always_inline]] inline bool row_end_suffices(const ByteEnd& end, const ByteTarget& y) {
   return !y.bytes || !(end.floor > 0);
 }
 

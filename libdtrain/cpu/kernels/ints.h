@@ -27,7 +27,7 @@ inline constexpr __mmask16 kAll = 0xffff;
   const __m512i whole = _mm512_maskz_max_epi32(kAll, nearest_ints(value), _mm512_setzero_si512());
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtusepi32_epi8(kAll, whole));
 }
-// The bytes of two vectors, one after the other: packed together they take half as many instructions.
+// The bytes of two vectors, one after the other: packed together they take half as long.
 [[gnu::always_inline]] inline void store_bytes(uint8_t* to, Floats first, Floats second) {
   constexpr __mmask32 kWords = 0xffffffff;
   constexpr __mmask64 kBytes = ~__mmask64{0};

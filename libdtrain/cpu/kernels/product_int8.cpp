@@ -101,10 +101,15 @@ struct ByteTile {
   // Lines that are only reached at the end come while the sums are made.
   template <class T>
   [[gnu::always_inline]] void fetch(const T* from, bool written) const {
+    constexpr auto kLine = static_cast<int>(64 / sizeof(T));
     if (!from) return;
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r)
-      written ? __builtin_prefetch(from + offset(r), 1) : __builtin_prefetch(from + offset(r));
+#pragma GCC unroll 4
+      for (int i = 0; i < P * kColumns; i += kLine) {
+        const T* const at = from + offset(r) + i;
+        written ? __builtin_prefetch(at, 1) : __builtin_prefetch(at);
+      }
   }
   [[gnu::always_inline]] void fetch_ends() const {
     fetch(g.y.bytes, true);
@@ -130,12 +135,13 @@ struct ByteTile {
     }
   }
   [[gnu::always_inline]] void end_rows(const Sums<R, P>& sum) const {
+    const int64_t begin = offset(0), stride = g.y_stride;  // copies, as those of ByteRowEnd
 #pragma GCC unroll 2
     for (int panel = 0; panel < P; ++panel)
       with_row_end(
           g.end, g.y, panel * kColumns, [&](const auto& end) __attribute__((always_inline)) {
 #pragma GCC unroll 12
-            for (int r = 0; r < R; ++r) end(offset(r), sum[r][2 * panel], sum[r][2 * panel + 1]);
+            for (int r = 0; r < R; ++r) end(begin + r * stride, sum[r][2 * panel], sum[r][2 * panel + 1]);
           });
   }
   // Ends the columns that are valid.
@@ -156,7 +162,7 @@ void gathered_tile(const GatheredBytes& g, int64_t first, Ahead& ahead) {
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * P; ++i) sum[r][i] = Ints{};
   tile.add_products(sum, ahead);
-  if (g.valid == P * kColumns && ends_at_once(g.end, g.y)) return tile.end_rows(sum);
+  if (g.valid == P * kColumns && row_end_suffices(g.end, g.y)) return tile.end_rows(sum);
   Sums<R, P> copy;  // so that those above have no address and stay in registers
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)

@@ -17,7 +17,7 @@ inline constexpr int64_t kMostByteProducts = 65536;
 // y = max(floor, sum * scale + shift + residual * residual_scale). Bytes of y are that, rounded to nearest, ties to
 // even, and kept within 0 to 255.
 struct ByteEnd {
-  const float* scale = nullptr;  // [columns] each, whatever is valid
+  const float* scale = nullptr;  // [columns] each for every panel with valid columns
   const float* shift = nullptr;
   const uint8_t* residual_bytes = nullptr;  // rows as far apart as those of y; null: none. At most one of the two.
   const float* residual = nullptr;

@@ -166,7 +166,7 @@ void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool strea
 }
 
 void bytes(const TiledRows<uint8_t>& g, const ByteEnd& end, const ByteTarget& y) {
-  if (g.valid == kColumns && ends_at_once(end, y))
+  if (g.valid == kColumns && row_end_suffices(end, y))
     return with_row_end(end, y, 0, [&](const auto& end_row) {
       for_each_row(
           g, NoFetch{}, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {

@@ -117,26 +117,24 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
   std::fill_n(zeros.data(), o.s * o.c, x.zero);
   const Windows<uint8_t> windows =
       joins ? joined_windows_of<uint8_t>(o, from, zeros.data()) : windows_of<uint8_t>(o, from, zeros.data());
-  // As many panels at a time as the kernel takes, unless the threads would not all have some.
-  const int64_t count = o.k >= context.threads() * product.panels * product.columns ? product.panels : 1;
-  const int64_t panel_step = product.columns * windows.taps * windows.run, columns = count * product.columns;
-  const FilterPanels panels{filters.panels(), count * panel_step};
-  compute_tiles(context, o, windows, {product.rows, product.rows / count, columns, count}, panels,
-                [&](const GatheredTile<uint8_t>& tile) {
-                  const int64_t column = tile.panel * columns, place = tile.pixel * o.k + column;
-                  product.gathered_rows({.rows = tile.rows,
-                                         .taps = windows.taps,
-                                         .k = windows.run,
-                                         .at = tile.at,
-                                         .row_step = tile.row_step,
-                                         .panel = static_cast<const int8_t*>(panels.at(tile.panel)),
-                                         .panel_step = panel_step,
-                                         .y = place_of(y, place),
-                                         .y_stride = o.k,
-                                         .valid = std::min<int64_t>(columns, o.k - column),
-                                         .end = end_of(end, column, place),
-                                         .upcoming = tile.upcoming});
-                });
+  const TileSize size = tile_size_of(context.threads(), product, o.k, /*adds=*/false);
+  const int64_t panel_step = product.columns * windows.taps * windows.run;
+  const FilterPanels panels{filters.panels(), size.panels * panel_step};
+  compute_tiles(context, o, windows, size, panels, [&](const GatheredTile<uint8_t>& tile) {
+    const int64_t column = tile.panel * size.columns, place = tile.pixel * o.k + column;
+    product.gathered_rows({.rows = tile.rows,
+                           .taps = windows.taps,
+                           .k = windows.run,
+                           .at = tile.at,
+                           .row_step = tile.row_step,
+                           .panel = static_cast<const int8_t*>(panels.at(tile.panel)),
+                           .panel_step = panel_step,
+                           .y = place_of(y, place),
+                           .y_stride = o.k,
+                           .valid = std::min(size.columns, o.k - column),
+                           .end = end_of(end, column, place),
+                           .upcoming = tile.upcoming});
+  });
 }
 
 }  // namespace dtrain::cpu

@@ -15,14 +15,6 @@
 
 namespace dtrain::cpu {
 
-// Tiles of up to `rows` output pixels, of which the kernel reads `at_once` together, by `columns` filters, those of
-// `panels` panels.
-struct TileSize {
-  int64_t rows, at_once, columns, panels = 1;
-  // Whether a tile can be computed in parts of the inner dimension, each added to what is there.
-  bool adds = false;
-};
-
 // Whether the runs of neighbouring pixels fall into few sets of the first-level cache, which then does not hold as many
 // as are read together.
 template <class Element>

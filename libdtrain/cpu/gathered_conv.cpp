@@ -111,12 +111,10 @@ template <class T>
 void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x, const T* panels, const EndOf<T>& end,
                        T* y, const Places& places, bool streams, ResultSums* sums = nullptr) {
   const ProductKernels& product = context.kernels().product;
-  // As many panels at a time as the kernel takes, unless the threads would not all have some.
-  const int64_t count = o.k >= context.threads() * product.panels * product.columns ? product.panels : 1;
-  const int64_t width = count * product.columns;
-  const FilterPanels filters{panels, width * x.taps * x.run * static_cast<int64_t>(sizeof(T))};
   // Sums that are stored before they are complete lose nothing in f32.
-  const TileSize size{product.rows, product.rows / count, width, count, std::is_same_v<T, float>};
+  const TileSize size = tile_size_of(context.threads(), product, o.k, /*adds=*/std::is_same_v<T, float>);
+  const int64_t width = size.columns;
+  const FilterPanels filters{panels, width * x.taps * x.run * static_cast<int64_t>(sizeof(T))};
   const bool in_order = places == Places::in_order(o);
   const std::vector<int64_t> place_of = in_order ? multiples(product.rows, o.k) : all_places(o, places);
   compute_tiles(context, o, x, size, filters, [&](const GatheredTile<T>& tile) {

@@ -77,4 +77,20 @@ struct FilterPanels {
   const void* at(int64_t panel) const { return static_cast<const char*>(data) + panel * bytes; }
 };
 
+// Tiles of up to `rows` output pixels, of which the kernel reads `at_once` together, by `columns` filters, those of
+// `panels` panels.
+struct TileSize {
+  int64_t rows, at_once, columns, panels = 1;
+  // Whether a tile can be computed in parts of the inner dimension, each added to what is there.
+  bool adds = false;
+};
+
+// The tiles of a kernel, ProductKernels or ByteProductKernels, for k filters: as many panels at a time as it takes,
+// unless the threads would not all have some.
+template <class Kernels>
+TileSize tile_size_of(int threads, const Kernels& product, int64_t k, bool adds) {
+  const int64_t panels = k >= threads * product.panels * product.columns ? product.panels : 1;
+  return {product.rows, product.rows / panels, panels * product.columns, panels, adds};
+}
+
 }  // namespace dtrain::cpu

@@ -28,9 +28,10 @@ PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end)
 }
 
 Tensor result_memory(Context& context, const InferredEnd& end, const Shape& shape, DType dtype) {
-  const Tensor none, &residual = end.residual ? end.residual->value : none;
-  const bool takes = end.takes_residual && residual && residual.unique();
-  return takes && residual.shape() == shape && residual.dtype() == dtype ? residual : context.empty(shape, dtype);
+  if (!end.residual || !end.takes_residual) return context.empty(shape, dtype);
+  const Tensor& residual = end.residual->value;
+  const bool fits = residual.unique() && residual.shape() == shape && residual.dtype() == dtype;
+  return fits ? residual : context.empty(shape, dtype);
 }
 
 InferredAffine affine_of(const InferredEnd& end, int64_t k) {

@@ -53,6 +53,9 @@ struct Inputs {
     state = {drawn(channels, 16), drawn(channels, 17, 0.5f, 2)};
   }
 
+  ConvBnActLayer layer_of(Tape& tape, const InferredCase& test) const {
+    return {tape.constant(w), test.conv, tape.constant(gamma), tape.constant(beta), state, {}, Activation::relu};
+  }
   Tensor conv_bn_act_of(Tape& tape, const InferredCase& test, Activation activation, bool adds) const {
     const Var sum = tape.constant(residual);
     return conv_bn_act(tape, tape.constant(x), tape.constant(w), test.conv, tape.constant(gamma), tape.constant(beta),
@@ -121,9 +124,7 @@ TEST(InferredConv, TakesAResidualThatNobodyElseHas) {
       const Inputs inputs(*context, test, dtype);
       PreparedWeights prepared;
       Tape tape(*context, prepared);
-      const ConvBnActLayer layer{
-          tape.constant(inputs.w), test.conv, tape.constant(inputs.gamma), tape.constant(inputs.beta), inputs.state, {},
-          Activation::relu};
+      const ConvBnActLayer layer = inputs.layer_of(tape, test);
       const Var x = tape.constant(inputs.x), kept = tape.constant(inputs.residual);
       const Array expected = to_host(*context, conv_bn_act(tape, x, {&layer, 1}, &kept).value);
       const Array before = to_host(*context, inputs.residual);
@@ -148,9 +149,7 @@ TEST(InferredConv, TakesTheImagesOfAnIdentityAfterItsFirstLayer) {
   const Inputs inputs(*context, test);
   PreparedWeights prepared;
   Tape tape(*context, prepared);
-  const ConvBnActLayer layer{
-      tape.constant(inputs.w), test.conv, tape.constant(inputs.gamma), tape.constant(inputs.beta), inputs.state, {},
-      Activation::relu};
+  const ConvBnActLayer layer = inputs.layer_of(tape, test);
   for (const size_t count : {1, 2, 3}) {
     const std::vector<ConvBnActLayer> layers(count, layer);
     const Var kept = tape.constant(inputs.x);

@@ -6,8 +6,8 @@
 namespace dtrain {
 
 // scores [rows, n] of any floating-point type -> values [rows, k] f32 and indices [rows, k] i32, in descending order
-// (ties: the lower index first; NaN counts as -infinity). Behind the n-th: -infinity and -1. `counts` is undefined or
-// [rows] i32: how many elements of each row there are. -0 is 0. Throws Error where shapes or types do not fit.
+// (ties: the lower index first; NaN counts as -infinity). After the n-th come -infinity and -1. `counts` is undefined
+// or [rows] i32: how many elements of each row there are. -0 is 0. Throws Error where shapes or types do not fit.
 void top_k(Context& context, const Tensor& scores, const Tensor& counts, const Tensor& values, const Tensor& indices);
 
 struct NmsOptions {

@@ -1,24 +1,12 @@
 #include "models/detection/canvas.h"
 
-#include <algorithm>
-
 namespace dtrain::models {
 namespace {
 
-template <class T>
-Tensor uploaded(Context& context, const Shape& shape, const std::vector<T>& values) {
-  const Tensor tensor = context.empty(shape, dtype_of<T>());
+Tensor uploaded(Context& context, const Shape& shape, const std::vector<float>& values) {
+  const Tensor tensor = context.empty(shape);
   context.upload(values.data(), tensor);
   return tensor;
-}
-
-// The level of each candidate, level by level.
-Tensor candidate_levels(Context& context, const std::vector<Tensor>& anchors, int per_level) {
-  std::vector<int32_t> levels;
-  for (size_t level = 0; level < anchors.size(); ++level)
-    levels.insert(levels.end(), static_cast<size_t>(std::min<int64_t>(per_level, anchors[level].dim(1))),
-                  static_cast<int32_t>(level));
-  return uploaded(context, {1, static_cast<int64_t>(levels.size()), 1}, levels);
 }
 
 }  // namespace
@@ -42,8 +30,6 @@ Canvas make_canvas(Context& context, const RpnOptions& options, const std::vecto
     all.insert(all.end(), boxes.begin(), boxes.end());
   }
   canvas.anchors = uploaded(context, {static_cast<int64_t>(all.size() / 4), 4}, all);
-  canvas.training_levels = candidate_levels(context, canvas.level_anchors, options.training.per_level);
-  canvas.evaluation_levels = candidate_levels(context, canvas.level_anchors, options.evaluation.per_level);
   return canvas;
 }
 

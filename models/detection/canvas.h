@@ -12,8 +12,6 @@ struct Canvas {
   int64_t height = 0, width = 0;        // of the images, padding included
   std::vector<Tensor> level_anchors{};  // [1, cells * anchors per cell, 4] of each level
   Tensor anchors{};                     // [cells of all levels * anchors per cell, 4]
-  // [1, candidates, 1] i32 each: the level of each candidate for a proposal, in training and in evaluation.
-  Tensor training_levels{}, evaluation_levels{};
 };
 
 // `strides`: pixels per cell of each level. A map has as many rows as the image has strides, rounded up. Throws Error

@@ -1,7 +1,6 @@
 #include "models/detection/cascade.h"
 
 #include "libdtrain/ops/candidates.h"
-#include "libdtrain/ops/top_k.h"
 #include "models/detection/rows.h"
 
 namespace dtrain::models {
@@ -9,13 +8,10 @@ namespace {
 
 // Boxes [n, s, 4] without those that have no area: the others move up, and zeros, which are padding, follow.
 Tensor with_area(Context& context, const Tensor& boxes) {
-  // No two boxes overlap by more than they are.
-  constexpr NmsOptions kKeepAll{.threshold = 2};
   const int64_t n = boxes.dim(0), s = boxes.dim(1);
-  const Tensor scores = context.zeros({n, s}), kept = context.empty({n, s}, DType::i32);
+  const Tensor scores = context.zeros({n, s});
   drop_small_boxes(context, boxes.view({n * s, 4}), 0, scores.view({n * s}));
-  nms(context, boxes, scores, {}, kKeepAll, kept, context.empty({n}, DType::i32));
-  return rows_of(context, boxes, kept);
+  return rows_of(context, boxes, places_with_score(context, boxes, scores, context.empty({n}, DType::i32)));
 }
 
 }  // namespace

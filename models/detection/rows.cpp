@@ -1,6 +1,7 @@
 #include "models/detection/rows.h"
 
 #include "libdtrain/ops/gather_rows.h"
+#include "libdtrain/ops/top_k.h"
 
 namespace dtrain::models {
 
@@ -10,6 +11,13 @@ Tensor rows_of(Context& context, const Tensor& x, const Tensor& indices) {
   const Tensor y = context.empty(shape, x.dtype());
   gather_rows(context, x, indices, y);
   return y;
+}
+
+Tensor places_with_score(Context& context, const Tensor& boxes, const Tensor& scores, const Tensor& counts) {
+  constexpr NmsOptions kKeepAll{.threshold = 2};  // no two boxes overlap by more than they are
+  const Tensor places = context.empty(scores.shape(), DType::i32);
+  nms(context, boxes, scores, {}, kKeepAll, places, counts);
+  return places;
 }
 
 }  // namespace dtrain::models

@@ -24,10 +24,11 @@ struct Candidates {
   Tensor boxes, scores;  // [n, k, 4] and [n, k]
 };
 
-// The best of one level. logits [n, h, w, a], deltas [n, h, w, 4 a], anchors [1, t, 4].
+// The k best of one level; where it has fewer anchors, boxes without a score follow. logits [n, h, w, a], deltas
+// [n, h, w, 4 a], anchors [1, t, 4].
 Candidates best_of_level(Context& context, const Tensor& logits, const Tensor& deltas, const Tensor& anchors,
-                         const Tensor& sizes, int most, const BoxCoder& coder) {
-  const int64_t n = logits.dim(0), t = anchors.dim(1), k = std::min<int64_t>(most, t);
+                         const Tensor& sizes, int64_t k, const BoxCoder& coder) {
+  const int64_t n = logits.dim(0), t = anchors.dim(1);
   const Candidates best{context.empty({n, k, 4}), context.empty({n, k})};
   const Tensor indices = context.empty({n, k}, DType::i32);
   top_k(context, logits.view({n, t}), {}, best.scores, indices);
@@ -36,6 +37,18 @@ Candidates best_of_level(Context& context, const Tensor& logits, const Tensor& d
   decode_boxes(context, chosen.view({n * k, 1, 4}), references.view({n * k, 4}), sizes, coder,
                best.boxes.view({n * k, 1, 4}));
   return best;
+}
+
+// What is left of the candidates [rows, k] when each has suppressed those after it in its row: at most m of a row.
+Candidates unsuppressed(Context& context, const Candidates& all, int64_t m, float threshold) {
+  const int64_t rows = all.scores.dim(0), k = all.scores.dim(1);
+  const Tensor kept = context.empty({rows, m}, DType::i32);
+  nms(context, all.boxes, all.scores, {}, {.threshold = threshold}, kept, context.empty({rows}, DType::i32));
+  const Candidates left{rows_of(context, all.boxes, kept),
+                        rows_of(context, all.scores.view({rows, k, 1}), kept).view({rows, m})};
+  // Rows that are not there are boxes of zeros.
+  drop_small_boxes(context, left.boxes.view({rows * m, 4}), 0, left.scores.view({rows * m}));
+  return left;
 }
 
 int64_t hidden_channels(int64_t channels, const RpnOptions& options) {
@@ -70,27 +83,29 @@ Rpn::Output Rpn::operator()(Tape& tape, const std::vector<Var>& maps) const {
 Proposals Rpn::propose(Context& context, const Output& output, const Canvas& canvas, const Tensor& sizes,
                        bool training) const {
   const ProposalOptions& limits = training ? options.training : options.evaluation;
+  const auto levels = static_cast<int64_t>(output.logits.size());
+  int64_t most = 0;
+  for (const Tensor& anchors : canvas.level_anchors) most = std::max(most, anchors.dim(1));
+  const int64_t n = sizes.dim(0), k = std::min<int64_t>(limits.per_level, most), m = std::min<int64_t>(k, limits.total);
   std::vector<Tensor> boxes, scores;
   for (size_t level = 0; level < output.logits.size(); ++level) {
     const Candidates best = best_of_level(context, output.logits[level].value, output.deltas[level].value,
-                                          canvas.level_anchors[level], sizes, limits.per_level, options.coder);
+                                          canvas.level_anchors[level], sizes, k, options.coder);
     boxes.push_back(best.boxes);
-    scores.push_back(best.scores.view({best.scores.dim(0), best.scores.dim(1), 1}));
+    scores.push_back(best.scores.view({n, k, 1}));
   }
-  const Tensor all_boxes = join_rows(context, boxes), all_scores = join_rows(context, scores);
-  const int64_t n = all_boxes.dim(0), k = all_boxes.dim(1);
-  drop_small_boxes(context, all_boxes.view({n * k, 4}), options.min_side, all_scores.view({n * k}));
+  // Boxes of different levels do not suppress one another.
+  const Candidates all{join_rows(context, boxes).view({n * levels, k, 4}),
+                       join_rows(context, scores).view({n * levels, k})};
+  drop_small_boxes(context, all.boxes.view({n * levels * k, 4}), options.min_side, all.scores.view({n * levels * k}));
+  const Candidates left = unsuppressed(context, all, m, options.nms_threshold);
 
-  // Across levels in the order of the scores; boxes of different levels do not suppress one another.
-  const Tensor sorted = context.empty({n, k}), order = context.empty({n, k}, DType::i32);
-  top_k(context, all_scores.view({n, k}), {}, sorted, order);
-  const Tensor sorted_boxes = rows_of(context, all_boxes, order);
-  const Tensor levels = rows_of(context, training ? canvas.training_levels : canvas.evaluation_levels, order);
-  const Tensor kept = context.empty({n, limits.total}, DType::i32);
-  Proposals proposals{{}, context.empty({n}, DType::i32)};
-  nms(context, sorted_boxes, sorted, levels.view({n, k}), {.threshold = options.nms_threshold}, kept, proposals.counts);
-  proposals.boxes = rows_of(context, sorted_boxes, kept);
-  if (!training) proposals.scores = rows_of(context, sorted.view({n, k, 1}), kept).view({n, limits.total});
+  // Across levels in the order of the scores.
+  const Tensor sorted = context.empty({n, limits.total}), order = context.empty({n, limits.total}, DType::i32);
+  top_k(context, left.scores.view({n, levels * m}), {}, sorted, order);
+  Proposals proposals{rows_of(context, left.boxes.view({n, levels * m, 4}), order), context.empty({n}, DType::i32)};
+  const Tensor there = places_with_score(context, proposals.boxes, sorted, proposals.counts);
+  if (!training) proposals.scores = rows_of(context, sorted.view({n, limits.total, 1}), there).view({n, limits.total});
   return proposals;
 }
 

@@ -83,6 +83,11 @@ __device__ void store_sums(const float (&sum)[n], bool add, T* to) {
   store(to, pack);
 }
 
+// How many rows of filters of k rows are unrolled: their columns alone make enough loads at a time of large ones, which
+// take the compiler long.
+template <int k>
+constexpr int kUnrolledRows = k == 3 || k == 5 ? k : 1;
+
 // k: rows and columns of the filters, known beforehand; 0: any.
 template <class T, int n, int k>
 __global__ __launch_bounds__(kThreads) void forward_kernel(Geometry g, Deal deal, const T* __restrict__ x,
@@ -91,6 +96,7 @@ __global__ __launch_bounds__(kThreads) void forward_kernel(Geometry g, Deal deal
   const float* const weights = shared_weights(w, g, deal, n);
   const Share share(deal);
   if (share.pack < 0) return;
+  [[maybe_unused]] constexpr int kUnrolled = kUnrolledRows<k>;
   const int rows = k > 0 ? k : g.r, columns = k > 0 ? k : g.s, channel = share.pack * n;
   const int tap_stride = deal.per_block * n;
   const float* const own = weights + channel % tap_stride;
@@ -102,7 +108,7 @@ __global__ __launch_bounds__(kThreads) void forward_kernel(Geometry g, Deal deal
     if (bias)
 #pragma unroll
       for (int i = 0; i < n; ++i) sum[i] = bias[channel + i];
-#pragma unroll
+#pragma unroll kUnrolled
     for (int r = 0; r < rows; ++r)
 #pragma unroll
       for (int s = 0; s < columns; ++s) {
@@ -121,6 +127,7 @@ __global__ __launch_bounds__(kThreads) void dgrad_kernel(Geometry g, Deal deal, 
   const float* const weights = shared_weights(w, g, deal, n);
   const Share share(deal);
   if (share.pack < 0) return;
+  [[maybe_unused]] constexpr int kUnrolled = kUnrolledRows<k>;
   const int rows = k > 0 ? k : g.r, columns = k > 0 ? k : g.s, channel = share.pack * n;
   const int stride_h = stride > 0 ? stride : g.stride_h, stride_w = stride > 0 ? stride : g.stride_w;
   const int tap_stride = deal.per_block * n;
@@ -130,7 +137,7 @@ __global__ __launch_bounds__(kThreads) void dgrad_kernel(Geometry g, Deal deal, 
     const int v = static_cast<int>(pixel % g.w), h = static_cast<int>(pixel / g.w % g.h);
     const T* const image = dy + pixel / g.w / g.h * g.p * g.q * g.c + channel;
     float sum[n] = {};
-#pragma unroll
+#pragma unroll kUnrolled
     for (int r = 0; r < rows; ++r)
 #pragma unroll
       for (int s = 0; s < columns; ++s) {

@@ -30,12 +30,14 @@ if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine; static, unless
-# BUILD_SHARED_LIBS asks for one that all programs share.
+# BUILD_SHARED_LIBS asks for one that all programs share. Its files are compiled eight at a time, as those of programs
+# are: most of their time goes into headers.
 function(dtrain_add_library name)
   add_library(dtrain_${name} ${ARGN})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN"
+    UNITY_BUILD ON
     DEFINE_SYMBOL "")  # so that both kinds are compiled alike, and a compiler cache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
   target_include_directories(dtrain_${name} PUBLIC
@@ -44,8 +46,7 @@ function(dtrain_add_library name)
 endfunction()
 
 # dtrain_add_program_library(target sources...): what several programs are made of. They share it where they share the
-# engine; it has no headers that are installed. Its files are compiled eight at a time, which is faster by half: most of
-# their time goes into headers.
+# engine; it has no headers that are installed.
 function(dtrain_add_program_library target)
   add_library(${target} ${ARGN})
   set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION}

@@ -29,6 +29,8 @@ if(DTRAIN_CUDA STREQUAL "EMULATED")
   target_link_libraries(dtrain_engine PRIVATE JPEG::JPEG)  # which stands in for nvJPEG
 else()
   target_sources(dtrain_engine PRIVATE ${library_callers})
+  # They translate our types into those of one library each, by functions of the same names.
+  set_source_files_properties(${library_callers} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(dtrain_engine PRIVATE ${CUDNN_INCLUDE_DIR})
   if(DTRAIN_HAVE_NCCL)
     target_include_directories(dtrain_engine PRIVATE ${NCCL_INCLUDE_DIR})

@@ -29,15 +29,21 @@ if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
 endif()
 
+# Files of libraries are compiled eight at a time, because most of their time goes into headers, unless
+# -DCMAKE_UNITY_BUILD=OFF asks for each on its own.
+set(dtrain_unity_build ON)
+if(DEFINED CMAKE_UNITY_BUILD)
+  set(dtrain_unity_build ${CMAKE_UNITY_BUILD})
+endif()
+
 # dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine; static, unless
-# BUILD_SHARED_LIBS asks for one that all programs share. Its files are compiled eight at a time, as those of programs
-# are: most of their time goes into headers.
+# BUILD_SHARED_LIBS asks for one that all programs share.
 function(dtrain_add_library name)
   add_library(dtrain_${name} ${ARGN})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN"
-    UNITY_BUILD ON
+    UNITY_BUILD ${dtrain_unity_build}
     DEFINE_SYMBOL "")  # so that both kinds are compiled alike, and a compiler cache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
   target_include_directories(dtrain_${name} PUBLIC
@@ -50,7 +56,7 @@ endfunction()
 function(dtrain_add_program_library target)
   add_library(${target} ${ARGN})
   set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION}
-    INSTALL_RPATH "$ORIGIN" DEFINE_SYMBOL "" UNITY_BUILD ON)
+    INSTALL_RPATH "$ORIGIN" DEFINE_SYMBOL "" UNITY_BUILD ${dtrain_unity_build})
   if(BUILD_SHARED_LIBS)
     install(TARGETS ${target} LIBRARY COMPONENT programs NAMELINK_SKIP)
   endif()

@@ -19,9 +19,19 @@ if(DTRAIN_WERROR)
 endif()
 if(DTRAIN_SANITIZE)
   # GCC's sanitizers make its flow analysis see uninitialised values that are not there.
-  add_compile_options(-fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+  set(dtrain_sanitize_options -fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  # AddressSanitizer reports who uses a null pointer anyway: a check before each use is an eighth of the compilation.
+  if(DTRAIN_SANITIZE MATCHES address)
+    list(APPEND dtrain_sanitize_options -fno-sanitize=null)
+  endif()
+  add_compile_options(${dtrain_sanitize_options})
   add_link_options(-fsanitize=${DTRAIN_SANITIZE})
+  # Each program is 200 MB of instrumented engine, for which binutils' linker takes three times as long.
+  find_program(DTRAIN_MOLD mold)
+  if(DTRAIN_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
 endif()
 find_program(DTRAIN_CCACHE ccache)
 if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

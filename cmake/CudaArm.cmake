@@ -3,11 +3,16 @@
 # but cuda/{cudnn,...}*.cpp, for which tests/emulation has sources of its own, is compiled for the processor against
 # the headers of tests/emulation.
 file(GLOB kernel_sources CONFIGURE_DEPENDS cuda/*.cu ops/*_cuda.cu)
+# These are compiled alone: they have their own constants of the same names.
+set(lone_kernels)
+foreach(op batch_norm_grad depthwise loss masked_losses roi_align update)
+  list(APPEND lone_kernels ${CMAKE_CURRENT_SOURCE_DIR}/ops/${op}_cuda.cu)
+endforeach()
 file(GLOB library_callers CONFIGURE_DEPENDS cuda/cudnn*.cpp cuda/cublas*.cpp cuda/nccl*.cpp
   cuda/nvjpeg*.cpp cuda/library*.cpp)
 file(GLOB host_sources CONFIGURE_DEPENDS cuda/*.cpp ops/*_cuda.cpp)
 list(REMOVE_ITEM host_sources ${library_callers})
-target_sources(dtrain_engine PRIVATE ${kernel_sources} ${host_sources})
+target_sources(dtrain_engine PRIVATE ${host_sources})
 target_compile_definitions(dtrain_engine PRIVATE DTRAIN_WITH_CUDA)
 if(DTRAIN_HAVE_NCCL)
   file(GLOB nccl_sources CONFIGURE_DEPENDS distributed/nccl*.cpp)
@@ -21,14 +26,32 @@ set_source_files_properties(cuda/shared_library.cpp PROPERTIES COMPILE_DEFINITIO
 if(DTRAIN_CUDA STREQUAL "EMULATED")
   file(GLOB emulation_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulation/*.cpp)
   list(FILTER emulation_sources EXCLUDE REGEX "_test\\.cpp$")
-  target_sources(dtrain_engine PRIVATE ${emulation_sources})
+  target_sources(dtrain_engine PRIVATE ${kernel_sources} ${emulation_sources})
   set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/emulation/nccl.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS -Wno-unknown-pragmas)
+  set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CXX)
+  set_source_files_properties(${lone_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_compile_options(dtrain_engine PRIVATE -Wno-unknown-pragmas)
   target_include_directories(dtrain_engine BEFORE PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/emulation/include ${PROJECT_SOURCE_DIR}/tests/emulation/stand_ins)
   target_link_libraries(dtrain_engine PRIVATE JPEG::JPEG)  # which stands in for nvJPEG
 else()
-  target_sources(dtrain_engine PRIVATE ${library_callers})
+  # nvcc reads the headers of a file three times, ten seconds in all, and CMake compiles CUDA files together from 3.31 on.
+  if(dtrain_unity_build)
+    list(REMOVE_ITEM kernel_sources ${lone_kernels})
+    list(LENGTH kernel_sources count)
+    math(EXPR last "(${count} - 1) / 4")
+    set(batch 0)
+    foreach(source IN LISTS kernel_sources)
+      string(APPEND batch_${batch} "#include \"${source}\"\n")
+      math(EXPR batch "(${batch} + 1) % (${last} + 1)")
+    endforeach()
+    set(kernel_sources ${lone_kernels})
+    foreach(batch RANGE ${last})
+      list(APPEND kernel_sources ${CMAKE_CURRENT_BINARY_DIR}/kernels_${batch}.cu)
+      file(CONFIGURE OUTPUT kernels_${batch}.cu CONTENT "${batch_${batch}}" @ONLY)
+    endforeach()
+  endif()
+  target_sources(dtrain_engine PRIVATE ${kernel_sources} ${library_callers})
   # They translate our types into those of one library each, by functions of the same names.
   set_source_files_properties(${library_callers} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(dtrain_engine PRIVATE ${CUDNN_INCLUDE_DIR})

@@ -8,8 +8,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ __launch_bounds__(kThreads) void fill_kernel(T* to, int64_t count, uint64_t seed) {
   const int64_t stride = int64_t{gridDim.x} * kThreads;

@@ -26,6 +26,7 @@ constexpr DType dtype_of<__half>() {
 namespace cuda {
 
 inline constexpr int kWarp = 32;
+inline constexpr int kThreads = 256;  // of a block, where nothing speaks for another number
 
 __device__ inline float to_float(float x) { return x; }
 __device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -50,6 +51,16 @@ template <class T, int n = kLanes<T>>
 struct alignas(n * sizeof(T)) Pack {
   T lane[n];
 };
+
+template <class T, int n>
+__device__ inline Pack<T, n> packed(const float (&values)[n]) {
+  Pack<T, n> pack;
+#pragma unroll
+  for (int i = 0; i < n; ++i) pack.lane[i] = from_float<T>(values[i]);
+  return pack;
+}
+// Floats of one access.
+inline constexpr int kGroup = kLanes<float>;
 
 // `p` is aligned as a Pack.
 template <class T, int n = kLanes<T>>

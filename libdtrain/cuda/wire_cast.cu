@@ -5,8 +5,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256, kGroup = kLanes<float>;
-
 // The first `groups` groups by wide accesses.
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads) cast_kernel(const From* from, int64_t groups, int64_t count, To* to) {

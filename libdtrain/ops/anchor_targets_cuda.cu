@@ -6,8 +6,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // Whole numbers below 2^24 are added, so that the order of the additions does not matter.
 __global__ void __launch_bounds__(kThreads)
     anchor_targets_kernel(int64_t count, int64_t t, int64_t g, const int32_t* matched, const float* truth,

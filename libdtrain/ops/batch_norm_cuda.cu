@@ -7,8 +7,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = Tiling::kThreads;
-
 template <class T>
 struct Forward {
   Tiling tiling;
@@ -139,7 +137,7 @@ __device__ void finish_statistics(const Forward<T>& f, int64_t channel, const Mo
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(kThreads) statistics_kernel(const Forward<T> f) {
+__global__ void __launch_bounds__(Tiling::kThreads) statistics_kernel(const Forward<T> f) {
   Sums sums[n];
   const int slice = slice_of_block();
   sum_rows<T, n>(f.x, place_in(f.tiling, slice), Tile<T, n>(f.tiling, 0), sums);
@@ -188,7 +186,7 @@ __global__ void __launch_bounds__(kFinishThreads) finish_message_kernel(const Fo
 }
 
 template <class T, int n, bool kResidual, bool kConstant>
-__global__ void __launch_bounds__(kThreads) apply_kernel(const Forward<T> f) {
+__global__ void __launch_bounds__(Tiling::kThreads) apply_kernel(const Forward<T> f) {
   const Place place = place_in(f.tiling, slice_of_block());
   normalize_rows<T, n, kResidual, kConstant>(f, place, Part::all, Tile<T, n>(f.tiling, 0));
 }
@@ -211,7 +209,7 @@ struct ForwardPass {
 };
 
 template <class T, int n, bool kResidual>
-__global__ void __launch_bounds__(kThreads, 1) resident_forward_kernel(const Forward<T> f) {
+__global__ void __launch_bounds__(Tiling::kThreads, 1) resident_forward_kernel(const Forward<T> f) {
   const ForwardPass<T, n, kResidual> pass{f};
   run_resident(f.tiling, pass);
 }
@@ -246,13 +244,13 @@ Forward<T> operands(const Tiling& tiling, const BatchNormInputs& in, const Batch
 template <class T, int n, bool kConstant>
 void launch_apply(Context& context, const Forward<T>& f) {
   launch(context, f.residual ? apply_kernel<T, n, true, kConstant> : apply_kernel<T, n, false, kConstant>,
-         {two_pass_grid(f.tiling), kThreads}, f);
+         {two_pass_grid(f.tiling), Tiling::kThreads}, f);
 }
 
 template <class T, int n>
 void launch_sums(Context& context, const Forward<T>& f) {
   launch(context, statistics_kernel<T, n>,
-         {two_pass_grid(f.tiling), kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
+         {two_pass_grid(f.tiling), Tiling::kThreads, static_cast<size_t>(f.tiling.sums_bytes())}, f);
 }
 
 template <class T, int n>

@@ -6,8 +6,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = Tiling::kThreads;
-
 // What decides whether relu let an element through: nothing (no relu), the mask, or the sign of y made again from x.
 enum class Gate { open, mask, x };
 
@@ -157,7 +155,7 @@ __device__ void finish_channel(const Backward<T>& b, int64_t channel, const Sums
 }
 
 template <class T, int n>
-__global__ void __launch_bounds__(kThreads) sums_kernel(const Backward<T> b) {
+__global__ void __launch_bounds__(Tiling::kThreads) sums_kernel(const Backward<T> b) {
   Sums sums[n];
   const int slice = slice_of_block();
   const Tile<T, n> none(b.tiling, 0);
@@ -199,7 +197,7 @@ __global__ void __launch_bounds__(kFinishThreads) finish_message_kernel(const Ba
 }
 
 template <class T, int n, bool kConstant>
-__global__ void __launch_bounds__(kThreads) dx_kernel(const Backward<T> b) {
+__global__ void __launch_bounds__(Tiling::kThreads) dx_kernel(const Backward<T> b) {
   const Place place = place_in(b.tiling, slice_of_block());
   const Tile<T, n> none(b.tiling, 0);
   write_rows<T, n, kConstant>(b, place, Part::all, none, none);
@@ -226,7 +224,7 @@ struct BackwardPass {
 };
 
 template <class T, int n>
-__global__ void __launch_bounds__(kThreads, 1) resident_backward_kernel(const Backward<T> b) {
+__global__ void __launch_bounds__(Tiling::kThreads, 1) resident_backward_kernel(const Backward<T> b) {
   const BackwardPass<T, n> pass{b};
   run_resident(b.tiling, pass);
 }
@@ -264,15 +262,15 @@ Backward<T> operands(const Tiling& tiling, const Tensor& dy, const BatchNormSave
 
 template <class T, int n>
 void launch_sums(Context& context, const Backward<T>& b) {
-  launch(context, sums_kernel<T, n>, {two_pass_grid(b.tiling), kThreads, static_cast<size_t>(b.tiling.sums_bytes())},
-         b);
+  launch(context, sums_kernel<T, n>,
+         {two_pass_grid(b.tiling), Tiling::kThreads, static_cast<size_t>(b.tiling.sums_bytes())}, b);
 }
 
 template <class T, int n>
 void launch_results(Context& context, const Backward<T>& b) {
   if (b.dx || b.dresidual)
-    launch(context, b.constant ? dx_kernel<T, n, true> : dx_kernel<T, n, false>, {two_pass_grid(b.tiling), kThreads},
-           b);
+    launch(context, b.constant ? dx_kernel<T, n, true> : dx_kernel<T, n, false>,
+           {two_pass_grid(b.tiling), Tiling::kThreads}, b);
 }
 
 template <class T, int n>

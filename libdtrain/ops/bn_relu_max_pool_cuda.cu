@@ -7,7 +7,7 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256, kColumns = Tiling::kColumns, kPixels = kThreads / kColumns;
+constexpr int kColumns = Tiling::kColumns, kPixels = kThreads / kColumns;
 
 template <class T>
 struct Operands {
@@ -19,8 +19,6 @@ struct Operands {
   uint8_t* argmax;
   const float *mean, *inv_std, *gamma, *beta;
 };
-
-__device__ inline int clamped(int64_t i, int64_t end) { return static_cast<int>(i < 0 ? 0 : i < end ? i : end - 1); }
 
 // A thread has n channels of every so many pooled pixels. Each value is rounded as batch_norm would have written it, so
 // that ties are those of the composition. In place of a cell of the padding comes the nearest one of the image, which

@@ -5,8 +5,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // body(i) for this thread's share of [0, count).
 template <class Body>
 __device__ void for_each(int64_t count, Body&& body) {

@@ -6,8 +6,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 __global__ void __launch_bounds__(kThreads)
     drop_small_boxes_kernel(int64_t count, const float* boxes, float min_side, float* scores) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;

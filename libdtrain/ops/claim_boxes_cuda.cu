@@ -8,8 +8,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // `keys` [n, g] start as 0; that of a ground truth which meets a box becomes the largest ScoreKey of its IoUs.
 __global__ void __launch_bounds__(kThreads) claim_kernel(int64_t t, int64_t g, const float* boxes, const float* truth,
                                                          const int32_t* counts, unsigned long long* keys) {

@@ -5,8 +5,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256, kGroup = kLanes<float>;
-
 template <class T>
 __global__ void __launch_bounds__(kThreads) round_values_kernel(const float* x, int64_t count, T* y) {
   const int64_t groups = count / kGroup, threads = int64_t{gridDim.x} * kThreads;

@@ -9,8 +9,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // `accesses` of n elements per row
 template <int n, bool add, class T>
 __global__ void __launch_bounds__(kThreads)

@@ -7,7 +7,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kRowLanes = kThreads / kWarp;
 
 // to[part, k] (+)= the sum of rows [part * rows_per_part, ...) of from [rows, k]. A warp runs along channels, `lanes`
@@ -115,7 +114,6 @@ template <class T>
 T* elements(const Tensor& tensor) {
   return static_cast<T*>(tensor.raw());
 }
-bool aligned(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.raw()) % 16 == 0; }
 
 }  // namespace
 
@@ -139,7 +137,7 @@ void add_bias(Context& context, const Tensor& bias, const Tensor& y) {
   dispatch_floating(y.dtype(), "add_bias", [&](auto type) {
     using T = decltype(type);
     constexpr int lanes = kLanes<T>;
-    if (channels % lanes == 0 && aligned(y))
+    if (channels % lanes == 0 && aligned(y.raw(), 16))
       launch(context, add_bias_kernel<T, lanes>, {blocks_for(context, count / lanes, kThreads), kThreads},
              bias.data<float>(), channels, count, elements<T>(y));
     else
@@ -156,7 +154,7 @@ void store_gradient(Context& context, const Tensor& from, const Tensor& to, bool
   dispatch_floating(from.dtype(), "store_gradient", [&](auto type) {
     using T = decltype(type);
     constexpr int lanes = kLanes<T>;
-    if (from_channels == to_channels && count % lanes == 0 && aligned(from) && aligned(to))
+    if (from_channels == to_channels && count % lanes == 0 && aligned(from.raw(), 16) && aligned(to.raw(), 16))
       launch(context, store_packs<T>, {blocks_for(context, count / lanes, kThreads), kThreads}, elements<T>(from),
              count, to.data<float>(), add);
     else

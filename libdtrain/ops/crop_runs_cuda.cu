@@ -7,8 +7,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 __global__ void __launch_bounds__(kThreads)
     crop_runs_kernel(RunTable table, const float* rois, const int32_t* images, const int32_t* which, CropOptions o,
                      int64_t count, float* y) {

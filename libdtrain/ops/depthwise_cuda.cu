@@ -6,7 +6,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kMostPacks = 32;  // of one pixel in a block
 
 struct Geometry {

@@ -5,8 +5,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     drop_path_kernel(const StepScalars* scalars, DropPathOptions options, uint64_t stream, int64_t width, int64_t count,

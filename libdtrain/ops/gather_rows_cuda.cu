@@ -5,8 +5,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // Rows of `units`; x has t rows for each k of y, or t in all where `image_rows` is 0.
 template <class Unit>
 __global__ void __launch_bounds__(kThreads)

@@ -8,7 +8,7 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 512;  // in a block, at most
+constexpr int kMostThreads = 512;  // in a block, at most
 
 // A group's elements in accesses of n channels each, numbered pixel by pixel.
 struct Geometry {
@@ -48,8 +48,9 @@ __device__ inline float block_total(float x) {
 }
 
 template <int n, class T>
-__global__ void __launch_bounds__(kThreads) group_norm_kernel(Geometry g, float epsilon, const T* x, const float* gamma,
-                                                              const float* beta, T* y, float* mean, float* inv_std) {
+__global__ void __launch_bounds__(kMostThreads)
+    group_norm_kernel(Geometry g, float epsilon, const T* x, const float* gamma, const float* beta, T* y, float* mean,
+                      float* inv_std) {
   x += g.begin();
   y += g.begin();
   gamma += blockIdx.x % g.groups * g.width;
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(kThreads) group_norm_kernel(Geometry g, float 
 }
 
 template <int n, class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMostThreads)
     group_norm_grad_kernel(Geometry g, const T* dy, const T* x, const float* gamma, const float* mean,
                            const float* inv_std, bool add, T* dx) {
   dy += g.begin();
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kRows* kWarp)
 }
 
 // The sums of the chunks, in their order. Either gradient may be null.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kMostThreads)
     parameter_grad_kernel(int64_t c, int chunks, const float* sums, bool add_dgamma, bool add_dbeta, float* dgamma,
                           float* dbeta) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -158,7 +159,7 @@ int64_t width_of(const GroupNormSaved& saved) { return saved.x.dim(2) / saved.me
 // A block for each group, of no more threads than it has accesses, but whole warps.
 LaunchShape shape_of(const GroupNormSaved& saved, uint32_t accesses) {
   unsigned threads = kWarp;
-  while (threads < kThreads && threads < accesses) threads *= 2;
+  while (threads < kMostThreads && threads < accesses) threads *= 2;
   return {static_cast<unsigned>(saved.mean.count()), threads, threads / kWarp * sizeof(double)};
 }
 
@@ -198,9 +199,9 @@ void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNo
            saved.inv_std.data<float>(), sums.data<float>());
   });
   const auto data = [](const Tensor& x) { return x ? x.data<float>() : nullptr; };
-  launch(context, parameter_grad_kernel, {static_cast<unsigned>((2 * c + kThreads - 1) / kThreads), kThreads}, c,
-         static_cast<int>(chunks), sums.data<float>(), grads.add_dgamma, grads.add_dbeta, data(grads.dgamma),
-         data(grads.dbeta));
+  launch(context, parameter_grad_kernel,
+         {static_cast<unsigned>((2 * c + kMostThreads - 1) / kMostThreads), kMostThreads}, c, static_cast<int>(chunks),
+         sums.data<float>(), grads.add_dgamma, grads.add_dbeta, data(grads.dgamma), data(grads.dbeta));
 }
 
 }  // namespace dtrain::cuda

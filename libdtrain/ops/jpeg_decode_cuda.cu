@@ -7,7 +7,7 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kBlockPixels = 128;
 
 struct Floats {
   using Weight = float;
@@ -25,10 +25,10 @@ struct Bytes {
 
 // A thread makes a pixel of sample blockIdx.y.
 template <class Kind>
-__global__ void __launch_bounds__(kThreads) resample_kernel(const ResamplePlan* plans, const int32_t* tables,
-                                                            int height, int width, typename Kind::Sample* pixels) {
+__global__ void __launch_bounds__(kBlockPixels) resample_kernel(const ResamplePlan* plans, const int32_t* tables,
+                                                                int height, int width, typename Kind::Sample* pixels) {
   using Weight = typename Kind::Weight;
-  const int pixel = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const int pixel = static_cast<int>(blockIdx.x * kBlockPixels + threadIdx.x);
   if (pixel >= height * width) return;
   const ResamplePlan plan = plans[blockIdx.y];
   const int y = pixel / width, x = pixel - y * width;
@@ -53,8 +53,9 @@ void resample(Context& context, const ResamplePlan* plans, int64_t count, const 
               cudaStream_t stream) {
   if (count == 0) return;
   const auto height = static_cast<int>(pixels.dim(1)), width = static_cast<int>(pixels.dim(2));
-  const dim3 grid((static_cast<unsigned>(height * width) + kThreads - 1) / kThreads, static_cast<unsigned>(count));
-  const LaunchShape shape{.grid = grid, .block = kThreads, .stream = stream};
+  const dim3 grid((static_cast<unsigned>(height * width) + kBlockPixels - 1) / kBlockPixels,
+                  static_cast<unsigned>(count));
+  const LaunchShape shape{.grid = grid, .block = kBlockPixels, .stream = stream};
   if (pixels.dtype() == DType::u8)
     launch(context, resample_kernel<Bytes>, shape, plans, tables, height, width, pixels.data<uint8_t>());
   else

@@ -5,8 +5,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // body(first element of the row, channel) for this thread's share of the elements.
 template <class Body>
 __device__ void for_each_channel(int64_t count, int64_t channels, Body&& body) {

@@ -9,7 +9,7 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+constexpr int kWarps = kThreads / kWarp;
 constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
 
 // The `threads` that share a row: a warp or the block.

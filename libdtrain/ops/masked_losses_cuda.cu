@@ -10,7 +10,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int64_t kPerBlock = 16 * kThreads, kSumBlocks = 1024;  // elements of a block at least; blocks at most
 constexpr size_t kScratchBytes = kThreads / kWarp * sizeof(double);
 

@@ -8,7 +8,7 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256, kTruths = 128;
+constexpr int kTruths = 128;
 
 struct Matching {
   MatchOptions options;

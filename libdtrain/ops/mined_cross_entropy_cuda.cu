@@ -8,8 +8,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 __global__ void __launch_bounds__(kSelectionThreads)
     mine_kernel(int64_t t, int64_t per_positive, const float* all_losses, const int32_t* all_labels, float* all_weights,
                 float* all_positives, double* shares) {

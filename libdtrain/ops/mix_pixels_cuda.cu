@@ -6,8 +6,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // What a kernel knows of PixelMixing; null where something is left out.
 struct Rules {
   const int32_t *erased, *partners, *boxes;

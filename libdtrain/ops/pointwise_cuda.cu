@@ -6,8 +6,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 struct Relu {
   __device__ float operator()(float x) const { return dtrain::relu(x); }
 };

@@ -10,8 +10,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 // The packs of whole images [n, h, w, c], fewer than 2^31 of them, from image `first` on.
 struct Packs {
   Divisor per_pixel, columns, rows;
@@ -50,16 +48,6 @@ __device__ void for_each_pack(const Packs& packs, Body&& body) {
 #pragma unroll 1
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < packs.count; i += threads) body(packs.at(i));
 }
-
-template <class T, int n>
-__device__ Pack<T, n> packed(const float (&values)[n]) {
-  Pack<T, n> pack;
-#pragma unroll
-  for (int i = 0; i < n; ++i) pack.lane[i] = from_float<T>(values[i]);
-  return pack;
-}
-
-__device__ int clamped(int64_t i, int64_t end) { return static_cast<int>(i < 0 ? 0 : i < end ? i : end - 1); }
 
 // take(cell, inside, values) for the cells of window (h, w) of `at`, in row order. Square windows of k cells a side
 // have all cells loaded at once; in place of one in the padding, whose `inside` is false, comes the nearest one of the

@@ -9,6 +9,9 @@
 
 namespace dtrain {
 
+// The index from 0 to end - 1 that is nearest to i.
+DT_HD inline int clamped(int64_t i, int64_t end) { return static_cast<int>(i < 0 ? 0 : i < end ? i : end - 1); }
+
 struct PoolRange {
   int64_t begin, end;
 };

@@ -22,7 +22,7 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+constexpr int kWarps = kThreads / kWarp;
 constexpr int kTile = 8;                            // rows and columns of a tile
 constexpr int kPacks = kThreads / (kTile * kTile);  // of a block, for each pixel
 constexpr int kMostBatch = 8;                       // regions whose weights are computed at once
@@ -79,14 +79,6 @@ template <class T, int n>
 __device__ void add_scaled(float (&sum)[n], float weight, const Pack<T, n>& x) {
 #pragma unroll
   for (int i = 0; i < n; ++i) sum[i] += weight * to_float(x.lane[i]);
-}
-
-template <class T, int n>
-__device__ Pack<T, n> packed(const float (&values)[n]) {
-  Pack<T, n> pack;
-#pragma unroll
-  for (int i = 0; i < n; ++i) pack.lane[i] = from_float<T>(values[i]);
-  return pack;
 }
 
 // sum += the samples of a cell, from `x`, a pack of the first pixel of the image

@@ -31,7 +31,7 @@ __device__ void write_row(const Gathering& a, int64_t image, int64_t row, const 
   a.truths[row] = positive ? match : -1;
 }
 
-__global__ void __launch_bounds__(kSelectionThreads) gather_kernel(Gathering a) {
+__global__ void __launch_bounds__(kSelectionThreads) gather_samples_kernel(Gathering a) {
   int* const scratch = shared_memory<int>();
   const int64_t image = blockIdx.x, first = image * a.s;
   int64_t rows = 0, positives = 0;
@@ -78,7 +78,7 @@ void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched
                             samples.deltas.data<float>(),
                             samples.totals.data<float>()};
   context.fill_zero(samples.totals);
-  launch(context, gather_kernel, {static_cast<unsigned>(n), kSelectionThreads, kRankBytes}, gathering);
+  launch(context, gather_samples_kernel, {static_cast<unsigned>(n), kSelectionThreads, kRankBytes}, gathering);
 }
 
 }  // namespace dtrain::cuda

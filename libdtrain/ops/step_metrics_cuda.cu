@@ -5,16 +5,14 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
-struct Sums {
+struct MetricSums {
   const float* x[kMaxStepSums];
   int64_t count[kMaxStepSums];
 };
 
 // One block more than there are sums: it writes the columns after them.
 __global__ void __launch_bounds__(kThreads)
-    add_step_sums_kernel(const StepScalars* scalars, Sums sums, int count, bool add, float* row) {
+    add_step_sums_kernel(const StepScalars* scalars, MetricSums sums, int count, bool add, float* row) {
   const int column = static_cast<int>(blockIdx.x);
   if (column == count) {
     if (threadIdx.x != 0 || add) return;
@@ -42,7 +40,7 @@ __global__ void finish_step_row_kernel(const StepScalars* scalars, const float* 
 }  // namespace
 
 void add_step_sums(Context& context, std::span<const Tensor> sums, bool add, const Tensor& row) {
-  Sums arguments{};
+  MetricSums arguments{};
   for (size_t i = 0; i < sums.size(); ++i) {
     arguments.x[i] = sums[i].data<float>();
     arguments.count[i] = sums[i].count();

@@ -5,8 +5,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ void __launch_bounds__(kThreads) subsample_kernel(SubsampledImages images, int64_t count, const T* x, T* y) {
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += int64_t{gridDim.x} * kThreads) {

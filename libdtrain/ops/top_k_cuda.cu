@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
 constexpr int kTile = 64;  // boxes that a word of the matrix is about
 constexpr int kScanThreads = 1024;
 
-struct Tile {
+struct BoxTile {
   Box box[kTile];
   float area[kTile];
   int32_t group[kTile];
@@ -74,7 +74,7 @@ struct Tile {
 __global__ void __launch_bounds__(kTile)
     suppression_kernel(NmsOptions options, int64_t k, const float* boxes, const int32_t* groups, uint64_t* suppressed) {
   if (blockIdx.x < blockIdx.y) return;
-  Tile& tile = *shared_memory<Tile>();
+  BoxTile& tile = *shared_memory<BoxTile>();
   const float margin = size_margin(options.plus_one);
   const int64_t first = int64_t{blockIdx.z} * k, column = int64_t{blockIdx.x} * kTile;
   const int64_t i = int64_t{blockIdx.y} * kTile + threadIdx.x;
@@ -178,7 +178,7 @@ void nms(Context& context, const Tensor& boxes, const Tensor& scores, const Tens
   auto* const words = static_cast<uint64_t*>(suppressed.raw());
   const auto side = static_cast<unsigned>(tiles), depth = static_cast<unsigned>(rows);
   if (k > 0)
-    launch(context, suppression_kernel, {{side, side, depth}, kTile, sizeof(Tile)}, options, k, boxes.data<float>(),
+    launch(context, suppression_kernel, {{side, side, depth}, kTile, sizeof(BoxTile)}, options, k, boxes.data<float>(),
            groups ? groups.data<int32_t>() : nullptr, words);
   launch(context, scan_kernel, {depth, kScanThreads, sizeof(Scan) + static_cast<size_t>(tiles) * sizeof(uint64_t)}, k,
          m, scores.data<float>(), words, kept.data<int32_t>(), counts.data<int32_t>());

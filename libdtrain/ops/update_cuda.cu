@@ -7,7 +7,6 @@ namespace dtrain::cuda {
 namespace {
 
 // A block works on one piece, its threads on groups of kGroup neighbouring elements in turn.
-constexpr int kThreads = 256, kGroup = kLanes<float>;
 constexpr int kBlocks = 4;         // on a multiprocessor: leaves the registers that the division of Adam needs
 constexpr int kSumThreads = 1024;  // in the one block that adds up what the pieces came to
 

@@ -7,7 +7,6 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
 
 // The packs of images, and which pixel each is of.

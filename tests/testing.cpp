@@ -9,6 +9,9 @@
 #include "apps/cli/environment.h"
 #include "tests/cpu/instruction_sets.h"
 
+// AddressSanitizer's own entry point, which only programs that are linked with it have.
+extern "C" __attribute__((weak)) void __asan_init();
+
 namespace dtrain {
 namespace {
 
@@ -86,6 +89,8 @@ void expect_error(const std::function<void()>& action, Fault fault, const std::s
   }
   ADD_FAILURE() << "no Error was thrown; expected one with \"" << part << "\"";
 }
+
+bool sanitized() { return __asan_init != nullptr; }
 
 std::filesystem::path source_dir() { return from_environment("DTRAIN_SOURCE_DIR", std::filesystem::current_path()); }
 std::filesystem::path bin_dir() { return from_environment("DTRAIN_BIN_DIR", source_dir() / "build" / "bin"); }

@@ -26,6 +26,10 @@ void expect_close(const Array& actual, const Array& expected, double bound, cons
 void check_op(const OpCase& test);
 void check_op(const std::vector<OpCase>& tests);
 
+// True where sanitizers watch the programs and libraries under test: what takes long and shows no more of their use of
+// memory than other tests is left to the optimised build then.
+bool sanitized();
+
 // Expects `action` to throw an Error of this kind whose message contains `part`.
 void expect_error(const std::function<void()>& action, Fault fault, const std::string& part);
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

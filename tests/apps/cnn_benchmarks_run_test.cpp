@@ -275,6 +275,7 @@ TEST_F(CnnBenchmarks, AnAverageOfTheParametersIsEvaluatedSavedAndLoaded) {
 
 // A known answer: tf_cnn_benchmarks' own test data is learnt without an error.
 TEST_F(CnnBenchmarks, LearnsRecordsMadeByOthersToTheLastImage) {
+  if (sanitized()) GTEST_SKIP() << "SKIPPED: a training of 200 steps, which sanitizers slow down tenfold";
   const std::filesystem::path records = test_data("tfrecord/tf_cnn_benchmarks");
   if (!std::filesystem::exists(records)) GTEST_SKIP() << "SKIPPED: " << records;
   const ProgramResult run =

@@ -40,6 +40,7 @@ class Ssd300Program : public MaskRcnn {
 bool holds(const std::string& text, const std::string& pattern) { return std::regex_search(text, std::regex(pattern)); }
 
 TEST_F(Ssd300Program, GoesOnWithTheSameBits) {
+  if (sanitized()) GTEST_SKIP() << "SKIPPED: four steps, each of which takes ten seconds with sanitizers";
   const ProgramResult whole = run(train_for(2, "whole"));
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_TRUE(holds(whole.out, R"(\n2\timages/sec: [0-9.]+ \+/- [0-9.]+ \(jitter = [0-9.]+\)\t[0-9.]+\n)"))

@@ -54,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(All, DetectorVariant,
                                          Variant{"no norm", tiny_with_norm(ConvNorm::none)}));
 
 TEST_P(DetectorVariant, LearnsAScene) {
+  if (sanitized()) GTEST_SKIP() << "SKIPPED: twelve steps, of which the other tests take three with sanitizers";
   const auto context = make_cpu_context();
   const DrawnScene scene(*context);
   const Trained trained = train_detector(*context, 12, true, GetParam().options, {&scene});

@@ -72,7 +72,8 @@ ByteTarget place_of(const ByteTarget& y, int64_t place) {
 
 ByteFilters::ByteFilters(Context& context, const ConvShape& o, const float* w, const std::vector<float>& scale)
     : channels_(whole_quads(o.c)), scales_(static_cast<size_t>(o.k)), sums_(static_cast<size_t>(o.k)) {
-  const int64_t width = context.kernels().byte_product.columns, panels = (o.k + width - 1) / width;
+  const auto& product = context.kernels().byte_product;
+  const int64_t width = product.columns, group = product.group, panels = (o.k + width - 1) / width;
   const int64_t taps = o.r * o.s, inner = taps * channels_;
   DT_CHECK(byte_filters_fit(taps, o.c), "byte_conv: filters of ", inner, " numbers; at most ", kMostByteProducts);
   panels_ = context.zeros({panels * width * inner}, DType::u8);
@@ -88,7 +89,7 @@ ByteFilters::ByteFilters(Context& context, const ConvShape& o, const float* w, c
     for (int64_t i = 0; i < taps * o.c; ++i) {
       const auto value = static_cast<int32_t>(std::clamp(std::nearbyint(own[i] / level), -kMostLevel, kMostLevel));
       const int64_t place = i / o.c * channels_ + i % o.c;
-      to[k / width * width * inner + (place / kQuad * width + k % width) * kQuad + place % kQuad] =
+      to[k / width * width * inner + (place / group * width + k % width) * group + place % group] =
           static_cast<int8_t>(value);
       sums_[at] += value;
     }

@@ -22,7 +22,7 @@ class ByteFilters {
  public:
   ByteFilters(Context&, const ConvShape& shape, const float* w, const std::vector<float>& scale);
 
-  // [k / width][r * s * channels / 4][width][4], zeros where there is no channel or filter.
+  // [k / width][r * s * channels / group][width][group], zeros where there is no channel or filter.
   const int8_t* panels() const { return static_cast<const int8_t*>(panels_.raw()); }
   int64_t channels() const { return channels_; }                // c, filled up to whole quads
   const std::vector<float>& scales() const { return scales_; }  // [k]

@@ -85,11 +85,12 @@ struct TileSize {
   bool adds = false;
 };
 
-// The tiles of a kernel, ProductKernels or ByteProductKernels, for k filters: as many panels at a time as it takes,
-// unless the threads would not all have some.
+// The tiles of a kernel, ProductKernels or ByteProductKernels, for k filters: as many panels at a time as it takes, or
+// half as many until all threads have some.
 template <class Kernels>
 TileSize tile_size_of(int threads, const Kernels& product, int64_t k, bool adds) {
-  const int64_t panels = k >= threads * product.panels * product.columns ? product.panels : 1;
+  int64_t panels = product.panels;
+  while (panels > 1 && k < threads * panels * product.columns) panels /= 2;
   return {product.rows, product.rows / panels, panels * product.columns, panels, adds};
 }
 

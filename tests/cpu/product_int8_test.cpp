@@ -32,13 +32,20 @@ uint8_t rounded(float value) { return static_cast<uint8_t>(std::clamp(std::nearb
 
 // Rows that lie anywhere, by one panel of `columns` columns or several, one after the other.
 struct Operands {
-  int64_t rows, taps, k, columns;
+  int64_t rows, taps, k, columns, group;
   std::vector<uint8_t> from;
   std::vector<int8_t> panel;
   std::vector<const uint8_t*> at{};
 
-  Operands(int64_t r, int64_t t, int64_t length, int64_t width, std::vector<uint8_t> bytes, std::vector<int8_t> filters)
-      : rows(r), taps(t), k(length), columns(width), from(std::move(bytes)), panel(std::move(filters)) {
+  Operands(const cpu::ByteProductKernels& kernels, int64_t r, int64_t t, int64_t length, std::vector<uint8_t> bytes,
+           std::vector<int8_t> filters)
+      : rows(r),
+        taps(t),
+        k(length),
+        columns(kernels.columns),
+        group(kernels.group),
+        from(std::move(bytes)),
+        panel(std::move(filters)) {
     for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % (std::ssize(from) - k));
   }
   int64_t panel_bytes() const { return taps * k * columns; }
@@ -46,8 +53,8 @@ struct Operands {
     int64_t sum = 0;
     for (int64_t i = 0; i < taps * k; ++i) {
       const uint8_t a = at[static_cast<size_t>(i / k * rows + row)][i % k];
-      const int64_t before = column / columns * panel_bytes() + i / 4 * columns * 4;
-      sum += int64_t{a} * panel[static_cast<size_t>(before + column % columns * 4 + i % 4)];
+      const int64_t before = column / columns * panel_bytes() + i / group * columns * group;
+      sum += int64_t{a} * panel[static_cast<size_t>(before + column % columns * group + i % group)];
     }
     return sum;
   }
@@ -70,7 +77,7 @@ TEST_P(ByteProduct, SumsAreExactAndEndAsAsked) {
     for (const int64_t valid : {most, most - 3, most - columns / 2 - 1, columns, columns - 3, columns / 2, int64_t{1}})
       for (const int residuals : {0, 1, 2})
         for (const float floor : {none, 0.0f, 3.0f}) {
-          const Operands in(rows, taps, k, columns, drawn_bytes<uint8_t>(600, 1, 0, 255),
+          const Operands in(kernels, rows, taps, k, drawn_bytes<uint8_t>(600, 1, 0, 255),
                             drawn_bytes<int8_t>(taps * k * most, 2, -127, 127));
           cpu::GatheredBytes g = in.gathered(valid);
           g.end.scale = scale.data(), g.end.shift = shift.data(), g.end.residual_scale = 0.3f, g.end.floor = floor;
@@ -102,7 +109,7 @@ TEST_P(ByteProduct, SumsAreExactAndEndAsAsked) {
 // Whatever the sums are scaled by, bytes are at their ends where a result is beyond them, and 0 where it is a NaN.
 TEST_P(ByteProduct, WhatIsBeyondBytesIsAtTheirEnds) {
   const int64_t most = kernels.panels * columns;
-  const Operands in(kernels.rows, 1, 4, columns, std::vector<uint8_t>(600, 1),
+  const Operands in(kernels, kernels.rows, 1, 4, std::vector<uint8_t>(600, 1),
                     std::vector<int8_t>(static_cast<size_t>(4 * most), 1));
   for (const int64_t valid : {most, most - 1}) {
     cpu::GatheredBytes g = in.gathered(valid);
@@ -124,7 +131,7 @@ TEST_P(ByteProduct, TheLargestSumsDoNotSaturate) {
   const int64_t k = 65536;
   const Numbers ones(static_cast<size_t>(columns), 1), none(ones.size(), 0);
   for (const int level : {127, -127}) {
-    const Operands in(1, 1, k, columns, std::vector<uint8_t>(static_cast<size_t>(k + 1), 255),
+    const Operands in(kernels, 1, 1, k, std::vector<uint8_t>(static_cast<size_t>(k + 1), 255),
                       std::vector<int8_t>(static_cast<size_t>(k * columns), static_cast<int8_t>(level)));
     cpu::GatheredBytes g = in.gathered(columns);
     Numbers y(static_cast<size_t>(columns));

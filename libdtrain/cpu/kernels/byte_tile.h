@@ -1,0 +1,89 @@
+// Products of bytes by instructions that add four of a column at once (VNNI).
+#pragma once
+
+#include "libdtrain/cpu/kernels/ahead.h"
+#include "libdtrain/cpu/kernels/byte_tile_end.h"
+
+namespace dtrain::cpu::DT_ISA {
+
+inline constexpr int kGroup = kQuad;  // bytes of a column, side by side
+// Twice as many accumulators, two vectors of the panel and one of a row fit 32 registers. So do the sums of half as
+// many rows by two panels, which take fewer loads.
+inline constexpr int kByteRows = 12, kBytePanels = 2;
+inline constexpr int64_t kPiece = 64;  // bytes of a run between prefetches
+
+// sum[r] += the product of `k` bytes of row r and the panels, which are `panel_step` bytes apart.
+template <int R, int P>
+[[gnu::always_inline]] inline void accumulate(const uint8_t* const (&at)[R], int64_t k, const int8_t* panel,
+                                              int64_t panel_step, ByteSums<R, P>& sum) {
+#pragma GCC unroll 2  // as in product.cpp
+  for (int64_t p = 0; p < k; p += kGroup, panel += kGroup * kByteColumns) {
+    Ints b[2 * P];
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) b[i] = load_ints(panel + i / 2 * panel_step + i % 2 * kGroup * kLanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      int32_t quad;
+      std::memcpy(&quad, at[r] + p, sizeof quad);
+      const Ints a = all_of(quad);
+#pragma GCC unroll 4
+      for (int i = 0; i < 2 * P; ++i) sum[r][i] = _mm512_dpbusd_epi32(sum[r][i], a, b[i]);
+    }
+  }
+}
+
+template <int R, int P>
+[[gnu::always_inline]] inline void add_products(const GatheredBytes& g, int64_t first, ByteSums<R, P>& sum,
+                                                Ahead& ahead) {
+  const uint8_t* const* tap = g.at + first;
+  const int8_t* panel = g.panel;
+  for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
+    const uint8_t* at[R];
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) at[r] = tap[r];
+    for (int64_t done = 0; done < g.k; done += kPiece) {
+      const int64_t piece = g.k - done < kPiece ? g.k - done : kPiece;
+      ahead.fetch();
+      accumulate<R, P>(at, piece, panel, g.panel_step, sum);
+      panel += piece * kByteColumns;
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) at[r] += piece;
+    }
+  }
+}
+
+template <int R, int P>
+void gathered_tile(const GatheredBytes& g, int64_t first, Ahead& ahead) {
+  const ByteTileEnd<R, P> end{g, first};
+  end.fetch_lines();
+  ByteSums<R, P> sum;
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int i = 0; i < 2 * P; ++i) sum[r][i] = Ints{};
+  add_products<R, P>(g, first, sum, ahead);
+  end(sum);
+}
+
+template <int P, int R = kByteRows / P>
+void rows_of_tile(const GatheredBytes& g, int64_t rows, int64_t first, Ahead& ahead) {
+  if (rows == R)
+    gathered_tile<R, P>(g, first, ahead);
+  else if constexpr (R > 1)
+    rows_of_tile<P, R - 1>(g, rows, first, ahead);
+}
+
+// P panels: the rows in P parts.
+template <int P>
+void gathered_panels(const GatheredBytes& g) {
+  const int64_t parts = g.rows > kByteRows / P ? P : 1, rows = (g.rows + parts - 1) / parts;
+  Ahead ahead(g.upcoming, parts * g.taps * ((g.k + kPiece - 1) / kPiece));
+  for (int64_t first = 0; first < g.rows; first += rows)
+    rows_of_tile<P>(g, g.rows - first < rows ? g.rows - first : rows, first, ahead);
+}
+
+inline void gathered_bytes(const GatheredBytes& g) {
+  g.valid > kByteColumns ? gathered_panels<kBytePanels>(g) : gathered_panels<1>(g);
+}
+
+}  // namespace dtrain::cpu::DT_ISA

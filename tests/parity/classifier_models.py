@@ -313,5 +313,7 @@ CASES = (
     Case("alexnet", 24, cifar_alexnet, dataset="cifar10"),
     Case("densenet40_k12", 16, densenet(12, 12), dataset="cifar10", bound=0.01),
     Case("overfeat", 79, overfeat),
-    Case("inception4", 155, inception4, INCEPTION),  # at 139 and 147 pixels an input of a ReLU is near 0
+    # No input of a ReLU is nearer to 0 than 1.4e-5 at 179 pixels; at 155 one is at 7e-6, which AVX2 rounds to its other
+    # side, and at 139, 147 and 159 they are nearer still. Below 120 the last batch norms have too few pixels.
+    Case("inception4", 179, inception4, INCEPTION),
 )

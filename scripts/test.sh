@@ -47,7 +47,7 @@ cat "$tools_log"
 step "Tests under the address and undefined-behaviour sanitizers"
 ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-failure
 
-step "Fuzzers, ${DTRAIN_FUZZ_SECONDS:-8} s each"
+step "Fuzzers, ${DTRAIN_FUZZ_SECONDS:-15} s each"
 ctest --no-tests=error --test-dir build-ci-fuzz -j "$jobs" -L fuzz --output-on-failure
 
 step "Tests, optimised"

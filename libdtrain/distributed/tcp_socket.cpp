@@ -96,6 +96,13 @@ Numbers numbers_of_end(const Socket& socket, int (*end)(int, sockaddr*, socklen_
   return numbers_of(address, size);
 }
 
+// Whether the system, which gave the calling end of a connection a port, gave it the very one that it called: then it
+// is connected to itself, and keeps the port from who is to listen there.
+bool met_itself(const Socket& socket) {
+  const Numbers mine = numbers_of_end(socket, getsockname), other = numbers_of_end(socket, getpeername);
+  return mine.address == other.address && mine.port == other.port;
+}
+
 int open_for(const addrinfo& address) {
   return socket(address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
 }
@@ -297,6 +304,7 @@ Socket connect_to(const std::string& address, int port, Deadline deadline, std::
       else if (getsockopt(socket.file(), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
     }
+    if (error == 0 && met_itself(socket)) error = ECONNREFUSED;
     if (error == 0) return socket;
     why = concat(address, " port ", port, ": ", reason(error));
   }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <sstream>
 #include <thread>
 
 #include "tests/distributed/ranks.h"
@@ -40,6 +41,19 @@ TEST(TcpSocket, TakesWhatOneWithTheSecretSays) {
     EXPECT_TRUE(ends.other.receive(message, 4 << 20, tcp::in(5), why)) << why;
     sender.join();
     EXPECT_TRUE(message.kind == tcp::Kind::result && message.sequence == 7 && message.text == text);
+  }
+}
+
+// The system gives callers the ports of its ephemeral range one after the other, and at last the one that they call.
+TEST(TcpSocket, ACallerIsNotItsOwnListener) {
+  int first = 0, last = 0;
+  std::istringstream(read_file("/proc/sys/net/ipv4/ip_local_port_range")) >> first >> last;
+  ASSERT_GT(last, first + 2000);
+  const int port = first + 1000;  // every other one is for listeners
+  for (int attempt = first; attempt <= last; ++attempt) {
+    std::string why;
+    ASSERT_FALSE(tcp::connect_to("127.0.0.1", port, tcp::in(5), why)) << "attempt " << attempt - first;
+    ASSERT_NE(why.find("Connection refused"), std::string::npos) << why;
   }
 }
 

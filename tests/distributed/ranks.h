@@ -5,12 +5,16 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -25,18 +29,30 @@ struct RankResult {
   std::string out;
 };
 
-// A port of this machine that nobody listens on.
+// A port of this machine that nobody listens on and that neither the system, which gives connections and listeners
+// without a port of their own one of its ephemeral range, nor another test takes before this process ends.
 inline int free_port() {
-  const int file = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  DT_CHECK(file >= 0 && bind(file, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-               getsockname(file, reinterpret_cast<sockaddr*>(&address), &size) == 0,
-           "no port");
-  close(file);
-  return ntohs(address.sin_port);
+  const int first_ephemeral = std::stoi(read_file("/proc/sys/net/ipv4/ip_local_port_range"));
+  std::mt19937 random(std::random_device{}());
+  std::uniform_int_distribution<> ports(10000, first_ephemeral - 1);
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const int port = ports(random), mark = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un name{.sun_family = AF_UNIX, .sun_path = ""};
+    const std::string text = "dtrain-test-port-" + std::to_string(port);  // as in tests/ports.py
+    std::copy(text.begin(), text.end(), name.sun_path + 1);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    const bool is_free = bind(mark, reinterpret_cast<sockaddr*>(&name), size) == 0 &&
+                         bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    close(probe);
+    if (is_free) return port;  // `mark` stays open
+    close(mark);
+  }
+  throw Error("no port is free");
 }
 
 inline bool is_rank() { return std::getenv("DTRAIN_RANK") != nullptr; }

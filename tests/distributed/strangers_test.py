@@ -16,6 +16,9 @@ import threading
 
 from faults_test import PROGRAMS, Job, wait_until
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402
+
 SECRET = secrets.token_hex(32)
 PROOF, HELLO, WELCOME, LATE, FAILURE = 1, 2, 3, 7, 8
 HELLO_BEFORE, FAILURE_BEFORE = 1, 7
@@ -24,11 +27,6 @@ HELLO_BEFORE, FAILURE_BEFORE = 1, 7
 def expect(condition, what):
     if not condition:
         raise AssertionError(what)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def connect(port):

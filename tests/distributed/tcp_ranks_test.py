@@ -9,7 +9,9 @@ import sys
 import tempfile
 
 from faults_test import Job
-from strangers_test import free_port
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402
 
 
 def run(folder, ranks, **variables):

@@ -10,7 +10,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -333,9 +332,7 @@ def test_tensorboard():
         copy = logs / "copy/one" / events.name
         assert [path.name for path in (logs / "copy").rglob("*") if path.is_file()] == [events.name]
 
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = mock.free_port()
         arguments = containers["tensorboard"]["args"]
         replaced = {"/logs/copy": str(logs / "copy"), "6006": str(port), "15": "1", "0.0.0.0": "127.0.0.1"}
         assert arguments[0] == "tensorboard" and set(replaced) <= set(arguments)

@@ -23,6 +23,9 @@ import threading
 import time
 import urllib.parse
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from ports import free_port  # noqa: E402
+
 TOOLS = pathlib.Path(os.environ.get("DTRAIN_AWS_TOOLS") or pathlib.Path(
     os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "dtrain/aws-tools")
 # What a test greps for in all outputs: neither may appear there.
@@ -39,9 +42,7 @@ class Mock:
     """Serves on free loopback ports; `url` is the proxy's address, and `requests` holds (method, path, status)."""
 
     def __enter__(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.moto_port = probe.getsockname()[1]
+        self.moto_port = free_port()
         self.rules, self.requests, self.lock = [], [], threading.Lock()
         self.moto = subprocess.Popen([TOOLS / "bin/moto_server", "-H", "127.0.0.1", "-p", str(self.moto_port)],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,18 +1,16 @@
 #include "libdtrain/cpu/byte_conv.h"
 
 #include <algorithm>
-#include <cfloat>
-#include <cmath>
+#include <numeric>
 #include <type_traits>
 
+#include "libdtrain/cpu/byte_rounding.h"
 #include "libdtrain/cpu/gathered.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/tile_conv.h"
 
 namespace dtrain::cpu {
 namespace {
-
-constexpr float kMostLevel = 127;
 
 // Spreads pixels of `used` channels over `channels`, those beyond `used` being `zero`. `to` may be the memory of `from`
 // as long as it does not overtake it.
@@ -73,26 +71,21 @@ ByteTarget place_of(const ByteTarget& y, int64_t place) {
 ByteFilters::ByteFilters(Context& context, const ConvShape& o, const float* w, const std::vector<float>& scale)
     : channels_(whole_quads(o.c)), scales_(static_cast<size_t>(o.k)), sums_(static_cast<size_t>(o.k)) {
   const auto& product = context.kernels().byte_product;
-  const int64_t width = product.columns, group = product.group, panels = (o.k + width - 1) / width;
+  const int64_t width = product.columns, panels = (o.k + width - 1) / width;
   const int64_t taps = o.r * o.s, inner = taps * channels_;
   DT_CHECK(byte_filters_fit(taps, o.c), "byte_conv: filters of ", inner, " numbers; at most ", kMostByteProducts);
   panels_ = context.zeros({panels * width * inner}, DType::u8);
   auto* const to = static_cast<int8_t*>(panels_.raw());
 #pragma omp parallel for schedule(static) num_threads(context.threads())
   for (int64_t k = 0; k < o.k; ++k) {
-    const float* const own = w + k * taps * o.c;
-    float most = 0;
-    for (int64_t i = 0; i < taps * o.c; ++i) most = std::max(most, std::fabs(own[i]));
-    const float level = most > kMostLevel * FLT_MIN ? most / kMostLevel : 1;  // what is smaller becomes 0
+    std::vector<float> own(static_cast<size_t>(inner), 0);
+    for (int64_t t = 0; t < taps; ++t) std::copy_n(w + (k * taps + t) * o.c, o.c, own.data() + t * channels_);
+    const auto [level, numbers] = rounded_filter(own, product.most_of_pair);
     const auto at = static_cast<size_t>(k);
     scales_[at] = level * (scale.empty() ? 1 : scale[at]);
-    for (int64_t i = 0; i < taps * o.c; ++i) {
-      const auto value = static_cast<int32_t>(std::clamp(std::nearbyint(own[i] / level), -kMostLevel, kMostLevel));
-      const int64_t place = i / o.c * channels_ + i % o.c;
-      to[k / width * width * inner + (place / group * width + k % width) * group + place % group] =
-          static_cast<int8_t>(value);
-      sums_[at] += value;
-    }
+    sums_[at] = std::reduce(numbers.begin(), numbers.end(), int32_t{0});
+    int8_t* const column = to + k / width * width * inner + k % width * kQuad;
+    for (int64_t i = 0; i < inner; i += kQuad) std::copy_n(numbers.data() + i, kQuad, column + i * width);
   }
 }
 

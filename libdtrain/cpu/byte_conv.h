@@ -16,13 +16,13 @@ inline bool byte_filters_fit(int64_t taps, int64_t channels) {
   return taps * whole_quads(channels) <= kMostByteProducts;
 }
 
-// w [k, r, s, c], each of the k multiplied by its scale (`scale` empty: 1), as whole numbers from -127 to 127 times
-// scales()[k]. One group.
+// w [k, r, s, c], each of the k multiplied by its scale (`scale` empty: 1), as whole numbers times scales()[k], see
+// rounded_filter(). One group.
 class ByteFilters {
  public:
   ByteFilters(Context&, const ConvShape& shape, const float* w, const std::vector<float>& scale);
 
-  // [k / width][r * s * channels / group][width][group], zeros where there is no channel or filter.
+  // [k / width][r * s * channels / 4][width][4], zeros where there is no channel or filter.
   const int8_t* panels() const { return static_cast<const int8_t*>(panels_.raw()); }
   int64_t channels() const { return channels_; }                // c, filled up to whole quads
   const std::vector<float>& scales() const { return scales_; }  // [k]

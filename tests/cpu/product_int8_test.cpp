@@ -28,24 +28,28 @@ std::vector<T> drawn_bytes(int64_t count, uint64_t stream, float low, float high
   return bytes;
 }
 
+// Filters of which pairs come to what a kernel allows.
+std::vector<int8_t> drawn_filters(int64_t count, uint64_t stream, int most_of_pair) {
+  std::vector<int8_t> filters = drawn_bytes<int8_t>(count, stream, -127, 127);
+  for (size_t i = 0; i < filters.size(); i += 2) {
+    const int pair = filters[i] + filters[i + 1], beyond = std::abs(pair) - most_of_pair;
+    if (beyond > 0) filters[i] = static_cast<int8_t>(filters[i] + (pair > 0 ? -beyond : beyond));
+  }
+  return filters;
+}
+
 uint8_t rounded(float value) { return static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0f, 255.0f)); }
 
 // Rows that lie anywhere, by one panel of `columns` columns or several, one after the other.
 struct Operands {
-  int64_t rows, taps, k, columns, group;
+  int64_t rows, taps, k, columns;
   std::vector<uint8_t> from;
   std::vector<int8_t> panel;
   std::vector<const uint8_t*> at{};
 
   Operands(const cpu::ByteProductKernels& kernels, int64_t r, int64_t t, int64_t length, std::vector<uint8_t> bytes,
            std::vector<int8_t> filters)
-      : rows(r),
-        taps(t),
-        k(length),
-        columns(kernels.columns),
-        group(kernels.group),
-        from(std::move(bytes)),
-        panel(std::move(filters)) {
+      : rows(r), taps(t), k(length), columns(kernels.columns), from(std::move(bytes)), panel(std::move(filters)) {
     for (int64_t i = 0; i < taps * rows; ++i) at.push_back(from.data() + i * 37 % (std::ssize(from) - k));
   }
   int64_t panel_bytes() const { return taps * k * columns; }
@@ -53,8 +57,8 @@ struct Operands {
     int64_t sum = 0;
     for (int64_t i = 0; i < taps * k; ++i) {
       const uint8_t a = at[static_cast<size_t>(i / k * rows + row)][i % k];
-      const int64_t before = column / columns * panel_bytes() + i / group * columns * group;
-      sum += int64_t{a} * panel[static_cast<size_t>(before + column % columns * group + i % group)];
+      const int64_t before = column / columns * panel_bytes() + i / 4 * columns * 4;
+      sum += int64_t{a} * panel[static_cast<size_t>(before + column % columns * 4 + i % 4)];
     }
     return sum;
   }
@@ -78,7 +82,7 @@ TEST_P(ByteProduct, SumsAreExactAndEndAsAsked) {
       for (const int residuals : {0, 1, 2})
         for (const float floor : {none, 0.0f, 3.0f}) {
           const Operands in(kernels, rows, taps, k, drawn_bytes<uint8_t>(600, 1, 0, 255),
-                            drawn_bytes<int8_t>(taps * k * most, 2, -127, 127));
+                            drawn_filters(taps * k * most, 2, kernels.most_of_pair));
           cpu::GatheredBytes g = in.gathered(valid);
           g.end.scale = scale.data(), g.end.shift = shift.data(), g.end.residual_scale = 0.3f, g.end.floor = floor;
           if (residuals == 1) g.end.residual_bytes = residual_bytes.data();
@@ -130,17 +134,22 @@ TEST_P(ByteProduct, WhatIsBeyondBytesIsAtTheirEnds) {
 TEST_P(ByteProduct, TheLargestSumsDoNotSaturate) {
   const int64_t k = 65536;
   const Numbers ones(static_cast<size_t>(columns), 1), none(ones.size(), 0);
-  for (const int level : {127, -127}) {
-    const Operands in(kernels, 1, 1, k, std::vector<uint8_t>(static_cast<size_t>(k + 1), 255),
-                      std::vector<int8_t>(static_cast<size_t>(k * columns), static_cast<int8_t>(level)));
-    cpu::GatheredBytes g = in.gathered(columns);
-    Numbers y(static_cast<size_t>(columns));
-    g.end.scale = ones.data(), g.end.shift = none.data();
-    g.end.floor = -std::numeric_limits<float>::infinity();
-    g.y = {nullptr, y.data()}, g.y_stride = columns;
-    kernels.gathered_rows(g);
-    EXPECT_EQ(y, Numbers(y.size(), static_cast<float>(k * 255 * level)));
-  }
+  const int most = kernels.most_of_pair;
+  EXPECT_GE(most, 127);
+  for (const int sign : {1, -1})
+    for (const int larger : {127, most / 2}) {
+      std::vector<int8_t> filters;
+      for (int64_t i = 0; i < k * columns; ++i)
+        filters.push_back(static_cast<int8_t>(sign * (i % 2 == 0 ? larger : most - larger)));
+      const Operands in(kernels, 1, 1, k, std::vector<uint8_t>(static_cast<size_t>(k + 1), 255), filters);
+      cpu::GatheredBytes g = in.gathered(columns);
+      Numbers y(static_cast<size_t>(columns));
+      g.end.scale = ones.data(), g.end.shift = none.data();
+      g.end.floor = -std::numeric_limits<float>::infinity();
+      g.y = {nullptr, y.data()}, g.y_stride = columns;
+      kernels.gathered_rows(g);
+      EXPECT_EQ(y, Numbers(y.size(), static_cast<float>(k / 2 * 255 * most * sign))) << larger;
+    }
 }
 
 TEST_P(ByteProduct, FloatsBecomeTheNearestBytes) {

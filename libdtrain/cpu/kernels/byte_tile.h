@@ -1,4 +1,4 @@
-// Products of bytes by instructions that add four of a column at once (VNNI).
+// Tiles of products of bytes.
 #pragma once
 
 #include "libdtrain/cpu/kernels/ahead.h"
@@ -6,10 +6,33 @@
 
 namespace dtrain::cpu::DT_ISA {
 
-inline constexpr int kGroup = kQuad;  // bytes of a column, side by side
+#ifdef __AVX512F__
 // Twice as many accumulators, two vectors of the panel and one of a row fit 32 registers. So do the sums of half as
 // many rows by two panels, which take fewer loads.
 inline constexpr int kByteRows = 12, kBytePanels = 2;
+#else
+inline constexpr int kByteRows = 6, kBytePanels = 1;
+#endif
+
+// sum + the products of quads of a row and of filters.
+#ifdef __AVX512VNNI__
+inline constexpr int kMostOfPair = 254;  // as much as two of them can be
+[[gnu::always_inline]] inline Ints add_quads(Ints sum, Ints a, Ints b) { return _mm512_dpbusd_epi32(sum, a, b); }
+#else
+// Pairs of products are added in 16 bits, which saturate beyond 128.5 * 255. Both sides widened to 16 bits could be
+// added whatever they are, and take half as long again.
+inline constexpr int kMostOfPair = 128;
+#ifdef __AVX512F__
+[[gnu::always_inline]] inline Ints add_quads(Ints sum, Ints a, Ints b) {
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)));
+}
+#else
+[[gnu::always_inline]] inline Ints add_quads(Ints sum, Ints a, Ints b) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
+}
+#endif
+#endif
+
 inline constexpr int64_t kPiece = 64;  // bytes of a run between prefetches
 
 // sum[r] += the product of `k` bytes of row r and the panels, which are `panel_step` bytes apart.
@@ -17,17 +40,17 @@ template <int R, int P>
 [[gnu::always_inline]] inline void accumulate(const uint8_t* const (&at)[R], int64_t k, const int8_t* panel,
                                               int64_t panel_step, ByteSums<R, P>& sum) {
 #pragma GCC unroll 2  // as in product.cpp
-  for (int64_t p = 0; p < k; p += kGroup, panel += kGroup * kByteColumns) {
+  for (int64_t p = 0; p < k; p += kQuad, panel += kQuad * kByteColumns) {
     Ints b[2 * P];
 #pragma GCC unroll 4
-    for (int i = 0; i < 2 * P; ++i) b[i] = load_ints(panel + i / 2 * panel_step + i % 2 * kGroup * kLanes);
+    for (int i = 0; i < 2 * P; ++i) b[i] = load_ints(panel + i / 2 * panel_step + i % 2 * kQuad * kLanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       int32_t quad;
       std::memcpy(&quad, at[r] + p, sizeof quad);
       const Ints a = all_of(quad);
 #pragma GCC unroll 4
-      for (int i = 0; i < 2 * P; ++i) sum[r][i] = _mm512_dpbusd_epi32(sum[r][i], a, b[i]);
+      for (int i = 0; i < 2 * P; ++i) sum[r][i] = add_quads(sum[r][i], a, b[i]);
     }
   }
 }
@@ -83,7 +106,9 @@ void gathered_panels(const GatheredBytes& g) {
 }
 
 inline void gathered_bytes(const GatheredBytes& g) {
-  g.valid > kByteColumns ? gathered_panels<kBytePanels>(g) : gathered_panels<1>(g);
+  if constexpr (kBytePanels > 1)
+    if (g.valid > kByteColumns) return gathered_panels<kBytePanels>(g);
+  gathered_panels<1>(g);
 }
 
 }  // namespace dtrain::cpu::DT_ISA

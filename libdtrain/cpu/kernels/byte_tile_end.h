@@ -12,11 +12,11 @@ inline constexpr int kByteColumns = 2 * kLanes;
 template <int R, int P>
 using ByteSums = Ints[R][2 * P];
 
-// Rows [first, first + R) of those gathered, P panels from `column` on.
+// Rows [first, first + R) of those gathered.
 template <int R, int P>
 struct ByteTileEnd {
   const GatheredBytes& g;
-  int64_t first, column = 0;
+  int64_t first;
 
   int64_t offset(int r) const { return (first + r) * g.y_stride; }
 
@@ -28,7 +28,7 @@ struct ByteTileEnd {
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
       for (int i = 0; i < P * kByteColumns; i += kLine) {
-        const T* const at = from + offset(r) + column + i;
+        const T* const at = from + offset(r) + i;
         written ? __builtin_prefetch(at, 1) : __builtin_prefetch(at);
       }
   }
@@ -44,7 +44,7 @@ struct ByteTileEnd {
 #pragma GCC unroll 2
     for (int panel = 0; panel < P; ++panel)
       with_row_end(
-          g.end, g.y, column + panel * kByteColumns, [&](const auto& end) __attribute__((always_inline)) {
+          g.end, g.y, panel * kByteColumns, [&](const auto& end) __attribute__((always_inline)) {
 #pragma GCC unroll 12
             for (int r = 0; r < R; ++r) end(begin + r * stride, sum[r][2 * panel], sum[r][2 * panel + 1]);
           });
@@ -53,11 +53,10 @@ struct ByteTileEnd {
   [[gnu::noinline]] void end_part_of_rows(const ByteSums<R, P>& sum) const {
     for (int panel = 0; panel < P; ++panel)
       for (int r = 0; r < R; ++r)
-        end_part_of_row(g.end, column + panel * kByteColumns, offset(r), g.valid, sum[r][2 * panel],
-                        sum[r][2 * panel + 1], g.y);
+        end_part_of_row(g.end, panel * kByteColumns, offset(r), g.valid, sum[r][2 * panel], sum[r][2 * panel + 1], g.y);
   }
   [[gnu::always_inline]] void operator()(const ByteSums<R, P>& sum) const {
-    if (g.valid - column >= P * kByteColumns && row_end_suffices(g.end, g.y)) return end_rows(sum);
+    if (g.valid >= P * kByteColumns && row_end_suffices(g.end, g.y)) return end_rows(sum);
     ByteSums<R, P> copy;  // so that those above have no address and stay in registers
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r)

@@ -1,11 +1,7 @@
 #include "libdtrain/cpu/kernels/product_int8.h"
 
-#include "libdtrain/cpu/kernels/table.h"
-#ifdef __AVX512VNNI__
 #include "libdtrain/cpu/kernels/byte_tile.h"
-#else
-#include "libdtrain/cpu/kernels/word_tile.h"
-#endif
+#include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
@@ -25,7 +21,7 @@ void quantize(int64_t count, const float* x, float scale, float zero, uint8_t* t
 }  // namespace
 
 ByteProductKernels byte_product_kernels() {
-  return {kByteRows, kByteColumns, kBytePanels, kGroup, gathered_bytes, quantize};
+  return {kByteRows, kByteColumns, kBytePanels, kMostOfPair, gathered_bytes, quantize};
 }
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -1,6 +1,6 @@
 // The micro-kernels of products of bytes: rows of unsigned activations, signed filters packed once and used often, and
 // sums of 32 bits, which are exact in all instruction sets. The filters come in panels of as many columns as two
-// vectors of floats hold, a group of products of a column side by side: [k / group][columns][group].
+// vectors of floats hold, four products of a column side by side: [k / 4][columns][4].
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dtrain::cpu {
 
-// Channels of bytes come in so many: the products that one addition takes, at most.
+// Bytes whose products one addition takes: their channels come in so many.
 inline constexpr int64_t kQuad = 4;
 // Sums of more products of a byte and a filter's could exceed 32 bits.
 inline constexpr int64_t kMostByteProducts = 65536;
@@ -48,7 +48,8 @@ struct GatheredBytes {
 struct ByteProductKernels {
   int rows, columns;  // of a tile
   int panels;         // that gathered_rows takes at a time, at most
-  int group;          // 4, or 2
+  // To which the bytes 2 i and 2 i + 1 of a column may add up, and no less than its negative, so that sums are exact.
+  int most_of_pair;
   void (*gathered_rows)(const GatheredBytes&);
   // to[i] = x[i] * scale + zero, rounded to nearest, ties to even, and kept within 0 to 255
   void (*quantize)(int64_t count, const float* x, float scale, float zero, uint8_t* to);

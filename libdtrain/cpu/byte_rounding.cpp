@@ -11,11 +11,11 @@ namespace {
 constexpr float kMostNumber = 127;
 
 float level_of(std::span<const float> w, int most_of_pair) {
-  float most = 0, pair = 0;
+  const auto limit = static_cast<float>(most_of_pair);
+  float most = 0, level = 0;
   for (const float value : w) most = std::max(most, std::fabs(value));
-  for (size_t i = 0; i < w.size(); i += 2) pair = std::max(pair, std::fabs(w[i] + w[i + 1]));
-  if (most <= kMostNumber * FLT_MIN) return 1;
-  return std::max(most / kMostNumber, pair / static_cast<float>(most_of_pair));
+  for (size_t i = 0; i < w.size(); i += 2) level = std::max(level, std::fabs(w[i] / limit + w[i + 1] / limit));
+  return most > kMostNumber * FLT_MIN ? std::max(level, most / kMostNumber) : 1;
 }
 
 // The numbers of a filter, and what each has lost, in levels.
@@ -46,6 +46,7 @@ Rounding nearest_of(std::span<const float> w, float level, int most_of_pair) {
 void keep_sum(Rounding& rounding, int most_of_pair) {
   double sum = 0;
   for (const float lost : rounding.lost) sum += lost;
+  if (!(std::fabs(sum) > 0.5)) return;  // a NaN, too
   const int step = sum > 0 ? 1 : -1;
   const auto lost = [&](size_t i) { return rounding.lost[i] * static_cast<float>(step); };
   std::vector<size_t> movable;

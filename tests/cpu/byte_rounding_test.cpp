@@ -2,7 +2,7 @@
 
 #include <cfloat>
 #include <cmath>
-#include <numeric>
+#include <limits>
 
 #include "tests/cpu/drawn.h"
 #include "tests/testing.h"
@@ -72,6 +72,15 @@ TEST(ByteRounding, WhatIsNearlyNothingBecomesZeros) {
   const auto [level, numbers] = rounded_filter(Filter{FLT_MIN / 2, -FLT_MIN, 0, FLT_TRUE_MIN}, 128);
   EXPECT_EQ(level, 1);
   EXPECT_EQ(numbers, std::vector<int8_t>(4, 0));
+}
+
+TEST(ByteRounding, TakesTheLargestNumbersAndWhatIsNone) {
+  const auto [level, numbers] = rounded_filter(Filter{3e38f, 3e38f, 1e38f, -1e38f}, 128);
+  EXPECT_EQ(numbers, (std::vector<int8_t>{64, 64, 21, -21}));
+  EXPECT_FLOAT_EQ(level, 3e38f / 64);
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  for (const float value : {nan, infinity, -infinity})
+    EXPECT_EQ(rounded_filter(Filter{value, 1, 0.3f, 0.7f}, 128).numbers.size(), 4U);
 }
 
 }  // namespace

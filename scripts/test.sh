@@ -53,8 +53,8 @@ ctest --no-tests=error --test-dir build-ci-fuzz -j "$jobs" -L fuzz --output-on-f
 step "Tests, optimised"
 log=build-ci/tests.log
 result=0
-# One more at a time than there are cores: ranks that wait for each other, or for a limit, leave half of them idle.
-ctest --no-tests=error --test-dir build-ci -j "$((jobs + 1))" -L 'cpu|distributed|parity|gpu|k8s' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
+# More at a time than there are cores: ranks that wait for each other, or for a limit, leave half of them idle.
+ctest --no-tests=error --test-dir build-ci -j "$((jobs * 3 / 2 + 1))" -L 'cpu|distributed|parity|gpu|k8s' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
 echo "Skipped, and why:"
 grep -ho 'SKIPPED: .*' build-ci/Testing/Temporary/LastTest.log | sort | uniq -c || echo "  nothing"
 sed -n '/tests passed/,$p' "$log"

@@ -17,7 +17,7 @@ struct RoundedFilter {
 // to less than -most_of_pair. The level is the lowest that allows that. Each number is one of the two next to w[i] /
 // level, in general the nearest: as many others as are needed have their sum as near to that of w / level as it can be.
 // Activations are mostly of one sign, so that otherwise what the sum has lost would be most of what a filter's result
-// has lost. A filter of which nothing is larger than the least normal float becomes zeros.
+// has lost. A filter whose level would be no normal float becomes zeros.
 RoundedFilter rounded_filter(std::span<const float> w, int most_of_pair);
 
 }  // namespace dtrain::cpu

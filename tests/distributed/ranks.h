@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <functional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,16 +30,20 @@ struct RankResult {
   std::string out;
 };
 
-// A port of this machine that nobody listens on and that neither the system, which gives connections and listeners
-// without a port of their own one of its ephemeral range, nor another test takes before this process ends.
+// As that of tests/ports.py.
 inline int free_port() {
-  const int first_ephemeral = std::stoi(read_file("/proc/sys/net/ipv4/ip_local_port_range"));
+  constexpr int kFirst = 10000, kLast = 65535;
+  int first = 0, last = 0;  // of the ports that the system gives away
+  std::istringstream(read_file("/proc/sys/net/ipv4/ip_local_port_range")) >> first >> last;
+  const bool has_all = first <= kFirst && last >= kLast;
   std::mt19937 random(std::random_device{}());
-  std::uniform_int_distribution<> ports(10000, first_ephemeral - 1);
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    const int port = ports(random), mark = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::uniform_int_distribution<> ports(kFirst, kLast);
+  for (int attempt = 0; attempt < 100000; ++attempt) {
+    const int port = ports(random);
+    if (!has_all && first <= port && port <= last) continue;
+    const int mark = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un name{.sun_family = AF_UNIX, .sun_path = ""};
-    const std::string text = "dtrain-test-port-" + std::to_string(port);  // as in tests/ports.py
+    const std::string text = "dtrain-test-port-" + std::to_string(port);
     std::copy(text.begin(), text.end(), name.sun_path + 1);
     sockaddr_in address{};
     address.sin_family = AF_INET;

@@ -9,9 +9,7 @@ import sys
 import tempfile
 
 from faults_test import Job
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ports import free_port  # noqa: E402
+from strangers_test import free_port
 
 
 def run(folder, ranks, **variables):

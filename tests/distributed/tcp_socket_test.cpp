@@ -49,7 +49,7 @@ TEST(TcpSocket, ACallerIsNotItsOwnListener) {
   int first = 0, last = 0;
   std::istringstream(read_file("/proc/sys/net/ipv4/ip_local_port_range")) >> first >> last;
   ASSERT_GT(last, first + 2000);
-  const int port = first + 1000;  // every other one is for listeners
+  const int port = first + 1000;  // of those that callers get first: listeners get odd distances from `first`
   for (int attempt = first; attempt <= last; ++attempt) {
     std::string why;
     ASSERT_FALSE(tcp::connect_to("127.0.0.1", port, tcp::in(5), why)) << "attempt " << attempt - first;

@@ -4,7 +4,6 @@ on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import os
-import pathlib
 import shutil
 import signal
 import sys
@@ -12,10 +11,7 @@ import tempfile
 import time
 
 from faults_test import HOST, Training, wait_until
-from strangers_test import expect
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ports import free_port  # noqa: E402
+from strangers_test import expect, free_port
 
 
 def hosts_of(count):

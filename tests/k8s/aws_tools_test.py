@@ -13,6 +13,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import tarfile
 import tempfile
 import threading
@@ -20,6 +21,9 @@ import time
 import zipfile
 
 import tools
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402
 
 SECRET = "wJalrXUtnFEMI-not-a-real-key"
 
@@ -228,8 +232,7 @@ def test_state_lies_in_a_bucket():
     for program in ("aws", "terraform", "moto_server"):
         if not shutil.which(program, path=path):
             tools.skip(f"there is no {program}")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     environment = dict(os.environ, PATH=path, AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}", AWS_ACCESS_KEY_ID="key",
                        AWS_SECRET_ACCESS_KEY=SECRET, AWS_REGION="us-west-2", AWS_PAGER="", CHECKPOINT_DISABLE="1")
     with tempfile.TemporaryDirectory() as name, open(pathlib.Path(name) / "log", "wb") as log:

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kWatchEvery = std::chrono::milliseconds(10);
+constexpr auto kWatchEvery = std::chrono::milliseconds(10), kWaitFor = std::chrono::milliseconds(200);
 // Seconds. To start, a transport waits for processes that are there already, and for no work of theirs.
 constexpr double kStartLimit = 120;
 
@@ -78,6 +79,7 @@ CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name
     {
       const std::lock_guard lock(mutex_);
       error = thrown;
+      turned_ = Clock::now();
       started = true;  // from here on the constructor may have returned
       done_.notify_all();
     }
@@ -171,8 +173,18 @@ void CollectiveThread::wait(int lane, uint64_t ticket) {
   require_running(one.name);
   ++waiting_;
   wake();
-  done_.wait(lock, [&] { return one.finished >= ticket; });
+  while (!done_.wait_for(lock, kWaitFor, [&] { return one.finished >= ticket; })) require_turns(one);
   --waiting_;
+}
+
+// No watchdog looks while the transport keeps its thread. After a connection was reset, Open MPI may do so for ever.
+void CollectiveThread::require_turns(const Lane& lane) const {
+  const double waited = waited_since(turned_);
+  if (waited < options_.limit_of(section_)) return;
+  const Collective& collective = lane.queue.front();
+  const CollectiveId id{lane.name, lane.finished + 1, collective.what, collective.bytes, section_, step_};
+  fail(fmt::format("rank {} on {} has waited {:.0f} s for {}: a call of {} does not return", rank_,
+                   places_[static_cast<size_t>(rank_)].host, waited, id.to_string(), name_));
 }
 
 void CollectiveThread::wake() {
@@ -222,6 +234,7 @@ void CollectiveThread::run() {
     Turn turn;
     {
       std::unique_lock lock(mutex_);
+      turned_ = Clock::now();
       turn.moved = std::exchange(asked_, false);
       turn.awaited = waiting_ > 0;
       if (task_) {
@@ -377,7 +390,7 @@ void CollectiveThread::pause(const Turn& turn) {
   }
 }
 
-void CollectiveThread::fail(const std::string& report) { options_.end(report); }
+void CollectiveThread::fail(const std::string& report) const { options_.end(report); }
 
 void CollectiveThread::require_running(const std::string& what) const {
   DT_CHECK(!stopping_, what, ": asked for after Group::finish()");

@@ -81,7 +81,8 @@ class CollectiveThread {
   void ask_all();
   void send_state(int rank, bool question);
   void pause(const Turn& turn);
-  [[noreturn]] void fail(const std::string& report);
+  void require_turns(const Lane& lane) const;  // under the mutex, while a caller waits for the lane
+  [[noreturn]] void fail(const std::string& report) const;
   void require_running(const std::string& what) const;  // under the mutex
 
   GroupOptions options_;
@@ -102,6 +103,7 @@ class CollectiveThread {
   uint64_t step_ = 0;
   int states_ = 0;  // the channel that carries what the watchdogs say
   std::list<StateMessage> states_under_way_;
+  SteadyTime turned_{};            // when the thread was last outside the transport
   SteadyTime looked_{}, moved_{};  // when the watchdog was asked, and when a message moved
   int sleeps_ = 0;                 // since then
 };

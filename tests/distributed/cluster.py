@@ -261,8 +261,15 @@ class Cluster:
         self.launcher.end()
         self.launcher.start([str(part) for part in command], {**self.environment(), **(environment or {})})
 
+    def wait_for(self, condition, what, timeout=30):
+        """As wait_until; the error says what the command has written."""
+        try:
+            return wait_until(condition, what, timeout)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; {self.launcher.written()}") from None
+
     def wait_for_output(self, text, timeout=30):
-        wait_until(lambda: text in self.launcher.output(), f"'{text}' from the launcher", timeout)
+        self.wait_for(lambda: text in self.launcher.output(), f"'{text}' from the launcher", timeout)
 
     def wait(self, timeout=60):
         """The exit code of the command. One that has not ended by then hangs, which is an error."""

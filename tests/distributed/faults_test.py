@@ -208,6 +208,18 @@ def test_rank_that_is_silent_in_the_set_up(folder):
                                "--collective_timeout=3"), {}).ends(4, "MPI did not answer within 3 s")
 
 
+# As Open MPI has been seen to do on both sides of a connection that was reset.
+def test_mpi_that_never_returns(folder):
+    training = Training(folder, "--num_batches=1000000", "--save_model_steps=5", "--collective_timeout=3")
+    silent = pathlib.Path(folder) / "silent"
+    launcher = (*MPIRUN, "-x", f"LD_PRELOAD={os.environ['DTRAIN_SILENT_RANK']}")
+    job = training.start(2, launcher=launcher, environment={"DTRAIN_SILENT_FILE": str(silent)})
+    job.wait_for_step(8)
+    silent.touch()
+    job.ends(4, "error: rank ", f" on {HOST} has waited 3 s for gradients #", ": a call of MPI does not return")
+    training.start(2, "--num_batches=11").ends(0, "Restored step ")
+
+
 def test_hanging_rank(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5", "--collective_timeout=3")
     training.begin(3)

@@ -49,6 +49,12 @@ std::unique_ptr<Context> make_gpu_context(const CudaOptions& options) {
   return make_cuda_context(cli::with_environment(options));
 }
 
+void expect_equal(const std::vector<Array>& actual, const std::vector<Array>& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(actual[i].values, expected[i].values) << what << ", tensor " << i;
+}
+
 void expect_close(const Array& actual, const Array& expected, double bound, const std::string& what) {
   try {
     require_close(actual, expected, bound, what);

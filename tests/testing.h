@@ -22,6 +22,8 @@ std::unique_ptr<Context> make_gpu_context(const CudaOptions& options = {});
 
 // require_close, whose Error is a failure.
 void expect_close(const Array& actual, const Array& expected, double bound, const std::string& what);
+// The same numbers in all of them.
+void expect_equal(const std::vector<Array>& actual, const std::vector<Array>& expected, const std::string& what);
 // check_op on each of devices(), and with each instruction set of this CPU; what it throws is a failure.
 void check_op(const OpCase& test);
 void check_op(const std::vector<OpCase>& tests);

@@ -106,19 +106,24 @@ void pack_columns(Context& context, int64_t inner, int64_t k, const float* w, fl
 
 namespace {
 
-// y = act(x * w + end.bias + end.residual) for windows of x, with the output pixels at `places`.
+// The tiles of y = act(x * w + end.bias + end.residual), for any thread.
 template <class T>
-void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x, const T* panels, const EndOf<T>& end,
-                       T* y, const Places& places, bool streams, ResultSums* sums = nullptr) {
-  const ProductKernels& product = context.kernels().product;
-  // Sums that are stored before they are complete lose nothing in f32.
-  const TileSize size = tile_size_of(context.threads(), product, o.k, /*adds=*/std::is_same_v<T, float>);
-  const int64_t width = size.columns;
-  const FilterPanels filters{panels, width * x.taps * x.run * static_cast<int64_t>(sizeof(T))};
-  const bool in_order = places == Places::in_order(o);
-  const std::vector<int64_t> place_of = in_order ? multiples(product.rows, o.k) : all_places(o, places);
-  compute_tiles(context, o, x, size, filters, [&](const GatheredTile<T>& tile) {
-    const int64_t column = tile.panel * width, valid = std::min(width, o.k - column),
+struct TileProducts {
+  const ProductKernels& product;
+  const ConvShape& o;
+  const Windows<T>& x;
+  TileSize size;
+  const T* panels;
+  EndOf<T> end;
+  T* y;
+  bool in_order;                  // output pixels lie one after the other
+  std::vector<int64_t> place_of;  // those of all output pixels, or, in order, of a tile's rows
+  bool streams;
+  ResultSums* sums = nullptr;
+
+  FilterPanels filters() const { return {panels, size.columns * x.taps * x.run * static_cast<int64_t>(sizeof(T))}; }
+  void operator()(const GatheredTile<T>& tile) const {
+    const int64_t column = tile.panel * size.columns, valid = std::min(size.columns, o.k - column),
                   place = column + (in_order ? tile.pixel * o.k : 0);
     const InnerPart& inner = tile.inner;
     EndOf<T> own;
@@ -129,7 +134,7 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
       own.residual = end.residual + place;
     own.relu = inner.ends && end.relu;
     if (sums && inner.ends) own.sums = sums->from(column);
-    const T* const panel = static_cast<const T*>(filters.at(tile.panel));
+    const T* const panel = static_cast<const T*>(filters().at(tile.panel));
     product.gathered<T>()({.rows = tile.rows,
                            .taps = inner.taps,
                            .k = inner.run,
@@ -146,7 +151,32 @@ void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x
                            .upcoming = tile.upcoming});
     if (sums && inner.ends)
       own.sums.pivot ? sums->added(column, valid, tile.rows) : sums->add_rows(column, valid, tile.rows, y + place, o.k);
-  });
+  }
+};
+
+// Sums that are stored before they are complete lose nothing in f32.
+template <class T>
+constexpr bool kAdds = std::is_same_v<T, float>;
+
+// y = act(x * w + end.bias + end.residual) for windows of x, with the output pixels at `places`.
+template <class T>
+void gathered_products(Context& context, const ConvShape& o, const Windows<T>& x, const T* panels, const EndOf<T>& end,
+                       T* y, const Places& places, bool streams, ResultSums* sums = nullptr) {
+  const ProductKernels& product = context.kernels().product;
+  const TileSize size = tile_size_of(context.threads(), product, o.k, kAdds<T>);
+  const bool in_order = places == Places::in_order(o);
+  const TileProducts<T> tiles{.product = product,
+                              .o = o,
+                              .x = x,
+                              .size = size,
+                              .panels = panels,
+                              .end = end,
+                              .y = y,
+                              .in_order = in_order,
+                              .place_of = in_order ? multiples(product.rows, o.k) : all_places(o, places),
+                              .streams = streams,
+                              .sums = sums};
+  compute_tiles(context, o, x, size, tiles.filters(), tiles);
 }
 
 }  // namespace
@@ -205,6 +235,35 @@ void gathered_forward(Context& context, const ConvShape& o, const T* x, const T*
 }
 
 template <class T>
+void multiply_pixels(const Context& context, const PixelProduct<T>& o, bool streams) {
+  const ProductKernels& product = context.kernels().product;
+  ConvShape conv{};
+  conv.n = conv.h = conv.p = conv.r = conv.s = conv.groups = 1;
+  conv.stride_h = conv.stride_w = conv.dilation_h = conv.dilation_w = 1;
+  conv.w = conv.q = o.pixels, conv.c = o.c, conv.k = o.k;
+  const Windows<T> x = windows_of<T>(conv, o.x, nullptr);  // none is outside
+  const TileSize size = tile_size_of(1, product, o.k, kAdds<T>);
+  const TileProducts<T> tiles{.product = product,
+                              .o = conv,
+                              .x = x,
+                              .size = size,
+                              .panels = o.panels,
+                              .end = o.end,
+                              .y = o.y,
+                              .in_order = true,
+                              .place_of = multiples(product.rows, o.k),
+                              .streams = streams && streaming_pays()};
+  const int64_t panels = (o.k + size.columns - 1) / size.columns;
+  const Portions soon(o.upcoming, (o.pixels + size.rows - 1) / size.rows * panels);
+  int64_t done = 0;
+  for_each_tile(conv, x, size, {0, o.pixels, 0, panels}, tiles.filters(), [&](GatheredTile<T> tile) {
+    tile.upcoming = soon[done++];
+    tiles(tile);
+  });
+  _mm_sfence();  // others may read what was stored past the caches
+}
+
+template <class T>
 void gathered_dgrad(Context& context, const ConvShape& o, const T* dy, const T* w, T* dx, bool add) {
   const Tensor zeros = context.zeros({o.k}, dtype_of<T>());
   const int64_t width = context.kernels().product.columns;
@@ -226,6 +285,8 @@ template void gathered_conv(Context&, const ConvShape&, const Bf16*, const Bf16*
 template void gathered_forward(Context&, const ConvShape&, const float*, const float*, const float*, float*,
                                ResultSums*);
 template void gathered_forward(Context&, const ConvShape&, const Bf16*, const Bf16*, const float*, Bf16*, ResultSums*);
+template void multiply_pixels(const Context&, const PixelProduct<float>&, bool);
+template void multiply_pixels(const Context&, const PixelProduct<Bf16>&, bool);
 template void gathered_dgrad(Context&, const ConvShape&, const float*, const float*, float*, bool);
 template void gathered_dgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, Bf16*, bool);
 

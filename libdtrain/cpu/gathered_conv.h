@@ -38,6 +38,18 @@ bool gathered_dgrad_pays(const Context&, const ConvShape&, DType);
 template <class T>
 void gathered_forward(Context&, const ConvShape&, const T* x, const T* w, const float* bias, T* y,
                       ResultSums* sums = nullptr);
+// y [pixels, k] = act(x [pixels, c] * w + end.bias + end.residual) for the panels of w.
+template <class T>
+struct PixelProduct {
+  int64_t pixels, c, k;
+  const T *x, *panels;
+  EndOf<T> end;
+  T* y;
+  Upcoming upcoming{};
+};
+// By the thread that calls; `streams`: y is stored past the caches where that pays.
+template <class T>
+void multiply_pixels(const Context&, const PixelProduct<T>&, bool streams);
 // dx from dy, stored or added.
 template <class T>
 void gathered_dgrad(Context&, const ConvShape&, const T* dy, const T* w, T* dx, bool add);

@@ -72,7 +72,7 @@ struct FilterGradient {
   const TileKernels* tiles;  // null: none
   const ConvShape& o;
   Windows<T> x;
-  const T* dy;
+  const DyRows<T>& dy;
   const T* zeros;  // a pixel of either
   const std::vector<int64_t>* chosen;
   int64_t depth;
@@ -91,21 +91,22 @@ struct FilterGradient {
 
   // Where the pixels of rows [begin, end) lie: those of the windows, tap by tap, and then those of dy. What is missing
   // from the last row is zero.
-  std::vector<const T*> addresses(int64_t begin, int64_t end) const {
+  std::vector<const T*> addresses(int64_t core, int64_t begin, int64_t end) const {
     const int64_t first = begin * Panels::kPixels, count = (end - begin) * Panels::kPixels;
     const int64_t known = std::clamp<int64_t>(pixels - first, 0, count);
+    const T* const from = chosen ? dy.memory : dy.from(core, first, first + known, o.k);
     std::vector<const T*> at(static_cast<size_t>((x.taps + 1) * count), zeros);
     if (!chosen) fill_addresses(o, x, first, known, count, at.data());
     for (int64_t i = 0; i < known; ++i) {
-      const int64_t pixel = chosen ? (*chosen)[static_cast<size_t>(first + i)] : first + i;
+      const int64_t pixel = chosen ? (*chosen)[static_cast<size_t>(first + i)] : i;  // of those at `from`
       if (chosen) fill_addresses(o, x, pixel, 1, count, at.data() + i);
-      at[static_cast<size_t>(x.taps * count + i)] = dy + pixel * o.k;
+      at[static_cast<size_t>(x.taps * count + i)] = from + pixel * o.k;
     }
     return at;
   }
   // Packs the rows [begin, end) of the pass from row `first` on.
-  void pack(int64_t first, int64_t begin, int64_t end, Word* pass) const {
-    const std::vector<const T*> at = addresses(begin, end);
+  void pack(int64_t core, int64_t first, int64_t begin, int64_t end, Word* pass) const {
+    const std::vector<const T*> at = addresses(core, begin, end);
     const int64_t count = (end - begin) * Panels::kPixels, tap_step = o.c / width * panel_step();
     for (int64_t row = begin; row < end; ++row) {
       const T* const* pixel = at.data() + (row - begin) * Panels::kPixels;
@@ -142,7 +143,7 @@ struct FilterGradient {
     const int64_t count = chosen ? 0 : std::max<int64_t>(last - first, 0), parts = tiles ? items : o.k / width * panels;
     const bool both = reads_pixels_in_order(o) && parts > 1;
     const int64_t of_dy = both ? std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1) : parts;
-    return {Portions({dy + first * o.k, count * o.k * kSize}, of_dy),
+    return {Portions({dy.memory + first * o.k, count * o.k * kSize}, of_dy),
             both ? Portions({x.x + first * o.c, count * o.c * kSize}, parts - of_dy) : Portions(), of_dy};
   }
   // The share of a pass of `count` rows in the sums of piece `item`. Meanwhile this piece's part of the next pass is
@@ -200,7 +201,7 @@ void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float*
     };
     for (int64_t round = 0; round < rounds; ++round) {
       const int64_t first = row_of(round), last = row_of(round + 1);
-      gradient.pack(first, first, last, pass);
+      gradient.pack(core, first, first, last, pass);
       const auto next = gradient.next_pass(last, row_of(round + 2));
       for (int64_t panel = 0; gradient.tiles && panel < gradient.o.k / gradient.width; ++panel)
         gradient.turn(panel, last - first, pass);
@@ -227,7 +228,7 @@ void wgrad_by_sums(Context& context, const FilterGradient<T>& gradient, float* d
       const int64_t depth = std::min(gradient.depth, gradient.rows - first);
 #pragma omp for schedule(static, 1)
       for (int64_t core = 0; core < cores; ++core)
-        gradient.pack(first, first + depth * core / cores, first + depth * (core + 1) / cores, pass.data());
+        gradient.pack(core, first, first + depth * core / cores, first + depth * (core + 1) / cores, pass.data());
       if (gradient.tiles) {
 #pragma omp for schedule(static)
         for (int64_t panel = 0; panel < gradient.o.k / gradient.width; ++panel)
@@ -257,7 +258,8 @@ bool multiplies_in_place(const ProductKernels& product, const ConvShape& o) {
 }
 
 // Each core adds up its own pixels, some at a time, which stay in its cache; meanwhile the next ones come.
-void wgrad_in_place(Context& context, const ConvShape& o, const float* x, const float* dy, float* dw, bool add) {
+void wgrad_in_place(Context& context, const ConvShape& o, const float* x, const DyRows<float>& dy, float* dw,
+                    bool add) {
   constexpr int64_t kRows = 60;  // filters at a time: whole tiles
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   const ProductKernels& product = context.kernels().product;
@@ -270,14 +272,15 @@ void wgrad_in_place(Context& context, const ConvShape& o, const float* x, const 
     if (begin == end) std::fill_n(own, count, 0.0f);
     for (int64_t first = begin; first < end; first += kDepth) {
       const int64_t depth = std::min(kDepth, end - first), next = first + depth, soon = std::min(kDepth, end - next);
-      const TwoPortions upcoming{Portions({dy + next * o.k, soon * o.k * kFloat}, of_dy),
+      const float* const rows = dy.from(core, first, next, o.k);
+      const TwoPortions upcoming{Portions({dy.memory + next * o.k, soon * o.k * kFloat}, of_dy),
                                  Portions({x + next * o.c, parts > 1 ? soon * o.c * kFloat : 0}, parts - of_dy), of_dy};
       int64_t part = 0;
       for (int64_t c = 0; c < o.c; c += wide)
         for (int64_t k = 0; k < o.k; k += kRows, ++part)
           product.columns_by_panels({.rows = std::min(kRows, o.k - k),
                                      .k = depth,
-                                     .a = dy + first * o.k + k,
+                                     .a = rows + k,
                                      .a_stride = o.k,
                                      .b = x + first * o.c + c,
                                      .b_stride = o.c,
@@ -313,28 +316,69 @@ bool gemm_wgrad_pays(const Context& context, const ConvShape& o, DType images) {
   return enough_products(o) || multiplies_in_place(context.kernels().product, o);
 }
 
+namespace {
+
+// Whether packing the pixels, `rows` of them, costs more than adding up sums of each core.
+bool pixels_outweigh_sums(const Context& context, const ConvShape& o, int64_t rows) {
+  const int64_t columns = o.r * o.s * o.c;
+  return rows * (columns + o.k) >= context.threads() * columns * o.k;
+}
+
+template <class T>
+FilterGradient<T> gradient_of(Context& context, const ConvShape& o, const T* x, const DyRows<T>& dy, const T* zeros,
+                              const std::vector<int64_t>* chosen) {
+  const Kernels& kernels = context.kernels();
+  const bool tiles = std::is_same_v<T, Bf16> && kernels.tiles.turned_by_pairs;
+  return {kernels.product, tiles ? &kernels.tiles : nullptr, o, windows_of(o, x, zeros), dy, zeros,
+          chosen,          tiles ? kTileDepth : kDepth};
+}
+
+}  // namespace
+
 template <class T>
 void gemm_wgrad(Context& context, const ConvShape& o, const T* x, const T* dy, float* dw, bool add,
                 const std::vector<int64_t>* chosen) {
+  const DyRows<T> rows{dy};
   if constexpr (std::is_same_v<T, float>)
-    if (!chosen && multiplies_in_place(context.kernels().product, o)) return wgrad_in_place(context, o, x, dy, dw, add);
+    if (!chosen && multiplies_in_place(context.kernels().product, o))
+      return wgrad_in_place(context, o, x, rows, dw, add);
   const Tensor zero_pixel = context.zeros({std::max(o.c, o.k)}, dtype_of<T>());
-  const T* const zeros = zero_pixel.data<T>();
-  const Kernels& kernels = context.kernels();
-  const bool tiles = std::is_same_v<T, Bf16> && kernels.tiles.turned_by_pairs;
-  FilterGradient<T> gradient{kernels.product, tiles ? &kernels.tiles : nullptr, o, windows_of(o, x, zeros), dy, zeros,
-                             chosen,          tiles ? kTileDepth : kDepth};
-  if (gradient.rows * (gradient.columns + o.k) >= context.threads() * gradient.columns * o.k) {
+  FilterGradient<T> gradient = gradient_of(context, o, x, rows, zero_pixel.data<T>(), chosen);
+  if (pixels_outweigh_sums(context, o, gradient.rows)) {
     wgrad_by_pixels(context, gradient, dw, add);
   } else {
-    if (tiles) gradient.depth = std::clamp(gradient.rows, kTileRows, kMostTileDepth);
+    if (gradient.tiles) gradient.depth = std::clamp(gradient.rows, kTileRows, kMostTileDepth);
     wgrad_by_sums(context, gradient, dw, add);
   }
+}
+
+bool gemm_wgrad_goes_by_blocks(const Context& context, const ConvShape& o, DType images) {
+  if (images == DType::bf16 && context.kernels().tiles.turned_by_pairs) return false;
+  const int64_t joined = images == DType::bf16 ? PanelsOf<Bf16>::kPixels : 1;
+  return gemm_wgrad_pays(context, o, images) &&
+         pixels_outweigh_sums(context, o, (o.n * o.p * o.q + joined - 1) / joined);
+}
+
+template <class T>
+int64_t most_pixels_of_block() {
+  return kDepth * PanelsOf<T>::kPixels;
+}
+
+template <class T>
+void gemm_wgrad_by_blocks(Context& context, const ConvShape& o, const T* x, const DyRows<T>& dy, float* dw, bool add) {
+  if constexpr (std::is_same_v<T, float>)
+    if (multiplies_in_place(context.kernels().product, o)) return wgrad_in_place(context, o, x, dy, dw, add);
+  const Tensor zero_pixel = context.zeros({std::max(o.c, o.k)}, dtype_of<T>());
+  wgrad_by_pixels(context, gradient_of(context, o, x, dy, zero_pixel.data<T>(), nullptr), dw, add);
 }
 
 template void gemm_wgrad(Context&, const ConvShape&, const float*, const float*, float*, bool,
                          const std::vector<int64_t>*);
 template void gemm_wgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, float*, bool,
                          const std::vector<int64_t>*);
+template int64_t most_pixels_of_block<float>();
+template int64_t most_pixels_of_block<Bf16>();
+template void gemm_wgrad_by_blocks(Context&, const ConvShape&, const float*, const DyRows<float>&, float*, bool);
+template void gemm_wgrad_by_blocks(Context&, const ConvShape&, const Bf16*, const DyRows<Bf16>&, float*, bool);
 
 }  // namespace dtrain::cpu

@@ -1,6 +1,7 @@
 // The gradient of a convolution's filters as one matrix product over the pixels of the output, for any stride.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "libdtrain/core/float16.h"
@@ -19,5 +20,24 @@ bool enough_products(const ConvShape& shape);
 template <class T>
 void gemm_wgrad(Context&, const ConvShape&, const T* x, const T* dy, float* dw, bool add,
                 const std::vector<int64_t>* chosen = nullptr);
+
+// The pixels of dy, [pixels, k].
+template <class T>
+struct DyRows {
+  const T* memory;  // all of them, or of what they are made of: read ahead
+  // Makes pixels [begin, end), which stay where they are until this core asks again. Empty: `memory` has them.
+  std::function<const T*(int64_t core, int64_t begin, int64_t end)> make{};
+
+  const T* from(int64_t core, int64_t begin, int64_t end, int64_t k) const {
+    return make ? make(core, begin, end) : memory + begin * k;
+  }
+};
+// Whether gemm_wgrad takes the shape and each core adds up blocks of its own pixels, at most so many at a time. Then dy
+// may be made by blocks: each pixel once, and with the same sums.
+bool gemm_wgrad_goes_by_blocks(const Context&, const ConvShape& shape, DType images);
+template <class T>
+int64_t most_pixels_of_block();
+template <class T>
+void gemm_wgrad_by_blocks(Context&, const ConvShape&, const T* x, const DyRows<T>& dy, float* dw, bool add);
 
 }  // namespace dtrain::cpu

@@ -4,6 +4,7 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/batch_norm_parts.h"
 #include "libdtrain/ops/batch_norm_tiling.h"
 #include "libdtrain/ops/relu6.h"
 
@@ -38,15 +39,15 @@ void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what) {
 
 // Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less alive.
 void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
-                         const Var& residual, const BatchNormSaved& saved) {
+                         const Var& residual, const BatchNormSaved& saved, DeferredGrad* deferred) {
   Context& context = tape.context();
   BatchNormGrads grads;
   const bool gated = saved.activation != Activation::none;
   if (residual.needs_grad() && gated) grads.dresidual = dy.unique() ? dy : context.empty(dy.shape(), dy.dtype());
-  const bool in_place = x.needs_grad() && !residual.needs_grad() && dy.unique();
-  if (in_place) {
-    grads.dx = dy;
-  } else if (auto target = tape.grad_target(x)) {
+  const bool in_place = !deferred && x.needs_grad() && !residual.needs_grad() && dy.unique();
+  grads.deferred = deferred;
+  if (in_place) grads.dx = dy;
+  if (const auto target = in_place || deferred ? std::nullopt : tape.grad_target(x)) {
     grads.dx = target->dx;
     grads.add_dx = target->add;
   }
@@ -60,17 +61,20 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
   }
   DT_DISPATCH(context, batch_norm_grad)(dy, saved, grads);
   if (in_place) tape.pass_grad(x, dy);
+  if (deferred) tape.pass_grad(x, grads.dresidual ? grads.dresidual : dy);
   tape.pass_grad(residual, gated ? grads.dresidual : dy);
 }
 
 namespace {
 
 Var record_batch_norm(Tape& tape, const Tensor& y, const Var& x, const Var& gamma, const Var& beta, const Var& residual,
-                      const std::shared_ptr<BatchNormSaved>& saved) {
-  return tape.record(
-      "batch_norm", y, {&x, &gamma, &beta, &residual},
-      [saved, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(), r = residual.without_value()](
-          Tape& t, const Tensor& dy) { batch_norm_backward(t, dy, x, g, b, r, *saved); });
+                      const std::shared_ptr<BatchNormSaved>& saved,
+                      const std::shared_ptr<DeferredGrad>& deferred = {}) {
+  return tape.record("batch_norm", y, {&x, &gamma, &beta, &residual},
+                     [saved, deferred, x = x.without_value(), g = gamma.without_value(), b = beta.without_value(),
+                      r = residual.without_value()](Tape& t, const Tensor& dy) {
+                       batch_norm_backward(t, dy, x, g, b, r, *saved, deferred.get());
+                     });
 }
 
 }  // namespace
@@ -82,7 +86,8 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
 
 Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
                                 const BatchNormState& state, const BatchNormOptions& options, Activation activation,
-                                const Var* residual, const ChannelSums& sums) {
+                                const Var* residual, const ChannelSums& sums,
+                                const std::shared_ptr<DeferredGrad>& deferred) {
   check_batch_norm(x, gamma, beta, state);
   DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
            x.shape());
@@ -116,7 +121,7 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
                      out.mean, out.inv_std, gamma.value, beta.value, activation, constant, ranks});
   tape.op_watch().note(BatchNormNote{options, activation});
   const bool may_begin = activation == Activation::relu && !residual && !constant && !ranks;
-  return {record_batch_norm(tape, out.y, x, gamma, beta, r, saved), {}, may_begin ? saved : nullptr};
+  return {record_batch_norm(tape, out.y, x, gamma, beta, r, saved, deferred), {}, may_begin ? saved : nullptr};
 }
 
 Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,

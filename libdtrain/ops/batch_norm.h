@@ -97,39 +97,16 @@ struct BatchNormSaved {
 
   auto tensors() const { return std::tie(x, y, mask, mean, inv_std, gamma, beta, dbeta, dgamma); }
 };
+struct DeferredGrad;  // batch_norm_parts.h
 // Each may be undefined where it is not wanted. dx, dgamma and dbeta are stored or added; dresidual, the gradient of
 // what enters the activation, is stored. Either dx or dresidual may be dy itself; dx is then stored.
 struct BatchNormGrads {
   Tensor dx, dgamma, dbeta, dresidual;
   bool add_dx = false, add_dgamma = false, add_dbeta = false;
+  DeferredGrad* deferred = nullptr;  // on a CPU, in place of dx
 
   auto tensors() const { return std::tie(dx, dgamma, dbeta, dresidual); }
 };
-
-// For ops that batch norm is a part of. The first throws where shapes do not fit; the second gives the gradients that
-// follow from dy, the gradient of the batch norm's output.
-void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state);
-void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
-                         const Var& residual, const BatchNormSaved& saved);
-
-// The result of a batch norm, for a convolution that is the only one to read it.
-struct Normalized {
-  Var y{};
-  OnLoad load{};  // where defined, y is still without this, and the convolution applies it as it reads
-  // Where not null, y is relu of a batch norm of this rank's batch without a residual: the convolution may begin that
-  // batch norm's gradient while it makes dy.
-  std::shared_ptr<BatchNormSaved> saved{};
-};
-// batch_norm, from the sums of x where they are defined.
-Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
-                                const BatchNormState& state, const BatchNormOptions& options, Activation activation,
-                                const Var* residual, const ChannelSums& sums);
-// relu(bn(x)) in training on a GPU with the statistics of this rank's batch, left to the reader: y has the value of x
-// and the slot of the result. x is f16. The result is not rounded to f16, as batch_norm's would be, but scale and shift
-// are: an error of the same size where the mean is no larger than a few deviations, else mean / deviation times as
-// large.
-Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-                              const BatchNormOptions& options, const ChannelSums& sums);
 
 namespace cpu {
 // With the statistics of x, by which the running ones are updated.

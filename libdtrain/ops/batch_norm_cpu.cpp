@@ -6,8 +6,8 @@
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
 #include "libdtrain/distributed/communicator.h"
-#include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/batch_norm_parts.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -52,11 +52,11 @@ void range_moments(const BatchNormLoops<T>& loops, const T* x, int64_t rows, int
 }
 
 // scale[c] = gamma * inv_std
-Scratch<float> scales(Context& context, const Tensor& gamma, const Tensor& inv_std) {
+Tensor scales(Context& context, const Tensor& gamma, const Tensor& inv_std) {
   const int64_t c = gamma.count();
-  Scratch<float> scale(context, c);
+  const Tensor scale = context.empty({c});
   const float *g = gamma.data<float>(), *s = inv_std.data<float>();
-  for (int64_t i = 0; i < c; ++i) scale.data()[i] = g[i] * s[i];
+  for (int64_t i = 0; i < c; ++i) scale.data<float>()[i] = g[i] * s[i];
   return scale;
 }
 
@@ -192,7 +192,7 @@ void take_statistics(Context& context, const BatchNormInputs& in, const BatchNor
 
 void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& out) {
   const int64_t c = out.mean.count();
-  const Scratch<float> scale = scales(context, in.gamma, out.inv_std);
+  const Tensor scale = scales(context, in.gamma, out.inv_std);
   with_elements(in.x.dtype(), [&]<class T>(T) {
     const T *const from = in.x.data<T>(), *const add = in.residual ? in.residual.data<T>() : nullptr;
     T* const to = out.y.data<T>();
@@ -200,7 +200,7 @@ void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& 
     parallel_parts(context, in.x.count() / c, [&](int, int64_t begin, int64_t end) {
       const int64_t first = begin * c;
       context.kernels().batch_norm.of<T>().apply({from + first, add ? add + first : nullptr, to + first,
-                                                  out.mean.data<float>(), scale.data(), in.beta.data<float>(),
+                                                  out.mean.data<float>(), scale.data<float>(), in.beta.data<float>(),
                                                   end - begin, c, c, in.activation, past_caches});
     });
   });
@@ -217,7 +217,7 @@ void finish_sums(Context& context, const BatchNormSaved& saved, const BatchNormG
     if (grads.dgamma) store_or_add(grads.dgamma, i, sums[c + i] * inv_std[i], grads.add_dgamma);
   }
   double count = static_cast<double>(rows);
-  if (saved.communicator && grads.dx)
+  if (saved.communicator && (grads.dx || grads.deferred))
     count = sum_over_ranks(context, *saved.communicator, sums, 2 * c, count, "batch_norm, gradient");
   for (int64_t i = 0; i < c; ++i) {
     terms[i] = static_cast<float>(scale[i] * sums[i] / count);
@@ -232,22 +232,28 @@ ReluGate gate_of(const BatchNormSaved& saved) {
 }
 
 template <class T>
+GradientRows<T> gradient_rows(const Tensor& dy, const BatchNormSaved& saved, const Tensor& scale) {
+  const int64_t c = saved.mean.count();
+  const auto pointer = [](const Tensor& tensor) { return tensor ? tensor.data<T>() : nullptr; };
+  return {dy.data<T>(),
+          pointer(saved.x),
+          pointer(saved.y),
+          saved.mean.data<float>(),
+          scale.data<float>(),
+          saved.beta.data<float>(),
+          dy.count() / c,
+          c,
+          c,
+          gate_of(saved)};
+}
+
+template <class T>
 void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
   const BatchNormLoops<T>& loops = context.kernels().batch_norm.of<T>();
   const int64_t c = saved.mean.count(), rows = dy.count() / c;
-  const Scratch<float> scale = scales(context, saved.gamma, saved.inv_std), terms(context, 2 * c);
-  auto pointer = [](const Tensor& tensor) { return tensor ? tensor.data<T>() : nullptr; };
-  GradientRows<T> all{dy.data<T>(),
-                      pointer(saved.x),
-                      pointer(saved.y),
-                      saved.mean.data<float>(),
-                      scale.data(),
-                      saved.beta.data<float>(),
-                      rows,
-                      c,
-                      c,
-                      gate_of(saved)};
-  T* const kept = pointer(grads.dresidual);
+  const Tensor scale = scales(context, saved.gamma, saved.inv_std), terms = context.empty({2 * c});
+  GradientRows<T> all = gradient_rows<T>(dy, saved, scale);
+  T* const kept = grads.dresidual ? grads.dresidual.data<T>() : nullptr;
   const bool constant = saved.constant_statistics;
 
   if (!constant || grads.dgamma || grads.dbeta) {
@@ -258,11 +264,12 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
                  kept ? kept + begin * c : nullptr);
     });
     merge_sums(sums.data(), 2 * c, context.threads());
-    finish_sums(context, saved, grads, rows, scale.data(), sums.data(), terms.data());
+    finish_sums(context, saved, grads, rows, scale.data<float>(), sums.data(), terms.data<float>());
   } else if (kept) {
     parallel_parts(context, rows,
                    [&](int, int64_t begin, int64_t end) { loops.gate(rows_of(all, begin, end), kept + begin * c); });
   }
+  if (grads.deferred) *grads.deferred = {saved, kept != nullptr, scale, terms};
   if (!grads.dx) return;
   if (kept) {  // what the first pass has kept, the second need not work out again
     all.dy = kept;
@@ -272,7 +279,8 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
   Into into = grads.add_dx ? Into::add : Into::store;
   if (into == Into::store && dx != all.dy && is_past_caches<T>(rows, c)) into = Into::past_caches;
   parallel_parts(context, rows, [&](int, int64_t begin, int64_t end) {
-    loops.dx(rows_of(all, begin, end), constant ? nullptr : terms.data(), terms.data() + c, into, dx + begin * c);
+    loops.dx(rows_of(all, begin, end), constant ? nullptr : terms.data<float>(), terms.data<float>() + c, into,
+             dx + begin * c);
   });
 }
 
@@ -295,5 +303,18 @@ void batch_norm_infer(Context& context, const BatchNormInputs& in, const BatchNo
 void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
   with_elements(dy.dtype(), [&]<class T>(T) { grad_as<T>(context, dy, saved, grads); });
 }
+
+template <class T>
+void deferred_rows(const Context& context, const DeferredGrad& grad, const Tensor& dz, int64_t begin, int64_t end,
+                   T* dx) {
+  GradientRows<T> all = gradient_rows<T>(dz, grad.saved, grad.scale);
+  if (grad.gated) all.gate = ReluGate::none;
+  const float* const terms = grad.terms.data<float>();
+  context.kernels().batch_norm.of<T>().dx(rows_of(all, begin, end), grad.saved.constant_statistics ? nullptr : terms,
+                                          terms + all.c, Into::store, dx);
+}
+
+template void deferred_rows(const Context&, const DeferredGrad&, const Tensor&, int64_t, int64_t, float*);
+template void deferred_rows(const Context&, const DeferredGrad&, const Tensor&, int64_t, int64_t, Bf16*);
 
 }  // namespace dtrain::cpu

@@ -1,6 +1,7 @@
 #include "libdtrain/ops/bn_relu_max_pool.h"
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/ops/batch_norm_parts.h"
 
 namespace dtrain {
 

@@ -91,10 +91,13 @@ Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2d
 namespace cpu {
 
 ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv2dOptions& o) {
+  return shape_of(x.shape(), w.shape(), y.shape(), o);
+}
+ConvShape shape_of(const Shape& x, const Shape& w, const Shape& y, const Conv2dOptions& o) {
   ConvShape shape{};
-  shape.n = x.dim(0), shape.h = x.dim(1), shape.w = x.dim(2), shape.c = x.dim(3);
-  shape.k = w.dim(0), shape.r = w.dim(1), shape.s = w.dim(2);
-  shape.p = y.dim(1), shape.q = y.dim(2);
+  shape.n = x[0], shape.h = x[1], shape.w = x[2], shape.c = x[3];
+  shape.k = w[0], shape.r = w[1], shape.s = w[2];
+  shape.p = y[1], shape.q = y[2];
   shape.stride_h = o.stride.h, shape.stride_w = o.stride.w;
   shape.dilation_h = o.dilation.h, shape.dilation_w = o.dilation.w;
   shape.pad_top = o.padding.top, shape.pad_bottom = o.padding.bottom;

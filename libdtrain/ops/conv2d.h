@@ -55,6 +55,7 @@ namespace cpu {
 struct ConvShape;
 class ResultSums;
 // A convolution of images x to y by filters w [k, r, s, c / groups], as kernels take it.
+ConvShape shape_of(const Shape& x, const Shape& w, const Shape& y, const Conv2dOptions& options);
 ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv2dOptions& options);
 // conv2d without bias that adds y up in `sums` where its algorithm can; whether it has.
 bool conv2d_adding_up(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y, ResultSums&);

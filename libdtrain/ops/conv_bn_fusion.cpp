@@ -1,6 +1,9 @@
 #include "libdtrain/ops/conv_bn_fusion.h"
 
 #include "libdtrain/core/dispatch.h"
+#include "libdtrain/cpu/block_gradients.h"
+#include "libdtrain/cpu/elements.h"
+#include "libdtrain/cpu/onednn_run.h"
 #include "libdtrain/cpu/result_sums.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
@@ -16,23 +19,48 @@ ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, co
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
   tape.op_watch().note(options);
   tape.count_flops(conv2d_flops(y.shape(), w.shape()));
-  const Var out = tape.record(
-      "conv2d", y, {&x, &w},
-      [x = kept_x, load = in.load, before = in.saved, w = kept_w, options](Tape& t, const Tensor& dy) mutable {
-        Context& c = t.context();
-        if (const auto target = t.grad_target(w))
-          DT_DISPATCH(c, conv2d_wgrad_on_load)(x.value, load, dy, options, target->dx, target->add);
-        x.value = {};  // where nobody else holds it, dx takes its place
-        const auto target = t.grad_target(x);
-        if (target && before)
-          DT_DISPATCH(c, conv2d_dgrad_before)(dy, w.value, options, *before, target->dx);
-        else if (target)
-          DT_DISPATCH(c, conv2d_dgrad)(dy, w.value, options, target->dx, target->add);
-      });
-  return {out, sums};
+  std::shared_ptr<DeferredGrad> deferred;
+  if (context.is_cpu() && x.needs_grad() && w.needs_grad() &&
+      cpu::defers_gradient(context, x.shape(), w.shape(), options, x.value.dtype()))
+    deferred = std::make_shared<DeferredGrad>();
+  const Var out =
+      tape.record("conv2d", y, {&x, &w},
+                  [x = kept_x, load = in.load, before = in.saved, w = kept_w, options, deferred](
+                      Tape& t, const Tensor& dy) mutable {
+                    Context& c = t.context();
+                    if (deferred && deferred->defined())
+                      return cpu::conv2d_grads_deferred(c, x.value, w.value, options, *deferred, dy, *t.grad_target(w),
+                                                        *t.grad_target(x));
+                    if (const auto target = t.grad_target(w))
+                      DT_DISPATCH(c, conv2d_wgrad_on_load)(x.value, load, dy, options, target->dx, target->add);
+                    x.value = {};  // where nobody else holds it, dx takes its place
+                    const auto target = t.grad_target(x);
+                    if (target && before)
+                      DT_DISPATCH(c, conv2d_dgrad_before)(dy, w.value, options, *before, target->dx);
+                    else if (target)
+                      DT_DISPATCH(c, conv2d_dgrad)(dy, w.value, options, target->dx, target->add);
+                  });
+  return {out, sums, deferred};
 }
 
 namespace cpu {
+
+bool defers_gradient(const Context& context, const Shape& x, const Shape& w, const Conv2dOptions& options,
+                     DType dtype) {
+  if (dtype == DType::bf16 && !has_bf16(context)) return false;
+  return block_gradients_pay(context, shape_of(x, w, conv2d_shape(x, w, options), options), dtype);
+}
+
+void conv2d_grads_deferred(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
+                           const DeferredGrad& deferred, const Tensor& dz, const GradTarget& dw, const GradTarget& dx) {
+  const Tensor& normalized = deferred.saved.x ? deferred.saved.x : dz;  // it reads x, or nothing else
+  with_elements(dz.dtype(), [&]<class T>(T) {
+    const auto make = [&](int64_t begin, int64_t end, T* dy) { deferred_rows(context, deferred, dz, begin, end, dy); };
+    block_gradients(context, shape_of(x.shape(), w.shape(), dz.shape(), options), x.data<T>(), w.data<T>(),
+                    BlockSource<T>{dz.data<T>(), normalized.data<T>(), make}, dw.dx.data<float>(), dw.add,
+                    dx.dx.data<T>(), dx.add);
+  });
+}
 
 namespace {
 

@@ -1,8 +1,9 @@
 // What the convolutions of conv_bn_act do for the batch norms before and after them, where a GPU gains by it. On a CPU
-// they make the sums for the batch norms after them; the rest are the plain operations there.
+// they make the sums for the batch norms after them and, where they widen, those batch norms' gradients; the rest are
+// the plain operations there.
 #pragma once
 
-#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_parts.h"
 #include "libdtrain/ops/conv2d.h"
 
 namespace dtrain {
@@ -10,6 +11,8 @@ namespace dtrain {
 struct ConvWithSums {
   Var y;
   ChannelSums sums{};  // over y, or undefined
+  // Where not null, the batch norm that reads y may leave the gradient of y here.
+  std::shared_ptr<DeferredGrad> deferred{};
 };
 // y = conv2d(x, w) without bias, where x is the result of the batch norm `in`:
 // - Before it. Where in.load is defined, the batch norm has still to be applied: in.y is what it reads, and the
@@ -31,6 +34,11 @@ struct ConvBnActPair {
 };
 
 namespace cpu {
+// Whether the gradients of a convolution of images [n,h,w,c] are to be made from a DeferredGrad.
+bool defers_gradient(const Context&, const Shape& x, const Shape& w, const Conv2dOptions&, DType);
+// conv2d_wgrad and conv2d_dgrad, from the gradient of what reads the convolution's result.
+void conv2d_grads_deferred(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const DeferredGrad&,
+                           const Tensor& dz, const GradTarget& dw, const GradTarget& dx);
 // The sums over y, or undefined ones.
 ChannelSums conv2d_with_sums(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&,
                              const Tensor& y, float worth);

@@ -112,11 +112,6 @@ std::vector<Array> outcome_of(Context& context, const Case& test, DType dtype, b
   return chain.outcome();
 }
 
-void expect_equal(const std::vector<Array>& actual, const std::vector<Array>& expected, const std::string& what) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i)
-    EXPECT_EQ(actual[i].values, expected[i].values) << what << ", tensor " << i;
-}
 // By the sizes of the differences: a gate of relu whose input is 0 but for a rounding may be open in one and closed in
 // the other, and the gradient above it be there or not. One gate in some thousand is like that, and the gradients are
 // off by the root of it; y and the statistics are continuous.

@@ -3,6 +3,7 @@
 
 #include "libdtrain/ops/bn_relu_max_pool.h"
 #include "libdtrain/ops/conv_bn_act.h"
+#include "libdtrain/ops/conv_bn_fusion.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
@@ -10,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-enum class Op { batch_norm, conv_bn_act, bn_relu_max_pool };
+enum class Op { batch_norm, conv_bn_act, widening, bn_relu_max_pool };  // widening: a conv_bn_act by a 1x1 kernel
 
 struct SyncCase {
   std::string name;
@@ -22,6 +23,7 @@ struct SyncCase {
   float far = 0;  // added to all of x
 
   int ranks() const { return static_cast<int>(images.size()); }
+  int64_t in_channels() const { return op == Op::widening ? c / 4 : c; }
   int64_t first_image(int rank) const {
     int64_t first = 0;
     for (int i = 0; i < rank; ++i) first += images[static_cast<size_t>(i)];
@@ -47,7 +49,7 @@ Array images_of(const Array& x, int64_t first, int64_t count) {
 
 // Images that differ from one to the next, so that the statistics of two ranks do.
 Array input_of(const SyncCase& test, DType dtype) {
-  Array x = random_array({test.all_images(), test.h, test.w, test.c}, 11, -1, 2);
+  Array x = random_array({test.all_images(), test.h, test.w, test.in_channels()}, 11, -1, 2);
   for (int64_t i = 0; i < x.count(); ++i)
     x[i] = static_cast<float>(x[i] * (1 + 0.25 * static_cast<double>(i % test.c % 3)) +
                               0.5 * static_cast<double>(i / (x.count() / x.dim(0))) + test.far);
@@ -60,6 +62,8 @@ Var apply(Tape& tape, const SyncCase& test, const std::vector<Var>& in, const Ba
   switch (test.op) {
     case Op::conv_bn_act:
       return conv_bn_act(tape, in[0], in[4], {.padding = 1}, in[1], in[2], state, bn, test.activation, residual);
+    case Op::widening:
+      return conv_bn_act(tape, in[0], in[4], {}, in[1], in[2], state, bn, test.activation, residual);
     case Op::bn_relu_max_pool:
       return bn_relu_max_pool(tape, in[0], in[1], in[2], state, bn);
     default:
@@ -78,7 +82,8 @@ RanksOutcome outcome_of(Context& context, const SyncCase& test, DType dtype, int
   };
   Tape tape(context);
   const Tensor x = images(input_of(test, dtype));
-  const Array w = rounded(random_array({test.c, 3, 3, test.c}, 15), dtype);
+  const int64_t kernel = test.op == Op::widening ? 1 : 3;
+  const Array w = rounded(random_array({test.c, kernel, kernel, test.in_channels()}, 15), dtype);
   const std::vector<Var> in{test.constant_x ? tape.constant(x) : tape.variable(x),
                             tape.variable(to_device(context, random_array(channels, 12, 0.5f, 2))),
                             tape.variable(to_device(context, random_array(channels, 13))),
@@ -184,6 +189,14 @@ TEST(SyncBatchNorm, IsPartOfConvBnAct) {
   for (const auto& images : kImages)
     for (const bool residual : {false, true})
       expect_one_rank_with_all_images({"conv_bn_act", images, 4, 5, 8, Op::conv_bn_act, Activation::relu, residual});
+}
+
+// Its gradient is left to the convolution.
+TEST(SyncBatchNorm, IsPartOfAConvBnActThatWidens) {
+  const std::vector<int64_t> images{2, 3};
+  ASSERT_TRUE(cpu::defers_gradient(*make_cpu_context({.threads = 2}), {2, 9, 8, 64}, {256, 1, 1, 64}, {}, DType::f32));
+  for (const bool residual : {false, true})
+    expect_one_rank_with_all_images({"widening", images, 9, 8, 256, Op::widening, Activation::relu, residual});
 }
 
 TEST(SyncBatchNorm, IsPartOfBnReluMaxPool) {

@@ -1,6 +1,7 @@
 // Every distinct convolution of ResNet-50 v1.5, forward and both gradients.
 // On a CPU GF/s: as the engine runs it and by oneDNN's direct algorithm alone. Best of a few runs in alternation; the
-// totals weigh each shape by its count.
+// totals weigh each shape by its count. Then, for layers that make the gradient of the batch norm after them, the time
+// of all three gradients, with that one in memory and by blocks.
 //   conv_bench --batch 16 --threads 2 --precision bf16
 // On a GPU the time of each in TF32, bf16 and f16 with the best plan there is, and the time of all 158 of a step: what
 // a step takes at least. The first run chooses the plans, which takes a minute or so; --plan_file keeps them.
@@ -22,6 +23,7 @@
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/direct_conv.h"
 #include "libdtrain/ops/conv2d.h"
+#include "libdtrain/ops/conv_bn_fusion.h"
 
 namespace dtrain {
 namespace {
@@ -84,6 +86,34 @@ class Case {
   }
 
   int64_t multiply_adds() const { return y_.count() * w_.count() / w_.dim(0); }
+  bool defers() const { return cpu::defers_gradient(context_, x_.shape(), w_.shape(), options_, dtype_); }
+
+  // The gradients of the layer and of a batch norm with relu after it.
+  void run_gradients(bool by_blocks) {
+    const Shape channels{shape_.k};
+    const Tensor& dz = y_;
+    const Tensor some = random(context_, channels, DType::f32), dgamma = context_.empty(channels),
+                 dbeta = context_.empty(channels);
+    const BatchNormSaved saved{.x = y_,
+                               .y = {},
+                               .mask = {},
+                               .mean = some,
+                               .inv_std = some,
+                               .gamma = some,
+                               .beta = some,
+                               .activation = Activation::relu};
+    if (by_blocks) {
+      DeferredGrad deferred;
+      cpu::batch_norm_grad(context_, dz, saved,
+                           {.dx = {}, .dgamma = dgamma, .dbeta = dbeta, .dresidual = {}, .deferred = &deferred});
+      cpu::conv2d_grads_deferred(context_, x_, w_, options_, deferred, dz, {dw_}, {dx_});
+    } else {
+      const Tensor dy = context_.empty(y_.shape(), dtype_);
+      cpu::batch_norm_grad(context_, dz, saved, {.dx = dy, .dgamma = dgamma, .dbeta = dbeta, .dresidual = {}});
+      cpu::conv2d_wgrad(context_, x_, dy, options_, dw_, false);
+      cpu::conv2d_dgrad(context_, dy, w_, options_, dx_, false);
+    }
+  }
 
   void run(int pass, bool direct) {
     if (pass == 0)
@@ -107,14 +137,15 @@ class Case {
 
 constexpr const char* kPasses[] = {"forward", "dgrad", "wgrad"};
 
-// Seconds of [engine, direct], the best of `repeats`.
-std::array<double, 2> time_pass(Case& layer, int pass, int threads, int repeats) {
+// Seconds of run(0) and of run(1), the best of `repeats`.
+std::array<double, 2> time_both(const std::function<void(int)>& run, int threads, int repeats) {
   std::array<double, 2> best{std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
   for (int i = 0; i <= repeats; ++i)  // the first makes the primitives and touches the memory
-    for (size_t arm : {0, 1}) {
+    for (int arm : {0, 1}) {
       const double start = now(threads);
-      layer.run(pass, arm == 1);
-      if (i > 0) best[arm] = std::min(best[arm], now(threads) - start);
+      run(arm);
+      double& least = best[static_cast<size_t>(arm)];
+      if (i > 0) least = std::min(least, now(threads) - start);
     }
   return best;
 }
@@ -136,7 +167,7 @@ void measure(int64_t batch, int threads, int repeats, DType dtype) {
         fmt::print(" {:>21}", "-");
         continue;
       }
-      const auto seconds = time_pass(one, pass, context->threads(), repeats);
+      const auto seconds = time_both([&](int arm) { one.run(pass, arm == 1); }, context->threads(), repeats);
       const double flop = 2 * static_cast<double>(one.multiply_adds());
       fmt::print(" {:>7.1f} /{:>6.1f} {:>5.2f}", 1e-9 * flop / seconds[0], 1e-9 * flop / seconds[1],
                  seconds[1] / seconds[0]);
@@ -155,6 +186,22 @@ void measure(int64_t batch, int threads, int repeats, DType dtype) {
   }
   fmt::print("\nconvolutions alone: {:.2f} images/s, direct {:.2f}, ratio {:.2f}\n",
              static_cast<double>(batch) / all[0], static_cast<double>(batch) / all[1], all[1] / all[0]);
+}
+
+void measure_deferred(int64_t batch, int threads, int repeats, DType dtype) {
+  const auto context = make_cpu_context(cli::with_environment(CpuOptions{.threads = threads}));
+  fmt::print(
+      "\ngradients of a 1x1 convolution and of the batch norm after it: ms with that one in memory / by blocks\n");
+  double total[2] = {};
+  for (const Layer& layer : kLayers) {
+    Case one(*context, layer, batch, dtype);
+    if (!one.defers()) continue;
+    const auto seconds = time_both([&](int arm) { one.run_gradients(arm == 1); }, context->threads(), repeats);
+    fmt::print("{:>5} {:>5} {:>5} {:>7} {:>6} {:>6} {:>7.1f} /{:>6.1f} {:>5.2f}\n", layer.size, layer.c, layer.k,
+               layer.kernel, layer.stride, layer.count, 1e3 * seconds[0], 1e3 * seconds[1], seconds[0] / seconds[1]);
+    for (size_t arm : {0, 1}) total[arm] += 1e3 * layer.count * seconds[arm];
+  }
+  fmt::print("{:>39} {:>7.1f} /{:>6.1f} {:>5.2f}\n", "all, weighted by count", total[0], total[1], total[0] / total[1]);
 }
 
 // One layer on a GPU in one type. Its images have `channels`, of which the layer's are filled.
@@ -258,10 +305,13 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    if (device == "gpu")
+    const dtrain::DType dtype = precision == "bf16" ? dtrain::DType::bf16 : dtrain::DType::f32;
+    if (device == "gpu") {
       dtrain::measure_gpu(batch, repeats, plan_file, format == "json");
-    else
-      dtrain::measure(batch, threads, repeats, precision == "bf16" ? dtrain::DType::bf16 : dtrain::DType::f32);
+    } else {
+      dtrain::measure(batch, threads, repeats, dtype);
+      dtrain::measure_deferred(batch, threads, repeats, dtype);
+    }
   } catch (const std::exception& error) {
     std::cerr << "conv_bench: " << error.what() << "\n";
     return 1;

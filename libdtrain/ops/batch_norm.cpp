@@ -121,7 +121,10 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
                      out.mean, out.inv_std, gamma.value, beta.value, activation, constant, ranks});
   tape.op_watch().note(BatchNormNote{options, activation});
   const bool may_begin = activation == Activation::relu && !residual && !constant && !ranks;
-  return {record_batch_norm(tape, out.y, x, gamma, beta, r, saved, deferred), {}, may_begin ? saved : nullptr};
+  // With constant statistics dx may be zero at most pixels, which convolutions make use of.
+  return {record_batch_norm(tape, out.y, x, gamma, beta, r, saved, constant ? nullptr : deferred),
+          {},
+          may_begin ? saved : nullptr};
 }
 
 Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,

@@ -310,8 +310,7 @@ void deferred_rows(const Context& context, const DeferredGrad& grad, const Tenso
   GradientRows<T> all = gradient_rows<T>(dz, grad.saved, grad.scale);
   if (grad.gated) all.gate = ReluGate::none;
   const float* const terms = grad.terms.data<float>();
-  context.kernels().batch_norm.of<T>().dx(rows_of(all, begin, end), grad.saved.constant_statistics ? nullptr : terms,
-                                          terms + all.c, Into::store, dx);
+  context.kernels().batch_norm.of<T>().dx(rows_of(all, begin, end), terms, terms + all.c, Into::store, dx);
 }
 
 template void deferred_rows(const Context&, const DeferredGrad&, const Tensor&, int64_t, int64_t, float*);

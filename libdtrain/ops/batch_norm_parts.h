@@ -5,12 +5,13 @@
 
 namespace dtrain {
 
-// dx of a batch norm that is left to the convolution before it: scale * gated(dz) - (offset + (x - mean) * slope),
-// where dz, the gradient of its result or of what enters its activation, is what that convolution gets.
+// dx of a batch norm by the statistics of a batch that is left to the convolution before it:
+// scale * gated(dz) - (offset + (x - mean) * slope), where dz, the gradient of its result or of what enters its
+// activation, is what that convolution gets.
 struct DeferredGrad {
   BatchNormSaved saved{};
   bool gated = false;       // dz has passed the activation
-  Tensor scale{}, terms{};  // f32 [c], and [2 c]: offset and slope; not read where statistics are constant
+  Tensor scale{}, terms{};  // f32 [c], and [2 c]: offset and slope
 
   bool defined() const { return scale.defined(); }
 };
@@ -30,8 +31,8 @@ struct Normalized {
   // batch norm's gradient while it makes dy.
   std::shared_ptr<BatchNormSaved> saved{};
 };
-// batch_norm, from the sums of x where they are defined. Where `deferred` is not null, backward leaves there what the
-// gradient of x follows from.
+// batch_norm, from the sums of x where they are defined. Where `deferred` is not null and the statistics are those of
+// the batch, backward leaves there what the gradient of x follows from.
 Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
                                 const BatchNormState& state, const BatchNormOptions& options, Activation activation,
                                 const Var* residual, const ChannelSums& sums,

@@ -53,11 +53,10 @@ bool defers_gradient(const Context& context, const Shape& x, const Shape& w, con
 
 void conv2d_grads_deferred(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
                            const DeferredGrad& deferred, const Tensor& dz, const GradTarget& dw, const GradTarget& dx) {
-  const Tensor& normalized = deferred.saved.x ? deferred.saved.x : dz;  // it reads x, or nothing else
   with_elements(dz.dtype(), [&]<class T>(T) {
     const auto make = [&](int64_t begin, int64_t end, T* dy) { deferred_rows(context, deferred, dz, begin, end, dy); };
     block_gradients(context, shape_of(x.shape(), w.shape(), dz.shape(), options), x.data<T>(), w.data<T>(),
-                    BlockSource<T>{dz.data<T>(), normalized.data<T>(), make}, dw.dx.data<float>(), dw.add,
+                    BlockSource<T>{dz.data<T>(), deferred.saved.x.data<T>(), make}, dw.dx.data<float>(), dw.add,
                     dx.dx.data<T>(), dx.add);
   });
 }

@@ -36,7 +36,7 @@ Var composite(Tape& tape, const CompositeCase& test, const std::vector<Var>& in,
 // The composite whose batch norm leaves no gradient to the convolution.
 Var composite_in_memory(Tape& tape, const CompositeCase& test, const std::vector<Var>& in, const BatchNormState& state,
                         const BatchNormOptions& bn) {
-  const ConvWithSums conv = conv2d_with_sums(tape, {in[0]}, in[1], test.conv, test.frozen ? 0 : 1);
+  const ConvWithSums conv = conv2d_with_sums(tape, {in[0]}, in[1], test.conv, 1);
   return batch_norm_with_sums(tape, conv.y, in[2], in[3], state, bn, test.activation, test.residual ? &in[4] : nullptr,
                               conv.sums)
       .y;
@@ -98,15 +98,13 @@ TEST(ConvBnAct, ADeferredGradientHasTheSameBits) {
       EXPECT_NE(dtype, DType::f32);  // bf16 takes a processor that has products of it
       continue;
     }
-    for (const bool frozen : {false, true})
-      for (const bool residual : {false, true})
-        for (const Activation activation : {Activation::relu, Activation::none, Activation::relu6}) {
-          test.activation = activation, test.residual = residual, test.frozen = frozen;
-          test.name = concat(dtype, frozen ? ", frozen" : "", residual ? ", residual" : "", ", activation ",
-                             static_cast<int>(activation));
-          expect_equal(outcome_of(*context, test, composite, dtype),
-                       outcome_of(*context, test, composite_in_memory, dtype), test.name);
-        }
+    for (const bool residual : {false, true})
+      for (const Activation activation : {Activation::relu, Activation::none, Activation::relu6}) {
+        test.activation = activation, test.residual = residual;
+        test.name = concat(dtype, residual ? ", residual" : "", ", activation ", static_cast<int>(activation));
+        expect_equal(outcome_of(*context, test, composite, dtype),
+                     outcome_of(*context, test, composite_in_memory, dtype), test.name);
+      }
   }
 }
 
@@ -120,28 +118,6 @@ TEST(ConvBnAct, ADeferredGradientIsNeverInMemory) {
   };
   const size_t gradient = static_cast<size_t>(conv2d_shape(test.x, test.w, {}).count()) * sizeof(float);
   EXPECT_LE(peak(composite) + gradient / 2, peak(composite_in_memory));
-}
-
-// Where gamma and beta want no gradient and the statistics are constant, nothing of the batch norm's input is kept.
-TEST(ConvBnAct, DefersTheGradientOfAFrozenBatchNormWithoutParameters) {
-  const auto context = make_cpu_context({.threads = 2});
-  const Shape channels{256};
-  const auto gradients = [&](bool fused) {
-    Tape tape(*context);
-    const Var x = tape.variable(to_device(*context, random_array({2, 19, 21, 64}, 1)));
-    const Var w = tape.variable(to_device(*context, random_array({256, 1, 1, 64}, 2)));
-    const Var gamma = tape.constant(to_device(*context, random_array(channels, 3)));
-    const Var beta = tape.constant(to_device(*context, random_array(channels, 4)));
-    const BatchNormState state{context->zeros(channels), to_device(*context, random_array(channels, 5, 0.5f, 2))};
-    const BatchNormOptions bn{.frozen = true};
-    const Var y = fused ? conv_bn_act(tape, x, w, {}, gamma, beta, state, bn, Activation::relu)
-                        : relu(tape, batch_norm(tape, conv2d(tape, x, w, {}), gamma, beta, state, bn));
-    const Tensor dy = to_device(*context, random_array(y.shape(), 6));
-    tape.backward(tape.record("gradient", context->zeros({1}), {&y},
-                              [y = y.without_value(), dy](Tape& t, const Tensor&) { t.pass_grad(y, dy); }));
-    return std::pair(to_host(*context, tape.grad(x)).values, to_host(*context, tape.grad(w)).values);
-  };
-  EXPECT_EQ(gradients(true), gradients(false));
 }
 
 // The statistics from the sums that the convolution makes of its output, as it would where that is faster.

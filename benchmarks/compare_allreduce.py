@@ -15,7 +15,7 @@ import tempfile
 
 root = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(root / "benchmarks"))
-from compare_cpu import Row, machine, output_of, table
+from compare_cpu import Row, machine, name_of_results, output_of, table
 
 OURS, MPI, YIELDING, GLOO = "dtrain", "Open MPI", "Open MPI, yielding", "gloo"
 
@@ -79,7 +79,8 @@ class Comparison:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-allreduce-NAME.json and .txt")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-allreduce-NAME.json and .txt")
     parser.add_argument("--ranks", default="4,2", help="numbers of ranks, separated by commas")
     parser.add_argument("--sizes", default="1000000,25000000,100000000", help="in bytes, separated by commas")
     parser.add_argument("--rounds", type=int, default=7)

@@ -24,7 +24,7 @@ import tarfile
 import tempfile
 import time
 
-from compare_cpu import Row, data, last_json, machine, root, table
+from compare_cpu import Row, data, last_json, machine, name_of_results, root, table
 
 # Ten epochs are short. With Nesterov's momentum of 0.9, weights forget by decay over 0.1 / (rate * decay) steps: 2,000
 # of the 3,907 here, so that decay takes part; the 1e-4 of the long schedule would take 10,000.
@@ -142,7 +142,8 @@ def main():
     parser.add_argument("--seeds", type=int, default=1, help="how many; they count from 1")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--limit", type=int, default=0, help="images of each split, for a try; 0: all")
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cifar10-NAME.json")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-cifar10-NAME.json")
     parser.add_argument("--resume", metavar="FILE", help="an earlier results file, to be completed")
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3", help="has torch and PIL")

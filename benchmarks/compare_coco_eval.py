@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare_cpu import Row, data, last_json, machine, output_of, root, table
+from compare_cpu import Row, data, last_json, machine, name_of_results, output_of, root, table
 
 # Runs in the interpreter that has pycocotools: detections as lists of polygons become RLE.
 ENCODE = """
@@ -77,7 +77,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3")
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-coco-eval-NAME.json")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-coco-eval-NAME.json")
     options = parser.parse_args()
     about, runs, rows = machine(), {}, []
     with tempfile.TemporaryDirectory() as temporary:

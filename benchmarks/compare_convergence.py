@@ -16,7 +16,7 @@ import statistics
 import tempfile
 import time
 
-from compare_cpu import Row, last_json, machine, output_of, root, table
+from compare_cpu import Row, last_json, machine, name_of_results, output_of, root, table
 
 PEER = root / "benchmarks/peers/nuclei_peer.py"
 FIGURES = [(kind, i, f"{what} {name}") for kind, what in (("bbox", "box"), ("segm", "mask"))
@@ -53,7 +53,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3")
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-convergence-NAME.json")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-convergence-NAME.json")
     o = parser.parse_args()
     about, ours, peers = machine(), [], []
     with tempfile.TemporaryDirectory() as temporary:

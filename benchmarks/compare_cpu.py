@@ -247,6 +247,13 @@ def inference(options):
                    check=True)
 
 
+def name_of_results(text):
+    """Part of a file's name, for argparse: found out before anything is measured."""
+    if not re.fullmatch(r"[\w.-]+", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no part of a file's name: letters, digits, '-', '_' and '.'")
+    return text
+
+
 def machine():
     cpu = dict(line.split(":", 1) for line in output_of(["lscpu"]).splitlines() if ":" in line)
     flags = cpu["Flags"].split()
@@ -268,7 +275,8 @@ def table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round of each")
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-cpu-NAME.json and .txt")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-cpu-NAME.json and .txt")
     parser.add_argument("--only", default="train_step,train_step_bf16,decode,records,data_wait,tape,depthwise,inference",
                         help="parts, separated by commas")
     parser.add_argument("--isa", choices=sorted(LOWERED), help="lowers both sides to this instruction set")

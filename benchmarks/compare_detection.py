@@ -13,7 +13,7 @@ import pathlib
 import statistics
 import tempfile
 
-from compare_cpu import TORCH, Row, last_json, machine, output_of, root, table
+from compare_cpu import TORCH, Row, last_json, machine, name_of_results, output_of, root, table
 
 
 def row_of(what, ours, peers, key, unit, target):
@@ -36,7 +36,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3")
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-detection-NAME.json")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-detection-NAME.json")
     o = parser.parse_args()
     about, runs, rows = machine(), {}, []
     script = root / "benchmarks/peers/mask_rcnn_peer.py"

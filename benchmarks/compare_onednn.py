@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare_cpu import Row, machine, root, table
+from compare_cpu import Row, machine, name_of_results, root, table
 
 LOWERED = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"}}
 
@@ -46,7 +46,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=7, help="of each shape in a round")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-onednn-NAME.txt")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-onednn-NAME.txt")
     options = parser.parse_args()
     lib = options.other.resolve() / "lib"
     opencl = {"OCL_ICD_FILENAMES": str(lib / "libintelocl.so")} if (lib / "libintelocl.so").exists() else {}

@@ -14,7 +14,7 @@ import re
 import statistics
 import sys
 
-from compare_cpu import Row, machine, output_of, root, table
+from compare_cpu import Row, machine, name_of_results, output_of, root, table
 
 
 def command_of(options, ranks):
@@ -54,7 +54,8 @@ def main():
     parser.add_argument("--ranks", type=int, nargs="+", default=[2])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-ranks-NAME.json")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-ranks-NAME.json")
     parser.add_argument("--build", default="build")
     options = parser.parse_args()
     for ranks in options.ranks:

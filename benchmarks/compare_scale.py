@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 from compare_allreduce import bus_bandwidth, mpirun
-from compare_cpu import last_json, machine, output_of, root
+from compare_cpu import last_json, machine, name_of_results, output_of, root
 from compare_ranks import found_in
 
 SMALL, LARGE = 4096, 25 << 20  # bytes: a sum that only latency counts for, and one bucket
@@ -79,7 +79,8 @@ def main():
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--save", metavar="NAME", help="write benchmarks/results/<date>-scale-NAME.json")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results,
+                        help="write benchmarks/results/<date>-scale-NAME.json")
     parser.add_argument("--build", default="build")
     options = parser.parse_args()
 

@@ -79,7 +79,6 @@ CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name
     {
       const std::lock_guard lock(mutex_);
       error = thrown;
-      turned_ = Clock::now();
       started = true;  // from here on the constructor may have returned
       done_.notify_all();
     }
@@ -177,10 +176,10 @@ void CollectiveThread::wait(int lane, uint64_t ticket) {
   --waiting_;
 }
 
-// No watchdog looks while the transport keeps its thread. After a connection was reset, Open MPI may do so for ever.
+// No watchdog looks while the transport keeps its thread, as Open MPI may do for ever after a connection was reset.
 void CollectiveThread::require_turns(const Lane& lane) const {
   const double waited = waited_since(turned_);
-  if (waited < options_.limit_of(section_)) return;
+  if (waited < options_.step_limit) return;
   const Collective& collective = lane.queue.front();
   const CollectiveId id{lane.name, lane.finished + 1, collective.what, collective.bytes, section_, step_};
   fail(fmt::format("rank {} on {} has waited {:.0f} s for {}: a call of {} does not return", rank_,
@@ -239,9 +238,11 @@ void CollectiveThread::run() {
       turn.awaited = waiting_ > 0;
       if (task_) {
         const Task task = *std::exchange(task_, std::nullopt);
-        lock.unlock();  // whoever asked for it waits for its limit only, even where MPI does not return
+        turned_ = SteadyTime::max();  // a task may wait, and has a limit of its own
+        lock.unlock();                // whoever asked for it waits for its limit only, even where MPI does not return
         task();
         lock.lock();
+        turned_ = Clock::now();
         done_.notify_all();
       }
       if (stopping_) return;

@@ -81,7 +81,8 @@ class CollectiveThread {
   void ask_all();
   void send_state(int rank, bool question);
   void pause(const Turn& turn);
-  void require_turns(const Lane& lane) const;  // under the mutex, while a caller waits for the lane
+  // Under the mutex, while a caller waits for the lane. The transport's calls wait for nobody: the limit is a step's.
+  void require_turns(const Lane& lane) const;
   [[noreturn]] void fail(const std::string& report) const;
   void require_running(const std::string& what) const;  // under the mutex
 
@@ -103,7 +104,8 @@ class CollectiveThread {
   uint64_t step_ = 0;
   int states_ = 0;  // the channel that carries what the watchdogs say
   std::list<StateMessage> states_under_way_;
-  SteadyTime turned_{};            // when the thread was last outside the transport
+  // When the thread last came from the transport; later than all limits while it runs a task.
+  SteadyTime turned_ = SteadyTime::max();
   SteadyTime looked_{}, moved_{};  // when the watchdog was asked, and when a message moved
   int sleeps_ = 0;                 // since then
 };

@@ -48,7 +48,7 @@ class Job:
 
     def expect_collective(self, before):
         """What a report says of the collective, gradients or what ranks compare, after the words `before`."""
-        collective = before + r" ?(gradients|control) #\d+ '[^']+', \d+ bytes, of step \d+"
+        collective = before + r" ?(gradients|control) #\d+ '[^']+', \d+ bytes, of (the \w+ after )?step \d+"
         if not re.search(collective, self.cluster.launcher.errors()):
             raise AssertionError(f"no collective after '{before}'; {self.cluster.launcher.written()}")
 

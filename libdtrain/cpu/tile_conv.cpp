@@ -28,12 +28,13 @@ bool reads_in_order(const TapConv& o) {
 // neighbours in a plane are what neighbours of the output read. Where runs have several pixels, columns stay together.
 struct Planes {
   int64_t row, column;             // of the image, the first ones that output pixel (0, 0) reads
-  int64_t step_h, step_w;          // planes, down and across
+  int64_t step_h, step_w;          // between the rows and columns of a plane
   int64_t more_rows;               // of a plane than of the output
+  int64_t rows_apart;              // of the image, from one that is read to the next, at most
   int64_t columns, pixel;          // of a row of a plane, and the elements of one of them
   std::vector<int64_t> offset_of;  // [taps]: elements from the start of the tap's plane
   std::vector<int64_t> plane_of;   // [taps]
-  std::vector<bool> used;          // [step_h * step_w]
+  std::vector<Tap> starts;         // [planes], of those that taps read: from (row, column) on
 
   explicit Planes(const TapConv& o) {
     const bool joined = o.run_pixels > 1;
@@ -46,14 +47,29 @@ struct Planes {
     step_h = o.stride_h, step_w = joined ? 1 : o.stride_w;
     pixel = joined ? o.stride_w * o.c : o.c;
     more_rows = (last_row - row) / step_h;
+    rows_apart = std::max<int64_t>(step_h - (last_row - row), 1);
     columns = joined ? o.q + (o.run_pixels - 1) / o.stride_w : o.q + (last_column - column) / step_w;
-    used.resize(static_cast<size_t>(step_h * step_w));
     for (const Tap& tap : o.taps) {
       const int64_t down = tap.row - row, across = tap.column - column;
-      plane_of.push_back(down % step_h * step_w + across % step_w);
+      plane_of.push_back(plane_from({down % step_h, across % step_w}));
       offset_of.push_back((down / step_h * columns + across / step_w) * pixel);
-      used[static_cast<size_t>(plane_of.back())] = true;
     }
+  }
+  int64_t row_elements() const { return columns * pixel * std::ssize(starts); }
+  // What is copied for so many rows of the output of an image, and for any of so many images of `p` rows.
+  int64_t elements(int64_t rows) const { return (rows + more_rows) * row_elements(); }
+  int64_t most_elements(int64_t rows, int64_t p) const {
+    const int64_t images = (rows + p - 2) / p + 1;
+    return (rows + images * more_rows) * row_elements();
+  }
+
+ private:
+  int64_t plane_from(const Tap& start) {
+    const auto is_it = [&](const Tap& one) { return one.row == start.row && one.column == start.column; };
+    const auto found = std::find_if(starts.begin(), starts.end(), is_it);
+    const int64_t number = found - starts.begin();
+    if (found == starts.end()) starts.push_back(start);
+    return number;
   }
 };
 
@@ -68,8 +84,9 @@ struct Segment {
 template <class T>
 class Block {
  public:
-  Block(const TapConv& o, const T* x, T outside)
-      : o_(o), planes_(o), x_(x), outside_(outside), in_order_(reads_in_order(o)) {}
+  // `copy`: memory for what most_elements() says of the largest block.
+  Block(const TapConv& o, const Planes& planes, const T* x, T outside, T* copy)
+      : o_(o), planes_(planes), x_(x), outside_(outside), in_order_(reads_in_order(o)), copy_(copy) {}
 
   // The rows of the product that are rows [first, last) of all images' output, for each image or for all of them; what
   // lies between them is not stored. They last until the next call, and lack a panel.
@@ -93,8 +110,9 @@ class Block {
     return rows_;
   }
 
-  // About what take() of these rows reads of x.
+  // About what take() of these rows reads of x. Where strides leave out rows, bringing all would take longer.
   Upcoming source_of(int64_t first, int64_t last) const {
+    if (planes_.rows_apart > 1) return {x_, 0};
     const auto begin_of = [&](int64_t row) { return (row / o_.p * o_.h + row % o_.p * o_.stride_h) * o_.w * o_.c; };
     return {x_ + begin_of(first), (begin_of(last) - begin_of(first)) * static_cast<int64_t>(sizeof(T))};
   }
@@ -117,8 +135,7 @@ class Block {
   void add_runs(const Segment& segment) {
     if (in_order_) return at_.push_back(x_ + segment.first * o_.w * o_.c);
     for (size_t tap = 0; tap < o_.taps.size(); ++tap)
-      at_.push_back(copy_.data() + segment.begin + planes_.plane_of[tap] * plane_elements(segment) +
-                    planes_.offset_of[tap]);
+      at_.push_back(copy_ + segment.begin + planes_.plane_of[tap] * plane_elements(segment) + planes_.offset_of[tap]);
   }
   std::vector<Segment> copied_segments(int64_t first, int64_t last) {
     std::vector<Segment> segments;
@@ -126,10 +143,9 @@ class Block {
     for (int64_t at = first; at < last;) {
       const int64_t image = at / o_.p, end = std::min(last, (image + 1) * o_.p);
       segments.push_back({image, at - image * o_.p, end - image * o_.p, size});
-      size += plane_elements(segments.back()) * planes_.step_h * planes_.step_w;
+      size += planes_.elements(segments.back().rows());
       at = end;
     }
-    copy_.resize(static_cast<size_t>(size));
     for (const Segment& segment : segments) copy(segment);
     return segments;
   }
@@ -138,12 +154,11 @@ class Block {
   }
   void copy(const Segment& segment) {
     const int64_t rows = segment.rows() + planes_.more_rows, row_elements = planes_.columns * planes_.pixel;
-    T* to = copy_.data() + segment.begin;
-    for (int64_t plane = 0; plane < planes_.step_h * planes_.step_w; ++plane)
+    T* to = copy_ + segment.begin;
+    for (const Tap& start : planes_.starts)
       for (int64_t i = 0; i < rows; ++i, to += row_elements)
-        if (planes_.used[static_cast<size_t>(plane)])
-          copy_row(segment.image, planes_.row + plane / planes_.step_w + (segment.first + i) * planes_.step_h,
-                   planes_.column + plane % planes_.step_w, to);
+        copy_row(segment.image, planes_.row + start.row + (segment.first + i) * planes_.step_h,
+                 planes_.column + start.column, to);
   }
   // Every step_w-th pixel from `column` on of a row of an image.
   void copy_row(int64_t image, int64_t row, int64_t column, T* to) const {
@@ -164,11 +179,11 @@ class Block {
   }
 
   const TapConv& o_;
-  Planes planes_;
+  const Planes& planes_;
   const T* x_;
   T outside_;
   bool in_order_;
-  std::vector<T> copy_;
+  T* copy_;
   std::vector<const T*> at_;
   std::vector<int64_t> places_;
   std::vector<TiledRows<T>> rows_;
@@ -176,18 +191,18 @@ class Block {
 
 // Rows of the output in a block.
 template <class T>
-int64_t rows_of_block(const TapConv& o, int64_t panel_bytes) {
-  const int64_t read = o.w * o.stride_h * o.c, written = o.q * o.k;
+int64_t rows_of_block(const TapConv& o, const Planes& planes, int64_t panel_bytes) {
+  const int64_t read = reads_in_order(o) ? o.w * o.c : planes.row_elements(), written = o.q * o.k;
   const int64_t bytes = panel_bytes > kCachedPanels ? kLargeBlock : kBlock;
   return std::max<int64_t>(bytes / ((read + written) * static_cast<int64_t>(sizeof(T))), 1);
 }
 
-// What one thread computes: rows of the output, which are the share's pixels, by panels.
+// What one thread computes: rows of the output, which are the share's pixels, `most` at a time, by panels.
 template <class T>
-void compute_share(const TapConv& o, const Share& share, Block<T>& block, const FilterPanels& panels, int64_t columns,
-                   const std::function<void(const TiledRows<T>&, int64_t panel)>& compute) {
+void compute_share(const TapConv& o, const Share& share, int64_t most, Block<T>& block, const FilterPanels& panels,
+                   int64_t columns, const std::function<void(const TiledRows<T>&, int64_t panel)>& compute) {
   const int64_t all = share.panels() * panels.bytes, rows = share.last_pixel - share.first_pixel;
-  const int64_t most = rows_of_block<T>(o, all), blocks = (rows + most - 1) / most;
+  const int64_t blocks = (rows + most - 1) / most;
   const auto row_of = [&](int64_t number) { return share.first_pixel + rows * std::min(number, blocks) / blocks; };
   for (int64_t number = 0; number < blocks; ++number) {
     const auto& parts = block.take(row_of(number), row_of(number + 1));
@@ -232,11 +247,15 @@ void compute_taps(const Context& context, const TapConv& o, const T* x, T outsid
   const FilterPanels filters{panels, columns * inner * static_cast<int64_t>(sizeof(T))};
   const int threads = context.threads();
   const bool divides_panels = count >= threads && (o.k * inner > rows * o.q * o.c || rows < threads);
+  const Planes planes(o);
+  const int64_t most = rows_of_block<T>(o, planes, (divides_panels ? count / threads : count) * filters.bytes);
+  const int64_t copied = reads_in_order(o) ? 0 : planes.most_elements(most, o.p);
+  const Scratch<T> copies(context, threads * copied);
 #pragma omp parallel for schedule(static, 1) num_threads(threads)
   for (int thread = 0; thread < threads; ++thread) {
     const Share share = share_of(thread, threads, rows, count, divides_panels);
-    Block<T> block(o, x, outside);
-    compute_share(o, share, block, filters, columns, compute);
+    Block<T> block(o, planes, x, outside, copies.data() + thread * copied);
+    compute_share(o, share, most, block, filters, columns, compute);
     _mm_sfence();  // others may read what was stored past the caches
   }
 }

@@ -16,7 +16,7 @@ namespace {
 
 // Bytes of images and results that pass all panels at a time: more where the panels do not stay in the second-level
 // cache and are read anew for each such block.
-constexpr int64_t kBlock = int64_t{256} << 10, kLargeBlock = int64_t{768} << 10, kCachedPanels = int64_t{1} << 20;
+constexpr int64_t kBlock = int64_t{512} << 10, kLargeBlock = int64_t{768} << 10, kCachedPanels = int64_t{1} << 20;
 
 // Whether output pixel i reads input pixel i alone.
 bool reads_in_order(const TapConv& o) {

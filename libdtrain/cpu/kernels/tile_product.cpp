@@ -107,13 +107,10 @@ struct Ready {
   }
 };
 
-struct NoFetch {};
-
-// Calls finish(row, sums of that row) for all rows, those of a tile while the next one is computed, and fetch(place) so
-// long before that what finish() reads and writes has come from memory.
-template <class T, class Fetch, class Finish>
-[[gnu::always_inline]] inline void for_each_row(const TiledRows<T>& g, const Fetch& fetch, const Finish& finish) {
-  constexpr int64_t kShort = 8;  // pieces of a tile that is computed before memory answers
+// Calls finish(row, sums of that row) for all rows, those of a tile while the next one is computed. What it writes and
+// adds is not fetched before: where it is in a cache, which it mostly is, that takes longer than waiting for it.
+template <class T, class Finish>
+[[gnu::always_inline]] inline void for_each_row(const TiledRows<T>& g, const Finish& finish) {
   alignas(64) Sums<T> sums[2];
   const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWordBytes, words = piece_of(run), both = 2 * kTileRows;
   const int64_t tile_rows = g.rows < kTileRows ? g.rows : kTileRows;
@@ -123,15 +120,8 @@ template <class T, class Fetch, class Finish>
   shape_tiles(tile_rows, words);
   Ready<T> ready;
   int number = 0;
-  const int64_t lead = pieces < kShort ? 2 * both : both;
-  int64_t fetched = 0, reached = lead < g.rows ? lead : g.rows;
   const auto between = [&]() __attribute__((always_inline)) {
     ahead.fetch();
-    if constexpr (!std::is_same_v<Fetch, NoFetch>) {
-      const int64_t most = fetched + 2 * rows_per_piece;
-      for (const int64_t end = most < reached ? most : reached; fetched < end; ++fetched)
-        if (g.places[fetched] >= 0) fetch(g.places[fetched]);
-    }
     ready.finish(rows_per_piece, finish);
   };
   for (int64_t done = 0; done < g.rows; number ^= 1) {
@@ -145,7 +135,6 @@ template <class T, class Fetch, class Finish>
     ready.finish(both, finish);
     ready = {&sums[number], first, done, first + size};
     done = first + size;
-    reached = done + lead < g.rows ? done + lead : g.rows;
   }
   _tile_release();
   ready.finish(both, finish);
@@ -156,12 +145,8 @@ template <bool kStreams>
 [[gnu::always_inline]] inline void whole_rows_of_pairs(const TiledRows<Bf16> g, const EndOf<Bf16> end, Bf16* y) {
   const RowBias bias(end.bias);
   RowSums all{end.sums, 0};
-  const auto fetch = [&](int64_t place) __attribute__((always_inline)) {
-    if (!kStreams) __builtin_prefetch(y + place, 1);
-    if (end.residual) __builtin_prefetch(end.residual + place);
-  };
   for_each_row(
-      g, fetch, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
+      g, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
         if (g.places[row] >= 0) end_row<kStreams>(end, bias, g.places[row], load(sums), load(sums + kLanes), y, all);
       });
   all.store_sums();
@@ -190,7 +175,7 @@ void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool strea
     return rows_of_end(g, end, y, end.bias != nullptr, end.residual != nullptr, end.relu);
   if (g.valid == kColumns)
     return streams ? whole_rows_of_pairs<true>(g, end, y) : whole_rows_of_pairs<false>(g, end, y);
-  for_each_row(g, NoFetch{}, [&](int64_t row, const float* sums) {
+  for_each_row(g, [&](int64_t row, const float* sums) {
     if (g.places[row] >= 0) end_part_of_row(end, 0, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
   });
 }
@@ -199,11 +184,11 @@ void bytes(const TiledRows<uint8_t>& g, const ByteEnd& end, const ByteTarget& y)
   if (g.valid == kColumns && row_end_suffices(end, y))
     return with_row_end(end, y, 0, [&](const auto& end_row) {
       for_each_row(
-          g, NoFetch{}, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
+          g, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
             if (g.places[row] >= 0) end_row(g.places[row], load_ints(sums), load_ints(sums + kLanes));
           });
     });
-  for_each_row(g, NoFetch{}, [&](int64_t row, const int32_t* sums) {
+  for_each_row(g, [&](int64_t row, const int32_t* sums) {
     if (g.places[row] >= 0)
       end_part_of_row(end, 0, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
   });

@@ -248,7 +248,9 @@ void compute_taps(const Context& context, const TapConv& o, const T* x, T outsid
   const int threads = context.threads();
   const bool divides_panels = count >= threads && (o.k * inner > rows * o.q * o.c || rows < threads);
   const Planes planes(o);
-  const int64_t most = rows_of_block<T>(o, planes, (divides_panels ? count / threads : count) * filters.bytes);
+  const int64_t panels_of_share = divides_panels ? (count + threads - 1) / threads : count;
+  const int64_t most =
+      std::min(rows_of_block<T>(o, planes, panels_of_share * filters.bytes), std::max<int64_t>(rows, 1));
   const int64_t copied = reads_in_order(o) ? 0 : planes.most_elements(most, o.p);
   const Scratch<T> copies(context, threads * copied);
 #pragma omp parallel for schedule(static, 1) num_threads(threads)

@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                     cpu::ConvShape{1, 7, 7, 512, 288, 3, 3, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1},  // those of several taps
                     cpu::ConvShape{1, 6, 6, 2400, 96, 1, 1, 6, 6, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // long ones, in parts
                     cpu::ConvShape{2, 120, 70, 16, 256, 1, 1, 120, 70, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // past the caches
+                    cpu::ConvShape{41, 3, 2, 32, 64, 3, 3, 2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1},        // many small images
                     cpu::ConvShape{2, 11, 10, 32, 16, 3, 2, 4, 3, 2, 3, 3, 1, 2, 1, 0, 0, 1},  // strided and dilated
                     cpu::ConvShape{2, 13, 12, 64, 32, 3, 3, 7, 6, 2, 2, 1, 1, 1, 1, 1, 0, 1},
                     cpu::ConvShape{2, 21, 18, 3, 64, 7, 7, 11, 9, 2, 2, 1, 1, 3, 3, 3, 3, 1},

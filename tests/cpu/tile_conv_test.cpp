@@ -55,9 +55,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(cpu::ConvShape{1, 1, 1, 32, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1},
                     cpu::ConvShape{2, 13, 11, 96, 70, 1, 1, 13, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // pieces of 14 words
                     cpu::ConvShape{3, 14, 9, 64, 64, 3, 3, 14, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-                    cpu::ConvShape{2, 9, 8, 32, 64, 1, 1, 5, 4, 2, 2, 1, 1, 0, 0, 0, 0, 1},     // pixels without a tap
-                    cpu::ConvShape{2, 15, 16, 64, 32, 3, 3, 8, 8, 2, 2, 1, 1, 1, 1, 0, 1, 1},   // SAME of a stride
-                    cpu::ConvShape{1, 17, 12, 32, 34, 3, 2, 5, 9, 3, 1, 2, 3, 1, 2, 0, 0, 1},   // dilated, not square
+                    cpu::ConvShape{41, 2, 3, 32, 64, 3, 3, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},   // many images in a block
+                    cpu::ConvShape{2, 9, 8, 32, 64, 1, 1, 5, 4, 2, 2, 1, 1, 0, 0, 0, 0, 1},    // pixels without a tap
+                    cpu::ConvShape{2, 15, 16, 64, 32, 3, 3, 8, 8, 2, 2, 1, 1, 1, 1, 0, 1, 1},  // SAME of a stride
+                    cpu::ConvShape{1, 17, 12, 32, 34, 3, 2, 5, 9, 3, 1, 2, 3, 1, 2, 0, 0, 1},  // dilated, not square
                     cpu::ConvShape{1, 4, 4, 1056, 512, 3, 3, 4, 4, 1, 1, 1, 1, 1, 1, 1, 1, 1},  // panels are divided
                     cpu::ConvShape{1, 2, 2, 32, 32, 5, 5, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2, 1}));   // mostly padding
 

@@ -30,7 +30,7 @@ struct Planes {
   int64_t row, column;             // of the image, the first ones that output pixel (0, 0) reads
   int64_t step_h, step_w;          // between the rows and columns of a plane
   int64_t more_rows;               // of a plane than of the output
-  int64_t rows_apart;              // of the image, from one that is read to the next, at most
+  bool skips_rows;                 // of the image: no output reads them
   int64_t columns, pixel;          // of a row of a plane, and the elements of one of them
   std::vector<int64_t> offset_of;  // [taps]: elements from the start of the tap's plane
   std::vector<int64_t> plane_of;   // [taps]
@@ -47,7 +47,7 @@ struct Planes {
     step_h = o.stride_h, step_w = joined ? 1 : o.stride_w;
     pixel = joined ? o.stride_w * o.c : o.c;
     more_rows = (last_row - row) / step_h;
-    rows_apart = std::max<int64_t>(step_h - (last_row - row), 1);
+    skips_rows = last_row - row + 1 < step_h;
     columns = joined ? o.q + (o.run_pixels - 1) / o.stride_w : o.q + (last_column - column) / step_w;
     for (const Tap& tap : o.taps) {
       const int64_t down = tap.row - row, across = tap.column - column;
@@ -112,7 +112,7 @@ class Block {
 
   // About what take() of these rows reads of x. Where strides leave out rows, bringing all would take longer.
   Upcoming source_of(int64_t first, int64_t last) const {
-    if (planes_.rows_apart > 1) return {x_, 0};
+    if (planes_.skips_rows) return {x_, 0};
     const auto begin_of = [&](int64_t row) { return (row / o_.p * o_.h + row % o_.p * o_.stride_h) * o_.w * o_.c; };
     return {x_ + begin_of(first), (begin_of(last) - begin_of(first)) * static_cast<int64_t>(sizeof(T))};
   }

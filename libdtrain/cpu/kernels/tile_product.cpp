@@ -142,7 +142,7 @@ template <class T, class Finish>
 
 // By value: what is elsewhere the compiler would read again after each store of a tile.
 template <bool kStreams>
-[[gnu::always_inline]] inline void whole_rows_of_pairs(const TiledRows<Bf16> g, const EndOf<Bf16> end, Bf16* y) {
+void whole_rows_of_pairs(const TiledRows<Bf16> g, const EndOf<Bf16> end, Bf16* y) {
   const RowBias bias(end.bias);
   RowSums all{end.sums, 0};
   for_each_row(
@@ -152,27 +152,7 @@ template <bool kStreams>
   all.store_sums();
 }
 
-// The same where nothing is added up, and the compiler knows what else is done: to ask for each row takes a tenth of
-// the time of short sums.
-template <bool kBias, bool kResidual, bool kRelu>
-void rows_of_known_end(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y) {
-  const EndOf<Bf16> known{
-      .bias = kBias ? end.bias : nullptr, .residual = kResidual ? end.residual : nullptr, .relu = kRelu};
-  if ((kBias && !known.bias) || (kResidual && !known.residual)) __builtin_unreachable();
-  whole_rows_of_pairs<false>(g, known, y);
-}
-template <bool... kKnown, class... Asked>
-void rows_of_end(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool one, Asked... others) {
-  if constexpr (sizeof...(others) > 0)
-    return one ? rows_of_end<kKnown..., true>(g, end, y, others...)
-               : rows_of_end<kKnown..., false>(g, end, y, others...);
-  else
-    return one ? rows_of_known_end<kKnown..., true>(g, end, y) : rows_of_known_end<kKnown..., false>(g, end, y);
-}
-
 void pairs(const TiledRows<Bf16>& g, const EndOf<Bf16>& end, Bf16* y, bool streams) {
-  if (g.valid == kColumns && !end.sums.pivot && !streams)
-    return rows_of_end(g, end, y, end.bias != nullptr, end.residual != nullptr, end.relu);
   if (g.valid == kColumns)
     return streams ? whole_rows_of_pairs<true>(g, end, y) : whole_rows_of_pairs<false>(g, end, y);
   for_each_row(g, [&](int64_t row, const float* sums) {

@@ -101,12 +101,12 @@ void byte_conv(Context& context, const ConvShape& shape, const ByteImages& x, co
   if (x.floats) quantize_images(context, shape, o.c, joins ? o.pad_left : 0, joins ? o.pad_right : 0, x, bytes.data());
   const uint8_t* const from = x.floats ? bytes.data() : x.bytes;
   if (context.kernels().tiles.bytes)
-    return compute_taps<uint8_t>(context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, x.zero,
-                                 filters.panels(), product.columns, [&](const TiledRows<uint8_t>& rows, int64_t panel) {
-                                   const int64_t column = panel * product.columns;
-                                   context.kernels().tiles.bytes(rows, end_of(end, column, column),
-                                                                 place_of(y, column));
-                                 });
+    return compute_taps<uint8_t>(
+        context, joins ? joined_tap_conv_of(o) : tap_conv_of(o), from, x.zero, filters.panels(), product.columns,
+        [&](const TiledRows<uint8_t>& rows, int64_t panel, int64_t) {
+          const int64_t column = panel * product.columns;
+          context.kernels().tiles.bytes(rows, end_of(end, column, column), place_of(y, column));
+        });
   const Scratch<uint8_t> zeros(context, o.s * o.c);  // a run, of joined taps too
   std::fill_n(zeros.data(), o.s * o.c, x.zero);
   const Windows<uint8_t> windows =

@@ -40,6 +40,7 @@ struct GatheredTile {
   int64_t row_step, rows, pixel, panel;
   InnerPart inner;
   Upcoming upcoming{};
+  int64_t share = 0;  // see WorkShares
 };
 
 // A part of the inner dimension of a tile's panels, in memory: whole panels lie one after the other.
@@ -93,7 +94,8 @@ void for_each_tile(const ConvShape& o, const Windows<Element>& x, const TileSize
   std::vector<int64_t> begins;  // of tiles
   for (int64_t number = 0; number < blocks; ++number) {
     const int64_t first = begin_of(number), count = begin_of(number + 1) - first;
-    const int64_t next = number + 1 < blocks ? begin_of(number + 2) - first - count : 0;  // pixels of the next block
+    // Pixels of the next block, or of the next share, which this thread is likely to take.
+    const int64_t next = std::min(begin_of(number + 2), o.n * o.p * o.q) - first - count;
     const int64_t tiles = (count + size.rows - 1) / size.rows;
     at.resize(static_cast<size_t>(x.taps * count));
     fill_addresses(o, x, first, count, count, at.data());
@@ -128,13 +130,19 @@ template <class Element, class Compute>
 void compute_tiles(const Context& context, const ConvShape& o, const Windows<Element>& x, const TileSize& size,
                    const FilterPanels& panels, const Compute& compute) {
   const int64_t pixels = o.n * o.p * o.q, count = (o.k + size.columns - 1) / size.columns;
-  const int threads = context.threads();
-  const bool divide_panels = count >= threads && o.k * o.r * o.s > pixels;
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-  for (int thread = 0; thread < threads; ++thread) {
-    for_each_tile(o, x, size, share_of(thread, threads, pixels, count, divide_panels), panels, compute);
+  constexpr int64_t kLeastTiles = 4;  // of pixels, that panels are read for
+  const bool divide_panels = count >= context.threads() && o.k * o.r * o.s > pixels;
+  const WorkShares shares(context.threads(), divide_panels ? count : (pixels + size.rows - 1) / size.rows,
+                          divide_panels ? 1 : kLeastTiles);
+  parallel_shares(shares, [&](int64_t, int64_t number, int64_t begin, int64_t end) {
+    const auto pixel_of = [&](int64_t tile) { return std::min(tile * size.rows, pixels); };
+    const Share share = divide_panels ? Share{0, pixels, begin, end} : Share{pixel_of(begin), pixel_of(end), 0, count};
+    for_each_tile(o, x, size, share, panels, [&](GatheredTile<Element> tile) {
+      tile.share = number;
+      compute(tile);
+    });
     _mm_sfence();  // others may read what was stored past the caches
-  }
+  });
 }
 
 }  // namespace dtrain::cpu

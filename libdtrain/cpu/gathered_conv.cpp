@@ -133,7 +133,7 @@ struct TileProducts {
     else if (end.residual)
       own.residual = end.residual + place;
     own.relu = inner.ends && end.relu;
-    if (sums && inner.ends) own.sums = sums->from(column);
+    if (sums && inner.ends) own.sums = sums->from(tile.share, column);
     const T* const panel = static_cast<const T*>(filters().at(tile.panel));
     product.gathered<T>()({.rows = tile.rows,
                            .taps = inner.taps,
@@ -150,7 +150,8 @@ struct TileProducts {
                            .streams = streams && inner.begins && inner.ends,
                            .upcoming = tile.upcoming});
     if (sums && inner.ends)
-      own.sums.pivot ? sums->added(column, valid, tile.rows) : sums->add_rows(column, valid, tile.rows, y + place, o.k);
+      own.sums.pivot ? sums->added(tile.share, column, valid, tile.rows)
+                     : sums->add_rows(tile.share, column, valid, tile.rows, y + place, o.k);
   }
 };
 

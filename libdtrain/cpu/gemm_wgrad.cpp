@@ -88,6 +88,10 @@ struct FilterGradient {
   int64_t packed_words() const { return window_words() + o.k / width * panel_step(); }
   int64_t pass_words() const { return packed_words() + (tiles ? o.k * turned_row() : 0); }
   int64_t sum_floats() const { return items * kFilters * width; }
+  // Units that have sums of their own: enough passes, and pixels whose packing takes as long as the sums do.
+  int64_t least_units() const {
+    return std::max<int64_t>(std::max(2 * depth, 2 * columns * o.k / (columns + o.k)) / unit, 1);
+  }
 
   // Where the pixels of rows [begin, end) lie: those of the windows, tap by tap, and then those of dy. What is missing
   // from the last row is zero.
@@ -191,10 +195,11 @@ template <class T>
 void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
   const int64_t cores = context.threads();
   const Scratch<typename FilterGradient<T>::Word> passes(context, cores * gradient.pass_words());
-  const Scratch<float> sums(context, cores * gradient.sum_floats());
-  parallel_parts(context, gradient.units, [&](int64_t core, int64_t begin, int64_t end) {
+  const WorkShares shares(context.threads(), gradient.units, gradient.least_units());
+  const Scratch<float> sums(context, shares.count() * gradient.sum_floats());
+  parallel_shares(shares, [&](int64_t core, int64_t share, int64_t begin, int64_t end) {
     auto* const pass = passes.data() + core * gradient.pass_words();
-    float* const own = sums.data() + core * gradient.sum_floats();
+    float* const own = sums.data() + share * gradient.sum_floats();
     const int64_t units = end - begin, rounds = (units * gradient.unit + gradient.depth - 1) / gradient.depth;
     const auto row_of = [&](int64_t round) {
       return (begin + units * std::min(round, rounds) / rounds) * gradient.unit;
@@ -210,7 +215,7 @@ void wgrad_by_pixels(Context& context, const FilterGradient<T>& gradient, float*
     }
   });
   parallel_parts(context, gradient.o.k, [&](int, int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) gradient.store(k, sums.data(), cores, dw, add);
+    for (int64_t k = begin; k < end; ++k) gradient.store(k, sums.data(), shares.count(), dw, add);
   });
 }
 
@@ -234,7 +239,7 @@ void wgrad_by_sums(Context& context, const FilterGradient<T>& gradient, float* d
         for (int64_t panel = 0; panel < gradient.o.k / gradient.width; ++panel)
           gradient.turn(panel, depth, pass.data());
       }
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
       for (int64_t item = 0; item < gradient.items; ++item)
         if (alone)
           gradient.multiply(item, depth, pass.data(), gradient.place_in_filters(dw, item), add);
@@ -263,12 +268,13 @@ void wgrad_in_place(Context& context, const ConvShape& o, const float* x, const 
   constexpr int64_t kRows = 60;  // filters at a time: whole tiles
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   const ProductKernels& product = context.kernels().product;
-  const int64_t wide = product.panels * product.columns, cores = context.threads(), count = o.k * o.c;
+  const int64_t wide = product.panels * product.columns, count = o.k * o.c;
   const int64_t parts = (o.k + kRows - 1) / kRows * (o.c / wide);
   const int64_t of_dy = parts > 1 ? std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1) : 1;
-  const Scratch<float> sums(context, cores * count);
-  parallel_parts(context, o.n * o.p * o.q, [&](int64_t core, int64_t begin, int64_t end) {
-    float* const own = sums.data() + core * count;
+  const WorkShares shares(context.threads(), o.n * o.p * o.q, 2 * kDepth);
+  const Scratch<float> sums(context, shares.count() * count);
+  parallel_shares(shares, [&](int64_t core, int64_t share, int64_t begin, int64_t end) {
+    float* const own = sums.data() + share * count;
     if (begin == end) std::fill_n(own, count, 0.0f);
     for (int64_t first = begin; first < end; first += kDepth) {
       const int64_t depth = std::min(kDepth, end - first), next = first + depth, soon = std::min(kDepth, end - next);
@@ -295,7 +301,7 @@ void wgrad_in_place(Context& context, const ConvShape& o, const float* x, const 
   parallel_parts(context, count, [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       float sum = 0;
-      for (int64_t core = 0; core < cores; ++core) sum += sums.data()[core * count + i];
+      for (int64_t share = 0; share < shares.count(); ++share) sum += sums.data()[share * count + i];
       dw[i] = add ? dw[i] + sum : sum;
     }
   });

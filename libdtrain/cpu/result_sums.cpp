@@ -1,10 +1,9 @@
 #include "libdtrain/cpu/result_sums.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "libdtrain/cpu/elements.h"
+#include "libdtrain/cpu/parallel.h"
 
 namespace dtrain::cpu {
 namespace {
@@ -14,7 +13,8 @@ constexpr int64_t kMostPending = 512;
 
 }  // namespace
 
-ResultSums::ResultSums(const Context& context, int64_t channels) : own_(static_cast<size_t>(context.threads())) {
+ResultSums::ResultSums(const Context& context, int64_t channels)
+    : own_(static_cast<size_t>(WorkShares::most(context.threads()))) {
   DT_CHECK(channels % kBlock == 0, "sums of ", channels, " channels, expected a multiple of ", kBlock);
   const auto size = static_cast<size_t>(channels);
   for (Own& own : own_) {
@@ -24,16 +24,14 @@ ResultSums::ResultSums(const Context& context, int64_t channels) : own_(static_c
   }
 }
 
-ResultSums::Own& ResultSums::mine() { return own_[static_cast<size_t>(omp_get_thread_num())]; }
-
-ColumnSums ResultSums::from(int64_t channel) {
-  Own& own = mine();
+ColumnSums ResultSums::from(int64_t share, int64_t channel) {
+  Own& own = of_share(share);
   if (own.blocks[static_cast<size_t>(channel / kBlock)].count == 0) return {};
   return {own.pivot.data() + channel, own.sum.data() + channel, own.square.data() + channel};
 }
 
-void ResultSums::added(int64_t channel, int64_t count, int64_t rows) {
-  Own& own = mine();
+void ResultSums::added(int64_t share, int64_t channel, int64_t count, int64_t rows) {
+  Own& own = of_share(share);
   for (int64_t block = channel / kBlock; block < (channel + count) / kBlock; ++block) {
     auto& [merged, pending] = own.blocks[static_cast<size_t>(block)];
     pending += rows;
@@ -43,9 +41,9 @@ void ResultSums::added(int64_t channel, int64_t count, int64_t rows) {
 }
 
 template <class T>
-void ResultSums::add_rows(int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride) {
-  Own& own = mine();
-  if (from(channel).pivot == nullptr)
+void ResultSums::add_rows(int64_t share, int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride) {
+  Own& own = of_share(share);
+  if (from(share, channel).pivot == nullptr)
     for (int64_t i = 0; i < count; ++i) own.pivot[static_cast<size_t>(channel + i)] = y[i];
   float *const sum = own.sum.data() + channel, *const square = own.square.data() + channel;
   const float* const pivot = own.pivot.data() + channel;
@@ -88,7 +86,7 @@ Moments ResultSums::of(int64_t channel) {
   return all;
 }
 
-template void ResultSums::add_rows(int64_t, int64_t, int64_t, const float*, int64_t);
-template void ResultSums::add_rows(int64_t, int64_t, int64_t, const Bf16*, int64_t);
+template void ResultSums::add_rows(int64_t, int64_t, int64_t, int64_t, const float*, int64_t);
+template void ResultSums::add_rows(int64_t, int64_t, int64_t, int64_t, const Bf16*, int64_t);
 
 }  // namespace dtrain::cpu

@@ -21,12 +21,12 @@ class ResultSums {
 
   // Where kernels add up the channels from `channel` on for the calling thread: nowhere before its first rows there,
   // which are for add_rows.
-  ColumnSums from(int64_t channel);
+  ColumnSums from(int64_t share, int64_t channel);
   // All rows that kernels have added up there since the last call.
-  void added(int64_t channel, int64_t count, int64_t rows);
+  void added(int64_t share, int64_t channel, int64_t count, int64_t rows);
   // Adds up `rows` rows of `count` channels from `channel` on, `stride` elements apart from `y` on.
   template <class T>
-  void add_rows(int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
+  void add_rows(int64_t share, int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
 
   // Of all threads, merged in their order.
   Moments of(int64_t channel);
@@ -43,9 +43,9 @@ class ResultSums {
 
     void merge_sums(size_t block);
   };
-  std::vector<Own> own_;  // of each thread
+  std::vector<Own> own_;  // of each share
 
-  Own& mine();
+  Own& of_share(int64_t share) { return own_[static_cast<size_t>(share)]; }
 };
 
 }  // namespace dtrain::cpu

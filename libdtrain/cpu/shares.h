@@ -20,19 +20,12 @@ bool is_streamed(int64_t elements, int64_t k, int64_t columns, const T* y) {
          reinterpret_cast<uintptr_t>(y) % kVectorBytes == 0;
 }
 
-// What one thread computes: pixels by panels of filters.
+// What a thread computes at a time: pixels by panels of filters.
 struct Share {
   int64_t first_pixel, last_pixel, first_panel, last_panel;
 
   int64_t panels() const { return last_panel - first_panel; }
 };
-
-// Panels are read once per thread that has pixels, pixels once per thread that has panels: what is larger is divided.
-inline Share share_of(int thread, int threads, int64_t pixels, int64_t panels, bool divide_panels) {
-  const auto part = [&](int64_t count, int i) { return count * i / threads; };
-  if (divide_panels) return {0, pixels, part(panels, thread), part(panels, thread + 1)};
-  return {part(pixels, thread), part(pixels, thread + 1), 0, panels};
-}
 
 // Where `parts` parts of `count` begin, and the last one ends.
 inline void begin_parts(int64_t count, int64_t parts, std::vector<int64_t>& begins) {

@@ -197,10 +197,10 @@ int64_t rows_of_block(const TapConv& o, const Planes& planes, int64_t panel_byte
   return std::max<int64_t>(bytes / ((read + written) * static_cast<int64_t>(sizeof(T))), 1);
 }
 
-// What one thread computes: rows of the output, which are the share's pixels, `most` at a time, by panels.
-template <class T>
+// What a thread computes at a time: rows of the output, which are the share's pixels, `most` in a block, by panels.
+template <class T, class Compute>
 void compute_share(const TapConv& o, const Share& share, int64_t most, Block<T>& block, const FilterPanels& panels,
-                   int64_t columns, const std::function<void(const TiledRows<T>&, int64_t panel)>& compute) {
+                   int64_t columns, const Compute& compute) {
   const int64_t all = share.panels() * panels.bytes, rows = share.last_pixel - share.first_pixel;
   const int64_t blocks = (rows + most - 1) / most;
   const auto row_of = [&](int64_t number) { return share.first_pixel + rows * std::min(number, blocks) / blocks; };
@@ -242,7 +242,7 @@ TapConv joined_tap_conv_of(const ConvShape& o) {
 
 template <class T>
 void compute_taps(const Context& context, const TapConv& o, const T* x, T outside, const void* panels, int64_t columns,
-                  const std::function<void(const TiledRows<T>&, int64_t panel)>& compute) {
+                  const ComputeRows<T>& compute) {
   const int64_t rows = o.n * o.p, count = (o.k + columns - 1) / columns, inner = o.inner();
   const FilterPanels filters{panels, columns * inner * static_cast<int64_t>(sizeof(T))};
   const int threads = context.threads();
@@ -253,33 +253,34 @@ void compute_taps(const Context& context, const TapConv& o, const T* x, T outsid
       std::min(rows_of_block<T>(o, planes, panels_of_share * filters.bytes), std::max<int64_t>(rows, 1));
   const int64_t copied = reads_in_order(o) ? 0 : planes.most_elements(most, o.p);
   const Scratch<T> copies(context, threads * copied);
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-  for (int thread = 0; thread < threads; ++thread) {
-    const Share share = share_of(thread, threads, rows, count, divides_panels);
+  const WorkShares shares(threads, divides_panels ? count : rows, divides_panels ? 1 : (most + 1) / 2);
+  parallel_shares(shares, [&](int64_t thread, int64_t number, int64_t begin, int64_t end) {
+    const Share share = divides_panels ? Share{0, rows, begin, end} : Share{begin, end, 0, count};
     Block<T> block(o, planes, x, outside, copies.data() + thread * copied);
-    compute_share(o, share, most, block, filters, columns, compute);
+    compute_share(o, share, most, block, filters, columns,
+                  [&](const TiledRows<T>& part, int64_t panel) { compute(part, panel, number); });
     _mm_sfence();  // others may read what was stored past the caches
-  }
+  });
 }
 
 template void compute_taps(const Context&, const TapConv&, const Bf16*, Bf16, const void*, int64_t,
-                           const std::function<void(const TiledRows<Bf16>&, int64_t)>&);
+                           const ComputeRows<Bf16>&);
 template void compute_taps(const Context&, const TapConv&, const uint8_t*, uint8_t, const void*, int64_t,
-                           const std::function<void(const TiledRows<uint8_t>&, int64_t)>&);
+                           const ComputeRows<uint8_t>&);
 
 namespace {
 
 // The rows of y that were written from `column` on, where kernels have added them up in `to`, or by themselves.
-void add_up(ResultSums& sums, const TiledRows<Bf16>& rows, const ColumnSums& to, int64_t column, int64_t columns,
-            const Bf16* y) {
+void add_up(ResultSums& sums, int64_t share, const TiledRows<Bf16>& rows, const ColumnSums& to, int64_t column,
+            int64_t columns, const Bf16* y) {
   int64_t written = 0;
   for (int64_t row = 0; row < rows.rows; ++row) {
     const int64_t place = rows.places[row];
     if (place < 0) continue;
     ++written;
-    if (to.pivot == nullptr) sums.add_rows(column, columns, 1, y + place + column, 0);
+    if (to.pivot == nullptr) sums.add_rows(share, column, columns, 1, y + place + column, 0);
   }
-  if (to.pivot) sums.added(column, columns, written);
+  if (to.pivot) sums.added(share, column, columns, written);
 }
 
 }  // namespace
@@ -288,14 +289,15 @@ void tile_conv(const Context& context, const TapConv& o, const Bf16* x, const Bf
                Bf16* y, bool streams, ResultSums* sums) {
   const Kernels& kernels = context.kernels();
   const int64_t columns = kernels.product.columns;
-  compute_taps<Bf16>(context, o, x, Bf16{}, panels, columns, [&](const TiledRows<Bf16>& rows, int64_t panel) {
-    EndOf<Bf16> own = end;
-    if (own.bias) own.bias += panel * columns;
-    if (own.residual) own.residual += panel * columns;
-    if (sums) own.sums = sums->from(panel * columns);
-    kernels.tiles.pairs(rows, own, y + panel * columns, streams);
-    if (sums) add_up(*sums, rows, own.sums, panel * columns, columns, y);
-  });
+  compute_taps<Bf16>(context, o, x, Bf16{}, panels, columns,
+                     [&](const TiledRows<Bf16>& rows, int64_t panel, int64_t share) {
+                       EndOf<Bf16> own = end;
+                       if (own.bias) own.bias += panel * columns;
+                       if (own.residual) own.residual += panel * columns;
+                       if (sums) own.sums = sums->from(share, panel * columns);
+                       kernels.tiles.pairs(rows, own, y + panel * columns, streams);
+                       if (sums) add_up(*sums, share, rows, own.sums, panel * columns, columns, y);
+                     });
 }
 
 bool tile_dgrad_supports(const Context& context, const ConvShape& o) {

@@ -34,11 +34,15 @@ TapConv tap_conv_of(const ConvShape& o);
 // The same where x has the padding of columns and the pixels of a row of the kernel are one run.
 TapConv joined_tap_conv_of(const ConvShape& o);
 
-// Calls compute(rows, panel) for all rows and panels of the convolution, by all threads of the context. `outside`: what
-// padding holds; `panels`: one after another, of `columns` filters each. T is Bf16 or uint8_t.
+// What is done with rows of one of WorkShares, by a panel.
+template <class T>
+using ComputeRows = std::function<void(const TiledRows<T>&, int64_t panel, int64_t share)>;
+
+// Calls `compute` for all rows and panels of the convolution, by all threads of the context. `outside`: what padding
+// holds; `panels`: one after another, of `columns` filters each. T is Bf16 or uint8_t.
 template <class T>
 void compute_taps(const Context&, const TapConv&, const T* x, T outside, const void* panels, int64_t columns,
-                  const std::function<void(const TiledRows<T>&, int64_t panel)>& compute);
+                  const ComputeRows<T>& compute);
 
 // y = act(x * w + end.bias + end.residual) for the panels of w, as gathered_conv takes them; `streams` as in
 // GatheredRows.

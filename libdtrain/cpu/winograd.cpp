@@ -41,13 +41,15 @@ struct Target {
     if (own.residual) own.residual += first;
     return {data + first, w * c, c, std::min(kWinogradOut, h - top), std::min(kWinogradOut, w - left), own};
   }
-  // As WinogradTransforms does, with the sums of the calling thread.
-  void write(const WinogradTransforms<T>& transforms, const float* products, WinogradPixels<T> to) const {
-    if (sums) to.end.sums = sums->from(0);
+  // As WinogradTransforms does, with the sums of a share.
+  void write(int64_t share, const WinogradTransforms<T>& transforms, const float* products,
+             WinogradPixels<T> to) const {
+    if (sums) to.end.sums = sums->from(share, 0);
     transforms.output_tile(products, c, to);
     if (!sums) return;
-    if (to.end.sums.pivot) return sums->added(0, c, to.rows * to.columns);
-    for (int64_t i = 0; i < to.rows; ++i) sums->add_rows(0, c, to.columns, to.to + i * to.row_step, to.column_step);
+    if (to.end.sums.pivot) return sums->added(share, 0, c, to.rows * to.columns);
+    for (int64_t i = 0; i < to.rows; ++i)
+      sums->add_rows(share, 0, c, to.columns, to.to + i * to.row_step, to.column_step);
   }
 };
 
@@ -126,9 +128,9 @@ struct Convolution {
     const auto [tile, point, run, run_step] = inputs_at;
     kernels.winograd.of<T>().input_tile(x.window(tiles, t, zeros), x.c, {inputs + place * tile, point, run, run_step});
   }
-  // `products` are those of tile `t`.
-  void finish(int64_t t, const float* products) const {
-    y.write(kernels.winograd.of<T>(), products, y.pixels(tiles, t));
+  // `products` are those of tile `t`, which is of share `share`.
+  void finish(int64_t share, int64_t t, const float* products) const {
+    y.write(share, kernels.winograd.of<T>(), products, y.pixels(tiles, t));
   }
   // The products of `count` tiles and `columns` outer channels at one point, of the inner channels from `depth` on,
   // where their panels begin, `panel_step` apart.
@@ -197,10 +199,12 @@ void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float
   const int64_t rounds = (count + at_once - 1) / at_once;
   const int64_t most = (count + cores * rounds - 1) / (cores * rounds);  // equal shares
   const Scratch<float> scratch(context, cores * conv.scratch_floats(most));
-  parallel_parts(context, count, [&](int64_t core, int64_t begin, int64_t end) {
+  const WorkShares shares(context.threads(), (count + most - 1) / most, 1);
+  parallel_shares(shares, [&](int64_t core, int64_t share, int64_t first_group, int64_t end_group) {
     float* const inputs = scratch.data() + core * conv.scratch_floats(most);
     float* const products = inputs + conv.input_floats(most);
-    for (int64_t first = begin; first < end; first += most) {
+    const int64_t end = std::min(end_group * most, count);
+    for (int64_t first = first_group * most; first < end; first += most) {
       const int64_t group = std::min(most, end - first);
       for (int64_t t = 0; t < group; ++t) conv.transform(first + t, t, inputs);
       const TwoPortions soon = conv.soon(first, group, std::min(first + group + most, end));
@@ -208,7 +212,7 @@ void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         for (int64_t outer = 0; outer < conv.y.c; outer += conv.columns(), ++part)
           conv.multiply(group, point, outer, inputs, panels, products, soon[part]);
-      for (int64_t t = 0; t < group; ++t) conv.finish(first + t, products + t * tile_stride(conv.y.c));
+      for (int64_t t = 0; t < group; ++t) conv.finish(share, first + t, products + t * tile_stride(conv.y.c));
     }
   });
 }
@@ -217,7 +221,7 @@ void convolve_by_tiles(Context& context, const Convolution<T>& conv, const float
 template <class T>
 void multiply_by_panels(const Convolution<T>& conv, const float* panels, const float* inputs, float* products) {
   const int64_t width = conv.columns(), panels_per_point = conv.y.c / width;
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
   for (int64_t item = 0; item < kWinogradPoints * panels_per_point; ++item)
     conv.multiply(conv.tiles.count, item / panels_per_point, item % panels_per_point * width, inputs, panels, products,
                   {});
@@ -229,7 +233,7 @@ void multiply_by_panels(const Convolution<T>& conv, const FilterPanels<T>& filte
                         float* products) {
   const int64_t width = conv.kernels.product.columns, point_step = winograd_spread(kFreshDepth * width);
   std::vector<float> panels(static_cast<size_t>(kWinogradPoints * point_step));
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
   for (int64_t outer = 0; outer < conv.y.c; outer += width)
     for (int64_t depth = 0; depth < conv.x.c; depth += kFreshDepth) {
       const int64_t depths = std::min(kFreshDepth, conv.x.c - depth);
@@ -254,7 +258,7 @@ void convolve_by_panels(Context& context, const Convolution<T>& conv, const Filt
     for (int64_t t = 0; t < count; ++t) conv.transform(t, t, inputs);
     multiply_by_panels(conv, filters, inputs, products);
 #pragma omp for schedule(static)
-    for (int64_t t = 0; t < count; ++t) conv.finish(t, products + t * tile_stride(conv.y.c));
+    for (int64_t t = 0; t < count; ++t) conv.finish(omp_get_thread_num(), t, products + t * tile_stride(conv.y.c));
   }
 }
 

@@ -98,9 +98,11 @@ void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* 
   const int64_t cores = context.threads(), count = gradient.tiles.count;
   const int64_t most = std::min(kTilesPerCore, (count + cores - 1) / cores);
   const int64_t u_floats = winograd_spread(kWinogradPoints * c * k);
-  const Scratch<float> scratch(context, cores * gradient.scratch_floats(most)), sums(context, cores * u_floats);
-  parallel_parts(context, count, [&](int64_t core, int64_t begin, int64_t end) {
-    float* const u = sums.data() + core * u_floats;
+  const WorkShares shares(context.threads(), count, std::max<int64_t>(c * k / (c + k), 1));
+  const Scratch<float> scratch(context, cores * gradient.scratch_floats(most)),
+      sums(context, shares.count() * u_floats);
+  parallel_shares(shares, [&](int64_t core, int64_t share, int64_t begin, int64_t end) {
+    float* const u = sums.data() + share * u_floats;
     for (int64_t first = begin; first < end; first += most) {
       const int64_t tiles = std::min(most, end - first);
       const auto group = gradient.group_at(scratch.data() + core * gradient.scratch_floats(most), tiles);
@@ -118,8 +120,8 @@ void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* 
     for (int64_t o = begin; o < end; ++o) {
       for (int64_t point = 0; point < kWinogradPoints; ++point) {
         float* const u = sums.data() + (point * k + o) * c;
-        for (int64_t core = 1; core < cores; ++core)
-          for (int64_t i = 0; i < c; ++i) u[i] += u[core * u_floats + i];
+        for (int64_t share = 1; share < shares.count(); ++share)
+          for (int64_t i = 0; i < c; ++i) u[i] += u[share * u_floats + i];
       }
       gradient.kernels.winograd.filter_gradient({sums.data() + o * c, k * c, c, dw + o * 9 * c, c, add});
     }
@@ -140,7 +142,7 @@ void wgrad_by_panels(Context& context, const FilterGradient<T>& gradient, float*
 #pragma omp for schedule(static)
     for (int64_t t = 0; t < count; ++t) gradient.transform(t, group, t);
     std::vector<float> u(static_cast<size_t>(kWinogradPoints * point_step));  // [point][k of the block][width]
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic)
     for (int64_t item = 0; item < c / width * blocks; ++item) {
       const int64_t i = item / blocks, first = item % blocks * channels, end = std::min(first + channels, k);
       for (int64_t point = 0; point < kWinogradPoints; ++point)

@@ -71,6 +71,10 @@ GradientRows<T> rows_of(GradientRows<T> all, int64_t begin, int64_t end) {
   return all;
 }
 
+WorkShares shares_of(const Context& context, int64_t rows, int64_t c) {
+  return {context.threads(), rows, std::max<int64_t>(kElementsPerThread / c, 1)};
+}
+
 // sum(dz) into sums[0, c) and sum(dz * (x - mean)) into sums[c, 2 c), over all rows, and dz into `kept` where that is
 // wanted; `buffer` holds 2 c floats.
 template <class T>
@@ -84,10 +88,10 @@ void range_sums(const BatchNormLoops<T>& loops, const GradientRows<T>& rows, dou
   }
 }
 
-// The sums of all parts, in their order, into the first.
-void merge_sums(double* sums, int64_t count, int parts) {
-  for (int part = 1; part < parts; ++part)
-    for (int64_t i = 0; i < count; ++i) sums[i] += sums[part * count + i];
+// The sums of all shares, in their order, into the first.
+void merge_sums(double* sums, int64_t count, int64_t shares) {
+  for (int64_t share = 1; share < shares; ++share)
+    for (int64_t i = 0; i < count; ++i) sums[i] += sums[share * count + i];
 }
 
 void store_or_add(const Tensor& to, int64_t i, double value, bool add) {
@@ -131,24 +135,22 @@ double share_moments(Context& context, Communicator& ranks, double count, int64_
 
 // The means of all channels of x, [c], followed by the sums of squared deviations, [c].
 Scratch<double> moments_of_all(Context& context, const Tensor& x, int64_t c) {
-  const int64_t rows = x.count() / c;
-  const int parts = context.threads();
-  Scratch<double> moments(context, parts * 2 * c);
-  const Scratch<float> buffers(context, parts * 3 * c);
+  const WorkShares shares = shares_of(context, x.count() / c, c);
+  Scratch<double> moments(context, shares.count() * 2 * c);
+  const Scratch<float> buffers(context, context.threads() * 3 * c);
   with_elements(x.dtype(), [&]<class T>(T) {
     const T* const from = x.data<T>();
-    parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
-      double* own = moments.data() + part * 2 * c;
+    parallel_shares(shares, [&](int64_t thread, int64_t share, int64_t begin, int64_t end) {
+      double* own = moments.data() + share * 2 * c;
       range_moments(context.kernels().batch_norm.of<T>(), from + begin * c, end - begin, c, own, own + c,
-                    buffers.data() + part * 3 * c);
+                    buffers.data() + thread * 3 * c);
     });
   });
   for (int64_t i = 0; i < c; ++i) {
     Moments all;
-    for (int part = 0; part < parts; ++part) {
-      const double* own = moments.data() + part * 2 * c;
-      const int64_t size = rows * (part + 1) / parts - rows * part / parts;
-      all = merge(all, {static_cast<double>(size), own[i], own[c + i]});
+    for (int64_t share = 0; share < shares.count(); ++share) {
+      const double* own = moments.data() + share * 2 * c;
+      all = merge(all, {static_cast<double>(shares.end(share) - shares.begin(share)), own[i], own[c + i]});
     }
     moments.data()[i] = all.mean;
     moments.data()[c + i] = all.deviation;
@@ -197,7 +199,7 @@ void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& 
     const T *const from = in.x.data<T>(), *const add = in.residual ? in.residual.data<T>() : nullptr;
     T* const to = out.y.data<T>();
     const bool past_caches = is_past_caches<T>(in.x.count() / c, c);
-    parallel_parts(context, in.x.count() / c, [&](int, int64_t begin, int64_t end) {
+    parallel_shares(shares_of(context, in.x.count() / c, c), [&](int64_t, int64_t, int64_t begin, int64_t end) {
       const int64_t first = begin * c;
       context.kernels().batch_norm.of<T>().apply({from + first, add ? add + first : nullptr, to + first,
                                                   out.mean.data<float>(), scale.data<float>(), in.beta.data<float>(),
@@ -255,19 +257,21 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
   GradientRows<T> all = gradient_rows<T>(dy, saved, scale);
   T* const kept = grads.dresidual ? grads.dresidual.data<T>() : nullptr;
   const bool constant = saved.constant_statistics;
+  const WorkShares shares = shares_of(context, rows, c);
 
   if (!constant || grads.dgamma || grads.dbeta) {
-    const Scratch<double> sums(context, context.threads() * 2 * c);
+    const Scratch<double> sums(context, shares.count() * 2 * c);
     const Scratch<float> buffers(context, context.threads() * 2 * c);
-    parallel_parts(context, rows, [&](int part, int64_t begin, int64_t end) {
-      range_sums(loops, rows_of(all, begin, end), sums.data() + part * 2 * c, buffers.data() + part * 2 * c,
+    parallel_shares(shares, [&](int64_t thread, int64_t share, int64_t begin, int64_t end) {
+      range_sums(loops, rows_of(all, begin, end), sums.data() + share * 2 * c, buffers.data() + thread * 2 * c,
                  kept ? kept + begin * c : nullptr);
     });
-    merge_sums(sums.data(), 2 * c, context.threads());
+    merge_sums(sums.data(), 2 * c, shares.count());
     finish_sums(context, saved, grads, rows, scale.data<float>(), sums.data(), terms.data<float>());
   } else if (kept) {
-    parallel_parts(context, rows,
-                   [&](int, int64_t begin, int64_t end) { loops.gate(rows_of(all, begin, end), kept + begin * c); });
+    parallel_shares(shares, [&](int64_t, int64_t, int64_t begin, int64_t end) {
+      loops.gate(rows_of(all, begin, end), kept + begin * c);
+    });
   }
   if (grads.deferred) *grads.deferred = {saved, kept != nullptr, scale, terms};
   if (!grads.dx) return;
@@ -278,7 +282,7 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
   T* const dx = grads.dx.data<T>();
   Into into = grads.add_dx ? Into::add : Into::store;
   if (into == Into::store && dx != all.dy && is_past_caches<T>(rows, c)) into = Into::past_caches;
-  parallel_parts(context, rows, [&](int, int64_t begin, int64_t end) {
+  parallel_shares(shares, [&](int64_t, int64_t, int64_t begin, int64_t end) {
     loops.dx(rows_of(all, begin, end), constant ? nullptr : terms.data<float>(), terms.data<float>() + c, into,
              dx + begin * c);
   });

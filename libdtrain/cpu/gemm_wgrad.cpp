@@ -12,9 +12,10 @@
 namespace dtrain::cpu {
 namespace {
 
-// Rows of panels per pass: a panel of so many stays in the first-level cache. Tile registers, to which sums cost more
-// than to others, take more of them, and all at once where the sums outweigh pixels.
-constexpr int64_t kDepth = 128, kTileDepth = 256, kMostTileDepth = 1024;
+// Rows of panels per pass: a panel of so many stays in the first-level cache, and so do the panels of a product that
+// takes several. Tile registers, to which sums cost more than to others, take more rows, and all at once where the sums
+// outweigh pixels.
+constexpr int64_t kDepth = 128, kWideDepth = 96, kTileDepth = 256, kMostTileDepth = 1024;
 // Tile registers take whole tiles of rows.
 constexpr int64_t kTileRows = 16;
 // Filters per piece of work: so many panels of dy stay in the second-level cache.
@@ -61,7 +62,7 @@ struct PanelsOf<Bf16> {
 
 // Pixels are rows of dy [pixels, k] and of the windows of x [pixels, r s c]: dw [k, r s c] is the product of the one,
 // transposed, and the other. A pass packs the pixels of up to `depth` rows of panels of both and adds their share to
-// the sums, which lie in the order in which they are visited: [k / kFilters][panel of windows][kFilters][width]. Tile
+// the sums, which lie in the order in which they are visited: [k / kFilters][columns / wide][kFilters][wide]. Tile
 // registers take the panels of dy turned.
 template <class T>
 struct FilterGradient {
@@ -75,19 +76,21 @@ struct FilterGradient {
   const DyRows<T>& dy;
   const T* zeros;  // a pixel of either
   const std::vector<int64_t>* chosen;
-  int64_t depth;
-  int64_t width = product.columns, columns = x.taps * o.c, panels = columns / width;
+  int64_t width = product.columns, columns = x.taps * o.c;
+  int64_t panels = tiles || columns % (product.panels * width) > 0 ? 1 : product.panels;  // of windows, in a product
+  int64_t wide = panels * width, across = columns / wide;
+  int64_t depth = tiles ? kTileDepth : panels > 1 ? kWideDepth : kDepth;
   int64_t pixels = chosen ? static_cast<int64_t>(chosen->size()) : o.n * o.p * o.q;
   int64_t unit = tiles ? kTileRows : 1;  // rows of panels that stay together
   int64_t units = (pixels + Panels::kPixels * unit - 1) / (Panels::kPixels * unit), rows = units * unit;
-  int64_t items = (o.k + kFilters - 1) / kFilters * panels;
+  int64_t items = (o.k + kFilters - 1) / kFilters * across;
 
   int64_t panel_step() const { return depth * width + kOddLine; }
   int64_t turned_row() const { return depth + kOddLine; }
-  int64_t window_words() const { return panels * panel_step(); }
+  int64_t window_words() const { return columns / width * panel_step(); }
   int64_t packed_words() const { return window_words() + o.k / width * panel_step(); }
   int64_t pass_words() const { return packed_words() + (tiles ? o.k * turned_row() : 0); }
-  int64_t sum_floats() const { return items * kFilters * width; }
+  int64_t sum_floats() const { return items * kFilters * wide; }
   // Units that have sums of their own: enough passes, and pixels whose packing takes as long as the sums do.
   int64_t least_units() const {
     return std::max<int64_t>(std::max(2 * depth, 2 * columns * o.k / (columns + o.k)) / unit, 1);
@@ -135,16 +138,16 @@ struct FilterGradient {
     float* y;
     int64_t stride;
   };
-  Place place_in(float* sums, int64_t item) const { return {sums + item * kFilters * width, width}; }
+  Place place_in(float* sums, int64_t item) const { return {sums + item * kFilters * wide, wide}; }
   Place place_in_filters(float* dw, int64_t item) const {
-    return {dw + item / panels * kFilters * columns + item % panels * width, columns};
+    return {dw + item / across * kFilters * columns + item % across * wide, columns};
   }
   // What the next pass packs, in as many parts as products are made before it: pixels of dy, then those of x where they
   // lie in one run.
   TwoPortions next_pass(int64_t begin, int64_t end) const {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
     const int64_t first = begin * Panels::kPixels, last = std::min(end * Panels::kPixels, pixels);
-    const int64_t count = chosen ? 0 : std::max<int64_t>(last - first, 0), parts = tiles ? items : o.k / width * panels;
+    const int64_t count = chosen ? 0 : std::max<int64_t>(last - first, 0), parts = tiles ? items : o.k / width * across;
     const bool both = reads_pixels_in_order(o) && parts > 1;
     const int64_t of_dy = both ? std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1) : parts;
     return {Portions({dy.memory + first * o.k, count * o.k * kSize}, of_dy),
@@ -154,9 +157,9 @@ struct FilterGradient {
   // brought into the cache.
   void multiply(int64_t item, int64_t count, const Word* pass, const Place& to, bool add,
                 const TwoPortions& next = {}) const {
-    const int64_t from = item / panels * kFilters, size = std::min(kFilters, o.k - from) / width;  // in panels of dy
-    const int64_t panel = item % panels, number = from / width * panels + panel * size;
-    const Word* const window = pass + panel * panel_step();
+    const int64_t from = item / across * kFilters, size = std::min(kFilters, o.k - from) / width;  // in panels of dy
+    const int64_t place = item % across, number = from / width * across + place * size;
+    const Word* const window = pass + place * panels * panel_step();
     if constexpr (std::is_same_v<T, Bf16>)
       if (tiles) {
         tiles->turned_by_pairs(
@@ -175,14 +178,16 @@ struct FilterGradient {
                                  .y = to.y + i * width * to.stride,
                                  .y_stride = to.stride,
                                  .add = add,
+                                 .panels = panels,
+                                 .panel_step = panel_step(),
                                  .upcoming = next[number + i]});
   }
   // Filter k of dw, from the sums of `parts`, which are added in their order.
   void store(int64_t k, const float* sums, int64_t parts, float* dw, bool add) const {
-    const float* from = sums + (k / kFilters * panels * kFilters + k % kFilters) * width;
+    const float* from = sums + (k / kFilters * across * kFilters + k % kFilters) * wide;
     float* to = dw + k * columns;
-    for (int64_t panel = 0; panel < panels; ++panel, from += kFilters * width, to += width)
-      for (int64_t i = 0; i < width; i += 8) {
+    for (int64_t place = 0; place < across; ++place, from += kFilters * wide, to += wide)
+      for (int64_t i = 0; i < wide; i += 8) {
         Float8 sum{};
         for (int64_t part = 0; part < parts && pixels > 0; ++part) sum += load8(from + i + part * sum_floats());
         store8(to + i, add ? load8(to + i) + sum : sum);
@@ -271,13 +276,14 @@ void wgrad_in_place(Context& context, const ConvShape& o, const float* x, const 
   const int64_t wide = product.panels * product.columns, count = o.k * o.c;
   const int64_t parts = (o.k + kRows - 1) / kRows * (o.c / wide);
   const int64_t of_dy = parts > 1 ? std::clamp<int64_t>(parts * o.k / (o.k + o.c), 1, parts - 1) : 1;
-  const WorkShares shares(context.threads(), o.n * o.p * o.q, 2 * kDepth);
+  const WorkShares shares(context.threads(), o.n * o.p * o.q, 2 * kWideDepth);
   const Scratch<float> sums(context, shares.count() * count);
   parallel_shares(shares, [&](int64_t core, int64_t share, int64_t begin, int64_t end) {
     float* const own = sums.data() + share * count;
     if (begin == end) std::fill_n(own, count, 0.0f);
-    for (int64_t first = begin; first < end; first += kDepth) {
-      const int64_t depth = std::min(kDepth, end - first), next = first + depth, soon = std::min(kDepth, end - next);
+    for (int64_t first = begin; first < end; first += kWideDepth) {
+      const int64_t depth = std::min(kWideDepth, end - first), next = first + depth;
+      const int64_t soon = std::min(kWideDepth, end - next);
       const float* const rows = dy.from(core, first, next, o.k);
       const TwoPortions upcoming{Portions({dy.memory + next * o.k, soon * o.k * kFloat}, of_dy),
                                  Portions({x + next * o.c, parts > 1 ? soon * o.c * kFloat : 0}, parts - of_dy), of_dy};
@@ -335,8 +341,7 @@ FilterGradient<T> gradient_of(Context& context, const ConvShape& o, const T* x, 
                               const std::vector<int64_t>* chosen) {
   const Kernels& kernels = context.kernels();
   const bool tiles = std::is_same_v<T, Bf16> && kernels.tiles.turned_by_pairs;
-  return {kernels.product, tiles ? &kernels.tiles : nullptr, o, windows_of(o, x, zeros), dy, zeros,
-          chosen,          tiles ? kTileDepth : kDepth};
+  return {kernels.product, tiles ? &kernels.tiles : nullptr, o, windows_of(o, x, zeros), dy, zeros, chosen};
 }
 
 }  // namespace

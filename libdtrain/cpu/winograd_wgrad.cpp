@@ -42,6 +42,8 @@ struct FilterGradient {
   WinogradSource<T> x, dy;
   const T* zeros;  // a pixel of either
   int64_t width = kernels.product.columns;
+  int64_t panels = shape.c % (kernels.product.panels * width) > 0 ? 1 : kernels.product.panels;  // in a product
+  int64_t wide = panels * width;
 
   struct Group {
     TilePanels inputs, gradients;
@@ -62,7 +64,7 @@ struct FilterGradient {
   }
   // The images under the tiles [begin, end), in parts for the products at all points.
   TwoPortions soon(int64_t begin, int64_t end) const {
-    const int64_t half = kWinogradPoints / 2 * (shape.c / width) * (shape.k / width);
+    const int64_t half = kWinogradPoints / 2 * (shape.c / wide) * (shape.k / width);
     return {Portions(dy.rows_of(tiles, begin, end), half), Portions(x.rows_of(tiles, begin, end), half), half};
   }
   // The panel of gradients after panel k, of those before `last`.
@@ -70,8 +72,8 @@ struct FilterGradient {
     const int64_t floats = k + 1 < last ? group.gradients.group * width : 0;
     return {group.gradients.at(point, k + 1, 0), floats * static_cast<int64_t>(sizeof(float))};
   }
-  // The block [width][width] of u of panels k and c, stored at u, or added to what is there. `soon`: what comes into
-  // the cache meanwhile.
+  // The block [width][wide] of u of panel k and the panels from number c * panels on, stored at u, or added to what is
+  // there. `soon`: what comes into the cache meanwhile.
   void multiply(const Group& group, int64_t point, int64_t k, int64_t c, float* u, int64_t u_stride, bool add,
                 const Upcoming& soon) const {
     for (int64_t t = 0; t < group.inputs.group; t += kDepth) {
@@ -80,11 +82,13 @@ struct FilterGradient {
                                          .k = depth,
                                          .a = group.gradients.at(point, k, t),
                                          .a_stride = width,
-                                         .b = group.inputs.at(point, c, t),
+                                         .b = group.inputs.at(point, c * panels, t),
                                          .b_stride = width,
                                          .y = u,
                                          .y_stride = u_stride,
                                          .add = add || t > 0,
+                                         .panels = panels,
+                                         .panel_step = group.inputs.group * width,
                                          .upcoming = t > 0 ? Upcoming{} : soon});
     }
   }
@@ -94,7 +98,7 @@ struct FilterGradient {
 // from the transforms to the products, and the sums of the cores are added at the end, in their order.
 template <class T>
 void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
-  const int64_t c = gradient.shape.c, k = gradient.shape.k, width = gradient.width;
+  const int64_t c = gradient.shape.c, k = gradient.shape.k, width = gradient.width, wide = gradient.wide;
   const int64_t cores = context.threads(), count = gradient.tiles.count;
   const int64_t most = std::min(kTilesPerCore, (count + cores - 1) / cores);
   const int64_t u_floats = winograd_spread(kWinogradPoints * c * k);
@@ -110,9 +114,9 @@ void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* 
       const TwoPortions soon = gradient.soon(first + tiles, std::min(first + tiles + most, end));
       int64_t part = 0;
       for (int64_t point = 0; point < kWinogradPoints; ++point)
-        for (int64_t i = 0; i < c / width; ++i)
+        for (int64_t i = 0; i < c / wide; ++i)
           for (int64_t o = 0; o < k / width; ++o, ++part)
-            gradient.multiply(group, point, o, i, u + (point * k + o * width) * c + i * width, c, first > begin,
+            gradient.multiply(group, point, o, i, u + (point * k + o * width) * c + i * wide, c, first > begin,
                               soon[part]);
     }
   });
@@ -132,26 +136,27 @@ void wgrad_by_tiles(Context& context, const FilterGradient<T>& gradient, float* 
 // transformed while it is in the cache of the core that made it.
 template <class T>
 void wgrad_by_panels(Context& context, const FilterGradient<T>& gradient, float* dw, bool add) {
-  const int64_t c = gradient.shape.c, k = gradient.shape.k, width = gradient.width, count = gradient.tiles.count;
+  const int64_t c = gradient.shape.c, k = gradient.shape.k, width = gradient.width, wide = gradient.wide;
+  const int64_t count = gradient.tiles.count;
   const Scratch<float> scratch(context, gradient.scratch_floats(count));
   const auto group = gradient.group_at(scratch.data(), count);
-  const int64_t channels = std::min(kFreshChannels, k), point_step = winograd_spread(channels * width);
+  const int64_t channels = std::min(kFreshChannels / gradient.panels, k), point_step = winograd_spread(channels * wide);
   const int64_t blocks = (k + channels - 1) / channels;
 #pragma omp parallel num_threads(context.threads())
   {
 #pragma omp for schedule(static)
     for (int64_t t = 0; t < count; ++t) gradient.transform(t, group, t);
-    std::vector<float> u(static_cast<size_t>(kWinogradPoints * point_step));  // [point][k of the block][width]
+    std::vector<float> u(static_cast<size_t>(kWinogradPoints * point_step));  // [point][k of the block][wide]
 #pragma omp for schedule(dynamic)
-    for (int64_t item = 0; item < c / width * blocks; ++item) {
+    for (int64_t item = 0; item < c / wide * blocks; ++item) {
       const int64_t i = item / blocks, first = item % blocks * channels, end = std::min(first + channels, k);
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         for (int64_t o = 0; o < (end - first) / width; ++o)
-          gradient.multiply(group, point, first / width + o, i, u.data() + point * point_step + o * width * width,
-                            width, false, gradient.panel_after(group, point, first / width + o, end / width));
+          gradient.multiply(group, point, first / width + o, i, u.data() + point * point_step + o * width * wide, wide,
+                            false, gradient.panel_after(group, point, first / width + o, end / width));
       for (int64_t o = first; o < end; ++o)
         gradient.kernels.winograd.filter_gradient(
-            {u.data() + (o - first) * width, point_step, width, dw + o * 9 * c + i * width, c, add});
+            {u.data() + (o - first) * wide, point_step, wide, dw + o * 9 * c + i * wide, c, add});
     }
   }
 }

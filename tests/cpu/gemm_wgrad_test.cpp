@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
                     cpu::ConvShape{2, 15, 11, 128, 96, 1, 1, 15, 11, 1, 1, 1, 1, 0, 0, 0, 0, 1},  // where they lie
                     cpu::ConvShape{1, 1, 1, 64, 32, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1},
                     cpu::ConvShape{1, 28, 27, 32, 160, 3, 3, 14, 14, 2, 2, 1, 1, 1, 0, 1, 1, 1},
+                    cpu::ConvShape{1, 13, 12, 64, 96, 3, 3, 7, 6, 2, 2, 1, 1, 1, 1, 1, 1, 1},    // several panels of
+                    cpu::ConvShape{2, 29, 27, 64, 32, 3, 3, 15, 14, 2, 2, 1, 1, 1, 1, 1, 1, 1},  // windows at once
                     cpu::ConvShape{2, 28, 27, 16, 96, 3, 3, 14, 14, 2, 2, 1, 1, 1, 0, 1, 1, 1},
                     cpu::ConvShape{1, 9, 12, 16, 16, 3, 2, 3, 9, 2, 1, 2, 3, 0, 0, 0, 0, 1}));  // dilated, not square
 

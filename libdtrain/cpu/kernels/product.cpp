@@ -12,6 +12,8 @@ constexpr int kColumns = 2 * kLanes;
 constexpr int kRows = kLanes == 16 ? 12 : 6;
 
 constexpr int64_t kPiece = 32;  // words of a row between prefetches
+template <class T>
+constexpr int kLine = 64 / sizeof(T);  // elements of a line of the caches
 
 // Gathered rows take two panels at a time where registers hold 4 vectors of columns: half as many rows then make as
 // many sums with fewer loads.
@@ -102,6 +104,14 @@ template <int R, int P>
     }
 }
 
+// Calls fetch(row) for the next half of R rows, those from `row` on: of lines that are only reached at the end of a
+// tile, which come while its sums are made. All at once they would hold up the panel for want of buffers.
+template <int R, class Fetch>
+[[gnu::always_inline]] inline void fetch_half(int& row, const Fetch& fetch) {
+  constexpr int kAtOnce = (R + 1) / 2;
+  for (const int end = row + kAtOnce < R ? row + kAtOnce : R; row < end; ++row) fetch(row);
+}
+
 // Calls piece(words) for the k words of a row, kPiece of them at a time.
 template <class Piece>
 [[gnu::always_inline]] inline void in_pieces(int64_t k, Ahead& ahead, const Piece& piece) {
@@ -120,8 +130,14 @@ void strided_tile(const StridedProduct<typename Arithmetic::Word>& o, const type
   const Word* panel = o.b;
   if constexpr (kColumnwise) {
     const int64_t step = o.a_stride;
+    int fetched = o.add ? 0 : R;
     in_pieces(
         o.k, ahead, [&](int64_t words) __attribute__((always_inline)) {
+          fetch_half<R>(
+              fetched, [&](int r) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+                for (int i = 0; i < P * kColumns; i += kLine<float>) __builtin_prefetch(y + r * o.y_stride + i, 1);
+              });
           const auto word = [ a, step ](int r, int64_t p) __attribute__((always_inline)) { return a + p * step + r; };
           accumulate<R, Arithmetic, P>(word, words, panel, o.b_stride, o.panel_step, sum);
           a += words * step;
@@ -149,17 +165,12 @@ struct GatheredTile {
 
   int64_t offset(int r) const { return g.places[first + r]; }
 
-  // Lines that are only reached at the end come while the sums are made: those of the next few rows from `row` on. All
-  // at once they would hold up the panel for want of buffers.
-  [[gnu::always_inline]] void fetch_ends(int& row) const {
-    constexpr auto kLine = static_cast<int>(64 / sizeof(T));
-    constexpr int kAtOnce = (R + 1) / 2;
-    for (const int end = row + kAtOnce < R ? row + kAtOnce : R; row < end; ++row)
+  [[gnu::always_inline]] void fetch_ends(int row) const {
 #pragma GCC unroll 8
-      for (int i = 0; i < P * kColumns; i += kLine) {
-        if (!g.streams) __builtin_prefetch(g.y + offset(row) + i, 1);
-        if (g.end.residual) __builtin_prefetch(g.end.residual + offset(row) + i);
-      }
+    for (int i = 0; i < P * kColumns; i += kLine<T>) {
+      if (!g.streams) __builtin_prefetch(g.y + offset(row) + i, 1);
+      if (g.end.residual) __builtin_prefetch(g.end.residual + offset(row) + i);
+    }
   }
   [[gnu::always_inline]] void add_products(Sums<R, P>& sum, Ahead& ahead) const {
     using Arithmetic = typename ArithmeticOf<T>::Type;
@@ -172,7 +183,8 @@ struct GatheredTile {
       for (int r = 0; r < R; ++r) rows.at[r] = tap[r] + g.skip;
       in_pieces(
           g.k / kJoined<T>, ahead, [&](int64_t words) __attribute__((always_inline)) {
-            fetch_ends(fetched);
+            fetch_half<R>(
+                fetched, [&](int r) __attribute__((always_inline)) { fetch_ends(r); });
             accumulate<R, Arithmetic, P>(rows, words, panel, kJoined<T> * kColumns, g.panel_step, sum);
             rows.advance(words);
             panel += words * kJoined<T> * kColumns;
@@ -235,29 +247,31 @@ template <int most, class Tile>
 }
 
 // `o` is not copied, for the reason that gathered_panels gives.
-template <int P, bool kColumnwise, class Arithmetic = OfFloats>
+template <int P, bool kColumnwise, class Arithmetic>
 void strided_rows(const StridedProduct<typename Arithmetic::Word>& o) {
   constexpr int kMost = kRows / P;
-  Ahead ahead(o.upcoming, (o.rows + kMost - 1) / kMost * ((o.k + kPiece - 1) / kPiece));
+  const int64_t tiles = (o.rows + kMost - 1) / kMost, rows = tiles > 0 ? o.rows / tiles : 0;
+  const int64_t longer = o.rows - tiles * rows;  // the others have `rows`: in few rows loads outnumber products
+  Ahead ahead(o.upcoming, tiles * ((o.k + kPiece - 1) / kPiece));
   const typename Arithmetic::Word* a = o.a;
   float* y = o.y;
-  for (int64_t rows = o.rows; rows > 0; rows -= kMost) {
-    with_rows<kMost>(rows < kMost ? rows : kMost,
-                     [&]<int R>() { strided_tile<R, P, kColumnwise, Arithmetic>(o, a, y, ahead); });
-    a += kMost * (kColumnwise ? 1 : o.a_stride);
-    y += kMost * o.y_stride;
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const int64_t count = tile < longer ? rows + 1 : rows;
+    with_rows<kMost>(count, [&]<int R>() { strided_tile<R, P, kColumnwise, Arithmetic>(o, a, y, ahead); });
+    a += count * (kColumnwise ? 1 : o.a_stride);
+    y += count * o.y_stride;
   }
 }
 
-template <bool kColumnwise>
-void strided_panels(const StridedProduct<float>& o) {
+template <bool kColumnwise, class Arithmetic = OfFloats>
+void strided_panels(const StridedProduct<typename Arithmetic::Word>& o) {
   if constexpr (kPanels > 1)
-    if (o.panels > 1) return strided_rows<kPanels, kColumnwise>(o);
-  strided_rows<1, kColumnwise>(o);
+    if (o.panels > 1) return strided_rows<kPanels, kColumnwise, Arithmetic>(o);
+  strided_rows<1, kColumnwise, Arithmetic>(o);
 }
 
 #ifdef __AVX512BF16__
-void pairs_by_pairs(const StridedProduct<Bf16Pair>& o) { strided_rows<1, true, OfPairs>(o); }
+void pairs_by_pairs(const StridedProduct<Bf16Pair>& o) { strided_panels<true, OfPairs>(o); }
 
 void join_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) {
   constexpr uint16_t kFirst = 0, kSecond = 32;  // of the 64 elements that two vectors hold

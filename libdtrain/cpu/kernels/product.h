@@ -82,7 +82,7 @@ struct ProductKernels {
   void (*pack_rows)(int64_t rows, int64_t words, const void* from, int64_t stride, void* panel);
   // The rest is null where the set has no products of bf16.
   void (*gathered_bf16_rows)(const GatheredRows<Bf16>&) = nullptr;
-  // As columns_by_panels, for `k` pairs, one panel at a time.
+  // As columns_by_panels, for `k` pairs.
   void (*pairs_by_pairs)(const StridedProduct<Bf16Pair>&) = nullptr;
   // A row of count / columns panels, which are `step` pairs apart: those of the elements of `first` and `second`.
   void (*join_pairs)(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) = nullptr;

@@ -16,8 +16,9 @@ namespace {
 // Tiles that a core takes through all phases at once: transformed, with their products, they stay in its own cache. The
 // farther the panels come from, the more tiles they have to serve.
 constexpr int64_t kTilesPerCore = 24, kTilesOfFarPanels = 48;
-// Inner dimension per pass: a panel of this depth stays in the first-level cache.
-constexpr int64_t kDepth = 256;
+// Inner dimension per pass: a panel of this depth stays in the first-level cache. All panels of a product do where they
+// are no deeper than kSmall.
+constexpr int64_t kDepth = 256, kSmall = 64;
 // Bytes of all panels from which they come from the shared cache or from memory. Of fewer, those that are brought in
 // early cost more than they bring: a tenth at 28x28x128.
 constexpr int64_t kFarPanels = int64_t{4} << 20;
@@ -150,11 +151,11 @@ struct Convolution {
                                     .panel_step = panel_step,
                                     .upcoming = upcoming});
   }
-  // Outer channels whose panels are taken at a time: several panels where one of them leaves no room for tiles in the
-  // first-level cache, so that the tiles are read less often from the second one.
+  // Outer channels whose panels are taken at a time: several panels where they are small, and where one of them leaves
+  // no room for tiles in the first-level cache, so that the tiles are read less often from the second one.
   int64_t columns() const {
     const int64_t one = kernels.product.columns, most = one * kernels.product.panels;
-    return x.c >= kDepth && y.c % most == 0 ? most : one;
+    return (x.c <= kSmall || x.c >= kDepth) && y.c % most == 0 ? most : one;
   }
   bool far_panels() const { return kWinogradPoints * x.c * y.c * static_cast<int64_t>(sizeof(float)) >= kFarPanels; }
   // The same over all inner channels; `panels`: of all points and outer channels. Where those are far the next ones

@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
                              cpu::WinogradShape{1, 8, 8, 272, 16, 8, 8, 1, 1},   // deeper than one pass of the kernel
                              cpu::WinogradShape{1, 8, 8, 160, 160, 8, 8, 1, 1},  // filters transformed on the way
                              cpu::WinogradShape{58, 2, 2, 480, 64, 2, 2, 1, 1},  // filters past the second-level cache
-                             cpu::WinogradShape{1, 8, 8, 128, 96, 8, 8, 1, 1},    // several panels in a product
+                             cpu::WinogradShape{1, 8, 8, 128, 96, 8, 8, 1, 1},   // several panels in a product
                              cpu::WinogradShape{41, 14, 14, 64, 32, 14, 14, 1, 1},
                              cpu::WinogradShape{40, 14, 14, 48, 48, 14, 14, 1, 1}));  // more than one group of tiles
 

@@ -37,11 +37,24 @@ void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what) {
   ranks.join();
 }
 
+BatchNormGrads parameter_targets(Tape& tape, const Var& gamma, const Var& beta) {
+  BatchNormGrads grads;
+  if (auto target = tape.grad_target(gamma)) {
+    grads.dgamma = target->dx;
+    grads.add_dgamma = target->add;
+  }
+  if (auto target = tape.grad_target(beta)) {
+    grads.dbeta = target->dx;
+    grads.add_dbeta = target->add;
+  }
+  return grads;
+}
+
 // Where nobody else holds dy its memory becomes a result: one pass less over memory, one tensor less alive.
 void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
                          const Var& residual, const BatchNormSaved& saved, DeferredGrad* deferred) {
   Context& context = tape.context();
-  BatchNormGrads grads;
+  BatchNormGrads grads = parameter_targets(tape, gamma, beta);
   const bool gated = saved.activation != Activation::none;
   if (residual.needs_grad() && gated) grads.dresidual = dy.unique() ? dy : context.empty(dy.shape(), dy.dtype());
   const bool in_place = !deferred && x.needs_grad() && !residual.needs_grad() && dy.unique();
@@ -50,14 +63,6 @@ void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& 
   if (const auto target = in_place || deferred ? std::nullopt : tape.grad_target(x)) {
     grads.dx = target->dx;
     grads.add_dx = target->add;
-  }
-  if (auto target = tape.grad_target(gamma)) {
-    grads.dgamma = target->dx;
-    grads.add_dgamma = target->add;
-  }
-  if (auto target = tape.grad_target(beta)) {
-    grads.dbeta = target->dx;
-    grads.add_dbeta = target->add;
   }
   DT_DISPATCH(context, batch_norm_grad)(dy, saved, grads);
   if (in_place) tape.pass_grad(x, dy);

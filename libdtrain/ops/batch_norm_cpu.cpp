@@ -51,8 +51,9 @@ void range_moments(const BatchNormLoops<T>& loops, const T* x, int64_t rows, int
   }
 }
 
-// scale[c] = gamma * inv_std
-Tensor scales(Context& context, const Tensor& gamma, const Tensor& inv_std) {
+}  // namespace
+
+Tensor batch_norm_scales(Context& context, const Tensor& gamma, const Tensor& inv_std) {
   const int64_t c = gamma.count();
   const Tensor scale = context.empty({c});
   const float *g = gamma.data<float>(), *s = inv_std.data<float>();
@@ -60,11 +61,13 @@ Tensor scales(Context& context, const Tensor& gamma, const Tensor& inv_std) {
   return scale;
 }
 
+namespace {
+
 // Rows [begin, end) of these.
 template <class T>
 GradientRows<T> rows_of(GradientRows<T> all, int64_t begin, int64_t end) {
   const int64_t first = begin * all.c;
-  all.dy += first;
+  if (all.dy) all.dy += first;
   if (all.x) all.x += first;
   if (all.y) all.y += first;
   all.rows = end - begin;
@@ -75,12 +78,11 @@ WorkShares shares_of(const Context& context, int64_t rows, int64_t c) {
   return {context.threads(), rows, std::max<int64_t>(kElementsPerThread / c, 1)};
 }
 
-// sum(dz) into sums[0, c) and sum(dz * (x - mean)) into sums[c, 2 c), over all rows, and dz into `kept` where that is
-// wanted; `buffer` holds 2 c floats.
+// Adds sum(dz) to sums[0, c) and sum(dz * (x - mean)) to sums[c, 2 c), over all rows, and stores dz in `kept` where
+// that is wanted; `buffer` holds 2 c floats.
 template <class T>
-void range_sums(const BatchNormLoops<T>& loops, const GradientRows<T>& rows, double* sums, float* buffer, T* kept) {
+void add_sums(const BatchNormLoops<T>& loops, const GradientRows<T>& rows, double* sums, float* buffer, T* kept) {
   const int64_t c = rows.c;
-  std::fill_n(sums, 2 * c, 0.0);
   for (int64_t row = 0; row < rows.rows; row += kBlockRows) {
     loops.sums(rows_of(rows, row, std::min(row + kBlockRows, rows.rows)), buffer, buffer + c,
                kept ? kept + row * c : nullptr);
@@ -171,9 +173,10 @@ Scratch<double> moments_from(Context& context, const ChannelSums& sums, double c
   return moments;
 }
 
-// mean[c] and inv_std[c] of x, or of the images of all ranks; the running statistics are updated.
-void take_statistics(Context& context, const BatchNormInputs& in, const BatchNormState& state,
-                     const BatchNormOptions& options, const Tensor& mean, const Tensor& inv_std) {
+}  // namespace
+
+void batch_norm_statistics(Context& context, const BatchNormInputs& in, const BatchNormState& state,
+                           const BatchNormOptions& options, const Tensor& mean, const Tensor& inv_std) {
   const int64_t c = mean.count();
   double count = static_cast<double>(in.x.count() / c);
   const Scratch<double> moments =
@@ -192,9 +195,11 @@ void take_statistics(Context& context, const BatchNormInputs& in, const BatchNor
   }
 }
 
+namespace {
+
 void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& out) {
   const int64_t c = out.mean.count();
-  const Tensor scale = scales(context, in.gamma, out.inv_std);
+  const Tensor scale = batch_norm_scales(context, in.gamma, out.inv_std);
   with_elements(in.x.dtype(), [&]<class T>(T) {
     const T *const from = in.x.data<T>(), *const add = in.residual ? in.residual.data<T>() : nullptr;
     T* const to = out.y.data<T>();
@@ -208,7 +213,7 @@ void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& 
   });
 }
 
-// dgamma and dbeta from the sums of range_sums, and the terms of dx: offset[c] and slope[c], which are `scale` times
+// dgamma and dbeta from the sums of add_sums, and the terms of dx: offset[c] and slope[c], which are `scale` times
 // mean_dz and slope of normalize_grad. Over several ranks dx takes the sums of all of them.
 void finish_sums(Context& context, const BatchNormSaved& saved, const BatchNormGrads& grads, int64_t rows,
                  const float* scale, double* sums, float* terms) {
@@ -234,43 +239,65 @@ ReluGate gate_of(const BatchNormSaved& saved) {
 }
 
 template <class T>
-GradientRows<T> gradient_rows(const Tensor& dy, const BatchNormSaved& saved, const Tensor& scale) {
+GradientRows<T> gradient_rows(const T* dy, int64_t rows, const BatchNormSaved& saved, const Tensor& scale) {
   const int64_t c = saved.mean.count();
   const auto pointer = [](const Tensor& tensor) { return tensor ? tensor.data<T>() : nullptr; };
-  return {dy.data<T>(),
+  return {dy,
           pointer(saved.x),
           pointer(saved.y),
           saved.mean.data<float>(),
           scale.data<float>(),
           saved.beta.data<float>(),
-          dy.count() / c,
+          rows,
           c,
           c,
           gate_of(saved)};
 }
 
+// Rows that are made at a time, whole blocks.
+constexpr int64_t kMadeRows = 4 * kBlockRows;
+
+// From `rows` rows of dy, which lie at `dy`, or are made where that is null.
 template <class T>
-void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
+void grad_as(Context& context, const T* dy, const MakeRows<T>& make, int64_t rows, const BatchNormSaved& saved,
+             const BatchNormGrads& grads) {
   const BatchNormLoops<T>& loops = context.kernels().batch_norm.of<T>();
-  const int64_t c = saved.mean.count(), rows = dy.count() / c;
-  const Tensor scale = scales(context, saved.gamma, saved.inv_std), terms = context.empty({2 * c});
-  GradientRows<T> all = gradient_rows<T>(dy, saved, scale);
+  const int64_t c = saved.mean.count();
+  const Tensor scale = batch_norm_scales(context, saved.gamma, saved.inv_std), terms = context.empty({2 * c});
+  GradientRows<T> all = gradient_rows<T>(dy, rows, saved, scale);
   T* const kept = grads.dresidual ? grads.dresidual.data<T>() : nullptr;
   const bool constant = saved.constant_statistics;
   const WorkShares shares = shares_of(context, rows, c);
+  const Scratch<T> made(context, dy ? 0 : context.threads() * kMadeRows * c);
+  // body(piece, row) for pieces of rows [begin, end), which begin at `row`.
+  const auto for_each_piece = [&](int64_t thread, int64_t begin, int64_t end, const auto& body) {
+    if (all.dy) return body(rows_of(all, begin, end), begin);
+    for (int64_t row = begin, next; row < end; row = next) {
+      next = std::min(row + kMadeRows, end);
+      GradientRows<T> piece = rows_of(all, row, next);
+      T* const own = made.data() + thread * kMadeRows * c;
+      make(row, next, own);
+      piece.dy = own;
+      body(piece, row);
+    }
+  };
 
   if (!constant || grads.dgamma || grads.dbeta) {
     const Scratch<double> sums(context, shares.count() * 2 * c);
     const Scratch<float> buffers(context, context.threads() * 2 * c);
     parallel_shares(shares, [&](int64_t thread, int64_t share, int64_t begin, int64_t end) {
-      range_sums(loops, rows_of(all, begin, end), sums.data() + share * 2 * c, buffers.data() + thread * 2 * c,
-                 kept ? kept + begin * c : nullptr);
+      std::fill_n(sums.data() + share * 2 * c, 2 * c, 0.0);
+      for_each_piece(thread, begin, end, [&](const GradientRows<T>& piece, int64_t row) {
+        add_sums(loops, piece, sums.data() + share * 2 * c, buffers.data() + thread * 2 * c,
+                 kept ? kept + row * c : nullptr);
+      });
     });
     merge_sums(sums.data(), 2 * c, shares.count());
     finish_sums(context, saved, grads, rows, scale.data<float>(), sums.data(), terms.data<float>());
   } else if (kept) {
-    parallel_shares(shares, [&](int64_t, int64_t, int64_t begin, int64_t end) {
-      loops.gate(rows_of(all, begin, end), kept + begin * c);
+    parallel_shares(shares, [&](int64_t thread, int64_t, int64_t begin, int64_t end) {
+      for_each_piece(thread, begin, end,
+                     [&](const GradientRows<T>& piece, int64_t row) { loops.gate(piece, kept + row * c); });
     });
   }
   if (grads.deferred) *grads.deferred = {saved, kept != nullptr, scale, terms};
@@ -282,9 +309,10 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
   T* const dx = grads.dx.data<T>();
   Into into = grads.add_dx ? Into::add : Into::store;
   if (into == Into::store && dx != all.dy && is_past_caches<T>(rows, c)) into = Into::past_caches;
-  parallel_shares(shares, [&](int64_t, int64_t, int64_t begin, int64_t end) {
-    loops.dx(rows_of(all, begin, end), constant ? nullptr : terms.data<float>(), terms.data<float>() + c, into,
-             dx + begin * c);
+  parallel_shares(shares, [&](int64_t thread, int64_t, int64_t begin, int64_t end) {
+    for_each_piece(thread, begin, end, [&](const GradientRows<T>& piece, int64_t row) {
+      loops.dx(piece, constant ? nullptr : terms.data<float>(), terms.data<float>() + c, into, dx + row * c);
+    });
   });
 }
 
@@ -292,7 +320,7 @@ void grad_as(Context& context, const Tensor& dy, const BatchNormSaved& saved, co
 
 void batch_norm_train(Context& context, const BatchNormInputs& in, const BatchNormState& state,
                       const BatchNormOptions& options, const BatchNormOutputs& out) {
-  take_statistics(context, in, state, options, out.mean, out.inv_std);
+  batch_norm_statistics(context, in, state, options, out.mean, out.inv_std);
   apply(context, in, out);
 }
 
@@ -305,13 +333,26 @@ void batch_norm_infer(Context& context, const BatchNormInputs& in, const BatchNo
 }
 
 void batch_norm_grad(Context& context, const Tensor& dy, const BatchNormSaved& saved, const BatchNormGrads& grads) {
-  with_elements(dy.dtype(), [&]<class T>(T) { grad_as<T>(context, dy, saved, grads); });
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    grad_as<T>(context, dy.data<T>(), nullptr, dy.count() / saved.mean.count(), saved, grads);
+  });
 }
+
+template <class T>
+void batch_norm_grad_of(Context& context, const MakeRows<T>& make, int64_t rows, const BatchNormSaved& saved,
+                        const BatchNormGrads& grads) {
+  grad_as<T>(context, nullptr, make, rows, saved, grads);
+}
+
+template void batch_norm_grad_of(Context&, const MakeRows<float>&, int64_t, const BatchNormSaved&,
+                                 const BatchNormGrads&);
+template void batch_norm_grad_of(Context&, const MakeRows<Bf16>&, int64_t, const BatchNormSaved&,
+                                 const BatchNormGrads&);
 
 template <class T>
 void deferred_rows(const Context& context, const DeferredGrad& grad, const Tensor& dz, int64_t begin, int64_t end,
                    T* dx) {
-  GradientRows<T> all = gradient_rows<T>(dz, grad.saved, grad.scale);
+  GradientRows<T> all = gradient_rows<T>(dz.data<T>(), dz.count() / grad.saved.mean.count(), grad.saved, grad.scale);
   if (grad.gated) all.gate = ReluGate::none;
   const float* const terms = grad.terms.data<float>();
   context.kernels().batch_norm.of<T>().dx(rows_of(all, begin, end), terms, terms + all.c, Into::store, dx);

@@ -1,6 +1,8 @@
 // What batch norm is to the ops that it is a part of: what they share with it, and what it leaves to them.
 #pragma once
 
+#include <functional>
+
 #include "libdtrain/ops/batch_norm.h"
 
 namespace dtrain {
@@ -18,6 +20,8 @@ struct DeferredGrad {
 
 // Throws where shapes do not fit.
 void check_batch_norm(const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state);
+// Where the gradients of gamma and beta go.
+BatchNormGrads parameter_targets(Tape& tape, const Var& gamma, const Var& beta);
 // Gives the gradients that follow from dy, the gradient of the batch norm's output. Where `deferred` is not null, dz is
 // passed on in place of the gradient of x.
 void batch_norm_backward(Tape& tape, const Tensor& dy, const Var& x, const Var& gamma, const Var& beta,
@@ -45,6 +49,17 @@ Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const 
                               const BatchNormOptions& options, const ChannelSums& sums);
 
 namespace cpu {
+// mean[c] and inv_std[c] of x, or of the images of all ranks; the running statistics are updated.
+void batch_norm_statistics(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
+                           const Tensor& mean, const Tensor& inv_std);
+// gamma * inv_std, [c].
+Tensor batch_norm_scales(Context&, const Tensor& gamma, const Tensor& inv_std);
+// Makes rows [begin, end) of a gradient at `to`, for the thread that calls.
+template <class T>
+using MakeRows = std::function<void(int64_t begin, int64_t end, T* to)>;
+// As batch_norm_grad, from `rows` rows of dy, which are made when they are read, once or twice.
+template <class T>
+void batch_norm_grad_of(Context&, const MakeRows<T>&, int64_t rows, const BatchNormSaved&, const BatchNormGrads&);
 // Rows [begin, end) of dx, of c channels, from dz, both of T, float or Bf16.
 template <class T>
 void deferred_rows(const Context&, const DeferredGrad&, const Tensor& dz, int64_t begin, int64_t end, T* dx);

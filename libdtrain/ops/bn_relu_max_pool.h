@@ -17,6 +17,9 @@ namespace cpu {
 // written.
 void bn_relu_max_pool(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
                       const PoolOptions&, const BatchNormOutputs& out, const Tensor& argmax);
+// The gradients that follow from dy, that of the pooled image. There is no residual.
+void bn_relu_max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolOptions&, const BatchNormSaved&,
+                           const BatchNormGrads&);
 }  // namespace cpu
 
 namespace cuda {

@@ -8,6 +8,7 @@
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/parallel.h"
+#include "libdtrain/ops/max_pool_parts.h"
 #include "libdtrain/ops/pool_math.h"
 
 namespace dtrain {
@@ -96,26 +97,26 @@ void for_each_pixel(const PoolGeometry& g, Body&& body) {
 
 constexpr int kMostCells = 255;  // of a window: their numbers are bytes
 
+// Of window (p, q), whose image has the row `first` at `rows`.
 template <class T>
-void max_of_window(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* image, int64_t p, int64_t q, T* best,
-                   uint8_t* winner) {
+void max_of_window(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* rows, int64_t first, int64_t p,
+                   int64_t q, T* best, uint8_t* winner) {
   const PoolRange hs = g.rows.cells(p), ws = g.columns.cells(q);
   const T* pixels[kMostCells];
   uint8_t cells[kMostCells];
   int count = 0;
   for (int64_t h = hs.begin; h < hs.end; ++h)
     for (int64_t w = ws.begin; w < ws.end; ++w, ++count) {
-      pixels[count] = image + (h * g.columns.in + w) * g.c;
+      pixels[count] = rows + ((h - first) * g.columns.in + w) * g.c;
       cells[count] = static_cast<uint8_t>(g.cell(p, q, h, w));
     }
   loops.window({pixels, cells, count, g.c, best, winner});
 }
 
-// What the windows that cover pixel (h, w) give it.
+// What the windows that cover pixel (h, w), those of the rows `ps` and the columns `qs`, give it.
 template <class T>
 void gather_won(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* dy, const uint8_t* winners, int64_t image,
-                int64_t h, int64_t w, T* dx, bool add) {
-  const PoolRange ps = g.rows.windows(h), qs = g.columns.windows(w);
+                int64_t h, int64_t w, const PoolRange& ps, const PoolRange& qs, T* dx, bool add) {
   const T* gradients[kMostCells];
   const uint8_t* won[kMostCells];
   uint8_t cells[kMostCells];
@@ -159,31 +160,73 @@ void max_pool_bytes(const PoolGeometry& g, const uint8_t* x, uint8_t* y) {
 
 }  // namespace
 
+template <class T>
+void max_pool_rows(const Context& context, const PoolGeometry& g, const T* rows, int64_t first, int64_t image,
+                   int64_t begin, int64_t end, T* y, uint8_t* winners) {
+  const MaxPoolLoops<T>& loops = context.kernels().max_pool.of<T>();
+  for (int64_t p = begin; p < end; ++p)
+    for (int64_t q = 0; q < g.columns.out; ++q) {
+      const int64_t out = g.y_pixel(image, p, q);
+      max_of_window(loops, g, rows, first, p, q, y + out, winners ? winners + out : nullptr);
+    }
+}
+
+std::vector<PoolRange> covering_columns(const PoolGeometry& g) {
+  std::vector<PoolRange> covering;
+  for (int64_t w = 0; w < g.columns.in; ++w) covering.push_back(g.columns.windows(w));
+  return covering;
+}
+
+template <class T>
+void unpool_pixels(const Context& context, const PoolGeometry& g, const std::vector<PoolRange>& covering, const T* dy,
+                   const uint8_t* winners, int64_t begin, int64_t end, T* dx, bool add) {
+  const MaxPoolLoops<T>& loops = context.kernels().max_pool.of<T>();
+  while (begin < end) {  // rows of the images
+    const int64_t row = begin / g.columns.in, image = row / g.rows.in, h = row % g.rows.in;
+    const PoolRange ps = g.rows.windows(h);
+    for (int64_t w = begin - row * g.columns.in; w < g.columns.in && begin < end; ++w, ++begin, dx += g.c)
+      gather_won(loops, g, dy, winners, image, h, w, ps, covering[static_cast<size_t>(w)], dx, add);
+  }
+}
+
+template void max_pool_rows(const Context&, const PoolGeometry&, const float*, int64_t, int64_t, int64_t, int64_t,
+                            float*, uint8_t*);
+template void max_pool_rows(const Context&, const PoolGeometry&, const Bf16*, int64_t, int64_t, int64_t, int64_t, Bf16*,
+                            uint8_t*);
+template void unpool_pixels(const Context&, const PoolGeometry&, const std::vector<PoolRange>&, const float*,
+                            const uint8_t*, int64_t, int64_t, float*, bool);
+template void unpool_pixels(const Context&, const PoolGeometry&, const std::vector<PoolRange>&, const Bf16*,
+                            const uint8_t*, int64_t, int64_t, Bf16*, bool);
+
 void max_pool(Context& context, const Tensor& x, const PoolOptions& options, const Tensor& y, const Tensor& argmax) {
   const PoolGeometry g(x, y, options);
   if (x.dtype() == DType::u8) return max_pool_bytes(g, x.data<uint8_t>(), y.data<uint8_t>());
   uint8_t* winners = argmax ? argmax.data<uint8_t>() : nullptr;
   with_elements(x.dtype(), [&]<class T>(T) {
-    const T* from = x.data<T>();
-    T* to = y.data<T>();
-    for_each_window(g, [&](int64_t image, int64_t p, int64_t q) {
-      const int64_t out = g.y_pixel(image, p, q);
-      max_of_window(context.kernels().max_pool.of<T>(), g, from + g.x_pixel(image, 0, 0), p, q, to + out,
-                    winners ? winners + out : nullptr);
-    });
+    parallel_ranges(
+        g.n * g.rows.out,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const int64_t image = row / g.rows.out, p = row % g.rows.out;
+            max_pool_rows(context, g, x.data<T>() + g.x_pixel(image, 0, 0), 0, image, p, p + 1, y.data<T>(), winners);
+          }
+        },
+        g.columns.out * g.c * g.cells());
   });
 }
 
 void max_pool_grad(Context& context, const Tensor& dy, const Tensor& argmax, const PoolOptions& options,
                    const Tensor& dx, bool add) {
   const PoolGeometry g(dx, dy, options);
-  const uint8_t* winners = argmax.data<uint8_t>();
+  const std::vector<PoolRange> covering = covering_columns(g);
   with_elements(dy.dtype(), [&]<class T>(T) {
-    T* const to = dx.data<T>();
-    for_each_pixel(g, [&](int64_t image, int64_t h, int64_t w) {
-      gather_won(context.kernels().max_pool.of<T>(), g, dy.data<T>(), winners, image, h, w, to + g.x_pixel(image, h, w),
-                 add);
-    });
+    parallel_ranges(
+        g.n * g.rows.in * g.columns.in,
+        [&](int64_t begin, int64_t end) {
+          unpool_pixels(context, g, covering, dy.data<T>(), argmax.data<uint8_t>(), begin, end,
+                        dx.data<T>() + begin * g.c, add);
+        },
+        g.c * 4);
   });
 }
 

@@ -130,7 +130,7 @@ template <class Element, class Compute>
 void compute_tiles(const Context& context, const ConvShape& o, const Windows<Element>& x, const TileSize& size,
                    const FilterPanels& panels, const Compute& compute) {
   const int64_t pixels = o.n * o.p * o.q, count = (o.k + size.columns - 1) / size.columns;
-  constexpr int64_t kLeastTiles = 4;  // of pixels, that panels are read for
+  constexpr int64_t kLeastTiles = 4;  // of pixels, for which a short share reads all panels
   const bool divide_panels = count >= context.threads() && o.k * o.r * o.s > pixels;
   const WorkShares shares(context.threads(), divide_panels ? count : (pixels + size.rows - 1) / size.rows,
                           divide_panels ? 1 : kLeastTiles);

@@ -10,17 +10,17 @@
 
 namespace dtrain::cpu {
 
-// Moments over the pixels of a result, channel by channel. Each thread has those of what it wrote: sums in float over a
-// few hundred pixels, about the mean of those before, are merged in double, so that neither a large mean nor an outlier
-// costs digits. Channels go in blocks of kBlock.
+// Moments over the pixels of a result, channel by channel. Each of WorkShares has its own, whoever takes it: sums in
+// float over a few hundred pixels, about the mean of those before, are merged in double, so that neither a large mean
+// nor an outlier costs digits. Channels go in blocks of kBlock.
 class ResultSums {
  public:
   static constexpr int64_t kBlock = 16;
 
   ResultSums(const Context&, int64_t channels);
 
-  // Where kernels add up the channels from `channel` on for the calling thread: nowhere before its first rows there,
-  // which are for add_rows.
+  // Where kernels add up the channels from `channel` on for a share: nowhere before its first rows there, which are for
+  // add_rows.
   ColumnSums from(int64_t share, int64_t channel);
   // All rows that kernels have added up there since the last call.
   void added(int64_t share, int64_t channel, int64_t count, int64_t rows);
@@ -28,7 +28,7 @@ class ResultSums {
   template <class T>
   void add_rows(int64_t share, int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
 
-  // Of all threads, merged in their order.
+  // Of all shares, merged in their order.
   Moments of(int64_t channel);
 
  private:

@@ -253,7 +253,9 @@ void compute_taps(const Context& context, const TapConv& o, const T* x, T outsid
       std::min(rows_of_block<T>(o, planes, panels_of_share * filters.bytes), std::max<int64_t>(rows, 1));
   const int64_t copied = reads_in_order(o) ? 0 : planes.most_elements(most, o.p);
   const Scratch<T> copies(context, threads * copied);
-  const WorkShares shares(threads, divides_panels ? count : rows, divides_panels ? 1 : (most + 1) / 2);
+  // Each share of the panels copies all pixels, if they are copied: then one for each thread is enough.
+  const int64_t least_panels = copied > 0 ? count : 1;
+  const WorkShares shares(threads, divides_panels ? count : rows, divides_panels ? least_panels : (most + 1) / 2);
   parallel_shares(shares, [&](int64_t thread, int64_t number, int64_t begin, int64_t end) {
     const Share share = divides_panels ? Share{0, rows, begin, end} : Share{begin, end, 0, count};
     Block<T> block(o, planes, x, outside, copies.data() + thread * copied);

@@ -258,7 +258,7 @@ void convolve_by_panels(Context& context, const Convolution<T>& conv, const Filt
 #pragma omp for schedule(static)
     for (int64_t t = 0; t < count; ++t) conv.transform(t, t, inputs);
     multiply_by_panels(conv, filters, inputs, products);
-#pragma omp for schedule(static)
+#pragma omp for schedule(static)  // what a thread adds up is always the same
     for (int64_t t = 0; t < count; ++t) conv.finish(omp_get_thread_num(), t, products + t * tile_stride(conv.y.c));
   }
 }

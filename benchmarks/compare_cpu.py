@@ -230,7 +230,9 @@ def depthwise(c):
 # What lowers our kernels and those of PyTorch, with oneDNN's in both.
 LOWERED = {"avx2": {"DTRAIN_CPU_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"},
            "avx512": {"DTRAIN_CPU_ISA": "avx512", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
-                      "DNNL_MAX_CPU_ISA": "AVX512_CORE"}}
+                      "DNNL_MAX_CPU_ISA": "AVX512_CORE"},
+           "avx512_bf16": {"DTRAIN_CPU_ISA": "avx512_bf16", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
+                           "DNNL_MAX_CPU_ISA": "AVX512_CORE_BF16"}}
 
 
 def peaks(c):

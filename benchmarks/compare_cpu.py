@@ -227,12 +227,14 @@ def depthwise(c):
               f"{1000 * peer_time:.1f} ({best.removeprefix('depthwise ')})", peer_time / time, ">= 1", time <= peer_time)
 
 
-# What lowers our kernels and those of PyTorch, with oneDNN's in both.
-LOWERED = {"avx2": {"DTRAIN_CPU_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"},
-           "avx512": {"DTRAIN_CPU_ISA": "avx512", "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
-                      "DNNL_MAX_CPU_ISA": "AVX512_CORE"},
-           "avx512_bf16": {"DTRAIN_CPU_ISA": "avx512_bf16", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
-                           "DNNL_MAX_CPU_ISA": "AVX512_CORE_BF16"}}
+# Our instruction sets and oneDNN's names of them, to which both sides can be lowered.
+LOWERED = {"avx2": "AVX2", "avx512": "AVX512_CORE", "avx512_bf16": "AVX512_CORE_BF16"}
+
+
+def lowered(isa):
+    """What lowers our kernels and those of PyTorch, with oneDNN's in both."""
+    names = {"DTRAIN_CPU_ISA": isa, "ONEDNN_MAX_CPU_ISA": LOWERED[isa], "DNNL_MAX_CPU_ISA": LOWERED[isa]}
+    return names | ({"ATEN_CPU_CAPABILITY": isa} if isa == "avx2" else {})
 
 
 def peaks(c):
@@ -297,7 +299,7 @@ def main():
     options.steps = options.steps or (2 if quick else 5)
     options.seconds = options.seconds or (1 if quick else 4)
 
-    os.environ.update(LOWERED.get(options.isa, {}))
+    os.environ.update(lowered(options.isa) if options.isa else {})
     c = Comparison(options)
     about = {**machine(), **peaks(c)}
     parts = options.only.split(",")

@@ -69,16 +69,16 @@ class BandsPooled {
         scale_(batch_norm_scales(context, in.gamma, out.inv_std)),
         band_(std::clamp<int64_t>((kBand / row_bytes() - g.rows.kernel) / g.rows.stride + 1, 1, g.rows.out)),
         buffers_(context, context.threads() * band_elements()),
-        rows_{in.x.data<T>(),
-              nullptr,
-              nullptr,
-              out.mean.data<float>(),
-              scale_.data<float>(),
-              in.beta.data<float>(),
-              0,
-              g.c,
-              g.c,
-              Activation::relu},
+        rows_{.x = in.x.data<T>(),
+              .residual = nullptr,
+              .y = nullptr,
+              .mean = out.mean.data<float>(),
+              .scale = scale_.data<float>(),
+              .beta = in.beta.data<float>(),
+              .rows = 0,
+              .c = g.c,
+              .stride = g.c,
+              .act = Activation::relu},
         y_(out.y.data<T>()),
         winners_(argmax ? argmax.data<uint8_t>() : nullptr) {}
 
@@ -109,7 +109,7 @@ class BandsPooled {
   Tensor scale_;
   int64_t band_;  // rows of the pooled image
   Scratch<T> buffers_;
-  NormalizedRows<T> rows_;
+  NormalizedRows<T> rows_;  // y and the number of rows are those of a band
   T* y_;
   uint8_t* winners_;
 };

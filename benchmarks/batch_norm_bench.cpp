@@ -4,11 +4,10 @@
 //   batch_norm_bench --batch 2 --threads 2
 #include <benchmark/benchmark.h>
 
-#include <CLI/CLI.hpp>
-#include <iostream>
 #include <vector>
 
 #include "apps/cli/environment.h"
+#include "benchmarks/program.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
@@ -39,7 +38,7 @@ constexpr Layer kLayers[] = {
 struct Options {
   std::string device = "cpu", dtype = "f32";
   int64_t batch = 2;
-  int threads = 0;
+  int64_t threads = 0;
   DType type() const { return dtype == "bf16" ? DType::bf16 : dtype == "f16" ? DType::f16 : DType::f32; }
 };
 
@@ -170,29 +169,23 @@ void register_all(Context& context, const Options& options) {
       }
 }
 
+void run(const Options& options) {
+  const auto context = options.device == "cpu" ? make_cpu_context({.threads = static_cast<int>(options.threads)})
+                                               : make_cuda_context(cli::with_environment());
+  register_all(*context, options);
+  benchmark::RunSpecifiedBenchmarks();
+}
+
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  dtrain::Options options;
-  CLI::App app("Batch norm of every shape of ResNet-50, in bytes per second; --help of Google Benchmark applies too");
-  app.add_option("--device", options.device, "where it runs")
-      ->check(CLI::IsMember({"cpu", "gpu"}))
-      ->capture_default_str();
-  app.add_option("--dtype", options.dtype, "type of the images; f16 needs a GPU")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
-      ->capture_default_str();
-  app.add_option("--batch", options.batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--threads", options.threads, "threads of a CPU; 0: as OMP_NUM_THREADS says")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    const auto context = options.device == "cpu" ? dtrain::make_cpu_context({.threads = options.threads})
-                                                 : dtrain::make_cuda_context(dtrain::cli::with_environment());
-    dtrain::register_all(*context, options);
-    benchmark::RunSpecifiedBenchmarks();
-  } catch (const dtrain::Error& error) {
-    std::cerr << "batch_norm_bench: " << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  Options options;
+  cli::FlagSet flags("batch_norm_bench", "[flags]", "Batch norm of every shape of ResNet-50, in bytes per second.");
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "where it runs");
+  flags.add_choice("dtype", options.dtype, {"f32", "bf16", "f16"}, "type of the images; f16 needs a GPU");
+  flags.add("batch", options.batch, "images", kPositiveBatch);
+  flags.add("threads", options.threads, "threads of a CPU; 0: as OMP_NUM_THREADS says", cli::kThreads);
+  return run_google_program(flags, argc, argv, [&] { run(options); });
 }

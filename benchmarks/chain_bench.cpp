@@ -8,14 +8,15 @@
 // spares the batch norm's own second reading as far as that does not find them on chip.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <iostream>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
 #include "benchmarks/devices.h"
+#include "benchmarks/json.h"
+#include "benchmarks/program.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_act.h"
@@ -60,7 +61,7 @@ class Chain {
 
   double saved_bytes() const { return saved_; }
 
-  double seconds(const Way& way, int repeats) {
+  double seconds(const Way& way, int64_t repeats) {
     set_batch_norm_schedule(context_, {.on_load = way.on_load, .in_dgrad = way.in_dgrad, .measure_fusions = true});
     return median_seconds(context_, repeats, [this] { step(); });
   }
@@ -106,9 +107,16 @@ class Chain {
   double saved_ = 0;
 };
 
-nlohmann::json measure(int64_t batch, int repeats, const std::string& plan_file) {
+struct Result {
+  std::string name;
+  int count;
+  double seconds;
+  std::optional<double> saved_mb;
+};
+
+std::vector<Result> measure(int64_t batch, int64_t repeats, const std::string& plan_file) {
   const auto context = make_cuda_context(cli::with_environment({.plan_file = plan_file}));
-  nlohmann::json results = nlohmann::json::array();
+  std::vector<Result> results;
   double all[std::size(kWays)] = {};
   for (const Bottleneck& block : kBottlenecks) {
     Chain chain(*context, block, batch);
@@ -116,48 +124,49 @@ nlohmann::json measure(int64_t batch, int repeats, const std::string& plan_file)
       const double seconds = chain.seconds(kWays[i], repeats);
       all[i] += block.count * seconds;
       results.push_back(
-          {{"name", fmt::format("{}x{}->{}/{} {}", block.in, block.size, 4 * block.width, block.stride, kWays[i].name)},
-           {"count", block.count},
-           {"real_time", 1e6 * seconds},
-           {"time_unit", "us"},
-           {"saved_mb", kWays[i].on_load == 1 ? 1e-6 * chain.saved_bytes() : 0}});
+          {fmt::format("{}x{}->{}/{} {}", block.in, block.size, 4 * block.width, block.stride, kWays[i].name),
+           block.count, seconds, kWays[i].on_load == 1 ? 1e-6 * chain.saved_bytes() : 0});
     }
   }
   for (size_t i = 0; i < std::size(kWays); ++i)
-    results.push_back({{"name", fmt::format("all bottlenecks of a step {}", kWays[i].name)},
-                       {"count", 1},
-                       {"real_time", 1e6 * all[i]},
-                       {"time_unit", "us"}});
-  for (const std::string& notice : context->notices()) std::cerr << "chain_bench: " << notice << "\n";
+    results.push_back({fmt::format("all bottlenecks of a step {}", kWays[i].name), 1, all[i], {}});
+  for (const std::string& notice : context->notices()) cli::print_message("chain_bench", notice);
   return results;
+}
+
+void print(const std::vector<Result>& results) {
+  for (const auto& [name, count, seconds, saved_mb] : results)
+    fmt::print("{:<36} {:>3} x {:>9.1f} us, saved {:>6.1f} MB\n", name, count, 1e6 * seconds, saved_mb.value_or(0));
+}
+
+void print_as_json(const std::vector<Result>& results, int64_t batch) {
+  std::vector<JsonObject> rows;
+  for (const auto& [name, count, seconds, saved_mb] : results) {
+    JsonObject& row = rows.emplace_back(JsonObject{{"count", count}, {"name", name}, {"real_time", 1e6 * seconds}});
+    if (saved_mb) row.emplace_back("saved_mb", *saved_mb);
+    row.emplace_back("time_unit", "us");
+  }
+  print_json(rows, {{"batch", batch}});
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  int64_t batch = 256;
-  int repeats = 3;
+  using namespace dtrain;
+  int64_t batch = 256, repeats = 3;
   std::string device = "gpu", format = "console", plan_file;
-  CLI::App app("Times the chains of convolutions in ResNet-50's bottlenecks.");
-  app.add_option("--batch", batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--repeats", repeats, "runs, of which the median is taken")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--device", device)->check(CLI::IsMember({"gpu"}))->capture_default_str();
-  app.add_option("--plan_file", plan_file, "where choices are kept");
-  app.add_option("--benchmark_format", format)->check(CLI::IsMember({"console", "json"}))->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    const nlohmann::json results = dtrain::measure(batch, repeats, plan_file);
+  cli::FlagSet flags("chain_bench", "[flags]", "Times the chains of convolutions in ResNet-50's bottlenecks.");
+  flags.add("batch", batch, "images", kPositiveBatch);
+  flags.add("repeats", repeats, "runs, of which the median is taken", cli::kPositiveCount);
+  flags.add_choice("device", device, {"gpu"}, "where it runs");
+  flags.add("plan_file", plan_file, "where choices are kept");
+  flags.add_choice("benchmark_format", format, {"console", "json"}, "format of the results");
+  return run_program(flags, argc, argv, [&] {
+    const std::vector<Result> results = measure(batch, repeats, plan_file);
     if (format == "json")
-      std::cout << nlohmann::json{{"context", {{"batch", batch}}}, {"benchmarks", results}}.dump(1) << "\n";
+      print_as_json(results, batch);
     else
-      for (const auto& one : results)
-        fmt::print("{:<36} {:>3} x {:>9.1f} us, saved {:>6.1f} MB\n", one["name"].get<std::string>(),
-                   one["count"].get<int>(), one["real_time"].get<double>(), one.value("saved_mb", 0.0));
-  } catch (const std::exception& error) {
-    std::cerr << "chain_bench: " << error.what() << "\n";
-    return 1;
-  }
+      print(results);
+  });
 }

@@ -5,10 +5,8 @@
 // benchmarks/peers/coco_eval_peer.py does the same with pycocotools.
 #include <time.h>
 
-#include <CLI/CLI.hpp>
-#include <iostream>
-#include <nlohmann/json.hpp>
-
+#include "benchmarks/json.h"
+#include "benchmarks/program.h"
 #include "data/coco/evaluate.h"
 
 namespace dtrain::data::coco {
@@ -16,7 +14,7 @@ namespace {
 
 struct Options {
   std::string truth, results, compare = "boxes";
-  int threads = 1;
+  int64_t threads = 1;
 };
 
 double processor_seconds() {
@@ -25,9 +23,9 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-nlohmann::ordered_json run(const Options& o) {
+JsonObject run(const Options& o) {
   EvaluationOptions options;
-  options.threads = o.threads;
+  options.threads = static_cast<int>(o.threads);
   options.compare = o.compare == "masks" ? EvaluationOptions::Compare::masks : EvaluationOptions::Compare::boxes;
   const double begin = processor_seconds();
   const Annotations truth = read_annotations(o.truth);
@@ -52,18 +50,16 @@ nlohmann::ordered_json run(const Options& o) {
 }  // namespace dtrain::data::coco
 
 int main(int argc, char** argv) {
-  dtrain::data::coco::Options options;
-  CLI::App app("Scoring of detections by COCO's rules");
-  app.add_option("--truth", options.truth)->required();
-  app.add_option("--results", options.results)->required();
-  app.add_option("--compare", options.compare, "boxes or masks")->check(CLI::IsMember({"boxes", "masks"}));
-  app.add_option("--threads", options.threads);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    std::cout << dtrain::data::coco::run(options).dump() << std::endl;
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << std::endl;
-    return 1;
-  }
-  return 0;
+  using namespace dtrain;
+  data::coco::Options options;
+  cli::FlagSet flags("coco_eval_bench", "--truth FILE --results FILE [flags]",
+                     "Processor time of the evaluation of detections by COCO's rules.");
+  flags.add("truth", options.truth, "annotations, in COCO's format");
+  flags.add("results", options.results, "detections, in COCO's format");
+  flags.add_choice("compare", options.compare, {"boxes", "masks"}, "what is compared");
+  flags.add("threads", options.threads, "threads of the evaluation", cli::kThreads);
+  return run_program(flags, argc, argv, [&] {
+    require_flags(flags, {"truth", "results"});
+    print_json(data::coco::run(options));
+  });
 }

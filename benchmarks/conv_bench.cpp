@@ -9,16 +9,17 @@
 #include <fmt/format.h>
 #include <time.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <iostream>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
 #include "benchmarks/devices.h"
+#include "benchmarks/json.h"
+#include "benchmarks/program.h"
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/direct_conv.h"
@@ -138,9 +139,9 @@ class Case {
 constexpr const char* kPasses[] = {"forward", "dgrad", "wgrad"};
 
 // Seconds of run(0) and of run(1), the best of `repeats`.
-std::array<double, 2> time_both(const std::function<void(int)>& run, int threads, int repeats) {
+std::array<double, 2> time_both(const std::function<void(int)>& run, int threads, int64_t repeats) {
   std::array<double, 2> best{std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
-  for (int i = 0; i <= repeats; ++i)  // the first makes the primitives and touches the memory
+  for (int64_t i = 0; i <= repeats; ++i)  // the first makes the primitives and touches the memory
     for (int arm : {0, 1}) {
       const double start = now(threads);
       run(arm);
@@ -150,7 +151,7 @@ std::array<double, 2> time_both(const std::function<void(int)>& run, int threads
   return best;
 }
 
-void measure(int64_t batch, int threads, int repeats, DType dtype) {
+void measure(int64_t batch, int threads, int64_t repeats, DType dtype) {
   const auto context = make_cpu_context(cli::with_environment(CpuOptions{.threads = threads}));
   fmt::print("ResNet-50 v1.5 in {}, batch {}, {} threads: GF/s of the engine / of oneDNN's direct algorithm\n",
              name_of(dtype), batch, context->threads());
@@ -188,7 +189,7 @@ void measure(int64_t batch, int threads, int repeats, DType dtype) {
              static_cast<double>(batch) / all[0], static_cast<double>(batch) / all[1], all[1] / all[0]);
 }
 
-void measure_deferred(int64_t batch, int threads, int repeats, DType dtype) {
+void measure_deferred(int64_t batch, int threads, int64_t repeats, DType dtype) {
   const auto context = make_cpu_context(cli::with_environment(CpuOptions{.threads = threads}));
   fmt::print(
       "\ngradients of a 1x1 convolution and of the batch norm after it: ms with that one in memory / by blocks\n");
@@ -218,7 +219,7 @@ class GpuCase {
 
   double multiply_adds() const { return static_cast<double>(y_.count() * dw_.count() / dw_.dim(0)); }
 
-  double seconds(int pass, int repeats) {
+  double seconds(int pass, int64_t repeats) {
     return median_seconds(context_, repeats, [this, pass] { run(pass); });
   }
 
@@ -239,7 +240,15 @@ int64_t padded_channels(const Layer& layer, DType dtype) {
   return layer.c == 3 ? static_cast<int64_t>(16 / size_of(dtype)) : layer.c;
 }
 
-void measure_type(nlohmann::json& results, int64_t batch, DType dtype, int repeats, const std::string& plan_file) {
+struct GpuResult {
+  std::string name;
+  int count;
+  double seconds;
+  std::optional<double> tflops, images_per_second;
+};
+
+void measure_type(std::vector<GpuResult>& results, int64_t batch, DType dtype, int64_t repeats,
+                  const std::string& plan_file) {
   const auto context = make_cuda_context(cli::with_environment({.tf32 = true, .plan_file = plan_file}));
   const std::string type = dtype == DType::f32 ? "tf32" : concat(dtype);
   constexpr const char* kNames[] = {"fprop", "dgrad", "wgrad"};
@@ -250,70 +259,67 @@ void measure_type(nlohmann::json& results, int64_t batch, DType dtype, int repea
       if (layer.c == 3 && pass == 1) continue;  // nobody wants the gradient of the images
       const double seconds = one.seconds(pass, repeats);
       all += count * seconds;
-      results.push_back({{"name", fmt::format("{} {} {}x{}->{} {}x{}/{}{}", type, kNames[pass], layer.c, layer.size,
-                                              layer.k, layer.kernel, layer.kernel, layer.stride,
-                                              count ? "" : fmt::format(", {} channels", channels))},
-                         {"count", count},
-                         {"real_time", 1e6 * seconds},
-                         {"time_unit", "us"},
-                         {"tflops", 2e-12 * one.multiply_adds() / seconds}});
+      results.push_back({.name = fmt::format("{} {} {}x{}->{} {}x{}/{}{}", type, kNames[pass], layer.c, layer.size,
+                                             layer.k, layer.kernel, layer.kernel, layer.stride,
+                                             count ? "" : fmt::format(", {} channels", channels)),
+                         .count = count,
+                         .seconds = seconds,
+                         .tflops = 2e-12 * one.multiply_adds() / seconds,
+                         .images_per_second = {}});
     }
   };
   for (const Layer& layer : kLayers) add(layer, padded_channels(layer, dtype), layer.count);
-  results.push_back({{"name", type + " all convolutions of a step"},
-                     {"count", 1},
-                     {"real_time", 1e6 * all},
-                     {"time_unit", "us"},
-                     {"images_per_sec", static_cast<double>(batch) / all}});
+  results.push_back({.name = type + " all convolutions of a step",
+                     .count = 1,
+                     .seconds = all,
+                     .tflops = {},
+                     .images_per_second = static_cast<double>(batch) / all});
   if (dtype != DType::f32) add(kLayers[0], 4, 0);  // would half the padding do for the stem?
-  for (const std::string& notice : context->notices()) std::cerr << "conv_bench: " << notice << "\n";
+  for (const std::string& notice : context->notices()) cli::print_message("conv_bench", notice);
 }
 
-void measure_gpu(int64_t batch, int repeats, const std::string& plan_file, bool json) {
-  nlohmann::json results = nlohmann::json::array();
+void print_as_json(const std::vector<GpuResult>& results, int64_t batch) {
+  std::vector<JsonObject> rows;
+  for (const GpuResult& one : results) {
+    JsonObject& row = rows.emplace_back(JsonObject{{"count", one.count}});
+    if (one.images_per_second) row.emplace_back("images_per_sec", *one.images_per_second);
+    row.emplace_back("name", one.name);
+    row.emplace_back("real_time", 1e6 * one.seconds);
+    if (one.tflops) row.emplace_back("tflops", *one.tflops);
+    row.emplace_back("time_unit", "us");
+  }
+  print_json(rows, {{"batch", batch}});
+}
+
+void measure_gpu(int64_t batch, int64_t repeats, const std::string& plan_file, bool json) {
+  std::vector<GpuResult> results;
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32})
     measure_type(results, batch, dtype, repeats, plan_file);
-  if (json) {
-    std::cout << nlohmann::json{{"context", {{"batch", batch}}}, {"benchmarks", results}}.dump(1) << "\n";
-    return;
-  }
-  for (const auto& one : results)
-    fmt::print("{:<44} {:>3} x {:>9.1f} us {:>7.1f} TFLOP/s\n", one["name"].get<std::string>(), one["count"].get<int>(),
-               one["real_time"].get<double>(), one.value("tflops", 0.0));
+  if (json) return print_as_json(results, batch);
+  for (const GpuResult& one : results)
+    fmt::print("{:<44} {:>3} x {:>9.1f} us {:>7.1f} TFLOP/s\n", one.name, one.count, 1e6 * one.seconds,
+               one.tflops.value_or(0));
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  int64_t batch = 16;
-  int threads = 0, repeats = 3;
+  using namespace dtrain;
+  int64_t batch = 16, threads = 0, repeats = 3;
   std::string device = "cpu", precision = "fp32", format = "console", plan_file;
-  CLI::App app("Times the convolutions of ResNet-50.");
-  app.add_option("--batch", batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--threads", threads, "0: OpenMP's choice")->capture_default_str();
-  app.add_option("--repeats", repeats, "runs of each, of which the best is taken, on a GPU the median")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--device", device)->check(CLI::IsMember({"cpu", "gpu"}))->capture_default_str();
-  app.add_option("--precision", precision, "type of images and filters on a CPU")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
-      ->capture_default_str();
-  app.add_option("--plan_file", plan_file, "where a GPU's choices are kept");
-  app.add_option("--benchmark_format", format, "form of a GPU's results")
-      ->check(CLI::IsMember({"console", "json"}))
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    const dtrain::DType dtype = precision == "bf16" ? dtrain::DType::bf16 : dtrain::DType::f32;
-    if (device == "gpu") {
-      dtrain::measure_gpu(batch, repeats, plan_file, format == "json");
-    } else {
-      dtrain::measure(batch, threads, repeats, dtype);
-      dtrain::measure_deferred(batch, threads, repeats, dtype);
-    }
-  } catch (const std::exception& error) {
-    std::cerr << "conv_bench: " << error.what() << "\n";
-    return 1;
-  }
+  cli::FlagSet flags("conv_bench", "[flags]", "Times the convolutions of ResNet-50.");
+  flags.add("batch", batch, "images", kPositiveBatch);
+  flags.add("threads", threads, "0: OpenMP's choice", cli::kThreads);
+  flags.add("repeats", repeats, "runs of each, of which the best is taken, on a GPU the median", cli::kPositiveCount);
+  flags.add_choice("device", device, {"cpu", "gpu"}, "where it runs");
+  flags.add_choice("precision", precision, {"fp32", "bf16"}, "type of images and filters on a CPU");
+  flags.add("plan_file", plan_file, "where a GPU's choices are kept");
+  flags.add_choice("benchmark_format", format, {"console", "json"}, "format of a GPU's results");
+  return run_program(flags, argc, argv, [&] {
+    const DType dtype = precision == "bf16" ? DType::bf16 : DType::f32;
+    if (device == "gpu") return measure_gpu(batch, repeats, plan_file, format == "json");
+    measure(batch, static_cast<int>(threads), repeats, dtype);
+    measure_deferred(batch, static_cast<int>(threads), repeats, dtype);
+  });
 }

@@ -2,9 +2,10 @@
 // and filter gradient of each, in GB/s of the images that a pass has to read and to write, beside those of a plain
 // copy.
 //   depthwise_bench --device cpu --batch 16 --benchmark_filter=forward
-#include <iostream>
+#include <optional>
 
 #include "benchmarks/devices.h"
+#include "benchmarks/program.h"
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/compute_copy.h"
@@ -55,44 +56,31 @@ void measure_copy(benchmark::State& state, Context& context, DType dtype, int64_
   measure_bandwidth(state, context, 2 * x.bytes(), [&] { context.copy(x, y); });
 }
 
-template <class Measure>
-void add(const std::string& name, const Measure& measure) {
-  benchmark::RegisterBenchmark(name.c_str(), measure)->Unit(benchmark::kMillisecond)->UseRealTime();
-}
-
 void register_all(Context& context, int64_t batch) {
   for (const DType dtype : types_of(context)) {
     const std::string where = concat(context.device(), "/", dtype, "/");
-    add(where + "copy", [=, &context](benchmark::State& state) { measure_copy(state, context, dtype, batch); });
+    add_benchmark(where + "copy",
+                  [=, &context](benchmark::State& state) { measure_copy(state, context, dtype, batch); });
     for (const Layer& layer : kLayers)
       for (int pass = 0; pass < 3; ++pass)
-        add(concat(where, kPasses[pass], "/", layer.size, "x", layer.channels, "/k", layer.kernel, "s", layer.stride),
+        add_benchmark(
+            concat(where, kPasses[pass], "/", layer.size, "x", layer.channels, "/k", layer.kernel, "s", layer.stride),
             [=, &context](benchmark::State& state) { measure(state, context, dtype, batch, layer, pass); });
   }
-}
-
-int run(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  std::string device = "all";
-  int64_t batch = 0;
-  CLI::App app("GB/s of depthwise convolutions; Google Benchmark's flags besides");
-  add_device_flag(app, device);
-  app.add_option("--batch", batch, "samples; by default 16 on a CPU and 256 on a GPU")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  const auto contexts = make_contexts(device);
-  for (const auto& context : contexts) register_all(*context, batch > 0 ? batch : context->is_cpu() ? 16 : 256);
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  try {
-    return dtrain::run(argc, argv);
-  } catch (const dtrain::Error& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  std::string device = "all";
+  std::optional<int64_t> batch;
+  cli::FlagSet flags("depthwise_bench", "[flags]", "GB/s of depthwise convolutions.");
+  add_device_flag(flags, device);
+  flags.add("batch", batch, "samples; by default 16 on a CPU and 256 on a GPU", kPositiveBatch);
+  return run_google_program(flags, argc, argv, [&] {
+    run_benchmarks(device,
+                   [&](Context& context) { register_all(context, batch.value_or(context.is_cpu() ? 16 : 256)); });
+  });
 }

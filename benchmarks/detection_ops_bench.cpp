@@ -1,8 +1,7 @@
 // The ops of a two-stage detector that choose among boxes, at the sizes of COCO's images of 800 x 1333 pixels.
 //   detection_ops_bench --device cpu --images 2
-#include <iostream>
-
 #include "benchmarks/devices.h"
+#include "benchmarks/program.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/anchors.h"
 #include "libdtrain/ops/boxes.h"
@@ -55,12 +54,9 @@ Tensor random_boxes(Context& context, Shape shape) {
   return upload(context, shape, boxes);
 }
 
-template <class Work>
-void add(Context& context, const std::string& name, const Work& work) {
-  benchmark::RegisterBenchmark(concat(context.device(), "/", name).c_str(),
-                               [&context, work](benchmark::State& state) { measure_time(state, context, work); })
-      ->Unit(benchmark::kMillisecond)
-      ->UseRealTime();
+void add(Context& context, const std::string& name, const std::function<void()>& work) {
+  add_benchmark(concat(context.device(), "/", name),
+                [&context, work](benchmark::State& state) { measure_time(state, context, work); });
 }
 
 void add_matches(Context& context, int64_t n) {
@@ -119,33 +115,21 @@ void add_proposals(Context& context, int64_t n) {
   }
 }
 
-int run(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  std::string device = "all";
-  int images = 2;
-  CLI::App app("The ops that choose among boxes; Google Benchmark's flags besides");
-  add_device_flag(app, device);
-  app.add_option("--images", images, "of a batch")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  const auto contexts = make_contexts(device);
-  for (const auto& context : contexts) {
-    add_matches(*context, images);
-    add_samples(*context, images);
-    add_proposals(*context, images);
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::ClearRegisteredBenchmarks();  // they hold tensors of the contexts
-  return 0;
-}
-
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  try {
-    return dtrain::run(argc, argv);
-  } catch (const dtrain::Error& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  std::string device = "all";
+  int64_t images = 2;
+  cli::FlagSet flags("detection_ops_bench", "[flags]", "The ops of a detector that choose among boxes.");
+  add_device_flag(flags, device);
+  flags.add("images", images, "of a batch", kPositiveBatch);
+  return run_google_program(flags, argc, argv, [&] {
+    run_benchmarks(device, [&](Context& context) {
+      add_matches(context, images);
+      add_samples(context, images);
+      add_proposals(context, images);
+    });
+  });
 }

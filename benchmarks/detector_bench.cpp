@@ -9,13 +9,12 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
-#include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "apps/cli/environment.h"
+#include "benchmarks/json.h"
+#include "benchmarks/program.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/metrics.h"
 #include "libdtrain/train/trainer.h"
@@ -31,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::string folder, mode = "train", device = "cpu", precision = "fp32";
-  int threads = 0, steps = 5, warmup = 1;
+  int64_t threads = 0, steps = 5, warmup = 1;
 };
 
 DType dtype_of(const std::string& precision) {
@@ -39,7 +38,7 @@ DType dtype_of(const std::string& precision) {
 }
 
 std::unique_ptr<Context> make_context(const Options& o) {
-  if (o.device == "cpu") return make_cpu_context({.threads = o.threads});
+  if (o.device == "cpu") return make_cpu_context({.threads = static_cast<int>(o.threads)});
   return make_cuda_context(cli::with_environment({.tf32 = o.precision == "tf32"}));
 }
 
@@ -182,21 +181,21 @@ class Bench {
   double loss_ = 0;
 };
 
-nlohmann::ordered_json measure(const Options& o) {
+JsonObject measure(const Options& o) {
   Bench bench(o);
-  for (int i = 0; i < o.warmup; ++i) bench.step();
+  for (int64_t i = 0; i < o.warmup; ++i) bench.step();
   bench.parts_of_step();
   std::vector<double> seconds, processor;
   std::map<std::string, std::vector<double>> parts;
   const int64_t faults = page_faults();
-  for (int i = 0; i < o.steps; ++i) {
+  for (int64_t i = 0; i < o.steps; ++i) {
     const double begin = processor_seconds();
     seconds.push_back(bench.step());
     processor.push_back(processor_seconds() - begin);
     for (const auto& [part, milliseconds] : bench.parts_of_step()) parts[part].push_back(milliseconds);
   }
   const int64_t fresh_faults = page_faults() - faults;
-  nlohmann::ordered_json times;
+  std::map<std::string, double> times;
   for (const auto& [part, values] : parts) times[part] = median(values);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -219,21 +218,20 @@ nlohmann::ordered_json measure(const Options& o) {
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  dtrain::Options options;
-  CLI::App app("Times a step of Mask R-CNN; medians over the steps.");
-  app.add_option("--folder", options.folder, "with weights.safetensors and batch.safetensors")->required();
-  app.add_option("--mode", options.mode, "what is timed")->check(CLI::IsMember({"train", "infer"}));
-  app.add_option("--device", options.device, "where it runs")->check(CLI::IsMember({"cpu", "gpu"}));
-  app.add_option("--precision", options.precision, "type of the arithmetic; all but fp32 need a GPU")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}));
-  app.add_option("--threads", options.threads, "0: OpenMP's choice")->capture_default_str();
-  app.add_option("--steps", options.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--warmup", options.warmup, "steps before them")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    std::cout << dtrain::measure(options).dump() << std::endl;
-  } catch (const std::exception& error) {
-    std::cerr << "detector_bench: " << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  Options options;
+  cli::FlagSet flags("detector_bench", "--folder FOLDER [flags]",
+                     "Times a step of Mask R-CNN; medians over the steps.");
+  flags.add("folder", options.folder, "with weights.safetensors and batch.safetensors");
+  flags.add_choice("mode", options.mode, {"train", "infer"}, "what is timed");
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "where it runs");
+  flags.add_choice("precision", options.precision, {"fp32", "tf32", "bf16", "fp16"},
+                   "type of the arithmetic; all but fp32 need a GPU");
+  flags.add("threads", options.threads, "0: OpenMP's choice", cli::kThreads);
+  flags.add("steps", options.steps, "timed steps", cli::kPositiveCount);
+  flags.add("warmup", options.warmup, "steps before them", cli::kCount);
+  return run_program(flags, argc, argv, [&] {
+    require_flags(flags, {"folder"});
+    print_json(measure(options));
+  });
 }

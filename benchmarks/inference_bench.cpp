@@ -2,14 +2,13 @@
 // how far the logits are from those of fp32, as a line of JSON.
 //   inference_bench --model resnet50_v1.5 --batch 1 --precision int8 --threads 2 --seconds 5
 // benchmarks/peers/inference_peer.py does the same in other programs.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "apps/cli/environment.h"
+#include "benchmarks/json.h"
+#include "benchmarks/program.h"
 #include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/ops/pointwise.h"
@@ -21,8 +20,7 @@ namespace {
 
 struct Options {
   std::string model = "resnet50_v1.5", precision = "fp32";
-  int64_t batch = 1;
-  int threads = 0, warmup = 3;
+  int64_t batch = 1, threads = 0, warmup = 3;
   double seconds = 5;
 };
 
@@ -73,7 +71,7 @@ double relative_difference(const Tensor& found, const Tensor& expected) {
 
 double median_milliseconds(Network& network, const Tensor& images, const Options& o) {
   using Clock = std::chrono::steady_clock;
-  for (int i = 0; i < o.warmup; ++i) network.run(images);
+  for (int64_t i = 0; i < o.warmup; ++i) network.run(images);
   std::vector<double> times;
   for (const auto begin = Clock::now();
        times.size() < 3 || std::chrono::duration<double>(Clock::now() - begin).count() < o.seconds;) {
@@ -86,7 +84,7 @@ double median_milliseconds(Network& network, const Tensor& images, const Options
 }
 
 void run(const Options& o) {
-  const auto context = make_cpu_context(cli::with_environment(CpuOptions{.threads = o.threads}));
+  const auto context = make_cpu_context(cli::with_environment(CpuOptions{.threads = static_cast<int>(o.threads)}));
   Network network(*context, o, o.precision == "bf16" ? DType::bf16 : DType::f32);
   Tensor images = drawn_images(*context, o.batch, network.model.image_size);
   const Tensor expected = Network(*context, o, DType::f32).run(images);
@@ -97,32 +95,26 @@ void run(const Options& o) {
     images = narrow;
   }
   const double ms = median_milliseconds(network, images, o);
-  std::cout << nlohmann::ordered_json{{"model", o.model},
-                                      {"precision", o.precision},
-                                      {"batch", o.batch},
-                                      {"threads", context->threads()},
-                                      {"ms", ms},
-                                      {"logits_off_by", relative_difference(network.run(images), expected)}}
-            << std::endl;
+  print_json({{"model", o.model},
+              {"precision", o.precision},
+              {"batch", o.batch},
+              {"threads", context->threads()},
+              {"ms", ms},
+              {"logits_off_by", relative_difference(network.run(images), expected)}});
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  dtrain::Options o;
-  CLI::App app("Inference of a classifier on a CPU");
-  app.add_option("--model", o.model);
-  app.add_option("--precision", o.precision)->check(CLI::IsMember({"fp32", "bf16", "int8"}));
-  app.add_option("--batch", o.batch);
-  app.add_option("--threads", o.threads);
-  app.add_option("--warmup", o.warmup);
-  app.add_option("--seconds", o.seconds);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    dtrain::run(o);
-  } catch (const std::exception& error) {
-    std::cerr << "inference_bench: " << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  Options o;
+  cli::FlagSet flags("inference_bench", "[flags]", "Inference of a classifier on a CPU.");
+  flags.add("model", o.model, "name of an ImageNet classifier");
+  flags.add_choice("precision", o.precision, {"fp32", "bf16", "int8"}, "type of the arithmetic");
+  flags.add("batch", o.batch, "images of a call", kPositiveBatch);
+  flags.add("threads", o.threads, "0: OpenMP's choice", cli::kThreads);
+  flags.add("warmup", o.warmup, "calls before the timed ones", cli::kCount);
+  flags.add("seconds", o.seconds, "to measure for; three calls at least", cli::kNotNegative);
+  return run_program(flags, argc, argv, [&] { run(o); });
 }

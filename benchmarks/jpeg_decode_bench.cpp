@@ -4,11 +4,9 @@
 // With --repeat the records of one batch are read once: what the GPU does alone.
 #include <time.h>
 
-#include <CLI/CLI.hpp>
-#include <iostream>
-#include <nlohmann/json.hpp>
-
 #include "apps/cli/environment.h"
+#include "benchmarks/json.h"
+#include "benchmarks/program.h"
 #include "data/augment.h"
 #include "data/imagenet.h"
 #include "data/loader.h"
@@ -20,8 +18,7 @@ namespace {
 
 struct Options {
   std::string records, decoder = "gpu", preprocessing = "torchvision";
-  int64_t batch = 256;
-  int workers = 0, size = 224;
+  int64_t batch = 256, workers = 0, size = 224;
   double seconds = 3;
   bool repeat = false;
 };
@@ -38,14 +35,14 @@ class Bench {
       : options_(o), context_(make_cuda_context(cli::with_environment())), feed_(*context_) {
     const bool on_gpu = o.decoder == "gpu";
     preset_.preset = o.preprocessing == "tf_cnn" ? data::Preset::tf_cnn : data::Preset::torchvision;
-    preset_.height = preset_.width = o.size;
+    preset_.height = preset_.width = static_cast<int>(o.size);
     auto dataset = std::make_shared<data::ImagenetDataset>(data::ImagenetOptions{.directory = o.records},
                                                            data::make_preprocess(preset_),
                                                            on_gpu ? data::make_defer(preset_) : data::MakeDefer());
-    loader_ = std::make_unique<data::Loader>(
-        dataset,
-        data::LoaderOptions{
-            .batch = o.batch, .workers = o.workers, .defer_decoding = on_gpu, .allocator = context_->host_allocator()});
+    loader_ = std::make_unique<data::Loader>(dataset, data::LoaderOptions{.batch = o.batch,
+                                                                          .workers = static_cast<int>(o.workers),
+                                                                          .defer_decoding = on_gpu,
+                                                                          .allocator = context_->host_allocator()});
     if (on_gpu) decoder_ = std::make_unique<GpuJpegDecoder>(*context_);
   }
 
@@ -77,7 +74,7 @@ class Bench {
   const data::Batch* batch_ = nullptr;
 };
 
-nlohmann::ordered_json measure(const Options& o) {
+JsonObject measure(const Options& o) {
   Bench bench(o);
   for (int i = 0; i < 3; ++i) bench.next();
   bench.finish();
@@ -106,27 +103,20 @@ nlohmann::ordered_json measure(const Options& o) {
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  dtrain::Options options;
-  CLI::App app("Times the way of images from TFRecords to a GPU's memory.");
-  app.add_option("--records", options.records, "folder of train-*-of-*")->required();
-  app.add_option("--decoder", options.decoder, "who decodes")
-      ->check(CLI::IsMember({"host", "gpu"}))
-      ->capture_default_str();
-  app.add_option("--preprocessing", options.preprocessing, "crop and resizing")
-      ->check(CLI::IsMember({"torchvision", "tf_cnn"}))
-      ->capture_default_str();
-  app.add_option("--batch", options.batch, "images")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--size", options.size, "pixels of a sample's edge")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "threads of the loader; 0: one per core")->capture_default_str();
-  app.add_option("--seconds", options.seconds, "to measure for")->capture_default_str();
-  app.add_flag("--repeat", options.repeat, "one batch over and over");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    std::cout << dtrain::measure(options).dump() << std::endl;
-  } catch (const std::exception& error) {
-    std::cerr << "jpeg_decode_bench: " << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  Options options;
+  cli::FlagSet flags("jpeg_decode_bench", "--records FOLDER [flags]",
+                     "Images per second from TFRecords to a GPU's memory.");
+  flags.add("records", options.records, "folder of train-*-of-*");
+  flags.add_choice("decoder", options.decoder, {"host", "gpu"}, "who decodes");
+  flags.add_choice("preprocessing", options.preprocessing, {"torchvision", "tf_cnn"}, "crop and resizing");
+  flags.add("batch", options.batch, "images", kPositiveBatch);
+  flags.add("size", options.size, "pixels of a sample's edge", {1, cli::kImageSize.high});
+  flags.add("workers", options.workers, "threads of the loader; 0: one per core", cli::kThreads);
+  flags.add("seconds", options.seconds, "to measure for", cli::kNotNegative);
+  flags.add("repeat", options.repeat, "one batch over and over");
+  return run_program(flags, argc, argv, [&] {
+    require_flags(flags, {"records"});
+    print_json(measure(options));
+  });
 }

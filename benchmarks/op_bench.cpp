@@ -1,9 +1,10 @@
 // The ops whose time is that of their bytes, at the shapes of ResNet-50 and VGG: GB/s of the bytes that they must move,
 // beside those of a plain copy within the device's memory, on the CPU and on a GPU.
 //   op_bench --device gpu --batch 256 --benchmark_filter=max_pool
-#include <iostream>
+#include <optional>
 
 #include "benchmarks/devices.h"
+#include "benchmarks/program.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
@@ -122,35 +123,23 @@ void measure(benchmark::State& state, Context& context, DType dtype, int64_t bat
 void register_all(Context& context, int64_t batch) {
   for (const DType dtype : types_of(context))
     for (const Case& test : cases())
-      benchmark::RegisterBenchmark(
-          concat(context.device(), "/", dtype, "/", test.name).c_str(),
-          [&context, dtype, batch, &test](benchmark::State& state) { measure(state, context, dtype, batch, test); })
-          ->Unit(benchmark::kMillisecond)
-          ->UseRealTime();
-}
-
-int run(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  std::string device = "all";
-  int64_t batch = 0;
-  CLI::App app("GB/s of the ops whose time is that of their bytes; Google Benchmark's flags besides");
-  add_device_flag(app, device);
-  app.add_option("--batch", batch, "samples; by default 16 on a CPU and 256 on a GPU")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  const auto contexts = make_contexts(device);
-  for (const auto& context : contexts) register_all(*context, batch > 0 ? batch : context->is_cpu() ? 16 : 256);
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+      add_benchmark(
+          concat(context.device(), "/", dtype, "/", test.name),
+          [&context, dtype, batch, &test](benchmark::State& state) { measure(state, context, dtype, batch, test); });
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  try {
-    return dtrain::run(argc, argv);
-  } catch (const dtrain::Error& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  std::string device = "all";
+  std::optional<int64_t> batch;
+  cli::FlagSet flags("op_bench", "[flags]", "GB/s of memory-bound ops, beside those of a plain copy.");
+  add_device_flag(flags, device);
+  flags.add("batch", batch, "samples; by default 16 on a CPU and 256 on a GPU", kPositiveBatch);
+  return run_google_program(flags, argc, argv, [&] {
+    run_benchmarks(device,
+                   [&](Context& context) { register_all(context, batch.value_or(context.is_cpu() ? 16 : 256)); });
+  });
 }

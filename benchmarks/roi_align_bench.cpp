@@ -1,9 +1,9 @@
 // RoIAlign at the sizes of a two-stage detector: milliseconds forwards and backwards for the regions of a batch.
 //   roi_align_bench --device gpu --regions 1024 --benchmark_filter=pyramid
 #include <cmath>
-#include <iostream>
 
 #include "benchmarks/devices.h"
+#include "benchmarks/program.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/testing/array.h"
 
@@ -84,36 +84,22 @@ void register_all(Context& context, int64_t regions) {
   for (const DType dtype : types_of(context))
     for (const RoiCase& test : cases())
       for (const bool both : {false, true})
-        benchmark::RegisterBenchmark(concat(context.device(), "/", dtype, "/", test.name, both ? "_step" : "").c_str(),
-                                     [&context, &test, dtype, regions, both](benchmark::State& state) {
-                                       measure(state, context, test, dtype, regions, both);
-                                     })
-            ->Unit(benchmark::kMillisecond)
-            ->UseRealTime();
-}
-
-int run(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  std::string device = "all";
-  int64_t regions = 1024;
-  CLI::App app("RoIAlign, forwards and with its gradient; Google Benchmark's flags besides");
-  add_device_flag(app, device);
-  app.add_option("--regions", regions, "of a batch of two images")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  const auto contexts = make_contexts(device);
-  for (const auto& context : contexts) register_all(*context, regions);
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+        add_benchmark(concat(context.device(), "/", dtype, "/", test.name, both ? "_step" : ""),
+                      [&context, &test, dtype, regions, both](benchmark::State& state) {
+                        measure(state, context, test, dtype, regions, both);
+                      });
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  try {
-    return dtrain::run(argc, argv);
-  } catch (const dtrain::Error& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  std::string device = "all";
+  int64_t regions = 1024;
+  cli::FlagSet flags("roi_align_bench", "[flags]", "RoIAlign, forward and with its gradient.");
+  add_device_flag(flags, device);
+  flags.add("regions", regions, "of a batch of two images", cli::kPositiveCount);
+  return run_google_program(flags, argc, argv,
+                            [&] { run_benchmarks(device, [&](Context& context) { register_all(context, regions); }); });
 }

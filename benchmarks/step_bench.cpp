@@ -1,20 +1,20 @@
 // The training step of a classifier on synthetic data: images per second, where the time goes, the peak of memory and
 // the time from the start of the process to the beginning of the first step. One line of JSON.
 //   step_bench --model resnet50_v1.5 --batch 16 --size 224 --threads 2
-//   step_bench --device gpu --precision bf16 --batch 256 --steps 40 --warmup 15 --cuda_graph 1
+//   step_bench --device gpu --precision bf16 --batch 256 --steps 40 --warmup 15 --cuda_graph=true
 // benchmarks/peers/resnet50_peer.py does the same in PyTorch.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
-#include <iostream>
-#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/cli/drawn_batch.h"
 #include "apps/cli/environment.h"
+#include "benchmarks/json.h"
+#include "benchmarks/program.h"
 #include "libdtrain/ops/peaks.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/train/metrics.h"
@@ -27,8 +27,7 @@ namespace {
 struct Options {
   std::string model = "resnet50_v1.5", device = "cpu", precision = "fp32", plan_file;
   bool cuda_graph = true, deterministic = false, peaks = false;
-  int64_t batch = 16, size = 0, classes = 1000;
-  int threads = 0, steps = 5, warmup = 1;
+  int64_t batch = 16, size = 0, classes = 1000, threads = 0, steps = 5, warmup = 1;
 };
 
 double seconds_of(clockid_t clock) {
@@ -61,7 +60,8 @@ int64_t page_faults() {
 }
 
 std::unique_ptr<Context> make_context(const Options& o) {
-  if (o.device == "cpu") return make_cpu_context(cli::with_environment(CpuOptions{.threads = o.threads}));
+  if (o.device == "cpu")
+    return make_cpu_context(cli::with_environment(CpuOptions{.threads = static_cast<int>(o.threads)}));
   return make_cuda_context(cli::with_environment(
       {.deterministic = o.deterministic, .tf32 = o.precision == "tf32", .plan_file = o.plan_file}));
 }
@@ -86,13 +86,13 @@ class Bench {
   }
 
   // Steps that queue up one after another, as in training.
-  std::vector<StepReport> run(int steps) {
+  std::vector<StepReport> run(int64_t steps) {
     constexpr uint64_t kAhead = 2;
     std::vector<StepReport> reports;
     const auto collect = [&](uint64_t leave) {
       for (const StepReport& report : trainer_.collect(leave)) reports.push_back(report);
     };
-    for (int i = 0; i < steps; ++i) {
+    for (int64_t i = 0; i < steps; ++i) {
       trainer_.enqueue([&](Tape& tape, int) {
         // 16 bits are a type of their own, and a GPU has its own layout of pixels.
         const bool as_it_is = context_->is_cpu() && normalization_.dtype == DType::f32;
@@ -134,7 +134,7 @@ struct HostTimes {
   double wall, cpu;
 };
 
-nlohmann::ordered_json measure_peaks(const Options& o) {
+JsonObject measure_peaks(const Options& o) {
   const auto context = make_context(o);
   return {{"isa", name_of(context->isa())},
           {"threads", context->threads()},
@@ -142,18 +142,18 @@ nlohmann::ordered_json measure_peaks(const Options& o) {
           {"peak_gb_per_s", 1e-9 * measure_peak_bandwidth(*context)}};
 }
 
-nlohmann::ordered_json measure(const Options& o) {
+JsonObject measure(const Options& o) {
   Bench bench(o);
   const double start = process_age(), start_cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-  bench.run(std::min(o.warmup, 1));
+  bench.run(std::min<int64_t>(o.warmup, 1));
   const double first = process_age();
-  bench.run(std::max(o.warmup - 1, 0));
+  bench.run(std::max<int64_t>(o.warmup - 1, 0));
   const int64_t faults = page_faults();
   // Few steps at a time, so that there is a median, and enough for the host to run ahead of a GPU.
   const int together = o.device == "cpu" ? 1 : 10;
   std::vector<double> walls, cpus;
   std::vector<StepReport> steps;
-  while (static_cast<int>(steps.size()) < o.steps) {
+  while (static_cast<int64_t>(steps.size()) < o.steps) {
     const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     for (const StepReport& report : bench.run(together)) steps.push_back(report);
     walls.push_back((seconds_of(CLOCK_MONOTONIC) - wall) / together);
@@ -166,28 +166,27 @@ nlohmann::ordered_json measure(const Options& o) {
     return median(values);
   };
   const auto batch = static_cast<double>(o.batch);
-  nlohmann::ordered_json report = {
-      {"model", o.model},
-      {"device", o.device},
-      {"precision", o.precision},
-      {"batch", o.batch},
-      {"size", bench.model().image_size},
-      {"threads", bench.threads()},
-      {"images_per_sec", batch / median(walls)},
-      {"images_per_cpu_sec", batch / median(cpus)},
-      {"forward_ms", 1e3 * of(&StepTimes::forward)},
-      {"backward_ms", 1e3 * of(&StepTimes::backward)},
-      {"update_ms", 1e3 * of(&StepTimes::update)},
-      {"start_to_first_step_s", start},
-      {"start_to_end_of_first_step_s", first},
-      {"start_to_first_step_cpu_s", start_cpu},
-      {"peak_mib", peak_bytes() >> 20},
-      {"pool_peak_mib", bench.memory().peak_in_use >> 20},
-      {"page_faults_per_step", static_cast<double>(fresh_faults) / static_cast<double>(steps.size())}};
+  JsonObject report = {{"model", o.model},
+                       {"device", o.device},
+                       {"precision", o.precision},
+                       {"batch", o.batch},
+                       {"size", bench.model().image_size},
+                       {"threads", bench.threads()},
+                       {"images_per_sec", batch / median(walls)},
+                       {"images_per_cpu_sec", batch / median(cpus)},
+                       {"forward_ms", 1e3 * of(&StepTimes::forward)},
+                       {"backward_ms", 1e3 * of(&StepTimes::backward)},
+                       {"update_ms", 1e3 * of(&StepTimes::update)},
+                       {"start_to_first_step_s", start},
+                       {"start_to_end_of_first_step_s", first},
+                       {"start_to_first_step_cpu_s", start_cpu},
+                       {"peak_mib", peak_bytes() >> 20},
+                       {"pool_peak_mib", bench.memory().peak_in_use >> 20},
+                       {"page_faults_per_step", static_cast<double>(fresh_faults) / static_cast<double>(steps.size())}};
   if (o.device != "cpu") {
-    report["cuda_graph"] = o.cuda_graph;
-    report["peak_device_mib"] = bench.memory().peak_in_use >> 20;
-    report["peak_device_reserved_mib"] = bench.memory().reserved >> 20;
+    report.emplace_back("cuda_graph", o.cuda_graph);
+    report.emplace_back("peak_device_mib", bench.memory().peak_in_use >> 20);
+    report.emplace_back("peak_device_reserved_mib", bench.memory().reserved >> 20);
   }
   return report;
 }
@@ -196,30 +195,23 @@ nlohmann::ordered_json measure(const Options& o) {
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  dtrain::Options options;
-  CLI::App app("Times the training step of a classifier on synthetic data; medians over the steps.");
-  app.add_option("--model", options.model, "name of an ImageNet classifier")->capture_default_str();
-  app.add_option("--device", options.device, "where it runs")
-      ->check(CLI::IsMember({"cpu", "gpu"}))
-      ->capture_default_str();
-  app.add_option("--precision", options.precision, "type of the arithmetic; tf32 and fp16 need a GPU")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}))
-      ->capture_default_str();
-  app.add_option("--cuda_graph", options.cuda_graph, "record the step once and replay it")->capture_default_str();
-  app.add_option("--deterministic", options.deterministic, "the same bits in every run")->capture_default_str();
-  app.add_option("--plan_file", options.plan_file, "keeps the choice of convolution algorithms");
-  app.add_option("--batch", options.batch, "images per step")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--size", options.size, "pixels of an image's edge; 0: the model's own")->capture_default_str();
-  app.add_option("--classes", options.classes, "classes")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--threads", options.threads, "0: OpenMP's choice")->capture_default_str();
-  app.add_option("--steps", options.steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--warmup", options.warmup, "steps before them")->capture_default_str();
-  app.add_flag("--peaks", options.peaks, "print what the CPU reaches at most instead");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    std::cout << (options.peaks ? measure_peaks(options) : measure(options)).dump() << std::endl;
-  } catch (const std::exception& error) {
-    std::cerr << "step_bench: " << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  Options options;
+  cli::FlagSet flags("step_bench", "[flags]",
+                     "Times the training step of a classifier on synthetic images; medians over the steps.");
+  flags.add("model", options.model, "name of an ImageNet classifier");
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "where it runs");
+  flags.add_choice("precision", options.precision, {"fp32", "tf32", "bf16", "fp16"},
+                   "type of the arithmetic; tf32 and fp16 need a GPU");
+  flags.add("cuda_graph", options.cuda_graph, "capture the step once as a CUDA graph and launch it");
+  flags.add("deterministic", options.deterministic, "the same bits in every run");
+  flags.add("plan_file", options.plan_file, "keeps the choice of convolution algorithms");
+  flags.add("batch", options.batch, "images per step", kPositiveBatch);
+  flags.add("size", options.size, "pixels of an image's edge; 0: the model's own", cli::kImageSize);
+  flags.add("classes", options.classes, "classes", {1, cli::kClasses.high});
+  flags.add("threads", options.threads, "0: OpenMP's choice", cli::kThreads);
+  flags.add("steps", options.steps, "timed steps", cli::kPositiveCount);
+  flags.add("warmup", options.warmup, "steps before them", cli::kCount);
+  flags.add("peaks", options.peaks, "print peak FLOP/s and bandwidth of the CPU instead");
+  return run_program(flags, argc, argv, [&] { print_json(options.peaks ? measure_peaks(options) : measure(options)); });
 }

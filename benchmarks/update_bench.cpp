@@ -1,8 +1,7 @@
 // The update of a model's parameters by each rule: GB/s of the bytes that it must move.
 //   update_bench --device gpu --model resnet50
-#include <iostream>
-
 #include "benchmarks/devices.h"
+#include "benchmarks/program.h"
 #include "libdtrain/train/optimizer.h"
 #include "models/catalog.h"
 
@@ -39,34 +38,22 @@ void measure(benchmark::State& state, Context& context, const std::string& model
 void register_all(Context& context, const std::string& model) {
   for (const DType dtype : types_of(context))
     for (const Rule& rule : kRules)
-      benchmark::RegisterBenchmark(
-          concat(context.device(), "/", dtype, "/update_", rule.name).c_str(),
-          [&context, model, dtype, rule](benchmark::State& state) { measure(state, context, model, dtype, rule.rule); })
-          ->Unit(benchmark::kMillisecond)
-          ->UseRealTime();
-}
-
-int run(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  std::string device = "all", model = "resnet50_v1.5";
-  CLI::App app("GB/s of the update of a model's parameters; Google Benchmark's flags besides");
-  add_device_flag(app, device);
-  app.add_option("--model", model, "a model for ImageNet");
-  CLI11_PARSE(app, argc, argv);
-  const auto contexts = make_contexts(device);
-  for (const auto& context : contexts) register_all(*context, model);
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+      add_benchmark(concat(context.device(), "/", dtype, "/update_", rule.name),
+                    [&context, model, dtype, rule](benchmark::State& state) {
+                      measure(state, context, model, dtype, rule.rule);
+                    });
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int argc, char** argv) {
-  try {
-    return dtrain::run(argc, argv);
-  } catch (const dtrain::Error& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  using namespace dtrain;
+  std::string device = "all";
+  std::string model = "resnet50_v1.5";
+  cli::FlagSet flags("update_bench", "[flags]", "GB/s of the update of a model's parameters.");
+  add_device_flag(flags, device);
+  flags.add("model", model, "name of an ImageNet classifier");
+  return run_google_program(flags, argc, argv,
+                            [&] { run_benchmarks(device, [&](Context& context) { register_all(context, model); }); });
 }

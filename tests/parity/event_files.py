@@ -2,12 +2,12 @@
 against the metrics file, histograms against checkpoints, images, the settings as a text, and hyper-parameters.
 
 Usage: event_files.py DTRAIN_CNN_BENCHMARKS, with dtrain-data and dtrain-mask-rcnn beside it
-TensorBoard is looked for among Python's packages and in the folder where tests/parity/tensorboard.sh puts it.
 """
 
 import json
 import math
 import os
+import pathlib
 import struct
 import subprocess
 import sys
@@ -16,15 +16,12 @@ import time
 import urllib.parse
 import urllib.request
 
-CACHE = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-sys.path.append(os.path.join(CACHE, "dtrain", "tensorboard"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import python_packages  # noqa: E402
 
-try:
+with python_packages.required():
     import numpy as np
     from tensorboard import program
-except ImportError as error:
-    print(f"SKIPPED: {sys.executable} has no {error.name}: tests/parity/tensorboard.sh fetches TensorBoard")
-    sys.exit(0)
 
 from arrays import load_safetensors  # noqa: E402
 

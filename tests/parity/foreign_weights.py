@@ -6,22 +6,19 @@ Usage: foreign_weights.py PARITY_ONNX [--all | NAME...]; PARITY_ONNX is the prog
 
 import functools
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
 
-try:
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import python_packages  # noqa: E402
+
+with python_packages.required():
     import numpy as np
+    import timm
     import torch
     import torchvision
-except ImportError as error:
-    print(f"SKIPPED: {sys.executable} has no {error.name}; on Debian: apt install python3-torch python3-torchvision")
-    sys.exit(0)
-
-try:
-    import timm
-except ImportError:
-    timm = None  # torchvision's models are compared all the same
 
 from arrays import load_safetensors, save_safetensors  # noqa: E402
 
@@ -132,9 +129,6 @@ def main():
     cases = SOME + OTHERS if names else SOME
     if names and names != ["--all"]:
         cases = [case for case in cases if case[0] in names]
-    if not timm:
-        print("without timm's models: pip install timm")
-        cases = [case for case in cases if case[1] != "timm"]
     with tempfile.TemporaryDirectory(prefix="dtrain_parity_") as folder:
         failed = sum(not run_case(program, folder, case) for case in cases)
     print(f"{failed} comparisons failed" if failed else "all comparisons hold")

@@ -5,21 +5,18 @@ Usage: onnx_classifiers.py PARITY_ONNX [--all | NAME...]; PARITY_ONNX is the pro
 """
 
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-    import onnxruntime
-except ImportError as error:
-    print(f"SKIPPED: {sys.executable} has no {error.name}; pip install onnxruntime")
-    sys.exit(0)
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import python_packages  # noqa: E402
 
-try:
+with python_packages.required():
+    import numpy as np
     import onnx
-except ImportError:
-    onnx = None  # it looks at models more closely than ONNX Runtime does
+    import onnxruntime
 
 from arrays import load_safetensors  # noqa: E402
 
@@ -77,8 +74,7 @@ def run_case(program, folder, case):
     path = os.path.join(folder, "model.onnx")
     ours = load_safetensors(os.path.join(folder, "results.safetensors"))
     images, expected = ours["images"].reshape(-1, 3, size, size), ours["logits"]
-    if onnx:
-        onnx.checker.check_model(path, full_check=True)
+    onnx.checker.check_model(path, full_check=True)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     found = session.run(["logits"], {"images": images})[0]
     alone = session.run(["logits"], {"images": images[1:]})[0]

@@ -2,17 +2,13 @@
 """Makes evaluations.json beside this file: made-up ground truth and detections, and what pycocotools says of them.
 
 make_evaluations.py needs pycocotools (2.0.11 made the file), and is run by hand when the sets change.
-
-make_evaluations.py PROGRAM FIRST LAST compares instead: it passes the sets of these seeds to PROGRAM, as lines of JSON
-on its standard input, and compares the numbers that PROGRAM answers with, a line for each set, with those of pycocotools.
+tests/parity/coco_evaluation.py compares with pycocotools on more sets.
 """
 import contextlib
 import io
 import json
 import pathlib
 import random
-import subprocess
-import sys
 
 import numpy
 from pycocotools import mask
@@ -91,23 +87,7 @@ def evaluate(made, kind):
     ]
 
 
-def compare(program, first, last):
-    sets = [made for made in map(random_set, range(first, last + 1)) if made["boxes"]]
-    answers = subprocess.run([program], input="".join(json.dumps(made) + "\n" for made in sets), text=True, check=True,
-                             stdout=subprocess.PIPE).stdout.splitlines()
-    bad, largest = 0, 0
-    for made, answer in zip(sets, answers):
-        expected = evaluate(made, "boxes") + evaluate(made, "masks")
-        numbers = [float(number) for number in answer.split()]
-        difference = max(abs(a - b) for a, b in zip(numbers, expected)) if len(numbers) == len(expected) else float("inf")
-        largest = max(largest, difference)
-        bad += difference > 1e-9
-    print(f"{len(sets)} sets, {len(answers)} answers, {bad} differ, by {largest} at most")
-
-
 def main():
-    if len(sys.argv) > 1:
-        return compare(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
     rows = []
     for seed in (4, 8, 32):
         made = random_set(seed)

@@ -71,9 +71,12 @@ ResNet::Layer ResNet::make_stem(ParameterStore& store, Trace& trace, const ResNe
   const bool cifar = options.cifar;
   ResNetOptions own = options;
   own.padding = options.stem_padding.value_or(options.padding);
-  Layer stem = make_layer(
-      store, trace, own,
-      {.conv = "conv1", .norm = "bn1", .channels = cifar ? 16 : 64, .kernel = cifar ? 3 : 7, .stride = cifar ? 1 : 2});
+  Layer stem = make_layer(store, trace, own,
+                          {.conv = "conv1",
+                           .norm = "bn1",
+                           .channels = cifar ? 16 : options.width,
+                           .kernel = cifar ? 3 : 7,
+                           .stride = cifar ? 1 : 2});
   if (const auto pool = stem_pool(options)) trace.pass(*pool);
   return stem;
 }
@@ -132,7 +135,7 @@ Var ResNet::Block::operator()(Tape& tape, Var x) const {
 ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes)
     : pool_(stem_pool(options)), stem_(make_stem(store, trace, options)), stages_([&] {
         std::vector<std::vector<Block>> stages;
-        int64_t width = options.cifar ? 16 : 64;
+        int64_t width = options.cifar ? 16 : options.width;
         for (size_t stage = 0; stage < options.blocks.size(); ++stage, width *= 2) {
           stages.emplace_back();
           const int stride = options.strides.empty() ? (stage > 0 ? 2 : 1) : options.strides.at(stage);

@@ -38,6 +38,7 @@ struct ResNetOptions {
   std::vector<int> blocks{};   // per stage
   std::vector<int> strides{};  // per stage, of its first block; empty: 1, then 2 for each that follows
   bool bottleneck = false;     // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
+  int64_t width = 64;          // channels of the stem and, within blocks, of the first stage; not for CIFAR's form
   bool stride_in_3x3 = true;   // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
   bool cifar = false;          // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
   bool project_first = false;  // the first block of each stage has a projection even where its images fit
@@ -60,8 +61,8 @@ class ResNet {
   // [n, h, w, 3] -> [n, classes]. Throws Error where there are no classes.
   Var operator()(Tape& tape, const Var& x) const;
   // [n, h, w, 3] -> what each stage gives, [n, h / s, w / s, c], rounded up. In the ImageNet form s is 4, 8, 16 and 32,
-  // and c 64 times 1, 2, 4 and 8, and four times that with bottlenecks; in that for CIFAR s is 1, 2 and 4, and c 16, 32
-  // and 64.
+  // and c width times 1, 2, 4 and 8, and four times that with bottlenecks; in that for CIFAR s is 1, 2 and 4, and c 16,
+  // 32 and 64.
   std::vector<Var> features(Tape& tape, const Var& x) const;
   // The first `stages` of them.
   std::vector<Var> features(Tape& tape, const Var& x, size_t stages) const;

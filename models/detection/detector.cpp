@@ -54,7 +54,7 @@ ResNet make_backbone(ParameterStore& store, Trace& trace, const DetectorOptions&
 std::vector<int64_t> stage_channels(const ResNetOptions& options) {
   DT_CHECK(options.blocks.size() == kStages && !options.cifar, "detector: a backbone of ", options.blocks.size(),
            " stages; expected ImageNet's form, of ", kStages);
-  const int64_t first = options.bottleneck ? 256 : 64;
+  const int64_t first = options.bottleneck ? 4 * options.width : options.width;
   return {first, 2 * first, 4 * first, 8 * first};
 }
 

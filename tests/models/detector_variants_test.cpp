@@ -32,6 +32,7 @@ DetectorOptions tiny_with_norm(ConvNorm norm) {
   options.backbone.norm = norm;
   options.backbone.zero_last_gamma = true;
   if (norm == ConvNorm::none) return options;
+  options.backbone.width = kNormGroups;
   options.channels = options.box.channels = options.mask.channels = 32;
   options.pyramid_norm = options.box.group_norm = options.mask.group_norm = true;
   options.box.norm_after_relu = true;

@@ -17,7 +17,7 @@ inline constexpr int64_t kScenes = 2, kSceneSide = 64, kMostObjects = 3, kRuns =
 inline DetectorOptions tiny_detector(bool per_image_means = false) {
   DetectorOptions options;
   options.classes = 4;
-  options.backbone = {.blocks = {1, 1, 1, 1}, .batch_norm = {.frozen = true}};
+  options.backbone = {.blocks = {1, 1, 1, 1}, .width = 16, .batch_norm = {.frozen = true}};
   options.freeze_at = 1, options.channels = 16;
   options.per_image_means = per_image_means;
   options.rpn.sizes = {8, 16, 32, 64, 128};

@@ -66,11 +66,14 @@ models::DetectorOptions options_of(const std::string& form) {
   models::DetectorOptions options = models::detector_preset("torchvision").options;
   options.detection.per_image = 20;
   options.rpn.training = options.rpn.evaluation = {.per_level = 200, .total = 100};
+  if (!form.empty()) {  // PyTorch computes each region of these in double precision
+    options.rpn.training = options.rpn.evaluation = {.per_level = 100, .total = 40};
+    options.box.batch = 32, options.box.positives = 8;
+  }
   options.c4.training = options.c4.evaluation = options.rpn.training;
   options.cascade = form == "cascade";
   options.pyramid = form != "c4";
   if (form == "gn") normalise_by_groups(options);
-  if (!form.empty()) options.box.batch = 64, options.box.positives = 16;
   return options;
 }
 

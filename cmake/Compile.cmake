@@ -21,9 +21,10 @@ if(DTRAIN_SANITIZE)
   # GCC's sanitizers make its flow analysis see uninitialised values that are not there.
   set(dtrain_sanitize_options -fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-  # AddressSanitizer reports who uses a null pointer anyway: a check before each use is an eighth of the compilation.
+  # AddressSanitizer finds null pointers and accesses out of bounds as well; these checks of each access take two fifths of
+  # the compile time, and vptr needs the type information of every class.
   if(DTRAIN_SANITIZE MATCHES address)
-    list(APPEND dtrain_sanitize_options -fno-sanitize=null)
+    list(APPEND dtrain_sanitize_options -fno-sanitize=null,pointer-overflow,object-size,vptr)
   endif()
   add_compile_options(${dtrain_sanitize_options})
   add_link_options(-fsanitize=${DTRAIN_SANITIZE})
@@ -33,23 +34,56 @@ if(DTRAIN_SANITIZE)
     add_link_options(-fuse-ld=mold)
   endif()
 endif()
-find_program(DTRAIN_CCACHE ccache)
-if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+# The parsers of untrusted input carry libFuzzer's coverage counters, and nothing else does: they slow down kernels.
+if(DTRAIN_FUZZERS)
+  set(dtrain_fuzz_options -fsanitize=fuzzer-no-link)
+endif()
+# A build tree keeps the launcher that it was configured with: another one would compile all of it again.
+if(NOT DEFINED DTRAIN_COMPILER_LAUNCHER)
+  find_program(ccache ccache NO_CACHE)
+  if(NOT ccache)
+    set(ccache "")
+  endif()
+  set(DTRAIN_COMPILER_LAUNCHER "${ccache}" CACHE STRING "runs the compilers: ccache, where it was found, or nothing")
+endif()
+if(DTRAIN_COMPILER_LAUNCHER AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_COMPILER_LAUNCHER})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_COMPILER_LAUNCHER})
 endif()
 
-# Files of libraries are compiled eight at a time, because most of their time goes into headers, unless
-# -DCMAKE_UNITY_BUILD=OFF asks for each on its own.
+# Unity builds: sources of a library are compiled sixteen at a time, because headers take half of their compile time,
+# unless -DCMAKE_UNITY_BUILD=OFF asks for each on its own.
+if(NOT DEFINED CMAKE_UNITY_BUILD_BATCH_SIZE)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+endif()
 set(dtrain_unity_build ON)
 if(DEFINED CMAKE_UNITY_BUILD)
   set(dtrain_unity_build ${CMAKE_UNITY_BUILD})
 endif()
 
+# dtrain_gather_json(VARIABLE): moves the sources that include nlohmann/json.hpp to the front of a list, so that they share
+# unity units: its templates take four seconds in each unit that has one of them.
+function(dtrain_gather_json variable)
+  set(with_json)
+  set(without_json)
+  foreach(source IN LISTS ${variable})
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    file(STRINGS ${path} includes REGEX "^#include <nlohmann/json\\.hpp>" LIMIT_COUNT 1)
+    if(includes)
+      list(APPEND with_json ${source})
+    else()
+      list(APPEND without_json ${source})
+    endif()
+  endforeach()
+  set(${variable} ${with_json} ${without_json} PARENT_SCOPE)
+endfunction()
+
 # dtrain_add_library(engine sources...): the library libdtrain_engine with the exported name dtrain::engine; static, unless
 # BUILD_SHARED_LIBS asks for one that all programs share.
 function(dtrain_add_library name)
-  add_library(dtrain_${name} ${ARGN})
+  set(sources ${ARGN})
+  dtrain_gather_json(sources)
+  add_library(dtrain_${name} ${sources})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN"
@@ -61,12 +95,28 @@ function(dtrain_add_library name)
   target_link_libraries(dtrain_${name} PRIVATE $<BUILD_INTERFACE:dtrain_compile>)
 endfunction()
 
+# dtrain_add_objects(name sources...): the objects dtrain_<name> of a part of a library that has compile options of its own.
+# They carry the counters of fuzzers: all such parts read input.
+function(dtrain_add_objects name)
+  set(sources ${ARGN})
+  dtrain_gather_json(sources)
+  add_library(dtrain_${name} OBJECT ${sources})
+  set_target_properties(dtrain_${name} PROPERTIES UNITY_BUILD ${dtrain_unity_build})
+  target_compile_features(dtrain_${name} PRIVATE cxx_std_20)
+  target_compile_options(dtrain_${name} PRIVATE ${dtrain_fuzz_options})
+  target_include_directories(dtrain_${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include)
+  target_link_libraries(dtrain_${name} PRIVATE dtrain_compile fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB)
+endfunction()
+
 # dtrain_add_program_library(target sources...): what several programs are made of. They share it where they share the
 # engine; it has no headers that are installed.
 function(dtrain_add_program_library target)
-  add_library(${target} ${ARGN})
+  set(sources ${ARGN})
+  dtrain_gather_json(sources)
+  add_library(${target} ${sources})
   set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION}
     INSTALL_RPATH "$ORIGIN" DEFINE_SYMBOL "" UNITY_BUILD ${dtrain_unity_build})
+  target_compile_options(${target} PRIVATE ${dtrain_fuzz_options})
   if(BUILD_SHARED_LIBS)
     install(TARGETS ${target} LIBRARY COMPONENT programs NAMELINK_SKIP)
   endif()

@@ -8,7 +8,7 @@ namespace dtrain::data {
 namespace {
 
 constexpr std::array kBounds = {0.0f, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f};
-constexpr int kTries = 50;
+constexpr int kCropTries = 50;
 
 float area(const BoxFractions& box) { return (box[2] - box[0]) * (box[3] - box[1]); }
 
@@ -35,7 +35,7 @@ bool is_allowed(const BoxFractions& part, std::span<const BoxFractions> boxes, f
 std::optional<BoxFractions> last_allowed(std::span<const BoxFractions> boxes, RandomStream& random) {
   const float bound = kBounds[random.below(static_cast<uint32_t>(kBounds.size()))];
   std::optional<BoxFractions> found;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kCropTries; ++i) {
     const float width = random.uniform(0.3f, 1), height = random.uniform(0.3f, 1);
     const float left = random.uniform(0, 1 - width), top = random.uniform(0, 1 - height);
     const BoxFractions part{left, top, left + width, top + height};

@@ -97,7 +97,7 @@ Chain make_resnet_v2(const BuildInputs& in, const ResNetV2Options& options) {
   return net.linear("fc", in.classes, classifier);
 }
 
-Entry entry(const ClassifierInfo& info, const ResNetV2Options& options) {
+Entry entry_v2(const ClassifierInfo& info, const ResNetV2Options& options) {
   return {info, [options](const BuildInputs& in) { return forward_of(make_resnet_v2(in, options).layers()); }};
 }
 
@@ -107,15 +107,15 @@ std::vector<Entry> resnet_v2_entries() {
   std::vector<Entry> all;
   for (const ResNetDepth& depth : resnet_depths()) {
     if (!depth.bottleneck || depth.layers > 152) continue;
-    all.push_back(entry(resnet_info("resnet" + std::to_string(depth.layers) + "_v2", depth.layers),
-                        {.blocks = depth.blocks, .bottleneck = true}));
+    all.push_back(entry_v2(resnet_info("resnet" + std::to_string(depth.layers) + "_v2", depth.layers),
+                           {.blocks = depth.blocks, .bottleneck = true}));
   }
   for (const ResNetDepth& depth : resnet_depths())
-    all.push_back(entry(official_resnet_info("official_resnet" + std::to_string(depth.layers) + "_v2", depth.layers),
-                        {.blocks = depth.blocks, .bottleneck = depth.bottleneck, .official = true}));
+    all.push_back(entry_v2(official_resnet_info("official_resnet" + std::to_string(depth.layers) + "_v2", depth.layers),
+                           {.blocks = depth.blocks, .bottleneck = depth.bottleneck, .official = true}));
   for (const int n : cifar_resnet_blocks())
-    all.push_back(
-        entry(cifar_resnet_info("resnet" + std::to_string(6 * n + 2) + "_v2"), {.blocks = {n, n, n}, .cifar = true}));
+    all.push_back(entry_v2(cifar_resnet_info("resnet" + std::to_string(6 * n + 2) + "_v2"),
+                           {.blocks = {n, n, n}, .cifar = true}));
   return all;
 }
 

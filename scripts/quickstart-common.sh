@@ -14,15 +14,15 @@ step() {
   echo "== $* =="
 }
 
-# Steps 1 and 2. Arguments go to cmake, e.g. -DDTRAIN_CUDA=ON.
+# Steps 1 and 2; $programs are what the quickstart runs. Arguments go to cmake, e.g. -DDTRAIN_CUDA=ON.
 install_and_build() {
   step "1/5 Debian packages"
   scripts/setup.sh build
 
-  step "2/5 Build: preset release, into build/"
+  step "2/5 Build: ${programs[*]}, preset release, into build/"
   # CPU only, unless there is a GPU to run on or the caller asks for one.
   local gpu=()
   nvidia-smi -L 2>/dev/null | grep GPU >/dev/null && gpu=(-DDTRAIN_CUDA=AUTO)
   cmake --preset release "${gpu[@]}" "$@" | grep -- '^-- \(dtrain\|  \)'
-  cmake --build --preset release --target programs
+  cmake --build --preset release --target "${programs[@]}"
 }

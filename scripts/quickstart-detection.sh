@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/quickstart-common.sh
 
+programs=(dtrain-data dtrain-mask-rcnn)
 install_and_build "$@"
 
 work=build/quickstart-detection

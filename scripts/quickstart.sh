@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/quickstart-common.sh
 
+programs=(dtrain-data dtrain-cnn-benchmarks)
 install_and_build "$@"
 
 data=build/quickstart/data
@@ -55,5 +56,7 @@ That worked: the library, the loader, checkpoints and evaluation do their jobs o
     --num_epochs=90 --train_dir=run --save_model_steps=5000
   build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --train_dir=run --eval \
     --num_eval_epochs=1
+The other programs take some more minutes:
+  cmake --build build --target programs
 and scripts/test.sh runs the tests.
 END

@@ -1,6 +1,7 @@
 #include "apps/detection/found.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace dtrain::detection {
 namespace {

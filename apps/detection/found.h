@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "data/coco/annotations.h"
 #include "data/coco/paste.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,11 +51,16 @@ nlohmann::ordered_json read_rows(const std::string& path) {
 
 }  // namespace
 
+StatsJson::StatsJson(StatsJsonOptions options, std::function<void(const std::string&)> notice)
+    : options_(std::move(options)), notice_(std::move(notice)), rows_(std::make_unique<Json>(Json::array())) {}
+
+StatsJson::~StatsJson() = default;
+
 void StatsJson::begun(const Begun& event) {
   open_ = !event.complete;
   if (!open_) return;
-  rows_ = read_rows(options_.path);
-  auto& rows = rows_.get_ref<Json::array_t&>();
+  *rows_ = read_rows(options_.path);
+  auto& rows = rows_->get_ref<Json::array_t&>();
   if (std::erase_if(rows, [&](const Json& row) { return step_of(row) > event.step; }) > 0) write();
 }
 
@@ -98,7 +104,7 @@ void StatsJson::add_row(uint64_t step) {
 
 // Steps increase, but the result of an evaluation may come late.
 StatsJson::Json& StatsJson::row_of(uint64_t step) {
-  auto& rows = rows_.get_ref<Json::array_t&>();
+  auto& rows = rows_->get_ref<Json::array_t&>();
   const auto at = std::ranges::find_if(rows, [&](const Json& row) { return step_of(row) >= step; });
   if (at != rows.end() && step_of(*at) == step) return *at;
   return *rows.insert(at, Json{{kEpoch, (step + options_.period - 1) / options_.period}, {kStep, step}});
@@ -107,7 +113,7 @@ StatsJson::Json& StatsJson::row_of(uint64_t step) {
 void StatsJson::write() {
   try {
     AtomicFile file(options_.path);
-    file.write(rows_.dump(-1, ' ', false, Json::error_handler_t::replace));
+    file.write(rows_->dump(-1, ' ', false, Json::error_handler_t::replace));
     file.commit();
   } catch (const Error& error) {
     if (!std::exchange(told_, true)) notice_(fmt::format("{}; the run goes on", error.what()));

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct StatsJsonOptions {
 // Where it cannot be written one notice says so, and the next object is tried again with all before.
 class StatsJson final : public Observer {
  public:
-  StatsJson(StatsJsonOptions options, std::function<void(const std::string&)> notice)
-      : options_(std::move(options)), notice_(std::move(notice)) {}
+  StatsJson(StatsJsonOptions options, std::function<void(const std::string&)> notice);
+  ~StatsJson() override;
 
   // Objects of later steps are cut off. Throws Error(Fault::data) for a file that is no such array, and
   // Error(Fault::config) for one that is a link or no file: it stays as it is.
@@ -45,7 +46,7 @@ class StatsJson final : public Observer {
 
   const StatsJsonOptions options_;
   const std::function<void(const std::string&)> notice_;
-  Json rows_ = Json::array();
+  std::unique_ptr<Json> rows_;  // an array
   bool open_ = false;
   bool told_ = false;                   // of a failure
   std::map<std::string, double> sums_;  // over the steps of the epoch under way, by the engine's names

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <semaphore>
 
 #include "apps/detection/placed_image.h"

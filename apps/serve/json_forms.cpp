@@ -1,6 +1,7 @@
 #include "apps/serve/json_forms.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "apps/detection/found.h"
 #include "libdtrain/core/error.h"
@@ -15,7 +16,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostValues = 1'000'000;
 constexpr int kDepth = 8;
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 int digit_of(char c) {
   if (c >= 'A' && c <= 'Z') return c - 'A';
@@ -113,13 +114,13 @@ std::vector<Instance> read_instances(std::string_view body, size_t max_instances
 }
 
 std::string prediction_json(const Prediction& result, const Session& session, const AnswerForm& form) {
-  return text_of(form_of(result, session, form));
+  return dumped(form_of(result, session, form));
 }
 
 std::string predictions_json(const std::vector<Prediction>& results, const Session& session, const AnswerForm& form) {
   Json json = {{"predictions", Json::array()}, {"version", session.version()}};
   for (const Prediction& result : results) json["predictions"].push_back(form_of(result, session, form));
-  return text_of(json);
+  return dumped(json);
 }
 
 Json model_json(const std::string& name, const Session* session) {
@@ -147,7 +148,7 @@ std::string images_json(const std::vector<LabelledImage>& images) {
     }
     list.push_back(std::move(json));
   }
-  return text_of(Json{{"images", std::move(list)}});
+  return dumped(Json{{"images", std::move(list)}});
 }
 
 std::string status_json(const Session* session) {
@@ -156,9 +157,9 @@ std::string status_json(const Session* session) {
                  {"status", {{"error_code", "OK"}, {"error_message", session ? "" : "no checkpoint yet"}}}};
   Json json;
   json["model_version_status"] = Json::array({status});
-  return text_of(json);
+  return dumped(json);
 }
 
-std::string error_json(std::string_view message) { return text_of(Json{{"error", message}}); }
+std::string error_json(std::string_view message) { return dumped(Json{{"error", message}}); }
 
 }  // namespace dtrain::serve

@@ -34,7 +34,7 @@ std::string_view name_of(Key key) {
 }
 
 // Strings of strangers are shortened, and stay on their line.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string shown = "'";
   for (const char c : text.substr(0, 40)) shown += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
   return shown + (text.size() > 40 ? "...'" : "'");
@@ -53,7 +53,7 @@ std::string describe(const Value& value) {
     case Kind::real:
       return concat(value.real);
     case Kind::string:
-      return "the string " + quoted(value.text);
+      return "the string " + in_quotes(value.text);
     case Kind::list:
       return "a list";
     case Kind::object:

@@ -32,12 +32,12 @@ struct Query {
   size_t limit;  // index of max_detections
 };
 
-constexpr size_t kNone = SIZE_MAX;
+constexpr size_t kNoArea = SIZE_MAX;
 
 size_t area_index(const EvaluationOptions& options, std::string_view name) {
   const auto at = std::find_if(options.areas.begin(), options.areas.end(),
                                [&](const AreaRange& area) { return area.name == name; });
-  return at == options.areas.end() ? kNone : static_cast<size_t>(at - options.areas.begin());
+  return at == options.areas.end() ? kNoArea : static_cast<size_t>(at - options.areas.begin());
 }
 
 bool is_asked(const Query& query, double threshold) { return query.iou == 0 || std::abs(threshold - query.iou) < 1e-9; }
@@ -57,7 +57,7 @@ double mean(const Evaluation& evaluation, const Query& query, size_t area) {
 }
 
 std::string why_absent(const Evaluation& evaluation, const Query& query, size_t area) {
-  if (area == kNone) return fmt::format("no range of areas has the name {}", query.area);
+  if (area == kNoArea) return fmt::format("no range of areas has the name {}", query.area);
   const EvaluationOptions& options = evaluation.options;
   if (std::none_of(options.iou_thresholds.begin(), options.iou_thresholds.end(),
                    [&](double threshold) { return is_asked(query, threshold); }))
@@ -105,7 +105,7 @@ std::vector<Statistic> Evaluation::statistics() const {
   for (const auto& [name, query] : queries) {
     const size_t area = area_index(options, query.area);
     Statistic& one = statistics.emplace_back(name, title(options, query));
-    if (area != kNone) one.value = mean(*this, query, area);
+    if (area != kNoArea) one.value = mean(*this, query, area);
     if (one.value == -1) one.why_absent = why_absent(*this, query, area);
   }
   return statistics;

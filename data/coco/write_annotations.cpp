@@ -8,15 +8,15 @@
 namespace dtrain::data::coco {
 namespace {
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
 
 void append_image(std::string& text, const Image& image) {
-  text += concat("{\"id\": ", image.id, ", \"file_name\": ", quoted(image.file_name), ", \"width\": ", image.width,
+  text += concat("{\"id\": ", image.id, ", \"file_name\": ", json_string(image.file_name), ", \"width\": ", image.width,
                  ", \"height\": ", image.height, "}");
 }
 
 void append_category(std::string& text, const Category& category) {
-  text += concat("{\"id\": ", category.id, ", \"name\": ", quoted(category.name), "}");
+  text += concat("{\"id\": ", category.id, ", \"name\": ", json_string(category.name), "}");
 }
 
 // "[", the items with `separator` between them, "]".

@@ -9,10 +9,10 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kMember = "PK\3\4", kEmptyArchive = "PK\5\6";
-constexpr size_t kPrefix = 8;  // of safetensors: what follows is a brace
+constexpr size_t kSafetensorsPrefix = 8;  // of safetensors: what follows is a brace
 
 std::string first_bytes(const std::string& path, Fault fault) {
-  std::string bytes(kPrefix + 1, '\0');
+  std::string bytes(kSafetensorsPrefix + 1, '\0');
   bytes.resize(InputFile(path, fault).read_some(0, bytes.data(), bytes.size()));
   return bytes;
 }

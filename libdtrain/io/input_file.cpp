@@ -59,8 +59,8 @@ void InputFile::read(uint64_t offset, void* to, size_t size) const {
 }
 
 uint32_t crc32c_of(const InputFile& file) {
-  constexpr uint64_t kChunk = uint64_t{1} << 20;
-  std::vector<char> chunk(std::min(kChunk, file.size()));
+  constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+  std::vector<char> chunk(std::min(kChunkBytes, file.size()));
   uint32_t crc = 0;
   for (uint64_t offset = 0; offset < file.size(); offset += chunk.size()) {
     const uint64_t size = std::min<uint64_t>(chunk.size(), file.size() - offset);

@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-constexpr std::string_view kSuffix = ".npy", kMagic = "\x93NUMPY";
+constexpr std::string_view kNpySuffix = ".npy", kMagic = "\x93NUMPY";
 constexpr size_t kLongestHeader = 65536;
 
 // Reads the little of Python's notation that headers are written in.
@@ -180,8 +180,8 @@ const NpzEntry* NpzFile::find(const std::string& name) const {
 NpzEntry NpzFile::read_header(size_t index) const {
   const ZipMember& member = zip_.members()[index];
   NpzEntry entry{.name = member.name, .member = index};
-  if (!entry.name.ends_with(kSuffix)) zip_.fail(member, "expected a name that ends with .npy");
-  entry.name.resize(entry.name.size() - kSuffix.size());
+  if (!entry.name.ends_with(kNpySuffix)) zip_.fail(member, "expected a name that ends with .npy");
+  entry.name.resize(entry.name.size() - kNpySuffix.size());
 
   ZipFile::Reader reader(zip_, member);
   char start[8];

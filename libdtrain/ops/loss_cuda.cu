@@ -10,7 +10,7 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
+[[maybe_unused]] constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
 
 // The `threads` that share a row: a warp or the block.
 template <int threads>

@@ -27,7 +27,7 @@ constexpr int kTile = 8;                            // rows and columns of a til
 constexpr int kPacks = kThreads / (kTile * kTile);  // of a block, for each pixel
 constexpr int kMostBatch = 8;                       // regions whose weights are computed at once
 constexpr size_t kMostWeightBytes = 40 << 10;       // of those
-constexpr int kBlocks = 4;                          // at once on a multiprocessor: leaves registers enough
+[[maybe_unused]] constexpr int kBlocks = 4;         // at once on a multiprocessor: leaves registers enough
 
 template <class T>
 struct RoiMap {

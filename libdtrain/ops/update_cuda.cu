@@ -6,8 +6,9 @@
 namespace dtrain::cuda {
 namespace {
 
-// A block works on one piece, its threads on groups of kGroup neighbouring elements in turn.
-constexpr int kBlocks = 4;         // on a multiprocessor: leaves the registers that the division of Adam needs
+// A block works on one piece, its threads on groups of kGroup neighbouring elements in turn; kBlocks of them on a
+// multiprocessor leave the registers that the division of Adam needs.
+[[maybe_unused]] constexpr int kBlocks = 4;
 constexpr int kSumThreads = 1024;  // in the one block that adds up what the pieces came to
 
 // What the kernel that has seen all squares tells the one that updates.

@@ -45,15 +45,15 @@ class Losses final : public Observer {
   explicit Losses(const RateSweepOptions& options) : options_(options) {}
   void stepped(const Stepped& event) override {
     all_.push_back(event.loss);
-    ended_ = ended_ || evaluate_sweep(options_, all_).diverged;
+    diverged_ = diverged_ || evaluate_sweep(options_, all_).diverged;
   }
-  bool ended() const { return ended_; }
+  bool diverged() const { return diverged_; }
   const std::vector<double>& all() const { return all_; }
 
  private:
   const RateSweepOptions& options_;
   std::vector<double> all_;
-  bool ended_ = false;
+  bool diverged_ = false;
 };
 
 }  // namespace
@@ -93,9 +93,9 @@ std::optional<RateSweep> sweep_learning_rate(Task& task, Optimizer& optimizer, P
   Losses losses(options);
   observers.push_back(&losses);
   Trainer sweeper(store, optimizer, schedule_of(options), trainer);
-  Run sweep(task, sweeper, group, own, std::move(observers), [&] { return losses.ended() || (stop && stop()); });
+  Run sweep(task, sweeper, group, own, std::move(observers), [&] { return losses.diverged() || (stop && stop()); });
   try {
-    if (sweep.train() == Outcome::stopped && !losses.ended()) return std::nullopt;
+    if (sweep.train() == Outcome::stopped && !losses.diverged()) return std::nullopt;
   } catch (const Error& error) {
     if (error.fault() != Fault::numeric) throw;
     std::vector<double> seen = losses.all();

@@ -13,9 +13,9 @@
 namespace dtrain {
 namespace {
 
-constexpr std::string_view kStep = "step";
+constexpr std::string_view kStepColumn = "step";
 
-std::string quoted(const std::string& name) {
+std::string csv_quoted(const std::string& name) {
   if (name.find_first_of(",\"\r\n") == name.npos) return name;
   std::string text = "\"";
   for (const char letter : name) text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
@@ -60,7 +60,7 @@ uint64_t csv_step_of(const std::string& line, const std::string& path, size_t nu
 
 bool CsvColumns::read(std::string_view header) {
   names_.clear();
-  if (take_cell(header) != kStep) return false;
+  if (take_cell(header) != kStepColumn) return false;
   while (!header.empty()) names_.push_back(take_cell(header));
   return true;
 }
@@ -73,8 +73,8 @@ size_t CsvColumns::add(const Fields& fields) {
 }
 
 std::string CsvColumns::header() const {
-  std::string text(kStep);
-  for (const std::string& name : names_) text += "," + quoted(name);
+  std::string text(kStepColumn);
+  for (const std::string& name : names_) text += "," + csv_quoted(name);
   return text;
 }
 
@@ -103,12 +103,12 @@ uintmax_t csv_length_to_keep(const std::string& path, uint64_t last_step, CsvCol
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Error(Fault::resource, concat("metrics file ", path, ": cannot read it: ", std::strerror(errno)));
   // Another kind of file may be one line of any length.
-  std::string line(kStep.size() + 1, '\0');
+  std::string line(kStepColumn.size() + 1, '\0');
   in.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<size_t>(in.gcount()));
-  const std::string_view beginning = std::string_view(line).substr(0, kStep.size());
-  const bool fits =
-      kStep.starts_with(beginning) && (line.size() <= kStep.size() || line.back() == ',' || line.back() == '\n');
+  const std::string_view beginning = std::string_view(line).substr(0, kStepColumn.size());
+  const bool fits = kStepColumn.starts_with(beginning) &&
+                    (line.size() <= kStepColumn.size() || line.back() == ',' || line.back() == '\n');
   if (!fits) refuse_csv_line(path, 1);
   in.clear();
   in.seekg(0);

@@ -11,8 +11,6 @@
 namespace dtrain {
 namespace {
 
-using Json = nlohmann::json;
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -44,24 +42,24 @@ TEST_F(BenchmarkLogs, TellOfTheRunAndItsFigures) {
     ASSERT_EQ(result.code, 0) << result.err;
   };
   run({"--eval_during_training_every_n_steps=2"});
-  const Json about = Json::parse(read_file(path("a/log/benchmark_run.log")));
+  const nlohmann::json about = nlohmann::json::parse(read_file(path("a/log/benchmark_run.log")));
   EXPECT_EQ(about["model_name"], "resnet20");
-  EXPECT_EQ(about["dataset"], Json::parse(R"({"name": "imagenet"})"));
+  EXPECT_EQ(about["dataset"], nlohmann::json::parse(R"({"name": "imagenet"})"));
   EXPECT_EQ(about["test_id"], "small");
   EXPECT_GE(about["machine_config"]["cpu_info"]["num_cores"], 1);
   EXPECT_EQ(about["machine_config"]["gpu_info"]["count"], 0);
   EXPECT_GT(about["machine_config"]["memory_total"], 1 << 20);
-  std::map<std::string, Json> parameters;
-  for (const Json& entry : about["run_parameters"]) parameters[entry["name"]] = entry;
-  EXPECT_EQ(parameters["batch_size"], Json::parse(R"({"name": "batch_size", "long_value": 4})"));
-  EXPECT_EQ(parameters["single_sess"], Json::parse(R"({"name": "single_sess", "bool_value": "False"})"));
+  std::map<std::string, nlohmann::json> parameters;
+  for (const nlohmann::json& entry : about["run_parameters"]) parameters[entry["name"]] = entry;
+  EXPECT_EQ(parameters["batch_size"], nlohmann::json::parse(R"({"name": "batch_size", "long_value": 4})"));
+  EXPECT_EQ(parameters["single_sess"], nlohmann::json::parse(R"({"name": "single_sess", "bool_value": "False"})"));
   EXPECT_EQ(parameters["optimizer"]["string_value"], "momentum");
   const std::regex date(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)");
   EXPECT_TRUE(std::regex_match(about["run_date"].get<std::string>(), date)) << about["run_date"];
 
   std::map<std::string, std::vector<int>> steps;
   for (const std::string& line : lines_of(read_file(path("a/log/metric.log")))) {
-    const Json metric = Json::parse(line);
+    const nlohmann::json metric = nlohmann::json::parse(line);
     EXPECT_EQ(metric.size(), 6u);
     EXPECT_TRUE(metric["value"].is_number_float() && metric["unit"].is_null() && metric["extras"].empty()) << line;
     EXPECT_TRUE(std::regex_match(metric["timestamp"].get<std::string>(), date)) << line;

@@ -7,8 +7,6 @@
 namespace dtrain {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string checksum(const std::string& bytes) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", crc32c(bytes.data(), bytes.size()));
@@ -29,13 +27,13 @@ class HostileCheckpoints : public CnnBenchmarks {
   // Puts `text` in the place of state.json, with a manifest whose checksums hold.
   void forge_state(const std::string& text) const {
     write_file(newest("state.json"), text);
-    Json manifest = Json::parse(read_file(newest("MANIFEST.json")));
+    nlohmann::ordered_json manifest = nlohmann::ordered_json::parse(read_file(newest("MANIFEST.json")));
     manifest.erase("checksum");
     manifest["files"]["state.json"] = {{"bytes", text.size()}, {"crc32c", checksum(text)}};
     manifest["checksum"] = checksum(manifest.dump(2));
     write_file(newest("MANIFEST.json"), manifest.dump(2) + "\n");
   }
-  Json state() const { return Json::parse(read_file(newest("state.json"))); }
+  nlohmann::ordered_json state() const { return nlohmann::ordered_json::parse(read_file(newest("state.json"))); }
 
   // The run goes on from step 2 with a notice that contains `part`.
   void expect_passed_over(const std::string& part) const {
@@ -60,7 +58,7 @@ TEST_F(HostileCheckpoints, ANestedManifestIsNotParsed) {
 }
 
 TEST_F(HostileCheckpoints, AManifestOfHugeNumbersIsNotBelieved) {
-  Json forged = Json::parse(read_file(newest("MANIFEST.json")));
+  nlohmann::ordered_json forged = nlohmann::ordered_json::parse(read_file(newest("MANIFEST.json")));
   forged["files"]["model.safetensors"]["bytes"] = 6.5e73;
   write_file(newest("MANIFEST.json"), forged.dump(2) + "\n");
   expect_passed_over("MANIFEST.json: damaged: bytes is 6.5e+73, expected 0 to ");
@@ -80,9 +78,9 @@ TEST_F(HostileCheckpoints, AStateOfManySettingsIsNotParsed) {
 }
 
 TEST_F(HostileCheckpoints, NumbersOutOfRangeAreNotBelieved) {
-  const auto with = [&](const std::string& pointer, const Json& value) {
-    Json forged = state();
-    forged[Json::json_pointer(pointer)] = value;
+  const auto with = [&](const std::string& pointer, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json forged = state();
+    forged[nlohmann::ordered_json::json_pointer(pointer)] = value;
     return forged.dump(2) + "\n";
   };
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -104,7 +102,7 @@ TEST_F(HostileCheckpoints, NumbersOutOfRangeAreNotBelieved) {
 
 TEST_F(HostileCheckpoints, AGlobalBatchOutOfRangeEndsWithFive) {
   for (const char* batch : {"9223372036854775807", "-4", "0", "4 "}) {
-    Json forged = state();
+    nlohmann::ordered_json forged = state();
     forged["identity"]["global batch"] = batch;
     forge_state(forged.dump(2) + "\n");
     const ProgramResult refused = train(run(6));

@@ -15,17 +15,17 @@
 namespace dtrain {
 namespace {
 
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
-const Words kTinyDetector = {"--config",
-                             "BACKBONE.BOTTLENECK=False",
-                             "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
-                             "FPN.NUM_CHANNEL=16",
-                             "FPN.FRCNN_FC_HEAD_DIM=32",
-                             "MRCNN.HEAD_DIM=16",
-                             "PREPROC.TRAIN_SHORT_EDGE_SIZE=64",
-                             "PREPROC.TEST_SHORT_EDGE_SIZE=64",
-                             "PREPROC.MAX_SIZE=96"};
+const Arguments kTinyDetector = {"--config",
+                                 "BACKBONE.BOTTLENECK=False",
+                                 "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
+                                 "FPN.NUM_CHANNEL=16",
+                                 "FPN.FRCNN_FC_HEAD_DIM=32",
+                                 "MRCNN.HEAD_DIM=16",
+                                 "PREPROC.TRAIN_SHORT_EDGE_SIZE=64",
+                                 "PREPROC.TEST_SHORT_EDGE_SIZE=64",
+                                 "PREPROC.MAX_SIZE=96"};
 
 class MaskRcnnConvert : public testing::Test {
  protected:
@@ -53,13 +53,13 @@ class MaskRcnnConvert : public testing::Test {
   }
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-  static ProgramResult run(const std::string& command, Words words) {
+  static ProgramResult run(const std::string& command, Arguments words) {
     words.insert(words.begin(), command);
     words.insert(words.end(), kTinyDetector.begin(), kTinyDetector.end());
     return run_program("dtrain-mask-rcnn", words);
   }
-  ProgramResult convert(const std::string& from, const std::string& to, const Words& more = {}) const {
-    Words words = {"--from=" + path(from), "--to=" + path(to)};
+  ProgramResult convert(const std::string& from, const std::string& to, const Arguments& more = {}) const {
+    Arguments words = {"--from=" + path(from), "--to=" + path(to)};
     words.insert(words.end(), more.begin(), more.end());
     return run("convert", words);
   }
@@ -80,7 +80,8 @@ TEST_F(MaskRcnnConvert, ThereAndBackIsTheSameToTheBit) {
   };
   for (const Way& way : {Way{"tp.npz", "", "TensorPack"}, Way{"d2.safetensors", "--names=detectron2", "detectron2"},
                          Way{"d2.npz", "--names=detectron2", "detectron2"}}) {
-    const ProgramResult there = convert("w.safetensors", way.file, way.option.empty() ? Words{} : Words{way.option});
+    const ProgramResult there =
+        convert("w.safetensors", way.file, way.option.empty() ? Arguments{} : Arguments{way.option});
     ASSERT_EQ(there.code, 0) << there.err;
     EXPECT_NE(there.out.find("torchvision's names"), std::string::npos) << there.out;
     EXPECT_NE(there.out.find(way.file + ", " + way.program + "'s names"), std::string::npos) << there.out;

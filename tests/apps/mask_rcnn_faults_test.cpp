@@ -1,6 +1,9 @@
 // What the programs say of annotations and results that are sound JSON and still wrong, empty or of no use: a table of
 // changes to a small sound set. What no program reads at all is in data/coco/annotations_test.cpp.
+#include <nlohmann/json.hpp>
+
 #include "tests/apps/mask_rcnn_fixture.h"
+#include "tests/files.h"
 
 namespace dtrain {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "data/png.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/event_reader.h"
+#include "tests/files.h"
 
 namespace dtrain {
 namespace {
@@ -33,7 +35,7 @@ class MaskRcnnOutputs : public MaskRcnn {
   std::string log(const std::string& run) const { return read_file(path(run) + "/log.log"); }
 };
 
-std::multiset<std::string> lines_in(const std::string& text) {
+std::multiset<std::string> sorted_lines(const std::string& text) {
   std::multiset<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.insert(line);
@@ -131,7 +133,7 @@ TEST_F(MaskRcnnOutputs, TheLogHasEveryLine) {
   const ProgramResult result = train("run", 4, {"DATA.NUM_WORKERS=3"});
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.err.find("note: DATA.NUM_WORKERS"), std::string::npos);
-  EXPECT_EQ(lines_in(log("run")), lines_in(result.out + result.err));
+  EXPECT_EQ(sorted_lines(log("run")), sorted_lines(result.out + result.err));
   for (const char* part : {"[ThroughputTracker] Over last 2 steps, MeanDuration=", " seconds\n",
                            "[ThroughputTracker] Over last 2 steps, MeanThroughput=", " items/sec\n",
                            "[ThroughputTracker] Over last epoch, MeanEpochThroughput: ",
@@ -169,7 +171,7 @@ TEST_F(MaskRcnnOutputs, ARunThatWasKilledGoesOnInTheSameFiles) {
   EXPECT_EQ(rows.size(), static_cast<size_t>(steps) / 2);
   EXPECT_EQ(nlohmann::json(rows), nlohmann::json(whole_rows));
   EXPECT_TRUE(log("run").starts_with(before));
-  EXPECT_EQ(lines_in(log("run").substr(before.size())), lines_in(rest.out + rest.err));
+  EXPECT_EQ(sorted_lines(log("run").substr(before.size())), sorted_lines(rest.out + rest.err));
 }
 
 TEST_F(MaskRcnnOutputs, AnEpochThatIsCutShortHasAnObject) {

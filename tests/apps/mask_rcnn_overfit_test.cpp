@@ -2,10 +2,12 @@
 // the evaluation promise together. About a minute, so that sanitizers do without.
 #include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "tests/apps/mask_rcnn_fixture.h"
+#include "tests/files.h"
 
 namespace dtrain {
 namespace {

@@ -1,7 +1,9 @@
 // dtrain-mask-rcnn as users run it: on drawn shapes, on results of other programs, and on four images of COCO.
 #include "tests/apps/mask_rcnn_fixture.h"
+#include "tests/files.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace dtrain {
 namespace {

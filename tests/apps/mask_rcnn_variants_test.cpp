@@ -4,6 +4,7 @@
 #include "apps/mask_rcnn/settings.h"
 #include "libdtrain/core/error.h"
 #include "tests/apps/mask_rcnn_fixture.h"
+#include "tests/files.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

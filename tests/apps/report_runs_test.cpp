@@ -2,6 +2,7 @@
 // damaged.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "apps/report/sections.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 #include "tests/apps/mask_rcnn_fixture.h"
+#include "tests/files.h"
 
 namespace dtrain::report {
 namespace {

@@ -1,9 +1,12 @@
 // What SSD300's data and its evaluation come to, with a detector that knows the truth in place of the network.
+#include <nlohmann/json.hpp>
+
 #include "apps/ssd/data.h"
 #include "apps/ssd/model.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/distributed/group.h"
 #include "tests/apps/mask_rcnn_fixture.h"
+#include "tests/files.h"
 
 namespace dtrain {
 namespace {

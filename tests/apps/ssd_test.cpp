@@ -1,8 +1,10 @@
 // dtrain-cnn-benchmarks with --model=ssd300, on drawn shapes in COCO's layout and in TFRecords.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "tests/apps/mask_rcnn_fixture.h"
+#include "tests/files.h"
 
 namespace dtrain {
 namespace {

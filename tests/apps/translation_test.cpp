@@ -13,10 +13,10 @@
 namespace dtrain {
 namespace {
 
-using Words = std::vector<std::string>;
+using Arguments = std::vector<std::string>;
 
 // What the program itself would refuse before it looks at the machine.
-void check_ours(const Words& line) {
+void check_ours(const Arguments& line) {
   cnn_benchmarks::Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "", "");
   values.declare(flags);
@@ -26,12 +26,12 @@ void check_ours(const Words& line) {
   values.check(flags);
 }
 
-Words with_program(Words line) {
+Arguments with_program(Arguments line) {
   line.insert(line.begin(), "program");
   return line;
 }
 
-void check(const Words& line) {
+void check(const Arguments& line) {
   cli::FlagSet flags("program", "", "");
   if (line.front() == "dtrain-train-imagenet") {
     train_imagenet::declare(flags);
@@ -39,13 +39,13 @@ void check(const Words& line) {
     check_ours(with_program(train_imagenet::translated(flags, /*gpu=*/true)));
   } else if (line.front() == "dtrain-imagenet-main") {
     imagenet_main::declare(flags);
-    const Words seed = flags.parse(line);
+    const Arguments seed = flags.parse(line);
     ASSERT_EQ(seed.size(), 1u);
     check_ours(with_program(imagenet_main::translated(flags, seed.front())));
   } else if (line.front() == "dtrain-launch-benchmark") {
     launch_benchmark::declare(flags);
-    const Words custom = flags.parse(line);
-    Words started = launch_benchmark::plan(flags, custom, "bin", {{0, 1}, {2, 3}}).launches.front().command;
+    const Arguments custom = flags.parse(line);
+    Arguments started = launch_benchmark::plan(flags, custom, "bin", {{0, 1}, {2, 3}}).launches.front().command;
     const auto program = std::ranges::find(started, "bin/dtrain-imagenet-main");
     ASSERT_NE(program, started.end());
     *program = "dtrain-imagenet-main";

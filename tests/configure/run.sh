@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh SOURCE_DIR: configures beside an nvcc that knows no C++20. With DTRAIN_CUDA=AUTO the table has to say why CUDA
-# is off, with ON the configuration has to end with the same reason.
+# is off, with ON the configuration has to end with the same reason. Then, beside a ccache: a new build tree uses it, and
+# one that was configured without it does not, because that would compile everything again.
 set -euo pipefail
 source=$1
 place=$(mktemp -d)
@@ -24,3 +25,17 @@ configure AUTO >"$place/AUTO.log" || { cat "$place/AUTO.log" && exit 1; }
 expect AUTO "off: $reason"
 ! configure ON >"$place/ON.log" || { echo "DTRAIN_CUDA=ON was met" && exit 1; }
 expect ON "$reason"
+
+printf '#!/bin/sh\nexec "$@"\n' >"$place/ccache"
+beside_ccache() {
+  PATH=$place:$PATH cmake -B "$place/$1" -G Ninja -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF -DDTRAIN_CUDA=OFF "${@:2}" \
+    >"$place/$1.log" 2>&1 || { cat "$place/$1.log" && exit 1; }
+}
+launches_ccache() { grep "$place/ccache" "$place/$1/build.ninja" "$place/$1/CMakeFiles/rules.ninja" >/dev/null; }
+compilers=(-DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_MAKE_PROGRAM="$(command -v ninja)")
+beside_ccache without -S "$source" "${compilers[@]}" -DCMAKE_IGNORE_PATH="$place;/usr/local/bin;/usr/bin;/bin"
+chmod +x "$place/ccache"
+beside_ccache without -DCMAKE_IGNORE_PATH=
+! launches_ccache without || { echo "a build tree changed to ccache" && exit 1; }
+beside_ccache with -S "$source"
+launches_ccache with || { echo "a new build tree does not use ccache" && exit 1; }

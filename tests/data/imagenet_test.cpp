@@ -74,7 +74,7 @@ void write_six(const fs::path& directory) {
 }
 
 std::shared_ptr<ImagenetDataset> open(const fs::path& directory, int64_t classes = 10, int64_t offset = 0) {
-  return std::make_shared<ImagenetDataset>(ImagenetOptions{directory.string(), "train", classes, offset, ""},
+  return std::make_shared<ImagenetDataset>(ImagenetOptions{directory.string(), "train", classes, offset, {}},
                                            first_byte());
 }
 
@@ -303,7 +303,7 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
     };
   };
   for (const auto& [split, records] : {std::pair{"train", 512u}, std::pair{"validation", 128u}}) {
-    const ImagenetOptions options{directory.path().string(), split, 10, 0, ""};
+    const ImagenetOptions options{directory.path().string(), split, 10, 0, {}};
     const auto dataset =
         std::make_shared<ImagenetDataset>(options, MakePreprocess{{1, 1, 3}, DType::u8, make_centre_pixel});
     ASSERT_EQ(dataset->size(), records);
@@ -329,7 +329,7 @@ TEST(Imagenet, AugmentedBatchesAreEqualForAnyNumberOfWorkersAndRanks) {
   PreprocessOptions preprocess;
   preprocess.height = preprocess.width = kSide;
   preprocess.distort_color = true;
-  const ImagenetOptions source{directory.path().string(), "train", 10, 0, ""};
+  const ImagenetOptions source{directory.path().string(), "train", 10, 0, {}};
   const auto dataset = std::make_shared<ImagenetDataset>(source, make_preprocess(preprocess));
   const auto stream = [&](int workers, int ranks) {
     LoaderOptions options = evaluation(32 / ranks);

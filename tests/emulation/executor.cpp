@@ -14,7 +14,7 @@
 // What the kernels of the engine declare as their dynamic shared memory. One block has it at a time.
 namespace dtrain::cuda {
 alignas(16) extern __shared__ unsigned char block_memory[emulation::kMostSharedBytes];
-unsigned char block_memory[emulation::kMostSharedBytes];
+alignas(16) unsigned char block_memory[emulation::kMostSharedBytes];
 }  // namespace dtrain::cuda
 
 uint3 threadIdx, blockIdx;

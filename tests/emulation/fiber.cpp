@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/emulation/sanitizer.h"
+
 #ifndef __x86_64__
 #error "the emulation of CUDA switches stacks on x86-64 only"
 #endif
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATION_ASAN
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -75,21 +77,21 @@ void Fiber::begin(const std::function<void()>& body) { body_ = &body; }
 
 void Fiber::resume() {
   entering = this;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATION_ASAN
   __sanitizer_start_switch_fiber(&resumer_shadow_, static_cast<char*>(memory_) + guard_bytes(), kStackBytes);
 #endif
   emulation_switch_stack(&resumer_, position_);
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATION_ASAN
   __sanitizer_finish_switch_fiber(resumer_shadow_, nullptr, nullptr);
 #endif
 }
 
 void Fiber::pause() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATION_ASAN
   __sanitizer_start_switch_fiber(&shadow_, resumer_stack_, resumer_stack_bytes_);
 #endif
   emulation_switch_stack(&position_, resumer_);
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATION_ASAN
   __sanitizer_finish_switch_fiber(shadow_, &resumer_stack_, &resumer_stack_bytes_);
 #endif
 }
@@ -97,7 +99,7 @@ void Fiber::pause() {
 void Fiber::enter() noexcept { entering->run(); }
 
 void Fiber::run() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATION_ASAN
   __sanitizer_finish_switch_fiber(nullptr, &resumer_stack_, &resumer_stack_bytes_);
 #endif
   for (;;) {

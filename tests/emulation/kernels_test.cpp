@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/emulation/launcher.h"
+#include "tests/emulation/sanitizer.h"
 
 namespace dtrain {
 namespace {
@@ -248,7 +249,7 @@ TEST(KernelsDeathTest, FaultBeforeAndAfterTheirMemory) {
   EXPECT_DEATH(start(store, {1, 1}, values.data() - 1024), "");
 }
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATION_ASAN
 __global__ void store_shared(int index) { shared_ints()[index] = 1; }
 
 TEST(KernelsDeathTest, EndWhereTheyLeaveTheirMemory) {

@@ -33,7 +33,7 @@ const std::vector<Case>& cases() {
 // A chain with its parameters on a device: images, filters, then gamma and beta of each layer, last the residual.
 class Chain {
  public:
-  Chain(Context& context, const Case& test, DType dtype, bool frozen = false) : context_(context), dtype_(dtype) {
+  Chain(Context& context, const Case& test, DType dtype, bool frozen = false) : context_(context) {
     images_ = filled(test.x, dtype);
     Shape shape = test.x;
     for (const auto& [w, conv] : test.layers) {
@@ -96,7 +96,6 @@ class Chain {
   }
 
   Context& context_;
-  DType dtype_;
   uint64_t seed_ = 40;
   Tensor images_, residual_, dy_;
   std::vector<ConvBnActLayer> layers_;

@@ -1,67 +1,129 @@
 #!/usr/bin/env bash
-# Builds everything twice, warnings being errors, and runs the tests of both: optimised, with the GPU arms where a CUDA
-# toolkit is installed, and with sanitizers, the kernels of the GPU arms running on the processor. What reads input from
-# outside is built a third time, by Clang, and fuzzed.
-# Real data for the tests is looked for in $DTRAIN_TEST_DATA, by default ../shared/data; tests say what they skip.
+# Builds and tests what a change has to pass; warnings are errors.
+#     scripts/test.sh                  everything: optimised by GCC, with the CUDA kernels where a toolkit is installed;
+#                                      instrumented by Clang's sanitizers, with those kernels emulated, and fuzzed
+#     scripts/test.sh --changed [REF]  in minutes: the tests that are affected by the changes since REF (by default the
+#                                      merge base with the upstream branch), nearest first, in $DTRAIN_TEST_SECONDS (150)
+#     scripts/test.sh --long           everything, and what explores rather than checks: soaks, a minute of each fuzzer
+# Ends with a table of where the time went, which build-ci/records/times.json holds as well. Real data for the tests is
+# looked for in $DTRAIN_TEST_DATA, by default ../shared/data; tests say what they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-step() { echo; echo "== $* =="; }
-
-step "Debian packages"
-scripts/setup.sh test
-
-# They come while the compilers work: what they cost is mostly waiting.
-tools_log=$(mktemp)
-for script in k8s/tools.sh k8s/terraform/tools.sh k8s/aws/tools.sh parity/tensorboard.sh; do
-  timeout 300 "tests/$script" || echo "Tests that need them are skipped."
-done >"$tools_log" 2>&1 &
-tools=$!
-trap 'kill $tools 2>/dev/null || true; rm -f "$tools_log"' EXIT
+mode=${1:-}
+case $mode in
+  '' | --long) [ $# -le 1 ] || { echo "$0: $2: expected no more arguments" >&2; exit 1; } ;;
+  --changed) ;;
+  *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
+esac
 
 export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
 export OMP_WAIT_POLICY=passive  # tests run side by side: waiting threads give the processor away
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # so that clones in other places share the compiler cache
 export CCACHE_DEPEND=1  # headers are those that the compiler lists: nothing is preprocessed twice
+optimized='cpu|distributed|parity|gpu|k8s' sanitized='cpu|fuzz' without=long
+if [ "$mode" = --long ]; then
+  without='^$'
+  export DTRAIN_FUZZ_SECONDS=${DTRAIN_FUZZ_SECONDS:-60}
+fi
 # A compiler takes up to 2 GiB: no more of them at a time than memory allows.
 memory_gib=$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)
 jobs=$(nproc)
 [ $((memory_gib / 2)) -ge "$jobs" ] || jobs=$((memory_gib / 2 > 0 ? memory_gib / 2 : 1))
 
-step "Format"
-scripts/format.sh --check
-
-build() {
-  step "Build, preset $1"
-  cmake --preset "$1"
-  cmake --build --preset "$1" -j "$jobs"
+records=$PWD/build-ci/records
+rm -rf "$records"
+mkdir -p "$records"
+: >"$records/phases.tsv"
+step() { echo; echo "== $* =="; }
+# phase NAME KIND TREE COMMAND...: runs COMMAND and records the clocks before and after it for scripts/test_times.py.
+phase() {
+  local id=$1$'\t'$2$'\t'$3 status=0
+  [ "$2" != build ] || cp "$3/.ninja_log" "$records/$1.ninja_log" 2>/dev/null || true
+  shift 3; clocks start; "$@" || status=$?; clocks "$status"
+  return "$status"
 }
-build ci
-build ci-image
-build ci-dev
-build ci-fuzz
+clocks() {
+  local self machine=-
+  read -r self </proc/self/stat
+  { read -r machine </proc/stat; } 2>/dev/null || true
+  printf '%s\t%s\t%s\t%s\t%s\n' "$id" "$1" "$EPOCHREALTIME" "$self" "$machine" >>"$records/phases.tsv"
+}
 
-step "Tools that Debian does not have, where they can be had"
+# build PRESET [TARGET...]
+build() {
+  local preset=$1
+  step "Build, preset $preset"
+  phase "build-$preset" build "build-$preset" compile "$@"
+}
+compile() { cmake --preset "$1" && cmake --build --preset "$1" -j "$jobs" ${2:+--target "${@:2}"}; }
+# run_tests PRESET JOBS CTEST-ARGUMENTS...
+run_tests() {
+  local preset=$1 parallel=$2
+  phase "tests-$preset" tests "build-$preset" ctest --no-tests=error --test-dir "build-$preset" -j "$parallel" \
+    --output-on-failure --output-junit "$records/tests-$preset.xml" "${@:3}"
+}
+# More tests at a time than there are cores: ranks that wait for each other, or for a limit, leave half of them idle.
+many=$((jobs * 3 / 2 + 1))
+
+tools='' tools_log=$(mktemp)
+finish() {
+  local status=$? times=0
+  [ -z "$tools" ] || kill "$tools" 2>/dev/null || true
+  rm -f "$tools_log"
+  step "Time"
+  scripts/test_times.py "$records" || times=$?
+  exit $((status ? status : times))
+}
+trap finish EXIT
+
+step "Debian packages"
+phase packages other - scripts/setup.sh test
+if [ "$mode" != --changed ]; then
+  # They come while the compilers work: what they cost is mostly waiting.
+  for script in k8s/tools.sh k8s/terraform/tools.sh k8s/aws/tools.sh python_packages.sh; do
+    timeout 300 "tests/$script" || echo "Tests that need them are skipped, so this run will fail."
+  done >"$tools_log" 2>&1 &
+  tools=$!
+fi
+
+step "Format"
+phase format other - scripts/format.sh --check
+
+result=0
+if [ "$mode" = --changed ]; then
+  for preset in ci ci-image ci-sanitized; do
+    [ -e "build-$preset/build.ninja" ] || cmake --preset "$preset"
+  done
+  step "Tests that the changes affect"
+  scripts/affected_tests.py ${2:+--since "$2"} --budget "${DTRAIN_TEST_SECONDS:-150}" --jobs "$jobs" \
+    "build-ci:^($optimized)\$" "build-ci-sanitized:^($sanitized)\$" build-ci-image
+  for preset in ci ci-image ci-sanitized; do
+    mapfile -t targets <"build-$preset/affected_targets.txt"
+    [ ${#targets[@]} = 0 ] || build "$preset" "${targets[@]}"
+  done
+  for preset in ci ci-sanitized; do
+    [ ! -s "build-$preset/affected_tests.txt" ] || { step "Tests, preset $preset";
+      run_tests "$preset" "$many" -R "$(cat "build-$preset/affected_tests.regex")" || result=$?; }
+  done
+  exit $result
+fi
+
+build ci
+build ci-image programs
+build ci-sanitized
+
+step "Tools that Debian does not have"
 wait "$tools" || true
+tools=''
 cat "$tools_log"
 
-step "Tests under the address and undefined-behaviour sanitizers"
-ctest --no-tests=error --test-dir build-ci-dev -j "$jobs" -L cpu --output-on-failure
-
-step "Fuzzers, ${DTRAIN_FUZZ_SECONDS:-15} s each"
-ctest --no-tests=error --test-dir build-ci-fuzz -j "$jobs" -L fuzz --output-on-failure
+step "Tests under the address and undefined-behaviour sanitizers, and fuzzers"
+run_tests ci-sanitized "$jobs" -L "$sanitized" -LE "$without" || result=$?
 
 step "Tests, optimised"
-log=build-ci/tests.log
-result=0
-# More at a time than there are cores: ranks that wait for each other, or for a limit, leave half of them idle.
-ctest --no-tests=error --test-dir build-ci -j "$((jobs * 3 / 2 + 1))" -L 'cpu|distributed|parity|gpu|k8s' --output-on-failure | tee "$log" | sed '/tests passed/,$d' || result=$?
-echo "Skipped, and why:"
-grep -ho 'SKIPPED: .*' build-ci/Testing/Temporary/LastTest.log | sort | uniq -c || echo "  nothing"
-sed -n '/tests passed/,$p' "$log"
-[ $result = 0 ] || echo "Failed, and why:"
-while IFS=: read -r _ name; do
-  echo "$name"
-  awk -v name="$name" '/ Test: / {mine = $NF == name} /^<end of output>/ {mine = 0} mine' \
-    build-ci/Testing/Temporary/LastTest.log | grep -m 3 -A 8 -E 'Error|Failure|ERROR' | cut -c 1-300 || true
-done < <([ $result = 0 ] || cat build-ci/Testing/Temporary/LastTestsFailed.log)
-exit $result
+run_tests ci "$many" -L "$optimized" -LE "$without" || result=$?
+
+step "Skipped, and why"
+skips=0
+tests/check_skips.py "build-ci-sanitized:$records/tests-ci-sanitized.xml" "build-ci:$records/tests-ci.xml" || skips=$?
+exit $((result ? result : skips))

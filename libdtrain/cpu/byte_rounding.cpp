@@ -34,7 +34,7 @@ Rounding nearest_of(std::span<const float> w, float level, int most_of_pair) {
   Rounding result;
   for (const float value : w) {
     const float exact = std::clamp(value / level, -kMostNumber, kMostNumber), nearest = std::nearbyint(exact);
-    result.numbers.push_back(static_cast<int8_t>(nearest));
+    result.numbers.push_back(std::isnan(nearest) ? int8_t{0} : static_cast<int8_t>(nearest));
     result.lost.push_back(exact - nearest);
   }
   for (size_t i = 0; i < w.size(); i += 2)  // both of a pair may have been rounded up

@@ -80,7 +80,8 @@ size_t canvas_of(const ImageSize& image, const ResizeRule& rule, const std::vect
 
 std::array<float, 4> Placement::corners(const coco::Box& box) const {
   const auto [left, right] = std::minmax({x(box.x), x(box.x + box.width)});
-  return {static_cast<float>(left), static_cast<float>(y(box.y)), static_cast<float>(right),
+  // Where multiplication and subtraction are fused, the mirrored edge of the image lies just below 0.
+  return {static_cast<float>(std::max(left, 0.0)), static_cast<float>(y(box.y)), static_cast<float>(right),
           static_cast<float>(y(box.y + box.height))};
 }
 

@@ -83,8 +83,8 @@ inline void expect_sound(const SeenSample& sample, int64_t classes) {
     ASSERT_GE(sample.classes[i], 1);
     ASSERT_LE(sample.classes[i], classes);
     const float* box = &sample.boxes[4 * i];
-    ASSERT_TRUE(0 <= box[0] && box[0] < box[2] && box[2] <= width && 0 <= box[1] && box[1] < box[3] &&
-                box[3] <= height);
+    ASSERT_TRUE(0 <= box[0] && box[0] < box[2] && box[2] <= width && 0 <= box[1] && box[1] < box[3] && box[3] <= height)
+        << box[0] << ", " << box[1] << ", " << box[2] << ", " << box[3] << " in " << width << "x" << height;
     const auto begin = static_cast<size_t>(sample.begins[i]), end = static_cast<size_t>(sample.begins[i + 1]);
     ASSERT_LT(begin, end);
     ASSERT_EQ(sample.ends[end - 1], pixels);

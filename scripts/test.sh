@@ -9,6 +9,7 @@
 # looked for in $DTRAIN_TEST_DATA, by default ../shared/data; tests say what they skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+{  # read as a whole, so that the script may be edited while it runs
 mode=${1:-}
 case $mode in
   '' | --long) [ $# -le 1 ] || { echo "$0: $2: expected no more arguments" >&2; exit 1; } ;;
@@ -20,6 +21,7 @@ export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
 export OMP_WAIT_POLICY=passive  # tests run side by side: waiting threads give the processor away
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # so that clones in other places share the compiler cache
 export CCACHE_DEPEND=1  # headers are those that the compiler lists: nothing is preprocessed twice
+export LSAN_OPTIONS=suppressions=$PWD/tests/leaks.txt:print_suppressions=0
 optimized='cpu|distributed|parity|gpu|k8s' sanitized='cpu|fuzz' without=long
 if [ "$mode" = --long ]; then
   without='^$'
@@ -127,3 +129,4 @@ step "Skipped, and why"
 skips=0
 tests/check_skips.py "build-ci-sanitized:$records/tests-ci-sanitized.xml" "build-ci:$records/tests-ci.xml" || skips=$?
 exit $((result ? result : skips))
+}

@@ -78,7 +78,7 @@ TEST(Pool, AveragePool) {
               .inputs = {random_array(x, 2)},
               .op = [o = options](Tape& t, const Vars& v) { return average_pool(t, v[0], o); },
               .reference = [o = options](const Arrays& a) { return naive_pool(a[0], o, Kind::average); },
-              .exact = true});
+              .exact = !sanitized()});  // Clang, which compiles that build, fuses multiplications in one arm alone
 }
 
 TEST(Pool, GlobalAveragePool) {

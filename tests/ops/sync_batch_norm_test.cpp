@@ -162,9 +162,10 @@ void expect_one_rank_with_all_images(const SyncCase& test) {
   for (const auto& device : devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       if (device->is_cpu() && dtype == DType::f16) continue;
-      // In bf16 the last bit of a sum opens or closes gates of ReLUs. Clang, which compiles the sanitized build, fuses
-      // other multiplications and additions than GCC, which the bounds hold for.
-      if (sanitized() && dtype == DType::bf16) continue;
+      // One rank takes statistics from a convolution's sums before they are rounded to bf16, several ranks from the
+      // rounded results. What lies near 0 passes ReLU on one side only.
+      const bool sums_unrounded = device->is_cpu() && device->isa() == CpuIsa::avx512_bf16 && test.op == Op::widening;
+      if (dtype == DType::bf16 && sums_unrounded && test.ranks() > 1) continue;
       SCOPED_TRACE(concat(test.name, ", ", test.ranks(), " ranks, ", device->device(), ", ", dtype));
       RanksOutcome expected;
       on_ranks(1, like(*device), [&](Context& context, ThreadCommunicator&) {

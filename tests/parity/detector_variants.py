@@ -325,8 +325,9 @@ def compare(report, form, model):
 
 options = arguments()
 report = Report()
-torch.manual_seed(3)
-generator = np.random.default_rng(3)
+SEED_OF_WEIGHTS = 4  # no input of a ReLU lies within rounding of 0
+torch.manual_seed(SEED_OF_WEIGHTS)
+generator = np.random.default_rng(SEED_OF_WEIGHTS)
 for form, kind in (("cascade", Cascade), ("c4", C4), ("gn", GroupNormed)):
     compare(report, form, kind())
 report.exit()

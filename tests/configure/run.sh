@@ -28,14 +28,14 @@ expect ON "$reason"
 
 printf '#!/bin/sh\nexec "$@"\n' >"$place/ccache"
 beside_ccache() {
-  PATH=$place:$PATH cmake -B "$place/$1" -G Ninja -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF -DDTRAIN_CUDA=OFF "${@:2}" \
+  PATH=$place:$PATH cmake -S "$source" -B "$place/$1" -G Ninja -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF -DDTRAIN_CUDA=OFF "${@:2}" \
     >"$place/$1.log" 2>&1 || { cat "$place/$1.log" && exit 1; }
 }
 launches_ccache() { grep "$place/ccache" "$place/$1/build.ninja" "$place/$1/CMakeFiles/rules.ninja" >/dev/null; }
 compilers=(-DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_MAKE_PROGRAM="$(command -v ninja)")
-beside_ccache without -S "$source" "${compilers[@]}" -DCMAKE_IGNORE_PATH="$place;/usr/local/bin;/usr/bin;/bin"
+beside_ccache without "${compilers[@]}" -DCMAKE_IGNORE_PATH="$place;/usr/local/bin;/usr/bin;/bin"
 chmod +x "$place/ccache"
 beside_ccache without -DCMAKE_IGNORE_PATH=
 ! launches_ccache without || { echo "a build tree changed to ccache" && exit 1; }
-beside_ccache with -S "$source"
+beside_ccache with
 launches_ccache with || { echo "a new build tree does not use ccache" && exit 1; }

@@ -14,17 +14,18 @@ namespace dtrain {
 namespace {
 
 TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
+  using Case = std::pair<std::string, std::string>;
   for (const auto& [argument, part] :
-       {std::pair{"--modle=resnet50", "did you mean --model?"}, std::pair{"resnet50", "unexpected argument 'resnet50'"},
-        std::pair{"--trt_mode=FP16", "not served"}, std::pair{"--eval", "--train_dir"},
-        std::pair{"--data_dir=/nonexistent", "/nonexistent"}}) {
+       {Case{"--modle=resnet50", "did you mean --model?"}, Case{"resnet50", "unexpected argument 'resnet50'"},
+        Case{"--trt_mode=FP16", "not served"}, Case{"--eval", "--train_dir"},
+        Case{"--data_dir=" + path("none"), path("none")}}) {
     const ProgramResult run = train({argument});
     EXPECT_NE(run.code, 0) << argument;
     EXPECT_TRUE(contains(run.err, "error: ")) << run.err;
     EXPECT_TRUE(contains(run.err, part)) << run.err;
   }
   EXPECT_EQ(train({"--modle=resnet50"}).code, 1);
-  EXPECT_EQ(train(synthetic() + Arguments{"--weights=/nonexistent"}).code, 5);
+  EXPECT_EQ(train(synthetic() + Arguments{"--weights=" + path("none")}).code, 5);
   const ProgramResult help = train({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_TRUE(contains(help.out, "--weight_decay (float, default 4e-05)"));
@@ -75,11 +76,10 @@ TEST_F(CnnBenchmarks, DamagedCheckpointsArePassedOverOrEndWithFive) {
 
 TEST_F(CnnBenchmarks, ASecondSignalEndsItAtOnceAndCostsNoCheckpoint) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
-  Program run(kProgram, real("run"));
-  ASSERT_TRUE(run.wait_for("\n7\timages/sec"));
+  const auto run = paused("run", "\n7\timages/sec");
   // It wakes up with both pending, so that the second cannot come too late.
-  for (int number : {SIGSTOP, SIGTERM, SIGINT, SIGCONT}) run.signal(number);
-  const int code = run.finish().code;
+  for (int number : {SIGTERM, SIGINT, SIGCONT}) run->signal(number);
+  const int code = run->finish().code;
   EXPECT_TRUE(code == 128 + SIGTERM || code == 128 + SIGINT) << code;
   const ProgramResult resumed = train(real("run"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
@@ -108,12 +108,10 @@ TEST_F(CnnBenchmarks, AFullDiskUnderTheLogCostsANoticeAndNoResult) {
 TEST_F(CnnBenchmarks, AFullDiskUnderTheMetricsCostsANoticeAndNoResult) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
   std::filesystem::create_symlink("/dev/full", path("full"));
-  Program run(kProgram, real("run") + Arguments{"--metrics_file=" + path("metrics")});
-  ASSERT_TRUE(run.wait_for("\n1\timages/sec"));
-  run.signal(SIGSTOP);
+  const auto run = paused("run", "\n1\timages/sec", {"--metrics_file=" + path("metrics")});
   std::filesystem::rename(path("full"), path("metrics"));
-  run.signal(SIGCONT);
-  const ProgramResult result = run.finish();
+  run->signal(SIGCONT);
+  const ProgramResult result = run->finish();
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(count_of(result.err, "note: metrics file " + path("metrics")), 1u) << result.err;
   EXPECT_TRUE(contains(result.err, "No space left on device; the run goes on without it\n")) << result.err;

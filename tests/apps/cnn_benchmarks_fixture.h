@@ -1,6 +1,7 @@
 // Runs dtrain-cnn-benchmarks on drawn images and on synthetic ones.
 #pragma once
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -55,6 +56,22 @@ class CnnBenchmarks : public testing::Test {
             "--optimizer=momentum",
             "--save_model_steps=4",
             "--train_dir=" + path(train_dir)};
+  }
+  // A run of real(train_dir) and `more`, stopped by SIGSTOP after it has printed `text` and before its last steps: on a
+  // busy machine a run may be over by the time the test sees the text, and is started anew.
+  std::unique_ptr<Program> paused(const std::string& train_dir, const std::string& text,
+                                  const Arguments& more = {}) const {
+    std::unique_ptr<Program> run;
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      run.reset();
+      std::filesystem::remove_all(path(train_dir));
+      run = std::make_unique<Program>(kProgram, real(train_dir) + more);
+      EXPECT_TRUE(run->wait_for(text)) << run->output();
+      run->signal(SIGSTOP);
+      if (!contains(run->output(), "\n18\timages/sec")) return run;
+    }
+    ADD_FAILURE() << "no run was stopped before its last steps";
+    return run;
   }
   std::string checkpoint(const std::string& train_dir, int step) const {
     return path(train_dir) + "/checkpoints/step-" + std::to_string(step);

@@ -65,11 +65,10 @@ TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   ASSERT_EQ(unbroken.code, 0) << unbroken.err;
   ASSERT_TRUE(std::filesystem::exists(checkpoint("unbroken", 24)));
 
-  Program killed(kProgram, real("killed"));
   // The save after step 8 has waited for that after step 4.
-  ASSERT_TRUE(killed.wait_for("\n7\timages/sec"));
-  killed.signal(SIGKILL);
-  killed.finish();
+  const auto killed = paused("killed", "\n7\timages/sec");
+  killed->signal(SIGKILL);
+  killed->finish();
   const ProgramResult resumed = train(real("killed"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_TRUE(
@@ -115,9 +114,12 @@ TEST_F(CnnBenchmarks, RecordsItsIdentityInCheckpoints) {
 }
 
 TEST_F(CnnBenchmarks, InBf16ItStartsAsInFp32AndEndsBitIdenticalAfterAKill) {
+  const auto flags = [&](const std::string& precision, const std::string& run) {
+    return Arguments{"--num_warmup_batches=0", "--num_batches=24", "--init_learning_rate=.001",
+                     "--precision=" + precision, "--metrics_file=" + path(run + ".json")};
+  };
   const auto in = [&](const std::string& precision, const std::string& run) {
-    return real(run) + Arguments{"--num_warmup_batches=0", "--num_batches=24", "--init_learning_rate=.001",
-                                 "--precision=" + precision, "--metrics_file=" + path(run + ".json")};
+    return real(run) + flags(precision, run);
   };
   const auto first_loss = [&](const std::string& run) {
     std::ifstream metrics(path(run + ".json"));
@@ -131,10 +133,9 @@ TEST_F(CnnBenchmarks, InBf16ItStartsAsInFp32AndEndsBitIdenticalAfterAKill) {
   EXPECT_NEAR(first_loss("bf16"), first_loss("fp32"), 0.01);
   EXPECT_NE(first_loss("bf16"), first_loss("fp32"));
 
-  Program killed(kProgram, in("bf16", "killed"));
-  ASSERT_TRUE(killed.wait_for("\n7\timages/sec"));
-  killed.signal(SIGKILL);
-  killed.finish();
+  const auto killed = paused("killed", "\n7\timages/sec", flags("bf16", "killed"));
+  killed->signal(SIGKILL);
+  killed->finish();
   const ProgramResult resumed = train(in("bf16", "killed"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   expect_equal_checkpoints("bf16", "killed");
@@ -151,15 +152,14 @@ TEST_F(CnnBenchmarks, InBf16ItStartsAsInFp32AndEndsBitIdenticalAfterAKill) {
 
 TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
-  const Arguments arguments = real("stopped") + Arguments{"--metrics_file=" + path("metrics")};
-  Program stopped(kProgram, arguments);
-  ASSERT_TRUE(stopped.wait_for("\n1\timages/sec"));
-  stopped.signal(SIGTERM);
-  const ProgramResult result = stopped.finish();
+  const Arguments metrics{"--metrics_file=" + path("metrics")};
+  const auto stopped = paused("stopped", "\n1\timages/sec", metrics);
+  for (int number : {SIGTERM, SIGCONT}) stopped->signal(number);
+  const ProgramResult result = stopped->finish();
   EXPECT_EQ(result.code, 75) << result.err;
   EXPECT_TRUE(contains(result.err, "note: stopped on request at step ")) << result.err;
 
-  ASSERT_EQ(train(arguments).code, 0);
+  ASSERT_EQ(train(real("stopped") + metrics).code, 0);
   expect_equal_checkpoints("unbroken", "stopped");
   std::istringstream lines(read_file(path("metrics")));
   uint64_t step = 2;

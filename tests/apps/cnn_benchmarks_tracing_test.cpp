@@ -90,7 +90,7 @@ TEST_F(CnnTracing, WhatCannotBeWrittenEndsNoRun) {
 }
 
 TEST_F(CnnTracing, TheTableOfAProfileHoldsWhatTheStepDid) {
-  if (sanitized()) GTEST_SKIP() << "SKIPPED: ResNet-50 at its full size";
+  if (sanitized()) GTEST_SKIP() << "SKIPPED: ResNet-50 at its full size, which sanitizers slow down most";
   const ProgramResult result = train(run_with({"--data_name=imagenet", "--image_size=224", "--model=resnet50_v1.5",
                                                "--batch_size=1", "--profile=" + path("p.svg")}));
   ASSERT_EQ(result.code, 0) << result.err;

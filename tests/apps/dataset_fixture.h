@@ -71,12 +71,13 @@ class DatasetProgram : public testing::Test {
     std::string out, err;
   };
 
-  // Runs `dtrain-data <arguments>` by the shell, in `root`, at most for a minute. `before` is put in front.
+  // Runs `dtrain-data <arguments>` by the shell, in `root`, at most for four minutes: a hang fails. `before` is put in
+  // front.
   Outcome run(const std::string& arguments, const std::string& before = "") const {
     const std::string program = (bin_dir() / "dtrain-data").string();
     const std::string command =
         concat("cd '", root.path().string(), "'; export XDG_CACHE_HOME=\"$PWD/cache\"; ", before,
-               " timeout --foreground --preserve-status -s KILL 60 '", program, "' >.out 2>.err ", arguments);
+               " timeout --foreground --preserve-status -s KILL 240 '", program, "' >.out 2>.err ", arguments);
     const int status = std::system(command.c_str());
     Outcome outcome{WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), contents(root / ".out"),
                     contents(root / ".err")};

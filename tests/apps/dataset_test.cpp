@@ -265,6 +265,7 @@ TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   // A limit on the size of files stands in for a full disk.
   expect(flags + "limited", 6, "limited/.shards.new/train-0000", "trap '' XFSZ; ulimit -f 8;");
   EXPECT_TRUE(listing(root / "limited").empty());
+  std::filesystem::create_directory(root / "stopped");
   for (const char* signal : {"INT", "TERM"}) {
     const Outcome outcome =
         run(flags + "stopped --train 4000000", concat("timeout --foreground --preserve-status -s ", signal, " 1"));
@@ -282,7 +283,7 @@ TEST_F(DatasetMaking, ThroughputEndsWithAJsonLine) {
   ASSERT_EQ(run("synthesize --train 12 --image_size 16 --shards 2 --output set").code, 0);
   for (const char* preprocessing : {"tf_cnn", "torchvision"}) {
     const Outcome outcome =
-        run(concat("throughput set --threads 2 --seconds 0.1 --image_size 32 --json --preprocessing ", preprocessing));
+        run(concat("throughput set --threads 2 --seconds 1 --image_size 32 --json --preprocessing ", preprocessing));
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const SortedJson line = SortedJson::parse(outcome.out.substr(outcome.out.find('\n')));
     EXPECT_GT(line["images_per_sec"], 0.0);

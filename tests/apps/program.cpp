@@ -53,7 +53,7 @@ void Program::signal(int number) const { kill(pid_, number); }
 std::string Program::output() const { return std::filesystem::exists(files_->out) ? read_file(files_->out) : ""; }
 
 bool Program::wait_for(const std::string& text) const {
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 24'000; ++i) {
     if (output().find(text) != std::string::npos) return true;
     siginfo_t info{};
     waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);

@@ -35,7 +35,7 @@ class Program {
   void signal(int number) const;
   // What it has printed on stdout so far.
   std::string output() const;
-  // Waits up to a minute for `text` on stdout; false if the program ends or the time is over first.
+  // Waits for `text` on stdout, up to four minutes: a hang fails. False if the program ends or the time is over first.
   bool wait_for(const std::string& text) const;
   ProgramResult finish();
 

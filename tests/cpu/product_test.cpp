@@ -164,7 +164,7 @@ TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
 // Sums of pairs have no stated order: they are held against double precision, within a rounding per product and one to
 // bf16.
 TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
-  if (kernels.gathered_bf16_rows == nullptr) GTEST_SKIP() << "no products of bf16";
+  if (kernels.gathered_bf16_rows == nullptr) GTEST_SKIP() << "SKIPPED: no bf16 kernels for " << name_of(GetParam());
   const int64_t k = 70, taps = 3, y_stride = most_columns + 3;
   const auto from = elements_of<Bf16>(drawn(900, 1)), panels = elements_of<Bf16>(drawn(taps * k * most_columns, 2));
   const Numbers bias = drawn(most_columns, 4);

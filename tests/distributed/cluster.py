@@ -82,7 +82,7 @@ def isolate():
     os.execvp(namespaces[0], [*namespaces, sys.executable, "-B", *sys.argv])
 
 
-def wait_until(condition, what, timeout=30):
+def wait_until(condition, what, timeout=60):
     """Polls until `condition` returns something true, and returns that; a TimeoutError says `what` is missing."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
@@ -261,28 +261,28 @@ class Cluster:
         self.launcher.end()
         self.launcher.start([str(part) for part in command], {**self.environment(), **(environment or {})})
 
-    def wait_for(self, condition, what, timeout=30):
+    def wait_for(self, condition, what, timeout=60):
         """As wait_until; the error says what the command has written."""
         try:
             return wait_until(condition, what, timeout)
         except TimeoutError as error:
             raise TimeoutError(f"{error}; {self.launcher.written()}") from None
 
-    def wait_for_output(self, text, timeout=30):
+    def wait_for_output(self, text, timeout=60):
         self.wait_for(lambda: text in self.launcher.output(), f"'{text}' from the launcher", timeout)
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=120):
         """The exit code of the command. One that has not ended by then hangs, which is an error."""
         try:
             return self.launcher.process.wait(timeout)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"the command hangs: no end within {timeout} s; {self.launcher.written()}") from None
 
-    def run(self, *command, environment=None, timeout=60):
+    def run(self, *command, environment=None, timeout=120):
         self.start(*command, environment=environment)
         return self.wait(timeout)
 
-    def wait_for_ranks(self, count, timeout=30):
+    def wait_for_ranks(self, count, timeout=60):
         """Waits until `count` ranks live, 0 to see that none is left over; returns their process ids by rank."""
         wait_until(lambda: len(living_ranks()) == count, f"{count} living ranks", timeout)
         return living_ranks()

@@ -11,12 +11,11 @@ from cluster import NETWORK_SETTINGS, Cluster, living_ranks, main, wait_until
 
 MPIRUN = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "dtrain-mpirun"
 
-# Takes as many steps of 0.1 s as its argument says, for ever without one; stops when asked, with the code for that.
+# Runs until the file that its argument names is there, for ever without one; stops when asked, with the code for that.
 PROGRAM = """
     trap 'echo rank $OMPI_COMM_WORLD_RANK stops; exit 75' USR1
     echo rank $OMPI_COMM_WORLD_RANK runs
-    step=0
-    while [ "$step" != "$1" ]; do sleep 0.1; step=$((step + 1)); done
+    until [ -e "$1" ]; do sleep 0.1; done
     echo rank $OMPI_COMM_WORLD_RANK is done"""
 RANKS = ("-np", "4", "bash", "-c", PROGRAM, "program")
 
@@ -78,8 +77,10 @@ def test_killed_host_ends_the_job():
 
 def test_rank_that_pauses_goes_on():
     with Cluster() as cluster:
-        start(cluster, MPIRUN, *RANKS, "30")
+        end = cluster.folder / "end"
+        start(cluster, MPIRUN, *RANKS, end)
         cluster.signal_rank(1, signal.SIGSTOP)
+        end.touch()
         for rank in (0, 2, 3):
             cluster.wait_for_output(f"rank {rank} is done")
         expect(list(cluster.wait_for_ranks(1)), [1], cluster)
@@ -93,7 +94,8 @@ def test_host_whose_ranks_are_done_early_is_awaited():
 
 
 def test_workers_hear_of_one_another_again_after_a_partition():
-    reach = "timeout 1 bash -c '< /dev/tcp/job-worker-1.job.default.svc/2222' 2>/dev/null && echo near || echo far"
+    # ARP is retried once per second: a connection right after the partition may take as long.
+    reach = "timeout 5 bash -c '< /dev/tcp/job-worker-1.job.default.svc/2222' 2>/dev/null && echo near || echo far"
     with Cluster() as cluster:
         for change, expected in ((cluster.separate_workers, "far"), (cluster.join_workers, "near")):
             change()

@@ -44,7 +44,7 @@ class Job:
         return max(training.losses_of(self.cluster.launcher.output()), default=0)
 
     def wait_for_step(self, step):
-        self.cluster.wait_for_output(f"\n{step}\timages/sec", timeout=60)
+        self.cluster.wait_for_output(f"\n{step}\timages/sec", timeout=120)
 
     def expect_collective(self, before):
         """What a report says of the collective, gradients or what ranks compare, after the words `before`."""
@@ -200,7 +200,7 @@ def test_training_starts_once_its_workers_have_come():
         expect(cluster.run(*run, environment={"DTRAIN_WORKER_TIMEOUT": "5"}), 4, cluster)
         expect_errors(cluster, "job-worker-1.job.default.svc: ssh: connect to host")
         cluster.start(*run)
-        time.sleep(2)
+        cluster.wait_for(lambda: "awaiting 2 workers" in cluster.launcher.errors(), "a wrapper that waits")
         cluster.start_sshd(cluster.workers[1])
         expect(cluster.wait(), 0, cluster)
         one.expect_same_as_undisturbed()

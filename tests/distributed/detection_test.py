@@ -121,7 +121,8 @@ def disturb(folder, launcher, hit, *ending):
     wait_until(lambda: "\nstep 8/" in job.output() or job.process.poll() is not None, "step 8")
     hit(job)
     job.ends(*ending)
-    newest = max(int(path.name.split("-")[1]) for path in (runs.folder / "disturbed/checkpoints").glob("step-*[0-9]"))
+    steps = [path.name.removeprefix("step-") for path in (runs.folder / "disturbed/checkpoints").iterdir()]
+    newest = max(int(step) for step in steps if step.isdigit())  # others are of a save that the end cut short
     end = newest + (2 if (newest + 1) * 4 % IMAGES == 0 else 1)
     start("disturbed", 2, f"--num_batches={end}").ends(0, f"Restored step {newest}")
     start("calm", 2, f"--num_batches={end}").ends(0)

@@ -32,7 +32,7 @@ class Training(faults_test.Training):
     """Trains on two ranks."""
 
     def __init__(self, folder, *flags, **options):
-        super().__init__(folder, "--device=gpu", "--image_size=8", "--deterministic", "--collective_timeout=4", *flags,
+        super().__init__(folder, "--device=gpu", "--image_size=8", "--deterministic", "--collective_timeout=8", *flags,
                          **options)
 
     def start(self, ranks, *flags, **options):

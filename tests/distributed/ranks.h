@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <random>
 #include <sstream>
@@ -72,7 +73,10 @@ inline GroupOptions quick_options(double step_limit = 60) {
   GroupOptions options;
   options.setup_limit = 60;
   options.step_limit = step_limit;
-  options.warn = [](const std::string& line) { std::printf("WARNING: %s\n", line.c_str()); };
+  options.warn = [](const std::string& line) {
+    std::printf("WARNING: %s\n", line.c_str());
+    std::fflush(stdout);
+  };
   options.fail = [](const std::string& report) {
     std::printf("REPORT: %s\n", report.c_str());
     std::fflush(stdout);
@@ -119,6 +123,12 @@ inline std::vector<RankResult> in_ranks(int count, const std::function<void()>& 
                        read_file((folder / std::to_string(rank)).string())});
   }
   return results;
+}
+
+// In a rank: what rank `rank` has written so far, in the file that start_rank() gave it beside this rank's own.
+inline std::string written_by(int rank) {
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/fd/1");
+  return read_file(own.parent_path() / std::to_string(rank));
 }
 
 // The same where all ranks are to pass.

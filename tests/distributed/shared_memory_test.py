@@ -67,7 +67,7 @@ def pids_that_share(job):
 
 def in_the_midst_of_sums(folder, ranks, *flags):
     job = Job(pathlib.Path(folder), (*MPIRUN, "-np", ranks, PROGRAMS / "dtrain-allreduce-benchmark", "--sizes=400K,40M",
-                                     "--iterations=100", "--warmup=0", *flags), {})
+                                     "--iterations=400", "--warmup=0", *flags), {})
     wait_until(lambda: "409600" in job.output() or job.process.poll() is not None, "sums")
     if len(pids_that_share(job)) != ranks:
         raise AssertionError(f"{ranks} ranks do not share memory; {job.written()}")
@@ -81,7 +81,7 @@ def test_killed_rank(folder):
 
 
 def test_stopped_rank(folder):
-    job = in_the_midst_of_sums(folder, 4, "--collective_timeout=2")
+    job = in_the_midst_of_sums(folder, 4, "--collective_timeout=10")
     os.kill(job.pid_of_rank(1), signal.SIGSTOP)
     job.ends(4, "error: rank ", f"rank 1 on {HOST} did not answer: stopped, or cut off")
 

@@ -83,10 +83,6 @@ TEST(TcpGroup, EndsWithItsCodeWhereNobodySaysHow) {
   const auto results = in_ranks(2, [] {
     GroupOptions options = quick_options();
     options.fail = {};
-    options.warn = [](const std::string& line) {
-      std::printf("WARNING: %s\n", line.c_str());
-      std::fflush(stdout);
-    };
     const TcpOptions tcp = tcp_options_from([](const char* name) { return std::getenv(name); });
     if (tcp.rank == 1) options.warn = {};
     const auto group = make_tcp_group(options, tcp);
@@ -101,11 +97,11 @@ TEST(TcpGroup, EndsWithItsCodeWhereNobodySaysHow) {
 TEST(TcpGroup, NamesWhoDoesNotCome) {
   const int port = free_port();
   std::thread first([port] {
-    expect_error([&] { make_tcp_group(limits(1), rank_of(0, 3, port)); }, Fault::communication,
-                 "no word within 1 s from rank 2");
+    expect_error([&] { make_tcp_group(limits(3), rank_of(0, 3, port)); }, Fault::communication,
+                 "no word within 3 s from rank 2");
   });
   expect_error([&] { make_tcp_group(limits(60), rank_of(1, 3, port)); }, Fault::communication,
-               "rank 0 gave up: set-up: no word within 1 s from rank 2");
+               "rank 0 gave up: set-up: no word within 3 s from rank 2");
   first.join();
   expect_error([&] { make_tcp_group(limits(0.2), rank_of(1, 3, port)); }, Fault::communication,
                "did not reach rank 0 at localhost port");
@@ -203,7 +199,9 @@ TEST(TcpGroup, WaitsForARankThatIsLateAndSaysSo) {
   const auto results = in_ranks(3, [] {
     const auto group = make_tcp_group(quick_options(/*step_limit=*/6), launched_tcp());
     group->enter(Section::step, 5);
-    if (group->rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(2));
+    if (group->rank() == 2)
+      while (!contains(written_by(0), "WARNING: waiting for "))
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     group->barrier("metrics");
     group->finish();
   });
@@ -214,12 +212,14 @@ TEST(TcpGroup, WaitsForARankThatIsLateAndSaysSo) {
       << results[0].out;
 }
 
-// Each of the others ends with exit code 4 and a report that holds `part`.
-void expect_end(int count, int culprit, const std::string& part, const std::function<void(Group&)>& fault) {
+// Each of the others ends with exit code 4 and a report that holds `part`. The limit is that of what comes after the
+// fault alone.
+void expect_end(int count, int culprit, const std::string& part, const std::function<void(Group&)>& fault,
+                double step_limit = 60) {
   const auto results = in_ranks(count, [&] {
-    const auto group = make_tcp_group(quick_options(/*step_limit=*/1.5), launched_tcp());
-    group->enter(Section::step, 7);
+    const auto group = make_tcp_group(quick_options(step_limit), launched_tcp());
     group->barrier("first");
+    group->enter(Section::step, 7);
     if (group->rank() == culprit) fault(*group);
     group->barrier("second");
     group->barrier("third");
@@ -239,8 +239,8 @@ void stay_away(Group&) {
   _exit(0);
 }
 
-TEST(TcpGroup, EndsWithoutARankThatStopped) { expect_end(3, 1, "rank 1 on ", stay_away); }
-TEST(TcpGroup, EndsWithoutRankZero) { expect_end(3, 0, "rank 0 on ", stay_away); }
+TEST(TcpGroup, EndsWithoutARankThatStopped) { expect_end(3, 1, "rank 1 on ", stay_away, /*step_limit=*/1.5); }
+TEST(TcpGroup, EndsWithoutRankZero) { expect_end(3, 0, "rank 0 on ", stay_away, /*step_limit=*/1.5); }
 TEST(TcpGroup, EndsWhereARankDies) {
   expect_end(3, 2, "lost rank 2 on ", [](Group&) { raise(SIGKILL); });
 }

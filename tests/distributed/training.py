@@ -22,7 +22,7 @@ def make_data(folder):
 
 def command(data, train_dir, steps, *flags, batch=4):
     """A rank's. It prints each step; an interrupted one goes on from its newest checkpoint."""
-    return (BINARIES / "dtrain-cnn-benchmarks", "--variable_update=horovod", "--model=lenet", "--image_size=16",
+    return (BINARIES / "dtrain-cnn-benchmarks", "--variable_update=horovod", "--model=lenet", "--image_size=8",
             "--num_classes=11", "--device=cpu", "--num_intra_threads=1", "--optimizer=momentum",
             "--init_learning_rate=0.01", "--num_warmup_batches=0", "--display_every=1", "--collective_timeout=5",
             f"--batch_size={batch}", f"--data_dir={data}", f"--train_dir={train_dir}", f"--num_batches={steps}", *flags)

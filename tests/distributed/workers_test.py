@@ -22,7 +22,7 @@ class Workers:
     """A training by `count` workers, which write into train_dir `name`."""
 
     def __init__(self, folder, count, *flags, name="run", job_name="worker", update="replicated"):
-        self.training = Training(folder, "--collective_timeout=5", *flags, name=name)
+        self.training = Training(folder, "--collective_timeout=20", *flags, name=name)
         self.hosts = hosts_of(count)
         self.flags = [f"--variable_update={update}", *([f"--job_name={job_name}"] if job_name else [])]
         self.count = count
@@ -124,7 +124,7 @@ def test_a_killed_worker_ends_all(folder):
 
 
 def test_a_stopped_worker_ends_all(folder):
-    workers = Workers(folder, 2, "--num_batches=1000000", "--collective_timeout=2")
+    workers = Workers(folder, 2, "--num_batches=1000000", "--collective_timeout=6")
     jobs = workers.start_all()
     jobs[0].wait_for_step(3)
     os.kill(jobs[1].process.pid, signal.SIGSTOP)

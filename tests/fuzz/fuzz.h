@@ -2,8 +2,6 @@
 // Error of the right fault, and nothing else may happen.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -31,7 +29,11 @@ inline std::string text_of(const uint8_t* data, size_t size) { return {reinterpr
 // A folder of this process in memory, which is removed at its end.
 inline const std::filesystem::path& folder() {
   struct Folder {
-    Folder() : path("/dev/shm/dtrain-fuzz-" + std::to_string(getpid())) { std::filesystem::create_directories(path); }
+    Folder() {
+      std::string name = "/dev/shm/dtrain-fuzz-XXXXXX";
+      DT_CHECK(mkdtemp(name.data()), "cannot create a directory like ", name);
+      path = name;
+    }
     ~Folder() { std::filesystem::remove_all(path); }
     std::filesystem::path path;
   };

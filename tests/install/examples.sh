@@ -70,7 +70,7 @@ END
 if [ -d "${DTRAIN_TEST_DATA:-}/imagenet_sample" ]; then
   # sed reads to the end where head would leave early and end sort, and with it this script, by a broken pipe.
   find "$DTRAIN_TEST_DATA/imagenet_sample" -name '*.JPEG' | sort | sed -n 1,12p > pictures
-  echo /nonexistent.jpg >> pictures
+  echo "$place/nonexistent.jpg" >> pictures
   classify_server resnet18_v1.5 tuned.safetensors 9 1 < pictures | sort > one
   classify_server resnet18_v1.5 tuned.safetensors 9 4 < pictures | sort > four
   cmp one four

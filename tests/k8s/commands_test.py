@@ -44,7 +44,7 @@ def without_ranks(flags):
     return ["--expect_ranks=1" if flag.startswith("--expect_ranks=") else flag for flag in flags]
 
 
-def probe(program, flags):
+def probe(program, flags, scratch):
     """The arguments with which a program says whether it takes the flags, and the exit code of yes."""
     flags = without_ranks(flags)
     # What precisions there are depends on whether there is a GPU.
@@ -56,14 +56,14 @@ def probe(program, flags):
         flags = [flag for flag in flags if flag != "--use_fp16"]
         return [flags[0], "--device=cpu", *flags[1:]], NO_DATA
     if program == "dtrain-data":
-        return [*flags, "--output", os.path.join(tempfile.gettempdir(), "dtrain-no-output")], NO_DATA
+        return [*flags, "--output", str(scratch / "no-output")], NO_DATA
     if program == "dtrain-info":
         return ["--help"], 0
     return [*flags, "--print_config"], 0
 
 
-def check_program(folder, program, flags):
-    arguments, wanted = probe(program, flags)
+def check_program(folder, program, flags, scratch):
+    arguments, wanted = probe(program, flags, scratch)
     done = subprocess.run([folder / program, *arguments], capture_output=True, text=True, check=False,
                           env=dict(os.environ, OMP_NUM_THREADS="1"))
     said = (done.stdout + done.stderr).strip()
@@ -116,18 +116,19 @@ def main():
     table = list(rows(arguments.source / "docs/translation.md"))
     faults = []
     seen = set()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        scratch = pathlib.Path(name)
         for path in sorted((arguments.source / "k8s/rendered").glob("*.yaml")):
             found = list(commands(lint.read(path)))
             if path.stem in TRANSLATED:
                 faults += check_translation(path.stem, found, table)
             for before, program, flags in found:
-                faults += [f"{path.stem}: {fault}" for fault in check_program(arguments.bin, program, flags)]
+                faults += [f"{path.stem}: {fault}" for fault in check_program(arguments.bin, program, flags, scratch)]
                 options = tuple(before[before.index("dtrain-mpirun") + 1:]) if "dtrain-mpirun" in before else ()
                 key = tuple(word for word in options if not word.startswith("/"))
                 if options and key not in seen:
                     seen.add(key)
-                    faults += [f"{path.stem}: {fault}" for fault in check_mpirun(list(options), pathlib.Path(folder))]
+                    faults += [f"{path.stem}: {fault}" for fault in check_mpirun(list(options), scratch)]
     for fault in faults:
         print(fault)
     print(f"{len(seen)} forms of mpirun, {len(table)} rows of translations")

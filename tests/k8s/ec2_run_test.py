@@ -31,8 +31,9 @@ LOGGED_IN = """\
 /usr/sbin/sshd -f {folder}/sshd_config
 exec ssh-agent bash -c 'ssh-add -q {folder}/user_key && exec "$@"' login "$@"
 """
-TRAINING = ("--device=cpu", "--num_intra_threads=1", "--display_every=1", "--save_model_steps=2", "--num_batches=12",
-            "--collective_timeout=20", "BACKBONE.WEIGHTS=", "BACKBONE.BOTTLENECK=False",
+STEPS = 40  # of a training that is killed after a few
+TRAINING = ("--device=cpu", "--num_intra_threads=1", "--display_every=1", "--save_model_steps=2",
+            f"--num_batches={STEPS}", "--collective_timeout=20", "BACKBONE.WEIGHTS=", "BACKBONE.BOTTLENECK=False",
             "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32",
             "MRCNN.HEAD_DIM=16", "FRCNN.BATCH_PER_IM=16", "RPN.BATCH_PER_IM=32", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64",
             "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96", "TRAIN.BASE_LR=0.001",
@@ -91,7 +92,7 @@ class Hosts(cluster.Cluster):
 
 
 def steps_of(hosts):
-    return [int(step) for step in re.findall(r"^step (\d+)/12 ", hosts.launcher.output(), re.MULTILINE)]
+    return [int(step) for step in re.findall(rf"^step (\d+)/{STEPS} ", hosts.launcher.output(), re.MULTILINE)]
 
 
 def runs():
@@ -114,9 +115,9 @@ def test_trains_and_resumes():
         hosts.log_in(EC2 / "run.sh", *TRAINING)
         hosts.expect(0, f"run.sh: going on in {run}")
         steps = steps_of(hosts)
-        assert steps[0] > 2 and steps[-1] == 12, steps
+        assert steps[0] > 2 and steps[-1] == STEPS, steps
         assert runs() == [run] and (run / "done").exists()
-        assert (run / "train_log/maskrcnn/checkpoints/step-12/model.safetensors").stat().st_size
+        assert (run / f"train_log/maskrcnn/checkpoints/step-{STEPS}/model.safetensors").stat().st_size
         logs = sorted(path.relative_to(run / "logs").parts[1:] for path in run.glob("logs/*/*/rank.*/stdout"))
         assert logs == 2 * [("1", "rank.0", "stdout")] + 2 * [("1", "rank.1", "stdout")], logs
         key = (hosts.folder / "user_key").read_text().splitlines()[1]

@@ -22,16 +22,19 @@ exit "$code"
 FAKE
 chmod +x bin/dtrain-mpirun
 
-workers() { printf 'echo %s\n' "$@" >discover_hosts.sh; }
+# Files are renamed into place, so that no reader finds one half written.
+workers() { printf 'echo %s\n' "$@" >new && mv new discover_hosts.sh; }
+end_with() { echo "$1" >new && mv new end; }  # CODE of the made-up mpirun
 begin() {  # the arguments of elastic.sh
   rm -f log end
   bash "$elastic" "$@" 2>said &
   pid=$!
 }
-await() {  # TEXT in the log, for 20 seconds at most
-  local looks
-  for ((looks = 0; looks < 200; looks++)); do
-    if grep -qs -- "$1" log; then return; fi
+await() {  # TEXT in so many lines of the log, one by default, for a minute at most
+  local looks found
+  for ((looks = 0; looks < 600; looks++)); do
+    found=$(grep -cs -- "$1" log)
+    if [ "${found:-0}" -ge "${2:-1}" ]; then return; fi
     sleep 0.1
   done
   echo "no '$1' in:"
@@ -62,16 +65,16 @@ workers a b c d e
 sleep 2
 workers a b d e
 await '-np 8 .* on a b d e $'
-echo 0 >end
+end_with 0
 ends 0
 [ "$(grep -c stopped log)" = 3 ] || { echo "stopped otherwise than three times"; cat log; failures=$((failures + 1)); }
 
 # A rank that dies: training starts again. What another start would not change ends the job.
 begin 2 8 2 "${command[@]}"
 await ' on a b d e $'
-echo 137 >end
-for ((i = 0; i < 100 && $(grep -c ' on ' log) < 2; i++)); do sleep 0.1; done
-echo 5 >end
+end_with 137
+await ' on ' 2
+end_with 5
 ends 5
 [ "$(grep -c ' on ' log)" = 2 ] || { echo "137 was no reason to start again"; failures=$((failures + 1)); }
 

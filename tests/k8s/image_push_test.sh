@@ -42,7 +42,7 @@ cp -a "$folder"/rootfs/usr/lib/libdtrain_* "$place/tree/usr/lib/"
 printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s/registry}}\nhttp: {addr: "127.0.0.1:5000"}\n' "$place" \
   >"$place/registry.yml"
 docker-registry serve "$place/registry.yml" >"$place/registry.log" 2>&1 &
-for _ in {1..100}; do
+for _ in {1..600}; do
   if curl -s -o /dev/null http://127.0.0.1:5000/v2/; then break; fi
   sleep 0.1
 done

@@ -132,7 +132,7 @@ class Containers(unittest.TestCase):
 
     def contain(self, *arguments, **options):
         return subprocess.run(self.bundle(f"pod{time.monotonic_ns()}", arguments, **options), capture_output=True,
-                              text=True, timeout=100, stdin=subprocess.DEVNULL)
+                              text=True, timeout=200, stdin=subprocess.DEVNULL)
 
     def check(self, *arguments, **options):
         result = self.contain(*arguments, **options)
@@ -195,7 +195,7 @@ class Containers(unittest.TestCase):
     MPIRUN = ("dtrain-mpirun", "-np", "2", "-H", "launcher:1,worker:1", "--mca", "orte_keep_fqdn_hostnames", "true")
 
     def launch(self, *arguments):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while self.contain("ssh", "worker", "true", space="launcher").returncode and time.monotonic() < deadline:
             time.sleep(0.2)
         return self.contain(*arguments, space="launcher")
@@ -224,7 +224,7 @@ class Containers(unittest.TestCase):
             launcher = subprocess.Popen(self.bundle("launcher", [*self.MPIRUN, *train], ["OMP_NUM_THREADS=1"], "launcher"),
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                         stdin=subprocess.DEVNULL)
-            watchdog = threading.Timer(60, launcher.kill)
+            watchdog = threading.Timer(200, launcher.kill)
             watchdog.start()
             self.addCleanup(watchdog.cancel)
             for line in launcher.stdout:

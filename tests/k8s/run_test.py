@@ -48,7 +48,7 @@ def running(documents, shares=None, layer=None, **options):
         yield node, node.job()
 
 
-def finish(node, job, timeout=60):
+def finish(node, job, timeout=100):
     """Waits for the end of a job, which has to be a success; returns what its launchers have written."""
     node.wait(lambda: job.result, "end of the job", timeout)
     expect(job.result == "Complete", f"the job ended as {job.result}", node)
@@ -130,7 +130,7 @@ def test_resnet50_cpu():
                             "--batch_size=1", "--max_train_steps=2", "--intra_op_parallelism_threads=1")
         shares = {"nfs.example/nfs": output, "/datasets": data_set("tfrecord/tf_cnn_benchmarks")}
         with running(documents, shares) as (node, job):
-            finish(node, job, 120)
+            finish(node, job)
             expect(list(output.rglob("checkpoints/step-2")), "there is no checkpoint of step 2", node)
             expect_rank_logs(output, 2, node)
 
@@ -152,7 +152,7 @@ def test_mask_rcnn():
         documents = overlay("mask-rcnn", "SLOTS=1", "CPU=2", "MEMORY=3Gi", "SHM=512Mi", "--device=cpu",
                             "--num_batches=2", "--num_intra_threads=1", "BACKBONE.WEIGHTS=", *SMALL_DETECTOR)
         with running(documents, {"pv-fsx": claim}) as (node, job):
-            finish(node, job, 120)
+            finish(node, job)
             expect(list(claim.glob("mask-rcnn/train_log/maskrcnn/checkpoints/step-2")), "there is no checkpoint", node)
             expect_rank_logs(claim, 2, node)
 
@@ -182,7 +182,7 @@ def test_elastic():
             node.held.add("elastic-worker-3")
             job.workers[3].delete(grace=0)
             node.wait(lambda: launcher_log(node).count("elastic: 2 ranks on") == 2, "2 ranks again")
-            expect_resumed(node, finish(node, job, 90))
+            expect_resumed(node, finish(node, job))
             expect(job.pod.codes == [0], "the launcher itself was started again", node)
 
 
@@ -224,11 +224,11 @@ def test_lost_worker():
         reach_step(node, 8)
         lost = job.workers[1]
         lost.cut_off()
-        node.wait(lambda: job.pod.restarts, "the end of the start", 60)
+        node.wait(lambda: job.pod.restarts, "the end of the start")
         expect(job.pod.codes[0] in (205, 4), f"mpirun ended with {job.pod.codes[0]}", node)
         lost.delete(grace=0)  # what the control plane does with pods of a machine that is gone
         node.wait(lambda: len(job.workers) == 2 and job.workers[1] is not lost, "another worker")
-        expect_resumed(node, finish(node, job, 90))
+        expect_resumed(node, finish(node, job))
 
 
 def test_drained_worker():
@@ -239,7 +239,7 @@ def test_drained_worker():
         drained.delete()
         node.wait(lambda: job.pod.restarts, "the end of the start")
         expect(job.pod.codes[0] == 75, f"mpirun ended with {job.pod.codes[0]}", node)
-        expect_resumed(node, finish(node, job, 90))
+        expect_resumed(node, finish(node, job))
         expect(job.workers == [] or job.workers[1] is not drained, "the worker was not replaced", node)
 
 
@@ -253,7 +253,7 @@ def test_suspend_and_resume():
         expect(launcher.codes == [75], f"the launcher ended with {launcher.codes}", node)
         stopped = last_step(launcher.log())
         job.suspend(False)
-        text = finish(node, job, 90)
+        text = finish(node, job)
         expect_resumed(node, text)
         expect(re.search(rf"Restored step {stopped}\b", text), f"step {stopped} was not saved", node)
 

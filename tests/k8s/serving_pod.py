@@ -43,7 +43,7 @@ def enter(*programs):
     os.execvp(outer[0], [*outer, "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv])
 
 
-def wait_for(what, attempt, seconds=60):
+def wait_for(what, attempt, seconds=100):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, http.client.HTTPException):

@@ -35,7 +35,7 @@ def programs(folder):
     return folder / "root/usr/bin/prometheus", folder / "root/usr/bin/promtool"
 
 
-def wait_for(what, attempt, seconds=60):
+def wait_for(what, attempt, seconds=120):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         result = attempt()
@@ -69,7 +69,7 @@ class Server:
     def get(self, path, **arguments):
         url = f"http://{LOOPBACK}:{self.port}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{path} {arguments}: {error.read().decode()}") from None
@@ -139,7 +139,7 @@ def main():
             check_what_prometheus_sees(server, folder)
             check_what_prometheus_does_not_see(folder, port)
             training.send_signal(signal.SIGTERM)
-            training.communicate(timeout=60)
+            training.communicate(timeout=120)
             assert training.returncode == 75, training.returncode
             wait_for("end of the training", lambda: server.query('up{job="dtrain"} == 0'))
         finally:

@@ -54,9 +54,7 @@ def train_classifier(folder):
     with open(train_dir / "train.log", "w") as log:
         for lines, number in ((30, signal.SIGKILL), (90, signal.SIGTERM)):
             with subprocess.Popen([*command, f"--timeline={train_dir}/timeline-{lines}.json"], stdout=log, stderr=log) as program:
-                for _ in range(600):
-                    if metrics.exists() and metrics.read_text().count("\n") > lines:
-                        break
+                while not metrics.exists() or metrics.read_text().count("\n") <= lines:
                     check(program.poll() is None, f"the classifier ended: {(train_dir / 'train.log').read_text()}")
                     time.sleep(0.1)
                 program.send_signal(number)

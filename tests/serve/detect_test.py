@@ -121,7 +121,7 @@ class Detect(unittest.TestCase):
     def test_refuses_precisions_of_classifiers(self):
         for model in (f"--train_dir={self.trained}", f"--weights={self.weights()}"):
             program = subprocess.run([BIN / "dtrain-serve", "--port=0", "--device=cpu", "--precision=bf16", model],
-                                     capture_output=True, text=True, timeout=60)
+                                     capture_output=True, text=True, timeout=200)
             self.assertEqual((program.returncode, len(program.stderr.splitlines())), (1, 1), program.stderr)
             self.assertIn("--precision=bf16: for image classifiers only", program.stderr)
 

@@ -26,7 +26,7 @@ class Serve(unittest.TestCase):
         cls.trained = Path(cls.folder.name) / "trained"
         train(cls.trained, 1)
         cls.server = Server(f"--train_dir={cls.trained}", "--max_body_mb=1", "--max_image_megapixels=1",
-                            "--request_seconds=2", "--idle_seconds=1")
+                            "--idle_seconds=1")
 
     @classmethod
     def tearDownClass(cls):
@@ -137,7 +137,8 @@ class Serve(unittest.TestCase):
 
     def test_ends_slow_clients(self):
         """A byte now and then does not keep a connection beyond --request_seconds."""
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as client:
+        with Server(f"--train_dir={self.trained}", "--request_seconds=2") as server, \
+                socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
             client.sendall(b"PUT " + IMAGE.encode() + b" HTTP/1.1\r\nContent-Length: 100000\r\n\r\n")
 
             def dripped():
@@ -215,7 +216,8 @@ class Serve(unittest.TestCase):
             self.assertIn(b'"version":"2"', server.ask("GET", "/v1/models/default")[1])
 
     def test_answers_what_it_has_accepted_before_it_ends(self):
-        with Server(f"--train_dir={self.trained}", "--batch_delay_ms=1500") as server:
+        # Four images have to be seen waiting before the first of them is computed.
+        with Server(f"--train_dir={self.trained}", "--batch_delay_ms=5000") as server:
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
                 answers = [pool.submit(server.ask, "PUT", IMAGE, jpeg(i)) for i in range(4)]
                 wait_for("images that wait", lambda: b"waiting_images 4" in server.ask("GET", "/metrics")[1])
@@ -228,7 +230,7 @@ class Serve(unittest.TestCase):
         taken = f"--port={self.server.port}"
         for flags, code, words in (((), 1, "--train_dir"), ((f"--train_dir={self.trained}", taken), 6, "--port"),
                                    ((f"--train_dir={self.trained}", "--name=a/b"), 1, "--name"),
-                                   (("--weights=/nowhere", "--model=resnet20"), 5, "/nowhere")):
+                                   ((f"--weights={self.folder.name}/nowhere", "--model=resnet20"), 5, "/nowhere")):
             result = subprocess.run([BIN / "dtrain-serve", *flags], capture_output=True, text=True)
             self.assertEqual((result.returncode, len(result.stderr.splitlines())), (code, 1), result.stderr)
             self.assertIn(words, result.stderr)

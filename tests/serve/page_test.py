@@ -28,7 +28,7 @@ def check(condition, what):
 
 
 def wait(page, expression, what):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not page.value(f"Boolean({expression})"):
         if time.monotonic() > deadline:
             sys.exit(f"FAILED: no {what}; the page says {page.value('document.body.innerText')}")

@@ -70,7 +70,7 @@ class Precision(unittest.TestCase):
 
     def expect_refusal(self, code, words, *flags):
         result = subprocess.run([BIN / "dtrain-serve", "--port=0", "--device=cpu", *flags], capture_output=True,
-                                text=True, timeout=60)
+                                text=True, timeout=200)
         said = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
         self.assertEqual((result.returncode, len(said)), (code, 1), result.stderr)
         self.assertIn(words, said[0])
@@ -140,7 +140,7 @@ class Precision(unittest.TestCase):
         self.expect_refusal(1, "--precision=int8 and --calibration", trained, "--precision=int8")
         self.expect_refusal(1, "--precision=int8 and --calibration", trained, f"--calibration={self.calibration}")
         self.expect_refusal(1, "expected one of fp32|bf16|int8", trained, "--precision=int4")
-        self.expect_refusal(2, "nowhere", trained, "--precision=int8", "--calibration=/nowhere")
+        self.expect_refusal(2, "nowhere", trained, "--precision=int8", f"--calibration={self.folder}/nowhere")
         self.expect_refusal(2, "cut.json", trained, "--precision=int8", f"--calibration={cut}")
         self.expect_refusal(1, "a calibration of other weights", f"--weights={self.weights(self.other)}", *self.int8)
         self.expect_refusal(1, "a calibration of other weights", trained, f"--compare={self.weights(self.other)}",

@@ -53,7 +53,7 @@ class Server:
         self.process.communicate()
 
     def ask(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
@@ -63,7 +63,7 @@ class Server:
 
     def raw(self, data, half_close=False):
         """All that the server says to these bytes before it closes the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=120) as client:
             client.sendall(data)
             if half_close:
                 client.shutdown(socket.SHUT_WR)
@@ -78,11 +78,11 @@ class Server:
     def stop(self):
         """The exit code; `errors` is what the server said on stderr."""
         self.process.send_signal(signal.SIGTERM)
-        self.errors = self.process.communicate(timeout=60)[1]
+        self.errors = self.process.communicate(timeout=120)[1]
         return self.process.returncode
 
 
-def wait_for(what, attempt, seconds=60):
+def wait_for(what, attempt, seconds=120):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if result := attempt():

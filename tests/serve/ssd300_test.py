@@ -125,7 +125,7 @@ class Ssd300(unittest.TestCase):
                                       (2, "category 91 (x), expected one of COCO's 80", (f"--annotations={categories}",)),
                                       (5, "does not fit", ("--model=mask_rcnn",))):
             program = subprocess.run([BIN / "dtrain-serve", "--port=0", "--device=cpu", "--model=ssd300",
-                                      f"--weights={self.weights}", *arguments], capture_output=True, text=True, timeout=60)
+                                      f"--weights={self.weights}", *arguments], capture_output=True, text=True, timeout=200)
             self.assertEqual(program.returncode, code, program.stderr)
             self.assertIn(line, program.stderr)
 

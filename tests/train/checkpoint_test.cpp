@@ -182,8 +182,9 @@ TEST_F(CheckpointTest, AnotherRunIsRefusedWithTheDifference) {
 TEST_F(CheckpointTest, AFolderThatIsNoCheckpointIsNamed) {
   SmallModel model;
   auto checkpointer = open(model);
-  const std::string message = checkpoint_error([&] { checkpointer.restore("/nowhere", state_at(0)); });
-  EXPECT_TRUE(contains(message, "/nowhere is not the folder of a checkpoint")) << message;
+  const std::string nowhere = directory / "nowhere";
+  const std::string message = checkpoint_error([&] { checkpointer.restore(nowhere, state_at(0)); });
+  EXPECT_TRUE(contains(message, nowhere + " is not the folder of a checkpoint")) << message;
 }
 
 TEST_F(CheckpointTest, AnotherShapeIsRefusedByName) {

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -55,8 +54,6 @@ TEST(Median, IsTheMiddleOrTheMeanOfTheMiddleTwo) {
 
 class MetricsFileTest : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::remove(path_); }
-  void TearDown() override { std::filesystem::remove(path_); }
   std::string content() const {
     std::ostringstream text;
     text << std::ifstream(path_).rdbuf();
@@ -64,8 +61,8 @@ class MetricsFileTest : public testing::Test {
   }
   void write(const std::string& text) const { std::ofstream(path_) << text; }
 
-  std::string path_ =
-      testing::TempDir() + "dtrain_metrics_" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".jsonl";
+  TempDirectory directory_;
+  std::string path_ = directory_ / "metrics.jsonl";
 };
 
 TEST_F(MetricsFileTest, OneLinePerStep) {
@@ -115,17 +112,13 @@ TEST_F(MetricsFileTest, AFullFifoThatNobodyReadsIsTold) {
 }
 
 TEST_F(MetricsFileTest, DirectoryIsRefused) {
-  expect_error([] { MetricsFile("/tmp", 0); }, Fault::config, "metrics file /tmp: is a directory");
+  const std::string directory = directory_.path();
+  expect_error([&] { MetricsFile(directory, 0); }, Fault::config, "metrics file " + directory + ": is a directory");
 }
 
 TEST_F(MetricsFileTest, UnwritablePathIsNamed) {
-  try {
-    MetricsFile file("/nonexistent/metrics.jsonl", 0);
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.fault(), Fault::resource);
-    EXPECT_NE(std::string(error.what()).find("/nonexistent/metrics.jsonl"), std::string::npos);
-  }
+  const std::string path = directory_ / "none/metrics.jsonl";
+  expect_error([&] { MetricsFile(path, 0); }, Fault::resource, path);
 }
 
 }  // namespace

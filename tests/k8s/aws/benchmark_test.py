@@ -96,7 +96,7 @@ class Trial:
 
     def run(self, *arguments, code=0, **variables):
         process = self.start(*arguments, **variables)
-        output = process.communicate(timeout=100)[0]
+        output = process.communicate(timeout=200)[0]
         assert process.returncode == code, f"{process.returncode}, not {code}: {output}"
         for secret in (mock.ACCESS_KEY, mock.SECRET_KEY):
             assert secret not in output
@@ -176,7 +176,7 @@ def test_interrupted():
                     assert process.poll() is None, process.communicate()[0]
                     time.sleep(0.05)
                 os.killpg(process.pid, number)  # as a terminal does
-                output = process.communicate(timeout=60)[0]
+                output = process.communicate(timeout=200)[0]
                 assert process.returncode == code, (pattern, process.returncode, output)
                 assert {"plan", "table.txt"} <= one.saved(), (pattern, output)
                 if pattern == "custom-columns":

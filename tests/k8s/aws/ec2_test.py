@@ -23,7 +23,7 @@ TEMPLATE = EC2 / "cluster.yaml"
 
 def run(command, environment, code=0):
     """What a command says, once it has ended with the code."""
-    result = subprocess.run([str(part) for part in command], env=environment, text=True, timeout=100,
+    result = subprocess.run([str(part) for part in command], env=environment, text=True, timeout=200,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == code, f"{command}: exit {result.returncode}, not {code}: {result.stdout}"
     for secret in (mock.ACCESS_KEY, mock.SECRET_KEY):
@@ -49,7 +49,7 @@ def remove_route_tables(ec2, vpc):
 def test_stack():
     with mock.Mock() as server:
         environment = server.environment(STACK="trial", IMAGE_ID="ami-12c6146b", KEY_NAME="mine", WORKERS="2",
-                                         SSH_LOCATION="203.0.113.7/32", ZONE="us-west-2a", POLL="1", TIMEOUT="60")
+                                         SSH_LOCATION="203.0.113.7/32", ZONE="us-west-2a", POLL="1", TIMEOUT="150")
         environment.pop("EFS_ID", None)
         account = boto3.Session(mock.ACCESS_KEY, mock.SECRET_KEY, region_name="us-west-2")
         ec2, efs, stacks = (account.client(name, endpoint_url=server.url) for name in ("ec2", "efs", "cloudformation"))

@@ -121,7 +121,7 @@ class Node:
         if self.enforce_policies:
             policy.enforce(self)
 
-    def wait(self, condition, what, timeout=60):
+    def wait(self, condition, what, timeout=100):
         """Steps until `condition` returns something true, and returns that; a TimeoutError has the pods' logs."""
         deadline = time.monotonic() + timeout
         while True:

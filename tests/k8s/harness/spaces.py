@@ -124,7 +124,7 @@ class ControlGroups:
         return folders
 
 
-def wait_until(condition, what, timeout=30):
+def wait_until(condition, what, timeout=100):
     """Polls until `condition` returns something true, and returns that; a TimeoutError says `what` is missing."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):

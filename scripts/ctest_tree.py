@@ -68,9 +68,8 @@ class Tree:
         self.path = pathlib.Path(path)
         try:
             cache = (self.path / "CMakeCache.txt").read_text(encoding="utf-8")
-            (self.path / "CTestTestfile.cmake").read_bytes()
         except OSError:
-            raise Invalid(f"{path}: not a build tree (no CMakeCache.txt or CTestTestfile.cmake). "
+            raise Invalid(f"{path}: not a build tree (no CMakeCache.txt). "
                           "Configure it: cmake --preset NAME") from None
         try:
             re.compile(self.labels)

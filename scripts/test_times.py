@@ -263,7 +263,7 @@ def check(timings: list[Timing], limits: list[Limit], complete: bool) -> tuple[l
         longest = max((timing.scaled_s for timing in found if timing.measured), default=None)
         if longest is not None and longest < BUDGETS[limit.kind] / 2:
             why = f"takes {longest:.1f} s, less than half of {BUDGETS[limit.kind]:g} s"
-        elif complete and not found and limit.tree in {"", *(timing.tree for timing in timings)}:
+        elif complete and timings and not found and limit.tree in {"", *(timing.tree for timing in timings)}:
             why = "matches nothing"
         else:
             continue

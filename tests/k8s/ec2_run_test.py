@@ -31,7 +31,7 @@ LOGGED_IN = """\
 /usr/sbin/sshd -f {folder}/sshd_config
 exec ssh-agent bash -c 'ssh-add -q {folder}/user_key && exec "$@"' login "$@"
 """
-STEPS = 40  # of a training that is killed after a few
+STEPS = 100  # of a training that is killed after some
 TRAINING = ("--device=cpu", "--num_intra_threads=1", "--display_every=1", "--save_model_steps=2",
             f"--num_batches={STEPS}", "--collective_timeout=20", "BACKBONE.WEIGHTS=", "BACKBONE.BOTTLENECK=False",
             "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32",
@@ -83,11 +83,11 @@ class Hosts(cluster.Cluster):
         subprocess.run(["nsenter", "-t", str(host.first_process()), "-m", *command], check=True)
 
     def expect(self, code, *texts):
-        found = self.wait(100)
+        found = self.wait(180)
         written = self.launcher.written()
         assert found == code, f"exit code {found}, expected {code}; {written}"
         for text in texts:
-            assert re.search(text, written), f"no '{text}'; {written}"
+            assert re.search(text, self.launcher.output() + self.launcher.errors()), f"no '{text}'; {written}"
         self.wait_for_ranks(0)
 
 

@@ -65,10 +65,13 @@ Image draw_image(int drawn_class, int classes, int size, uint64_t seed, uint64_t
                         ? random.uniform()
                         : (static_cast<float>(drawn_class / kDrawnKinds) + share) / static_cast<float>(colours);
   const bool dark_ground = random.uniform() < 0.5f;
-  const Levels ink =
-      levels_of_hue(hue, random.uniform(0.5f, 1), dark_ground ? random.uniform(0.7f, 1) : random.uniform(0.35f, 0.6f));
-  const Levels ground = levels_of_hue(random.uniform(), random.uniform(0, 0.4f),
-                                      dark_ground ? random.uniform(0.05f, 0.3f) : random.uniform(0.8f, 1));
+  // A statement each: the order in which a call's arguments are evaluated is the compiler's.
+  const float ink_value = dark_ground ? random.uniform(0.7f, 1) : random.uniform(0.35f, 0.6f);
+  const float ink_saturation = random.uniform(0.5f, 1);
+  const float ground_value = dark_ground ? random.uniform(0.05f, 0.3f) : random.uniform(0.8f, 1);
+  const float ground_saturation = random.uniform(0, 0.4f);
+  const Levels ink = levels_of_hue(hue, ink_saturation, ink_value);
+  const Levels ground = levels_of_hue(random.uniform(), ground_saturation, ground_value);
   const float radius = texture ? 1 : random.uniform(0.35f, 0.75f);
   const float reach = 0.9f - radius;
   const float x0 = texture ? random.uniform(-1, 1) : random.uniform(-1, 1) * reach;

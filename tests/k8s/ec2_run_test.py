@@ -31,7 +31,7 @@ LOGGED_IN = """\
 /usr/sbin/sshd -f {folder}/sshd_config
 exec ssh-agent bash -c 'ssh-add -q {folder}/user_key && exec "$@"' login "$@"
 """
-STEPS = 100  # of a training that is killed after some
+STEPS = 60  # of a training that is killed after some
 TRAINING = ("--device=cpu", "--num_intra_threads=1", "--display_every=1", "--save_model_steps=2",
             f"--num_batches={STEPS}", "--collective_timeout=20", "BACKBONE.WEIGHTS=", "BACKBONE.BOTTLENECK=False",
             "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32",

@@ -28,6 +28,9 @@ elseif(DTRAIN_NVCC)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_EXTENSIONS OFF)
+  if(CMAKE_CUDA_FLAGS MATCHES "-Xptxas=-v")  # what each kernel takes, for scripts/kernel_report.sh
+    string(APPEND CMAKE_CUDA_COMPILE_OBJECT " 2> <OBJECT>.ptxas || ! cat <OBJECT>.ptxas >&2")
+  endif()
   # A grid's barrier_arrive came with CUDA 12.2, descriptions of devices with cuDNN 9.8.
   find_package(CUDAToolkit 12.2 QUIET)
   find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_ROOT PATH_SUFFIXES lib lib64)

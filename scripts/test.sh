@@ -64,8 +64,9 @@ run_tests() {
   phase "tests-$preset" tests "build-$preset" ctest --no-tests=error --test-dir "build-$preset" -j "$parallel" \
     --output-on-failure --output-junit "$records/tests-$preset.xml" "${@:3}"
 }
-# More tests at a time than there are cores: ranks that wait for each other, or for a limit, leave half of them idle.
-many=$((jobs * 3 / 2 + 1))
+# More tests at a time than there are cores: ranks that wait for each other, or for a limit, leave them idle. Ranks are
+# half of the optimised tests, and few of the sanitized ones.
+many=$((jobs * 2 + 1)) more=$((jobs + 1))
 
 tools='' tools_log=$(mktemp)
 finish() {
@@ -120,7 +121,7 @@ tools=''
 cat "$tools_log"
 
 step "Tests under the address and undefined-behaviour sanitizers, and fuzzers"
-run_tests ci-sanitized "$jobs" -L "$sanitized" -LE "$without" || result=$?
+run_tests ci-sanitized "$more" -L "$sanitized" -LE "$without" || result=$?
 
 step "Tests, optimised"
 run_tests ci "$many" -L "$optimized" -LE "$without" || result=$?

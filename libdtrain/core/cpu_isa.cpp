@@ -42,6 +42,9 @@ std::string cpu_isa_names() {
 }
 
 CpuIsa best_cpu_isa() {
+#ifdef DTRAIN_AVX2_ONLY  // a sanitized build
+  return CpuIsa::avx2;
+#endif
   __builtin_cpu_init();
   const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

@@ -3,6 +3,7 @@
 namespace dtrain::cpu {
 namespace {
 
+#ifndef DTRAIN_AVX2_ONLY
 Kernels with_vnni() {
   Kernels kernels = avx512::kernels();
   kernels.byte_product = avx512_vnni::byte_product_kernels();
@@ -15,6 +16,7 @@ Kernels with_tiles() {
   kernels.peak = amx::peak_kernels();
   return kernels;
 }
+#endif
 
 // The table is made when it is first asked for: what makes it is code of the set.
 template <Kernels (*make)()>
@@ -25,7 +27,8 @@ const Kernels& table() {
 
 }  // namespace
 
-const Kernels& kernels_of(CpuIsa isa) {
+const Kernels& kernels_of([[maybe_unused]] CpuIsa isa) {
+#ifndef DTRAIN_AVX2_ONLY
   switch (isa) {
     case CpuIsa::amx:
       return table<with_tiles>();
@@ -38,6 +41,7 @@ const Kernels& kernels_of(CpuIsa isa) {
     case CpuIsa::avx2:
       break;
   }
+#endif
   return table<avx2::kernels>();
 }
 

@@ -54,7 +54,7 @@ def test_a_mistake_is_told_once(folder):
 def test_a_killed_rank_ends_all(folder):
     training = Training(folder, "--save_model_steps=5")
     job = start(training, 3, FOR_EVER)
-    job.wait_for_step(8)
+    job.wait_for_step(12)  # the checkpoint after step 10 waits until that after step 5 is on the disk
     os.kill(pids_of(job)[1], signal.SIGKILL)
     job.ends(137, "error: rank 1 (process ", " was ended by signal 9 (Killed)\n")
     expect_one_error(job)

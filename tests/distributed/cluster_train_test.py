@@ -15,6 +15,7 @@ from cluster_test import MPIRUN, expect, expect_errors
 
 FOLDER = pathlib.Path("/run/training")  # all pods see it
 FOR_EVER = 10**6
+WAITED = r"has waited (?:[5-9]|\d\d+) s for"  # the limit, or more where a busy core lets the watchdog come late
 BEFORE_THE_FAULT = 12  # steps: the checkpoint after step 10 waits until that after step 5 is on the disk
 
 
@@ -137,7 +138,7 @@ def test_training_survives_a_host_that_is_cut_off_at_an_end():
         one.start()
         one.cluster.workers[1].cut_off()
         one.expect_end({4}, "rank 1 on job-worker-1 did not answer: stopped, or cut off", "and 1 do not answer",
-                       before=r"rank 0 on job-worker-0 has waited \d+ s for")
+                       before="rank 0 on job-worker-0 " + WAITED)
         one.cluster.workers[1].reconnect()
         one.expect_same_as_undisturbed()
 
@@ -147,7 +148,7 @@ def test_training_survives_a_stopped_rank():
         one.start()
         one.cluster.signal_rank(1, signal.SIGSTOP)
         one.expect_end({4}, "rank 1 on job-worker-1 did not answer: stopped, or cut off",
-                       before=r"rank 0 on job-worker-0 has waited \d+ s for")
+                       before="rank 0 on job-worker-0 " + WAITED)
         one.expect_same_as_undisturbed()
 
 
@@ -171,7 +172,7 @@ def test_training_survives_a_partition():
     with job() as one:
         one.start()
         one.cluster.separate_workers()  # mpirun sees both
-        one.expect_end({4}, "did not answer: stopped, or cut off", before=r"has waited \d+ s for")
+        one.expect_end({4}, "did not answer: stopped, or cut off", before=WAITED)
         one.cluster.join_workers()
         one.expect_same_as_undisturbed()
 

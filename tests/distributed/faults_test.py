@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -220,7 +221,10 @@ def test_mpi_that_never_returns(folder):
     job = training.start(2, launcher=launcher, environment={"DTRAIN_SILENT_FILE": str(silent)})
     job.wait_for_step(8)
     silent.touch()
-    job.ends(4, "error: rank ", f" on {HOST} has waited ", " s for ", " bytes, of ", ": a call of MPI does not return")
+    job.ends(4, "error: rank ", " bytes, of ", ": a call of MPI does not return")
+    # The limit, or more where a busy core lets the watchdog come late.
+    if not re.search(rf" on {HOST} has waited (?:[6-9]|\d\d+) s for ", job.errors()):
+        raise AssertionError(f"no wait of 6 s or more; {job.written()}")
     training.start(2, "--num_batches=11").ends(0, "Restored step ")
 
 

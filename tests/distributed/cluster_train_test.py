@@ -236,11 +236,12 @@ def test_no_shared_memory_is_no_fault():
         one.expect_same_as_undisturbed()
 
 
+# The limit is lowered for rank 1 alone: mpirun kills all ranks once one ends, perhaps before they have written errors.
 def test_limit_of_open_files_is_raised_or_named():
     with job() as one:
         cluster = one.cluster
         for limit, code in (("-n", 6), ("-S -n", 0)):
-            limited = ("bash", "-c", f'ulimit {limit} 24; exec "$@"', "rank")
+            limited = ("bash", "-c", f'(( OMPI_COMM_WORLD_RANK != 1 )) || ulimit {limit} 24; exec "$@"', "rank")
             expect(cluster.run(MPIRUN, "-np", 2, *limited, *one.command(6, "--collective_timeout=60")), code, cluster)
             if code:
                 expect_errors(cluster, "on job-worker-1: a process may open 24 files here, one of 2 ranks may need 68")

@@ -138,7 +138,8 @@ class Augment {
  public:
   explicit Augment(const PreprocessOptions& options) : options_(options), decoder_(decode_options(options)) {}
 
-  bool operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
+  std::string operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+                         void* pixels) {
     const ImageInfo image = decoder_.open(encoded);
     RandomStream random = sample_stream(key);
     if (options_.preset == Preset::aws) {
@@ -154,7 +155,7 @@ class Augment {
       resample(view, to_f32_.x, to_f32_.y, rows_, values);
       if (distorts()) distort(values, count(), options_.distort_in_yiq, key.position, random);
     }
-    return !decoder_.warning().empty();
+    return decoder_.warning();
   }
 
   bool defer(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, EncodedImage& out) {

@@ -56,8 +56,8 @@ class AugmentedDataset::Reader final : public SampleReader {
         inner_(dataset.inner_->reader()),
         image_(static_cast<int>(shape()[1]), static_cast<int>(shape()[0])) {}
 
-  bool read(uint64_t record, const SampleKey& key, const Row& row) override {
-    const bool damaged = inner_->read(record, key, row);
+  std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
+    std::string warning = inner_->read(record, key, row);
     if (options().changes_pixels()) {
       if (field().dtype == DType::u8)
         change(key, row.span<uint8_t>(dataset_.images_));
@@ -65,7 +65,7 @@ class AugmentedDataset::Reader final : public SampleReader {
         change(key, row.span<float>(dataset_.images_));
     }
     erase(key, row);
-    return damaged;
+    return warning;
   }
 
   bool defer(uint64_t record, const SampleKey& key, const Row& row, EncodedImage& image) override {

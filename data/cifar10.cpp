@@ -20,10 +20,9 @@ class Cifar {
  public:
   explicit Cifar(const CifarOptions& options) : training_(options.training), writer_(options.height, options.width) {}
 
-  bool operator()(std::span<const std::byte> encoded, const SampleKey& key, float* pixels) {
+  std::string operator()(std::span<const std::byte> encoded, const SampleKey& key, float* pixels) {
     decoder_.open(encoded);
     ImageView view = decoder_.decode();
-    const bool damaged = !decoder_.warning().empty();
     if (training_) {
       if (augmented_.width != view.width || augmented_.height != view.height)
         augmented_ = Image(view.width, view.height);
@@ -32,7 +31,7 @@ class Cifar {
       view = augmented_.view();
     }
     writer_.write(view, pixels);
-    return damaged;
+    return decoder_.warning();
   }
 
  private:

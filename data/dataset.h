@@ -30,10 +30,10 @@ struct SampleKey {
 class SampleReader {
  public:
   virtual ~SampleReader() = default;
-  // Decodes, crops and augments record `record` into all fields of `row`, which has the record's layout. True where
-  // it was decoded, but not without warnings. A pure function of its arguments. Throws Error(Fault::data) on a bad
+  // Decodes, crops and augments record `record` into all fields of `row`, which has the record's layout. The
+  // decoder's warning where it had one, else "". A pure function of its arguments. Throws Error(Fault::data) on a bad
   // record: what is wrong with it; the Loader adds where it is.
-  virtual bool read(uint64_t record, const SampleKey& key, const Row& row) = 0;
+  virtual std::string read(uint64_t record, const SampleKey& key, const Row& row) = 0;
   // Leaves the field "images" to a device: `image` is what the same pixels are made of. False where only read() can do
   // it.
   virtual bool defer(uint64_t, const SampleKey&, const Row&, EncodedImage&) { return false; }

@@ -154,18 +154,19 @@ class DetectionDataset::Reader final : public SampleReader {
         source_(dataset.source_->reader()),
         decoder_(dataset.options_.decoding) {}
 
-  bool read(uint64_t record, const SampleKey& key, const Row& row) override {
+  std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
     const DetectionSample sample = source_->read(
         dataset_.records_[record].image, {.bytes = true, .objects = options_.training, .masks = options_.masks});
     try {
-      return make(sample, dataset_.layouts_[dataset_.layout_of(record)], key, row);
+      const std::string warning = make(sample, dataset_.layouts_[dataset_.layout_of(record)], key, row);
+      return warning.empty() ? warning : concat("image ", sample.name, ": ", warning);
     } catch (const Error& error) {
       throw Error(error.fault(), concat("image ", sample.name, ": ", error.what()));
     }
   }
 
  private:
-  bool make(const DetectionSample& sample, const BatchLayout& layout, const SampleKey& key, const Row& row) {
+  std::string make(const DetectionSample& sample, const BatchLayout& layout, const SampleKey& key, const Row& row) {
     const ImageInfo info = decoder_.open(sample.encoded);
     if (ImageSize{info.height, info.width} != sample.size)
       throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, its annotations are for ",
@@ -189,7 +190,7 @@ class DetectionDataset::Reader final : public SampleReader {
     else
       place_objects(sample.size, placement);
     write_objects(row);
-    return !decoder_.warning().empty();
+    return decoder_.warning();
   }
 
   void find_objects(const DetectionSample& sample) {

@@ -57,7 +57,7 @@ struct ImageDecoder::State {
   JpegDecoder jpeg;
   PngDecoder png;
   ImageInfo info;
-  std::string warning;
+  std::string warning, damage;
 };
 
 ImageDecoder::ImageDecoder(const DecodeOptions& options) : state_(std::make_unique<State>(options)) {}
@@ -78,14 +78,18 @@ bool ImageDecoder::suits_hardware() const {
 ImageView ImageDecoder::decode(const Window& window) {
   State& s = *state_;
   s.warning.clear();
+  s.damage.clear();
   if (s.info.format == ImageFormat::png) return s.png.decode(window);
   const ImageView view = s.jpeg.decode(window);
   s.warning = s.jpeg.warning();
+  s.damage = s.jpeg.damage();
   return view;
 }
 
 ImageView ImageDecoder::decode() { return decode({0, 0, state_->info.width, state_->info.height}); }
 
 const std::string& ImageDecoder::warning() const { return state_->warning; }
+
+const std::string& ImageDecoder::damage() const { return state_->damage; }
 
 }  // namespace dtrain::data

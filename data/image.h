@@ -95,8 +95,10 @@ class ImageDecoder {
   // live until the next call. Throws Error(Fault::data).
   ImageView decode(const Window& window);
   ImageView decode();
-  // The first warning about the decoded image: not empty where it was damaged but decodable.
+  // The first warning about the decoded image: not empty where anything was odd but decodable.
   const std::string& warning() const;
+  // The first warning that says that pixels were lost: a truncated file, corrupt data. Empty where the image is whole.
+  const std::string& damage() const;
 
  private:
   struct State;

@@ -49,7 +49,7 @@ class ImagenetDataset::Reader final : public SampleReader {
     if (dataset.make_defer_) defer_ = dataset.make_defer_();
   }
 
-  bool read(uint64_t record, const SampleKey& key, const Row& row) override {
+  std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
     parse(record, row);
     return preprocess_(encoded(), boxes_.read(example_), key, row.raw(kImages));
   }

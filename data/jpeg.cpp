@@ -6,6 +6,8 @@
 #include <cstdio>
 // jpeglib.h needs FILE.
 #include <jpeglib.h>
+// Needs jpeglib.h.
+#include <jerror.h>
 
 #include <algorithm>
 #include <array>
@@ -25,6 +27,7 @@ struct Errors {
   std::jmp_buf jump;
   char error[JMSG_LENGTH_MAX];
   char warning[JMSG_LENGTH_MAX];
+  char damage[JMSG_LENGTH_MAX];
 };
 
 Errors& errors_of(j_common_ptr codec) { return *reinterpret_cast<Errors*>(codec->err); }
@@ -35,17 +38,25 @@ Errors& errors_of(j_common_ptr codec) { return *reinterpret_cast<Errors*>(codec-
   std::longjmp(errors.jump, 1);
 }
 
+// Whether the warning says that pixels may be lost: bytes between the image's data and a marker cost none, as many
+// cameras and web sites write them, and neither do odd numbers in the headers of JFIF and Adobe.
+bool loses_pixels(int warning) {
+  return warning != JWRN_EXTRANEOUS_DATA && warning != JWRN_JFIF_MAJOR && warning != JWRN_ADOBE_XFORM;
+}
+
 // Level -1 is corrupt data that libjpeg goes on with; higher levels are traces.
 void note(j_common_ptr codec, int level) {
   if (level >= 0) return;
-  if (codec->err->num_warnings++ == 0) codec->err->format_message(codec, errors_of(codec).warning);
+  Errors& errors = errors_of(codec);
+  if (codec->err->num_warnings++ == 0) codec->err->format_message(codec, errors.warning);
+  if (errors.damage[0] == '\0' && loses_pixels(codec->err->msg_code)) codec->err->format_message(codec, errors.damage);
 }
 
 jpeg_error_mgr* install(Errors& errors) {
   jpeg_std_error(&errors.base);
   errors.base.error_exit = leave;
   errors.base.emit_message = note;
-  errors.error[0] = errors.warning[0] = '\0';
+  errors.error[0] = errors.warning[0] = errors.damage[0] = '\0';
   return &errors.base;
 }
 
@@ -55,6 +66,13 @@ bool guarded(Errors& errors, Step step) {
   if (setjmp(errors.jump) != 0) return false;
   step();
   return true;
+}
+
+// Whether an end marker is among the bytes, which decoders that stop above the last row do not read.
+bool has_end(std::span<const std::byte> scan) {
+  for (size_t i = scan.size(); i >= 2; --i)
+    if (scan[i - 2] == std::byte{0xFF} && scan[i - 1] == std::byte{0xD9}) return true;
+  return false;
 }
 
 // Counts scans: libjpeg-turbo itself goes through as many as there are.
@@ -149,7 +167,7 @@ struct JpegDecoder::State {
   ScanLimit scan_limit{};
   DecodeOptions options;
   std::vector<uint8_t> buffer;
-  std::string warning;
+  std::string warning, damage;
   bool opened = false, used_libjpeg = false;
 
   // What is decoded: whole rows, or the window's columns with a margin, as libjpeg aligns them.
@@ -200,7 +218,6 @@ struct JpegDecoder::State {
     const size_t bytes = stride * static_cast<size_t>(window.height) + kRowSlack;
     if (buffer.size() < bytes) buffer.resize(bytes);
     if (!baseline.decode(frame, scan(), window, options, buffer.data())) return {};
-    warning = errors.warning;
     return {buffer.data(), window.width, window.height, static_cast<int64_t>(stride)};
   }
 
@@ -238,7 +255,6 @@ ImageView JpegDecoder::State::decode_by_libjpeg(const Window& window) {
   const size_t bytes = stride * static_cast<size_t>(window.height) + ImageView::kRowPadding;
   if (buffer.size() < bytes) buffer.resize(bytes);
   read(window, stride, partial);
-  warning = errors.warning;
   if (cmyk)
     for (int y = 0; y < window.height; ++y)
       cmyk_to_rgb(buffer.data() + static_cast<size_t>(y) * stride, static_cast<int>(columns.width));
@@ -255,6 +271,7 @@ JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->codec); }
 ImageInfo JpegDecoder::open(std::span<const std::byte> encoded) {
   State& s = *state_;
   s.warning.clear();
+  s.damage.clear();
   s.opened = false;
   s.renew();
   s.run_or_throw(guarded(s.errors, [&] {
@@ -278,12 +295,20 @@ ImageView JpegDecoder::decode(const Window& window) {
            "JPEG decode: window ", window.width, "x", window.height, " at (", window.x, ", ", window.y,
            ") is not inside the image of ", width, "x", height);
   s.opened = false;
-  const ImageView view = s.decode_baseline(window);
+  const bool ends = has_end(s.scan());
+  ImageView view = s.decode_baseline(window);
   s.used_libjpeg = view.pixels == nullptr;
-  return s.used_libjpeg ? s.decode_by_libjpeg(window) : view;
+  if (s.used_libjpeg) view = s.decode_by_libjpeg(window);
+  s.warning = s.errors.warning;
+  s.damage = s.errors.damage;
+  if (!ends && s.damage.empty()) s.damage = "Premature end of JPEG file";
+  if (s.warning.empty()) s.warning = s.damage;
+  return view;
 }
 
 const std::string& JpegDecoder::warning() const { return state_->warning; }
+
+const std::string& JpegDecoder::damage() const { return state_->damage; }
 
 bool JpegDecoder::suits_hardware() const {
   State& s = *state_;

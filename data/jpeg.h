@@ -14,9 +14,10 @@ class JpegDecoder {
 
   ImageInfo open(std::span<const std::byte> encoded);
   // In a sequential JPEG nothing beside or below the window is transformed, and nothing below it is read. So damage
-  // there goes unseen; decode the whole image to verify it.
+  // there goes unseen, but for a file that ends too early; decode the whole image to verify it.
   ImageView decode(const Window& window);
   const std::string& warning() const;
+  const std::string& damage() const;
   bool suits_hardware() const;
   // Whether libjpeg-turbo decoded the last image, and not our own decoder, which takes images that are baseline, have a
   // usual sampling and are sound as far as they are read. The pixels are the same.

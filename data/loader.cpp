@@ -197,7 +197,10 @@ struct Loader::State {
     for (;;) {
       try {
         if (later && reader.defer(record, key, row, *later)) return Content::sound;
-        return reader.read(record, key, row) ? Content::damaged : Content::sound;
+        const std::string warning = reader.read(record, key, row);
+        if (warning.empty()) return Content::sound;
+        note_damaged(record, warning);
+        return Content::damaged;
       } catch (const Error& error) {
         const std::string message = placed(error, record);
         if (error.fault() != Fault::data || !options.skip_bad_records) throw Error(error.fault(), message);
@@ -220,6 +223,13 @@ struct Loader::State {
     if (dynamic_cast<const RecordError*>(&error)) return error.what();
     const RecordLocation at = dataset->locate(record);
     return concat(at.file, ": record ", at.record, " at byte ", at.offset, ": ", error.what());
+  }
+
+  // Keeps what is wrong with the first few damaged images.
+  void note_damaged(uint64_t record, const std::string& warning) {
+    std::lock_guard lock(mutex);
+    if (damaged.size() < kFaultsKept && damaged.insert(record).second)
+      stats.damages.push_back(placed(Error(Fault::data, warning), record));
   }
 
   // A record counts once, however often it comes by.
@@ -301,7 +311,7 @@ struct Loader::State {
   bool stopping = false;
   Place next_row{0, 0};
   uint64_t released = 0, delivered = 0;  // batches the consumer is done with, and batches it was given
-  std::set<uint64_t> bad;
+  std::set<uint64_t> bad, damaged;       // the first few of the latter
   LoaderStats stats;
 
   std::vector<std::thread> workers;

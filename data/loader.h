@@ -48,9 +48,10 @@ struct LoaderOptions {
 struct LoaderStats {
   uint64_t records = 0;  // delivered by next()
   uint64_t bad_records = 0, damaged_images = 0;
-  uint64_t deferred = 0;            // records among them that were left to a device to decode
-  double wait_seconds = 0;          // time next() spent waiting
-  std::vector<std::string> faults;  // the first few bad records: file, offset, record, reason
+  uint64_t deferred = 0;             // records among them that were left to a device to decode
+  double wait_seconds = 0;           // time next() spent waiting
+  std::vector<std::string> faults;   // the first few bad records: file, offset, record, reason
+  std::vector<std::string> damages;  // the first few damaged images, each once: the same
 };
 
 // Position p of the endless stream is sample p mod size of epoch p / size, each epoch a new random permutation of all

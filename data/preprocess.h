@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "data/dataset.h"
 
@@ -14,10 +15,10 @@ struct Box {
   float ymin = 0, xmin = 0, ymax = 0, xmax = 0;
 };
 
-// Decodes `encoded`, crops and augments it into `pixels`; true where the image was damaged but decodable. `boxes` are
+// Decodes `encoded`, crops and augments it into `pixels`; the decoder's warning where it had one, else "". `boxes` are
 // the objects that a random crop should keep in sight. A pure function of its arguments. Throws Error(Fault::data).
-using Preprocess = std::function<bool(std::span<const std::byte> encoded, std::span<const Box> boxes,
-                                      const SampleKey& key, void* pixels)>;
+using Preprocess = std::function<std::string(std::span<const std::byte> encoded, std::span<const Box> boxes,
+                                             const SampleKey& key, void* pixels)>;
 // Makes the Preprocess of one worker, with decoder and buffers of its own, and says what all of them write.
 struct MakePreprocess {
   Shape shape;  // the pixels': [height, width, 3]

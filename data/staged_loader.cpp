@@ -49,6 +49,7 @@ LoaderStats StagedLoader::stats() const {
   all.deferred += past_.deferred;
   all.wait_seconds += past_.wait_seconds;
   all.faults.insert(all.faults.begin(), past_.faults.begin(), past_.faults.end());
+  all.damages.insert(all.damages.begin(), past_.damages.begin(), past_.damages.end());
   return all;
 }
 

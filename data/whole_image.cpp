@@ -32,7 +32,7 @@ MakePreprocess make_whole_image_preprocess(int height, int width) {
                std::span<const std::byte> encoded, std::span<const Box>, const SampleKey&, void* pixels) {
       worker->decoder.open(encoded);
       worker->writer.write(worker->decoder.decode(), static_cast<float*>(pixels));
-      return !worker->decoder.warning().empty();
+      return worker->decoder.warning();
     };
   };
   return {{height, width, 3}, DType::f32, make};

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/input_notices.h"
 #include "apps/cli/messages.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/ops/loss.h"
@@ -36,6 +37,7 @@ class Classifier {
 
   struct Result {
     std::vector<float> logits, probabilities;
+    std::string warning{};  // of the decoder
   };
   // Throws Error(Fault::data) on a file that is no image, Error(Fault::numeric) where the result is not finite.
   Result run(const std::string& file) {
@@ -43,8 +45,9 @@ class Classifier {
     if (encoded.size() > kMaxImageBytes) throw Error(Fault::data, file + ": too large for an image");
     std::vector<std::byte> bytes(encoded.size());
     encoded.read(0, bytes.data(), bytes.size());
+    std::string warning;
     try {
-      preprocess_(bytes, {}, {}, pixels_of_file_.raw());
+      warning = preprocess_(bytes, {}, {}, pixels_of_file_.raw());
     } catch (const Error& error) {
       throw Error(error.fault(), fmt::format("{}: {}", file, error.what()));
     }
@@ -52,7 +55,7 @@ class Classifier {
     Tape tape(context_, loaded_.prepared());
     const Tensor images = normalize_pixels(context_, input_, loaded_.normalization());
     const Var logits = loaded_.model().forward(tape, tape.constant(images));
-    Result result{download(logits.value), download(softmax(context_, logits.value))};
+    Result result{download(logits.value), download(softmax(context_, logits.value)), warning};
     if (!std::ranges::all_of(result.logits, [](float logit) { return std::isfinite(logit); }))
       throw Error(Fault::numeric, fmt::format("{}: the model makes numbers of it that are not finite", file));
     return result;
@@ -99,6 +102,7 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
   if (!options.json) {
     out << cli::escaped(file) << '\n';
     for (size_t c : best) out << fmt::format("  {:7.3f} %  class {}\n", 100 * result.probabilities[c], c);
+    if (!result.warning.empty()) out << "  damaged image: " << cli::escaped(result.warning) << '\n';
     if (options.logits) out << fmt::format("  logits {}\n", fmt::join(result.logits, " "));
     out << std::flush;
     return;
@@ -109,6 +113,7 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
   row["top"] = nlohmann::json::array();
   for (size_t c : best) row["top"].push_back({{"class", c}, {"probability", result.probabilities[c]}});
   if (options.logits) row["logits"] = result.logits;
+  if (!result.warning.empty()) row["warning"] = result.warning;
   print_json(out, row);
 }
 
@@ -118,9 +123,12 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
              std::ostream& out) {
   Classifier classifier(options, set);
   int code = 0;
+  cli::DamageCount damaged;
   for (const std::string& file : files) {
     try {
-      print(out, options, file, classifier.run(file));
+      const Classifier::Result result = classifier.run(file);
+      print(out, options, file, result);
+      damaged.add(file, result.warning);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       cli::print_message("error", error.what());
@@ -128,6 +136,7 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
       code = static_cast<int>(Fault::data);
     }
   }
+  damaged.report(files.size());
   return code;
 }
 

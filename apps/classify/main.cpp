@@ -34,7 +34,7 @@ int run(const std::vector<std::string>& argv) {
   flags.add("top", options.top, "how many classes are named", cli::kPositiveCount);
   flags.add(
       "json", options.json,
-      R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E})");
+      R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E}; with "warning" for an image that decodes, but is damaged)");
   flags.add("label", options.label,
             "the class that the images are of, for the lines of --json and for dtrain-report, which ranks images by it",
             cli::kClasses);

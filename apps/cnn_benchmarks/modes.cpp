@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/input_notices.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/classification_task.h"
@@ -28,9 +29,8 @@ void report_input(const Session& session, const cli::ImageTask& task, cli::Log& 
   if (stats && session.config.decodes_on_gpu())
     log.notice(fmt::format("--jpeg_decoder=gpu: {} of {} images were decoded by the host",
                            stats->records - stats->deferred, stats->records));
-  if (!stats || (stats->bad_records == 0 && stats->damaged_images == 0)) return;
-  log.notice(fmt::format("{} bad records skipped, {} damaged images used", stats->bad_records, stats->damaged_images));
-  for (const std::string& fault : stats->faults) log.notice(fault);
+  if (!stats) return;
+  for (const std::string& line : cli::input_notices(*stats)) log.notice(line);
 }
 
 void announce_graph(const Session& session, cli::Log& log) {

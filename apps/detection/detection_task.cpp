@@ -90,6 +90,7 @@ std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, c
     const std::optional<DeviceBatch> batch = input.next();
     if (!batch) {
       writer.finish();
+      add_evaluation_stats(input.stats());
       return text;
     }
     Tape tape(model_.device(), Mode::eval);
@@ -101,6 +102,14 @@ std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, c
       request.progress(batches, request.progress_every * options_.evaluation_batch * group_.size());
   }
   return {};
+}
+
+void DetectionTask::add_evaluation_stats(const data::LoaderStats& stats) {
+  evaluation_stats_.records += stats.records;
+  evaluation_stats_.bad_records += stats.bad_records;
+  evaluation_stats_.damaged_images += stats.damaged_images;
+  evaluation_stats_.faults.insert(evaluation_stats_.faults.end(), stats.faults.begin(), stats.faults.end());
+  evaluation_stats_.damages.insert(evaluation_stats_.damages.end(), stats.damages.begin(), stats.damages.end());
 }
 
 Evaluation DetectionTask::shared(std::future<Evaluation> scored, uint64_t examples) {
@@ -121,6 +130,7 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
   DT_CHECK(!options_.validation.empty(), "evaluation: there is no validation data");
   const Clock::time_point began = Clock::now();
   std::vector<Scoring> splits;
+  evaluation_stats_ = {};
   uint64_t examples = 0;
   int64_t batches = 0;
   for (const ValidationSplit& split : options_.validation) {

@@ -75,11 +75,14 @@ class DetectionTask final : public cli::ImageTask {
   std::optional<data::LoaderStats> stats() const override {
     return input_ ? std::optional(input_->stats()) : std::nullopt;
   }
+  // Counts of the images of the last evaluation, all its splits together.
+  const data::LoaderStats& evaluation_stats() const { return evaluation_stats_; }
 
  private:
   data::LoaderOptions loader_options(bool training) const;
   // This rank's detections as text; nothing where request.stop said so.
   std::optional<std::string> detect(const ValidationSplit& split, const EvaluationRequest& request, int64_t& batches);
+  void add_evaluation_stats(const data::LoaderStats& stats);
   // On all ranks what the chief has come to.
   Evaluation shared(std::future<Evaluation> scored, uint64_t examples);
 
@@ -87,6 +90,7 @@ class DetectionTask final : public cli::ImageTask {
   Group& group_;
   TaskOptions options_;
   std::optional<Input> input_;
+  data::LoaderStats evaluation_stats_;
   uint64_t cursor_ = 0;               // of synthetic batches
   std::vector<DeviceBatch> batches_;  // for the step that is being queued, one per micro-step
 };

@@ -24,10 +24,11 @@ std::vector<std::byte> read_image_file(const std::string& path) {
   return bytes;
 }
 
-data::Image decode_image(std::span<const std::byte> bytes, const data::ImageLimits& limits) {
+data::Image decode_image(std::span<const std::byte> bytes, const data::ImageLimits& limits, std::string* warning) {
   data::ImageDecoder decoder({.limits = limits});
   decoder.open(bytes);
   const data::ImageView view = decoder.decode();
+  if (warning != nullptr) *warning = decoder.warning();
   data::Image image(view.width, view.height);
   for (int y = 0; y < view.height; ++y)
     std::copy_n(view.row(y), size_t{3} * static_cast<size_t>(view.width),

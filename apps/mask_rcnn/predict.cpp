@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/input_notices.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
@@ -32,9 +33,10 @@ struct PredictFlags {
     flags.add("annotations", annotations, "COCO's annotations whose categories are what the classes stand for");
     flags.group("Output");
     flags.add("output", output, "folder for pictures of what was found, NAME.png");
-    flags.add("json", json,
-              R"(a line per image: {"file", "width", "height", "detections": [{"bbox": [x, y, w, h], "score", )"
-              R"("category_id", "segmentation": RLE}]}, or {"file", "error"})");
+    flags.add(
+        "json", json,
+        R"(a line per image: {"file", "width", "height", "detections": [{"bbox": [x, y, w, h], "score", )"
+        R"("category_id", "segmentation": RLE}]}, or {"file", "error"}; with "warning" where the image is damaged)");
     benchmark.declare(flags);
     machine.declare(flags);
   }
@@ -46,9 +48,10 @@ void print_line(const nlohmann::ordered_json& line) {
 
 void print_found(const std::string& path, const detection::ImagePlace& place,
                  const std::vector<data::coco::Detection>& found, const std::vector<data::coco::Category>& categories,
-                 bool json) {
+                 bool json, const std::string& warning) {
   if (json) {
     nlohmann::ordered_json line = {{"file", path}, {"width", place.width}, {"height", place.height}};
+    if (!warning.empty()) line["warning"] = warning;
     line["detections"] = nlohmann::ordered_json::array();
     for (const data::coco::Detection& one : found) line["detections"].push_back(detection::json_of(one));
     print_line(line);
@@ -80,19 +83,24 @@ void require_different_names(const std::vector<std::string>& images) {
              "; predict them with different folders");
 }
 
-void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path) {
-  const detection::PlacedImage image = predictor.place(detection::decode_image(detection::read_image_file(path)));
+void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path,
+                   cli::DamageCount& damaged) {
+  std::string warning;
+  const detection::PlacedImage image =
+      predictor.place(detection::decode_image(detection::read_image_file(path), {}, &warning));
   const auto found = predictor.in_file(predictor.detect(image), image.place);
-  print_found(path, image.place, found, predictor.categories(), values.json);
+  print_found(path, image.place, found, predictor.categories(), values.json, warning);
   if (!values.output.empty()) draw_found(values.output + "/" + picture_name(path), image, found, predictor);
+  damaged.add(path, warning);
 }
 
 // Data faults of an image are reported, and the others are done.
 int predict_all(Predictor& predictor, const PredictFlags& values, const std::vector<std::string>& images) {
   int code = 0;
+  cli::DamageCount damaged;
   for (const std::string& path : images) {
     try {
-      predict_image(predictor, values, path);
+      predict_image(predictor, values, path, damaged);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       if (values.json) print_line({{"file", path}, {"error", error.what()}});
@@ -100,6 +108,7 @@ int predict_all(Predictor& predictor, const PredictFlags& values, const std::vec
       code = static_cast<int>(Fault::data);
     }
   }
+  damaged.report(images.size());
   return code;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
+#include "apps/cli/input_notices.h"
 #include "apps/cli/loader_lanes.h"
 #include "apps/cli/log.h"
 #include "apps/cli/messages.h"
@@ -83,11 +84,17 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   const auto pictures = [&] { return task.pictures(); };
   outputs.show(observers::details_of({job.flags.summaries.summary_verbosity, pictures}, trainer));
   Run run(task, trainer, group, run_options(job, steps, faults), std::move(observers), cli::stop_requested);
-  if (run.train() == Outcome::stopped) {
+  const Outcome outcome = run.train();
+  const auto report = [&log](const data::LoaderStats& stats) {
+    for (const std::string& line : cli::input_notices(stats)) log.notice(line);
+  };
+  report(task.stats().value_or(data::LoaderStats()));
+  if (outcome == Outcome::stopped) {
     log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
   }
   run.evaluate();
+  report(task.evaluation_stats());
   return 0;
 }
 

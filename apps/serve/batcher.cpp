@@ -74,7 +74,10 @@ void Batcher::compute(std::vector<Item>& batch) const {
     return;
   }
   if (options_.computed) options_.computed(batch.size(), std::chrono::duration<double>(Clock::now() - start).count());
-  for (size_t i = 0; i < batch.size(); ++i) batch[i].result.set_value(std::move(results[i]));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    results[i].warning = std::move(batch[i].pixels.warning);
+    batch[i].result.set_value(std::move(results[i]));
+  }
 }
 
 void Batcher::work() {

@@ -9,7 +9,9 @@
 namespace dtrain::serve {
 
 Pixels DetectorSession::decode(std::span<const std::byte> encoded) const {
-  return {.image = detection::decode_image(encoded, {.max_pixels = max_pixels_})};
+  Pixels pixels;
+  pixels.image = detection::decode_image(encoded, {.max_pixels = max_pixels_}, &pixels.warning);
+  return pixels;
 }
 
 Pixels DetectorSession::from_levels(std::span<const float>) const {

@@ -40,7 +40,7 @@ class Predictions {
     if (!session) return;
     const auto decode = [&] {
       std::vector<Pixels> one;
-      one.push_back(session->decode(std::as_bytes(std::span(request.body))));
+      one.push_back(decoded(*session, std::as_bytes(std::span(request.body))));
       return one;
     };
     const auto results = run(session, prepared(decode), response);
@@ -115,12 +115,19 @@ class Predictions {
     return make();
   }
 
+  Pixels decoded(const Session& session, std::span<const std::byte> encoded) const {
+    Pixels pixels = session.decode(encoded);
+    if (e_.refuses_damaged_images && !pixels.warning.empty())
+      throw Error(Fault::data, concat("damaged image: ", pixels.warning));
+    return pixels;
+  }
+
   std::vector<Pixels> pixels_of(const Session& session, const std::string& body) const {
     std::vector<Pixels> images;
     for (const Instance& instance : read_instances(body, e_.max_instances)) {
       const auto* encoded = std::get_if<std::vector<std::byte>>(&instance);
       try {
-        images.push_back(encoded ? session.decode(*encoded) : session.from_levels(std::get<1>(instance)));
+        images.push_back(encoded ? decoded(session, *encoded) : session.from_levels(std::get<1>(instance)));
       } catch (const Error& error) {
         throw Error(error.fault(), concat("instances[", images.size(), "]: ", error.what()));
       }

@@ -67,8 +67,10 @@ std::string category_of(const Session& session, int64_t id) {
 Json form_of(const Prediction& result, const Session& session, const AnswerForm& form) {
   Json list = Json::array();
   if (!session.detects()) {
-    for (size_t c : ranking(result.probabilities, form.top))
+    for (size_t c : ranking(result.probabilities, form.top)) {
       list.push_back({{"class", c}, {"probability", result.probabilities[c]}});
+      if (!result.warning.empty()) list.back()["warning"] = result.warning;
+    }
     return list;
   }
   for (const data::coco::Detection& one : result.objects) {
@@ -76,7 +78,9 @@ Json form_of(const Prediction& result, const Session& session, const AnswerForm&
     list.push_back(detection::json_of(one));
     list.back()["category"] = category_of(session, one.category_id);
   }
-  return {{"width", result.width}, {"height", result.height}, {"detections", std::move(list)}};
+  Json json = {{"width", result.width}, {"height", result.height}, {"detections", std::move(list)}};
+  if (!result.warning.empty()) json["warning"] = result.warning;
+  return json;
 }
 
 }  // namespace

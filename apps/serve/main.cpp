@@ -36,6 +36,7 @@ struct Options {
   std::string device = "auto", address = "127.0.0.1", token_file, name, compare, images;
   int64_t threads = 0, port = 8501, top = 5, max_batch = 8, max_waiting = 256, workers = 1, body_mb = 32,
           connections = 64, megapixels = 50;
+  bool refuse_damaged_images = false;
   double delay_ms = 2, request_seconds = 30, idle_seconds = 5;
 
   void declare(cli::FlagSet& flags);
@@ -75,6 +76,8 @@ void Options::declare(cli::FlagSet& flags) {
   flags.add("max_waiting", max_waiting, "images that wait; more are answered with 503", {1, 1 << 20});
   flags.add("max_body_mb", body_mb, "most MiB of a body", {1, 1024});
   flags.add("max_image_megapixels", megapixels, "most million pixels of an image", {1, 1000});
+  flags.add("refuse_damaged_images", refuse_damaged_images,
+            "answer a truncated or otherwise damaged image with 400; else the answer has the field \"warning\"");
   flags.add("max_connections", connections, "at once; more are answered with 503", {1, 900});
   flags.add("request_seconds", request_seconds, "for a request, from its first byte to its response", {0.1, 3600});
   flags.add("idle_seconds", idle_seconds, "for which a connection may wait for its next request", {0.1, 3600});
@@ -133,6 +136,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
                                 {static_cast<size_t>(options.top), 0},
                                 options.batcher.max_waiting,
                                 cli::available_cores().usable,
+                                options.refuse_damaged_images,
                                 std::move(images),
                                 batcher,
                                 metrics});

@@ -116,6 +116,22 @@ TEST_F(Classify, ABadImageIsReportedAndTheOthersAreDone) {
   EXPECT_TRUE(rows[2].contains("error"));
 }
 
+TEST_F(Classify, ADamagedImageIsNamed) {
+  const std::vector<std::byte> bytes = picture(1);
+  write_file(image(2), {reinterpret_cast<const char*>(bytes.data()), bytes.size() / 2});
+  std::vector<std::string> arguments = {"--model=resnet20", "--weights=" + weights(), image(1), image(2)};
+  const ProgramResult text = run_program(kClassify, arguments);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(contains(text.out, "\n  damaged image: Premature end of JPEG file")) << text.out;
+  EXPECT_TRUE(contains(text.err, image(2) + ": damaged image: Premature end of JPEG file")) << text.err;
+  EXPECT_TRUE(contains(text.err, "1 of 2 images are damaged")) << text.err;
+  arguments.push_back("--json");
+  const std::string json = run_program(kClassify, arguments).out;
+  const size_t second = json.find('\n') + 1;
+  EXPECT_FALSE(nlohmann::json::parse(json.substr(0, second)).contains("warning"));
+  EXPECT_EQ(nlohmann::json::parse(json.substr(second)).at("warning"), "Premature end of JPEG file");
+}
+
 TEST_F(Classify, UsageAndWeightsThatDoNotFit) {
   EXPECT_EQ(run_program(kClassify, {image(1)}).code, 1);
   EXPECT_EQ(run_program(kClassify, {"--model=resnet21", "--weights=" + weights(), image(1)}).code, 1);

@@ -1,4 +1,5 @@
 // dtrain-mask-rcnn as users run it: on drawn shapes, on results of other programs, and on four images of COCO.
+#include "data/jpeg.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/files.h"
 
@@ -31,11 +32,13 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
       joined_words({"eval", "--load=" + weights("run", 2), "--data_dir=" + path("data"), "--device=cpu"}, small));
   EXPECT_EQ(scored.code, 0) << scored.err;
   EXPECT_NE(scored.out.find("val-mAP(bbox)/IoU=0.5: "), std::string::npos) << scored.out;
+  const std::vector<std::byte> jpeg = data::encode_jpeg(data::Image(kSide, kSide).view());
+  write_file(path("half.jpg"), {reinterpret_cast<const char*>(jpeg.data()), jpeg.size() - 30});
   const ProgramResult found = run_program(
       "dtrain-mask-rcnn",
       joined_words({"predict", "--load=" + weights("run", 2), "--device=cpu", "--json", "--output=" + path("pictures"),
                     "--annotations=" + path("data/annotations/instances_val.json"), path("data/val/0.png"),
-                    path("data/val/1.png"), path("data/annotations/instances_val.json")},
+                    path("data/val/1.png"), path("half.jpg"), path("data/annotations/instances_val.json")},
                    small));
   EXPECT_EQ(found.code, 2) << found.err;  // the third is no image; the others are done
   const Json line = Json::parse(found.out.substr(0, found.out.find('\n')));
@@ -46,6 +49,8 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
     EXPECT_EQ(one["segmentation"]["size"], (Json{kSide, kSide}));
   }
   EXPECT_TRUE(std::filesystem::exists(path("pictures/1.png")));
+  EXPECT_TRUE(contains(found.out, R"("warning":"Premature end of JPEG file")")) << found.out;
+  EXPECT_TRUE(contains(found.err, path("half.jpg") + ": damaged image: Premature end of JPEG file")) << found.err;
   const size_t last = found.out.rfind('\n', found.out.size() - 2) + 1;
   const Json failed = Json::parse(found.out.substr(last));
   EXPECT_EQ(failed["file"], path("data/annotations/instances_val.json"));

@@ -29,7 +29,7 @@ class NoiseDataset : public Dataset {
  private:
   struct Reader final : SampleReader {
     explicit Reader(const Field& images) : field(images) {}
-    bool read(uint64_t record, const SampleKey&, const Row& row) override {
+    std::string read(uint64_t record, const SampleKey&, const Row& row) override {
       RandomStream random(9, record);
       for (int64_t i = 0; i < field.shape.count(); ++i)
         if (const auto level = static_cast<uint8_t>(random.below(256)); field.dtype == DType::u8)
@@ -37,7 +37,7 @@ class NoiseDataset : public Dataset {
         else
           row.span<float>(0)[static_cast<size_t>(i)] = level;
       row.span<int32_t>(1)[0] = static_cast<int32_t>(record);
-      return false;
+      return {};
     }
     bool defer(uint64_t record, const SampleKey&, const Row& row, EncodedImage& image) override {
       row.span<int32_t>(1)[0] = static_cast<int32_t>(record);

@@ -108,14 +108,14 @@ class BoxSets final : public Dataset {
 
  private:
   struct Reader final : SampleReader {
-    bool read(uint64_t record, const SampleKey&, const Row& row) override {
+    std::string read(uint64_t record, const SampleKey&, const Row& row) override {
       std::ranges::fill(row.span<uint8_t>(kImages), static_cast<uint8_t>(record));
       const std::vector<float> boxes(4 * record, static_cast<float>(record));
       const std::vector<int64_t> classes(record, static_cast<int64_t>(record));
       row.write<float>(kBoxes, boxes);
       row.write<int64_t>(kClasses, classes);
       row.span<float>(kScale)[0] = 2;
-      return false;
+      return {};
     }
   };
   BatchLayout layout_ = detection(1, 1, "square");

@@ -38,7 +38,7 @@ class FakeDataset : public Dataset {
  private:
   struct Reader final : SampleReader {
     explicit Reader(const FakeDataset& from) : dataset(from) {}
-    bool read(uint64_t record, const SampleKey& key, const Row& row) override {
+    std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
       if (record % 3 == 0) std::this_thread::yield();
       ++dataset.reads;
       if (dataset.bad.count(record)) throw Error(dataset.fault, concat("record ", record, " is rotten"));
@@ -49,7 +49,7 @@ class FakeDataset : public Dataset {
       out[1] = static_cast<uint8_t>(key.epoch);
       out[2] = static_cast<uint8_t>(key.position);
       row.span<int32_t>(1)[0] = static_cast<int32_t>(record);
-      return record % 5 == 0;
+      return record % 5 == 0 ? "half of it is grey" : "";
     }
     const FakeDataset& dataset;
   };
@@ -251,6 +251,11 @@ TEST(Loader, CountsDamagedImagesOfDeliveredBatches) {
   Loader loader(std::make_shared<FakeDataset>(50), options);
   for (int b = 0; b < 10; ++b) loader.next();
   EXPECT_EQ(loader.stats().damaged_images, 20u);
+  std::vector<std::string> damages = loader.stats().damages;
+  std::ranges::sort(damages);
+  ASSERT_EQ(damages.size(), 10u) << "each is named once";
+  EXPECT_NE(damages.front().find("record 0 at byte "), std::string::npos) << damages.front();
+  EXPECT_NE(damages.front().find(": half of it is grey"), std::string::npos) << damages.front();
 }
 
 TEST(Loader, EvaluationMasksASkippedRecord) {

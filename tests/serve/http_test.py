@@ -58,6 +58,19 @@ class Serve(unittest.TestCase):
             self.assertEqual(status, 200)
             self.assertEqual([one["class"] for one in json.loads(body)], [one["class"] for one in wanted])
 
+    def test_damaged_images_have_a_warning_or_are_refused(self):
+        half = jpeg()[:-200]
+        status, body = self.server.ask("PUT", IMAGE, half)
+        self.assertEqual(status, 200, body)
+        self.assertTrue(all("remature end" in one["warning"] for one in json.loads(body)), body)
+        status, answer = self.predict([{"b64": base64.b64encode(part).decode()} for part in (jpeg(), half)])
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(["warning" in predictions[0] for predictions in answer["predictions"]], [False, True])
+        with Server(f"--train_dir={self.trained}", "--refuse_damaged_images") as strict:
+            status, body = strict.ask("PUT", IMAGE, half)
+            self.assertEqual((status, "damaged image: " in json.loads(body)["error"]), (400, True), body)
+            self.assertEqual(strict.ask("PUT", IMAGE, jpeg())[0], 200)
+
     def test_curl_uploads_an_image(self):
         picture = Path(self.folder.name) / "curl.jpg"
         picture.write_bytes(jpeg())

@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
-// Files, or folders, of `folder`, sorted; hidden ones are left out.
+// Files, or folders, of `folder`, sorted, but for those of which is_left_out() says so.
 std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) try {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_directory() == folders && !entry.path().filename().string().starts_with('.'))
+    if (entry.is_directory() == folders && !is_left_out(entry.path().filename().string()))
       paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -41,22 +41,15 @@ std::vector<fs::path> images_of(const std::string& folder) {
 // Whether any consumer of ImageNet records decodes it: an RGB or grey JPEG.
 bool is_plain(const ImageInfo& info) { return info.format == ImageFormat::jpeg && info.components != 4; }
 
-std::string bytes_of(const TreeImage& image) {
-  if (!image.archive) return read_text(image.path, kMaxRecordBytes);
-  if (image.bytes > kMaxRecordBytes)
-    throw Error(Fault::data, concat(image.path, ": ", image.bytes, " bytes, expected at most ", kMaxRecordBytes));
-  std::string bytes(static_cast<size_t>(image.bytes), '\0');
-  image.archive->read(image.offset, bytes.data(), bytes.size());
-  return bytes;
-}
-
-std::string record_of(const TreeImage& image, bool mend) {
-  const std::string file = bytes_of(image);
+std::string record_of(const TreeImage& image, bool mend, std::string& warning) {
   try {
+    const std::string file = bytes_of(image);
     std::span<const std::byte> encoded = std::as_bytes(std::span(file));
     ImageDecoder decoder;
     const ImageInfo info = decoder.open(encoded);
     const ImageView pixels = decoder.decode();
+    if (!decoder.damage().empty()) throw Error(Fault::data, damaged_image(decoder.damage()));
+    warning = decoder.warning();
     std::string format = info.format == ImageFormat::png ? "PNG" : "JPEG";
     std::vector<std::byte> mended;
     if (mend && !is_plain(info)) {
@@ -73,7 +66,9 @@ std::string record_of(const TreeImage& image, bool mend) {
                           .filename = image.filename,
                           .boxes = image.boxes});
   } catch (const Error& error) {
-    throw Error(error.fault(), image.path + ": " + error.what());
+    const BadRecordError placed(image.path, error.what());
+    if (error.fault() == Fault::data) throw placed;
+    throw Error(error.fault(), placed.what());
   }
 }
 
@@ -90,6 +85,16 @@ std::map<std::string, int64_t> number_classes(const std::vector<std::string>& cl
 bool is_number(const std::string& text) { return text.find_first_not_of("0123456789") == std::string::npos; }
 
 }  // namespace
+
+bool is_left_out(const std::string& name) {
+  return name.starts_with('.') || name == "__MACOSX" || name == "@eaDir" || name == "$RECYCLE.BIN" ||
+         name == "System Volume Information" || name == "lost+found";
+}
+
+std::string split_of_folder(const std::string& name) {
+  if (name == "val" || name == "valid") return "validation";
+  return name == "train" || name == "validation" || name == "test" ? name : "";
+}
 
 std::vector<std::string> class_folders(const std::string& root) {
   std::vector<std::string> names;
@@ -170,7 +175,16 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
-std::string tree_record(const TreeImage& image) { return record_of(image, true); }
-std::string verbatim_record(const TreeImage& image) { return record_of(image, false); }
+std::string bytes_of(const TreeImage& image) {
+  if (!image.archive) return read_text(image.path, kMaxRecordBytes);
+  if (image.bytes > kMaxRecordBytes)
+    throw Error(Fault::data, concat(image.path, ": ", image.bytes, " bytes, expected at most ", kMaxRecordBytes));
+  std::string bytes(static_cast<size_t>(image.bytes), '\0');
+  image.archive->read(image.offset, bytes.data(), bytes.size());
+  return bytes;
+}
+
+std::string tree_record(const TreeImage& image, std::string& warning) { return record_of(image, true, warning); }
+std::string verbatim_record(const TreeImage& image, std::string& warning) { return record_of(image, false, warning); }
 
 }  // namespace dtrain::data

@@ -16,6 +16,7 @@ struct TreeImage {
   std::string filename{};
   int64_t label = 0;
   std::string synset{};  // the class folder's name
+  std::string split{};   // "train", "validation" or "test", where an archive holds several
   std::vector<Box> boxes{};
   // Where it lies in an archive: the file, and the bytes in it. Without one it is the file at `path`.
   std::shared_ptr<const InputFile> archive{};
@@ -40,16 +41,27 @@ void label_by_class(std::vector<TreeImage>& images, const std::vector<std::strin
 void label_by_lines(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
                     const std::string& labels_file, const std::string& place);
 
+// Whether a file or folder of this name is never a class or an image: hidden ones, such as .DS_Store and the ._* files
+// of macOS, and what macOS, Synology and Windows add to archives and disks.
+bool is_left_out(const std::string& name);
+
+// "train", "validation" or "test" for the name of a folder of a split (validation, val, valid, test); "" for others.
+std::string split_of_folder(const std::string& name);
+
 // Names of the folders in `root`, sorted.
 std::vector<std::string> class_folders(const std::string& root);
 
 // Lines of a text file without blanks at their ends; empty ones are left out. Throws Error(Fault::data).
 std::vector<std::string> read_lines(const std::string& path);
 
+// The bytes of the file, or of the member of an archive. Throws Error(Fault::data).
+std::string bytes_of(const TreeImage& image);
+
 // The file as a record. What a TFRecord consumer may not read is written anew as a JPEG of quality 100: PNG, CMYK and
-// YCCK. Everything else keeps its bytes. Throws Error(Fault::data) naming the file where it does not decode.
-std::string tree_record(const TreeImage& image);
+// YCCK. Everything else keeps its bytes. `warning` is what the decoder warned of although all pixels are there, or "".
+// Throws BadRecordError naming the file where it cannot be read, does not decode or is damaged.
+std::string tree_record(const TreeImage& image, std::string& warning);
 // The same without the mending: PNG stays PNG.
-std::string verbatim_record(const TreeImage& image);
+std::string verbatim_record(const TreeImage& image, std::string& warning);
 
 }  // namespace dtrain::data

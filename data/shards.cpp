@@ -1,8 +1,10 @@
 #include "data/shards.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -12,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "data/example.h"
+#include "data/new_shards.h"
 #include "data/shard_manifest.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/core/error.h"
@@ -24,117 +27,6 @@ namespace dtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kMaxSourceBytes = size_t{64} << 20;
-
-std::vector<std::string> names_in(const std::string& directory) try {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
-  return names;
-} catch (const fs::filesystem_error& error) {
-  throw Error(Fault::resource, concat(directory, ": cannot be listed: ", error.code().message()));
-}
-
-void write_whole(FileSystem& files, const std::string& path, const std::string& text) {
-  AtomicFile file(path, files);
-  file.write(text);
-  file.commit();
-}
-
-// The folder of new shards, for as long as they are written and moved; nobody else's while this lives.
-class NewShards {
- public:
-  NewShards(FileSystem& files, const ShardOptions& options)
-      : files_(files), directory_(options.directory), source_(options.source) {
-    std::error_code unknown;
-    make_directories(files, directory_);
-    DT_CHECK(!fs::is_symlink(path_, unknown), path_,
-             ": is a link, expected a folder of unfinished shards; move it away");
-    make_directories(files, path_);
-    lock_.emplace(path_ + "/" + kLock);
-    const bool is_continued = has_source();
-    if (fs::exists(path_ + "/" + kShardManifest, unknown)) {
-      put_in_place();
-      finished_ = is_continued;
-    } else if (is_continued) {
-      find_done();
-    }
-    for (const std::string& name : names_in(path_))
-      if (!is_kept(name)) require_success(files_.unlink(path_ + "/" + name), "unlink", path_ + "/" + name);
-    if (!source_.empty() && done_.empty()) write_whole(files_, path_ + "/" + kSource, source_);
-  }
-  ~NewShards() {
-    if (!complete_ && done_.empty()) remove_files(files_, path_);
-  }
-  NewShards(const NewShards&) = delete;
-  NewShards& operator=(const NewShards&) = delete;
-
-  const std::string& path() const { return path_; }
-  // Whether an earlier call with the same source has completed all shards, which are in their places now.
-  bool finished() const { return finished_; }
-  // The shards that an earlier call has left.
-  const ShardManifest& done() const { return done_; }
-
-  // From here on the shard is there for a later call, too, if there is one. Not for several threads at a time.
-  void add(const std::string& name, const ShardFacts& facts) {
-    if (source_.empty()) return;
-    done_[name] = facts;
-    write_whole(files_, path_ + "/" + kDone, to_text(done_));
-  }
-
-  // From here on the new shards belong to the directory, whatever happens.
-  void commit(const ShardManifest& manifest) {
-    write_whole(files_, path_ + "/" + kShardManifest, to_text(manifest));
-    put_in_place();
-    done_.clear();
-  }
-
- private:
-  static constexpr const char* kLock = "lock";
-  static constexpr const char* kSource = "source";  // ShardOptions::source
-  static constexpr const char* kDone = "done";      // a manifest of the shards that are complete
-
-  // Whether what is there was made of the same source.
-  bool has_source() const {
-    std::error_code unknown;
-    const std::string path = path_ + "/" + kSource;
-    return !source_.empty() && fs::exists(path, unknown) && read_text(path, kMaxSourceBytes) == source_;
-  }
-
-  // A list that cannot be read is of no use: its shards are made again.
-  void find_done() try {
-    std::error_code unknown;
-    for (const auto& [name, facts] : read_shard_manifest_file(path_ + "/" + kDone).value_or(ShardManifest()))
-      if (fs::file_size(path_ + "/" + name, unknown) == facts.bytes) done_[name] = facts;
-  } catch (const Error&) {
-  }
-
-  bool is_kept(const std::string& name) const {
-    return name == kLock || done_.contains(name) || (!done_.empty() && (name == kSource || name == kDone));
-  }
-
-  // The manifest goes last: where it is tells whether all the others have gone.
-  void put_in_place() {
-    complete_ = true;
-    for (const std::string& name : names_in(path_))
-      if (!split_of_shard(name).empty()) move(name);
-    require_success(files_.sync_directory(directory_), "fsync", directory_);
-    move(kShardManifest);
-    require_success(files_.sync_directory(directory_), "fsync", directory_);
-    complete_ = false;
-  }
-
-  void move(const std::string& name) {
-    require_success(files_.rename(path_ + "/" + name, directory_ + "/" + name), "rename to", directory_ + "/" + name);
-  }
-
-  FileSystem& files_;
-  const std::string directory_, source_, path_ = concat(directory_, "/", kNewShards);
-  std::optional<FileLock> lock_;
-  bool complete_ = false;  // and not yet in place
-  bool finished_ = false;
-  ShardManifest done_;
-};
 
 // Shards of an earlier run under another count would be read together with the new ones. What a killed run of an
 // earlier version left half written is removed.
@@ -170,12 +62,17 @@ ShardManifest manifest_of_others(const std::string& directory, const std::vector
 
 class SplitWriter {
  public:
-  SplitWriter(FileSystem& files, NewShards& folder, const Split& split,
+  SplitWriter(FileSystem& files, NewShards& folder, const Split& split, bool skips_bad_records,
               const std::function<void(const Split&, uint64_t)>& progress)
-      : files_(files), folder_(folder), done_before_(folder.done()), split_(split), progress_(progress) {}
+      : files_(files),
+        folder_(folder),
+        done_before_(folder.done()),
+        split_(split),
+        skips_bad_records_(skips_bad_records),
+        progress_(progress) {}
 
-  // Adds its shards to `manifest`.
-  void write(int64_t wanted_threads, ShardManifest& manifest) {
+  // Adds its shards to `manifest`. Returns the records that keep shards from being complete.
+  std::vector<BadRecord> write(int64_t wanted_threads, ShardManifest& manifest) {
     {
       std::vector<std::jthread> threads;
       const auto wanted = wanted_threads > 0 ? wanted_threads : int64_t{usable_cores()};
@@ -183,6 +80,7 @@ class SplitWriter {
     }
     if (failure_) std::rethrow_exception(failure_);
     manifest.merge(manifest_);
+    return all_of(bad_);
   }
 
  private:
@@ -206,16 +104,26 @@ class SplitWriter {
       return tell(end - begin);
     }
     RecordWriter writer(concat(folder_.path(), "/", name), Compression::none, files_);
+    std::vector<BadRecord> bad;
     for (uint64_t i = begin; i < end && !failed_; ++i) {
-      writer.append(split_.make(i));
+      try {
+        writer.append(split_.make(i));
+      } catch (const BadRecordError& error) {
+        bad.push_back(error.record());
+      }
       std::lock_guard lock(mutex_);
       tell(1);
     }
     if (failed_) return;
+    if (!bad.empty() && !skips_bad_records_) {
+      std::lock_guard lock(mutex_);
+      bad_[name] = std::move(bad);
+      return;
+    }
     writer.finish();
     std::lock_guard lock(mutex_);
     manifest_[name] = {writer.bytes(), writer.crc()};
-    folder_.add(name, manifest_[name]);
+    folder_.add(name, manifest_[name], bad);
   }
 
   // With the mutex held.
@@ -228,12 +136,14 @@ class SplitWriter {
   NewShards& folder_;
   const ShardManifest done_before_;
   const Split& split_;
+  const bool skips_bad_records_;
   const std::function<void(const Split&, uint64_t)>& progress_;
   std::atomic<uint64_t> next_shard_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   uint64_t done_ = 0;
   ShardManifest manifest_;
+  SkippedRecords bad_;  // that may not be skipped
   std::exception_ptr failure_;
 };
 
@@ -261,8 +171,8 @@ std::string image_example(const ImageRecord& image) {
   return example.take();
 }
 
-void write_shards(const ShardOptions& options, const std::vector<Split>& splits,
-                  const std::function<void(const Split&, uint64_t)>& progress, FileSystem& files) {
+SkippedRecords write_shards(const ShardOptions& options, const std::vector<Split>& splits,
+                            const std::function<void(const Split&, uint64_t)>& progress, FileSystem& files) {
   static const std::regex kName("[A-Za-z0-9][A-Za-z0-9_-]*");
   for (const Split& split : splits) {
     DT_CHECK(split.shards >= 1 && split.shards <= kMaxShards, split.shards, " shards asked for, expected 1 to ",
@@ -270,12 +180,18 @@ void write_shards(const ShardOptions& options, const std::vector<Split>& splits,
     DT_CHECK(std::regex_match(split.name, kName), "split '", split.name, "': expected letters, digits, _ and -");
   }
   NewShards folder(files, options);
-  if (folder.finished()) return;
+  if (folder.finished()) return read_skipped(concat(options.directory, "/", kSkippedFile));
   for (const Split& split : splits) require_no_other_set(files, options.directory, split);
   ShardManifest manifest = manifest_of_others(options.directory, splits);
   if (options.resumed && !folder.done().empty()) options.resumed(folder.done().size());
-  for (const Split& split : splits) SplitWriter(files, folder, split, progress).write(options.threads, manifest);
+  std::vector<BadRecord> bad;
+  for (const Split& split : splits) {
+    SplitWriter writer(files, folder, split, options.skips_bad_records, progress);
+    std::ranges::move(writer.write(options.threads, manifest), std::back_inserter(bad));
+  }
+  if (!bad.empty()) throw BadRecordsError(std::move(bad));
   folder.commit(manifest);
+  return folder.skipped();
 }
 
 std::vector<uint64_t> shuffled(uint64_t count, uint64_t seed) {

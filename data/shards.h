@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/bad_record.h"
 #include "data/preprocess.h"
 #include "libdtrain/io/file_system.h"
 
@@ -32,7 +33,8 @@ struct Split {
   std::string name{};  // "train" or "validation": files are <name>-00000-of-00008
   int64_t shards = 1;
   uint64_t count = 0;
-  std::function<std::string(uint64_t)> make{};  // called from many threads
+  // Called from many threads. Throws BadRecordError where one image cannot be used.
+  std::function<std::string(uint64_t)> make{};
 };
 
 struct ShardOptions {
@@ -41,6 +43,9 @@ struct ShardOptions {
   // What the records are made of and how, in words: a call that fails or is killed leaves the shards that are complete
   // to the next call with the same words. Empty: it leaves nothing.
   std::string source{};
+  // Leaves out the records whose `make` throws BadRecordError, and lists them in the file kSkippedFile beside the
+  // shards. Else these records are collected while all others are made, and no shards are put in place.
+  bool skips_bad_records = false;
   // Told how many shards an earlier call has left, where there are any.
   std::function<void(size_t)> resumed{};
 };
@@ -49,10 +54,12 @@ struct ShardOptions {
 // into its folder kNewShards, and take the places of old ones when the last is complete: if anything fails before, the
 // old ones stay. A process that is killed while they move leaves what require_all_in_place() knows, and the next call
 // puts the rest in place. Splits that are not written keep their shards. `progress`, which may be empty, is called with
-// the records of a split done so far, from one thread at a time. Throws the first failure of `make` or `progress`, and
-// Error where the directory holds another set of one of the splits or another process writes to it.
-void write_shards(const ShardOptions& options, const std::vector<Split>& splits,
-                  const std::function<void(const Split&, uint64_t)>& progress = {}, FileSystem& files = system_files());
+// the records of a split done so far, from one thread at a time. Returns the records that were left out. Throws
+// BadRecordsError for those that may not be, the first other failure of `make` or `progress`, and Error where the
+// directory holds another set of one of the splits or another process writes to it.
+SkippedRecords write_shards(const ShardOptions& options, const std::vector<Split>& splits,
+                            const std::function<void(const Split&, uint64_t)>& progress = {},
+                            FileSystem& files = system_files());
 
 // [0, count) in an order that depends on `seed` only.
 std::vector<uint64_t> shuffled(uint64_t count, uint64_t seed);

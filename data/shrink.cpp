@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/bad_record.h"
 #include "data/example.h"
 #include "data/image.h"
 #include "data/jpeg.h"
@@ -59,19 +60,22 @@ ShrunkImage shrink_image(std::span<const std::byte> encoded, const ShrinkOptions
             height = side_of(image.height, shorter, options);
   const JpegEncodeOptions jpeg{.quality = options.quality, .optimize = true};
   if (width != image.width || height != image.height)
-    return {encode_jpeg(resized(image, width, height).view(), jpeg), width, height};
+    return {encode_jpeg(resized(image, width, height).view(), jpeg), width, height, decoder.warning(),
+            decoder.damage()};
   std::vector<std::byte> smaller = encode_jpeg(image, jpeg);
   const bool is_plain = info.format == ImageFormat::jpeg && info.components != 4;
   if (is_plain && smaller.size() >= encoded.size()) smaller.assign(encoded.begin(), encoded.end());
-  return {std::move(smaller), width, height};
+  return {std::move(smaller), width, height, decoder.warning(), decoder.damage()};
 }
 
-std::string shrink_record(std::span<const std::byte> record, const ShrinkOptions& options) {
+std::string shrink_record(std::span<const std::byte> record, const ShrinkOptions& options, std::string& warning) {
   Example example;
   example.parse(record);
   if (example.find("image/object/class/label") != nullptr)
     throw Error(Fault::data, "a record of object detection, whose images are resized as they are read");
   const ShrunkImage image = shrink_image(std::as_bytes(std::span(example.bytes("image/encoded"))), options);
+  if (!image.damage.empty()) throw Error(Fault::data, damaged_image(image.damage));
+  warning = image.warning;
   ExampleWriter writer;
   for (const Example::Entry& entry : example.entries()) {
     if (example.find(entry.key) != &entry.feature) continue;  // a later one counts

@@ -18,6 +18,7 @@ struct ShrinkOptions {
 struct ShrunkImage {
   std::vector<std::byte> jpeg;
   int width = 0, height = 0;
+  std::string warning{}, damage{};  // of the decoder, which nobody sees in the new image
 };
 
 // The image by TensorFlow's bilinear filter as a JPEG of 4:2:0 with optimised Huffman tables. An RGB or grey JPEG that
@@ -27,7 +28,8 @@ ShrunkImage shrink_image(std::span<const std::byte> encoded, const ShrinkOptions
 
 // The same for the image of a record in the ImageNet schema: image/encoded, image/format, image/width and image/height
 // are those of the new image, all other features stay. Throws Error(Fault::data), also for a record of object
-// detection, whose masks and areas would not fit.
-std::string shrink_record(std::span<const std::byte> record, const ShrinkOptions& options);
+// detection, whose masks and areas would not fit, and for a damaged image. `warning` is what the decoder warned of
+// although all pixels are there, or "".
+std::string shrink_record(std::span<const std::byte> record, const ShrinkOptions& options, std::string& warning);
 
 }  // namespace dtrain::data

@@ -18,6 +18,7 @@ int cifar10(const Arguments& argv) {
   cli::FlagSet flags(argv.front(), "--input DIR --output DIR [flags]",
                      "Reads DIR/train/<class>/* and DIR/test/<class>/*, whose files keep their bytes, or the binary "
                      "batches data_batch_1.bin ... test_batch.bin, whose images become PNGs.");
+  common.reads_images = true;
   common.declare(flags, "folder with train/ and test/, or with the binary batches");
   flags.add("shards", shards, "train shards; validation has a quarter of them", {1, data::kMaxShards});
   flags.add("first_label", first_label, "label of airplane", {0, 1});
@@ -26,12 +27,12 @@ int cifar10(const Arguments& argv) {
   const int64_t test_shards = std::max<int64_t>(shards / 4, 1);
   const std::string train = existing_folder(common.input, {"train"}), test = existing_folder(common.input, {"test"});
   if (!train.empty() && !test.empty()) {
+    KeptWarnings warnings;
     const auto split = [&](const char* name, int64_t count, const std::string& folder) {
       return split_of_tree(name, count, data::list_image_tree(folder, classes, first_label, false), common.seed,
-                           data::verbatim_record);
+                           data::verbatim_record, warnings);
     };
-    write_set(common, {split("train", shards, train), split("validation", test_shards, test)});
-    return 0;
+    return write_set(common, {split("train", shards, train), split("validation", test_shards, test)}, "", warnings);
   }
   const fs::path root = common.input;
   std::error_code unreadable;
@@ -50,9 +51,8 @@ int cifar10(const Arguments& argv) {
               return data::cifar_record(*batch, order[i], classes, first_label);
             }};
   };
-  write_set(common, {split("train", shards, train_files),
-                     split("validation", test_shards, {(root / "test_batch.bin").string()})});
-  return 0;
+  return write_set(common, {split("train", shards, train_files),
+                            split("validation", test_shards, {(root / "test_batch.bin").string()})});
 }
 
 }  // namespace dtrain::dataset

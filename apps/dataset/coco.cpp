@@ -53,16 +53,21 @@ std::optional<Half> find_half(const std::string& input, const std::string& split
 }
 
 // The image keeps its bytes; it is decoded, for a record must be good.
-std::string record_of(const data::DetectionSource& source, uint64_t image, const Half& half, bool masks) {
-  const auto reader = source.reader();
-  const data::DetectionSample sample = reader->read(image, {});
+std::string record_of(const data::DetectionSource& source, uint64_t image, const Half& half, bool masks,
+                      KeptWarnings& warnings) {
+  std::string place = concat(half.annotations, ": image ", source.locate(image).record);
   try {
+    const auto reader = source.reader();
+    const data::DetectionSample sample = reader->read(image, {});
+    place = concat(half.images, "/", sample.name);
     data::ImageDecoder decoder;
     const data::ImageInfo info = decoder.open(sample.encoded);
     if (info.height != sample.size.height || info.width != sample.size.width)
       throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, ", half.annotations,
                                       " has it as ", sample.size.width, "x", sample.size.height));
     decoder.decode();
+    if (!decoder.damage().empty()) throw Error(Fault::data, data::damaged_image(decoder.damage()));
+    warnings.add(place, decoder.warning());
     return data::detection_example({.encoded = sample.encoded,
                                     .format = info.format == data::ImageFormat::png ? "png" : "jpeg",
                                     .filename = sample.name,
@@ -72,17 +77,19 @@ std::string record_of(const data::DetectionSource& source, uint64_t image, const
                                     .categories = source.categories()},
                                    masks);
   } catch (const Error& error) {
-    throw Error(error.fault(), concat(half.images, "/", sample.name, ": ", error.what()));
+    const data::BadRecordError placed(place, error.what());
+    if (error.fault() == Fault::data) throw placed;
+    throw Error(error.fault(), placed.what());
   }
 }
 
-data::Split split_of(const std::string& name, int64_t shards, const Half& half, int64_t seed, bool masks) {
+data::Split split_of(const std::string& name, int64_t shards, const Half& half, int64_t seed, bool masks,
+                     KeptWarnings& warnings) {
   const std::shared_ptr<const data::DetectionSource> source = data::open_coco(half.annotations, half.images);
   if (source->size() == 0) throw Error(Fault::data, half.annotations + ": lists no images");
   return {name, shards, source->size(),
-          [source, half, masks, order = data::shuffled(source->size(), static_cast<uint64_t>(seed))](uint64_t i) {
-            return record_of(*source, order[i], half, masks);
-          }};
+          [source, half, masks, &warnings, order = data::shuffled(source->size(), static_cast<uint64_t>(seed))](
+              uint64_t i) { return record_of(*source, order[i], half, masks, warnings); }};
 }
 
 }  // namespace
@@ -96,8 +103,10 @@ int coco(const Arguments& argv) {
                      "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's object detection from "
                      "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be "
                      "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes. "
-                     "Every image is decoded once, and one that cannot be ends the run. The orientation of EXIF is "
+                     "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. The "
+                     "orientation of EXIF is "
                      "ignored, as COCO's own tools do.");
+  common.reads_images = true;
   common.declare(flags, "folder that holds annotations/ and the folders of images");
   flags.add("year", year, "where there are annotations of several years, those to convert: 2017");
   flags.add("shards", shards, "train shards", {1, data::kMaxShards});
@@ -112,11 +121,12 @@ int coco(const Arguments& argv) {
     throw Error(Fault::data, concat(common.input, "/annotations: neither instances_train", year,
                                     "*.json nor instances_val", year, "*.json in it"));
   if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 8, 1);
+  KeptWarnings warnings;
   std::vector<data::Split> splits;
-  if (train) splits.push_back(split_of("train", shards, *train, common.seed, masks));
-  if (validation) splits.push_back(split_of("validation", validation_shards, *validation, common.seed, masks));
-  write_set(common, splits);
-  return 0;
+  if (train) splits.push_back(split_of("train", shards, *train, common.seed, masks, warnings));
+  if (validation)
+    splits.push_back(split_of("validation", validation_shards, *validation, common.seed, masks, warnings));
+  return write_set(common, splits, "", warnings);
 }
 
 }  // namespace dtrain::dataset

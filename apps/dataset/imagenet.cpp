@@ -27,7 +27,8 @@ struct ImagenetFlags {
   int64_t shards = 1024, validation_shards = 0;
 
   void declare(cli::FlagSet& flags) {
-    common.declare(flags, "folder that holds train/ and validation/ or val/", false);
+    common.reads_images = true;
+    common.declare(flags, "folder that holds train/ and validation/, val/ or valid/", false);
     flags.add("train_tar", train_tar,
               "in place of --input: ILSVRC2012_img_train.tar, an archive of archives <class>.tar or of class folders");
     flags.add("val_tar", val_tar, "in place of --input: ILSVRC2012_img_val.tar, with --validation_labels");
@@ -146,7 +147,7 @@ int imagenet(const Arguments& argv) {
                      "Writes train-*-of-* from DIR/train/<class>/* and, if it is there, validation-*-of-* from "
                      "DIR/validation (or DIR/val), which has a folder per class too, or a labels file. Labels count "
                      "from 1 in the order of --labels. PNG and CMYK images are written as JPEG; all others keep their "
-                     "bytes. Every image is decoded once, and one that cannot be ends the run.\n"
+                     "bytes. Every image is decoded once; --on_bad_image says what becomes of those that cannot be.\n"
                      "ImageNet's archives are read in place, without unpacking them. A conversion of archives that "
                      "fails or is killed leaves its complete shards, and the same command goes on after them.");
   given.declare(flags);
@@ -162,12 +163,12 @@ int imagenet(const Arguments& argv) {
   const auto add = [&](const char* name, int64_t shards, const std::string& place, Images& images) {
     if (images.empty()) return;
     note_missing_classes(place, images, halves.classes.size());
-    splits.push_back(split_of_tree(name, shards, std::move(images), given.common.seed, data::tree_record));
+    splits.push_back(split_of_tree(name, shards, std::move(images), given.common.seed, data::tree_record, warnings));
   };
   add("train", given.shards, halves.train_place, halves.train);
   add("validation", given.validation_shards, halves.validation_place, halves.validation);
-  write_set(given.common, splits, source);
-  return 0;
+  return write_set(given.common, splits, source, warnings);
 }
 
 }  // namespace dtrain::dataset
+  KeptWarnings warnings;

@@ -2,13 +2,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 
 #include <fmt/format.h>
 
+#include "apps/cli/messages.h"
 #include "apps/cli/options/cache.h"
 #include "apps/cli/run_main.h"
+#include "apps/dataset/file_tree.h"
 #include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"
+#include "data/bad_record.h"
 #include "data/record_shards.h"
 #include "data/shard_files.h"
 #include "data/shrink.h"
@@ -22,68 +26,141 @@ namespace {
 namespace fs = std::filesystem;
 
 // Record `i` with its image made smaller; an Error says where it is.
-std::string shrunk_record(const data::RecordShards& shards, uint64_t i, const data::ShrinkOptions& options) try {
-  std::vector<std::byte> buffer;
-  return data::shrink_record(shards.read(i, buffer), options);
-} catch (const RecordError&) {
-  throw;  // it does so itself
-} catch (const Error& error) {
+std::string shrunk_record(const data::RecordShards& shards, uint64_t i, const data::ShrinkOptions& options,
+                          KeptWarnings& warnings) {
   const data::RecordLocation at = shards.locate(i);
-  throw Error(error.fault(), concat(at.file, ": record ", at.record, " at byte ", at.offset, ": ", error.what()));
+  const std::string place = concat(at.file, ": record ", at.record, " at byte ", at.offset);
+  try {
+    std::vector<std::byte> buffer;
+    std::string warning, record = data::shrink_record(shards.read(i, buffer), options, warning);
+    warnings.add(place, warning);
+    return record;
+  } catch (const Error& error) {
+    const data::BadRecordError placed(place, error.what());
+    if (error.fault() == Fault::data) throw placed;
+    throw Error(error.fault(), placed.what());
+  }
 }
 
-void resize_shards(const CommonFlags& common, const std::vector<std::string>& names, int64_t shards,
-                   const data::ShrinkOptions& options, const data::CacheOptions& cache) {
+int resize_shards(const CommonFlags& common, const std::vector<std::string>& names, int64_t shards,
+                  const data::ShrinkOptions& options, const data::CacheOptions& cache) {
   std::string source = fmt::format("dtrain-data resize {}\nto {}, quality {}, stretch {}, shards {}\n", cli::version(),
                                    options.size, options.quality, options.stretch, shards);
   std::vector<data::Split> splits;
+  KeptWarnings warnings;
   for (const std::string& name : names) {
     const std::vector<std::string> paths = data::find_shards(common.input, name);
     const auto input = std::make_shared<const data::RecordShards>(paths, cache);
     if (!input->faults().empty()) throw Error(Fault::data, input->faults().front());
     source += input->contents();
     splits.push_back({name, shards > 0 ? shards : static_cast<int64_t>(paths.size()), input->size(),
-                      [input, options](uint64_t i) { return shrunk_record(*input, i, options); }});
+                      [input, options, &warnings](uint64_t i) { return shrunk_record(*input, i, options, warnings); }});
   }
-  write_set(common, splits, source);
+  return write_set(common, splits, source, warnings);
 }
 
-// All files below the folder but hidden ones, sorted, by their paths in it.
-std::vector<fs::path> files_below(const std::string& folder) try {
-  std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
-    const bool is_hidden = entry->path().filename().string().starts_with('.');
-    if (entry->is_directory() && is_hidden) entry.disable_recursion_pending();
-    if (!entry->is_directory() && !is_hidden) files.push_back(fs::relative(entry->path(), folder));
+// Folders of images made smaller: all of them in a folder of its own first, so that a set which is not complete leaves
+// the output as it was, whether or not that is the input.
+class ResizedFiles {
+ public:
+  ResizedFiles(const CommonFlags& common, const data::ShrinkOptions& options)
+      : common_(common), options_(options), files_(files_below(common.input)) {
+    if (files_.empty()) throw Error(Fault::data, common.input + ": neither TFRecord shards nor images in it");
   }
-  std::ranges::sort(files);
-  return files;
-} catch (const fs::filesystem_error& error) {
-  throw Error(fault_of_errno(error.code().value(), Fault::data),
-              concat(folder, ": cannot be listed: ", error.code().message()));
-}
+  ~ResizedFiles() { remove_staged(); }
+  ResizedFiles(const ResizedFiles&) = delete;
+  ResizedFiles& operator=(const ResizedFiles&) = delete;
 
-void resize_files(const CommonFlags& common, const data::ShrinkOptions& options) {
-  const std::vector<fs::path> files = files_below(common.input);
-  if (files.empty()) throw Error(Fault::data, common.input + ": neither TFRecord shards nor images in it");
-  until_stopped([&] {
-    for_each_index(files.size(), common.threads, "images", [&](size_t i) {
+  // Returns the exit code.
+  int run() {
+    if (!lists()) stage();
+    for_each_index(files_.size(), common_.threads, "images", [this](size_t i) {
       if (cli::stop_requested()) throw Error("stopped");
-      const fs::path from = fs::path(common.input) / files[i], to = fs::path(common.output) / files[i];
-      const std::string bytes = read_text(from.string(), kMaxRecordBytes);
-      data::ShrunkImage image;
       try {
-        image = data::shrink_image(std::as_bytes(std::span(bytes)), options);
-      } catch (const Error& error) {
-        throw Error(error.fault(), concat(from.string(), ": ", error.what()));
+        shrink(files_[i]);
+      } catch (const data::BadRecordError& error) {
+        const std::lock_guard lock(mutex_);
+        bad_[""].push_back(error.record());
       }
-      make_directories(system_files(), to.parent_path().string());
-      AtomicFile file(to.string());
-      file.write(image.jpeg.data(), image.jpeg.size());
-      file.commit(/*durable=*/false);
     });
-  });
-  fmt::print("{} images in {}\n", files.size(), common.output);
+    std::vector<data::BadRecord> bad = data::all_of(bad_);
+    std::ranges::sort(bad, {}, &data::BadRecord::file);
+    warnings_.report();
+    if (!lists() && (bad.empty() || common_.on_bad_image == "skip")) put_in_place(bad.size());
+    const int code = report_bad_images(common_, bad, files_.size());
+    if (common_.on_bad_image == "fail" && !bad.empty())
+      throw Error(Fault::data,
+                  fmt::format("{} of {} images cannot be used, and nothing is written; mend or remove them, "
+                              "or leave them out by --on_bad_image=skip",
+                              bad.size(), files_.size()));
+    return code;
+  }
+
+ private:
+  bool lists() const { return common_.on_bad_image == "list"; }
+  fs::path staged() const { return fs::path(common_.output) / ".resized.new"; }
+  void remove_staged() const {
+    std::error_code unknown;
+    if (!lists()) fs::remove_all(staged(), unknown);
+  }
+
+  void stage() {
+    make_directories(system_files(), common_.output);
+    require_no_linked_folders(common_.output, files_);
+    remove_staged();
+    make_directories(system_files(), staged().string());
+  }
+
+  void shrink(const fs::path& file) {
+    const std::string from = (fs::path(common_.input) / file).string();
+    data::ShrunkImage image;
+    try {
+      const std::string bytes = read_text(from, kMaxRecordBytes);
+      image = data::shrink_image(std::as_bytes(std::span(bytes)), options_);
+    } catch (const Error& error) {
+      if (error.fault() != Fault::data) throw;
+      throw data::BadRecordError(from, error.what());
+    }
+    if (!image.damage.empty()) throw data::BadRecordError(from, data::damaged_image(image.damage));
+    warnings_.add(from, image.warning);
+    if (lists()) return;
+    const fs::path to = staged() / file;
+    make_directories(system_files(), to.parent_path().string());
+    AtomicFile out(to.string());
+    out.write(image.jpeg.data(), image.jpeg.size());
+    out.commit(/*durable=*/false);
+  }
+
+  // A rename takes the place of a link and leaves its target alone.
+  void put_in_place(size_t skipped) {
+    const fs::path list = fs::path(common_.output) / data::kSkippedFile;
+    std::error_code unknown;
+    if (common_.on_bad_image == "skip" || fs::exists(list, unknown)) {
+      AtomicFile out(list.string());
+      out.write(data::to_json(bad_));
+      out.commit(/*durable=*/false);
+    }
+    for (const fs::path& file : files_) {
+      const fs::path from = staged() / file, to = fs::path(common_.output) / file;
+      if (!fs::exists(from, unknown)) continue;  // a bad one
+      make_directories(system_files(), to.parent_path().string());
+      require_success(system_files().rename(from.string(), to.string()), "rename to", to.string());
+    }
+    fmt::print("{} images in {}\n", files_.size() - skipped, cli::escaped(common_.output));
+  }
+
+  const CommonFlags& common_;
+  const data::ShrinkOptions& options_;
+  const std::vector<fs::path> files_;
+  std::mutex mutex_;
+  data::SkippedRecords bad_;
+  KeptWarnings warnings_;
+};
+
+int resize_files(const CommonFlags& common, const data::ShrinkOptions& options) {
+  int code = 0;
+  until_stopped([&] { code = ResizedFiles(common, options).run(); });
+  return code;
 }
 
 }  // namespace
@@ -93,14 +170,17 @@ int resize(const Arguments& argv) {
   cli::CacheFlags cache;
   int64_t size = 480, quality = 85, shards = 0;
   bool stretch = false;
-  cli::FlagSet flags(argv.front(), "--input DIR --output DIR [flags]",
-                     "Writes the images of DIR with a shorter side of --size pixels, aspect kept, as JPEGs; those that "
-                     "are smaller keep their size, and the old bytes where the new ones would not be fewer. Of "
-                     "TFRecord shards (train-*-of-*, validation-*-of-*, in DIR or its folders train and validation) "
-                     "all other features and the order of the records stay; of folders of images the names of all "
-                     "files. A conversion of shards that fails or is killed leaves its complete shards, and the same "
-                     "command goes on after them. --output may be DIR itself.");
+  cli::FlagSet flags(
+      argv.front(), "--input DIR --output DIR [flags]",
+      "Writes the images of DIR with a shorter side of --size pixels, aspect kept, as JPEGs; those that "
+      "are smaller keep their size, and the old bytes where the new ones would not be fewer. Of "
+      "TFRecord shards (train-*-of-*, validation-*-of-*, in DIR or its folders train and validation) "
+      "all other features and the order of the records stay; of folders of images the names of all "
+      "files. A conversion of shards that fails or is killed leaves its complete shards, and the same "
+      "command goes on after them. --output may be DIR itself: an image that is a link becomes a file of "
+      "its own there, and a folder that is a link, whose images are read like all others, is refused.");
   common.has_seed = false;
+  common.reads_images = true;
   common.declare(flags, "folder of TFRecord shards, or of folders of images");
   flags.add("size", size, "the shorter side in pixels, at most", {1, 65500});
   flags.add("quality", quality, "quality of the JPEGs", {1, 100});
@@ -113,11 +193,8 @@ int resize(const Arguments& argv) {
   std::vector<std::string> splits;
   for (const char* split : {"train", "validation"})
     if (data::has_shards(common.input, split)) splits.push_back(split);
-  if (splits.empty())
-    resize_files(common, options);
-  else
-    resize_shards(common, splits, shards, options, cache.options());
-  return 0;
+  return splits.empty() ? resize_files(common, options)
+                        : resize_shards(common, splits, shards, options, cache.options());
 }
 
 }  // namespace dtrain::dataset

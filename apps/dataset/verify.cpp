@@ -5,9 +5,9 @@
 
 #include "apps/cli/messages.h"
 #include "apps/dataset/files.h"
+#include "apps/dataset/record_checker.h"
 #include "apps/dataset/set_checker.h"
-#include "data/detection_record.h"
-#include "data/imagenet.h"
+#include "data/bad_record.h"
 #include "data/mnist.h"
 #include "libdtrain/io/record_file.h"
 
@@ -18,46 +18,14 @@ namespace {
 constexpr uint64_t kListed = 10000;
 
 struct Findings {
-  uint64_t records = 0, faults = 0, damaged = 0;
+  uint64_t records = 0, faults = 0, damaged = 0, warned = 0;
   bool labels_only = false;  // of images in another file, where they are counted
   std::vector<std::string> lines;
 
-  void fault(const std::string& line) {
-    if (++faults <= kListed) lines.push_back(line);
+  void fault(const std::string& line) { note(faults, line); }
+  void note(uint64_t& count, const std::string& line) {
+    if (++count <= kListed) lines.push_back(line);
   }
-};
-
-// Checks what training relies on: the label of a classified image or those of an image's objects, boxes, masks, and
-// pixels.
-class RecordChecker {
- public:
-  // The decoder's warning where the image is damaged, else "". Throws Error(Fault::data).
-  std::string check(std::span<const std::byte> record) {
-    example_.parse(record);
-    const data::Feature* objects = example_.find("image/object/class/label");
-    const size_t boxes = boxes_.read(example_).size();
-    if (objects == nullptr || example_.find("image/class/label") != nullptr) {
-      example_.int64("image/class/label");
-    } else if (objects->count != boxes) {
-      throw Error(Fault::data, concat(objects->count, " labels in image/object/class/label, ", boxes, " boxes"));
-    } else {
-      const data::DetectionRecord& image = detection_.read(record);
-      for (data::DetectionRecord::Object object : image.objects) {
-        data::segmentation_of(object, image.height, image.width);
-        object.segmentation = {};  // the PNG, which others read
-        data::segmentation_of(object, image.height, image.width);
-      }
-    }
-    decoder_.open(std::as_bytes(std::span(example_.bytes("image/encoded"))));
-    decoder_.decode();
-    return decoder_.warning();
-  }
-
- private:
-  data::Example example_;
-  data::BoxReader boxes_;
-  data::DetectionRecordReader detection_;
-  data::ImageDecoder decoder_;
 };
 
 void verify_file(const std::string& path, const SetChecker& sets, Findings& findings) {
@@ -76,9 +44,11 @@ void verify_file(const std::string& path, const SetChecker& sets, Findings& find
     ++findings.records;
     const std::string place = fmt::format("{}: record {} at byte {}: ", path, record->index, record->offset);
     try {
-      const std::string warning = checker.check(record->bytes);
-      if (warning.empty()) continue;
-      if (++findings.damaged <= kListed) findings.lines.push_back(place + "damaged image: " + warning);
+      const PixelFaults pixels = checker.check(record->bytes);
+      if (!pixels.damage.empty())
+        findings.note(findings.damaged, place + data::damaged_image(pixels.damage));
+      else if (!pixels.warning.empty())
+        findings.note(findings.warned, place + "image with a warning: " + pixels.warning);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       findings.fault(place + error.what());
@@ -103,9 +73,9 @@ int verify(const Arguments& argv) {
       argv,
       "Verifies every checksum, parses every record as training does (image/class/label, or for object detection "
       "image/object/class/label and all other lists of objects; image/object/bbox; image/encoded) and decodes every "
-      "image and mask. Prints each fault with "
-      "file, record and offset; exit code 2 if there is one. An image that decodes with a warning is listed and "
-      "counted as damaged, which is not a fault. Shards that dtrain-data has written are compared with the list in "
+      "image and mask. Prints each fault and each damaged image with "
+      "file, record and offset; exit code 2 if there is one. An image whose decoder warns of something that costs no "
+      "pixels is listed, and no fault. Shards that dtrain-data has written are compared with the list in "
       "the file .shards: one that is missing or comes from elsewhere is a fault, and so is a gap in the numbers of "
       "shards from elsewhere. IDX files, as MNIST's are, are checked for their sizes, their labels for being the "
       "classes of as many images.",
@@ -119,7 +89,7 @@ int verify(const Arguments& argv) {
     is_idx_file(path) ? verify_idx(path, findings[i]) : verify_file(path, sets, findings[i]);
   });
 
-  uint64_t records = 0, faults = sets.faults().size(), damaged = 0;
+  uint64_t records = 0, faults = sets.faults().size(), damaged = 0, warned = 0;
   Fault worst = Fault::data;
   for (const std::string& line : sets.faults()) fmt::print("{}\n", cli::escaped(line));
   for (size_t i = 0; i < files->paths.size(); ++i) {
@@ -134,9 +104,11 @@ int verify(const Arguments& argv) {
     if (!found.labels_only) records += found.records;
     faults += found.faults;
     damaged += found.damaged;
+    warned += found.warned;
   }
-  fmt::print("{} files, {} records, {} faults, {} damaged images\n", files->paths.size(), records, faults, damaged);
-  return faults ? static_cast<int>(worst) : 0;
+  fmt::print("{} files, {} records, {} faults, {} damaged images{}\n", files->paths.size(), records, faults, damaged,
+             warned > 0 ? fmt::format(", {} images with warnings", warned) : "");
+  return faults + damaged > 0 ? static_cast<int>(worst) : 0;
 }
 
 }  // namespace dtrain::dataset

@@ -3,18 +3,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 
 #include "apps/cli/flags.h"
 #include "apps/dataset/commands.h"
+#include "data/bad_record.h"
 #include "data/image_tree.h"
+#include "data/shards.h"
 
 namespace dtrain::dataset {
 
 struct CommonFlags {
   std::string input, output;
   int64_t threads = 0, seed = 0;
-  bool has_seed = true;  // whether the command draws or shuffles
+  std::string on_bad_image = "fail";  // fail, skip or list
+  bool has_seed = true;               // whether the command draws or shuffles
+  bool reads_images = false;          // whether it has --on_bad_image
 
   // --input only where it has a meaning; where others may stand for it, it need not be given.
   void declare(cli::FlagSet& flags, const char* input_meaning, bool needs_input = true);
@@ -30,13 +35,33 @@ struct CommonFlags {
 // once what `work` leaves unfinished is removed.
 void until_stopped(const std::function<void()>& work);
 
-// data::write_shards with progress and a line for each split at the end. `source` is data::ShardOptions::source. SIGINT
-// and SIGTERM end the process once the unfinished shards are removed.
-void write_set(const CommonFlags& common, const std::vector<data::Split>& splits, const std::string& source = "");
+// What the decoder warns of in images that are kept, since all their pixels are there. Any thread may add.
+class KeptWarnings {
+ public:
+  void add(const std::string& file, const std::string& warning);  // which may be ""
+  // A notice with their count and the first one, where there is any.
+  void report() const;
 
-// The images of a tree, shuffled, so that any part of a shard is a mixture of the classes.
+ private:
+  mutable std::mutex mutex_;
+  uint64_t count_ = 0;
+  std::string first_;
+};
+
+// Names images that cannot be used: each on stdout where they are only listed, in one notice where they are left out,
+// else each on stderr. Returns the exit code for `list`.
+int report_bad_images(const CommonFlags& common, const std::vector<data::BadRecord>& bad, uint64_t images);
+
+// data::write_shards with progress and a line for each split at the end, by the rules of --on_bad_image; with `list`
+// all records are made and nothing is written. `source` is data::ShardOptions::source. SIGINT and SIGTERM end the
+// process once the unfinished shards are removed. Returns the exit code.
+int write_set(const CommonFlags& common, const std::vector<data::Split>& splits, const std::string& source = "",
+              const KeptWarnings& warnings = {});
+
+// The images of a tree, shuffled, so that any part of a shard is a mixture of the classes. `warnings` has to be there
+// as long as the split is.
 data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,
-                          std::string (*make)(const data::TreeImage&));
+                          std::string (*make)(const data::TreeImage&, std::string& warning), KeptWarnings& warnings);
 
 // The folder in `root` of the first name that is there, or "".
 std::string existing_folder(const std::string& root, std::initializer_list<const char*> names);

@@ -132,7 +132,8 @@ TEST(ImageTree, RecordsKeepJpegsAndMendPngs) {
   write_bytes(root / "png_in_disguise.JPEG", encode_png(draw_image(2, 10, 16, 1, 2).view()));
   write_bytes(root / "broken.jpg", std::span(jpeg).first(30));
   Example example;
-  std::string record = tree_record({(root / "a.jpg").string(), "a.jpg", 7, "n1"});
+  std::string warning;
+  std::string record = tree_record({(root / "a.jpg").string(), "a.jpg", 7, "n1"}, warning);
   example.parse(std::as_bytes(std::span(record)));
   EXPECT_EQ(example.bytes("image/encoded"), std::string_view(reinterpret_cast<const char*>(jpeg.data()), jpeg.size()));
   EXPECT_EQ(example.int64("image/class/label"), 7);
@@ -140,17 +141,20 @@ TEST(ImageTree, RecordsKeepJpegsAndMendPngs) {
   EXPECT_EQ(example.bytes("image/class/synset"), "n1");
 
   const TreeImage disguised{(root / "png_in_disguise.JPEG").string(), "p.JPEG", 1, "n2"};
-  record = tree_record(disguised);
+  record = tree_record(disguised, warning);
   example.parse(std::as_bytes(std::span(record)));
   EXPECT_EQ(sniff_image(std::as_bytes(std::span(example.bytes("image/encoded")))), ImageFormat::jpeg);
   EXPECT_EQ(example.bytes("image/format"), "JPEG");
-  record = verbatim_record(disguised);
+  record = verbatim_record(disguised, warning);
   example.parse(std::as_bytes(std::span(record)));
   EXPECT_EQ(example.bytes("image/format"), "PNG");
 
+  write_bytes(root / "half.jpg", std::span(jpeg).first(jpeg.size() / 2));
+  const TreeImage half{(root / "half.jpg").string(), "half.jpg", 1, ""};
+  expect_error([&] { tree_record(half, warning); }, Fault::data, "half.jpg: damaged image: ");
   expect_error(
       [&] {
-        tree_record({(root / "broken.jpg").string(), "broken.jpg", 1, ""});
+        tree_record({(root / "broken.jpg").string(), "broken.jpg", 1, ""}, warning);
       },
       Fault::data, "broken.jpg: ");
 }

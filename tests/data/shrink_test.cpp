@@ -91,11 +91,13 @@ TEST(Shrink, RecordsKeepTheirOtherFeatures) {
                                               .text = "seven",
                                               .filename = "7.JPEG",
                                               .boxes = boxes});
-  EXPECT_EQ(shrink_record(std::as_bytes(std::span(record)), {.size = 20}), expected);
+  std::string warning;
+  EXPECT_EQ(shrink_record(std::as_bytes(std::span(record)), {.size = 20}, warning), expected);
   ExampleWriter writer;
   writer.int64("image/object/class/label", 1);
   const std::string detection = writer.take();
-  expect_error([&] { shrink_record(std::as_bytes(std::span(detection)), {}); }, Fault::data, "of object detection");
+  expect_error([&] { shrink_record(std::as_bytes(std::span(detection)), {}, warning); }, Fault::data,
+               "of object detection");
 }
 
 }  // namespace

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "data/cifar10.h"
+#include "data/example.h"
 #include "data/imagenet.h"
 #include "data/mnist.h"
+#include "data/shard_files.h"
 #include "data/whole_image.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {
@@ -41,6 +46,13 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
                                            options.defers ? pixels.make_defer(options.augments) : MakeDefer());
 }
 
+std::shared_ptr<Dataset> open_cifar(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
+  if (!has_shards(options.directory, options.training ? "train" : "validation"))
+    if (const std::string form = other_cifar_form(options.directory); !form.empty())
+      throw Error(Fault::data, options.directory + ": holds " + form);
+  return open_imagenet(info, options, pixels);
+}
+
 std::shared_ptr<Dataset> open_mnist(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
   return std::make_shared<MnistDataset>(MnistOptions{.directory = options.directory,
                                                      .training = options.training,
@@ -53,6 +65,7 @@ std::shared_ptr<Dataset> open_mnist(const DatasetInfo& info, const SplitOptions&
 DatasetInfo mnist_like(const std::string& name, const std::string& path_part) {
   return {.name = name,
           .path_part = path_part,
+          .files = FilesKind::idx,
           .training = 60'000,
           .validation = 10'000,
           .classes = 10,
@@ -73,6 +86,7 @@ DatasetInfo coco() {
   whole.host_only = "images with objects are cropped on the host";
   return {.name = "coco",
           .path_part = "coco",
+          .files = FilesKind::objects,
           .training = 118'287,
           .validation = 5'000,
           .classes = 81,
@@ -104,10 +118,61 @@ std::vector<DatasetInfo> make_catalog() {
            .validation = 10'000,
            .classes = 11,
            .preprocessings = {tf_cnn_cifar, torchvision},
-           .open = open_imagenet},
+           .open = open_cifar},
           mnist_like("fashion_mnist", "fashion"),
           mnist_like("mnist", "mnist"),
           coco()};
+}
+
+const char* describe(FilesKind kind) {
+  switch (kind) {
+    case FilesKind::labelled_images:
+      return "records of labelled images";
+    case FilesKind::idx:
+      return "IDX files";
+    case FilesKind::objects:
+      return "images with objects";
+  }
+  return "";
+}
+
+const char* usual_dataset(FilesKind kind) {
+  switch (kind) {
+    case FilesKind::labelled_images:
+      return "imagenet";
+    case FilesKind::idx:
+      return "mnist";
+    case FilesKind::objects:
+      return "coco";
+  }
+  return "";
+}
+
+// Of the first record that can be read; none where there is none.
+std::optional<FilesKind> kind_of_records(const std::string& directory) {
+  for (const char* split : {"train", "validation"}) try {
+      RecordReader reader(find_shards(directory, split).front());
+      const std::optional<Record> record = reader.next();
+      if (!record) continue;
+      Example example;
+      example.parse(record->bytes);
+      if (example.find("image/class/label") != nullptr) return FilesKind::labelled_images;
+      if (example.find("image/object/class/label") != nullptr) return FilesKind::objects;
+    } catch (const Error&) {  // whoever opens the files says what is wrong with them
+    }
+  return {};
+}
+
+std::optional<FilesKind> kind_of_files(const std::string& directory) {
+  namespace fs = std::filesystem;
+  if (directory.empty()) return {};
+  if (has_mnist(directory)) return FilesKind::idx;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(fs::path(directory) / "annotations", unreadable))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with("instances_") && name.ends_with(".json"))
+      return FilesKind::objects;
+  return kind_of_records(directory);
 }
 
 constexpr std::pair<const char*, TfResize> kResizeMethods[] = {
@@ -181,12 +246,25 @@ const DatasetInfo& dataset_info(const std::string& name) {
   throw Error(concat("unknown data set '", name, "'; there are ", known));
 }
 
-const DatasetInfo& dataset_at(const std::string& path) {
+GuessedDataset dataset_at(const std::string& path) {
   std::string lower = path;
   for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  for (const DatasetInfo& info : datasets())
-    if (!info.path_part.empty() && lower.find(info.path_part) != std::string::npos) return info;
-  return datasets().front();
+  const std::optional<FilesKind> kind = kind_of_files(path);
+  const auto fits = [&](const DatasetInfo& info) { return !kind || info.files == *kind; };
+  const auto is_named = [&](const DatasetInfo& info) {
+    return !info.path_part.empty() && lower.find(info.path_part) != std::string::npos;
+  };
+  const auto first = [&](const auto& test) -> const DatasetInfo* {
+    const auto found = std::ranges::find_if(datasets(), test);
+    return found == datasets().end() ? nullptr : &*found;
+  };
+  const DatasetInfo* named = first(is_named);
+  if (named == nullptr) named = &datasets().front();
+  const DatasetInfo* chosen = first([&](const DatasetInfo& info) { return fits(info) && is_named(info); });
+  if (chosen == nullptr) chosen = kind ? &dataset_info(usual_dataset(*kind)) : named;
+  if (named == chosen) return {chosen, ""};
+  return {chosen, concat(path, ": is taken for ", chosen->name, " by its files, ", describe(*kind), ", and not for ",
+                         named->name, " by its path; --data_name says otherwise")};
 }
 
 std::vector<std::string> preprocessing_names() {

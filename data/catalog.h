@@ -59,9 +59,13 @@ struct SplitOptions {
   CacheOptions cache{};
 };
 
+// What the files of a data set hold.
+enum class FilesKind { labelled_images, idx, objects };
+
 struct DatasetInfo {
   std::string name{};
-  std::string path_part{};                // what a path contains that leads to it, in small letters; empty: none need
+  std::string path_part{};  // what a path contains that leads to it, in small letters; empty: none need
+  FilesKind files = FilesKind::labelled_images;
   uint64_t training = 0, validation = 0;  // images of the two halves as published
   int64_t classes = 0;                    // outputs of a model, where the user names no number
   std::vector<Preprocessing> preprocessings{};
@@ -76,8 +80,13 @@ std::vector<std::string> dataset_names();
 const DatasetInfo* find_dataset(const std::string& name);
 // The same. Throws Error naming those that there are.
 const DatasetInfo& dataset_info(const std::string& name);
-// As tf_cnn_benchmarks guesses it: by what the path contains, in letters of either case, else the default one.
-const DatasetInfo& dataset_at(const std::string& path);
+struct GuessedDataset {
+  const DatasetInfo* info = nullptr;
+  std::string notice{};  // where the files say otherwise than the path
+};
+// The first data set that fits the kind of the files in the folder `path`, if there are any, and of those that do one
+// that the path names, in letters of either case, as tf_cnn_benchmarks guesses it.
+GuessedDataset dataset_at(const std::string& path);
 // The names of the ways to preprocess that any data set has, each once.
 std::vector<std::string> preprocessing_names();
 

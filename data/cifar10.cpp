@@ -1,6 +1,7 @@
 #include "data/cifar10.h"
 
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "data/augment.h"
@@ -85,6 +86,25 @@ CifarBatch read_cifar_batches(const std::vector<std::string>& paths) {
     all.bytes.insert(all.bytes.end(), bytes.begin(), bytes.end());
   }
   return all;
+}
+
+std::string other_cifar_form(const std::string& folder) {
+  const auto has = [&](const char* name) {
+    std::error_code unreadable;
+    return std::filesystem::is_regular_file(std::filesystem::path(folder) / name, unreadable);
+  };
+  if (has("data_batch_1.bin") && has("test_batch.bin"))
+    return "CIFAR-10's binary batches; dtrain-data cifar10 --input DIR --output RECORDS makes records of them";
+  if (has("data_batch_1"))
+    return "CIFAR-10's Python batches, which are pickles and not read; fetch the binary version, "
+           "cifar-10-binary.tar.gz, and make records of it with dtrain-data cifar10 --input DIR --output RECORDS";
+  if (has("train.bin") && has("test.bin"))
+    return "CIFAR-100's binary files, which are not read; write the images as PNGs in folders train/<class> and "
+           "validation/<class>, and make records of them with dtrain-data imagenet";
+  if (has("train") && has("test") && has("meta"))
+    return "CIFAR-100's Python files, which are pickles and not read; write the images as PNGs in folders "
+           "train/<class> and validation/<class>, and make records of them with dtrain-data imagenet";
+  return "";
 }
 
 std::string cifar_record(const CifarBatch& batch, uint64_t i, const std::vector<std::string>& classes,

@@ -33,6 +33,9 @@ struct CifarBatch {
   static constexpr uint64_t kRecord = 1 + 3 * 1024;
 };
 CifarBatch read_cifar_batches(const std::vector<std::string>& paths);
+// What the folder holds where that is CIFAR-10 or CIFAR-100 in another form than records, and how it is made records;
+// "" where it is not.
+std::string other_cifar_form(const std::string& folder);
 // Image `i` as a record that holds a PNG: nothing is lost.
 std::string cifar_record(const CifarBatch& batch, uint64_t i, const std::vector<std::string>& classes,
                          int64_t first_label);

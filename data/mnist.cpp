@@ -1,5 +1,6 @@
 #include "data/mnist.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -16,15 +17,28 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kClasses = 10;
 
-// The path of a file that is there, or "": of a plain file and its gzip form the plain one.
+// The path of a file that is there, or "": of a plain file and its gzip form the plain one. Kaggle unpacks each file
+// into a folder of its name.
 std::string existing_file(const fs::path& folder, const std::string& stem, int dimensions) {
   std::error_code unreadable;  // a file that cannot be examined cannot be read
   for (const char* ending : {"", ".gz"})
-    for (const char* dash : {"-", "."})
-      if (const fs::path path = folder / concat(stem, dash, "idx", dimensions, "-ubyte", ending);
-          fs::exists(path, unreadable))
-        return path.string();
+    for (const char* dash : {"-", "."}) {
+      const std::string name = concat(stem, dash, "idx", dimensions, "-ubyte", ending);
+      for (const fs::path& path : {folder / name, folder / name / name})
+        if (fs::exists(path, unreadable) && !fs::is_directory(path, unreadable)) return path.string();
+    }
   return "";
+}
+
+// The first file of EMNIST in the folder, or "". Its splits have names of their own.
+std::string emnist_file(const std::string& folder) {
+  std::error_code unreadable;
+  std::string first;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with("emnist-") && has_idx_name(name) && (first.empty() || name < first))
+      first = name;
+  return first;
 }
 
 void require_dimensions(const IdxArray& array, size_t dimensions, const char* what) {
@@ -41,11 +55,15 @@ void check_pair(const MnistSplit& split) {
 }
 
 void check_range(const IdxArray& labels, int64_t classes, int64_t label_offset) {
-  for (uint64_t i = 0; i < labels.items(); ++i)
-    if (const int64_t label = labels.bytes[i] + label_offset; label < 0 || label >= classes)
-      throw Error(Fault::data, fmt::format("{}: label {} at byte {}, expected {} to {} ({} classes, label offset {})",
-                                           labels.path, labels.bytes[i], labels.offset_of(i), -label_offset,
-                                           classes - label_offset - 1, classes, label_offset));
+  for (uint64_t i = 0; i < labels.items(); ++i) {
+    if (const int64_t label = labels.bytes[i] + label_offset; label >= 0 && label < classes) continue;
+    const auto [least, most] = std::ranges::minmax(labels.bytes);
+    throw Error(Fault::data,
+                fmt::format("{}: label {} at byte {}, expected {} to {} ({} classes, label offset {}); the labels are "
+                            "{} to {}, for which --num_classes={} --label_offset={} are right",
+                            labels.path, labels.bytes[i], labels.offset_of(i), -label_offset,
+                            classes - label_offset - 1, classes, label_offset, least, most, most - least + 1, -least));
+  }
 }
 
 }  // namespace
@@ -60,6 +78,13 @@ void check_labels_of(const IdxArray& labels) {
     check_pair({read_idx(images), labels});
 }
 
+bool has_mnist(const std::string& directory) {
+  for (const char* stem : {"train-images", "t10k-images"})
+    for (const fs::path& folder : {fs::path(directory), fs::path(directory) / "raw"})
+      if (!existing_file(folder, stem, 3).empty()) return true;
+  return false;
+}
+
 MnistSplit read_mnist(const std::string& directory, bool training) {
   const std::string stem = training ? "train" : "t10k";
   std::string images, labels;
@@ -67,6 +92,12 @@ MnistSplit read_mnist(const std::string& directory, bool training) {
     if (images.empty()) images = existing_file(folder, stem + "-images", 3);
     if (labels.empty()) labels = existing_file(folder, stem + "-labels", 1);
   }
+  if (const std::string other = emnist_file(directory); images.empty() && !other.empty())
+    throw Error(Fault::data,
+                concat(directory, ": holds EMNIST, as ", other, ": give the files of one of its splits the names ",
+                       stem, "-images-idx3-ubyte and ", stem,
+                       "-labels-idx1-ubyte; the labels of its letters count from 1 to "
+                       "26, for which --num_classes=26 --label_offset=-1 are right, and its images lie on their side"));
   for (const auto& [path, name] : {std::pair(images, "-images-idx3-ubyte"), std::pair(labels, "-labels-idx1-ubyte")})
     if (path.empty())
       throw Error(Fault::data, concat(directory, ": no file ", stem, name, " in it, plain or with .gz"));

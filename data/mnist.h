@@ -19,6 +19,8 @@ struct MnistSplit {
 // those of its folder raw, where torchvision keeps them. Either may end in .gz, and the dash before idx may be a dot.
 // Throws Error(Fault::data) naming the file and the offset where one is missing or is not what it should be.
 MnistSplit read_mnist(const std::string& directory, bool training);
+// Whether read_mnist() finds a file of images of either split.
+bool has_mnist(const std::string& directory);
 // Checks labels that are read for themselves: they count from 0 to 9, and the file of images beside them, where there
 // is one, has as many. Throws Error(Fault::data).
 void check_labels_of(const IdxArray& labels);

@@ -13,7 +13,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   if (flags.tf.data_format == "NCHW")
     config.notices.push_back("data format NCHW: the engine computes in NHWC; results are the same");
 
-  config.dataset = flags.model.dataset(flags.input.data_dir);
+  config.dataset = flags.model.dataset(flags.input.data_dir, config.notices);
   config.info = flags.model.info(config.dataset);
   flags.model.conventions.check(set, config.info);
   config.options = flags.model.options(config.info, config.dataset);

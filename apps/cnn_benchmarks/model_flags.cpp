@@ -15,8 +15,8 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       .identity("model", [this] { return model + models::describe(conventions.conventions()); });
   flags
       .add("data_name", data_name,
-           fmt::format("{}; by default guessed from data_dir, else {}", fmt::join(data::dataset_names(), " or "),
-                       data::datasets().front().name))
+           fmt::format("{}; by default guessed from the files in data_dir, then from its path, else {}",
+                       fmt::join(data::dataset_names(), " or "), data::datasets().front().name))
       .identity_once_resolved("data set");
   flags.add("image_size", image_size, "side of the images in pixels; 0: the model's default", cli::kImageSize)
       .identity_once_resolved("image size");
@@ -43,8 +43,12 @@ void ModelFlags::check(const cli::FlagSet&) const {
   cli::refuse({{num_classes == 1, "--num_classes=1: a classifier needs two classes at least"}});
 }
 
-std::string ModelFlags::dataset(const std::string& data_dir) const {
-  if (data_name.empty()) return data::dataset_at(data_dir).name;
+std::string ModelFlags::dataset(const std::string& data_dir, std::vector<std::string>& notices) const {
+  if (data_name.empty()) {
+    const data::GuessedDataset guess = data::dataset_at(data_dir);
+    if (!guess.notice.empty()) notices.push_back(guess.notice);
+    return guess.info->name;
+  }
   DT_CHECK(data::find_dataset(data_name) != nullptr, "--data_name=", data_name,
            ": not served by this version; expected ", fmt::format("{}", fmt::join(data::dataset_names(), " or ")));
   return data_name;

@@ -24,9 +24,9 @@ struct ModelFlags {
   void check(const cli::FlagSet& flags) const;
 
   bool detects() const { return model == "ssd300"; }
-  // A name in data's catalogue: the one given, or the one that the path of the data contains. Throws Error for a name
+  // A name in data's catalogue: the one given, or that of data::dataset_at(). Throws Error for a name
   // that is not there.
-  std::string dataset(const std::string& data_dir) const;
+  std::string dataset(const std::string& data_dir, std::vector<std::string>& notices) const;
   // The model as that data set knows it. Throws Error naming the nearest known model, and where --resnet_base_lr or
   // --auxiliary_head is given to a model that has no use for it.
   models::ClassifierInfo info(const std::string& dataset) const;

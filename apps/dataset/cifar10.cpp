@@ -36,6 +36,9 @@ int cifar10(const Arguments& argv) {
   }
   const fs::path root = common.input;
   std::error_code unreadable;
+  const std::string form = data::other_cifar_form(common.input);
+  if (!form.empty() && !fs::exists(root / "data_batch_1.bin", unreadable))
+    throw Error(Fault::data, common.input + ": holds " + form);
   for (const char* name : {"data_batch_1.bin", "test_batch.bin"})
     if (!fs::exists(root / name, unreadable))
       throw Error(Fault::data, concat(common.input,

@@ -1,8 +1,13 @@
 // The data sets by name, and what the names of users stand for.
 #include "data/catalog.h"
 
+#include <filesystem>
+
 #include "data/cifar10.h"
+#include "data/example.h"
 #include "data/shards.h"
+#include "libdtrain/io/record_file.h"
+#include "tests/files.h"
 #include "tests/jpegs.h"
 #include "tests/testing.h"
 
@@ -24,12 +29,39 @@ TEST(Catalog, DefaultsOfTfCnnBenchmarks) {
 }
 
 TEST(Catalog, PathsTellTheDataSet) {
-  EXPECT_EQ(dataset_at("/data/cifar10_records").name, "cifar10");
-  EXPECT_EQ(dataset_at("/data/imagenet/cifar10").name, "cifar10");
-  EXPECT_EQ(dataset_at("/data/FashionMNIST/raw").name, "fashion_mnist");
-  EXPECT_EQ(dataset_at("/data/MNIST").name, "mnist");
-  EXPECT_EQ(dataset_at("/data/records").name, "imagenet");
-  EXPECT_EQ(dataset_at("").name, "imagenet");
+  EXPECT_EQ(dataset_at("/data/cifar10_records").info->name, "cifar10");
+  EXPECT_EQ(dataset_at("/data/imagenet/cifar10").info->name, "cifar10");
+  EXPECT_EQ(dataset_at("/data/FashionMNIST/raw").info->name, "fashion_mnist");
+  EXPECT_EQ(dataset_at("/data/MNIST").info->name, "mnist");
+  EXPECT_EQ(dataset_at("/data/records").info->name, "imagenet");
+  EXPECT_EQ(dataset_at("").info->name, "imagenet");
+}
+
+// What a folder holds decides before its path does.
+TEST(Catalog, FilesTellTheDataSetBeforeTheirPath) {
+  const TempDirectory root;
+  const auto guess = [&](const std::string& folder) { return dataset_at((root / folder).string()); };
+  const auto place_record = [&](const std::string& folder, const char* key) {
+    std::filesystem::create_directories(root / folder);
+    ExampleWriter writer;
+    writer.int64(key, 1);
+    RecordWriter file((root / folder / "train-00000-of-00001").string(), Compression::none);
+    file.append(writer.take());
+    file.finish();
+  };
+  place_record("coco/imagenet", "image/class/label");
+  EXPECT_EQ(guess("coco/imagenet").info->name, "imagenet");
+  EXPECT_TRUE(
+      contains(guess("coco/imagenet").notice, "is taken for imagenet by its files, records of labelled images"));
+  place_record("coco/cifar10", "image/class/label");
+  EXPECT_EQ(guess("coco/cifar10").info->name, "cifar10");
+  place_record("shapes", "image/object/class/label");
+  EXPECT_EQ(guess("shapes").info->name, "coco");
+  EXPECT_EQ(guess("coco").info->name, "coco");
+  EXPECT_EQ(guess("coco").notice, "");
+  std::filesystem::create_directories(root / "digits/train-images-idx3-ubyte");
+  write_file((root / "digits/train-images-idx3-ubyte/train-images-idx3-ubyte").string(), "");
+  EXPECT_EQ(guess("digits").info->name, "mnist");
 }
 
 TEST(Catalog, UnknownNamesAreRefused) {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <sstream>
 
 #include "data/image.h"
 #include "data/jpeg.h"
+#include "data/label_file.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/file_system.h"
 #include "libdtrain/io/record_file.h"
@@ -15,8 +15,6 @@ namespace dtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
 // Files, or folders, of `folder`, sorted, but for those of which is_left_out() says so.
 std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) try {
@@ -82,8 +80,6 @@ std::map<std::string, int64_t> number_classes(const std::vector<std::string>& cl
   return labels;
 }
 
-bool is_number(const std::string& text) { return text.find_first_not_of("0123456789") == std::string::npos; }
-
 }  // namespace
 
 bool is_left_out(const std::string& name) {
@@ -143,36 +139,6 @@ void label_by_class(std::vector<TreeImage>& images, const std::vector<std::strin
                   concat(place, ": ", image.synset, " is not one of the ", classes.size(), " classes that are listed"));
     image.label = label->second;
   }
-}
-
-void label_by_lines(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
-                    const std::string& labels_file, const std::string& place) {
-  const std::map<std::string, int64_t> labels = number_classes(classes, first_label);
-  const std::vector<std::string> synsets = read_lines(labels_file);
-  if (images.size() != synsets.size())
-    throw Error(Fault::data, concat(labels_file, ": ", synsets.size(), " lines, expected one for each of the ",
-                                    images.size(), " images in ", place));
-  for (size_t i = 0; i < images.size(); ++i) {
-    const auto label = labels.find(synsets[i]);
-    if (label == labels.end())
-      throw Error(Fault::data, concat(labels_file, ": line ", i + 1, ": ", synsets[i], " is not one of the ",
-                                      classes.size(), " classes",
-                                      is_number(synsets[i]) ? "; the numbers of ImageNet's development kit follow an "
-                                                              "order of its own: give the names"
-                                                            : ""));
-    images[i].label = label->second;
-    images[i].synset = synsets[i];
-  }
-}
-
-std::vector<std::string> read_lines(const std::string& path) {
-  std::istringstream text(read_text(path, kMaxTextBytes));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) {
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    if (!line.empty()) lines.push_back(line);
-  }
-  return lines;
 }
 
 std::string bytes_of(const TreeImage& image) {

@@ -29,17 +29,15 @@ struct TreeImage {
 std::vector<TreeImage> list_image_tree(const std::string& root, const std::vector<std::string>& classes,
                                        int64_t first_label, bool partial);
 
-// The images of one folder without subfolders, sorted by name, as ImageNet's validation set comes: line i of the text
-// file `labels_file` is the class of image i. Throws Error(Fault::data) where the two do not fit.
+// The images of one folder without subfolders, sorted by name, as ImageNet's validation set comes, with classes by
+// label_by_lines(), see data/label_file.h. Throws Error(Fault::data) where the two do not fit.
 std::vector<TreeImage> list_labelled_images(const std::string& folder, const std::vector<std::string>& classes,
                                             int64_t first_label, const std::string& labels_file);
 
-// The label of each image by its class, as list_image_tree does it, or by the lines of `labels_file`, as
-// list_labelled_images does. `place` is where the images are. Both throw Error(Fault::data) where they do not fit.
+// The label of each image by its class, as list_image_tree does it. `place` is where the images are. Throws
+// Error(Fault::data) where they do not fit.
 void label_by_class(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
                     const std::string& place);
-void label_by_lines(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
-                    const std::string& labels_file, const std::string& place);
 
 // Whether a file or folder of this name is never a class or an image: hidden ones, such as .DS_Store and the ._* files
 // of macOS, and what macOS, Synology and Windows add to archives and disks.
@@ -50,9 +48,6 @@ std::string split_of_folder(const std::string& name);
 
 // Names of the folders in `root`, sorted.
 std::vector<std::string> class_folders(const std::string& root);
-
-// Lines of a text file without blanks at their ends; empty ones are left out. Throws Error(Fault::data).
-std::vector<std::string> read_lines(const std::string& path);
 
 // The bytes of the file, or of the member of an archive. Throws Error(Fault::data).
 std::string bytes_of(const TreeImage& image);

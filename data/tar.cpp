@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "data/foreign_file.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data {
@@ -67,6 +68,7 @@ class TarReader {
       : file_(file), archive_(name), at_(begin), end_(begin + size) {}
 
   std::vector<TarMember> members() {
+    refuse_foreign();
     Header header;
     while (read_header(header)) take(header);
     return std::move(members_);
@@ -75,6 +77,14 @@ class TarReader {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(Fault::data, concat(archive_, ": member at byte ", at_, ": ", what));
+  }
+
+  void refuse_foreign() const {
+    std::string head(static_cast<size_t>(std::min<uint64_t>(end_ - at_, kBlock)), '\0');
+    file_.read(at_, head.data(), head.size());
+    // A packed archive has a line of its own.
+    if (const std::string kind = foreign_kind(head); !kind.empty() && !head.starts_with("\x1f\x8b"))
+      throw Error(Fault::data, concat(archive_, ": not a tar archive but ", kind));
   }
 
   // False at the archive's end.

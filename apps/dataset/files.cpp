@@ -42,7 +42,7 @@ void list_data_files(const fs::path& folder, bool idx, std::vector<std::string>&
 std::vector<std::string> data_files_of(const std::string& folder, bool idx) {
   std::vector<std::string> files;
   list_data_files(folder, idx, files);
-  for (const char* split : {"train", "validation", "val"}) {
+  for (const char* split : {"train", "validation", "val", "valid", "test"}) {
     std::error_code unreadable;
     const fs::path inner = fs::path(folder) / split;
     if (fs::is_directory(inner, unreadable)) list_data_files(inner, idx, files);

@@ -29,9 +29,9 @@ struct DataFiles {
 };
 
 // From "DIR|FILE... [--threads N]": each place itself, or, of a folder, its files and those of its folders train,
-// validation and val, sorted by name: *-of-*, *.tfrecord(s) and *.record, with `idx` *-idx*-ubyte too, each also with
-// .gz. None where help or the version was asked for, and printed. Throws Error where there are no files. `declare` adds
-// flags of one command.
+// validation, val, valid and test, sorted by name: *-of-*, *.tfrecord(s) and *.record, with `idx` *-idx*-ubyte too,
+// each also with .gz. None where help or the version was asked for, and printed. Throws Error where there are no files.
+// `declare` adds flags of one command.
 std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::string& about, bool idx,
                                           const std::function<void(cli::FlagSet&)>& declare = {});
 

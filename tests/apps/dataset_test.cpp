@@ -178,7 +178,8 @@ TEST_F(ImagenetTree, FaultsNameTheFile) {
   expect("imagenet --input none --labels labels.txt --output out", 2, "none: no folder train in it");
   expect("imagenet --input in --labels none.txt --output out", 2, "none.txt: No such file");
   place_file(root / "short.txt", "na\n");
-  expect("imagenet --input in --labels short.txt --output out", 2, "in/train/nb: not one of the 1 classes");
+  expect("imagenet --input in --labels short.txt --output out", 2,
+         "short.txt: has no line for nb, which has images: not one of the 1 classes");
   place_file(root / "twice.txt", "na\nnb\nna\n");
   expect("imagenet --input in --labels twice.txt --output out", 2, "class na is listed twice");
   place_file(root / "in/train/na/cut.JPEG", small_jpeg().substr(0, 100));

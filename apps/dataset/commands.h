@@ -16,6 +16,7 @@ int cifar10(const Arguments& argv);
 int coco(const Arguments& argv);
 int resize(const Arguments& argv);
 int inspect(const Arguments& argv);
+int check(const Arguments& argv);
 int verify(const Arguments& argv);
 int index(const Arguments& argv);
 int throughput(const Arguments& argv);

@@ -23,11 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has_record_name(const std::string& name) {
-  static const std::regex kName("[^.].*(-[0-9]+-of-[0-9]+|\\.(tfrecords?|record))(\\.gz)?");
-  return std::regex_match(name, kName);
-}
-
 void list_data_files(const fs::path& folder, bool idx, std::vector<std::string>& files) try {
   for (const auto& entry : fs::directory_iterator(folder))
     if (const std::string name = entry.path().filename().string();
@@ -56,6 +51,11 @@ std::vector<std::string> data_files_of(const std::string& folder, bool idx) {
 }
 
 }  // namespace
+
+bool has_record_name(const std::string& name) {
+  static const std::regex kName("[^.].*(-[0-9]+-of-[0-9]+|\\.(tfrecords?|record))(\\.gz)?");
+  return std::regex_match(name, kName);
+}
 
 void for_each_index(size_t count, int64_t threads, const std::string& what, const std::function<void(size_t)>& work) {
   std::optional<cli::Progress> progress;

@@ -35,6 +35,9 @@ struct DataFiles {
 std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::string& about, bool idx,
                                           const std::function<void(cli::FlagSet&)>& declare = {});
 
+// Whether the name is that of a TFRecord file: *-of-*, *.tfrecord(s) or *.record, each also with .gz.
+bool has_record_name(const std::string& name);
+
 // Whether the file's name says that it is an IDX file.
 bool is_idx_file(const std::string& path);
 

@@ -19,6 +19,7 @@ constexpr std::array kCommands = {
     Command{"coco", dataset::coco, "annotated images in COCO's folders to TFRecord shards"},
     Command{"inspect", dataset::inspect, "what TFRecord and IDX files hold: a JSON line per file"},
     Command{"verify", dataset::verify, "every checksum, record and image of TFRecord files; IDX files"},
+    Command{"check", dataset::check, "all problems of images, archives, records, annotations and labels at once"},
     Command{"index", dataset::index, "the index for random access, made ahead of time; gzip files unpacked"},
     Command{"throughput", dataset::throughput, "how fast this machine decodes and augments a data set"},
 };

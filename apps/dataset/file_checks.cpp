@@ -1,0 +1,193 @@
+#include "apps/dataset/file_checks.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+
+#include "apps/dataset/files.h"
+#include "apps/dataset/record_checker.h"
+#include "data/coco/annotations.h"
+#include "data/idx.h"
+#include "data/image_tar.h"
+#include "data/image_tree.h"
+#include "data/label_file.h"
+#include "data/mnist.h"
+#include "data/shrink.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/record_file.h"
+
+namespace dtrain::dataset {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The ending of the name in small letters: ".jpg".
+std::string ending_of(const std::string& path) {
+  std::string ending = fs::path(path).extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending;
+}
+
+void add_thumbnail(std::span<const std::byte> encoded, Problem& problem, CheckContext& context) {
+  if (context.thumbnails-- <= 0) return;
+  try {
+    problem.thumbnail = data::shrink_image(encoded, {.size = context.thumbnail_pixels, .quality = 80}).jpeg;
+  } catch (const Error&) {  // what is wrong with the image has been said
+  }
+}
+
+void check_encoded(const std::string& name, std::span<const std::byte> encoded, FileProblems& found,
+                   CheckContext& context) {
+  ++found.images;
+  if (encoded.empty()) return found.add("empty file", name, "holds no byte");
+  const char* kind = "file that is no image";
+  try {
+    data::sniff_image(encoded);
+    kind = "image that cannot be decoded";
+    data::ImageDecoder decoder;
+    decoder.open(encoded);
+    decoder.decode();
+    if (!decoder.damage().empty()) {
+      found.add("damaged image", name, decoder.damage());
+      add_thumbnail(encoded, found.problems.back(), context);
+    } else if (!decoder.warning().empty()) {
+      found.add("image with a warning", name, decoder.warning(), /*is_fault=*/false);
+    }
+  } catch (const Error& error) {
+    found.add(kind, name, error.what());
+  }
+}
+
+void check_image(const data::TreeImage& image, FileProblems& found, CheckContext& context) {
+  std::string bytes;
+  try {
+    bytes = data::bytes_of(image);
+  } catch (const Error& error) {
+    return found.add("file that cannot be read", image.path, error.what());
+  }
+  check_encoded(image.path, std::as_bytes(std::span(bytes)), found, context);
+}
+
+void check_records(const std::string& path, FileProblems& found, CheckContext& context) {
+  RecordReader reader(path);
+  RecordChecker checker;
+  for (;;) try {
+      const std::optional<Record> record = reader.next();
+      if (!record) {
+        if (found.problems.empty()) context.sets.check(path);
+        return;
+      }
+      ++found.records;
+      const std::string place = concat(path, ": record ", record->index, " at byte ", record->offset);
+      try {
+        const PixelFaults pixels = checker.check(record->bytes);
+        if (!pixels.damage.empty()) {
+          found.add("damaged image", place, pixels.damage);
+          data::Example example;
+          example.parse(record->bytes);
+          add_thumbnail(std::as_bytes(std::span(example.bytes("image/encoded"))), found.problems.back(), context);
+        } else if (!pixels.warning.empty()) {
+          found.add("image with a warning", place, pixels.warning, /*is_fault=*/false);
+        }
+      } catch (const Error& error) {
+        found.add("bad record", place, error.what());
+      }
+    } catch (const RecordError& error) {
+      ++found.records;
+      found.add("broken TFRecord file", path, error.what());
+      if (error.rest_lost()) return;
+    }
+}
+
+void check_idx(const std::string& path, FileProblems& found) {
+  const data::IdxArray array = data::read_idx(path);
+  if (array.shape.size() == 1)
+    data::check_labels_of(array);
+  else
+    found.images += array.items();
+}
+
+// The images that annotations/instances_NAME.json lists, where the folder NAME or images/NAME is there.
+void check_listed_images(const std::string& path, const data::coco::Annotations& annotations, FileProblems& found) {
+  const fs::path root = fs::path(path).parent_path().parent_path();
+  std::string name = fs::path(path).stem().string();
+  if (!name.starts_with("instances_")) return;
+  name.erase(0, std::string_view("instances_").size());
+  std::error_code unknown;
+  fs::path folder = root / name;
+  if (!fs::is_directory(folder, unknown)) folder = root / "images" / name;
+  if (!fs::is_directory(folder, unknown)) return;
+  for (const data::coco::Image& image : annotations.images) {
+    const std::string file = (folder / image.file_name).string();
+    try {
+      const std::string bytes = read_text(file, kMaxRecordBytes);
+      data::ImageDecoder decoder;
+      const data::ImageInfo info = decoder.open(std::as_bytes(std::span(bytes)));
+      if (info.width != image.width || info.height != image.height)
+        found.add("image of another size than its annotations", file,
+                  concat("is ", info.width, "x", info.height, " pixels large, ", path, " has it as ", image.width, "x",
+                         image.height));
+    } catch (const Error& error) {
+      found.add("image of annotations that cannot be read", file, error.what());
+    }
+  }
+}
+
+void check_annotations(const std::string& path, FileProblems& found) {
+  check_listed_images(path, data::coco::read_annotations(path), found);
+}
+
+// A check whose Error is a problem of this kind.
+Check guarded(const std::string& path, const char* kind, std::function<void(FileProblems&)> work) {
+  return [path, kind, work = std::move(work)](FileProblems& found) {
+    try {
+      work(found);
+    } catch (const Error& error) {
+      found.add(kind, path, error.what());
+    }
+  };
+}
+
+std::vector<Check> checks_of_tar(const std::string& path, CheckContext& context) {
+  std::vector<Check> checks;
+  try {
+    for (data::TreeImage& image : data::images_of_tar(path))
+      checks.push_back(
+          [image = std::move(image), &context](FileProblems& found) { check_image(image, found, context); });
+  } catch (const Error& error) {
+    checks = {
+        [path, what = std::string(error.what())](FileProblems& found) { found.add("broken archive", path, what); }};
+  }
+  return checks;
+}
+
+}  // namespace
+
+bool has_image_name(const std::string& path) {
+  constexpr std::array kEndings = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff"};
+  return std::ranges::find(kEndings, ending_of(path)) != kEndings.end();
+}
+
+std::vector<Check> checks_of(const std::string& path, Found how, CheckContext& context) {
+  const std::string ending = ending_of(path), name = fs::path(path).filename().string();
+  if (ending == ".tar") return checks_of_tar(path, context);
+  if (is_idx_file(path))
+    return {guarded(path, "broken IDX file", [path](FileProblems& found) { check_idx(path, found); })};
+  if (has_record_name(name))
+    return {guarded(path, "broken TFRecord file",
+                    [path, &context](FileProblems& found) { check_records(path, found, context); })};
+  if (how != Found::beside_images && ending == ".json") {
+    if (how == Found::in_folder && !name.starts_with("instances_") && !name.ends_with("coco.json"))
+      return {[path](FileProblems& found) {
+        found.add("file that is not looked at", path, "JSON without a name of annotations", /*is_fault=*/false);
+      }};
+    return {guarded(path, "broken annotations", [path](FileProblems& found) { check_annotations(path, found); })};
+  }
+  if (how != Found::beside_images && (ending == ".txt" || ending == ".csv"))
+    return {guarded(path, "broken file of labels", [path](FileProblems&) { data::read_lines(path); })};
+  return {[path, &context](FileProblems& found) { check_image({.path = path}, found, context); }};
+}
+
+}  // namespace dtrain::dataset

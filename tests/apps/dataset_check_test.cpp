@@ -1,0 +1,81 @@
+// dtrain-data check: every kind of problem of a data set in one run.
+#include <nlohmann/json.hpp>
+
+#include "data/png.h"
+#include "tests/apps/dataset_fixture.h"
+#include "tests/data/coco_folder.h"
+#include "tests/data/idx_files.h"
+#include "tests/data/tar_files.h"
+
+namespace dtrain {
+namespace {
+
+class DatasetCheck : public DatasetProgram {
+ protected:
+  static std::string half(const std::string& image) { return image.substr(0, image.size() * 2 / 3); }
+  const std::string large = text_of(data::encode_jpeg(data::draw_image(3, 10, 64, 1, 2).view()));
+};
+
+TEST_F(DatasetCheck, SoundFilesOfEveryKindHaveNoFault) {
+  place_file(root / "in/train/a/1.jpg", small_jpeg());
+  place_file(root / "in/train/a/2.png", text_of(data::encode_png(data::Image(4, 4).view())));
+  place_file(root / "in/labels.txt", "a\n");
+  place_file(root / "in/train.tar", tar_of({{"a.tar", tar_of({{"1.jpg", small_jpeg()}})}}));
+  place_file(root / "in/digits/train-images-idx3-ubyte", idx_images(10));
+  place_file(root / "in/digits/train-labels-idx1-ubyte", idx_labels(10));
+  write_records(root / "in/train-00000-of-00001", {image_record(small_jpeg())});
+  const data::CocoFolder coco;
+  const Outcome outcome = run("check in " + coco.root());
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, " images, 1 records, 0 faults\n")) << outcome.out;
+}
+
+TEST_F(DatasetCheck, AllProblemsAreGroupedByKind) {
+  for (const char* name : {"1.jpg", "2.jpg", "3.jpg"}) place_file(root / "in/a" / name, half(large));
+  place_file(root / "in/a/desktop.ini", "text");
+  place_file(root / "in/a/zero.jpg", "");
+  place_file(root / "in/b/cut.png", half(text_of(data::encode_png(data::Image(40, 40).view()))));
+  place_file(root / "in/labels.csv", "\xff\xfen\1");
+  place_file(root / "in/page.tar", "<html>");
+  place_file(root / "in/good.tar", tar_of({{"a/4.jpg", half(large)}, {"a/5.jpg", small_jpeg()}}));
+  write_records(root / "in/train-00000-of-00002", {image_record(small_jpeg()), image_record(half(large)), "no record"});
+  place_file(root / "in/x-labels-idx1-ubyte", "no IDX");
+  place_file(root / "in/annotations/instances_a.json", "{");
+  const Outcome outcome = run("check in --examples 2 --html page.html");
+  EXPECT_EQ(outcome.code, 2);
+  for (const char* part :
+       {"damaged image: 5\n  in/a/1.jpg: Premature end", "\n  and 3 more\n",
+        "file that is no image: 1\n  in/a/desktop.ini", "empty file: 1\n  in/a/zero.jpg",
+        "image that cannot be decoded: 1\n  in/b/cut.png: PNG cannot",
+        "broken file of labels: 1\n  in/labels.csv: line 1: is text in UTF-16",
+        "broken archive: 1\n  in/page.tar: not a tar", "bad record: 1\n  in/train-00000-of-00002: record 2 at byte",
+        "incomplete set of shards: 1\n  in: ", "broken IDX file: 1\n  in/x-labels-idx1-ubyte",
+        "broken annotations: 1\n  in/annotations/instances_a.json"})
+    EXPECT_TRUE(contains(outcome.out, part)) << part << "\n" << outcome.out;
+  const std::string page = contents(root / "page.html");
+  EXPECT_TRUE(contains(page, "<h2>damaged image: 5</h2>")) << page;
+  EXPECT_TRUE(contains(page, "<img alt=\"\" src=\"data:image/jpeg;base64,")) << page;
+  const auto json = nlohmann::json::parse(run("check in --json").out);
+  EXPECT_EQ(json.at("kinds").at(0).at("kind"), "damaged image");
+  EXPECT_EQ(json.at("kinds").at(0).at("count"), 5);
+  EXPECT_EQ(json.at("kinds").at(0).at("examples").size(), 5u);
+  EXPECT_TRUE(contains(outcome.out, concat(json.at("faults").get<int>(), " faults\n"))) << outcome.out;
+}
+
+TEST_F(DatasetCheck, ImagesOfAnnotationsAreLookedFor) {
+  const data::CocoFolder coco;
+  std::filesystem::remove(coco.folder() + "/im3.png");
+  write_file(coco.folder() + "/im4.png", text_of(data::encode_png(data::Image(7, 5).view())));
+  const Outcome outcome = run("check " + coco.annotations("train"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(contains(outcome.out, "image of annotations that cannot be read: 1\n")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "im4.png: is 7x5 pixels large, ")) << outcome.out;
+}
+
+TEST_F(DatasetCheck, APlaceThatIsNotThereIsAProblem) {
+  expect("check none", 2, "file that cannot be read: 1\n  none: No such file");
+  expect("check", 1, "no folder or file given");
+}
+
+}  // namespace
+}  // namespace dtrain

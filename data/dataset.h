@@ -16,6 +16,10 @@ struct RecordLocation {
   std::string file;
   uint64_t offset = 0;  // where the record's header begins, in bytes
   uint64_t record = 0;  // within the file
+  std::string name{};   // in place of both, where records have names: "image 5"
+
+  // "FILE: record 7 at byte 1234", or "FILE: image 5".
+  std::string text() const;
 };
 
 // The key of one sample's augmentation: equal for any number of ranks and workers.

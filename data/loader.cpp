@@ -221,8 +221,7 @@ struct Loader::State {
   // What `error` says, and where; an error of a record's frame says both itself.
   std::string placed(const Error& error, uint64_t record) const {
     if (dynamic_cast<const RecordError*>(&error)) return error.what();
-    const RecordLocation at = dataset->locate(record);
-    return concat(at.file, ": record ", at.record, " at byte ", at.offset, ": ", error.what());
+    return concat(dataset->locate(record).text(), ": ", error.what());
   }
 
   // Keeps what is wrong with the first few damaged images.

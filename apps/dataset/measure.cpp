@@ -33,8 +33,7 @@ void read(const data::Dataset& dataset, data::SampleReader& reader, const data::
 } catch (const RecordError&) {
   throw;
 } catch (const Error& error) {
-  const data::RecordLocation at = dataset.locate(key.sample);
-  throw Error(error.fault(), concat(at.file, ": record ", at.record, " at byte ", at.offset, ": ", error.what()));
+  throw Error(error.fault(), concat(dataset.locate(key.sample).text(), ": ", error.what()));
 }
 
 struct Result {

@@ -28,8 +28,7 @@ namespace fs = std::filesystem;
 // Record `i` with its image made smaller; an Error says where it is.
 std::string shrunk_record(const data::RecordShards& shards, uint64_t i, const data::ShrinkOptions& options,
                           KeptWarnings& warnings) {
-  const data::RecordLocation at = shards.locate(i);
-  const std::string place = concat(at.file, ": record ", at.record, " at byte ", at.offset);
+  const std::string place = shards.locate(i).text();
   try {
     std::vector<std::byte> buffer;
     std::string warning, record = data::shrink_record(shards.read(i, buffer), options, warning);

@@ -8,13 +8,6 @@
 namespace dtrain::data {
 namespace {
 
-coco::Polygons outline_of(const coco::Annotation& object) {
-  if (const auto* polygons = std::get_if<coco::Polygons>(&object.segmentation)) return *polygons;
-  const coco::Box& box = object.box;
-  const double right = box.x + box.width, bottom = box.y + box.height;
-  return {{box.x, box.y, box.x, bottom, right, bottom, right, box.y}};
-}
-
 // Run ends of one mask, made of the pixels at which its value changes, in ascending order.
 class Ends {
  public:
@@ -96,13 +89,14 @@ uint64_t most_runs(const coco::Polygons& outline, const Placement& placement) {
 void append_runs(const coco::Annotation& object, const Placement& placement, std::vector<int32_t>& ends) {
   if (const auto* rle = std::get_if<coco::Rle>(&object.segmentation))
     append_resampled(*rle, placement, ends);
-  else
-    append_filled(outline_of(object), placement, ends);
+  else if (const auto* polygons = std::get_if<coco::Polygons>(&object.segmentation))
+    append_filled(*polygons, placement, ends);
 }
 
 uint64_t most_runs(const coco::Annotation& object, const Placement& placement) {
+  if (const auto* polygons = std::get_if<coco::Polygons>(&object.segmentation)) return most_runs(*polygons, placement);
   const auto* rle = std::get_if<coco::Rle>(&object.segmentation);
-  if (!rle) return most_runs(outline_of(object), placement);
+  if (!rle) return 0;
   // A column that is repeated may begin with another value than it ends with, which is a run more for each of its own.
   const auto repeats = static_cast<uint64_t>(std::ceil(placement.scale_x()));
   return 2 * std::max<uint64_t>(repeats, 1) * rle->counts.size() + 1;

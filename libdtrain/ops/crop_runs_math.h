@@ -54,6 +54,11 @@ struct RunTable {
         per_row(runs.begins.dim(1) - 1),
         capacity(runs.ends.dim(1)) {}
   DT_HD bool has(int64_t row, int64_t which) const { return row < rows && which < per_row; }
+  DT_HD bool is_unknown(int64_t row, int64_t which) const {
+    if (row < 0 || which < 0 || !has(row, which)) return false;
+    const RunImage image = of(row, which);
+    return image.begin >= image.end;
+  }
   // What a table says that is not so stays within it.
   DT_HD RunImage of(int64_t row, int64_t which) const {
     const int32_t* const begin = begins + row * (per_row + 1) + which;

@@ -39,6 +39,8 @@ class Training {
     trainer_->resume(from->steps, from->state);
   }
 
+  // Leaves the objects without masks.
+  void forget_masks() { scene_.truth.masks.begins = context_.zeros(scene_.truth.masks.begins.shape(), DType::i32); }
   // The mask losses of the steps up to number `end`.
   std::vector<double> train(uint64_t end) {
     std::vector<double> losses;
@@ -92,6 +94,15 @@ TEST(DetectorPositives, MayChangeFromStepToStepAndOverAResume) {
     Training second(*context, true, &saved);
     EXPECT_EQ(second.train(kSteps), later);
     expect_equal(second.checkpoint(), whole.checkpoint());
+  }
+}
+
+TEST(DetectorPositives, WithoutAMaskHaveNoPartInItsLoss) {
+  for (const auto& context : devices()) {
+    Training seen(*context, false), blind(*context, false);
+    blind.forget_masks();
+    EXPECT_GT(seen.train(1).front(), 0);
+    EXPECT_EQ(blind.train(1).front(), 0);
   }
 }
 

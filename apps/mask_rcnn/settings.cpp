@@ -131,9 +131,10 @@ std::string apply(Settings& settings, const std::string& assignment) {
 std::vector<std::string> apply_file(Settings& settings, const std::string& path) {
   constexpr size_t kLargest = 1 << 20;
   const std::string text = read_text(path, kLargest, Fault::config);
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   std::vector<std::string> notices;
   size_t number = 1;
-  for (size_t begin = 0; begin < text.size(); ++number) {
+  for (size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0; begin < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = code_of(text.substr(begin, end - begin));
     begin = end + 1;

@@ -239,7 +239,11 @@ DType pixel_type(Preset preset) {
 
 DecodeOptions decode_options(const PreprocessOptions& options) {
   const bool plain = options.preset == Preset::aws || (options.preset == Preset::tf_cnn && !options.training);
-  return {.fast_dct = options.preset != Preset::torchvision, .fancy_upsampling = !plain, .limits = options.limits};
+  return {.fast_dct = options.preset != Preset::torchvision,
+          .fancy_upsampling = !plain,
+          .limits = options.limits,
+          .orientation = options.orientation,
+          .tagged = options.tagged};
 }
 
 namespace {

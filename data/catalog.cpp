@@ -198,6 +198,8 @@ PreprocessOptions options_of(const Pixels& pixels, bool training) {
   options.preset = way.preset;
   options.training = training;
   options.height = options.width = pixels.size;
+  options.orientation = pixels.orientation;
+  options.tagged = pixels.tagged;
   options.resize = resize_of(pixels.resize_method);
   options.distort_color = pixels.distortions;
   options.distort_in_yiq = pixels.distort_in_yiq;

@@ -167,10 +167,7 @@ class DetectionDataset::Reader final : public SampleReader {
 
  private:
   std::string make(const DetectionSample& sample, const BatchLayout& layout, const SampleKey& key, const Row& row) {
-    const ImageInfo info = decoder_.open(sample.encoded);
-    if (ImageSize{info.height, info.width} != sample.size)
-      throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, its annotations are for ",
-                                      sample.size.width, "x", sample.size.height));
+    const ImageInfo info = open_as_annotated(sample);
     RandomStream random = sample_stream(key);
     find_objects(sample);
     const Part part = part_of(sample.size, random);
@@ -191,6 +188,21 @@ class DetectionDataset::Reader final : public SampleReader {
       place_objects(sample.size, placement);
     write_objects(row);
     return decoder_.warning();
+  }
+
+  // Annotations that state the size of the stored image are for the image as it is stored.
+  ImageInfo open_as_annotated(const DetectionSample& sample) {
+    const ImageInfo info = decoder_.open(sample.encoded);
+    const ImageSize size{info.height, info.width}, turned{info.width, info.height};
+    if (size == sample.size) return info;
+    const bool transposes = info.orientation >= 5 && turned == sample.size;
+    if (transposes && options_.decoding.orientation == Orientation::apply)
+      return decoder_.open(sample.encoded, Orientation::ignore);
+    throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, its annotations are for ",
+                                    sample.size.width, "x", sample.size.height,
+                                    transposes ? concat("; its EXIF orientation is ", info.orientation,
+                                                        ": --exif_orientation=apply turns it")
+                                               : ""));
   }
 
   void find_objects(const DetectionSample& sample) {

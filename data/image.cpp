@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "data/jpeg.h"
+#include "data/orientation.h"
 #include "data/png.h"
 #include "libdtrain/core/error.h"
 
@@ -53,10 +55,13 @@ void check_limits(const ImageInfo& info, const ImageLimits& limits) {
 }
 
 struct ImageDecoder::State {
-  explicit State(const DecodeOptions& options) : jpeg(options), png(options.limits) {}
+  explicit State(const DecodeOptions& given) : options(given), jpeg(given), png(given.limits) {}
+  const DecodeOptions options;
   JpegDecoder jpeg;
   PngDecoder png;
-  ImageInfo info;
+  ImageInfo info;  // as stored
+  Turn turn;
+  Image upright;
   std::string warning, damage;
 };
 
@@ -66,13 +71,24 @@ ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
 ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 
 ImageInfo ImageDecoder::open(std::span<const std::byte> encoded) {
+  const ImageInfo info = open(encoded, state_->options.orientation);
+  if (info.orientation != 1 && state_->options.tagged) ++*state_->options.tagged;
+  return info;
+}
+
+ImageInfo ImageDecoder::open(std::span<const std::byte> encoded, Orientation orientation) {
+  State& s = *state_;
   const bool jpeg = sniff_image(encoded) == ImageFormat::jpeg;
-  state_->info = jpeg ? state_->jpeg.open(encoded) : state_->png.open(encoded);
-  return state_->info;
+  s.info = jpeg ? s.jpeg.open(encoded) : s.png.open(encoded);
+  if (jpeg) s.info.orientation = exif_orientation(encoded);
+  s.turn = orientation == Orientation::apply ? turn_of(s.info.orientation) : Turn();
+  ImageInfo seen = s.info;
+  if (s.turn.transposes) std::swap(seen.width, seen.height);
+  return seen;
 }
 
 bool ImageDecoder::suits_hardware() const {
-  return state_->info.format == ImageFormat::jpeg && state_->jpeg.suits_hardware();
+  return state_->info.format == ImageFormat::jpeg && !state_->turn.any() && state_->jpeg.suits_hardware();
 }
 
 ImageView ImageDecoder::decode(const Window& window) {
@@ -80,13 +96,19 @@ ImageView ImageDecoder::decode(const Window& window) {
   s.warning.clear();
   s.damage.clear();
   if (s.info.format == ImageFormat::png) return s.png.decode(window);
-  const ImageView view = s.jpeg.decode(window);
+  const ImageView view = s.jpeg.decode(stored_window(window, s.turn, s.info.width, s.info.height));
   s.warning = s.jpeg.warning();
   s.damage = s.jpeg.damage();
-  return view;
+  if (!s.turn.any()) return view;
+  write_upright(view, s.turn, s.upright);
+  return s.upright.view();
 }
 
-ImageView ImageDecoder::decode() { return decode({0, 0, state_->info.width, state_->info.height}); }
+ImageView ImageDecoder::decode() {
+  const ImageInfo& stored = state_->info;
+  if (state_->turn.transposes) return decode({0, 0, stored.height, stored.width});
+  return decode({0, 0, stored.width, stored.height});
+}
 
 const std::string& ImageDecoder::warning() const { return state_->warning; }
 

@@ -1,6 +1,7 @@
 // Encoded images: what kind they are, the limits they must keep, and one decoder for all kinds we read.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,7 @@ struct ImageInfo {
   int width = 0, height = 0;
   int components = 0;        // as stored: 1 grey, 3 RGB or YCbCr, 4 CMYK, YCCK or RGBA
   bool progressive = false;  // progressive JPEG or interlaced PNG
+  int orientation = 1;       // EXIF's of a JPEG, 1 to 8; 1: upright as stored
 };
 
 // A rectangle of whole pixels, inside an image.
@@ -38,11 +40,17 @@ struct ImageLimits {
   int64_t max_scan_pixels = 2'000'000'000;  // scans times pixels
 };
 
+// Whether images are turned as EXIF's orientation of a JPEG says.
+enum class Orientation : uint8_t { ignore, apply };
+
 // How a JPEG is decoded; other formats have no choice.
 struct DecodeOptions {
   bool fast_dct = false;         // the less exact integer IDCT (TensorFlow's INTEGER_FAST)
   bool fancy_upsampling = true;  // triangle filter for chroma, else replication
   ImageLimits limits = {};
+  Orientation orientation = Orientation::ignore;
+  // Counts the images that are opened whose orientation is not 1. Null: nobody does.
+  std::shared_ptr<std::atomic<uint64_t>> tagged{};
 };
 
 // RGB bytes of `height` rows, `stride` bytes apart, owned by someone else. kRowPadding bytes after the end of any row
@@ -86,8 +94,11 @@ class ImageDecoder {
   ImageDecoder(ImageDecoder&&) noexcept;
   ImageDecoder& operator=(ImageDecoder&&) noexcept;
 
-  // Reads the header. `encoded` must stay alive until decode() has returned. Throws Error(Fault::data).
+  // Reads the header. `encoded` must stay alive until decode() has returned. Where the image is turned, width and
+  // height are those of the upright image, and so are windows and pixels. Throws Error(Fault::data).
   ImageInfo open(std::span<const std::byte> encoded);
+  // The same with another rule for its orientation than the options', and not counted.
+  ImageInfo open(std::span<const std::byte> encoded, Orientation orientation);
   // Whether the opened image is one for decoders in hardware: a baseline JPEG, grey or YCbCr in one scan, of 4:4:4,
   // 4:2:2, 4:4:0 or 4:2:0, whose markers are as they should be to the end.
   bool suits_hardware() const;

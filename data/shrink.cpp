@@ -53,7 +53,7 @@ void copy_feature(const Example::Entry& entry, ExampleWriter& writer) {
 
 ShrunkImage shrink_image(std::span<const std::byte> encoded, const ShrinkOptions& options) {
   DT_CHECK(options.size > 0, "images shrunk to ", options.size, " pixels");
-  ImageDecoder decoder;
+  ImageDecoder decoder({.orientation = options.orientation, .tagged = options.tagged});
   const ImageInfo info = decoder.open(encoded);
   const ImageView image = decoder.decode();
   const int shorter = std::min(image.width, image.height), width = side_of(image.width, shorter, options),
@@ -63,7 +63,8 @@ ShrunkImage shrink_image(std::span<const std::byte> encoded, const ShrinkOptions
     return {encode_jpeg(resized(image, width, height).view(), jpeg), width, height, decoder.warning(),
             decoder.damage()};
   std::vector<std::byte> smaller = encode_jpeg(image, jpeg);
-  const bool is_plain = info.format == ImageFormat::jpeg && info.components != 4;
+  const bool is_turned = options.orientation == Orientation::apply && info.orientation != 1;
+  const bool is_plain = info.format == ImageFormat::jpeg && info.components != 4 && !is_turned;
   if (is_plain && smaller.size() >= encoded.size()) smaller.assign(encoded.begin(), encoded.end());
   return {std::move(smaller), width, height, decoder.warning(), decoder.damage()};
 }

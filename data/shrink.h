@@ -2,10 +2,14 @@
 // tensorflow_image_resizer.py of aws-samples/deep-learning-models does it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "data/image.h"
 
 namespace dtrain::data {
 
@@ -13,6 +17,9 @@ struct ShrinkOptions {
   int size = 480;        // what the shorter side becomes, in pixels; smaller images keep theirs
   int quality = 85;      // of the JPEG, 1 to 100
   bool stretch = false;  // both sides become `size`, whatever they were
+  // Turned images have no EXIF orientation left; else the new ones lose it unless they keep their bytes.
+  Orientation orientation = Orientation::ignore;
+  std::shared_ptr<std::atomic<uint64_t>> tagged{};  // see DecodeOptions
 };
 
 struct ShrunkImage {

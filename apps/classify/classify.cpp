@@ -61,6 +61,10 @@ class Classifier {
     return result;
   }
 
+  std::string orientation_notice(size_t images) const {
+    return cli::orientation_notice(*loaded_.pixels().tagged, images, loaded_.pixels().orientation);
+  }
+
  private:
   std::vector<float> download(const Tensor& x) {
     std::vector<float> values(static_cast<size_t>(x.count()));
@@ -137,6 +141,8 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
     }
   }
   damaged.report(files.size());
+  const std::string turned = classifier.orientation_notice(files.size());
+  if (!turned.empty()) cli::print_message("note", turned);
   return code;
 }
 

@@ -15,6 +15,14 @@ std::vector<std::string> input_notices(const data::LoaderStats& stats) {
   return lines;
 }
 
+std::string orientation_notice(uint64_t tagged, uint64_t images, data::Orientation orientation) {
+  if (tagged == 0) return "";
+  return fmt::format("{} of the {} images read have an EXIF orientation other than 1: {}", tagged, images,
+                     orientation == data::Orientation::apply
+                         ? "they were turned; --exif_orientation=ignore takes them as they are stored"
+                         : "they were taken as they are stored; --exif_orientation=apply turns them");
+}
+
 void DamageCount::add(const std::string& file, const std::string& warning) {
   if (warning.empty()) return;
   ++count_;

@@ -55,6 +55,8 @@ void ClassifierFlags::declare(FlagSet& flags) {
   flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(),
                    "as the model was trained with; by default that of the checkpoint");
   flags.add("ml_perf", ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
+  flags.add_choice("exif_orientation", exif_orientation, {"apply", "ignore"},
+                   "whether JPEGs are turned as their EXIF block says; by default as the checkpoint was trained");
   conventions.declare(flags);
 }
 
@@ -82,7 +84,8 @@ void ClassifierFlags::check() const {
 }
 
 void ClassifierFlags::take_recorded(const FlagSet& flags) {
-  const auto identity = recorded_state(weights).identity;
+  const TrainState state = recorded_state(weights);
+  const auto& identity = state.identity;
   const auto value = [&](const char* key) {
     const auto found = identity.find(key);
     return found == identity.end() ? std::string() : found->second;
@@ -93,6 +96,9 @@ void ClassifierFlags::take_recorded(const FlagSet& flags) {
   if (model == name) recorded = models::conventions_from(form.substr(name.size()));
   const std::string pixels = value("preprocessing"), size = value("image size");
   if (!flags.given("image_size") && !size.empty()) image_size = parse_number<int64_t>(size, kImageSize);
+  if (const auto turned = state.settings.find("EXIF orientation");
+      turned != state.settings.end() && !flags.given("exif_orientation"))
+    exif_orientation = turned->second;
   if (flags.given("preprocessing") || flags.given("ml_perf") || pixels.empty()) return;
   preprocessing = pixels.substr(0, pixels.find(','));
   ml_perf = pixels.ends_with(", ml_perf");
@@ -122,6 +128,8 @@ LoadedClassifier::LoadedClassifier(const ClassifierFlags& flags, const FlagSet& 
       model_(build(flags, set)) {
   pixels_.preprocessing = flags.preprocessing;
   pixels_.ml_perf = flags.ml_perf;
+  pixels_.orientation = flags.exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
+  pixels_.tagged = std::make_shared<std::atomic<uint64_t>>(0);
   pixels_.size = static_cast<int>(model_.image_size);
   if (!flags.calibration.empty()) quantize(flags);
 }

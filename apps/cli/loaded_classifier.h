@@ -25,6 +25,7 @@ struct ClassifierFlags {
   int64_t image_size = 0;   // 0: the model's default
   std::string preprocessing = "tf_cnn";
   bool ml_perf = false;
+  std::string exif_orientation = "ignore";
   ConventionFlags conventions;
   std::string precision = "fp32", calibration;  // where declare_precision() has been called
   // Whether the calibration's ranges serve for other weights of the model, such as those of later steps of a training.

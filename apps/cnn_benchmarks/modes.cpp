@@ -31,6 +31,9 @@ void report_input(const Session& session, const cli::ImageTask& task, cli::Log& 
                            stats->records - stats->deferred, stats->records));
   if (!stats) return;
   for (const std::string& line : cli::input_notices(*stats)) log.notice(line);
+  const data::Pixels pixels = session.config.pixels();
+  const std::string turned = cli::orientation_notice(*pixels.tagged, stats->records, pixels.orientation);
+  if (!turned.empty()) log.notice(turned);
 }
 
 void announce_graph(const Session& session, cli::Log& log) {

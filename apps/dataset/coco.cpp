@@ -62,7 +62,8 @@ std::string record_of(const data::DetectionSource& source, uint64_t image, const
     place = concat(half.images, "/", sample.name);
     data::ImageDecoder decoder;
     const data::ImageInfo info = decoder.open(sample.encoded);
-    if (info.height != sample.size.height || info.width != sample.size.width)
+    const data::ImageSize size{info.height, info.width}, turned{info.width, info.height};
+    if (size != sample.size && !(info.orientation >= 5 && turned == sample.size))
       throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, ", half.annotations,
                                       " has it as ", sample.size.width, "x", sample.size.height));
     decoder.decode();
@@ -99,13 +100,13 @@ int coco(const Arguments& argv) {
   std::string year;
   int64_t shards = 256, validation_shards = 0;
   bool masks = true;
-  cli::FlagSet flags(argv.front(), "--input DIR --output DIR [flags]",
-                     "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's object detection from "
-                     "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be "
-                     "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes. "
-                     "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. The "
-                     "orientation of EXIF is "
-                     "ignored, as COCO's own tools do.");
+  cli::FlagSet flags(
+      argv.front(), "--input DIR --output DIR [flags]",
+      "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's object detection from "
+      "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be "
+      "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes. "
+      "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. EXIF blocks "
+      "stay: --exif_orientation of the programs that train decides on them.");
   common.reads_images = true;
   common.declare(flags, "folder that holds annotations/ and the folders of images");
   flags.add("year", year, "where there are annotations of several years, those to convert: 2017");

@@ -43,8 +43,9 @@ std::string shrunk_record(const data::RecordShards& shards, uint64_t i, const da
 
 int resize_shards(const CommonFlags& common, const std::vector<std::string>& names, int64_t shards,
                   const data::ShrinkOptions& options, const data::CacheOptions& cache) {
-  std::string source = fmt::format("dtrain-data resize {}\nto {}, quality {}, stretch {}, shards {}\n", cli::version(),
-                                   options.size, options.quality, options.stretch, shards);
+  std::string source = fmt::format("dtrain-data resize {}\nto {}, quality {}, stretch {}, turned {}, shards {}\n",
+                                   cli::version(), options.size, options.quality, options.stretch,
+                                   options.orientation == data::Orientation::apply, shards);
   std::vector<data::Split> splits;
   KeptWarnings warnings;
   for (const std::string& name : names) {
@@ -168,6 +169,7 @@ int resize(const Arguments& argv) {
   CommonFlags common;
   cli::CacheFlags cache;
   int64_t size = 480, quality = 85, shards = 0;
+  std::string orientation = "ignore";
   bool stretch = false;
   cli::FlagSet flags(
       argv.front(), "--input DIR --output DIR [flags]",
@@ -184,16 +186,26 @@ int resize(const Arguments& argv) {
   flags.add("size", size, "the shorter side in pixels, at most", {1, 65500});
   flags.add("quality", quality, "quality of the JPEGs", {1, 100});
   flags.add("stretch", stretch, "make all images squares of --size pixels");
+  flags.add_choice("exif_orientation", orientation, {"apply", "ignore"},
+                   "apply: turn JPEGs as their EXIF block says; the new images have no such block");
   flags.add("shards", shards, "shards of each split; 0: as many as there are", {0, data::kMaxShards});
   cache.declare(flags);
   if (!common.parse(flags, argv)) return 0;
 
-  const data::ShrinkOptions options{static_cast<int>(size), static_cast<int>(quality), stretch};
+  const data::ShrinkOptions options{static_cast<int>(size), static_cast<int>(quality), stretch,
+                                    orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore,
+                                    std::make_shared<std::atomic<uint64_t>>(0)};
   std::vector<std::string> splits;
   for (const char* split : {"train", "validation"})
     if (data::has_shards(common.input, split)) splits.push_back(split);
-  return splits.empty() ? resize_files(common, options)
-                        : resize_shards(common, splits, shards, options, cache.options());
+  const int code =
+      splits.empty() ? resize_files(common, options) : resize_shards(common, splits, shards, options, cache.options());
+  if (const uint64_t tagged = *options.tagged; tagged > 0)
+    cli::print_message("note", fmt::format("{} images have an EXIF orientation other than 1: {}", tagged,
+                                           orientation == "apply" ? "they were turned"
+                                                                  : "the new ones are as they were stored, without it; "
+                                                                    "--exif_orientation=apply turns them"));
+  return code;
 }
 
 }  // namespace dtrain::dataset

@@ -24,8 +24,8 @@ std::vector<std::byte> read_image_file(const std::string& path) {
   return bytes;
 }
 
-data::Image decode_image(std::span<const std::byte> bytes, const data::ImageLimits& limits, std::string* warning) {
-  data::ImageDecoder decoder({.limits = limits});
+data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOptions& options, std::string* warning) {
+  data::ImageDecoder decoder(options);
   decoder.open(bytes);
   const data::ImageView view = decoder.decode();
   if (warning != nullptr) *warning = decoder.warning();

@@ -32,7 +32,7 @@ struct PlacedImage {
 // Both throw Error(Fault::data) where the file cannot be read or the image decoded.
 std::vector<std::byte> read_image_file(const std::string& path);
 // `warning` takes that of the decoder, "" where there is none.
-data::Image decode_image(std::span<const std::byte> bytes, const data::ImageLimits& limits = {},
+data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOptions& options = {},
                          std::string* warning = nullptr);
 
 PlacedImage place_image(Context& context, data::Image image, const Placement& placement);

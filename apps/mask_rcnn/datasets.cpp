@@ -25,6 +25,8 @@ data::DetectionOptions dataset_options(const DataSettings& settings, bool traini
   options.flip_probability = settings.flip_probability;
   options.jitter = settings.jitter;
   options.keep_empty = settings.keep_empty;
+  options.decoding.orientation = settings.orientation;
+  options.decoding.tagged = settings.tagged;
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/input_notices.h"
 #include "apps/cli/log.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/options/machine.h"
@@ -170,6 +171,10 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   detection::DetectionTask task(model, *group, std::move(options));
   Lines lines(log);
   if (!dtrain::evaluate(task, model.store, {}, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
+  for (const std::string& line : cli::input_notices(task.evaluation_stats())) log.notice(line);
+  const std::string turned =
+      cli::orientation_notice(*settings.data.tagged, task.evaluation_stats().records, settings.data.orientation);
+  if (!turned.empty()) log.notice(turned);
   if (values.gallery.empty()) return 0;
   write_gallery_of(values, settings, shown, detections);
   log.line("Gallery:     " + values.gallery + "/index.html");

@@ -53,6 +53,9 @@ void ModelFlags::declare(cli::FlagSet& flags) {
   declare_load(flags);
   flags.add("data_dir", data_dir,
             "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
+  flags.add_choice("exif_orientation", exif_orientation, {"auto", "apply", "ignore"},
+                   "whether JPEGs are turned as their EXIF block says. auto: as the program of the preset: those of "
+                   "TensorPack and AWS do so. An image whose annotations state its stored size stays as it is stored");
 }
 
 Settings ModelFlags::settings(std::vector<std::string>& notices) const {
@@ -62,6 +65,8 @@ Settings ModelFlags::settings(std::vector<std::string>& notices) const {
     if (std::string notice = apply(settings, assignment); !notice.empty()) notices.push_back(std::move(notice));
   if (!data_dir.empty()) settings.data.base_dir = data_dir;
   if (!load.empty()) settings.weights = load;
+  if (exif_orientation != "auto")
+    settings.data.orientation = exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
   settings.check();
   return settings;
 }

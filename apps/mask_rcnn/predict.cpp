@@ -83,11 +83,15 @@ void require_different_names(const std::vector<std::string>& images) {
              "; predict them with different folders");
 }
 
+data::DecodeOptions decoding_of(const Predictor& predictor) {
+  return {.orientation = predictor.orientation(), .tagged = predictor.settings().data.tagged};
+}
+
 void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path,
                    cli::DamageCount& damaged) {
   std::string warning;
   const detection::PlacedImage image =
-      predictor.place(detection::decode_image(detection::read_image_file(path), {}, &warning));
+      predictor.place(detection::decode_image(detection::read_image_file(path), decoding_of(predictor), &warning));
   const auto found = predictor.in_file(predictor.detect(image), image.place);
   print_found(path, image.place, found, predictor.categories(), values.json, warning);
   if (!values.output.empty()) draw_found(values.output + "/" + picture_name(path), image, found, predictor);
@@ -109,6 +113,9 @@ int predict_all(Predictor& predictor, const PredictFlags& values, const std::vec
     }
   }
   damaged.report(images.size());
+  const std::string turned =
+      cli::orientation_notice(*predictor.settings().data.tagged, images.size(), predictor.orientation());
+  if (!turned.empty()) cli::print_message("note", turned);
   return code;
 }
 

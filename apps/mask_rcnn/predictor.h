@@ -23,6 +23,7 @@ class Predictor final : public detection::ImageDetector {
 
   const std::vector<data::coco::Category>& categories() const override { return categories_; }
   std::vector<data::coco::Detection> objects_in(const data::Image& image) override;
+  data::Orientation orientation() const override { return settings_.data.orientation; }
   const Settings& settings() const { return settings_; }
   Context& context() const { return *model_.context; }
 

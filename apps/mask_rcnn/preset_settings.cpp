@@ -22,6 +22,7 @@ void set_torchvision(Settings& s) {
 void set_tensorpack(Settings& s) {
   s.data.training = {"train2017"};
   s.data.validation = {"val2017"};
+  s.data.orientation = data::Orientation::apply;  // as OpenCV, which reads its images
   s.fit_longest_side();
   s.rate.decays_biases = false;
   s.evaluate_epochs = 50;

@@ -1,8 +1,10 @@
 // What is trained, on what and how: a preset, changed by TensorPack's and AWS Mask R-CNN's keys.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +24,9 @@ struct DataSettings {
   std::vector<data::ImageSize> padding_shapes = {{800, 1000}, {800, 1200}, {800, 1350}};  // landscape ones
   data::ColorJitter jitter{};
   float flip_probability = 0.5f;
+  data::Orientation orientation = data::Orientation::ignore;  // whether EXIF turns images
+  // Counts those that have an orientation other than 1.
+  std::shared_ptr<std::atomic<uint64_t>> tagged = std::make_shared<std::atomic<uint64_t>>(0);
   bool keep_empty = false;  // images without objects, in training
   float mean[3] = {123.675f, 116.28f, 103.53f}, deviation[3] = {58.395f, 57.12f, 57.375f};  // of red, green and blue
 

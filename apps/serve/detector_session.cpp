@@ -10,7 +10,8 @@ namespace dtrain::serve {
 
 Pixels DetectorSession::decode(std::span<const std::byte> encoded) const {
   Pixels pixels;
-  pixels.image = detection::decode_image(encoded, {.max_pixels = max_pixels_}, &pixels.warning);
+  pixels.image = detection::decode_image(
+      encoded, {.limits = {.max_pixels = max_pixels_}, .orientation = detector_->orientation()}, &pixels.warning);
   return pixels;
 }
 

@@ -66,6 +66,11 @@ void PixelFlags::declare(FlagSet& flags) {
                   "pads it with black")
       .setting("resize method");
   flags
+      .add_choice(
+          "exif_orientation", exif_orientation, {"apply", "ignore"},
+          "whether JPEGs are turned as their EXIF block says; none of the programs that are followed here does so")
+      .setting("EXIF orientation");
+  flags
       .add("distortions", distortions,
            "distort brightness, saturation, hue and contrast of ImageNet's images, by the ranges of tf_cnn or aws")
       .identity("distortions", [this] { return !distortions           ? "none"
@@ -94,6 +99,8 @@ data::Pixels PixelFlags::pixels(const std::string& dataset, int64_t image_size) 
   pixels.distort_in_yiq = distort_color_in_yiq;
   pixels.ml_perf = ml_perf;
   pixels.size = static_cast<int>(image_size);
+  pixels.orientation = exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
+  pixels.tagged = tagged;
   return pixels;
 }
 

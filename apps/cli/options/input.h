@@ -34,8 +34,11 @@ struct InputFlags {
 
 // Preprocessing as tf_cnn_benchmarks, torchvision or the official models of TensorFlow have it.
 struct PixelFlags {
-  std::string preprocessing = "tf_cnn", input_preprocessor = "default", resize_method = "bilinear";
+  std::string preprocessing = "tf_cnn", input_preprocessor = "default", resize_method = "bilinear",
+              exif_orientation = "ignore";
   bool distortions = false, distort_color_in_yiq = true, ml_perf = false;
+
+  std::shared_ptr<std::atomic<uint64_t>> tagged = std::make_shared<std::atomic<uint64_t>>(0);  // images, see pixels()
 
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;

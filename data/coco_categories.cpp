@@ -28,6 +28,7 @@ class CocoClasses final : public DetectionSource {
   const std::vector<uint64_t>& shard_begins() const override { return source_->shard_begins(); }
   RecordLocation locate(uint64_t image) const override { return source_->locate(image); }
   const std::vector<std::string>& faults() const override { return source_->faults(); }
+  std::vector<std::string> notices() const override { return source_->notices(); }
   std::string identity() const override { return source_->identity(); }
   std::string contents() const override { return source_->contents(); }
 

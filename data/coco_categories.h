@@ -18,10 +18,6 @@ std::span<const int64_t> coco_category_ids();
 // `where` says in which file or folder.
 std::vector<uint32_t> places_in_coco(const std::vector<coco::Category>& categories, const std::string& where);
 
-// The place of each of these categories in coco_category_ids(). Throws Error(Fault::data) for one that is not there;
-// `where` says in which file or folder.
-std::vector<uint32_t> places_in_coco(const std::vector<coco::Category>& categories, const std::string& where);
-
 // The same images, whose classes less one are the places of their categories in coco_category_ids(). Categories that
 // `source` does not know have no name. Throws as places_in_coco() does.
 std::shared_ptr<const DetectionSource> with_coco_classes(std::shared_ptr<const DetectionSource> source,

@@ -3,6 +3,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "data/coco_images.h"
 #include "data/detection_source.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/input_file.h"
@@ -13,10 +14,10 @@ namespace {
 
 class CocoSource final : public DetectionSource {
  public:
-  CocoSource(const std::string& annotations, const std::string& folder, const std::vector<std::string>& classes)
+  CocoSource(const std::string& annotations, const std::string& folder, const coco::AnnotationOptions& options)
       : path_(annotations),
         folder_(folder),
-        annotations_(coco::read_annotations(annotations, {.classes = classes})),
+        annotations_(coco::read_annotations(annotations, options)),
         begins_{0, annotations_.images.size()} {
     const InputFile file(annotations);
     std::ostringstream line;
@@ -32,9 +33,15 @@ class CocoSource final : public DetectionSource {
   const std::vector<uint64_t>& shard_begins() const override { return begins_; }
   RecordLocation locate(uint64_t image) const override {
     DT_CHECK(image < size(), "image ", image, " of ", size());
-    return {path_, 0, static_cast<uint64_t>(annotations_.images[image].id)};
+    const coco::Image& at = annotations_.images[image];
+    return {path_, 0, static_cast<uint64_t>(at.id),
+            concat("image ", at.id_text.empty() ? std::to_string(at.id) : at.id_text)};
   }
   const std::vector<std::string>& faults() const override { return faults_; }
+  std::vector<std::string> notices() const override {
+    if (annotations_.findings.all().empty()) return {};
+    return {concat(path_, ": ", annotations_.findings.summary())};
+  }
   std::string identity() const override { return identity_; }
   std::string contents() const override { return identity_; }
 
@@ -48,6 +55,7 @@ class CocoSource final : public DetectionSource {
       if (parts.bytes)
         bytes_ = read_text((std::filesystem::path(source_.folder_) / listed.file_name).string(), kMaxRecordBytes);
       return {.id = listed.id,
+              .id_text = listed.id_text,
               .name = listed.file_name,
               .size = {listed.height, listed.width},
               .encoded = parts.bytes ? std::as_bytes(std::span(bytes_)) : std::span<const std::byte>(),
@@ -69,8 +77,9 @@ class CocoSource final : public DetectionSource {
 }  // namespace
 
 std::shared_ptr<const DetectionSource> open_coco(const std::string& annotations, const std::string& folder,
-                                                 const std::vector<std::string>& classes) {
-  return std::make_shared<CocoSource>(annotations, folder, classes);
+                                                 coco::AnnotationOptions options) {
+  options.complete = complete_from(folder);
+  return std::make_shared<CocoSource>(annotations, folder, options);
 }
 
 }  // namespace dtrain::data

@@ -111,7 +111,10 @@ void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
       for (const coco::Annotation& object : sample.objects) {
         if (!is_kept(object, sample.size, options_.min_area)) continue;
         ++objects;
-        if (parts.masks) runs += most_runs(object, {sample.size, largest});
+        if (!parts.masks) continue;
+        runs += most_runs(object, {sample.size, largest});
+        if (object.segmentation.index() == 0 && without_mask_++ == 0)
+          first_without_mask_ = source_->locate(image).text();
       }
       if (options_.training && !options_.keep_empty && objects == 0) continue;
     } catch (const Error& error) {
@@ -140,6 +143,12 @@ void DetectionDataset::make_layouts(const std::vector<ImageSize>& canvases) {
   }
   if (layouts_.empty()) layouts_.push_back(layout_on(canvases.front(), max_boxes_, max_runs_));
   for (Record& record : records_) record.layout = number[record.layout];
+}
+
+std::string DetectionDataset::notice_of_masks() const {
+  if (without_mask_ == 0) return {};
+  return concat("objects without a mask, from which no mask is learnt: ", without_mask_,
+                " (first: ", first_without_mask_, ")");
 }
 
 std::string DetectionDataset::used() const { return concat(size(), " of ", source_->size(), " images\n"); }

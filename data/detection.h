@@ -49,7 +49,7 @@ struct DetectionFields {
   static constexpr size_t count = 4;       // i32 [], objects
   static constexpr size_t boxes = 5;       // f32 [G, 4], x1, y1, x2, y2 on the canvas
   static constexpr size_t classes = 6;     // i32 [G], from 1
-  static constexpr size_t run_begins = 7;  // i32 [G + 1], where in run_ends those of an object begin
+  static constexpr size_t run_begins = 7;  // i32 [G + 1], where in run_ends those of an object begin; none without mask
   static constexpr size_t run_count = 8;   // i32 []
   static constexpr size_t run_ends = 9;    // i32 [R], as RunImages::ends
 };
@@ -70,6 +70,9 @@ class DetectionDataset final : public Dataset {
   const std::vector<uint64_t>& shard_begins() const override { return shard_begins_; }
   RecordLocation locate(uint64_t record) const override { return source_->locate(records_[record].image); }
   const std::vector<std::string>& faults() const override { return source_->faults(); }
+  std::vector<std::string> notices() const { return source_->notices(); }
+  // What people are told of objects to train on that have no mask; empty where there are none.
+  std::string notice_of_masks() const;
   std::string identity() const override;
   std::string contents() const override;
   std::unique_ptr<SampleReader> reader() const override;
@@ -92,6 +95,8 @@ class DetectionDataset final : public Dataset {
   std::shared_ptr<const DetectionSource> source_;
   DetectionOptions options_;
   int64_t max_boxes_ = 1, max_runs_ = 1;
+  uint64_t without_mask_ = 0;       // objects to train on
+  std::string first_without_mask_;  // the image of the first of them
   std::vector<Record> records_;
   std::vector<uint64_t> shard_begins_;
   std::vector<BatchLayout> layouts_;

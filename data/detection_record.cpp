@@ -201,7 +201,8 @@ std::string detection_example(const DetectionImage& image, bool masks) {
   writer.int64("image/height", of.height);
   writer.int64("image/width", of.width);
   writer.bytes("image/filename", image.filename);
-  writer.bytes("image/source_id", std::to_string(image.id));
+  const std::string number = std::to_string(image.id);
+  writer.bytes("image/source_id", image.id_text.empty() ? number : image.id_text);
   writer.bytes("image/encoded", {reinterpret_cast<const char*>(image.encoded.data()), image.encoded.size()});
   writer.bytes("image/format", image.format);
   const auto edge = [&](const char* key, auto pixels, double all) {

@@ -73,6 +73,7 @@ struct DetectionImage {
   std::string_view format{};  // "jpeg" or "png"
   std::string_view filename{};
   int64_t id = 0;
+  std::string_view id_text{};  // in place of the number, where it is not empty
   ImageSize size{};
   std::span<const coco::Annotation> objects{};
   std::span<const coco::Category> categories{};  // whose ids become the labels

@@ -17,8 +17,9 @@ namespace dtrain::data {
 // An image as it is stored, and what is in it.
 struct DetectionSample {
   int64_t id = 0;
-  std::string_view name{};  // of its file, for messages
-  ImageSize size{};         // as stated beside the image, which may be wrong
+  std::string_view id_text{};  // the id, where the annotations have a string; `id` is then a number that stands for it
+  std::string_view name{};     // of its file, for messages
+  ImageSize size{};            // as stated beside the image, which may be wrong
   std::span<const std::byte> encoded{};
   std::span<const coco::Annotation> objects{};  // `category` is their class - 1, `image` has no meaning
 };
@@ -47,14 +48,19 @@ class DetectionSource {
   virtual const std::vector<uint64_t>& shard_begins() const = 0;
   virtual RecordLocation locate(uint64_t image) const = 0;
   virtual const std::vector<std::string>& faults() const = 0;
+  // What people are told of what was left out, or read otherwise than it is stored: a line each.
+  virtual std::vector<std::string> notices() const { return {}; }
   virtual std::string identity() const = 0;
   virtual std::string contents() const = 0;
 };
 
-// The images that COCO's "instances" file `annotations` lists, in `folder`. `classes` as in coco::AnnotationOptions.
-// An image is located by that file and, as the number of the record, the image's id. Throws as read_annotations does.
+// The images that COCO's "instances" file `annotations` lists, in `folder`, where they are looked for as
+// complete_from() says. An image is located by that file and its id. Throws as read_annotations does.
 std::shared_ptr<const DetectionSource> open_coco(const std::string& annotations, const std::string& folder,
-                                                 const std::vector<std::string>& classes = {});
+                                                 coco::AnnotationOptions options = {});
+
+// The images of several sources, at least one, as if they were of one. All have the categories of the first.
+std::shared_ptr<const DetectionSource> join(std::vector<std::shared_ptr<const DetectionSource>> sources);
 
 // The shards SPLIT-*-of-* of `directory`, in the schema of data/detection_record.h. Classes are the labels that occur,
 // in ascending order, or those that occur with the names `classes`, in that order. An image whose source_id is no

@@ -5,6 +5,7 @@
 #include <optional>
 #include <regex>
 
+#include "apps/cli/messages.h"
 #include "apps/dataset/writing.h"
 #include "data/detection_record.h"
 #include "data/detection_source.h"
@@ -73,6 +74,7 @@ std::string record_of(const data::DetectionSource& source, uint64_t image, const
                                     .format = info.format == data::ImageFormat::png ? "png" : "jpeg",
                                     .filename = sample.name,
                                     .id = sample.id,
+                                    .id_text = sample.id_text,
                                     .size = sample.size,
                                     .objects = sample.objects,
                                     .categories = source.categories()},
@@ -84,13 +86,23 @@ std::string record_of(const data::DetectionSource& source, uint64_t image, const
   }
 }
 
-data::Split split_of(const std::string& name, int64_t shards, const Half& half, int64_t seed, bool masks,
+// How annotations become records.
+struct Conversion {
+  int64_t seed = 0;
+  bool masks = true, strict = false;
+};
+
+data::Split split_of(const std::string& name, int64_t shards, const Half& half, const Conversion& how,
                      KeptWarnings& warnings) {
-  const std::shared_ptr<const data::DetectionSource> source = data::open_coco(half.annotations, half.images);
-  if (source->size() == 0) throw Error(Fault::data, half.annotations + ": lists no images");
+  const std::shared_ptr<const data::DetectionSource> source =
+      data::open_coco(half.annotations, half.images, {.strict = how.strict});
+  for (const std::string& notice : source->notices()) cli::print_message("note", notice);
+  if (source->size() == 0) throw Error(Fault::data, half.annotations + ": lists no images that can be used");
   return {name, shards, source->size(),
-          [source, half, masks, &warnings, order = data::shuffled(source->size(), static_cast<uint64_t>(seed))](
-              uint64_t i) { return record_of(*source, order[i], half, masks, warnings); }};
+          [source, half, masks = how.masks, &warnings,
+           order = data::shuffled(source->size(), static_cast<uint64_t>(how.seed))](uint64_t i) {
+            return record_of(*source, order[i], half, masks, warnings);
+          }};
 }
 
 }  // namespace
@@ -99,13 +111,14 @@ int coco(const Arguments& argv) {
   CommonFlags common;
   std::string year;
   int64_t shards = 256, validation_shards = 0;
-  bool masks = true;
+  Conversion how;
   cli::FlagSet flags(
       argv.front(), "--input DIR --output DIR [flags]",
       "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's object detection from "
       "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be "
       "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes. "
-      "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. EXIF blocks "
+      "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. What of the "
+      "annotations is unusable is left out, as detectron2 and TensorPack do, and counted. EXIF blocks "
       "stay: --exif_orientation of the programs that train decides on them.");
   common.reads_images = true;
   common.declare(flags, "folder that holds annotations/ and the folders of images");
@@ -113,8 +126,11 @@ int coco(const Arguments& argv) {
   flags.add("shards", shards, "train shards", {1, data::kMaxShards});
   flags.add("validation_shards", validation_shards, "validation shards; 0: an eighth of --shards",
             {0, data::kMaxShards});
-  flags.add("masks", masks, "store the masks of objects, as PNGs and as polygons or run lengths");
+  flags.add("masks", how.masks, "store the masks of objects, as PNGs and as polygons or run lengths");
+  flags.add("strict", how.strict,
+            "refuse annotations with faults, which are all listed, instead of doing without what is faulty");
   if (!common.parse(flags, argv)) return 0;
+  how.seed = common.seed;
 
   const std::optional<Half> train = find_half(common.input, "train", year);
   const std::optional<Half> validation = find_half(common.input, "val", year);
@@ -124,9 +140,8 @@ int coco(const Arguments& argv) {
   if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 8, 1);
   KeptWarnings warnings;
   std::vector<data::Split> splits;
-  if (train) splits.push_back(split_of("train", shards, *train, common.seed, masks, warnings));
-  if (validation)
-    splits.push_back(split_of("validation", validation_shards, *validation, common.seed, masks, warnings));
+  if (train) splits.push_back(split_of("train", shards, *train, how, warnings));
+  if (validation) splits.push_back(split_of("validation", validation_shards, *validation, how, warnings));
   return write_set(common, splits, "", warnings);
 }
 

@@ -12,11 +12,7 @@ namespace {
 using data::coco::EvaluationOptions;
 
 void add_scores(const data::coco::Annotations& truth, const std::vector<data::coco::Detection>& detections,
-                const std::string& prefix, EvaluationOptions::Compare compare, int threads,
-                std::vector<MetricValue>& values) {
-  EvaluationOptions options;
-  options.compare = compare;
-  options.threads = threads;
+                const std::string& prefix, const EvaluationOptions& options, std::vector<MetricValue>& values) {
   data::coco::Evaluator evaluator(truth, options);
   evaluator.add(detections);
   const auto statistics = evaluator.score().statistics();
@@ -26,25 +22,37 @@ void add_scores(const data::coco::Annotations& truth, const std::vector<data::co
 
 }  // namespace
 
-void require_masks(const data::coco::Annotations& truth, const std::string& path) {
+std::string check_masks(const data::coco::Annotations& truth, const std::string& path) {
+  uint64_t without = 0;
+  const data::coco::Annotation* first = nullptr;
   for (const data::coco::Annotation& one : truth.annotations)
-    if (std::holds_alternative<std::monostate>(one.segmentation))
-      throw Error(Fault::data, concat(path, ": annotation ", one.id, " has no segmentation: masks cannot be scored"));
+    if (one.segmentation.index() == 0 && without++ == 0) first = &one;
+  if (!first) return {};
+  if (without == truth.annotations.size())
+    throw Error(Fault::data, concat(path, ": annotation ", first->id,
+                                    " has no segmentation, nor has any other: masks "
+                                    "cannot be scored"));
+  return concat(path, ": objects without a mask, left out where masks are scored: ", without, " (first: annotation ",
+                first->id, ")");
 }
 
 std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,
                                     const std::vector<data::coco::Detection>& detections, const std::string& split,
-                                    bool masks, int threads) {
+                                    bool masks, bool area_of_box, int threads) {
   std::vector<MetricValue> values;
-  add_scores(truth, detections, split + "-mAP(bbox)", EvaluationOptions::Compare::boxes, threads, values);
-  if (masks) add_scores(truth, detections, split + "-mAP(segm)", EvaluationOptions::Compare::masks, threads, values);
+  EvaluationOptions options;
+  options.threads = threads;
+  add_scores(truth, detections, split + "-mAP(bbox)", options, values);
+  options.compare = EvaluationOptions::Compare::masks;
+  options.area_of_box = area_of_box;
+  if (masks) add_scores(truth, detections, split + "-mAP(segm)", options, values);
   return values;
 }
 
-decltype(detection::TaskOptions::score) scorer(bool masks, Detected detected) {
+decltype(detection::TaskOptions::score) scorer(bool masks, bool area_of_box, Detected detected) {
   return [=](const detection::ValidationSplit& split, const std::vector<data::coco::Detection>& detections) {
     if (detected) detected(detections);
-    return coco_score(*split.truth, detections, split.name, masks, /*threads=*/1);
+    return coco_score(*split.truth, detections, split.name, masks, area_of_box, /*threads=*/1);
   };
 }
 

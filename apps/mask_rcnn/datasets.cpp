@@ -1,12 +1,15 @@
 #include "apps/mask_rcnn/datasets.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "apps/detection/splits.h"
+#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/coco_score.h"
+#include "data/coco_images.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
@@ -30,30 +33,43 @@ data::DetectionOptions dataset_options(const DataSettings& settings, bool traini
   return options;
 }
 
-std::shared_ptr<data::DetectionDataset> open(const DataSettings& settings, const std::string& split, bool training) {
-  const std::string path = annotations_of(settings, split);
-  const auto source = data::open_coco(path, images_of(settings, split), settings.classes);
-  const auto refuse = [&](const std::string& problem) { throw Error(Fault::data, path + ": " + problem); };
-  if (source->size() == 0) refuse("lists no images");
-  if (source->categories().empty()) refuse("lists no categories");
-  auto dataset = std::make_shared<data::DetectionDataset>(source, dataset_options(settings, training));
-  if (dataset->size() == 0)
-    refuse(fmt::format("none of its {} images has an object to train on; crowds and objects without area are none",
-                       source->size()));
-  return dataset;
+data::coco::AnnotationOptions training_options(const DataSettings& settings) {
+  return {.classes = settings.classes, .strict = settings.strict, .skip_ignored = settings.skips_ignored};
 }
 
-// A detector's classes are numbered in the order of the categories.
-void check_categories(const std::vector<data::coco::Category>& found, const std::vector<data::coco::Category>& expected,
-                      const std::string& path) {
-  const auto described = [](const std::vector<data::coco::Category>& all, size_t i) {
-    return i < all.size() ? fmt::format("{} ({})", all[i].id, all[i].name) : "missing";
-  };
-  for (size_t i = 0; i < std::max(found.size(), expected.size()); ++i)
-    if (i >= found.size() || i >= expected.size() || found[i].id != expected[i].id)
-      throw Error(Fault::data, fmt::format("{}: category {} of the detector is {}, expected {}: list the same "
-                                           "categories in all splits, or choose them by DATA.CLASS_NAMES",
-                                           path, i + 1, described(found, i), described(expected, i)));
+data::coco::AnnotationOptions truth_options(const DataSettings& settings, bool masks) {
+  return {.classes = settings.classes,
+          .use = data::coco::AnnotationOptions::Use::scoring,
+          .masks = masks,
+          .strict = settings.strict};
+}
+
+// The images of a split, whose categories are `learnt` in that order. Leaves in `options` by which classes they are.
+std::shared_ptr<const data::DetectionSource> open_source(const DataSettings& settings, const std::string& split,
+                                                         data::coco::AnnotationOptions& options,
+                                                         const std::vector<data::coco::Category>* learnt,
+                                                         std::vector<std::string>& notices) {
+  const std::string path = annotations_of(settings, split), folder = images_of(settings, split);
+  auto source = data::open_coco(path, folder, options);
+  const std::vector<std::string> findings = source->notices();
+  notices.insert(notices.end(), findings.begin(), findings.end());
+  if (source->size() == 0)
+    throw Error(Fault::data, fmt::format("{}: lists no images{}", path,
+                                         findings.empty() ? "" : " that can be used: " + findings.front()));
+  if (source->categories().empty()) throw Error(Fault::data, path + ": lists no categories");
+  if (!learnt) return source;
+  const CategoryMatch match = match_categories(source->categories(), *learnt, path);
+  if (!match.notice.empty()) notices.push_back(match.notice);
+  if (match.classes.empty()) return source;
+  options.classes = match.classes;
+  return data::open_coco(path, folder, options);
+}
+
+// Splits whose images TensorPack finds in the folder of another one.
+std::string folder_of_split(const std::string& split) {
+  if (split == "minival2014" || split == "valminusminival2014") return "val2014";
+  if (split == "val2017_100") return "val2017";
+  return split;
 }
 
 }  // namespace
@@ -63,7 +79,8 @@ std::string annotations_of(const DataSettings& settings, const std::string& spli
 }
 
 std::string images_of(const DataSettings& settings, const std::string& split) {
-  return settings.base_dir + "/" + split;
+  const std::string own = settings.base_dir + "/" + split;
+  return std::filesystem::is_directory(own) ? own : settings.base_dir + "/" + folder_of_split(split);
 }
 
 std::vector<std::string> training_splits(const DataSettings& settings) {
@@ -74,26 +91,48 @@ std::vector<std::string> validation_splits(const DataSettings& settings) {
   return settings.validation.empty() ? splits_with(settings, "val") : settings.validation;
 }
 
-std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settings) {
-  const std::vector<std::string> splits = training_splits(settings);
-  DT_CHECK(splits.size() == 1, "training on several splits at once, ", fmt::format("{}", fmt::join(splits, ", ")),
-           ": name one of them by DATA.TRAIN");
-  return open(settings, splits[0], true);
+std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, std::vector<std::string>& notices) {
+  std::vector<std::shared_ptr<const data::DetectionSource>> sources;
+  for (const std::string& split : training_splits(settings.data)) {
+    data::coco::AnnotationOptions options = training_options(settings.data);
+    const auto* const learnt = sources.empty() ? nullptr : &sources.front()->categories();
+    sources.push_back(open_source(settings.data, split, options, learnt, notices));
+  }
+  auto dataset = std::make_shared<data::DetectionDataset>(data::join(sources), dataset_options(settings.data, true));
+  if (settings.detector.masks && !dataset->notice_of_masks().empty()) notices.push_back(dataset->notice_of_masks());
+  if (dataset->size() > 0) return dataset;
+  throw Error(Fault::data,
+              fmt::format("{}: none of its {} images has an object to train on; crowds and objects without area are "
+                          "none{}{}",
+                          annotations_of(settings.data, training_splits(settings.data).front()),
+                          data::join(sources)->size(), notices.empty() ? "" : ": ", fmt::join(notices, "; ")));
 }
 
 std::vector<detection::ValidationSplit> open_validation(const Settings& settings,
-                                                        const data::DetectionDataset* training) {
+                                                        const data::DetectionDataset* training,
+                                                        std::vector<std::string>& notices) {
   std::vector<detection::ValidationSplit> splits;
   for (const std::string& name : validation_splits(settings.data)) {
     const std::string path = annotations_of(settings.data, name);
-    auto truth = data::coco::read_annotations(path, {.classes = settings.data.classes});
-    if (settings.detector.masks) require_masks(truth, path);
-    splits.push_back(
-        {name, open(settings.data, name, false), std::make_shared<data::coco::Annotations>(std::move(truth))});
-    const data::DetectionDataset& learnt = training ? *training : *splits.front().images;
-    check_categories(splits.back().images->categories(), learnt.categories(), path);
+    const data::DetectionDataset* const learnt = training         ? training
+                                                 : splits.empty() ? nullptr
+                                                                  : splits[0].images.get();
+    data::coco::AnnotationOptions options = truth_options(settings.data, settings.detector.masks);
+    auto source = open_source(settings.data, name, options, learnt ? &learnt->categories() : nullptr, notices);
+    auto truth = data::coco::read_annotations(path, options);
+    if (settings.detector.masks)
+      if (std::string notice = check_masks(truth, path); !notice.empty()) notices.push_back(std::move(notice));
+    splits.push_back({name, std::make_shared<data::DetectionDataset>(source, dataset_options(settings.data, false)),
+                      std::make_shared<data::coco::Annotations>(std::move(truth))});
   }
   return splits;
+}
+
+data::coco::Annotations read_shown(const DataSettings& settings, const std::string& split) {
+  data::coco::AnnotationOptions options = training_options(settings);
+  options.skip_ignored = false;
+  options.complete = data::complete_from(images_of(settings, split));
+  return data::coco::read_annotations(annotations_of(settings, split), options);
 }
 
 int64_t classes_of(const data::DetectionDataset& dataset) {

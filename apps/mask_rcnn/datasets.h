@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "apps/detection/detection_task.h"
@@ -14,16 +15,22 @@ namespace dtrain::mask_rcnn {
 std::vector<std::string> training_splits(const DataSettings& settings);
 std::vector<std::string> validation_splits(const DataSettings& settings);
 
-// The file of a split's annotations, and the folder of its images.
+// The file of a split's annotations, and the folder of its images: that of its name or, for minival2014,
+// valminusminival2014 and val2017_100 without one, that in which TensorPack finds them.
 std::string annotations_of(const DataSettings& settings, const std::string& split);
 std::string images_of(const DataSettings& settings, const std::string& split);
 
-std::shared_ptr<data::DetectionDataset> open_training(const DataSettings& settings);
+// All splits that are trained on, as one. What people are told of what is left out of them is added to `notices`.
+std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, std::vector<std::string>& notices);
 // All splits that are evaluated, with their truth. `training` is null where nothing is trained. Throws
-// Error(Fault::data) where their categories are not those that the detector learns, or masks are to be scored and an
-// object has none.
+// Error(Fault::data) where their categories are not those that the detector learns, or masks are to be scored and no
+// object has one.
 std::vector<detection::ValidationSplit> open_validation(const Settings& settings,
-                                                        const data::DetectionDataset* training);
+                                                        const data::DetectionDataset* training,
+                                                        std::vector<std::string>& notices);
+
+// The annotations of a split as pictures show them: without what training data leaves out.
+data::coco::Annotations read_shown(const DataSettings& settings, const std::string& split);
 
 // Classes of the data, with the background.
 int64_t classes_of(const data::DetectionDataset& dataset);

@@ -1,6 +1,8 @@
 // dtrain-mask-rcnn eval: a model on a data set, or a file of results alone.
+#include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +20,7 @@
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/training_log.h"
+#include "data/coco_images.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
 #include "libdtrain/run/evaluation.h"
@@ -98,30 +101,75 @@ void print_statistics(const EvalFlags& values, const std::vector<data::coco::Sta
                           << std::endl;
 }
 
-int score_results(const EvalFlags& values) {
-  std::vector<std::string> notices;
-  const double visible_score = values.model.settings(notices).visible_score;
-  for (const std::string& notice : notices) cli::print_message("note", notice);
-  if (!values.gallery.empty()) make_gallery_folder(values.gallery);
-  const auto truth = data::coco::read_annotations(values.annotations);
-  data::coco::EvaluationOptions options;
-  if (values.iou_type == "segm") {
-    require_masks(truth, values.annotations);
-    options.compare = data::coco::EvaluationOptions::Compare::masks;
-  }
-  data::coco::Evaluator evaluator(truth, options);
-  const std::vector<data::coco::Detection> detections = data::coco::read_results(values.results);
-  add_results(evaluator, detections, values.results);
-  const auto statistics = evaluator.score().statistics();
-  print_statistics(values, statistics);
-  if (values.gallery.empty()) return 0;
+// Findings of a file, and whatever else people are told of it.
+void print_findings(const std::string& path, const data::coco::Findings& findings) {
+  if (!findings.all().empty()) cli::print_message("note", path + ": " + findings.summary());
+}
+
+// Masks are scored of detections that have a box alone.
+void add_box_masks(const std::vector<data::coco::Detection>& detections, const data::coco::EvaluationOptions& options,
+                   data::coco::Findings& findings) {
+  if (options.compare != data::coco::EvaluationOptions::Compare::masks || !options.area_of_box) return;
+  for (size_t i = 0; i < detections.size(); ++i)
+    if (!detections[i].mask && detections[i].polygons.empty())
+      findings.add("detections without a mask", "scored with all of their box, as pycocotools does",
+                   fmt::format("detection at index {}", i));
+}
+
+// A box that can be drawn.
+bool is_drawable(const data::coco::Detection& detection) {
+  if (!detection.box) return true;
+  const data::coco::Box& box = *detection.box;
+  const auto near = [](double at) { return std::abs(at) <= 1e9; };
+  return near(box.x) && near(box.y) && near(box.width) && near(box.height) && box.width >= 0 && box.height >= 0;
+}
+
+void write_gallery_of_results(const EvalFlags& values, double visible_score,
+                              std::vector<data::coco::Detection> detections) {
   EvaluationGallery gallery = gallery_of(values, visible_score);
   gallery.title = "Evaluation of " + std::filesystem::path(values.results).filename().string();
   gallery.notes = {"Results: " + values.results, "Annotations: " + values.annotations};
   gallery.images = values.images;
   gallery.masks = values.iou_type == "segm";
   gallery.boxes = !gallery.masks;
-  write_evaluation_gallery(gallery, truth, detections);
+  if (const auto hidden = std::erase_if(detections, [](const auto& one) { return !is_drawable(one); }); hidden > 0)
+    cli::print_message("note", fmt::format("{}: {} boxes of negative size or with numbers that are not finite are no "
+                                           "part of the gallery",
+                                           values.results, hidden));
+  const auto shown = data::coco::read_annotations(values.annotations, {.complete = data::complete_from(values.images)});
+  std::unordered_set<int64_t> ids;
+  for (const data::coco::Image& image : shown.images) ids.insert(image.id);
+  std::erase_if(detections, [&](const auto& one) { return !ids.contains(one.image_id); });
+  write_evaluation_gallery(gallery, shown, detections);
+}
+
+int score_results(const EvalFlags& values) {
+  std::vector<std::string> notices;
+  const Settings settings = values.model.settings(notices);
+  for (const std::string& notice : notices) cli::print_message("note", notice);
+  if (!values.gallery.empty()) make_gallery_folder(values.gallery);
+  const bool masks = values.iou_type == "segm";
+  const auto truth = data::coco::read_annotations(
+      values.annotations,
+      {.use = data::coco::AnnotationOptions::Use::scoring, .masks = masks, .strict = settings.data.strict});
+  print_findings(values.annotations, truth.findings);
+  data::coco::EvaluationOptions options;
+  if (masks) {
+    if (const std::string notice = check_masks(truth, values.annotations); !notice.empty())
+      cli::print_message("note", notice);
+    options.compare = data::coco::EvaluationOptions::Compare::masks;
+  }
+  data::coco::Findings findings;
+  const std::vector<data::coco::Detection> detections =
+      data::coco::read_results(values.results, {.masks = masks, .findings = &findings});
+  options.area_of_box = !detections.empty() && detections.front().box;
+  add_box_masks(detections, options, findings);
+  print_findings(values.results, findings);
+  if (settings.data.strict) findings.refuse(values.results);
+  data::coco::Evaluator evaluator(truth, options);
+  add_results(evaluator, detections, values.results);
+  print_statistics(values, evaluator.score().statistics());
+  if (!values.gallery.empty()) write_gallery_of_results(values, settings.visible_score, detections);
   return 0;
 }
 
@@ -145,7 +193,7 @@ void write_gallery_of(const EvalFlags& values, const Settings& settings, const d
   gallery.notes = {"Weights: " + values.model.load, "Data: " + settings.data.base_dir};
   gallery.images = images_of(settings.data, split.name);
   gallery.masks = settings.detector.masks;
-  write_evaluation_gallery(gallery, *split.truth, detections);
+  write_evaluation_gallery(gallery, read_shown(settings.data, split.name), detections);
 }
 
 int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
@@ -153,8 +201,8 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   std::vector<std::string> notices;
   Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
+  detection::TaskOptions options{.validation = open_validation(settings, nullptr, notices)};
   for (const std::string& notice : notices) log.notice(notice);
-  detection::TaskOptions options{.validation = open_validation(settings, nullptr)};
   if (!values.gallery.empty()) {
     DT_CHECK(options.validation.size() == 1, "--gallery: several splits; name one of them by DATA.VAL");
     make_gallery_folder(values.gallery);
@@ -162,7 +210,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   options.evaluation_batch = values.batch;
   options.paste = settings.paste();
   std::vector<data::coco::Detection> detections;
-  options.score = scorer(settings.detector.masks, [&](const auto& all) { detections = all; });
+  options.score = scorer(settings.detector.masks, settings.area_of_box(), [&](const auto& all) { detections = all; });
   const detection::ValidationSplit shown = options.validation.front();
   settings.detector.classes = classes_of(*shown.images);
   Model model(settings, machine, 0, /*gradients=*/false);

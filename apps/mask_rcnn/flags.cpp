@@ -56,6 +56,8 @@ void ModelFlags::declare(cli::FlagSet& flags) {
   flags.add_choice("exif_orientation", exif_orientation, {"auto", "apply", "ignore"},
                    "whether JPEGs are turned as their EXIF block says. auto: as the program of the preset: those of "
                    "TensorPack and AWS do so. An image whose annotations state its stored size stays as it is stored");
+  flags.add("strict", strict,
+            "refuse annotations with faults, which are all listed, instead of doing without what is faulty");
 }
 
 Settings ModelFlags::settings(std::vector<std::string>& notices) const {
@@ -67,6 +69,7 @@ Settings ModelFlags::settings(std::vector<std::string>& notices) const {
   if (!load.empty()) settings.weights = load;
   if (exif_orientation != "auto")
     settings.data.orientation = exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
+  settings.data.strict = strict;
   settings.check();
   return settings;
 }

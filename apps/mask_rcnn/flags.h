@@ -14,6 +14,7 @@ namespace dtrain::mask_rcnn {
 // The model and its data: a preset and TensorPack's keys.
 struct ModelFlags {
   std::string preset = "torchvision", config_file, load, data_dir, exif_orientation = "auto";
+  bool strict = false;
   std::vector<std::string> assignments;  // KEY=VALUE, in order
 
   // Takes `--config KEY=VALUE ...` out of argv, as TensorPack's programs have it: all arguments up to the next flag.

@@ -141,7 +141,10 @@ int predict(const Arguments& argv) {
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   for (const std::string& notice : notices) cli::print_message("note", notice);
   std::vector<data::coco::Category> known;
-  if (!values.annotations.empty()) known = data::coco::read_annotations(values.annotations).categories;
+  if (!values.annotations.empty())
+    known = data::coco::read_annotations(values.annotations,
+                                         {.use = data::coco::AnnotationOptions::Use::scoring, .masks = false})
+                .categories;
   Predictor predictor(settings, machine, std::move(known), values.annotations);
   if (values.benchmark.benchmark) {
     run_benchmark(predictor, machine, values.benchmark, *images, values.json);

@@ -23,6 +23,7 @@ void set_tensorpack(Settings& s) {
   s.data.training = {"train2017"};
   s.data.validation = {"val2017"};
   s.data.orientation = data::Orientation::apply;  // as OpenCV, which reads its images
+  s.data.skips_ignored = true;
   s.fit_longest_side();
   s.rate.decays_biases = false;
   s.evaluate_epochs = 50;

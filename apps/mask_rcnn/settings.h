@@ -27,7 +27,9 @@ struct DataSettings {
   data::Orientation orientation = data::Orientation::ignore;  // whether EXIF turns images
   // Counts those that have an orientation other than 1.
   std::shared_ptr<std::atomic<uint64_t>> tagged = std::make_shared<std::atomic<uint64_t>>(0);
-  bool keep_empty = false;  // images without objects, in training
+  bool keep_empty = false;     // images without objects, in training
+  bool skips_ignored = false;  // objects with "ignore": 1, in training
+  bool strict = false;         // annotations with faults are refused, instead of doing without what is faulty
   float mean[3] = {123.675f, 116.28f, 103.53f}, deviation[3] = {58.395f, 57.12f, 57.375f};  // of red, green and blue
 
   // With predefined padding its shapes and their transposes, rounded up to multiples of 32; else none, which leaves the
@@ -79,6 +81,8 @@ struct Settings {
   void fit_longest_side();
   // How the program of the preset makes pixels of masks.
   data::coco::Paste paste() const;
+  // Whether that program scores masks with their boxes in one list, by whose areas detections are small or large then.
+  bool area_of_box() const { return preset != "torchvision"; }
   // Steps of a reporting period at `batch` images a step, all devices together. Throws Error where there are none.
   int64_t epoch_steps(int64_t batch) const;
   // Throws Error where settings that are sound by themselves do not go together.

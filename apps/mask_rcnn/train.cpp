@@ -48,8 +48,10 @@ std::unique_ptr<observers::Tracing> tracing_of(const TrainingJob& job, uint64_t 
 
 int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::Log& log) {
   detection::TaskOptions options = task_options(job);
-  options.training = open_training(job.settings.data);
-  options.validation = open_validation(job.settings, options.training.get());
+  std::vector<std::string> notices;
+  options.training = open_training(job.settings, notices);
+  options.validation = open_validation(job.settings, options.training.get(), notices);
+  for (const std::string& notice : notices) log.notice(notice);
   RankSettings alike = {{"the training data set", options.training->contents()}};
   for (const detection::ValidationSplit& split : options.validation)
     alike.emplace_back("the validation data set", split.images->contents());
@@ -76,7 +78,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
     options.report = cli::loader_lanes(tracing->span_listener());
     observers.push_back(tracing.get());
   }
-  options.score = scorer(model.detector.options().masks);
+  options.score = scorer(model.detector.options().masks, job.settings.area_of_box());
   options.draw = [&model, training = options.training](const detection::DeviceBatch& batch) {
     return batch_pictures(*model.context, batch, training->categories());
   };

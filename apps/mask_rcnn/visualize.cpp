@@ -109,7 +109,7 @@ int visualize(const Arguments& argv) {
   for (const std::string& notice : notices) cli::print_message("note", notice);
   const std::string split = values.split.empty() ? validation_splits(settings.data).front() : values.split;
   const std::string annotations = annotations_of(settings.data, split);
-  data::coco::Annotations truth = data::coco::read_annotations(annotations, {.classes = settings.data.classes});
+  data::coco::Annotations truth = read_shown(settings.data, split);
   auto categories = truth.categories;
   Visualizer visualizer{values, std::move(truth), images_of(settings.data, split),
                         Predictor(settings, machine, std::move(categories), annotations)};

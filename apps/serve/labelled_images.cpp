@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "data/coco/annotations.h"
+#include "data/coco_images.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::serve {
@@ -13,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<LabelledImage> annotated(const std::string& folder, const std::string& file) {
-  const data::coco::Annotations all = data::coco::read_annotations(file);
+  const data::coco::Annotations all = data::coco::read_annotations(file, {.complete = data::complete_from(folder)});
   std::vector<LabelledImage> images;
   for (size_t i = 0; i < all.images.size(); ++i) {
     const std::string& name = all.images[i].file_name;

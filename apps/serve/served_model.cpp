@@ -58,7 +58,10 @@ std::unique_ptr<detection::ImageDetector> ServedModel::detector_with(const std::
   DT_CHECK(options_.flags.precision == "fp32", "--precision=", options_.flags.precision,
            ": for image classifiers only, and the model is a detector");
   std::vector<data::coco::Category> known;
-  if (!options_.annotations.empty()) known = data::coco::read_annotations(options_.annotations).categories;
+  if (!options_.annotations.empty())
+    known = data::coco::read_annotations(options_.annotations,
+                                         {.use = data::coco::AnnotationOptions::Use::scoring, .masks = false})
+                .categories;
   if (is_ssd) return std::make_unique<ssd::Predictor>(weights, options_.machine, known, options_.annotations);
   if (!settings) settings = mask_rcnn::preset_settings(options_.preset);
   if (!options_.config_file.empty()) mask_rcnn::apply_file(*settings, options_.config_file);

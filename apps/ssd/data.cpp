@@ -15,20 +15,22 @@
 namespace dtrain::ssd {
 namespace {
 
-std::shared_ptr<const data::DetectionSource> open_annotated(const std::string& folder, const std::string& part) {
+std::shared_ptr<const data::DetectionSource> open_annotated(const std::string& folder, bool training) {
+  const std::string part = training ? "train" : "val";
   const std::vector<std::string> splits = detection::annotated_splits(folder, part);
   if (splits.size() != 1)
     throw Error(Fault::data, fmt::format("{}/annotations: several splits, {}; expected one whose name contains {}",
                                          folder, fmt::join(splits, ", "), part));
-  return data::open_coco(detection::annotations_in(folder, splits[0]), folder + "/" + splits[0]);
+  using Use = data::coco::AnnotationOptions::Use;
+  return data::open_coco(detection::annotations_in(folder, splits[0]), folder + "/" + splits[0],
+                         {.use = training ? Use::training : Use::scoring, .masks = false});
 }
 
 std::shared_ptr<const data::DetectionSource> open_source(const std::string& folder, bool training,
                                                          const data::CacheOptions& cache) {
   const std::string split = training ? "train" : "validation";
   const bool annotated = !data::has_shards(folder, split) && std::filesystem::exists(folder + "/annotations");
-  auto source = annotated ? open_annotated(folder, training ? "train" : "val")
-                          : data::open_detection_records(folder, split, cache);
+  auto source = annotated ? open_annotated(folder, training) : data::open_detection_records(folder, split, cache);
   return data::with_coco_classes(std::move(source), folder);
 }
 

@@ -1,9 +1,13 @@
 #include "data/coco/annotations.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "data/coco/image_record.h"
+#include "data/coco/object_record.h"
 #include "data/coco/read_records.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/nearest.h"
@@ -11,135 +15,189 @@
 namespace dtrain::data::coco {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
+bool is_same(const Image& a, const Image& b) { return a.file_name == b.file_name; }
+bool is_same(const Category& a, const Category& b) { return a.name == b.name; }
 
-bool stays_in_its_folder(const std::string& name) {
-  if (name.empty() || name.find('\0') != std::string::npos) return false;
-  const std::filesystem::path path(name);
-  return !path.is_absolute() && path.has_filename() && std::find(path.begin(), path.end(), "..") == path.end();
-}
-
-// Items in ascending order of their ids, which are all different.
+// Sorts items by their ids, and finds them by these. Of several of one id the last in the file is left, which `merges`
+// allows for different ones, too.
 template <class Item>
 class ById {
  public:
-  ById(std::vector<Item>& items, const std::string& where, const char* what) : items_(items) {
-    std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.id < b.id; });
-    const auto twice =
-        std::adjacent_find(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.id == b.id; });
-    if (twice != items.end()) throw Error(Fault::data, concat(where, ": ", what, " ", twice->id, " is there twice"));
+  ById(std::vector<Item>& items, const std::string& where, const std::string& what, bool merges, Findings& findings) {
+    std::ranges::stable_sort(
+        items, [](const Item& a, const Item& b) { return std::tie(a.id_text, a.id) < std::tie(b.id_text, b.id); });
+    std::vector<Item> kept;
+    kept.reserve(items.size());
+    for (Item& item : items) {
+      const auto [at, is_new] = index_.emplace(item.id, static_cast<uint32_t>(kept.size()));
+      if (is_new) {
+        kept.push_back(std::move(item));
+        continue;
+      }
+      if (!merges && !is_same(kept[at->second], item))
+        throw Error(Fault::data, concat(where, ": ", what, " ", item.id, " is there twice"));
+      findings.add(concat("lines with the id of another ", what), "taken for it", concat(what, " ", item.id));
+      kept[at->second] = std::move(item);
+    }
+    items = std::move(kept);
   }
   // kNone where there is no such id.
   uint32_t index(int64_t id) const {
-    const auto at = std::lower_bound(items_.begin(), items_.end(), id,
-                                     [](const Item& item, int64_t wanted) { return item.id < wanted; });
-    return at == items_.end() || at->id != id ? kNone : static_cast<uint32_t>(at - items_.begin());
+    const auto at = index_.find(id);
+    return at == index_.end() ? kNone : at->second;
   }
 
  private:
-  const std::vector<Item>& items_;
-};
-
-// What an annotation refers to and lacks is known once the whole file is read.
-struct Pending {
-  Annotation annotation{};
-  int64_t image_id = 0, category_id = 0;
-  bool has_area = false, has_box = false;
+  std::unordered_map<int64_t, uint32_t> index_;
 };
 
 class Reader {
  public:
-  Annotations read(const TextSource& source, const AnnotationOptions& options);
+  explicit Reader(const AnnotationOptions& options) : options_(options) {}
+  Annotations read(const TextSource& source);
 
  private:
+  bool scoring() const { return options_.use == AnnotationOptions::Use::scoring; }
   void take_image(Record& record);
   void take_category(Record& record);
   void take_annotation(Record& record);
-  void check_annotation_ids() const;
-  void resolve(Pending& pending, const ById<Image>& images, const ById<Category>& categories) const;
-  void complete(Pending& pending, const Image& image) const;
+  // False where the object is left out.
+  bool resolve(PendingObject& object, const ById<Image>& images, const ById<Category>& categories);
+  bool fits(const PendingObject& object, const Image& image);
+  bool complete(PendingObject& object, const Image& image);
+  void resolve_all();
+  // Whether several annotations have one id.
+  bool count_repeated_ids();
+  void repeat_last_of_each_id();
+  void finish_truth(bool repeated);
   // Leaves the chosen ones; returns what each index of before has become, or kNone.
   std::vector<uint32_t> choose_categories(const std::vector<std::string>& names);
   void add_annotations(const std::vector<uint32_t>& chosen);
-  [[noreturn]] void fail(const Pending& pending, const std::string& problem) const {
-    throw Error(Fault::data, concat(where_, ": annotation ", pending.annotation.id, ": ", problem));
+  void leave_out(std::string_view kind, const PendingObject& object, const std::string& reason = {}) {
+    result_.findings.add(kind, kLeftOut, concat(object.title(), reason.empty() ? "" : ": ", reason));
   }
 
+  const AnnotationOptions& options_;
   std::string where_;
   Annotations result_;
-  std::vector<Pending> pending_;
+  std::vector<PendingObject> pending_;
+  std::unordered_set<int64_t> images_left_out_;
 };
 
 void Reader::take_image(Record& record) {
-  Image image{record.whole(Key::id), record.text(Key::file_name), record.whole(Key::width), record.whole(Key::height)};
-  if (!stays_in_its_folder(image.file_name)) record.fail("file_name leads out of the folder of images, or to none");
-  try {
-    check_mask_size(image.height, image.width);
-  } catch (const Error& error) {
-    record.fail(error.what());
-  }
-  result_.images.push_back(std::move(image));
+  if (std::optional<Image> image = take_image_record(record, options_, result_.findings))
+    result_.images.push_back(std::move(*image));
+  else
+    images_left_out_.insert(record.identifier(Key::id).number);
 }
 
 void Reader::take_category(Record& record) {
-  result_.categories.push_back({record.whole(Key::id), record.text(Key::name)});
+  Id id = record.identifier(Key::id);
+  const bool nameless = scoring() && record.at(Key::name).kind != Value::Kind::string;
+  result_.categories.push_back({id.number, nameless ? std::string() : record.text(Key::name), std::move(id.text)});
 }
 
 void Reader::take_annotation(Record& record) {
-  Pending& pending = pending_.emplace_back();
-  pending.image_id = record.whole(Key::image_id);
-  pending.category_id = record.whole(Key::category_id);
-  pending.has_area = !record.lacks(Key::area);
-  Annotation& annotation = pending.annotation;
-  annotation.id = record.whole(Key::id);
-  annotation.is_crowd = record.flag(Key::is_crowd);
-  if (pending.has_area) annotation.area = record.number(Key::area);
-  if (annotation.area < 0) record.fail(concat("area is ", annotation.area));
-  if (const std::optional<Box> box = record.take_box()) {
-    annotation.box = *box;
-    pending.has_box = true;
-  }
-  annotation.segmentation = record.take_segmentation();
+  if (std::optional<PendingObject> object = take_object(record, options_, result_.findings))
+    pending_.push_back(std::move(*object));
 }
 
-void Reader::check_annotation_ids() const {
-  std::vector<int64_t> ids;
-  ids.reserve(pending_.size());
-  for (const Pending& pending : pending_) ids.push_back(pending.annotation.id);
-  std::sort(ids.begin(), ids.end());
-  const auto twice = std::adjacent_find(ids.begin(), ids.end());
-  if (twice != ids.end()) throw Error(Fault::data, concat(where_, ": annotation ", *twice, " is there twice"));
+bool Reader::fits(const PendingObject& object, const Image& image) {
+  const Rle* rle = std::get_if<Rle>(&object.annotation.segmentation);
+  if (!rle || image.width == 0 || (rle->height == image.height && rle->width == image.width)) return true;
+  leave_out(
+      scoring() ? "masks of another size than their image, which nothing matches"
+                : "objects with a mask of another size than their image",
+      object,
+      concat(rle->height, " x ", rle->width, " pixels, image ", image.id, " has ", image.height, " x ", image.width));
+  return false;
 }
 
-void Reader::complete(Pending& pending, const Image& image) const {
-  Annotation& annotation = pending.annotation;
+bool Reader::complete(PendingObject& object, const Image& image) {
+  Annotation& annotation = object.annotation;
   const bool has_mask = annotation.segmentation.index() != 0;
-  if (!pending.has_box && !has_mask) fail(pending, "neither bbox nor segmentation");
+  if (!object.has_box && !has_mask) {
+    leave_out("objects without box and mask", object);
+    return false;
+  }
   if (!has_mask) {
     annotation.area = annotation.box.width * annotation.box.height;
-    return;
+    return true;
   }
   try {
     const Rle mask = mask_of(annotation, image.height, image.width);
-    if (!pending.has_area) annotation.area = static_cast<double>(area(mask));
-    if (!pending.has_box) annotation.box = bounds(mask);
+    if (!object.has_area) annotation.area = static_cast<double>(area(mask));
+    if (!object.has_box) annotation.box = bounds(mask);
+    return true;
   } catch (const Error& error) {
-    fail(pending, concat("segmentation: ", error.what()));
+    leave_out("objects whose mask gives no box or area", object, error.what());
+    return false;
   }
 }
 
-void Reader::resolve(Pending& pending, const ById<Image>& images, const ById<Category>& categories) const {
-  Annotation& annotation = pending.annotation;
-  annotation.image = images.index(pending.image_id);
-  if (annotation.image == kNone) fail(pending, concat("no image has the id ", pending.image_id));
-  annotation.category = categories.index(pending.category_id);
-  if (annotation.category == kNone) fail(pending, concat("no category has the id ", pending.category_id));
-  const Image& image = result_.images[annotation.image];
-  const Rle* rle = std::get_if<Rle>(&annotation.segmentation);
-  if (rle && (rle->height != image.height || rle->width != image.width))
-    fail(pending, concat("segmentation of ", rle->height, " x ", rle->width, " pixels for image ", image.id, " of ",
-                         image.height, " x ", image.width));
-  if (!pending.has_area || !pending.has_box) complete(pending, image);
+bool Reader::resolve(PendingObject& object, const ById<Image>& images, const ById<Category>& categories) {
+  Annotation& annotation = object.annotation;
+  annotation.image = images.index(object.image_id);
+  annotation.category = categories.index(object.category_id);
+  if (annotation.image == kNone) {
+    if (images_left_out_.contains(object.image_id))
+      leave_out("annotations of images that are left out", object);
+    else
+      leave_out("annotations of images that are not listed", object, concat("image ", object.image_id));
+  } else if (annotation.category == kNone) {
+    leave_out("annotations of categories that are not listed", object, concat("category ", object.category_id));
+  } else {
+    const Image& image = result_.images[annotation.image];
+    if (!fits(object, image)) {
+      if (!scoring()) return false;
+      annotation.segmentation = Rle{image.height, image.width, {static_cast<uint32_t>(image.height * image.width)}};
+    }
+    return (object.has_area && object.has_box) || complete(object, image);
+  }
+  return scoring();  // the last of an id may be one of these
+}
+
+bool Reader::count_repeated_ids() {
+  std::unordered_set<int64_t> ids;
+  ids.reserve(pending_.size());
+  for (const PendingObject& object : pending_)
+    if (!ids.insert(object.annotation.id).second)
+      result_.findings.add("annotations with the id of another one",
+                           scoring() ? "scored as the last one of their id, as pycocotools does" : "used all the same",
+                           object.title());
+  return ids.size() < pending_.size();
+}
+
+// pycocotools looks annotations up by their ids: those that have one in common are all the last one.
+void Reader::repeat_last_of_each_id() {
+  std::unordered_map<int64_t, size_t> last;
+  for (size_t i = 0; i < pending_.size(); ++i) last[pending_[i].annotation.id] = i;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < pending_.size(); ++i)
+    if (pending_[i].is_resolved()) order.push_back(i);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return pending_[i].annotation.image; });
+  std::vector<PendingObject> repeated;
+  repeated.reserve(order.size());
+  for (const size_t i : order) repeated.push_back(pending_[last.at(pending_[i].annotation.id)]);
+  pending_ = std::move(repeated);
+}
+
+void Reader::finish_truth(bool repeated) {
+  if (repeated) repeat_last_of_each_id();
+  std::erase_if(pending_, [](const PendingObject& object) { return !object.is_resolved(); });
+  for (PendingObject& object : pending_) {
+    if (object.annotation.id != 0) continue;
+    object.annotation.never_matches = true;
+    result_.findings.add("annotations of id 0", "that no detection matches, as in pycocotools", object.title());
+  }
+}
+
+void Reader::resolve_all() {
+  const ById<Image> images(result_.images, where_, "image", scoring(), result_.findings);
+  const ById<Category> categories(result_.categories, where_, "category", scoring(), result_.findings);
+  const bool repeated = count_repeated_ids();
+  std::erase_if(pending_, [&](PendingObject& object) { return !resolve(object, images, categories); });
+  if (scoring()) finish_truth(repeated);
 }
 
 std::vector<uint32_t> Reader::choose_categories(const std::vector<std::string>& names) {
@@ -183,27 +241,29 @@ void Reader::add_annotations(const std::vector<uint32_t>& chosen) {
   result_.begins.resize(result_.images.size() + 1, result_.annotations.size());
 }
 
-Annotations Reader::read(const TextSource& source, const AnnotationOptions& options) {
+Annotations Reader::read(const TextSource& source) {
   where_ = source.where;
-  read_records(source, {{"images", "image", [this](Record& record) { take_image(record); }},
-                        {"categories", "category", [this](Record& record) { take_category(record); }},
-                        {"annotations", "annotation", [this](Record& record) { take_annotation(record); }}});
-  const ById<Image> images(result_.images, where_, "image");
-  const ById<Category> categories(result_.categories, where_, "category");
-  check_annotation_ids();
-  for (Pending& pending : pending_) resolve(pending, images, categories);
-  add_annotations(options.classes.empty() ? std::vector<uint32_t>{} : choose_categories(options.classes));
+  const NonFinite non_finite =
+      read_records(source, {{"images", "image", [this](Record& record) { take_image(record); }},
+                            {"categories", "category", [this](Record& record) { take_category(record); }},
+                            {"annotations", "annotation", [this](Record& record) { take_annotation(record); }}});
+  for (uint64_t i = 0; i < non_finite.count; ++i)
+    result_.findings.add("numbers NaN or Infinity, which JSON has no form for", "read as missing",
+                         concat("byte ", non_finite.first));
+  resolve_all();
+  if (options_.strict) result_.findings.refuse(where_);
+  add_annotations(options_.classes.empty() ? std::vector<uint32_t>{} : choose_categories(options_.classes));
   return std::move(result_);
 }
 
 }  // namespace
 
 Annotations read_annotations(const std::string& path, const AnnotationOptions& options) {
-  return Reader().read(file_source(path), options);
+  return Reader(options).read(file_source(path));
 }
 
 Annotations parse_annotations(std::string_view text, const std::string& where, const AnnotationOptions& options) {
-  return Reader().read(text_source(text, where), options);
+  return Reader(options).read(text_source(text, where));
 }
 
 Rle mask_of(const Annotation& annotation, int64_t height, int64_t width) {

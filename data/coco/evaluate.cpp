@@ -39,6 +39,26 @@ void check(const EvaluationOptions& options) {
   DT_CHECK(options.threads >= 1, "evaluation: ", options.threads, " threads");
 }
 
+// The mask of a detection without RLE: its polygons or, where `of_box`, all of its box. Nothing where it has none of
+// them. Corners so far away that no pixel can be meant set none.
+std::optional<Rle> drawn_mask(const Detection& detection, const Image& image, bool of_box) {
+  Polygons polygons = detection.polygons;
+  if (polygons.empty() && of_box && detection.box) {
+    const Box& box = *detection.box;
+    const double right = box.x + box.width, bottom = box.y + box.height;
+    polygons = {{box.x, box.y, box.x, bottom, right, bottom, right, box.y}};
+  }
+  if (polygons.empty()) return {};
+  check_mask_size(image.height, image.width);
+  std::erase_if(polygons, [](std::vector<double>& polygon) {
+    if (polygon.size() % 2 != 0) polygon.pop_back();
+    return polygon.size() < 6 ||
+           !std::ranges::all_of(polygon, [](double at) { return std::abs(at) <= kMaxCoordinate; });
+  });
+  if (polygons.empty()) return Rle{image.height, image.width, {static_cast<uint32_t>(image.height * image.width)}};
+  return from_polygons(polygons, image.height, image.width);
+}
+
 // The detections of one category in all images, in descending order of scores.
 class Ranking {
  public:
@@ -131,7 +151,7 @@ struct Evaluator::GroundTruth {
   std::vector<Category> categories;
   std::unordered_map<int64_t, uint32_t> image_of, category_of;  // by id
   std::vector<Truth> truths;
-  std::vector<uint64_t> begins;  // of each image
+  std::vector<uint64_t> begins{0};  // of each image, and their end
 
   std::span<const Truth> of(size_t image) const {
     return {truths.data() + begins[image], begins[image + 1] - begins[image]};
@@ -146,20 +166,26 @@ Evaluator::Evaluator(const Annotations& truth, const EvaluationOptions& options)
   auto all = std::make_shared<GroundTruth>();
   all->images = truth.images;
   all->categories = truth.categories;
-  all->begins = truth.begins;
   for (const Image& image : truth.images) all->image_of.emplace(image.id, all->image_of.size());
   for (const Category& category : truth.categories) all->category_of.emplace(category.id, all->category_of.size());
-  all->truths.resize(truth.annotations.size());
+  const bool masks = options_.compare == EvaluationOptions::Compare::masks;
+  std::vector<const Annotation*> compared;
+  for (size_t image = 0; image < truth.images.size(); ++image) {
+    for (const Annotation& annotation : truth.of(image))
+      if (!masks || annotation.segmentation.index() != 0) compared.push_back(&annotation);
+    all->begins.push_back(compared.size());
+  }
+  all->truths.resize(compared.size());
   const auto prepare = [&](size_t i) {
-    const Annotation& annotation = truth.annotations[i];
+    const Annotation& annotation = *compared[i];
     const Image& image = truth.images[annotation.image];
     Truth& one = all->truths[i];
     one.category = annotation.category;
     one.crowd = annotation.is_crowd;
+    one.never_matches = annotation.never_matches;
     one.area = annotation.area;
     one.box = annotation.box;
-    if (options_.compare == EvaluationOptions::Compare::masks)
-      one.shape = Shape(mask_of(annotation, image.height, image.width));
+    if (masks) one.shape = Shape(mask_of(annotation, image.height, image.width));
   };
   for_each(all->truths.size(), options_.threads, prepare);
   truth_ = std::move(all);
@@ -172,13 +198,16 @@ Found Evaluator::found(const Detection& detection, const Image& image) const {
   const bool masks = options_.compare == EvaluationOptions::Compare::masks;
   Found one{.score = detection.score};
   if (!std::isfinite(one.score)) refuse(concat("its score is ", one.score));
-  if (masks && !detection.mask) refuse("it has no mask");
-  if (!detection.mask && !detection.box) refuse("it has neither box nor mask");
-  if (detection.mask) {
-    if (detection.mask->height != image.height || detection.mask->width != image.width)
-      refuse(concat("a mask of ", detection.mask->height, " x ", detection.mask->width, " pixels, expected ",
-                    image.height, " x ", image.width));
-    one.shape = Shape(*detection.mask);
+  if (!detection.mask && !detection.box && detection.polygons.empty()) refuse("it has neither box nor mask");
+  if (masks || !detection.box) {
+    const std::optional<Rle> drawn = detection.mask ? std::nullopt : drawn_mask(detection, image, options_.area_of_box);
+    const Rle* const mask = detection.mask ? &*detection.mask : drawn ? &*drawn : nullptr;
+    if (!mask) refuse("it has no mask");
+    // The size matters where it is compared.
+    if ((masks || image.width > 0) && (mask->height != image.height || mask->width != image.width))
+      refuse(concat("a mask of ", mask->height, " x ", mask->width, " pixels, expected ", image.height, " x ",
+                    image.width));
+    one.shape = Shape(*mask);
     one.area = static_cast<double>(one.shape.area);
     one.box = one.shape.box;
   }
@@ -194,8 +223,10 @@ void Evaluator::add(std::span<const Detection> detections) {
   for (const Detection& detection : detections) {
     const auto image = truth_->image_of.find(detection.image_id);
     if (image == truth_->image_of.end())
-      throw Error(Fault::data, concat("a detection of image ", detection.image_id,
-                                      ", which is not one of the ground truth's ", found_.size()));
+      throw Error(Fault::data,
+                  concat("a detection of image ",
+                         detection.image_id < kFirstTextId ? std::to_string(detection.image_id) : "(a string as id)",
+                         ", which is not one of the ground truth's ", found_.size()));
     Found one = found(detection, truth_->images[image->second]);
     const auto category = truth_->category_of.find(detection.category_id);
     if (category == truth_->category_of.end()) continue;

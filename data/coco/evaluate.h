@@ -24,7 +24,7 @@ struct EvaluationOptions {
   std::vector<uint32_t> max_detections{1, 10, 100};  // of a category in an image, in ascending order
   std::vector<AreaRange> areas{{"all", 0, 1e10}, {"small", 0, 1024}, {"medium", 1024, 9216}, {"large", 9216, 1e10}};
   // A detection of which masks are compared has the area of its mask. With this it has that of its box, if it has one,
-  // as in pycocotools for result files with both.
+  // as in pycocotools where the first detection of a list has a box; one without a mask then has all pixels of its box.
   bool area_of_box = false;
   int threads = 1;  // they do not change the result
 };
@@ -56,8 +56,7 @@ struct Evaluation {
 // the original.
 class Evaluator {
  public:
-  // Throws Error where options make no sense, and Error(Fault::data) where masks are to be compared and an object has
-  // none.
+  // Objects without a mask are left out where masks are compared. Throws Error where options make no sense.
   explicit Evaluator(const Annotations& truth, const EvaluationOptions& options = {});
 
   // Detections of equal scores count in the order in which they were added. Those of categories that are not in the

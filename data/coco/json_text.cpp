@@ -1,11 +1,22 @@
 #include "data/coco/json_text.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data::coco {
+
+namespace {
+
+void append_numbers(std::string& text, std::span<const double> numbers) {
+  text += '[';
+  for (size_t i = 0; i < numbers.size(); ++i) append_json(i ? text += ',' : text, numbers[i]);
+  text += ']';
+}
+
+}  // namespace
 
 void append_json(std::string& text, double number) {
   if (!std::isfinite(number))
@@ -16,12 +27,12 @@ void append_json(std::string& text, double number) {
 }
 
 void append_json(std::string& text, const Box& box) {
-  char separator = '[';
-  for (const double number : {box.x, box.y, box.width, box.height}) {
-    text += separator;
-    append_json(text, number);
-    separator = ',';
-  }
+  append_numbers(text, std::array{box.x, box.y, box.width, box.height});
+}
+
+void append_json(std::string& text, const Polygons& polygons) {
+  text += '[';
+  for (size_t i = 0; i < polygons.size(); ++i) append_numbers(i ? text += ',' : text, polygons[i]);
   text += ']';
 }
 

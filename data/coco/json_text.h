@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "data/coco/rle.h"
+#include "data/coco/annotations.h"
 
 namespace dtrain::data::coco {
 
@@ -12,6 +12,8 @@ namespace dtrain::data::coco {
 void append_json(std::string& text, double number);
 // [x,y,width,height]
 void append_json(std::string& text, const Box& box);
+// [[x,y,x,y,...],...]
+void append_json(std::string& text, const Polygons& polygons);
 // {"size": [height, width], "counts": "..."}, compressed.
 void append_json(std::string& text, const Rle& mask);
 

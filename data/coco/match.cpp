@@ -5,7 +5,8 @@
 namespace dtrain::data::coco {
 namespace {
 
-// A truth that a detection overlaps enough for the lowest threshold.
+// A truth that a detection overlaps enough for the lowest threshold, or by a number that is none, which pycocotools
+// takes for enough.
 struct Candidate {
   uint32_t truth;
   double iou;
@@ -68,7 +69,7 @@ void Matcher::find_candidates(std::span<const uint32_t> truths, std::span<const 
       const Truth& truth = truths_[truths[i]];
       const double overlap =
           options_.shapes ? iou(found_[d].shape, truth.shape, truth.crowd) : iou(found_[d].box, truth.box, truth.crowd);
-      if (overlap >= lowest_) candidates_.push_back({i, overlap});
+      if (!(overlap < lowest_)) candidates_.push_back({i, overlap});
     }
     begins_.push_back(candidates_.size());
   }
@@ -105,7 +106,7 @@ void Matcher::match_area(const AreaRange& area, std::span<const uint32_t> truths
       if (chosen == truths.size()) chosen = choose(candidates, t, true);
       if (chosen == truths.size()) continue;
       taken_[chosen] |= bit;
-      bits[d].matched |= bit;
+      if (!truths_[truths[chosen]].never_matches) bits[d].matched |= bit;
       if (ignored_[chosen]) bits[d].ignored |= bit;
     }
     if (is_outside(found_[found[d]].area)) bits[d].ignored |= ~bits[d].matched;

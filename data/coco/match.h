@@ -20,6 +20,7 @@ struct AreaRange {
 struct Truth {
   uint32_t category = 0;
   bool crowd = false;
+  bool never_matches = false;  // it takes the detection that finds it, which is wrong all the same
   double area = 0;
   Box box{};
   Shape shape{};

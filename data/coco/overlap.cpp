@@ -1,6 +1,7 @@
 #include "data/coco/overlap.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "libdtrain/core/error.h"
 
@@ -44,9 +45,10 @@ uint64_t intersection(std::span<const Shape::Span> a, std::span<const Shape::Spa
   return pixels;
 }
 
-// The length that two ranges have in common; not positive where they do not meet.
+// The length that two ranges have in common; not positive where they do not meet. As in pycocotools one that is NaN
+// lets the other decide.
 double common(double a, double a_size, double b, double b_size) {
-  return std::min(a + a_size, b + b_size) - std::max(a, b);
+  return std::fmin(a + a_size, b + b_size) - std::fmax(a, b);
 }
 
 template <class Item>
@@ -72,7 +74,7 @@ Shape::Shape(const Rle& rle) {
 double iou(const Box& detection, const Box& truth, bool crowd) {
   const double width = common(detection.x, detection.width, truth.x, truth.width);
   const double height = common(detection.y, detection.height, truth.y, truth.height);
-  if (!(width > 0 && height > 0)) return 0;
+  if (width <= 0 || height <= 0) return 0;
   const double area = detection.width * detection.height, both = width * height;
   return both / (crowd ? area : area + truth.width * truth.height - both);
 }

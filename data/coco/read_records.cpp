@@ -1,12 +1,11 @@
 #include "data/coco/read_records.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
 
 namespace dtrain::data::coco {
 namespace {
@@ -22,31 +21,19 @@ class Characters {
   using pointer = const char*;
   using reference = const char&;
 
-  struct State {
-    const TextSource& source;
-    const char *at = nullptr, *end = nullptr;
-    bool fill() {
-      const std::string_view text = source.next();
-      at = text.data();
-      end = at + text.size();
-      return !text.empty();
-    }
-  };
-
   Characters() = default;  // the end
-  explicit Characters(State& state) : state_(&state) {}
+  explicit Characters(JsonCharacters& source) : source_(&source) { ++*this; }
 
-  const char& operator*() const { return *state_->at; }
+  const char& operator*() const { return c_; }
   Characters& operator++() {
-    ++state_->at;
+    if (!source_->take(c_)) source_ = nullptr;
     return *this;
   }
-  // Only ever asked of the end.
-  bool operator!=(const Characters&) const { return state_->at != state_->end || state_->fill(); }
-  bool operator==(const Characters& other) const { return !(*this != other); }
+  bool operator==(const Characters& other) const { return source_ == other.source_; }
 
  private:
-  State* state_ = nullptr;
+  JsonCharacters* source_ = nullptr;
+  char c_ = 0;
 };
 
 enum class Place { outside, file, list, record, box, polygons, polygon, rle, size, runs, other };
@@ -80,8 +67,8 @@ class Events {
 
  private:
   [[noreturn]] void fail(const std::string& problem) const { throw Error(Fault::data, where_ + ": " + problem); }
-  void note(const char* problem) {
-    if (record_.problem.empty()) record_.problem = problem;
+  void note(std::string& problem, const char* text) {
+    if (problem.empty()) problem = text;
   }
   bool value(Kind kind, int64_t whole = 0, double real = 0, const std::string* text = nullptr);
   // The place of what a list or an object holds.
@@ -126,7 +113,13 @@ bool Events::value(Kind kind, int64_t whole, double real, const std::string* tex
     if (is_number)
       numbers.push_back(real);
     else
-      note(problem);
+      note(record_.segmentation_problem, problem);
+  };
+  const auto coordinate = [&](std::vector<double>& numbers, std::string& problem, const char* wrong) {
+    if (is_number || kind == Kind::null)  // which NaN is read as
+      numbers.push_back(is_number ? real : std::nan(""));
+    else
+      note(problem, wrong);
   };
   switch (place_) {
     case Place::outside:
@@ -140,10 +133,11 @@ bool Events::value(Kind kind, int64_t whole, double real, const std::string* tex
       if (key_ != Key::other) set(record_.at(key_));
       break;
     case Place::box:
-      add(record_.box, "bbox holds something that is no number");
+      coordinate(record_.box, record_.box_problem, "bbox holds something that is no number");
       break;
     case Place::polygon:
-      add(polygon_, "segmentation holds a polygon with something that is no number");
+      coordinate(polygon_, record_.segmentation_problem,
+                 "segmentation holds a polygon with something that is no number");
       break;
     case Place::size:
       add(record_.size, "segmentation has a size with something that is no number");
@@ -152,7 +146,7 @@ bool Events::value(Kind kind, int64_t whole, double real, const std::string* tex
       add(record_.runs, "segmentation has counts with something that is no number");
       break;
     case Place::polygons:
-      note("segmentation is a list that holds something other than lists of coordinates");
+      note(record_.segmentation_problem, "segmentation is a list that holds something other than lists of coordinates");
       break;
     case Place::rle:
       if (rle_key_ == "counts") set(record_.counts);
@@ -237,7 +231,6 @@ bool Events::leave() {
 }
 
 void Events::take_record() {
-  if (!record_.problem.empty()) record_.fail(record_.problem);
   lists_[list_].take(record_);
   ++record_.index;
 }
@@ -254,30 +247,12 @@ void Events::finish() const {
 
 }  // namespace
 
-TextSource file_source(const std::string& path) {
-  struct Chunks {
-    explicit Chunks(const std::string& name) : file(name), chunk(size_t{1} << 20, 0) {}
-    InputFile file;
-    std::string chunk;
-    uint64_t offset = 0;
-  };
-  const auto state = std::make_shared<Chunks>(path);
-  return {path, [state]() -> std::string_view {
-            const size_t size = state->file.read_some(state->offset, state->chunk.data(), state->chunk.size());
-            state->offset += size;
-            return {state->chunk.data(), size};
-          }};
-}
-
-TextSource text_source(std::string_view text, const std::string& where) {
-  return {where, [rest = text]() mutable { return std::exchange(rest, {}); }};
-}
-
-void read_records(const TextSource& source, const std::vector<RecordList>& lists) {
-  Characters::State state{source};
+NonFinite read_records(const TextSource& source, const std::vector<RecordList>& lists) {
+  JsonCharacters characters(source);
   Events events(source.where, lists);
-  nlohmann::json::sax_parse(Characters(state), Characters(), &events);
+  nlohmann::json::sax_parse(Characters(characters), Characters(), &events);
   events.finish();
+  return {characters.non_finite(), characters.first_non_finite()};
 }
 
 }  // namespace dtrain::data::coco

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/coco/record.h"
+#include "data/coco/text_source.h"
 
 namespace dtrain::data::coco {
 
@@ -16,16 +17,14 @@ struct RecordList {
   std::function<void(Record&)> take;
 };
 
-// A file in pieces, or text in memory. next() gives what follows and is empty at the end.
-struct TextSource {
-  std::string where;  // in errors
-  std::function<std::string_view()> next;
+// Values NaN, Infinity and -Infinity, which Python writes, and the byte at which the first of them stands. They are
+// read as null.
+struct NonFinite {
+  uint64_t count = 0, first = 0;
 };
-TextSource file_source(const std::string& path);
-TextSource text_source(std::string_view text, const std::string& where);
 
 // Passes the records of each list to it, in the order of the text. A list without a key is the whole file, which has
 // no other then. Throws Error(Fault::data) for what is not JSON, nested deeper than 64, or lacks a list.
-void read_records(const TextSource& source, const std::vector<RecordList>& lists);
+NonFinite read_records(const TextSource& source, const std::vector<RecordList>& lists);
 
 }  // namespace dtrain::data::coco

@@ -1,6 +1,7 @@
 #include "data/coco/record.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "libdtrain/core/error.h"
@@ -10,14 +11,16 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr std::array<std::pair<std::string_view, Key>, 13> kKeys{{
+constexpr std::array<std::pair<std::string_view, Key>, 15> kKeys{{
     {"id", Key::id},
     {"image_id", Key::image_id},
     {"category_id", Key::category_id},
     {"iscrowd", Key::is_crowd},
+    {"ignore", Key::ignore},
     {"area", Key::area},
     {"score", Key::score},
     {"file_name", Key::file_name},
+    {"coco_url", Key::coco_url},
     {"name", Key::name},
     {"width", Key::width},
     {"height", Key::height},
@@ -25,9 +28,6 @@ constexpr std::array<std::pair<std::string_view, Key>, 13> kKeys{{
     {"segmentation", Key::segmentation},
     {"is_crowd", Key::is_crowd},
 }};
-
-// Beyond it nobody means anything, and arithmetic with floats is no longer safe.
-constexpr double kMaxBoxNumber = 1e9;
 
 std::string_view name_of(Key key) {
   return std::find_if(kKeys.begin(), kKeys.end(), [&](const auto& entry) { return entry.second == key; })->first;
@@ -70,6 +70,16 @@ std::optional<int64_t> whole_of(const Value& value) {
   return {};
 }
 
+// The number that stands for a string which is an id.
+int64_t number_of(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && std::to_string(number) == text) return number;
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return static_cast<int64_t>(hash >> 3) + kFirstTextId;
+}
+
 bool is_count(double number) { return number >= 0 && number <= UINT32_MAX && std::trunc(number) == number; }
 
 Rle from_runs(std::span<const double> runs, int64_t height, int64_t width) {
@@ -98,13 +108,18 @@ void Record::clear() {
   counts.kind = Kind::absent;
   size.clear();
   runs.clear();
-  problem.clear();
+  box_problem.clear();
+  segmentation_problem.clear();
+}
+
+std::string Record::title() const {
+  if (at(Key::id).kind == Kind::string) return concat(what, " ", in_quotes(at(Key::id).text));
+  const std::optional<int64_t> id = whole_of(at(Key::id));
+  return id ? concat(what, " ", *id) : concat(what, " at index ", index);
 }
 
 void Record::fail(const std::string& what_is_wrong) const {
-  const std::optional<int64_t> id = whole_of(at(Key::id));
-  throw Error(Fault::data, id ? concat(*where, ": ", what, " ", *id, ": ", what_is_wrong)
-                              : concat(*where, ": ", what, " at index ", index, ": ", what_is_wrong));
+  throw Error(Fault::data, concat(*where, ": ", title(), ": ", what_is_wrong));
 }
 
 void Record::fail(Key key, std::string_view expected) const {
@@ -115,6 +130,14 @@ int64_t Record::whole(Key key) const {
   const std::optional<int64_t> value = whole_of(at(key));
   if (!value) fail(key, "a whole number");
   return *value;
+}
+
+Id Record::identifier(Key key) const {
+  const Value& value = at(key);
+  if (value.kind == Kind::string) return {number_of(value.text), value.text};
+  const std::optional<int64_t> number = whole_of(value);
+  if (!number) fail(key, "a whole number or a string");
+  return {*number, {}};
 }
 
 double Record::number(Key key) const {
@@ -138,27 +161,20 @@ const std::string& Record::text(Key key) const {
 std::optional<Box> Record::take_box() const {
   if (lacks(Key::box)) return {};
   if (at(Key::box).kind != Kind::list) fail(Key::box, "a list of x, y, width and height");
+  if (!box_problem.empty()) fail(box_problem);
+  if (box.empty()) return {};
   if (box.size() != 4) fail(concat("bbox has ", box.size(), " numbers, expected x, y, width and height"));
-  for (const double number : box)
-    if (!(std::abs(number) <= kMaxBoxNumber)) fail(concat("bbox has the number ", number));
-  if (box[2] < 0 || box[3] < 0) fail(concat("bbox has the size ", box[2], " x ", box[3]));
   return Box{box[0], box[1], box[2], box[3]};
 }
 
 Segmentation Record::take_segmentation() {
   if (lacks(Key::segmentation)) return {};
   const Kind kind = at(Key::segmentation).kind;
+  if (kind != Kind::object && kind != Kind::list)
+    fail(Key::segmentation, "a list of polygons, or an object with size and counts");
+  if (!segmentation_problem.empty()) fail(segmentation_problem);
   if (kind == Kind::object) return take_rle();
-  if (kind != Kind::list) fail(Key::segmentation, "a list of polygons, or an object with size and counts");
-  if (polygons.empty()) return {};
-  for (const std::vector<double>& polygon : polygons) {
-    if (polygon.size() < 6 || polygon.size() % 2 != 0)
-      fail(
-          concat("segmentation has a polygon of ", polygon.size(), " numbers, expected x and y of at least 3 corners"));
-    for (const double number : polygon)
-      if (!(std::abs(number) <= kMaxCoordinate)) fail(concat("segmentation has the coordinate ", number));
-  }
-  return std::move(polygons);
+  return polygons.empty() ? Segmentation() : std::move(polygons);
 }
 
 Rle Record::take_rle() const {

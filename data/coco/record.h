@@ -17,9 +17,11 @@ enum class Key {
   image_id,
   category_id,
   is_crowd,
+  ignore,
   area,
   score,
   file_name,
+  coco_url,
   name,
   width,
   height,
@@ -39,6 +41,13 @@ struct Value {
   std::string text{};
 };
 
+// An id, which some files give as a string: that string, and a number of its own. A string that is a number as C writes
+// it has that number, any other one a hash between 2^61 and 2^62.
+struct Id {
+  int64_t number = 0;
+  std::string text{};  // empty for an id that is a number
+};
+
 struct Record {
   const std::string* where = nullptr;  // the file
   std::string_view what;               // "annotation"
@@ -48,7 +57,7 @@ struct Record {
   Polygons polygons{};
   Value counts{};  // of an RLE: a string, or a list, which is in runs
   std::vector<double> size{}, runs{};
-  std::string problem{};  // the first thing that was wrong with it while it was parsed
+  std::string box_problem{}, segmentation_problem{};  // the first thing that was wrong while they were parsed
 
   // Becomes the next record of its list.
   void clear();
@@ -57,14 +66,20 @@ struct Record {
   // Neither there nor null.
   bool lacks(Key key) const { return at(key).kind == Value::Kind::absent || at(key).kind == Value::Kind::null; }
 
+  // "annotation 123", or "annotation at index 4" where it has no id.
+  std::string title() const;
+
   // All throw Error(Fault::data) that begins "FILE: annotation 123: ".
   [[noreturn]] void fail(const std::string& what_is_wrong) const;
   int64_t whole(Key key) const;  // 7.0 is a whole number, too
+  Id identifier(Key key) const;  // a whole number or a string
   double number(Key key) const;  // finite
   bool flag(Key key) const;      // false or true, 0 or 1; false where it is not there
   const std::string& text(Key key) const;
-  std::optional<Box> take_box() const;  // nothing where there is none
-  Segmentation take_segmentation();     // moved from
+  // Four numbers, which need not make sense; nothing where there is no box, or an empty list.
+  std::optional<Box> take_box() const;
+  // Moved from. Polygons are as they stand there, and none of them may be one.
+  Segmentation take_segmentation();
 
  private:
   [[noreturn]] void fail(Key key, std::string_view expected) const;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/coco/rle.h"
+#include "data/coco/annotations.h"
 
 namespace dtrain::data::coco {
 
@@ -18,13 +18,21 @@ struct Detection {
   double score = 0;
   std::optional<Box> box{};
   std::optional<Rle> mask{};
+  Polygons polygons{};  // that are its mask at the size of the image, where it has no RLE
 };
 
-// A list of objects with image_id, category_id, score, and bbox ([x, y, width, height]) or segmentation (RLE), in its
-// order. Throws Error(Fault::data), "FILE: detection at index 7: ...", for anything else.
-std::vector<Detection> read_results(const std::string& path);
+struct ResultOptions {
+  bool masks = true;             // else those of detections with a box are not looked at
+  Findings* findings = nullptr;  // get what is read otherwise than it stands there
+};
+
+// A list of objects with image_id, category_id, score, and bbox ([x, y, width, height]) or segmentation (RLE or
+// polygons), in its order. Ids may be strings, as in AnnotationOptions. Boxes may have any numbers, as pycocotools
+// takes them, also NaN. Throws Error(Fault::data), "FILE: detection at index 7: ...", for anything else.
+std::vector<Detection> read_results(const std::string& path, const ResultOptions& options = {});
 // The same for text in memory, which errors call `where`.
-std::vector<Detection> parse_results(std::string_view text, const std::string& where);
+std::vector<Detection> parse_results(std::string_view text, const std::string& where,
+                                     const ResultOptions& options = {});
 
 // Writes such a list piece by piece, each number in the fewest digits that are read as the same double.
 class ResultWriter {

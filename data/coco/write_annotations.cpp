@@ -10,13 +10,19 @@ namespace {
 
 std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
 
+// The id as the file had it.
+template <class Item>
+std::string id_of(const Item& item) {
+  return item.id_text.empty() ? std::to_string(item.id) : json_string(item.id_text);
+}
+
 void append_image(std::string& text, const Image& image) {
-  text += concat("{\"id\": ", image.id, ", \"file_name\": ", json_string(image.file_name), ", \"width\": ", image.width,
-                 ", \"height\": ", image.height, "}");
+  text += concat("{\"id\": ", id_of(image), ", \"file_name\": ", json_string(image.file_name),
+                 ", \"width\": ", image.width, ", \"height\": ", image.height, "}");
 }
 
 void append_category(std::string& text, const Category& category) {
-  text += concat("{\"id\": ", category.id, ", \"name\": ", json_string(category.name), "}");
+  text += concat("{\"id\": ", id_of(category), ", \"name\": ", json_string(category.name), "}");
 }
 
 // "[", the items with `separator` between them, "]".
@@ -32,23 +38,17 @@ void append_list(std::string& text, const char* separator, const Items& items, A
   text += ']';
 }
 
-void append_number(std::string& text, double number) { append_json(text, number); }
-
-void append_polygon(std::string& text, const std::vector<double>& polygon) {
-  append_list(text, ",", polygon, append_number);
-}
-
 void append_annotation(std::string& text, const Annotation& annotation, const Annotations& all) {
   DT_CHECK(annotation.image < all.images.size() && annotation.category < all.categories.size(), "annotation ",
            annotation.id, " is about image ", annotation.image, " of ", all.images.size(), ", category ",
            annotation.category, " of ", all.categories.size());
-  text += concat("{\"id\": ", annotation.id, ", \"image_id\": ", all.images[annotation.image].id,
-                 ", \"category_id\": ", all.categories[annotation.category].id,
+  text += concat("{\"id\": ", annotation.id, ", \"image_id\": ", id_of(all.images[annotation.image]),
+                 ", \"category_id\": ", id_of(all.categories[annotation.category]),
                  ", \"iscrowd\": ", annotation.is_crowd ? 1 : 0);
   append_json(text += ", \"area\": ", annotation.area);
   append_json(text += ", \"bbox\": ", annotation.box);
   if (const auto* polygons = std::get_if<Polygons>(&annotation.segmentation))
-    append_list(text += ", \"segmentation\": ", ",", *polygons, append_polygon);
+    append_json(text += ", \"segmentation\": ", *polygons);
   if (const auto* mask = std::get_if<Rle>(&annotation.segmentation)) append_json(text += ", \"segmentation\": ", *mask);
   text += '}';
 }

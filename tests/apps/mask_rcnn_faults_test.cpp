@@ -25,6 +25,12 @@ std::ostream& operator<<(std::ostream& out, const AnnotationFault& fault) { retu
 
 constexpr char kNoTruth[] = "val-mAP(segm)/IoU=0.5: -1 (no ground truth)\n";
 constexpr char kNothingToLearn[] = ": none of its 6 images has an object to train on; crowds and objects without area";
+constexpr char kTwice[] = ": annotations with the id of another one: 1 used all the same (first: annotation 10)";
+constexpr char kUnlisted[] =
+    ": annotations of categories that are not listed: 1 left out (first: annotation 10: category 5)";
+constexpr char kOtherSize[] =
+    ": objects with a mask of another size than their image: 1 left out (first: annotation 10: 8 x 8 pixels, image 0 "
+    "has 64 x 64)";
 constexpr AnnotationFault::Outcome kSoundEval = {0, "val-mAP(bbox)/large: -1 (no ground truth of area large)\n"};
 constexpr AnnotationFault::Outcome kWritten = {0, ""};
 
@@ -69,35 +75,42 @@ const AnnotationFault kAnnotationFaults[] = {
      kWritten},
     {"TheSameAnnotationTwice",
      [](Json& truth) { truth["annotations"][1]["id"] = 10; },
-     {2, ": annotation 10 is there twice"},
-     {2, ": annotation 10 is there twice"},
-     {2, ": annotation 10 is there twice"}},
+     {0, kTwice},
+     {0, ": annotations with the id of another one: 1 scored as the last one of their id"},
+     {0, kTwice}},
     {"TheSameImageTwice",
      [](Json& truth) { truth["images"][1]["id"] = 0; },
      {2, ": image 0 is there twice"},
-     {2, ": image 0 is there twice"},
+     {0, ": lines with the id of another image: 1 taken for it (first: image 0)"},
      {2, ": image 0 is there twice"}},
     {"ACategoryOfTheGap",
      [](Json& truth) { truth["annotations"][0]["category_id"] = 5; },
-     {2, ": annotation 10: no category has the id 5"},
-     {2, ": annotation 10: no category has the id 5"},
-     {2, ": annotation 10: no category has the id 5"}},
+     {0, kUnlisted},
+     {0, kUnlisted},
+     {0, kUnlisted}},
     {"AMaskOfAnotherSize",
      [](Json& truth) {
        truth["annotations"][0]["segmentation"] = {{"size", {8, 8}}, {"counts", {64}}};
      },
-     {2, ": annotation 10: segmentation of 8 x 8 pixels for image 0 of 64 x 64"},
-     {2, ": annotation 10: segmentation of 8 x 8 pixels for image 0 of 64 x 64"},
-     {2, ": annotation 10: segmentation of 8 x 8 pixels for image 0 of 64 x 64"}},
+     {0, kOtherSize},
+     {0, ": masks of another size than their image, which nothing matches: 1 left out (first: annotation 10: "},
+     {0, kOtherSize}},
     {"AnObjectWithoutMask",
      [](Json& truth) { truth["annotations"][0].erase("segmentation"); },
-     {2, ": annotation 10 has no segmentation: masks cannot be scored"},
-     {2, ": annotation 10 has no segmentation: masks cannot be scored"},
+     {0, ": objects without a mask, from which no mask is learnt: 1 (first: "},
+     {0, ": objects without a mask, left out where masks are scored: 1 (first: annotation 10)"},
+     kWritten},
+    {"NoObjectWithAMask",
+     [](Json& truth) {
+       for (Json& object : truth["annotations"]) object["segmentation"] = Json::array();
+     },
+     {2, ": annotation 10 has no segmentation, nor has any other: masks cannot be scored"},
+     {2, ": annotation 10 has no segmentation, nor has any other: masks cannot be scored"},
      kWritten},
     {"AnImageOfAnotherSize",
      [](Json& truth) { truth["images"][0]["width"] = 77; },
-     {2, ": record 0 at byte 0: image 0.png: is 64x64 pixels large, its annotations are for 77x64"},
-     {2, ": record 0 at byte 0: image 0.png: is 64x64 pixels large, its annotations are for 77x64"},
+     {2, ".json: image 0: image 0.png: is 64x64 pixels large, its annotations are for 77x64"},
+     {2, ".json: image 0: image 0.png: is 64x64 pixels large, its annotations are for 77x64"},
      {2, "/0.png: is 64x64 pixels large, "}},
 };
 
@@ -115,7 +128,7 @@ class MaskRcnnAnnotations : public MaskRcnn {
   static void expect(const AnnotationFault::Outcome& expected, const std::string& program, const Words& words) {
     const ProgramResult result = run_program(program, words);
     EXPECT_EQ(result.code, expected.code) << result.out << result.err;
-    EXPECT_NE((expected.code == 0 ? result.out : result.err).find(expected.part), std::string::npos)
+    EXPECT_NE((expected.code == 0 ? result.out + result.err : result.err).find(expected.part), std::string::npos)
         << expected.part << " is missing in\n"
         << result.out << result.err;
     if (expected.code == 0) return;
@@ -213,15 +226,15 @@ TEST_F(MaskRcnnAnnotations, AreNotScoredByResultsForOthers) {
   expect_refused(with("image_id", 99), "bbox",
                  where + "at index 1: a detection of image 99, which is not one of the ground truth's 6");
   expect_refused(with("image_id", "0.png"), "bbox",
-                 where + "detection at index 1: image_id is the string '0.png', expected a whole number");
+                 where + "at index 1: a detection of image (a string as id), which is not one of the ground truth's 6");
   expect_refused(with("category_id", nullptr), "bbox",
-                 where + "detection at index 1: category_id is null, expected a whole number");
-  expect_refused(with("segmentation", {{"size", {8, 8}}, {"counts", {64}}}), "bbox",
-                 where + "at index 1: a detection of image 0: a mask of 8 x 8 pixels, expected 64 x 64");
-  expect_refused(Json::array({sound}), "segm", where + "at index 0: a detection of image 0: it has no mask");
-  change("val", [](Json& truth) { truth["annotations"][0].erase("segmentation"); });
-  expect_refused(Json::array({sound}), "segm",
-                 annotations("val") + ": annotation 10 has no segmentation: masks cannot be scored");
+                 where + "detection at index 1: category_id is null, expected a whole number or a string");
+  Json other = sound;
+  other.erase("bbox");
+  other["segmentation"] = {{"size", {8, 8}}, {"counts", {64}}};
+  for (const char* type : {"bbox", "segm"})
+    expect_refused(Json::array({other}), type,
+                   where + "at index 0: a detection of image 0: a mask of 8 x 8 pixels, expected 64 x 64");
 }
 
 }  // namespace

@@ -124,12 +124,15 @@ ROWS = [
     ("an image beyond its folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; score", 2,
      r"error: A.json: image 1: "),
     ("a mask of four billion pixels", "coco a.jpg 65535 65535 '{\"size\":[65535,65535],\"counts\":[4294836225]}' > A.json; "
-     "ulimit -v 4000000; score --iou_type=segm", 2, r"error: A.json: "),
-    ("a mask of another size", "coco a.jpg 9 9 '{\"size\":[8,8],\"counts\":[64]}' > A.json; score", 2,
-     r"error: A.json: annotation 1: "),
-    ("a polygon around the world", "coco a.jpg 9 9 '[[0,0,1e300,0,1e300,1e300]]' > A.json; score --iou_type=segm", 2,
-     r"error: A.json: annotation 1: "),
-    ("a forged error in the name of an image", "coco 'x\\nerror: forged' 9 0 '[]' > A.json; score", 2, r"error: "),
+     "ulimit -v 4000000; score --iou_type=segm --strict", 2, r"error: A.json: "),
+    ("a mask of another size", "coco a.jpg 9 9 '{\"size\":[8,8],\"counts\":[64]}' > A.json; score --strict", 2,
+     r"error: A.json: masks of another size than their image, which nothing matches: 1 \(first: annotation 1: "),
+    ("a polygon around the world", "coco a.jpg 9 9 '[[0,0,1e300,0,1e300,1e300]]' > A.json; score --iou_type=segm "
+     "--strict", 2, r"error: A.json: .*beyond 1e6: 1 \(first: annotation 1\)"),
+    ("the same without --strict", "coco a.jpg 9 9 '[[0,0,1e300,0,1e300,1e300]]' > A.json; score --iou_type=segm", 0,
+     r"note: A.json: .*beyond 1e6: 1 left out \(first: annotation 1\)"),
+    ("a forged error in the name of an image", "coco 'x\\nerror: forged' 9 0 '[]' > A.json; score --strict", 2,
+     r"error: "),
     ("weights that are a picture", "head -c 300 /dev/urandom > w; dtrain-mask-rcnn predict --device=cpu --load=w x.jpg",
      5, r"error: w: "),
     ("weights to convert that are a pickle", "printf '\\200\\002}q\\000.' > w; dtrain-mask-rcnn convert --from=w "

@@ -30,8 +30,8 @@ TEST(DetectionRecords, RecordsGiveTheSamplesOfTheFilesThatTheyAreMadeOf) {
   for (const std::vector<std::string>& classes : {std::vector<std::string>(), {"dog", "cat"}, {"dog"}}) {
     const auto stored = std::make_shared<DetectionDataset>(
         open_detection_records(records.path().string(), "train", {}, classes), small_canvases());
-    const auto made =
-        std::make_shared<DetectionDataset>(open_coco(folder.annotations(), folder.folder(), classes), small_canvases());
+    const auto made = std::make_shared<DetectionDataset>(
+        open_coco(folder.annotations(), folder.folder(), {.classes = classes}), small_canvases());
     ASSERT_EQ(stored->size(), made->size());
     EXPECT_EQ(stored->max_boxes(), made->max_boxes());
     EXPECT_EQ(stored->max_runs(), made->max_runs());
@@ -93,8 +93,10 @@ TEST(DetectionRecords, ReadsTensorflowsRecords) {
   for (uint64_t i = 0; i < 10; ++i) {
     const SeenSample sample = read_sample(dataset, i);
     EXPECT_EQ(sample.id, static_cast<int64_t>(i)) << "its source_id is no number";
-    expect_sound(sample, static_cast<int64_t>(dataset.categories().size()));
+    expect_sound(sample, static_cast<int64_t>(dataset.categories().size()), /*masks=*/false);
   }
+  EXPECT_TRUE(contains(dataset.notice_of_masks(), "objects without a mask, from which no mask is learnt: 10 (first: "))
+      << dataset.notice_of_masks();
 }
 
 }  // namespace

@@ -93,10 +93,11 @@ TEST(Detection, ObjectsFollowTheirImage) {
 
 TEST(Detection, ClassesAreThoseAskedFor) {
   const CocoFolder folder;
-  const DetectionDataset dataset(open_coco(folder.annotations(), folder.folder(), {"dog"}), small_canvases());
+  const DetectionDataset dataset(open_coco(folder.annotations(), folder.folder(), {.classes = {"dog"}}),
+                                 small_canvases());
   EXPECT_EQ(dataset.size(), 2u);
   EXPECT_EQ(read_sample(dataset, 0).classes, (std::vector<int32_t>{1}));
-  expect_error([&] { open_coco(folder.annotations(), folder.folder(), {"dig"}); }, Fault::data, "dog");
+  expect_error([&] { open_coco(folder.annotations(), folder.folder(), {.classes = {"dig"}}); }, Fault::data, "dog");
 }
 
 TEST(Detection, EvaluationShowsAllImagesAsTheyAre) {

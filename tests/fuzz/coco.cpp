@@ -1,5 +1,8 @@
-// COCO's files and masks. The first byte says what follows: a file of annotations, a file of results, the size and text
-// of an RLE, or the size and corners of a polygon. What is accepted has to survive being written and used.
+// COCO's files and masks. The first byte says what follows: a file of annotations, ground truth to score, a file of
+// results, the size and text of an RLE, or the size and corners of a polygon. What is accepted has to survive being
+// written and used.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -31,21 +34,39 @@ void use(const Rle& mask) {
   require(decode(merge(both)) == pixels && decode(merge(both, true)) == pixels, "a mask is not its own union");
 }
 
-void use(const Annotations& truth) {
-  std::vector<Detection> detections;
-  for (const Annotation& annotation : truth.annotations) {
-    const Image& image = truth.images[annotation.image];
-    if (annotation.segmentation.index() != 0) use(mask_of(annotation, image.height, image.width));
-    detections.push_back({image.id, truth.categories[annotation.category].id, .5, annotation.box, {}});
-  }
+// Scores the truth as its own detections.
+void score(const Annotations& truth) {
   if (truth.categories.size() > 50) return;
+  std::vector<Detection> detections;
+  for (const Annotation& annotation : truth.annotations)
+    detections.push_back(
+        {truth.images[annotation.image].id, truth.categories[annotation.category].id, .5, annotation.box, {}});
   Evaluator evaluator(truth);
   evaluator.add(detections);
   for (const Statistic& one : evaluator.score().statistics())
     require(one.value == -1 || (one.value >= 0 && one.value <= 1), "a statistic that is none");
 }
 
-void use(const std::vector<Detection>& detections) {
+void use(const Annotations& truth) {
+  for (const Annotation& annotation : truth.annotations) {
+    const Image& image = truth.images[annotation.image];
+    if (annotation.segmentation.index() != 0) use(mask_of(annotation, image.height, image.width));
+  }
+  score(truth);
+}
+
+// JSON has a form for it.
+bool is_finite(const Detection& detection) {
+  const auto all_finite = [](const auto& numbers) {
+    return std::ranges::all_of(numbers, [](double number) { return std::isfinite(number); });
+  };
+  const Box box = detection.box.value_or(Box());
+  return all_finite(std::array{box.x, box.y, box.width, box.height}) &&
+         std::ranges::all_of(detection.polygons, all_finite);
+}
+
+void use(std::vector<Detection> detections) {
+  std::erase_if(detections, [](const Detection& detection) { return !is_finite(detection); });
   std::string text;
   ResultWriter writer([&](std::string_view piece) { text += piece; });
   for (const Detection& detection : detections) writer.add(detection);
@@ -54,7 +75,7 @@ void use(const std::vector<Detection>& detections) {
   require(again.size() == detections.size(), "results are lost when they are written");
   for (size_t i = 0; i < again.size(); ++i)
     require(again[i].box == detections[i].box && again[i].mask == detections[i].mask &&
-                again[i].score == detections[i].score,
+                (again[i].mask || again[i].polygons == detections[i].polygons) && again[i].score == detections[i].score,
             "a result is not the same after it was written");
 }
 
@@ -68,6 +89,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     switch (data[0]) {
       case 'a':
         return use(parse_annotations(text, "annotations"));
+      case 's':
+        return score(parse_annotations(text, "truth", {.use = AnnotationOptions::Use::scoring}));
       case 'd':
         return use(parse_results(text, "results"));
       case 'r':

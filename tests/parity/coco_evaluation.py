@@ -1,5 +1,6 @@
 """COCO's twelve statistics by dtrain-mask-rcnn eval against those of pycocotools: of the sample of coco_eval, of
-perturbations of its detections, and of random ground truth with crowds, empty images and detections of equal scores.
+perturbations of its detections, of random ground truth with crowds, empty images and detections of equal scores, and of
+ground truth and detections that pycocotools takes although they are odd.
 
 Usage: coco_evaluation.py DTRAIN_MASK_RCNN
 """
@@ -63,12 +64,73 @@ def perturbed(rng, results):
     return made
 
 
+def odd_truth(rng, made):
+    """The set with what pycocotools takes and no specification allows: ids that are strings, 0 or another's; annotations
+    of unlisted images and categories; images of ids alone; categories without names; boxes of negative size."""
+    truth = json.loads(json.dumps(made["truth"]))
+    annotations = truth["annotations"]
+    for image in truth["images"]:
+        del image["file_name"]
+    for category in truth["categories"]:
+        del category["name"]
+    for annotation in annotations:
+        odd = rng.randrange(12)
+        if odd == 0:
+            annotation["id"] = 0
+        elif odd == 1:
+            annotation["id"] = rng.choice(annotations)["id"]
+        elif odd == 2:
+            annotation["image_id"] = 5000
+        elif odd == 3:
+            annotation["category_id"] = 5000
+        elif odd == 4:
+            annotation["bbox"][2] *= -1
+        elif odd == 5:
+            annotation["ignore"] = 1
+    return truth
+
+
+def odd_results(rng, results):
+    """The detections with boxes of negative or missing extent."""
+    odd = json.loads(json.dumps(results))
+    for result in odd:
+        if "bbox" in result and rng.random() < 0.1:
+            result["bbox"][2] = rng.choice([-1e-5, -3, 0])
+    return odd
+
+
+def with_string_ids(truth, results):
+    """The same with strings as ids of images, in another order than the numbers."""
+    truth, results = json.loads(json.dumps([truth, results]))
+    for image in truth["images"]:
+        image["id"] = str(image["id"])
+    for one in truth["annotations"] + results:
+        one["image_id"] = f"{one['image_id']}"
+    return truth, results
+
+
+def odd_cases():
+    """Sets of the same form as those of cases(), in which each kind of detections has a truth of its own."""
+    for seed in range(SETS):
+        rng, made = random.Random(seed), random_set(seed)
+        if not made["boxes"]:
+            continue
+        truth, boxes = odd_truth(rng, made), odd_results(rng, made["boxes"])
+        yield f"odd set {seed}", {"truth": truth, "boxes": boxes, "masks": made["masks"]}
+        truth, boxes = with_string_ids(truth, boxes)
+        both = [{**mask_of, "bbox": box["bbox"], "image_id": str(box["image_id"])}
+                for mask_of, box in zip(made["masks"], made["boxes"])]
+        yield f"odd set {seed} with strings as ids, boxes and masks", {"truth": truth, "boxes": boxes, "masks": both}
+        yield f"set {seed}, masks of boxes", {"truth": made["truth"], "boxes": made["boxes"], "masks": made["boxes"]}
+
+
 def cases():
     """Pairs of a name and a set as random_set makes them."""
     for seed in range(SETS):
         made = random_set(seed)
         if made["boxes"]:  # pycocotools takes no empty list
             yield f"random set {seed}", made
+    yield from odd_cases()
     if not DATA.is_dir():
         print(f"SKIPPED: {DATA}")
         sys.exit(0)

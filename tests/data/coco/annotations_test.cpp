@@ -118,29 +118,8 @@ TEST(Annotations, ThatContradictThemselvesAreRefused) {
     expect_refused(changed(pointer, value), "set.json: " + part);
   };
   refused("/images/1/id", 9, "image 9 is there twice");
+  refused("/images/1/id", nullptr, "image at index 1: id is null, expected a whole number or a string");
   refused("/categories/1/id", 90, "category 90 is there twice");
-  refused("/annotations/1/id", 100, "annotation 100 is there twice");
-  refused("/annotations/1/image_id", 8, "annotation 3: no image has the id 8");
-  refused("/annotations/1/category_id", 8, "annotation 3: no category has the id 8");
-  refused("/annotations/1/category_id", nullptr, "annotation 3: category_id is null, expected a whole number");
-  refused("/annotations/1/image_id", "9", "annotation 3: image_id is the string '9', expected a whole number");
-  refused("/annotations/1/id", "abc\n", "annotation at index 1: id is the string 'abc?', expected a whole number");
-  refused("/annotations/1/id", 1.5, "annotation at index 1: id is 1.5, expected a whole number");
-  refused("/annotations/1/id", UINT64_MAX, "annotation at index 1: id is 1.84467e+19");
-  refused("/annotations/0/iscrowd", 2, "annotation 100: iscrowd is 2, expected 0 or 1");
-  refused("/annotations/0/area", "big", "annotation 100: area is the string 'big', expected a number");
-  refused("/annotations/0/area", -1, "annotation 100: area is -1");
-  refused("/annotations/0/bbox", {1, 2, 3}, "annotation 100: bbox has 3 numbers");
-  refused("/annotations/0/bbox", {1, 2, 3, "4"}, "annotation 100: bbox holds something that is no number");
-  refused("/annotations/0/bbox", {1, 2, 3, {4}}, "annotation 100: bbox holds something that is no number");
-  refused("/annotations/0/bbox", {1, 2, 1e300, 4}, "annotation 100: bbox has the number 1e+300");
-  refused("/annotations/0/bbox", {1, 2, -3, 4}, "annotation 100: bbox has the size -3 x 4");
-  refused("/annotations/0/bbox", 5, "annotation 100: bbox is 5, expected a list");
-  refused("/annotations/0/bbox", Json::object(), "annotation 100: bbox is an object, expected a list");
-  refused("/annotations/3/segmentation", nullptr, "annotation 5: neither bbox nor segmentation");
-  refused("/images/0/width", 0, "image 9: a size of 8 x 0 pixels");
-  refused("/images/0/width", "10", "image 9: width is the string '10'");
-  refused("/images/0/file_name", nullptr, "image 9: file_name is null, expected a string");
   refused("/categories/2", 7, "category at index 2 is no object");
   refused("/categories/2", {7}, "category at index 2 is no object");
   refused("/categories/2", {{"id", 5}}, "category 5: name is missing, expected a string");
@@ -148,36 +127,201 @@ TEST(Annotations, ThatContradictThemselvesAreRefused) {
   refused("/images", Json::object(), "images is no list");
 }
 
-TEST(Annotations, WithSegmentationsThatAreNoneAreRefused) {
-  const auto refused = [](const Json& value, const std::string& part) {
-    expect_refused(changed("/annotations/0/segmentation", value), "set.json: annotation 100: segmentation" + part);
+// What is left of the set: the number of annotations, and what was found.
+void expect_found(const Json& json, size_t annotations, const std::string& finding) {
+  const Annotations all = parse_json(json);
+  EXPECT_EQ(all.annotations.size(), annotations) << finding;
+  EXPECT_TRUE(contains(all.findings.summary(), finding)) << all.findings.summary() << "\nlacks " << finding;
+  const std::string kind = finding.substr(0, finding.find(": "));
+  expect_error([&] { parse_json(json, {.strict = true}); }, Fault::data, "set.json: ");
+  expect_error([&] { parse_json(json, {.strict = true}); }, Fault::data, kind);
+}
+
+TEST(Annotations, AreLeftOutWhereTheyAreUnusable) {
+  const auto found = [](const std::string& pointer, const Json& value, size_t annotations, const std::string& finding) {
+    expect_found(changed("/annotations/" + pointer, value), annotations, finding);
   };
-  refused("05[2", " is the string '05[2', expected a list of polygons");
-  refused({1, 2, 3, 4, 5, 6}, " is a list that holds something other than lists");
-  refused({{{"x", 1}}}, " is a list that holds something other than lists");
-  refused({{1, 2, 3, 4}}, " has a polygon of 4 numbers");
-  refused({{1, 2, 3, 4, 5, 6, 7}}, " has a polygon of 7 numbers");
-  refused(Json::parse("[[]]"), " has a polygon of 0 numbers");
-  refused({{1, 2, 3, 4, 5, nullptr}}, " holds a polygon with something that is no number");
-  refused({{1, 2, 3, 4, 5, 1e7}}, " has the coordinate 1e+07");
-  refused(Json::object(), " has no size of two whole numbers");
-  refused({{"size", {8, 10}}}, " has no counts");
-  refused({{"size", {8, 10}}, {"counts", 5}}, " has no counts");
-  refused({{"size", 8}, {"counts", "05[2"}}, " has no size of two");
-  refused({{"size", {8, "10"}}, {"counts", "05[2"}}, " has a size with something that is no number");
-  refused({{"size", {8, -10}}, {"counts", "05[2"}}, " has no size of two");
-  refused({{"size", {10, 8}}, {"counts", "05[2"}}, " of 10 x 8 pixels for image 9 of 8 x 10");
-  refused({{"size", {8, 10}}, {"counts", "05[1"}}, ": RLE of 48 pixels for a mask of 8 x 10");
-  refused({{"size", {8, 10}}, {"counts", "05 2"}}, ": RLE text has a character of code 32");
-  refused({{"size", {8, 10}}, {"counts", {0, 5}}}, ": RLE of 5 pixels");
-  refused({{"size", {8, 10}}, {"counts", {0, 5.5, 74.5}}}, ": a run of 5.5 pixels");
-  refused({{"size", {8, 10}}, {"counts", {-1, 81}}}, ": a run of -1 pixels");
-  refused({{"size", {8, 10}}, {"counts", {0, "80"}}}, " has counts with something that is no number");
-  refused({{"size", {65500, 65500}}, {"counts", {0, 80}}}, ": a size of 65500 x 65500");
+  const std::string form = "objects that are not in COCO's form: 1 left out (first: annotation 100: ";
+  found("1/id", 100, 4, "annotations with the id of another one: 1 used all the same (first: annotation 100)");
+  found("1/id", 1.5, 4, "annotations without an id: 1 used all the same (first: annotation at index 1)");
+  found("1/id", UINT64_MAX, 4, "annotations without an id: 1 used");
+  found("1/image_id", 8, 3, "annotations of images that are not listed: 1 left out (first: annotation 3: image 8)");
+  found("1/category_id", 8, 3, "annotations of categories that are not listed: 1 left out (first: annotation 3: ");
+  found("0/category_id", nullptr, 3, form + "category_id is null, expected a whole number or a string)");
+  found("0/iscrowd", 2, 3, form + "iscrowd is 2, expected 0 or 1)");
+  found("0/area", "big", 3, form + "area is the string 'big', expected a number)");
+  found("0/area", -1, 3, form + "area is -1)");
+  found("0/bbox", {1, 2, 3}, 3, form + "bbox has 3 numbers");
+  found("0/bbox", {1, 2, 3, "4"}, 3, form + "bbox holds something that is no number");
+  found("0/bbox", {1, 2, 3, {4}}, 3, form + "bbox holds something that is no number");
+  found("0/bbox", 5, 3, form + "bbox is 5, expected a list");
+  found("0/bbox", Json::object(), 3, form + "bbox is an object, expected a list");
+  found("0/bbox", {1, 2, 1e300, 4}, 3, "boxes with numbers that are not finite or beyond 1e9: 1 left out");
+  found("0/bbox", {1, 2, nullptr, 4}, 3, "boxes with numbers that are not finite");
+  found("0/bbox", {1, 2, -3, 4}, 3, "boxes of negative width or height: 1 left out (first: annotation 100)");
+  found("3/segmentation", nullptr, 3, "objects without box and mask: 1 left out (first: annotation 5)");
+}
+
+TEST(Annotations, CountWhatIsLeftOutByKind) {
+  Json json = kSmallSet;
+  json["annotations"][0]["bbox"] = {5, 5, -4, -4};
+  json["annotations"][1]["bbox"] = {5, 5, 4, -4};
+  json["annotations"][2]["image_id"] = 77;
+  const Annotations all = parse_json(json);
+  EXPECT_EQ(all.findings.summary(),
+            "boxes of negative width or height: 2 left out (first: annotation 100); annotations of images that are not "
+            "listed: 1 left out (first: annotation 0: image 77)");
+  expect_error([&] { parse_json(json, {.strict = true}); }, Fault::data,
+               "set.json: boxes of negative width or height: 2 (first: annotation 100); annotations of images that are "
+               "not listed: 1 (first: annotation 0: image 77)");
+  EXPECT_TRUE(parse_json(kSmallSet, {.strict = true}).findings.all().empty());
+}
+
+TEST(Annotations, LosePartsThatAreNoPolygons) {
+  const Json good = {1, 1, 5, 1, 5, 5, 1, 5};
+  for (const Json& bad : {Json{1, 2, 3, 4}, Json{1, 2, 3, 4, 5, 6, 7}, Json::array(), Json{1, 2, 3, 4, 5, nullptr},
+                          Json{1, 2, 3, 4, 5, 1e7}}) {
+    const Annotations all = parse_json(changed("/annotations/0/segmentation", Json::array({bad, good})));
+    EXPECT_EQ(std::get<Polygons>(all.of(1)[0].segmentation), (Polygons{{1, 1, 5, 1, 5, 5, 1, 5}})) << bad;
+    EXPECT_TRUE(contains(all.findings.summary(), ": 1 left out (first: annotation 100)")) << all.findings.summary();
+    expect_found(changed("/annotations/0/segmentation", Json::array({bad})), 3,
+                 "objects of which no polygon remains: 1 left out (first: annotation 100)");
+  }
+  const Annotations empty = parse_json(changed("/annotations/0/segmentation", Json::array()));
+  EXPECT_EQ(empty.of(1)[0].segmentation.index(), 0u) << "an object without a mask";
+}
+
+TEST(Annotations, WithSegmentationsThatAreNoneAreLeftOut) {
+  const auto found = [](const Json& value, const std::string& part) {
+    expect_found(changed("/annotations/0/segmentation", value), 3,
+                 "objects that are not in COCO's form: 1 left out (first: annotation 100: segmentation" + part);
+  };
+  found("05[2", " is the string '05[2', expected a list of polygons");
+  found({1, 2, 3, 4, 5, 6}, " is a list that holds something other than lists");
+  found({{{"x", 1}}}, " is a list that holds something other than lists");
+  found(Json::object(), " has no size of two whole numbers");
+  found({{"size", {8, 10}}}, " has no counts");
+  found({{"size", {8, 10}}, {"counts", 5}}, " has no counts");
+  found({{"size", 8}, {"counts", "05[2"}}, " has no size of two");
+  found({{"size", {8, "10"}}, {"counts", "05[2"}}, " has a size with something that is no number");
+  found({{"size", {8, -10}}, {"counts", "05[2"}}, " has no size of two");
+  found({{"size", {8, 10}}, {"counts", "05[1"}}, ": RLE of 48 pixels for a mask of 8 x 10");
+  found({{"size", {8, 10}}, {"counts", "05 2"}}, ": RLE text has a character of code 32");
+  found({{"size", {8, 10}}, {"counts", {0, 5}}}, ": RLE of 5 pixels");
+  found({{"size", {8, 10}}, {"counts", {0, 5.5, 74.5}}}, ": a run of 5.5 pixels");
+  found({{"size", {8, 10}}, {"counts", {-1, 81}}}, ": a run of -1 pixels");
+  found({{"size", {8, 10}}, {"counts", {0, "80"}}}, " has counts with something that is no number");
+  found({{"size", {65500, 65500}}, {"counts", {0, 80}}}, ": a size of 65500 x 65500");
+  expect_found(
+      changed("/annotations/0/segmentation", {{"size", {10, 8}}, {"counts", "05[2"}}), 3,
+      "objects with a mask of another size than their image: 1 left out (first: annotation 100: 10 x 8 pixels, "
+      "image 9 has 8 x 10)");
+}
+
+TEST(Annotations, MayHaveStringsAsIds) {
+  Json json = kSmallSet;
+  json["images"][0]["id"] = "9";
+  json["annotations"][0]["image_id"] = "9";  // the others have the number
+  json["images"][1]["id"] = "img/0";
+  json["annotations"][1]["image_id"] = "img/0";
+  json["annotations"][1]["id"] = "x";
+  const Annotations all = parse_json(json, {.strict = true});
+  ASSERT_EQ(all.annotations.size(), 4u);
+  EXPECT_EQ(all.images[0].id, 9);
+  EXPECT_EQ(all.images[0].id_text, "9");
+  EXPECT_EQ(all.images[1].id_text, "img/0");
+  EXPECT_GE(all.images[1].id, int64_t{1} << 61);
+  EXPECT_EQ(all.begins, (std::vector<uint64_t>{0, 3, 4}));
+}
+
+TEST(Annotations, OfObjectsToIgnoreAreLeftOutOnRequest) {
+  const Json json = changed("/annotations/0/ignore", 1);
+  const Annotations kept = parse_json(json, {.strict = true}), left = parse_json(json, {.skip_ignored = true});
+  EXPECT_EQ(kept.annotations.size(), 4u);
+  EXPECT_EQ(kept.findings.summary(), "objects with ignore: 1: 1 used like all others (first: annotation 100)");
+  EXPECT_EQ(left.annotations.size(), 3u);
+  EXPECT_EQ(left.findings.summary(), "objects with ignore: 1: 1 left out (first: annotation 100)");
+}
+
+TEST(Annotations, OfImagesWithoutASizeNeedTheirFiles) {
+  for (const Json& width : {Json(0), Json(nullptr), Json("10"), Json(-3)}) {
+    const Json json = changed("/images/0/width", width);
+    expect_found(json, 1, "images without a size or a file: 1 left out (first: image 9: no width and height");
+    const AnnotationOptions measured{.complete = [](Image& image, const std::string&) {
+      EXPECT_EQ(image.width, 0);
+      image.width = 10;
+      image.height = 8;
+    }};
+    const Annotations all = parse_json(json, measured);
+    EXPECT_EQ(all.annotations.size(), 4u);
+    EXPECT_EQ(all.findings.summary(), "images without width and height: 1 measured (first: image 9)");
+  }
+}
+
+TEST(Annotations, NameImagesInManyWays) {
+  const auto name = [](const Json& value, const char* key = "file_name") {
+    Json json = changed("/images/0/file_name", nullptr);
+    json["images"][0][key] = value;
+    std::string seen;
+    const AnnotationOptions options{.complete = [&](Image& image, const std::string&) { seen = image.file_name; }};
+    parse_json(json, options);
+    const Annotations all = parse_json(json);
+    return seen + " " + (all.images.size() > 1 ? all.images[1].file_name : "");
+  };
+  EXPECT_EQ(name("/data/images/x.png"), "data/images/x.png x.png");
+  EXPECT_EQ(name("images\\x.png"), "images/x.png images/x.png");
+  EXPECT_EQ(name("C:\\data\\x.png"), "data/x.png x.png");
+  EXPECT_EQ(name("http://images.cocodataset.org/train2017/x.png", "coco_url"), "train2017/x.png x.png");
+  EXPECT_EQ(name("x.png", "coco_url"), "x.png x.png");
+  EXPECT_EQ(name("b/x.png"), " b/x.png") << "nothing to look for";
+  expect_found(changed("/images/0/file_name", nullptr), 1, "images without file_name: 1 left out (first: image 9)");
+}
+
+TEST(Annotations, ToScoreAreReadAsPycocotoolsReadsThem) {
+  const AnnotationOptions scoring{.use = AnnotationOptions::Use::scoring};
+  Json json = Json::parse(R"({
+    "images": [{"id": 2}, {"id": 1}], "categories": [{"id": 3}, {"id": 4}],
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 3, "bbox": [1, 2, 3, -4], "area": 7, "iscrowd": 0},
+                    {"id": 5, "image_id": 99, "category_id": 3, "bbox": [1, 2, 3, 4], "area": 7, "iscrowd": 0},
+                    {"id": 0, "image_id": 2, "category_id": 4, "bbox": [1, 2, 3, 4], "area": 7, "iscrowd": 0}]})");
+  const Annotations all = parse_json(json, scoring);
+  ASSERT_EQ(all.begins, (std::vector<uint64_t>{0, 1, 2}));
+  EXPECT_EQ(all.of(0)[0].box, (Box{1, 2, 3, -4}));
+  EXPECT_FALSE(all.of(0)[0].never_matches);
+  EXPECT_TRUE(all.of(1)[0].never_matches);
+  EXPECT_EQ(all.findings.count("annotations of images that are not listed"), 1u);
+
+  json["annotations"][1] = json["annotations"][2];
+  json["annotations"][1]["id"] = 1;  // the first one is taken for it
+  const Annotations repeated = parse_json(json, scoring);
+  ASSERT_EQ(repeated.begins, (std::vector<uint64_t>{0, 0, 3}));
+  for (const size_t i : {0u, 1u, 2u}) EXPECT_EQ(repeated.of(1)[i].category, 1u);
+  json["annotations"][1]["image_id"] = 99;
+  EXPECT_EQ(parse_json(json, scoring).begins, (std::vector<uint64_t>{0, 0, 1})) << "the last of id 1 is of no image";
+}
+
+TEST(Annotations, ToScoreKeepPolygonsThatPycocotoolsFills) {
+  const auto polygons = [](const Json& value) {
+    const Annotations all =
+        parse_json(changed("/annotations/0/segmentation", value), {.use = AnnotationOptions::Use::scoring});
+    EXPECT_EQ(all.annotations.size(), 4u);
+    const auto* found = std::get_if<Polygons>(&all.of(1)[0].segmentation);
+    return found ? *found : Polygons{};
+  };
+  EXPECT_EQ(polygons({{1, 1, 5, 1, 5, 5, 1}}), (Polygons{{1, 1, 5, 1, 5, 5}}));
+  EXPECT_EQ(polygons({{1, 1, 5, 1, 5, 5}, {1, 1, 3, 3}}), (Polygons{{1, 1, 5, 1, 5, 5}}));
+  EXPECT_EQ(polygons({{1, 1, 5, 1, 5}}), (Polygons{{0, 0, 0, 0, 0, 0}})) << "a mask of no pixel";
+  EXPECT_EQ(polygons({{1, 1, 3, 3}, {1, 1, 5, 1, 5, 5}}), Polygons{});
+  EXPECT_EQ(polygons("none"), Polygons{});
+  const auto unseen = parse_json(changed("/annotations/0/segmentation", "none"),
+                                 {.use = AnnotationOptions::Use::scoring, .masks = false});
+  EXPECT_EQ(unseen.findings.summary(),
+            "annotations of id 0: 1 that no detection matches, as in pycocotools (first: "
+            "annotation 0)");
 }
 
 TEST(Annotations, OfFilesOutsideTheirFolderAreRefused) {
-  for (const char* name : {"/etc/passwd", "../a.jpg", "a/../../b.jpg", "a/..", "..", "", "a/"})
+  for (const char* name : {"../a.jpg", "..\\a.jpg", "/../a.jpg", "a/../../b.jpg", "a/..", "..", "", "a/"})
     expect_refused(changed("/images/0/file_name", name), "set.json: image 9: file_name leads out of the folder");
   expect_refused(changed("/images/0/file_name", std::string("a\0b", 3)), "image 9: file_name leads out");
   for (const char* name : {"a..b.jpg", "...", "a/b/c.png", "ä.jpg"})
@@ -191,7 +335,11 @@ TEST(Annotations, OfTextThatIsNoJsonAreRefused) {
   refused("", "invalid JSON or UTF-8 at byte");
   refused("{\"images\": [", "invalid JSON or UTF-8 at byte");
   refused("{} {}", "invalid JSON or UTF-8 at byte");
-  refused("{\"images\": [{\"id\": NaN}]}", "invalid JSON or UTF-8 at byte 20");
+  refused("{\"images\": [{\"id\": NaN}]}", "image at index 0: id is null, expected a whole number or a string");
+  refused("{\"x\": NaNs", "invalid JSON or UTF-8 at byte");
+  refused(std::string("\xff\xfe{\0", 4), "text in UTF-16, expected UTF-8: convert it by iconv -f UTF-16 -t UTF-8");
+  refused(std::string("{\0\"\0", 4), "text in UTF-16");
+  refused("\x1f\x8b\x08", "compressed by gzip, expected JSON: unpack it by gunzip");
   refused("{\"images\": [{\"id\": 1e999}]}", "a number that is too large at byte");
   refused("{\"images\": [], \"images\": []}", "images is there twice");
   refused("{\"images\": [], \"annotations\": []}", "no list 'categories'");
@@ -202,6 +350,21 @@ TEST(Annotations, OfTextThatIsNoJsonAreRefused) {
   const std::string whole = kSmallSet.dump();
   for (size_t size = 0; size < whole.size(); size += 7)
     expect_error([&] { parse_annotations(whole.substr(0, size), "set.json"); }, Fault::data, "set.json: ");
+}
+
+TEST(Annotations, OfTextFromPythonAreRead) {
+  const std::string text = R"({"images": [{"id": 1, "file_name": "NaN\\\"-Infinity", "width": 9, "height": 9}],
+      "categories": [{"id": 1, "name": "a"}],
+      "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [NaN, 2, 3, 4]},
+                      {"id": 2, "image_id": 1, "category_id": 1, "bbox": [1, 2, Infinity, 4]},
+                      {"id": 3, "image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "x": -Infinity, "y": -5}]})";
+  for (const std::string& begin : {std::string(), std::string("\xef\xbb\xbf")}) {
+    const Annotations all = parse_annotations(begin + text, "set.json");
+    EXPECT_EQ(all.images[0].file_name, "NaN/\"-Infinity");
+    ASSERT_EQ(all.annotations.size(), 1u);
+    EXPECT_EQ(all.findings.count("boxes with numbers that are not finite or beyond 1e9"), 2u);
+    EXPECT_EQ(all.findings.count("numbers NaN or Infinity, which JSON has no form for"), 3u);
+  }
 }
 
 TEST(Annotations, OfDamagedTextAreReadOrRefused) {

@@ -203,11 +203,40 @@ TEST(Evaluate, MasksHaveTheirOwnAreas) {
   EXPECT_NEAR(evaluate(truth, std::vector{right}).average_precision(0), 1, 1e-12);  // by the boxes around masks
 }
 
+TEST(Evaluate, ATruthThatNeverMatchesTakesItsDetection) {
+  Annotations truth = objects({{0, {0, 0, 50, 50}}, {0, {100, 100, 50, 50}}});
+  truth.annotations[0].never_matches = true;
+  const std::vector<Detection> detections = {boxed(1, .9, {0, 0, 50, 50}), boxed(1, .8, {100, 100, 50, 50})};
+  // The first detection is wrong, the second finds one truth of two: a precision of a half up to half the recall.
+  EXPECT_NEAR(evaluate(truth, detections).average_precision(0), .5 * 51 / 101, 1e-12);
+}
+
+TEST(Evaluate, NumbersThatAreNoneAreComparedAsByPycocotools) {
+  const double nan = std::nan("");
+  const Annotations truth = objects({{0, {0, 0, 50, 50}}});
+  // A width that is NaN is no limit.
+  EXPECT_NEAR(evaluate(truth, std::vector{boxed(1, .5, {0, 0, nan, 50})}).average_precision(0), 1, 1e-12);
+  EXPECT_EQ(evaluate(truth, std::vector{boxed(1, .5, {60, 60, -1e-5, 5})}).average_precision(0), 0);
+}
+
+TEST(Evaluate, MasksMayBeDrawn) {
+  Annotations truth = objects({{0, {0, 0, 20, 20}}, {0, {100, 100, 20, 20}}});
+  truth.annotations[0].segmentation =
+      Polygons{{0, 0, 20, 0, 20, 20, 0, 20}};  // the other one has none, and is left out
+  EvaluationOptions options;
+  options.compare = Compare::masks;
+  const Detection outlined{1, 1, .9, {}, {}, {{0, 0, 20, 0, 20, 20, 0, 20, 5}}};
+  EXPECT_NEAR(evaluate(truth, std::vector{outlined}, options).average_precision(0), 1, 1e-12);
+  options.area_of_box = true;
+  EXPECT_NEAR(evaluate(truth, std::vector{boxed(1, .9, {0, 0, 20, 20})}, options).average_precision(0), 1, 1e-12);
+  const Detection far{1, 1, .9, {}, {}, {{0, 0, 1e300, 0, 20, 20}}};
+  EXPECT_EQ(evaluate(truth, std::vector{far}, options).average_precision(0), 0);
+}
+
 TEST(Evaluate, WhatCannotBeComparedIsRefused) {
   const Annotations truth = objects({{0, {0, 0, 20, 20}}});
   EvaluationOptions masks;
   masks.compare = Compare::masks;
-  expect_error([&] { Evaluator(truth, masks); }, Fault::data, "annotation 0 has no segmentation");
   Evaluator boxes(truth);
   Evaluator shapes(objects({}), masks);
   const auto refused = [](Evaluator& evaluator, const Detection& detection, const std::string& part) {

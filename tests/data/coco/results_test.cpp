@@ -26,6 +26,7 @@ void expect_same(const std::vector<Detection>& a, const std::vector<Detection>& 
     EXPECT_EQ(a[i].score, b[i].score);
     EXPECT_EQ(a[i].box, b[i].box);
     EXPECT_EQ(a[i].mask, b[i].mask);
+    EXPECT_EQ(a[i].polygons, b[i].polygons);
   }
 }
 
@@ -34,6 +35,7 @@ TEST(Results, AreWrittenAsOthersReadThem) {
   EXPECT_EQ(to_text(mask)[0], '\\');  // which JSON has to escape
   const std::vector<Detection> detections = {{42, 18, .236, Box{258.15, 41.29, 348.26, 243.5}, {}},
                                              {0, 1, 1e-20, {}, mask},
+                                             {5, 1, .5, {}, {}, {{1, 2.5, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}}},
                                              {INT64_MAX, -3, 1.0 / 3, Box{0, -1, 1e8, 3}, mask}};
   const std::string text = written(detections);
   EXPECT_EQ(text.substr(0, text.find('\n') + 1),
@@ -67,17 +69,30 @@ TEST(Results, ThatAreNoneAreRefused) {
   refused("", "invalid JSON");
   refused("{\"annotations\": []}", "an object, expected a list");
   refused("[5]", "detection at index 0 is no object");
-  refused("[{}]", "detection at index 0: image_id is missing, expected a whole number");
+  refused("[{}]", "detection at index 0: image_id is missing, expected a whole number or a string");
   const std::string begin = R"([{"image_id": 1, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 0.5}, {"image_id": )";
-  refused(begin + R"("1"}])", "detection at index 1: image_id is the string '1'");
+  refused(begin + R"(null}])", "detection at index 1: image_id is null, expected a whole number or a string");
   refused(begin + R"(1, "category_id": 2, "score": 0.5}])", "detection at index 1: neither bbox nor segmentation");
   refused(begin + R"(1, "category_id": 2, "score": 0.5, "bbox": []}])", "detection at index 1: neither bbox");
   refused(begin + R"(1, "category_id": 2, "score": null, "bbox": [1, 2, 3, 4]}])",
           "detection at index 1: score is null");
-  refused(begin + R"(1, "category_id": 2, "score": 1, "segmentation": [[1, 2, 3, 4, 5, 6]]}])",
-          "detection at index 1: segmentation is a list of polygons, expected RLE");
   refused(begin + R"(1, "category_id": 2, "score": 1, "segmentation": {"size": [5, 5], "counts": "x"}}])",
           "detection at index 1: segmentation: RLE text");
+}
+
+TEST(Results, AreReadAsPycocotoolsReadsThem) {
+  Findings findings;
+  const std::vector<Detection> found = parse_results(
+      R"([{"image_id": "7", "category_id": 2, "score": 1, "bbox": [NaN, 2, -3, 4], "segmentation": "unused"},
+          {"image_id": "a/b", "category_id": "2", "score": 1, "segmentation": [[1, 2, 3, 4, 5, 6]]}])",
+      "results.json", {.masks = false, .findings = &findings});
+  EXPECT_EQ(found[0].image_id, 7);
+  EXPECT_TRUE(std::isnan(found[0].box->x));
+  EXPECT_EQ(found[0].box->width, -3);
+  EXPECT_EQ(found[1].polygons, (Polygons{{1, 2, 3, 4, 5, 6}}));
+  EXPECT_GE(found[1].image_id, int64_t{1} << 61);
+  EXPECT_EQ(found[1].category_id, 2);
+  EXPECT_EQ(findings.summary(), "numbers NaN or Infinity, which JSON has no form for: 1 read as NaN (first: byte 58)");
 }
 
 TEST(Results, OfTheSamplesSurviveBeingWritten) {

@@ -1,0 +1,115 @@
+#include "data/coco/image_record.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "data/coco/object_record.h"
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data::coco {
+namespace {
+
+struct Name {
+  std::string relative{};  // with slashes
+  std::string stated{};
+  std::string_view kind{};  // what is odd about it; empty where nothing is
+};
+
+bool stays_in_its_folder(const std::string& name) {
+  if (name.empty() || name.find('\0') != std::string::npos) return false;
+  const std::filesystem::path path(name);
+  return path.has_filename() && std::find(path.begin(), path.end(), "..") == path.end();
+}
+
+// "C:" of Windows.
+bool has_drive(std::string_view name) { return name.size() >= 2 && name[1] == ':' && std::isalpha(name[0] & 0x7f); }
+
+std::string without_root(std::string name) {
+  if (has_drive(name)) name.erase(0, 2);
+  return name.substr(std::min(name.find_first_not_of('/'), name.size()));
+}
+
+// The folder and the name at the end of an address, as LVIS's tools take them.
+std::string end_of(const std::string& url) {
+  const std::string path = url.substr(0, url.find_first_of("?#"));
+  const size_t name = path.rfind('/');
+  if (name == std::string::npos) return path;
+  const size_t folder = path.rfind('/', name - 1);
+  return name == 0 || folder == std::string::npos ? path.substr(name + 1) : path.substr(folder + 1);
+}
+
+Name name_of(const Record& record) {
+  Name name;
+  if (record.lacks(Key::file_name) && !record.lacks(Key::coco_url)) {
+    name = {end_of(record.text(Key::coco_url)), record.text(Key::coco_url), "images named by coco_url alone"};
+  } else {
+    name.stated = name.relative = record.text(Key::file_name);
+    if (name.stated.find('\\') != std::string::npos) name.kind = "file names with backslashes";
+    std::ranges::replace(name.relative, '\\', '/');
+    if (name.relative.starts_with('/') || (has_drive(name.relative) && !name.kind.empty()))
+      name.kind = "file names that are absolute";
+    if (!name.kind.empty()) name.relative = without_root(name.relative);
+  }
+  return name;
+}
+
+void take_size(const Record& record, Image& image) {
+  try {
+    const int64_t height = record.whole(Key::height), width = record.whole(Key::width);
+    check_mask_size(height, width);
+    image.height = height;
+    image.width = width;
+  } catch (const Error&) {
+    image.height = image.width = 0;
+  }
+}
+
+// Without the means to look at files.
+void settle(Image& image, const Name& name) {
+  if (name.kind == "file names that are absolute" || name.kind == "images named by coco_url alone")
+    image.file_name = std::filesystem::path(image.file_name).filename().string();
+  if (image.width == 0) throw Error(Fault::data, "no width and height of 1 to 65500 pixels");
+}
+
+bool complete(Image& image, const Name& name, const Record& record, const AnnotationOptions& options,
+              Findings& findings) {
+  const bool has_size = image.width > 0;
+  if (name.kind.empty() && has_size) return true;
+  try {
+    if (options.complete)
+      options.complete(image, name.stated);
+    else
+      settle(image, name);
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    findings.add("images without a size or a file", kLeftOut, concat(record.title(), ": ", error.what()));
+    return false;
+  }
+  if (!name.kind.empty())
+    findings.add(name.kind, "looked for in the folder of images", record.title(),
+                 name.stated.find("://") == name.stated.npos);
+  if (!has_size) findings.add("images without width and height", "measured", record.title());
+  return true;
+}
+
+}  // namespace
+
+std::optional<Image> take_image_record(Record& record, const AnnotationOptions& options, Findings& findings) {
+  Id id = record.identifier(Key::id);
+  Image image{.id = id.number, .id_text = std::move(id.text)};
+  const bool is_looked_for = options.use == AnnotationOptions::Use::training || options.complete;
+  take_size(record, image);
+  if (!is_looked_for && record.at(Key::file_name).kind != Value::Kind::string) return image;
+  if (record.lacks(Key::file_name) && record.lacks(Key::coco_url)) {
+    findings.add("images without file_name", kLeftOut, record.title());
+    return {};
+  }
+  const Name name = name_of(record);
+  if (!stays_in_its_folder(name.relative)) record.fail("file_name leads out of the folder of images, or to none");
+  image.file_name = name.relative;
+  if (is_looked_for && !complete(image, name, record, options, findings)) return {};
+  return image;
+}
+
+}  // namespace dtrain::data::coco

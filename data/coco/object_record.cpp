@@ -1,0 +1,147 @@
+#include "data/coco/object_record.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libdtrain/core/error.h"
+
+namespace dtrain::data::coco {
+namespace {
+
+constexpr std::string_view kShortPolygon = "polygons of fewer than 3 corners or an odd count of numbers";
+constexpr std::string_view kFarPolygon = "polygons with coordinates that are not finite or beyond 1e6";
+constexpr double kMaxBoxNumber = 1e9;  // beyond it nobody means anything
+
+bool is_training(const AnnotationOptions& options) { return options.use == AnnotationOptions::Use::training; }
+
+bool has_far_corner(const std::vector<double>& polygon) {
+  return !std::ranges::all_of(polygon, [](double number) { return std::abs(number) <= kMaxCoordinate; });
+}
+
+// The file's id, or a number that no file has where there is none.
+void take_id(const Record& record, PendingObject& object, Findings& findings) {
+  try {
+    const Id id = record.identifier(Key::id);
+    object.annotation.id = id.number;
+    object.has_id = id.text.empty();
+  } catch (const Error&) {
+    object.annotation.id = -1 - static_cast<int64_t>(record.index);
+    object.has_id = false;
+    findings.add("annotations without an id", "used all the same", record.title());
+  }
+}
+
+// False where the box makes the object useless for training.
+bool check_box(const Record& record, const Box& box, Findings& findings) {
+  const auto is_bounded = [](double number) { return std::abs(number) <= kMaxBoxNumber; };
+  if (!(is_bounded(box.x) && is_bounded(box.y) && is_bounded(box.width) && is_bounded(box.height))) {
+    findings.add("boxes with numbers that are not finite or beyond 1e9", kLeftOut, record.title());
+    return false;
+  }
+  if (box.width >= 0 && box.height >= 0) return true;
+  findings.add("boxes of negative width or height", kLeftOut, record.title());
+  return false;
+}
+
+// Leaves the parts that detectron2 keeps.
+void keep_polygons(Polygons& polygons, const Record& record, Findings& findings) {
+  std::erase_if(polygons, [&](const std::vector<double>& polygon) {
+    const bool is_short = polygon.size() < 6 || polygon.size() % 2 != 0, is_far = has_far_corner(polygon);
+    if (is_short || is_far) findings.add(is_short ? kShortPolygon : kFarPolygon, kLeftOut, record.title());
+    return is_short || is_far;
+  });
+}
+
+// Leaves what pycocotools fills. It takes an odd number at the end for none, nothing is inside of two corners, and
+// where the first part has no more, it takes the parts for boxes, and fails.
+void keep_filled_polygons(Polygons& polygons, const Record& record, Findings& findings) {
+  if (polygons.front().size() <= 4) {
+    findings.add(kShortPolygon, "first parts, whose objects have no mask then", record.title());
+    polygons.clear();
+    return;
+  }
+  for (std::vector<double>& polygon : polygons)
+    if (polygon.size() % 2 != 0) polygon.pop_back();
+  std::erase_if(polygons, [&](const std::vector<double>& polygon) {
+    if (has_far_corner(polygon)) findings.add(kFarPolygon, kLeftOut, record.title());
+    return polygon.size() < 6 || has_far_corner(polygon);
+  });
+  if (polygons.empty()) polygons.push_back(std::vector<double>(6, 0));
+}
+
+// False where the object is of no use for training.
+bool take_training_mask(Record& record, Annotation& annotation, Findings& findings) {
+  annotation.segmentation = record.take_segmentation();
+  Polygons* const polygons = std::get_if<Polygons>(&annotation.segmentation);
+  if (!polygons) return true;
+  keep_polygons(*polygons, record, findings);
+  if (!polygons->empty()) return true;
+  findings.add("objects of which no polygon remains", kLeftOut, record.title());
+  return false;
+}
+
+void take_scoring_mask(Record& record, PendingObject& object, const AnnotationOptions& options, Findings& findings) {
+  if (!options.masks && object.has_box) return;
+  Segmentation& segmentation = object.annotation.segmentation;
+  try {
+    segmentation = record.take_segmentation();
+  } catch (const Error& error) {
+    if (!object.has_box) throw;
+    findings.add("masks that cannot be read", kLeftOut, reason_of(error, *record.where));
+  }
+  Polygons* const polygons = std::get_if<Polygons>(&segmentation);
+  if (polygons) keep_filled_polygons(*polygons, record, findings);
+  if (polygons && polygons->empty()) segmentation = {};
+}
+
+std::optional<PendingObject> read_object(Record& record, const AnnotationOptions& options, Findings& findings) {
+  PendingObject object;
+  object.index = static_cast<uint32_t>(record.index);
+  take_id(record, object, findings);
+  object.image_id = record.identifier(Key::image_id).number;
+  object.category_id = record.identifier(Key::category_id).number;
+  Annotation& annotation = object.annotation;
+  annotation.is_crowd = record.flag(Key::is_crowd);
+  if (record.at(Key::ignore).whole == 1 && !record.lacks(Key::ignore) && is_training(options)) {
+    findings.add("objects with ignore: 1", options.skip_ignored ? kLeftOut : "used like all others", record.title(),
+                 /*is_fault=*/false);
+    if (options.skip_ignored) return {};
+  }
+  object.has_area = !record.lacks(Key::area);
+  if (object.has_area) annotation.area = record.number(Key::area);
+  if (const std::optional<Box> box = record.take_box()) {
+    if (is_training(options) && !check_box(record, *box, findings)) return {};
+    annotation.box = *box;
+    object.has_box = true;
+  }
+  if (!is_training(options)) {
+    take_scoring_mask(record, object, options, findings);
+    return object;
+  }
+  if (annotation.area < 0) record.fail(concat("area is ", annotation.area));
+  if (!take_training_mask(record, annotation, findings)) return {};
+  return object;
+}
+
+}  // namespace
+
+std::string PendingObject::title() const {
+  return has_id ? concat("annotation ", annotation.id) : concat("annotation at index ", index);
+}
+
+std::string reason_of(const std::exception& error, const std::string& where) {
+  const std::string_view text = error.what();
+  return std::string(text.starts_with(where + ": ") ? text.substr(where.size() + 2) : text);
+}
+
+std::optional<PendingObject> take_object(Record& record, const AnnotationOptions& options, Findings& findings) {
+  try {
+    return read_object(record, options, findings);
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    findings.add("objects that are not in COCO's form", kLeftOut, reason_of(error, *record.where));
+    return {};
+  }
+}
+
+}  // namespace dtrain::data::coco

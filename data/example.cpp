@@ -19,9 +19,9 @@ constexpr uint32_t kFirstLength = field_tag(1, WireType::length);
 }
 
 // Walks the fields of one message.
-class Fields {
+class WireFields {
  public:
-  explicit Fields(std::string_view message) : at_(message.data()), end_(at_ + message.size()) {}
+  explicit WireFields(std::string_view message) : at_(message.data()), end_(at_ + message.size()) {}
 
   // Goes to the next field; false at the end of the message.
   bool next() {
@@ -87,14 +87,14 @@ class Fields {
 // Calls visit(value) for each value of a list; throws where the list is malformed.
 template <class Visit>
 void each_bytes(std::string_view list, Visit visit) {
-  for (Fields fields(list); fields.next();)
+  for (WireFields fields(list); fields.next();)
     if (fields.tag() == kFirstLength) visit(fields.bytes());
 }
 
 // visit(first, count): runs of floats as they lie there, not aligned.
 template <class Visit>
 void each_run_of_floats(std::string_view list, Visit visit) {
-  for (Fields fields(list); fields.next();) {
+  for (WireFields fields(list); fields.next();) {
     if (fields.tag() != kFirstLength && fields.tag() != field_tag(1, WireType::fixed32)) continue;
     if (fields.bytes().size() % 4) malformed(concat("packed floats of ", fields.bytes().size(), " bytes"));
     visit(fields.bytes().data(), fields.bytes().size() / 4);
@@ -103,10 +103,10 @@ void each_run_of_floats(std::string_view list, Visit visit) {
 
 template <class Visit>
 void each_int64(std::string_view list, Visit visit) {
-  for (Fields fields(list); fields.next();) {
+  for (WireFields fields(list); fields.next();) {
     if (fields.tag() == field_tag(1, WireType::varint)) visit(static_cast<int64_t>(fields.varint()));
     if (fields.tag() != kFirstLength) continue;
-    for (Fields packed(fields.bytes()); !packed.at_end();) visit(static_cast<int64_t>(packed.read_varint()));
+    for (WireFields packed(fields.bytes()); !packed.at_end();) visit(static_cast<int64_t>(packed.read_varint()));
   }
 }
 
@@ -136,7 +136,7 @@ bool is_utf8(std::string_view text) {
 }
 
 void parse_feature(std::string_view message, Example::Entry& entry) {
-  for (Fields fields(message); fields.next();) {
+  for (WireFields fields(message); fields.next();) {
     const uint32_t field = fields.tag() >> 3;
     if (fields.tag() != field_tag(field, WireType::length) || field < 1 || field > 3) continue;
     if (entry.feature.kind != FeatureKind::unset) malformed("a feature with two value lists");
@@ -146,7 +146,7 @@ void parse_feature(std::string_view message, Example::Entry& entry) {
 
 Example::Entry parse_entry(std::string_view message) {
   Example::Entry entry;
-  for (Fields fields(message); fields.next();) {
+  for (WireFields fields(message); fields.next();) {
     if (fields.tag() == kFirstLength) {
       entry.key = fields.bytes();
       if (!is_utf8(entry.key)) malformed("a feature name that is not UTF-8");
@@ -195,11 +195,11 @@ void Feature::read(std::vector<int64_t>& values) const {
 
 void Example::parse(std::span<const std::byte> record) {
   entries_.clear();
-  for (Fields fields({reinterpret_cast<const char*>(record.data()), record.size()}); fields.next();) {
+  for (WireFields fields({reinterpret_cast<const char*>(record.data()), record.size()}); fields.next();) {
     if (fields.tag() == field_tag(2, WireType::length))
       throw Error(Fault::data, "is a tf.SequenceExample (it has feature_lists), expected a tf.Example");
     if (fields.tag() != kFirstLength) continue;
-    for (Fields features(fields.bytes()); features.next();) {
+    for (WireFields features(fields.bytes()); features.next();) {
       if (features.tag() != kFirstLength) continue;
       if (entries_.size() == kMaxFeatures) malformed(concat("more than ", kMaxFeatures, " features"));
       entries_.push_back(parse_entry(features.bytes()));

@@ -25,8 +25,12 @@ void add_scores(const data::coco::Annotations& truth, const std::vector<data::co
 std::string check_masks(const data::coco::Annotations& truth, const std::string& path) {
   uint64_t without = 0;
   const data::coco::Annotation* first = nullptr;
-  for (const data::coco::Annotation& one : truth.annotations)
+  for (const data::coco::Annotation& one : truth.annotations) {
+    const data::coco::Image& image = truth.images[one.image];
+    if (image.width == 0)
+      throw Error(Fault::data, concat(path, ": image ", image.id, " has no width and height: masks cannot be scored"));
     if (one.segmentation.index() == 0 && without++ == 0) first = &one;
+  }
   if (!first) return {};
   if (without == truth.annotations.size())
     throw Error(Fault::data, concat(path, ": annotation ", first->id,

@@ -18,7 +18,7 @@ constexpr uint32_t kMostObjects = 6, kFewestOfCrowd = 8, kMostOfCrowd = 14;
 constexpr int kTries = 12;                                              // to place an object; it is left out then
 constexpr float kSmallest = 0.1f, kLargest = 0.28f, kOfCrowd = 0.055f;  // radii, in shorter sides of the image
 
-enum Shape { kCircle, kRectangle, kTriangle, kStar, kRing };
+enum Figure { kCircle, kRectangle, kTriangle, kStar, kRing };
 
 // Where a shape lies: in its own coordinates all corners are within a distance of 1.
 struct Pose {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "data/hue.h"
 #include "libdtrain/core/error.h"
@@ -11,7 +12,6 @@
 namespace dtrain::data {
 namespace {
 
-constexpr float kPi = 3.14159265f;
 constexpr std::array<const char*, kDrawnKinds> kNames = {
     "disc",   "square", "triangle", "cross", "ring", "horizontal stripes", "vertical stripes", "diagonal stripes",
     "checks", "dots"};
@@ -76,7 +76,7 @@ Image draw_image(int drawn_class, int classes, int size, uint64_t seed, uint64_t
   const float reach = 0.9f - radius;
   const float x0 = texture ? random.uniform(-1, 1) : random.uniform(-1, 1) * reach;
   const float y0 = texture ? random.uniform(-1, 1) : random.uniform(-1, 1) * reach;
-  const float angle = random.uniform(-0.2f, 0.2f), frequency = kPi * random.uniform(3, 6);
+  const float angle = random.uniform(-0.2f, 0.2f), frequency = std::numbers::pi_v<float> * random.uniform(3, 6);
   const float noise = random.uniform(4, 24), slope_x = random.uniform(-20, 20), slope_y = random.uniform(-20, 20);
   const float edge = static_cast<float>(size) * radius / 2;  // pixels per unit of the figure
 

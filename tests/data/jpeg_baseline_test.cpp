@@ -156,7 +156,7 @@ bool equal(const ImageView& part, const Image& whole, const Window& window) {
   return part.width == window.width && part.height == window.height;
 }
 
-constexpr std::array<DecodeOptions, 4> kOptions{
+const std::array<DecodeOptions, 4> kOptions{
     {{}, {.fancy_upsampling = false}, {.fast_dct = true}, {.fast_dct = true, .fancy_upsampling = false}}};
 
 class Comparison {

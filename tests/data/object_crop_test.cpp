@@ -7,13 +7,13 @@
 namespace dtrain::data {
 namespace {
 
-constexpr int kDraws = 3000;
+constexpr int kCrops = 3000;
 const std::vector<BoxFractions> kScene = {{0.1f, 0.1f, 0.5f, 0.6f}, {0.4f, 0.3f, 0.9f, 0.9f}};
 
 TEST(ObjectCrop, KeepsItsRules) {
   RandomStream random(7, 1);
   int whole = 0;
-  for (int draw = 0; draw < kDraws; ++draw) {
+  for (int draw = 0; draw < kCrops; ++draw) {
     const ObjectCrop crop = sample_object_crop(kScene, random);
     ASSERT_FALSE(crop.objects.empty());
     const auto& [x1, y1, x2, y2] = crop.part;
@@ -30,8 +30,8 @@ TEST(ObjectCrop, KeepsItsRules) {
     }
   }
   // A seventh where every other draw succeeds; more here, where some bounds are out of reach.
-  EXPECT_GT(whole, kDraws / 9);
-  EXPECT_LT(whole, kDraws / 2);
+  EXPECT_GT(whole, kCrops / 9);
+  EXPECT_LT(whole, kCrops / 2);
 }
 
 TEST(ObjectCrop, WithoutObjectsTheImageIsWhole) {

@@ -150,7 +150,8 @@ const char* usual_dataset(FilesKind kind) {
 
 // Of the first record that can be read; none where there is none.
 std::optional<FilesKind> kind_of_records(const std::string& directory) {
-  for (const char* split : {"train", "validation"}) try {
+  for (const char* split : {"train", "validation"}) {
+    try {
       RecordReader reader(find_shards(directory, split).front());
       const std::optional<Record> record = reader.next();
       if (!record) continue;
@@ -160,6 +161,7 @@ std::optional<FilesKind> kind_of_records(const std::string& directory) {
       if (example.find("image/object/class/label") != nullptr) return FilesKind::objects;
     } catch (const Error&) {  // whoever opens the files says what is wrong with them
     }
+  }
   return {};
 }
 
@@ -248,7 +250,7 @@ const DatasetInfo& dataset_info(const std::string& name) {
   throw Error(concat("unknown data set '", name, "'; there are ", known));
 }
 
-GuessedDataset dataset_at(const std::string& path) {
+const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>& notices) {
   std::string lower = path;
   for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   const std::optional<FilesKind> kind = kind_of_files(path);
@@ -264,9 +266,10 @@ GuessedDataset dataset_at(const std::string& path) {
   if (named == nullptr) named = &datasets().front();
   const DatasetInfo* chosen = first([&](const DatasetInfo& info) { return fits(info) && is_named(info); });
   if (chosen == nullptr) chosen = kind ? &dataset_info(usual_dataset(*kind)) : named;
-  if (named == chosen) return {chosen, ""};
-  return {chosen, concat(path, ": is taken for ", chosen->name, " by its files, ", describe(*kind), ", and not for ",
-                         named->name, " by its path; --data_name says otherwise")};
+  if (named != chosen)
+    notices.push_back(concat(path, ": is taken for ", chosen->name, " by its files, ", describe(*kind),
+                             ", and not for ", named->name, " by its path; --data_name says otherwise"));
+  return *chosen;
 }
 
 std::vector<std::string> preprocessing_names() {

@@ -82,13 +82,10 @@ std::vector<std::string> dataset_names();
 const DatasetInfo* find_dataset(const std::string& name);
 // The same. Throws Error naming those that there are.
 const DatasetInfo& dataset_info(const std::string& name);
-struct GuessedDataset {
-  const DatasetInfo* info = nullptr;
-  std::string notice{};  // where the files say otherwise than the path
-};
 // The first data set that fits the kind of the files in the folder `path`, if there are any, and of those that do one
-// that the path names, in letters of either case, as tf_cnn_benchmarks guesses it.
-GuessedDataset dataset_at(const std::string& path);
+// that the path names, in letters of either case, as tf_cnn_benchmarks guesses it. Adds a notice where the files say
+// otherwise than the path.
+const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>& notices);
 // The names of the ways to preprocess that any data set has, each once.
 std::vector<std::string> preprocessing_names();
 

@@ -41,8 +41,7 @@ std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const 
                                         : fmt::format("{} {}\n", program.substr(0, program.find(' ')), version()));
     return std::nullopt;
   }
-  if (speaks())
-    for (const std::string& notice : flags.notices()) print_message("note", notice);
+  if (speaks()) print_notes(flags.notices());
   return positional;
 }
 

@@ -6,12 +6,15 @@
 
 namespace dtrain::cli {
 
-std::vector<std::string> input_notices(const data::LoaderStats& stats) {
-  if (stats.bad_records == 0 && stats.damaged_images == 0) return {};
-  std::vector<std::string> lines{
-      fmt::format("{} bad records skipped, {} damaged images used", stats.bad_records, stats.damaged_images)};
+std::vector<std::string> input_notices(const data::LoaderStats& stats, uint64_t tagged, data::Orientation orientation) {
+  std::vector<std::string> lines;
+  if (stats.bad_records > 0 || stats.damaged_images > 0)
+    lines.push_back(
+        fmt::format("{} bad records skipped, {} damaged images used", stats.bad_records, stats.damaged_images));
   lines.insert(lines.end(), stats.faults.begin(), stats.faults.end());
   for (const std::string& damage : stats.damages) lines.push_back("damaged: " + damage);
+  if (std::string turned = orientation_notice(tagged, stats.records, orientation); !turned.empty())
+    lines.push_back(std::move(turned));
   return lines;
 }
 
@@ -21,6 +24,13 @@ std::string orientation_notice(uint64_t tagged, uint64_t images, data::Orientati
                      orientation == data::Orientation::apply
                          ? "they were turned; --exif_orientation=ignore takes them as they are stored"
                          : "they were taken as they are stored; --exif_orientation=apply turns them");
+}
+
+void report_input(const data::LoaderStats& stats, const data::Pixels& pixels, bool decodes_on_gpu, Log& log) {
+  if (decodes_on_gpu)
+    log.notice(fmt::format("--jpeg_decoder=gpu: {} of {} images were decoded by the host",
+                           stats.records - stats.deferred, stats.records));
+  for (const std::string& line : input_notices(stats, *pixels.tagged, pixels.orientation)) log.notice(line);
 }
 
 void DamageCount::add(const std::string& file, const std::string& warning) {

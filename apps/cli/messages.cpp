@@ -81,6 +81,10 @@ std::string escaped(std::string_view text) {
 
 void print_on_stderr(std::string_view text) noexcept { write_patiently(STDERR_FILENO, text); }
 
+void print_notes(const std::vector<std::string>& texts) noexcept {
+  for (const std::string& text : texts) print_message("note", text);
+}
+
 void print_message(std::string_view kind, std::string_view text) noexcept {
   try {
     print_on_stderr(fmt::format("{}: {}\n", kind, cut(escaped(text))));

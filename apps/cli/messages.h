@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dtrain::cli {
 
@@ -13,6 +14,8 @@ std::string escaped(std::string_view text);
 // Prints "kind: text" on stderr, escaped and cut where it is absurdly long, in one piece, so that what several ranks
 // print does not mix; and without a lock that another thread may hold. Where it cannot be written it is lost.
 void print_message(std::string_view kind, std::string_view text) noexcept;
+// A message "note" of each text.
+void print_notes(const std::vector<std::string>& texts) noexcept;
 
 // Prints the bytes as they are. The same holds.
 void print_on_stderr(std::string_view text) noexcept;

@@ -44,22 +44,17 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, i
                                    .cache = cache_options(config, training, progress)});
 }
 
-void print_notices(const Config& config, const data::DetectionDataset& dataset) {
-  if (!config.ranks.is_chief()) return;
-  for (const std::string& notice : dataset.notices()) cli::print_message("note", notice);
-}
-
 void open_detection_data(const Config& config, Datasets& datasets) {
   const std::string& folder = config.flags.input.data_dir;
   std::optional<cli::Progress> training, validation;
   if (config.mode != RunMode::evaluation)
     datasets.training = datasets.objects =
         ssd::open_training(folder, config.mode != RunMode::forward_only, cache_options(config, true, training));
-  if (datasets.objects) print_notices(config, *datasets.objects);
+  if (datasets.objects && config.ranks.is_chief()) cli::print_notes(datasets.objects->notices());
   if (!config.evaluates()) return;
   datasets.scored = ssd::open_validation(folder, cache_options(config, false, validation));
   datasets.validation = datasets.scored.images;
-  print_notices(config, *datasets.scored.images);
+  if (config.ranks.is_chief()) cli::print_notes(datasets.scored.images->notices());
 }
 
 data::Batch synthetic_batch(Context& context, const Config& config, const PixelNormalization& format, int64_t rows) {

@@ -44,11 +44,7 @@ void ModelFlags::check(const cli::FlagSet&) const {
 }
 
 std::string ModelFlags::dataset(const std::string& data_dir, std::vector<std::string>& notices) const {
-  if (data_name.empty()) {
-    const data::GuessedDataset guess = data::dataset_at(data_dir);
-    if (!guess.notice.empty()) notices.push_back(guess.notice);
-    return guess.info->name;
-  }
+  if (data_name.empty()) return data::dataset_at(data_dir, notices).name;
   DT_CHECK(data::find_dataset(data_name) != nullptr, "--data_name=", data_name,
            ": not served by this version; expected ", fmt::format("{}", fmt::join(data::dataset_names(), " or ")));
   return data_name;

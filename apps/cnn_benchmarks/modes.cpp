@@ -24,18 +24,6 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-void report_input(const Session& session, const cli::ImageTask& task, cli::Log& log) {
-  const auto stats = task.stats();
-  if (stats && session.config.decodes_on_gpu())
-    log.notice(fmt::format("--jpeg_decoder=gpu: {} of {} images were decoded by the host",
-                           stats->records - stats->deferred, stats->records));
-  if (!stats) return;
-  for (const std::string& line : cli::input_notices(*stats)) log.notice(line);
-  const data::Pixels pixels = session.config.pixels();
-  const std::string turned = cli::orientation_notice(*pixels.tagged, stats->records, pixels.orientation);
-  if (!turned.empty()) log.notice(turned);
-}
-
 void announce_graph(const Session& session, cli::Log& log) {
   log.line("Initializing graph");
   if (session.context->is_cpu()) log.line("Computing:   " + cli::describe(*session.context));
@@ -62,7 +50,7 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
                    : fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
   }
-  report_input(session, *task, log);
+  if (const auto stats = task->stats()) cli::report_input(*stats, config.pixels(), config.decodes_on_gpu(), log);
   if (config.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
   return stop_agreed(session.group, cli::stop_requested) ? cli::kStopped : 0;
 }

@@ -96,7 +96,7 @@ data::Split split_of(const std::string& name, int64_t shards, const Half& half, 
                      KeptWarnings& warnings) {
   const std::shared_ptr<const data::DetectionSource> source =
       data::open_coco(half.annotations, half.images, {.strict = how.strict});
-  for (const std::string& notice : source->notices()) cli::print_message("note", notice);
+  cli::print_notes(source->notices());
   if (source->size() == 0) throw Error(Fault::data, half.annotations + ": lists no images that can be used");
   return {name, shards, source->size(),
           [source, half, masks = how.masks, &warnings,

@@ -3,171 +3,20 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
-#include "apps/dataset/writing.h"
+#include "apps/dataset/imagenet_images.h"
 #include "data/box_list.h"
 #include "data/cache.h"
-#include "data/image_tar.h"
-#include "data/label_file.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/crc32c.h"
 
 namespace dtrain::dataset {
 namespace {
-
-using Images = std::vector<data::TreeImage>;
-
-struct ImagenetFlags {
-  CommonFlags common;
-  std::string train_tar, val_tar, labels, validation_labels, bounding_boxes;
-  int64_t shards = 1024, validation_shards = 0;
-
-  void declare(cli::FlagSet& flags) {
-    common.reads_images = true;
-    common.declare(flags, "folder that holds train/ and validation/, val/ or valid/", false);
-    flags.add("train_tar", train_tar,
-              "in place of --input: ILSVRC2012_img_train.tar, an archive of archives <class>.tar or of class folders");
-    flags.add("val_tar", val_tar, "in place of --input: ILSVRC2012_img_val.tar, with --validation_labels");
-    flags.add("labels", labels,
-              "text file with the name of a class folder per line, which a description may follow, as in "
-              "LOC_synset_mapping.txt; by default the folders in train/ or the classes in --train_tar, sorted");
-    flags.add("validation_labels", validation_labels,
-              "text file with a class per line, for a validation set without class folders: line i is the class of "
-              "its image i, sorted by name (ILSVRC2012_val_00000001.JPEG and on), or with the name of an image and its "
-              "class per line, as in LOC_val_solution.csv");
-    flags.add("bounding_boxes", bounding_boxes,
-              "text file of FILE,xmin,ymin,xmax,ymax per line, as fractions: boxes that training crops keep in sight");
-    flags.add("shards", shards, "train shards", {1, data::kMaxShards});
-    flags.add("validation_shards", validation_shards, "validation shards; 0: an eighth of --shards",
-              {0, data::kMaxShards});
-  }
-
-  // Kaggle's folders of the ImageNet challenge: the images lie deeper, the files of labels above them.
-  void take_kaggle_layout() {
-    namespace fs = std::filesystem;
-    const fs::path inner = fs::path("ILSVRC") / "Data" / "CLS-LOC";
-    std::error_code unknown;
-    fs::path root = common.input;
-    if (common.input.empty()) return;
-    if (!fs::is_directory(root / inner / "train", unknown)) {
-      root = fs::absolute(root / ".." / ".." / "..").lexically_normal();
-      if (!fs::equivalent(root / inner, common.input, unknown)) return;
-    }
-    common.input = (root / inner).string();
-    for (const auto& [flag, file] :
-         {std::pair(&labels, "LOC_synset_mapping.txt"), std::pair(&validation_labels, "LOC_val_solution.csv")})
-      if (flag->empty() && fs::exists(root / file, unknown)) *flag = (root / file).string();
-    cli::print_message("note", fmt::format("Kaggle's folders: images in {}, labels in {} and {}", common.input,
-                                           labels.empty() ? "the folders' names" : labels,
-                                           validation_labels.empty() ? "no file" : validation_labels));
-  }
-
-  bool has_tars() const { return !train_tar.empty() || !val_tar.empty(); }
-
-  void check() const {
-    cli::refuse({{common.input.empty() && !has_tars(), "--input is missing, or --train_tar; see --help"},
-                 {!common.input.empty() && has_tars(), "--input and archives exclude each other"},
-                 {!val_tar.empty() && train_tar.empty() && labels.empty(),
-                  "--val_tar without --train_tar needs --labels: which classes there are"}});
-  }
-};
-
-// What is to be converted; a part without images is not.
-struct Halves {
-  std::string train_place, validation_place;
-  Images train{}, validation{};
-  std::vector<std::string> classes{};
-};
-
-// Where a split lies that is neither training nor validation data by its name, and folders that are no split.
-void note_other_folders(const std::string& input, Halves& found) {
-  std::vector<std::string> left;
-  for (const std::string& name : data::class_folders(input)) {
-    const std::string folder = (std::filesystem::path(input) / name).string();
-    if (folder == found.train_place || folder == found.validation_place) continue;
-    if (name == "test" && found.validation_place.empty() && !data::class_folders(folder).empty()) {
-      found.validation_place = folder;
-      cli::print_message("note", folder + ": is taken for the validation data, for there is no folder validation");
-    } else {
-      left.push_back(name);
-    }
-  }
-  if (!left.empty())
-    cli::print_message(
-        "note", fmt::format("{}: left out, for only train and validation (or val, valid) are converted: {}", input,
-                            fmt::join(left, ", ")));
-}
-
-Halves list_folders(const ImagenetFlags& flags) {
-  const std::string& input = flags.common.input;
-  Halves found{existing_folder(input, {"train"}), existing_folder(input, {"validation", "val", "valid"})};
-  if (found.train_place.empty()) throw Error(Fault::data, input + ": no folder train in it");
-  note_other_folders(input, found);
-  if (found.validation_place.empty() && !flags.validation_labels.empty())
-    throw Error(Fault::data, input + ": --validation_labels given, but no folder validation, val or valid in it");
-  found.classes = data::class_folders(found.train_place);
-  if (!flags.labels.empty()) found.classes = data::read_class_list(flags.labels, found.classes);
-  found.train = data::list_image_tree(found.train_place, found.classes, 1, true);
-  if (!flags.validation_labels.empty())
-    found.validation = data::list_labelled_images(found.validation_place, found.classes, 1, flags.validation_labels);
-  else if (!found.validation_place.empty() && data::class_folders(found.validation_place).empty())
-    throw Error(Fault::data, found.validation_place +
-                                 ": no class folders in it; give the classes of its images by "
-                                 "--validation_labels FILE, or move it away");
-  else if (!found.validation_place.empty())
-    found.validation = data::list_image_tree(found.validation_place, found.classes, 1, true);
-  return found;
-}
-
-// An image outside of all classes has none.
-void require_classes(const Images& images, const std::string& advice) {
-  if (images.front().synset.empty())
-    throw Error(Fault::data, concat(images.front().path, ": in no archive or folder of a class", advice));
-}
-
-// An archive may hold train/ and val/: its validation data counts where --val_tar gives none.
-void take_splits_apart(const ImagenetFlags& flags, Halves& found) {
-  std::map<std::string, Images> splits;
-  for (data::TreeImage& image : found.train)
-    splits[image.split.empty() ? "train" : image.split].push_back(std::move(image));
-  found.train = std::move(splits["train"]);
-  splits.erase("train");
-  for (auto& [split, images] : splits) {
-    const bool is_taken = split == "validation" && flags.val_tar.empty();
-    cli::print_message("note", fmt::format("{}: holds {} {} images beside train/: they are {}", flags.train_tar,
-                                           images.size(), split, is_taken ? "the validation data" : "left out"));
-    if (!is_taken) continue;
-    found.validation = std::move(images);
-    found.validation_place = flags.train_tar;
-  }
-}
-
-Halves list_tars(const ImagenetFlags& flags) {
-  Halves found{flags.train_tar, flags.val_tar};
-  if (!flags.train_tar.empty()) {
-    found.train = data::images_of_tar(flags.train_tar);
-    take_splits_apart(flags, found);
-    require_classes(found.train, "");
-  }
-  found.classes = data::classes_of(found.train);
-  if (!flags.labels.empty()) found.classes = data::read_class_list(flags.labels, found.classes);
-  data::label_by_class(found.train, found.classes, 1, flags.train_tar);
-  if (!flags.val_tar.empty()) found.validation = data::images_of_tar(flags.val_tar);
-  if (found.validation.empty()) return found;
-  if (!flags.validation_labels.empty()) {
-    data::label_by_lines(found.validation, found.classes, 1, flags.validation_labels, found.validation_place);
-  } else {
-    require_classes(found.validation, "; give the classes of the images by --validation_labels FILE");
-    data::label_by_class(found.validation, found.classes, 1, found.validation_place);
-  }
-  return found;
-}
 
 // Part of the classes is enough to train on, but may be a mistake.
 void note_missing_classes(const std::string& place, const Images& images, size_t classes) {
@@ -220,7 +69,7 @@ int imagenet(const Arguments& argv) {
   if (given.validation_shards == 0) given.validation_shards = std::max<int64_t>(given.shards / 8, 1);
 
   // All is listed before anything is written.
-  Halves halves = given.has_tars() ? list_tars(given) : list_folders(given);
+  Halves halves = list_images(given);
   if (!given.bounding_boxes.empty()) add_boxes(given.bounding_boxes, halves);
   const std::string source = given.has_tars() ? source_of(given, halves) : "";
   std::vector<data::Split> splits;

@@ -1,24 +1,18 @@
 // dtrain-data resize: TFRecord shards or folders of images with smaller images.
-#include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
 #include "apps/cli/options/cache.h"
 #include "apps/cli/run_main.h"
-#include "apps/dataset/file_tree.h"
-#include "apps/dataset/files.h"
+#include "apps/dataset/resize_files.h"
 #include "apps/dataset/writing.h"
 #include "data/bad_record.h"
 #include "data/record_shards.h"
 #include "data/shard_files.h"
-#include "data/shrink.h"
 #include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -57,110 +51,6 @@ int resize_shards(const CommonFlags& common, const std::vector<std::string>& nam
                       [input, options, &warnings](uint64_t i) { return shrunk_record(*input, i, options, warnings); }});
   }
   return write_set(common, splits, source, warnings);
-}
-
-// Folders of images made smaller: all of them in a folder of its own first, so that a set which is not complete leaves
-// the output as it was, whether or not that is the input.
-class ResizedFiles {
- public:
-  ResizedFiles(const CommonFlags& common, const data::ShrinkOptions& options)
-      : common_(common), options_(options), files_(files_below(common.input)) {
-    if (files_.empty()) throw Error(Fault::data, common.input + ": neither TFRecord shards nor images in it");
-  }
-  ~ResizedFiles() { remove_staged(); }
-  ResizedFiles(const ResizedFiles&) = delete;
-  ResizedFiles& operator=(const ResizedFiles&) = delete;
-
-  // Returns the exit code.
-  int run() {
-    if (!lists()) stage();
-    for_each_index(files_.size(), common_.threads, "images", [this](size_t i) {
-      if (cli::stop_requested()) throw Error("stopped");
-      try {
-        shrink(files_[i]);
-      } catch (const data::BadRecordError& error) {
-        const std::lock_guard lock(mutex_);
-        bad_[""].push_back(error.record());
-      }
-    });
-    std::vector<data::BadRecord> bad = data::all_of(bad_);
-    std::ranges::sort(bad, {}, &data::BadRecord::file);
-    warnings_.report();
-    if (!lists() && (bad.empty() || common_.on_bad_image == "skip")) put_in_place(bad.size());
-    const int code = report_bad_images(common_, bad, files_.size());
-    if (common_.on_bad_image == "fail" && !bad.empty())
-      throw Error(Fault::data,
-                  fmt::format("{} of {} images cannot be used, and nothing is written; mend or remove them, "
-                              "or leave them out by --on_bad_image=skip",
-                              bad.size(), files_.size()));
-    return code;
-  }
-
- private:
-  bool lists() const { return common_.on_bad_image == "list"; }
-  fs::path staged() const { return fs::path(common_.output) / ".resized.new"; }
-  void remove_staged() const {
-    std::error_code unknown;
-    if (!lists()) fs::remove_all(staged(), unknown);
-  }
-
-  void stage() {
-    make_directories(system_files(), common_.output);
-    require_no_linked_folders(common_.output, files_);
-    remove_staged();
-    make_directories(system_files(), staged().string());
-  }
-
-  void shrink(const fs::path& file) {
-    const std::string from = (fs::path(common_.input) / file).string();
-    data::ShrunkImage image;
-    try {
-      const std::string bytes = read_text(from, kMaxRecordBytes);
-      image = data::shrink_image(std::as_bytes(std::span(bytes)), options_);
-    } catch (const Error& error) {
-      if (error.fault() != Fault::data) throw;
-      throw data::BadRecordError(from, error.what());
-    }
-    if (!image.damage.empty()) throw data::BadRecordError(from, data::damaged_image(image.damage));
-    warnings_.add(from, image.warning);
-    if (lists()) return;
-    const fs::path to = staged() / file;
-    make_directories(system_files(), to.parent_path().string());
-    AtomicFile out(to.string());
-    out.write(image.jpeg.data(), image.jpeg.size());
-    out.commit(/*durable=*/false);
-  }
-
-  // A rename takes the place of a link and leaves its target alone.
-  void put_in_place(size_t skipped) {
-    const fs::path list = fs::path(common_.output) / data::kSkippedFile;
-    std::error_code unknown;
-    if (common_.on_bad_image == "skip" || fs::exists(list, unknown)) {
-      AtomicFile out(list.string());
-      out.write(data::to_json(bad_));
-      out.commit(/*durable=*/false);
-    }
-    for (const fs::path& file : files_) {
-      const fs::path from = staged() / file, to = fs::path(common_.output) / file;
-      if (!fs::exists(from, unknown)) continue;  // a bad one
-      make_directories(system_files(), to.parent_path().string());
-      require_success(system_files().rename(from.string(), to.string()), "rename to", to.string());
-    }
-    fmt::print("{} images in {}\n", files_.size() - skipped, cli::escaped(common_.output));
-  }
-
-  const CommonFlags& common_;
-  const data::ShrinkOptions& options_;
-  const std::vector<fs::path> files_;
-  std::mutex mutex_;
-  data::SkippedRecords bad_;
-  KeptWarnings warnings_;
-};
-
-int resize_files(const CommonFlags& common, const data::ShrinkOptions& options) {
-  int code = 0;
-  until_stopped([&] { code = ResizedFiles(common, options).run(); });
-  return code;
 }
 
 }  // namespace

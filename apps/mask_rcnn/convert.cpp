@@ -76,7 +76,7 @@ int convert(const Arguments& argv) {
   values.check();
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(notices);
-  for (const std::string& notice : notices) cli::print_message("note", notice);
+  cli::print_notes(notices);
   const LoadedDetector loaded(settings, values.from);
   const auto& taken = loaded.weights.report.loaded;
   models::save_detector(loaded.store, {taken.begin(), taken.end()}, values.target(), values.format(), values.to);

@@ -60,7 +60,7 @@ int export_model(const Arguments& argv) {
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(notices);
   DT_CHECK(!values.onnx.empty() && !settings.weights.empty(), "expected --onnx and --load; see --help");
-  for (const std::string& notice : notices) cli::print_message("note", notice);
+  cli::print_notes(notices);
   const LoadedDetector loaded(settings, settings.weights);
   require_complete(loaded.weights.report, settings.weights);
   const data::ResizeRule& rule = settings.data.evaluation_resize;

@@ -139,7 +139,7 @@ int predict(const Arguments& argv) {
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
-  for (const std::string& notice : notices) cli::print_message("note", notice);
+  cli::print_notes(notices);
   std::vector<data::coco::Category> known;
   if (!values.annotations.empty())
     known = data::coco::read_annotations(values.annotations,

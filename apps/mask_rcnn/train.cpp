@@ -88,10 +88,9 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   Run run(task, trainer, group, run_options(job, steps, faults), std::move(observers), cli::stop_requested);
   const Outcome outcome = run.train();
   const auto report = [&](const data::LoaderStats& stats) {
-    for (const std::string& line : cli::input_notices(stats)) log.notice(line);
     const DataSettings& used = job.settings.data;
-    const std::string turned = cli::orientation_notice(used.tagged->exchange(0), stats.records, used.orientation);
-    if (!turned.empty()) log.notice(turned);
+    for (const std::string& line : cli::input_notices(stats, used.tagged->exchange(0), used.orientation))
+      log.notice(line);
   };
   report(task.stats().value_or(data::LoaderStats()));
   if (outcome == Outcome::stopped) {

@@ -106,7 +106,7 @@ int visualize(const Arguments& argv) {
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
-  for (const std::string& notice : notices) cli::print_message("note", notice);
+  cli::print_notes(notices);
   const std::string split = values.split.empty() ? validation_splits(settings.data).front() : values.split;
   const std::string annotations = annotations_of(settings.data, split);
   data::coco::Annotations truth = read_shown(settings.data, split);

@@ -40,7 +40,7 @@ int run(const std::vector<std::string>& argv) {
   for (const std::string& path : *paths) {
     runs.push_back(report::read_run(path, static_cast<size_t>(pictures)));
     if (!names.insert(runs.back().name).second) runs.back().name = path;
-    for (const std::string& notice : runs.back().notices) cli::print_message("note", notice);
+    cli::print_notes(runs.back().notices);
   }
   ResultFile file(output);
   file.write(report::to_html(title, runs));

@@ -30,8 +30,8 @@ struct AnswerForm {
   double score_threshold = 0;  // least score of an object
 };
 // [{"class": C, "probability": P}, ...] of a classifier, {"width", "height", "detections": [...]} of a detector, where
-// a detection has bbox, score, category_id, category and segmentation. Of a damaged image each class, or the object of a
-// detector, has a "warning", too.
+// a detection has bbox, score, category_id, category and segmentation. Of a damaged image each class, or the object of
+// a detector, has a "warning", too.
 std::string prediction_json(const Prediction& result, const Session& session, const AnswerForm& form);
 // {"predictions": [such a form, ...], "version": V}
 std::string predictions_json(const std::vector<Prediction>& results, const Session& session, const AnswerForm& form);

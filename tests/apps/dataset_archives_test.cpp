@@ -58,7 +58,8 @@ TEST_F(DatasetArchives, FaultsNameArchiveMemberAndOffset) {
   place_file(root / "cut.tar", tar.substr(0, tar.size() / 2));
   expect("imagenet --train_tar cut.tar --output out", 2, "cut.tar: member at byte ");
   place_file(root / "classes.txt", "n1\n");
-  expect("imagenet --train_tar train.tar --labels classes.txt --output out", 2, "classes.txt: has no line for n2, which has images");
+  expect("imagenet --train_tar train.tar --labels classes.txt --output out", 2,
+         "classes.txt: has no line for n2, which has images");
   ASSERT_EQ(run("--version", "gzip -k train.tar;").code, 0);
   expect("imagenet --train_tar train.tar.gz --output out", 2, "train.tar.gz: member at byte 0: packed by gzip");
   EXPECT_FALSE(fs::exists(root / "out")) << "written before all was listed";

@@ -36,7 +36,8 @@ class BadImages : public DatasetProgram {
   // The file of each entry of skipped.json.
   std::vector<std::string> skipped(const fs::path& folder) const {
     std::vector<std::string> files;
-    for (const auto& one : nlohmann::json::parse(contents(root / folder / "skipped.json")).at("skipped")) {
+    const auto list = nlohmann::json::parse(contents(root / folder / "skipped.json"));
+    for (const auto& one : list.at("skipped")) {
       files.push_back(one.at("file"));
       EXPECT_NE(one.at("reason"), "");
     }

@@ -73,7 +73,7 @@ TEST_F(DatasetCheck, ImagesOfAnnotationsAreLookedFor) {
 }
 
 TEST_F(DatasetCheck, APlaceThatIsNotThereIsAProblem) {
-  expect("check none", 2, "file that cannot be read: 1\n  none: No such file");
+  expect("check none", 2, "file that cannot be read: 1\n  none: open none: No such file");
   expect("check", 1, "no folder or file given");
 }
 

@@ -69,7 +69,7 @@ void PixelFlags::declare(FlagSet& flags) {
       .add_choice(
           "exif_orientation", exif_orientation, {"apply", "ignore"},
           "whether JPEGs are turned as their EXIF block says; none of the programs that are followed here does so")
-      .setting("EXIF orientation");
+      .setting("EXIF orientation", [this] { return exif_orientation == "apply" ? exif_orientation : ""; });
   flags
       .add("distortions", distortions,
            "distort brightness, saturation, hue and contrast of ImageNet's images, by the ranges of tf_cnn or aws")

@@ -4,29 +4,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/data/coco/small_set.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 
 namespace dtrain::data::coco {
 namespace {
-
-using Json = nlohmann::json;
-
-// Two images, of which the second has the smaller id, three categories with gaps, and an annotation of every kind.
-const Json kSmallSet = Json::parse(R"({
-  "info": {"year": 2014, "nested": [[{"id": 1}], {"annotations": [1, null]}]},
-  "images": [{"id": 9, "file_name": "b/two.jpg", "width": 10, "height": 8, "license": 3, "flickr": ["x"]},
-             {"id": 0, "file_name": "one.jpg", "width": 20, "height": 30}],
-  "annotations": [
-    {"segmentation": [[1, 1, 5, 1, 5, 5, 1, 5], [6, 6, 8, 6, 8.5, 8]], "area": 16.5, "iscrowd": 0, "image_id": 9,
-     "bbox": [1, 1, 7.5, 7], "category_id": 7, "id": 100},
-    {"id": 3, "image_id": 0, "category_id": 90, "bbox": [-5, 2, 100, 3]},
-    {"id": 0, "image_id": 9, "category_id": 1, "bbox": [0, 0, 2, 2], "is_crowd": 1, "area": 4,
-     "segmentation": {"size": [8, 10], "counts": [0, 2, 78]}},
-    {"id": 5, "image_id": 9, "category_id": 7, "segmentation": {"counts": "05[2", "size": [8.0, 10]}, "iscrowd": true}
-  ],
-  "categories": [{"id": 90, "name": "kite", "supercategory": "sports"}, {"id": 7, "name": "cat"}, {"id": 1, "name": "dog"}]
-})");
 
 Annotations parse_json(const Json& json, const AnnotationOptions& options = {}) {
   return parse_annotations(json.dump(), "set.json", options);
@@ -326,89 +309,6 @@ TEST(Annotations, OfFilesOutsideTheirFolderAreRefused) {
   expect_refused(changed("/images/0/file_name", std::string("a\0b", 3)), "image 9: file_name leads out");
   for (const char* name : {"a..b.jpg", "...", "a/b/c.png", "ä.jpg"})
     EXPECT_EQ(parse_json(changed("/images/0/file_name", name)).images[1].file_name, name);
-}
-
-TEST(Annotations, OfTextThatIsNoJsonAreRefused) {
-  const auto refused = [](const std::string& text, const std::string& part) {
-    expect_error([&] { parse_annotations(text, "set.json"); }, Fault::data, "set.json: " + part);
-  };
-  refused("", "invalid JSON or UTF-8 at byte");
-  refused("{\"images\": [", "invalid JSON or UTF-8 at byte");
-  refused("{} {}", "invalid JSON or UTF-8 at byte");
-  refused("{\"images\": [{\"id\": NaN}]}", "image at index 0: id is null, expected a whole number or a string");
-  refused("{\"x\": NaNs", "invalid JSON or UTF-8 at byte");
-  refused(std::string("\xff\xfe{\0", 4), "text in UTF-16, expected UTF-8: convert it by iconv -f UTF-16 -t UTF-8");
-  refused(std::string("{\0\"\0", 4), "text in UTF-16");
-  refused("\x1f\x8b\x08", "compressed by gzip, expected JSON: unpack it by gunzip");
-  refused("{\"images\": [{\"id\": 1e999}]}", "a number that is too large at byte");
-  refused("{\"images\": [], \"images\": []}", "images is there twice");
-  refused("{\"images\": [], \"annotations\": []}", "no list 'categories'");
-  refused("[]", "a list, expected an object that holds lists");
-  refused("5", "a single value, expected");
-  refused(std::string(100000, '['), "a list, expected an object");
-  refused("{\"info\": " + std::string(100000, '['), "JSON nested more than 64 deep");
-  const std::string whole = kSmallSet.dump();
-  for (size_t size = 0; size < whole.size(); size += 7)
-    expect_error([&] { parse_annotations(whole.substr(0, size), "set.json"); }, Fault::data, "set.json: ");
-}
-
-TEST(Annotations, OfTextFromPythonAreRead) {
-  const std::string text = R"({"images": [{"id": 1, "file_name": "NaN\\\"-Infinity", "width": 9, "height": 9}],
-      "categories": [{"id": 1, "name": "a"}],
-      "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [NaN, 2, 3, 4]},
-                      {"id": 2, "image_id": 1, "category_id": 1, "bbox": [1, 2, Infinity, 4]},
-                      {"id": 3, "image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "x": -Infinity, "y": -5}]})";
-  for (const std::string& begin : {std::string(), std::string("\xef\xbb\xbf")}) {
-    const Annotations all = parse_annotations(begin + text, "set.json");
-    EXPECT_EQ(all.images[0].file_name, "NaN/\"-Infinity");
-    ASSERT_EQ(all.annotations.size(), 1u);
-    EXPECT_EQ(all.findings.count("boxes with numbers that are not finite or beyond 1e9"), 2u);
-    EXPECT_EQ(all.findings.count("numbers NaN or Infinity, which JSON has no form for"), 3u);
-  }
-}
-
-TEST(Annotations, OfDamagedTextAreReadOrRefused) {
-  const std::string whole = kSmallSet.dump();
-  int read = 0, refused = 0;
-  for (size_t at = 0; at < whole.size(); ++at)
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string damaged = whole;
-      damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
-      try {
-        parse_annotations(damaged, "set.json");
-        ++read;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.fault(), Fault::data) << error.what();
-        EXPECT_TRUE(std::string(error.what()).starts_with("set.json: ")) << error.what();
-        ++refused;
-      }
-    }
-  EXPECT_GT(read, 1000);
-  EXPECT_GT(refused, 1000);
-}
-
-TEST(Annotations, TakeTheLastOfSeveralEqualKeys) {
-  const Annotations all = parse_annotations(
-      R"({"images": [{"id": 1, "file_name": "a", "width": 9, "height": 9, "id": 2}],
-          "categories": [{"id": 1, "name": "a"}],
-          "annotations": [{"id": 1, "image_id": 2, "category_id": 1, "bbox": [1, 2, 3, 4], "bbox": [5, 6, 7, 8],
-                           "segmentation": [[1, 2, 3, 4, 5, 6]], "segmentation": [[6, 5, 4, 3, 2, 1]]}]})",
-      "set.json");
-  EXPECT_EQ(all.images[0].id, 2);
-  EXPECT_EQ(all.annotations[0].box, (Box{5, 6, 7, 8}));
-  EXPECT_EQ(std::get<Polygons>(all.annotations[0].segmentation), (Polygons{{6, 5, 4, 3, 2, 1}}));
-}
-
-TEST(Annotations, AreReadFromFilesInPieces) {
-  const TempDirectory directory;
-  Json json = kSmallSet;
-  const std::string padding(3'000'000, 'x');  // several pieces
-  json["info"]["description"] = padding;
-  json["zz"] = padding;
-  write_file(directory / "set.json", json.dump());
-  const Annotations all = read_annotations(directory / "set.json");
-  EXPECT_EQ(all.annotations.size(), 4u);
-  expect_error([&] { read_annotations(directory / "none.json"); }, Fault::data, "none.json");
 }
 
 TEST(Annotations, OfTheSampleAreThoseOfItsText) {

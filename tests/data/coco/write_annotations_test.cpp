@@ -10,7 +10,7 @@ namespace {
 
 Annotations all_kinds() {
   Annotations all;
-  all.images = {{3, "folder/a \"b\".jpg", 20, 10}, {4, "ü\\.png", 8, 6}};
+  all.images = {{3, "folder/a \"b\".jpg", 20, 10}, {4, "ü\".png", 8, 6}};
   all.categories = {{1, "cat"}, {90, "tooth\tbrush"}};
   all.annotations = {{.id = 7, .image = 0, .category = 1, .area = 12.5, .box = {0.1, 2, 5, 1e-3}},
                      {.id = 5,

@@ -1,0 +1,159 @@
+#include "apps/mask_rcnn/score_results.h"
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <unordered_set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/messages.h"
+#include "apps/cli/output.h"
+#include "apps/mask_rcnn/coco_score.h"
+#include "apps/mask_rcnn/datasets.h"
+#include "data/coco_images.h"
+#include "libdtrain/core/cores.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+void add_results(data::coco::Evaluator& evaluator, const std::vector<data::coco::Detection>& detections,
+                 const std::string& path) {
+  for (size_t i = 0; i < detections.size(); ++i) {
+    try {
+      evaluator.add(detections[i]);
+    } catch (const Error& error) {
+      throw Error(error.fault(), fmt::format("{}: at index {}: {}", path, i, error.what()));
+    }
+  }
+}
+
+void print_statistics(const EvalFlags& values, const std::vector<data::coco::Statistic>& statistics) {
+  if (values.json) {
+    nlohmann::ordered_json line = {{"iou_type", values.iou_type}, {"stats", nlohmann::json::array()}};
+    for (const auto& one : statistics) {
+      line["stats"].push_back(one.value);
+      line["names"].push_back(one.name);
+      if (!one.why_absent.empty()) line["why_absent"][one.name] = one.why_absent;
+    }
+    cli::patient_stdout() << line.dump() << std::endl;
+    return;
+  }
+  for (const auto& one : statistics)
+    cli::patient_stdout() << fmt::format(" {} = {:.3f}{}", one.title, one.value,
+                                         one.why_absent.empty() ? "" : "   (" + one.why_absent + ")")
+                          << std::endl;
+}
+
+// Findings of a file, and whatever else people are told of it.
+void print_findings(const std::string& path, const data::coco::Findings& findings) {
+  if (!findings.all().empty()) cli::print_message("note", path + ": " + findings.summary());
+}
+
+// Masks are scored of detections that have a box alone.
+void add_box_masks(const std::vector<data::coco::Detection>& detections, const data::coco::EvaluationOptions& options,
+                   data::coco::Findings& findings) {
+  if (options.compare != data::coco::EvaluationOptions::Compare::masks || !options.area_of_box) return;
+  for (size_t i = 0; i < detections.size(); ++i)
+    if (!detections[i].mask && detections[i].polygons.empty())
+      findings.add("detections without a mask", "scored with all of their box, as pycocotools does",
+                   fmt::format("detection at index {}", i));
+}
+
+// A box that can be drawn.
+bool is_drawable(const data::coco::Detection& detection) {
+  if (!detection.box) return true;
+  const data::coco::Box& box = *detection.box;
+  const auto near = [](double at) { return std::abs(at) <= 1e9; };
+  return near(box.x) && near(box.y) && near(box.width) && near(box.height) && box.width >= 0 && box.height >= 0;
+}
+
+void write_gallery_of_results(const EvalFlags& values, double visible_score,
+                              std::vector<data::coco::Detection> detections) {
+  EvaluationGallery gallery = gallery_of(values, visible_score);
+  gallery.title = "Evaluation of " + std::filesystem::path(values.results).filename().string();
+  gallery.notes = {"Results: " + values.results, "Annotations: " + values.annotations};
+  gallery.images = values.images;
+  gallery.masks = values.iou_type == "segm";
+  gallery.boxes = !gallery.masks;
+  if (const auto hidden = std::erase_if(detections, [](const auto& one) { return !is_drawable(one); }); hidden > 0)
+    cli::print_message("note", fmt::format("{}: {} boxes of negative size or with numbers that are not finite are no "
+                                           "part of the gallery",
+                                           values.results, hidden));
+  const auto shown = data::coco::read_annotations(values.annotations, {.complete = data::complete_from(values.images)});
+  std::unordered_set<int64_t> ids;
+  for (const data::coco::Image& image : shown.images) ids.insert(image.id);
+  std::erase_if(detections, [&](const auto& one) { return !ids.contains(one.image_id); });
+  write_evaluation_gallery(gallery, shown, detections);
+}
+
+}  // namespace
+
+void EvalFlags::declare(cli::FlagSet& flags) {
+  model.declare(flags);
+  flags.add("batch_size", batch, "images that are looked at together", cli::kPositiveCount);
+  flags.group("A file of results");
+  flags.add("annotations", annotations, "COCO's annotations, for --results");
+  flags.add("results", results, "COCO's list of detections, which is scored in place of a model");
+  flags.add_choice("iou_type", iou_type, {"bbox", "segm"}, "what of the results is compared: boxes or masks");
+  flags.add("json", json,
+            R"(print one line: {"iou_type": T, "stats": [12 numbers], "names": [...]}; for each -1 among them )"
+            R"("why_absent" has the reason)");
+  flags.group("Gallery");
+  flags.add("gallery", gallery,
+            "folder for index.html, a page with pictures of the images of the lowest and of the highest F1, and the "
+            "precision of each class");
+  flags.add("gallery_images", gallery_images, "images of each end", cli::kPositiveCount);
+  flags.add("images", images, "folder of the images, for a gallery of --results");
+  machine.declare(flags);
+}
+
+void EvalFlags::check() const {
+  cli::refuse(
+      {{!results.empty() && annotations.empty(), "--results needs --annotations"},
+       {results.empty() && model.load.empty(), "give --load WEIGHTS, or --annotations and --results; see --help"},
+       {!results.empty() && !gallery.empty() && images.empty(),
+        "--gallery of --results needs --images, the folder of the images"},
+       {!images.empty() && (results.empty() || gallery.empty()), "--images is for --gallery of --results"}});
+}
+
+EvaluationGallery gallery_of(const EvalFlags& values, double visible_score) {
+  return {.folder = values.gallery,
+          .visible_score = visible_score,
+          .most = values.gallery_images,
+          .threads = usable_cores()};
+}
+
+int score_results(const EvalFlags& values) {
+  std::vector<std::string> notices;
+  const Settings settings = values.model.settings(notices);
+  cli::print_notes(notices);
+  if (!values.gallery.empty()) make_gallery_folder(values.gallery);
+  const bool masks = values.iou_type == "segm";
+  const auto truth = data::coco::read_annotations(
+      values.annotations,
+      {.use = data::coco::AnnotationOptions::Use::scoring, .masks = masks, .strict = settings.data.strict});
+  print_findings(values.annotations, truth.findings);
+  data::coco::EvaluationOptions options;
+  if (masks) {
+    if (const std::string notice = check_masks(truth, values.annotations); !notice.empty())
+      cli::print_message("note", notice);
+    options.compare = data::coco::EvaluationOptions::Compare::masks;
+  }
+  data::coco::Findings findings;
+  const std::vector<data::coco::Detection> detections =
+      data::coco::read_results(values.results, {.masks = masks, .findings = &findings});
+  options.area_of_box = !detections.empty() && detections.front().box;
+  add_box_masks(detections, options, findings);
+  print_findings(values.results, findings);
+  if (settings.data.strict) findings.refuse(values.results);
+  data::coco::Evaluator evaluator(truth, options);
+  add_results(evaluator, detections, values.results);
+  print_statistics(values, evaluator.score().statistics());
+  if (!values.gallery.empty()) write_gallery_of_results(values, settings.visible_score, detections);
+  return 0;
+}
+
+}  // namespace dtrain::mask_rcnn

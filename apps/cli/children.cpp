@@ -13,6 +13,7 @@
 
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::cli {
@@ -31,8 +32,8 @@ int severity(int code) {
 }  // namespace
 
 Children::Children(bool together) : together_(together) {
-  sigemptyset(&signals_);
-  for (const int number : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD}) sigaddset(&signals_, number);
+  signals_ = stop_signals();
+  sigaddset(&signals_, SIGCHLD);
   sigprocmask(SIG_BLOCK, &signals_, &before_);
   heard_ = signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
   if (heard_ < 0) throw Error(Fault::resource, concat("cannot wait for signals: ", strerror(errno)));

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 
 namespace dtrain::cli {
 namespace {

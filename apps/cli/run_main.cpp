@@ -1,9 +1,7 @@
-// Errors to exit codes; signals to a flag.
+// Errors to exit codes.
 #include "apps/cli/run_main.h"
 
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +11,6 @@
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
-#include <thread>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -27,36 +24,6 @@
 
 namespace dtrain::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// Set by a thread that is never joined, so of static storage.
-std::atomic<int> stop_signal = 0;
-std::atomic<Clock::time_point> stop_time;  // of the first signal; written before stop_signal
-std::atomic<bool> ignored = false;
-constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
-
-sigset_t stop_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int number : kStopSignals) sigaddset(&set, number);
-  return set;
-}
-
-[[noreturn]] void wait_for_stop_signals(bool one_request_repeats) {
-  constexpr std::chrono::seconds kOneRequest{2};
-  const sigset_t set = stop_signals();
-  while (true) {
-    int number = 0;
-    if (sigwait(&set, &number) != 0 || ignored) continue;
-    if (stop_signal == 0) {
-      stop_time = Clock::now();
-      stop_signal = number;
-    } else if (!one_request_repeats || Clock::now() - stop_time.load() > kOneRequest) {
-      _exit(128 + number);
-    }
-  }
-}
 
 struct Failure {
   Fault fault = Fault::resource;
@@ -149,37 +116,6 @@ int run_main(const std::function<int()>& body) {
   } catch (...) {
     return report_failure();
   }
-}
-
-// No handler may interrupt a thread that computes: oneDNN's products of matrices point the stack pointer at memory from
-// the heap for a while, and what the kernel keeps of an interrupted thread would overwrite other blocks there. So the
-// signals are blocked here, and in all threads to come, and one thread does nothing but wait for them.
-void catch_stop_signals() {
-  const sigset_t set = stop_signals();
-  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) throw Error(Fault::resource, "cannot block signals");
-  std::thread(wait_for_stop_signals, !rank_name().empty()).detach();
-}
-
-void ignore_stop_signals() { ignored = true; }
-
-bool stop_requested() { return stop_signal != 0; }
-
-void wait_for_stop_request() {
-  while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-}
-
-std::optional<std::chrono::nanoseconds> time_since_stop_request() {
-  if (!stop_requested()) return std::nullopt;
-  return Clock::now() - stop_time.load();
-}
-
-void end_by_signal() {
-  const int number = stop_signal;
-  const sigset_t set = stop_signals();
-  std::signal(number, SIG_DFL);
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  std::raise(number);
-  _exit(128 + number);
 }
 
 std::string version() { return DTRAIN_VERSION; }

@@ -1,5 +1,6 @@
 // --find_learning_rate: steps at growing rates, of which nothing is kept.
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/modes.h"
 #include "apps/cnn_benchmarks/run_options.h"

@@ -10,6 +10,7 @@
 #include "apps/cli/input_notices.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/memory_fit.h"
 #include "apps/cnn_benchmarks/outputs.h"

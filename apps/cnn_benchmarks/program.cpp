@@ -8,6 +8,7 @@
 #include "apps/cli/output.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/log_header.h"
 #include "apps/cnn_benchmarks/modes.h"
 #include "apps/cnn_benchmarks/run_options.h"
@@ -25,7 +26,8 @@ constexpr char kAbout[] =
     "lines of our own between `Initializing graph` and `Running warm up` and after the footer; notices go to stderr.\n"
     "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
-    "75 stopped on request (SIGTERM, SIGINT or SIGUSR1) after a checkpoint: the same command goes on.";
+    "75 stopped on request (SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU) after a checkpoint: the same command "
+    "goes on.";
 
 // False where one of the ranks was asked to stop before all data was open: unpacking may take long.
 bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {

@@ -9,6 +9,7 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/dataset/file_checks.h"
 #include "apps/dataset/file_tree.h"
 #include "apps/dataset/files.h"

@@ -9,6 +9,7 @@
 
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/dataset/file_tree.h"
 #include "apps/dataset/files.h"
 #include "data/bad_record.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
-#include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/cli/values.h"
 #include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"

@@ -11,7 +11,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/progress.h"
-#include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
 #include "data/shard_manifest.h"
 

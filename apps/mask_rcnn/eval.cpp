@@ -6,6 +6,7 @@
 #include "apps/cli/log.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/mask_rcnn/coco_score.h"
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/model.h"

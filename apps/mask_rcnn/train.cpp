@@ -11,6 +11,7 @@
 #include "apps/cli/output.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/mask_rcnn/batch_pictures.h"
 #include "apps/mask_rcnn/coco_score.h"
 #include "apps/mask_rcnn/datasets.h"

@@ -10,6 +10,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/serve/endpoints.h"
 #include "apps/serve/token.h"
 #include "libdtrain/core/error.h"

@@ -1,6 +1,9 @@
 // What a program says, and how it ends: messages, exit codes, signals.
 #include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -161,6 +164,38 @@ TEST(StopSignals, OfOneOfSeveralRanksRepeatAtOnceWithoutHarm) {
       testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
+// A lost ssh session, and the notices of batch systems, which repeat them and send others soon after.
+TEST(StopSignals, OfSystemsRepeatWithoutHarm) {
+  for (const int number : {SIGHUP, SIGUSR2, SIGXCPU})
+    EXPECT_EXIT(
+        {
+          catch_stop_signals();
+          for (const int sent : {number, number, SIGTERM, SIGHUP, SIGXCPU}) {
+            send(sent);
+            wait_for_stop();
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          }
+          send(SIGINT);  // the second request of a person
+          pause();
+        },
+        testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST(StopSignals, KeepWhatNohupIgnores) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGHUP, SIG_IGN);
+        catch_stop_signals();
+        send(SIGHUP);
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        if (stop_requested()) std::exit(1);
+        send(SIGUSR2);
+        wait_for_stop();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(StopSignals, AreIgnoredOnceAllIsDone) {
   EXPECT_EXIT(
       {
@@ -194,7 +229,8 @@ TEST(StopSignals, InterruptNoThread) {
         const auto is_blocked = [] {
           sigset_t blocked;
           pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-          return sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGINT) && sigismember(&blocked, SIGUSR1);
+          return std::ranges::all_of(std::array{SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGUSR2, SIGXCPU},
+                                     [&](int number) { return sigismember(&blocked, number); });
         };
         bool later = false;
         std::thread([&] { later = is_blocked(); }).join();

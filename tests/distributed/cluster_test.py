@@ -126,7 +126,7 @@ def test_worker_that_never_comes_is_named():
 
 def test_stop_is_passed_on_and_its_code_returned():
     with Cluster() as cluster:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
             start(cluster, MPIRUN, *RANKS)
             cluster.launcher.signal(number)
             expect(cluster.wait(), 75, cluster)

@@ -70,7 +70,7 @@ def test_a_killed_program_leaves_no_rank(folder):
 
 
 def test_a_request_to_stop_is_passed_on(folder):
-    for number, name in ((signal.SIGTERM, "term"), (signal.SIGUSR1, "usr1")):
+    for number, name in ((signal.SIGTERM, "term"), (signal.SIGUSR1, "usr1"), (signal.SIGHUP, "hup")):
         training = Training(folder, "--save_model_steps=1000", name=name)
         job = start(training, 2, FOR_EVER)
         job.wait_for_step(3)

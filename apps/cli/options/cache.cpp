@@ -2,7 +2,7 @@
 #include "apps/cli/options/cache.h"
 
 #include "apps/cli/environment.h"
-#include "apps/cli/run_main.h"
+#include "apps/cli/stop_signals.h"
 
 namespace dtrain::cli {
 

@@ -22,7 +22,7 @@ inline constexpr std::string_view kManForm = "man:";
 struct ConfigEntry;
 
 // The flags of one program. Each is bound to a variable, whose value at the time of declaration is its default. The
-// last occurrence on the command line wins.
+// last occurrence on the command line wins. Texts may be paths: see parse_path(), for ~ and URLs.
 class FlagSet {
  public:
   // `usage` follows the program's name on the first line of the help; `about`, a paragraph per line, is printed

@@ -11,11 +11,12 @@ namespace dtrain::cli {
 
 void FlagSet::set(Flag& flag, const std::string& text) {
   try {
-    flag.set_(text);
+    const std::string value = flag.fate_ == Flag::Fate::served ? with_paths(flag.type_, text) : text;
+    flag.set_(value);
+    flag.text_ = normalised(flag.type_, value);
   } catch (const Error& error) {
     throw Error(fmt::format("--{}: {}", flag.name_, error.what()));
   }
-  flag.text_ = normalised(flag.type_, text);
 }
 
 void FlagSet::set(const Spelling& spelling, const std::string& text, const std::string& origin) {

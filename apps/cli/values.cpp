@@ -5,6 +5,10 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+
+#include <pwd.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -26,6 +30,23 @@ std::vector<std::string> split(const std::string& text, char separator) {
     begin = end + 1;
   }
   return parts;
+}
+
+bool is_url(const std::string& text) {
+  const size_t colon = text.find("://");
+  if (colon == std::string::npos || colon == 0) return false;
+  return std::isalpha(static_cast<unsigned char>(text[0])) != 0 &&
+         std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(colon),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.'; });
+}
+
+std::string home_folder() {
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home != '\0') return home;
+  const passwd* user = getpwuid(getuid());
+  DT_CHECK(user != nullptr && user->pw_dir != nullptr && *user->pw_dir != '\0',
+           "~ stands for the home folder, and neither HOME nor the system says which that is");
+  return user->pw_dir;
 }
 
 }  // namespace
@@ -59,6 +80,12 @@ std::string parse_choice(const std::string& text, const std::vector<std::string>
   return *found;
 }
 
+std::string parse_path(const std::string& text) {
+  DT_CHECK(!is_url(text), "expected a path of a file system, found the URL ", text,
+           ": mount the bucket or share and give its folder, or give a local path and copy from or to the URL");
+  return text == "~" || text.starts_with("~/") ? home_folder() + text.substr(1) : text;
+}
+
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts = split(text, ',');
   std::erase(parts, "");
@@ -69,6 +96,14 @@ std::vector<std::string> split_words(const std::string& text) {
   std::vector<std::string> words = split(text, ' ');
   std::erase(words, "");
   return words;
+}
+
+std::string with_paths(const std::string& type, const std::string& text) {
+  if (type == "string") return parse_path(text);
+  if (type != "list") return text;
+  std::vector<std::string> parts = split_list(text);
+  for (std::string& part : parts) part = parse_path(part);
+  return fmt::format("{}", fmt::join(parts, ","));
 }
 
 std::string normalised(const std::string& type, const std::string& text) {

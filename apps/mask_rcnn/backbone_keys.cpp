@@ -1,4 +1,5 @@
 // Keys of the backbone and of the maps that are made of what it gives.
+#include "apps/cli/values.h"
 #include "apps/mask_rcnn/config_keys.h"
 #include "libdtrain/core/error.h"
 
@@ -95,7 +96,8 @@ std::vector<ConfigKey> backbone_keys() {
           "FPN.NUM_CHANNEL", [](auto& s) -> auto& { return s.detector.channels; }, kChannelCount),
       {"FPN.NORM", set_pyramid_norm, [](const Settings& s) { return s.detector.pyramid_norm ? "GN" : "None"; }},
   });
-  keys.push_back({"BACKBONE.WEIGHTS", [](Settings& s, const std::string& text) { s.weights = unquoted(text); },
+  keys.push_back({"BACKBONE.WEIGHTS",
+                  [](Settings& s, const std::string& text) { s.weights = cli::parse_path(unquoted(text)); },
                   [](const Settings& s) { return s.weights; }});
   return keys;
 }

@@ -1,6 +1,7 @@
 // Keys of the data set and of what becomes of its images.
 #include <algorithm>
 
+#include "apps/cli/values.h"
 #include "apps/mask_rcnn/config_keys.h"
 #include "libdtrain/core/error.h"
 
@@ -129,7 +130,7 @@ std::vector<ConfigKey> meaning_keys() {
 
 std::vector<ConfigKey> data_keys() {
   std::vector<ConfigKey> keys = {
-      {"DATA.BASEDIR", [](Settings& s, const std::string& text) { s.data.base_dir = unquoted(text); },
+      {"DATA.BASEDIR", [](Settings& s, const std::string& text) { s.data.base_dir = cli::parse_path(unquoted(text)); },
        [](const Settings& s) { return s.data.base_dir; }},
       splits_key(
           "DATA.TRAIN", [](auto& s) -> auto& { return s.data.training; }),

@@ -1,4 +1,5 @@
 // The forms of flags, their help, and what a command line comes to.
+#include <cstdlib>
 #include <sstream>
 
 #include "apps/cli/command_line.h"
@@ -156,6 +157,35 @@ TEST_F(CliFlags, FlagsOfNoEffectAreNoticedOnceIfTheyAreSet) {
   EXPECT_EQ(failure({"--xla=false", "--xla", "--xla=1"}), "no error");
   EXPECT_EQ(flags.notices(), std::vector<std::string>{"--xla=true has no effect: there is no graph"});
   EXPECT_EQ(failure({"--xla=x"}), "--xla: expected true or false, found 'x'");
+}
+
+TEST_F(CliFlags, PathsBeginWithTheHomeFolder) {
+  const char* before = std::getenv("HOME");
+  const std::string home = before == nullptr ? "" : before;
+  setenv("HOME", "/home/ann", 1);
+  parse({"--name=~/run", "--points=~,x,~/a.jpg,~bob/x,a~/b"});
+  EXPECT_EQ(values.name, "/home/ann/run");
+  EXPECT_EQ(flags.text("name"), "/home/ann/run");
+  EXPECT_EQ(values.points, (std::vector<std::string>{"/home/ann", "x", "/home/ann/a.jpg", "~bob/x", "a~/b"}));
+  unsetenv("HOME");
+  parse({"--name=~/run"});
+  EXPECT_TRUE(values.name.starts_with("/") && values.name.ends_with("/run")) << values.name << ": the system knows it";
+  if (before != nullptr) setenv("HOME", home.c_str(), 1);
+}
+
+TEST_F(CliFlags, UrlsAreNoPaths) {
+  const auto refusal = [](const std::string& url) {
+    return "expected a path of a file system, found the URL " + url +
+           ": mount the bucket or share and give its folder, or give a local path and copy from or to the URL";
+  };
+  for (const char* url :
+       {"gs://bucket/run", "s3://b", "hdfs://h:9000/x", "https://host/x", "file:///x", "S3+x-y.z://b"})
+    EXPECT_EQ(failure({std::string("--name=") + url}), std::string("--name: ") + refusal(url));
+  EXPECT_EQ(failure({"--points=a,gs://b/c"}), "--points: " + refusal("gs://b/c"));
+  for (const char* path : {"://x", "a/b://c", "1s3://b", "s3:/b", "s3_x://b"}) {
+    EXPECT_EQ(failure({std::string("--name=") + path}), "no error");
+    EXPECT_EQ(values.name, path);
+  }
 }
 
 TEST_F(CliFlags, AFlagImpliesAnotherThatIsNotGiven) {

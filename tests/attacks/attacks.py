@@ -78,6 +78,8 @@ ROWS = [
      "grep -q kept target", 0, r""),
     ("a linked configuration", "mkdir T; echo kept > target; ln -s ../target T/config.toml; "
      "cnn --num_batches=1 --train_dir=T; grep -q kept target && grep -q num_batches T/config.toml", 0, r""),
+    ("a train_dir in a bucket", "cnn --num_batches=1 --train_dir=gs://bucket/run; code=$?; [ ! -e gs: ] || exit 99; "
+     "exit $code", 1, r"error: --train_dir: expected a path of a file system, found the URL gs://bucket/run: mount"),
     ("a configuration of brackets", "{ printf 'x = '; head -c 100000 /dev/zero | tr '\\0' '['; } > c.toml; "
      "cnn --config=c.toml", 1, r"error: c\.toml:1: "),
     ("a configuration with lines in a key", "printf '\"a\\\\nerror: forged\" = 1\\n' > c.toml; cnn --config=c.toml", 1,

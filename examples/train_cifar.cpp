@@ -91,7 +91,9 @@ int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line is there once it is printed
   for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, [](int) { stop_requested = 1; });
   const LauncherRank launched = launcher_rank(std::getenv);
-  const auto group = launched.size > 1 ? make_mpi_group({}, launched.size) : make_single_group();
+  const auto group = launched.size <= 1     ? make_single_group()
+                     : launched.without_mpi ? make_tcp_group({}, tcp_options_from(std::getenv))
+                                            : make_mpi_group({}, launched.size);
   const auto context = make_cpu_context();
   const auto communicator = make_communicator(*group, *context);
   const int64_t batch = argc > 4 ? std::atoll(argv[4]) : 128;

@@ -15,6 +15,8 @@ std::vector<Variable> documented_variables() {
       {"DTRAIN_MASTER_ADDR, DTRAIN_MASTER_PORT, DTRAIN_RANK, DTRAIN_SIZE",
        "where rank 0 of a job listens, and which of how many ranks this process is: the ranks meet over TCP in place "
        "of MPI"},
+      {"MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, LOCAL_RANK",
+       "the same as torchrun and Kubeflow's PyTorchJob say it, where no other launcher has started the process"},
       {"DTRAIN_JOB_ID, DTRAIN_JOB_SECRET, DTRAIN_JOB_SECRET_FILE, DTRAIN_BIND_ADDR, DTRAIN_TRUST_NETWORK",
        "which job such ranks belong to, the secret that protects their connections, or a file that holds it, the "
        "address that they listen on, and 1 for a network that needs no secret"},

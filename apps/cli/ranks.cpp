@@ -68,7 +68,7 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
     group = make_tcp_group(options, *tcp);
   } else if (told.size <= 1) {
     group = make_single_group(options);
-  } else if (environment()("DTRAIN_MASTER_ADDR") != nullptr) {
+  } else if (told.without_mpi || environment()("DTRAIN_MASTER_ADDR") != nullptr) {
     TcpOptions meeting = tcp_options_from(environment());
     take_listener(meeting);
     group = make_tcp_group(options, meeting);

@@ -117,19 +117,24 @@ std::vector<Link> measure_links(Group&) { return {}; }
 LauncherRank launcher_rank(const Environment& environment) {
   struct Variables {
     const char *rank, *size, *local_rank;
+    bool without_mpi = false;
   };
   // Our own first: whoever sets them means it. SLURM sets its variables for batch scripts too, where srun has started
-  // nothing yet: only a step of srun has SLURM_STEP_ID and a PMI.
+  // nothing yet: only a step of srun has SLURM_STEP_ID and a PMI. torchrun and PyTorchJob come last: scripts of srun
+  // and mpirun set their variables for PyTorch as well.
   constexpr Variables kLaunchers[] = {
       {"DTRAIN_RANK", "DTRAIN_SIZE", "DTRAIN_LOCAL_RANK"},
       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
       {"PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"},
       {"PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK"},
       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+      {"RANK", "WORLD_SIZE", "LOCAL_RANK", /*without_mpi=*/true},
   };
   for (const Variables& names : kLaunchers) {
+    if (environment(names.rank) == nullptr || environment(names.size) == nullptr) continue;
     const auto number = [&](const char* variable) { return number_in(environment, variable); };
-    const LauncherRank found{number(names.rank), number(names.size), number(names.local_rank), names.rank};
+    const LauncherRank found{number(names.rank), number(names.size), number(names.local_rank), names.rank,
+                             names.without_mpi};
     if (found.rank >= 0 && found.size > 0) return found;
   }
   return {};

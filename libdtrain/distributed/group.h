@@ -116,8 +116,9 @@ struct TcpOptions {
   bool trust_network = false;  // ranks may meet over a network without a secret
 };
 // What launcher_rank() and these variables say: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and
-// MASTER_PORT, else the first host of a SLURM step and a port that follows from its job; DTRAIN_JOB_ID, else the
-// launcher's own number of the job; and protect(). Throws Error(Fault::config) naming what is missing.
+// MASTER_PORT (the port after it under torchrun, which listens on MASTER_PORT itself: TORCHELASTIC_USE_AGENT_STORE),
+// else the first host of a SLURM step and a port that follows from its job; DTRAIN_JOB_ID, else the launcher's own name
+// of the job; and protect(). Throws Error(Fault::config) naming what is missing.
 TcpOptions tcp_options_from(const Environment& environment);
 // Sets what keeps strangers out: from DTRAIN_BIND_ADDR; DTRAIN_JOB_SECRET, of 16 characters at least, or the file that
 // DTRAIN_JOB_SECRET_FILE names, which nobody but its owner may read; and DTRAIN_TRUST_NETWORK, 0 or 1. Throws
@@ -136,10 +137,11 @@ std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOpti
 // Error(Fault::communication) where MPI does not start.
 std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks);
 
-// True where a launcher's variables (of mpirun, srun, or DTRAIN_RANK) say that this process is one of several ranks.
+// What a launcher's variables say (of mpirun, srun, torchrun, PyTorchJob, or DTRAIN_RANK) that this process is.
 struct LauncherRank {
   int rank = -1, size = 0, local_rank = -1;  // -1, 0: not said
-  std::string source;                        // e.g. "OMPI_COMM_WORLD_RANK"; empty: no launcher
+  std::string source{};                      // e.g. "OMPI_COMM_WORLD_RANK"; empty: no launcher
+  bool without_mpi = false;                  // the launcher starts ranks that meet by tcp_options_from() alone
 };
 LauncherRank launcher_rank(const Environment& environment);
 

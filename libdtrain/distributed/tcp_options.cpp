@@ -91,7 +91,10 @@ TcpOptions tcp_options_from(const Environment& environment) {
   DT_CHECK(!tcp.address.empty(), "several ranks without MPI: where is rank 0? Set DTRAIN_MASTER_ADDR to its host");
   DT_CHECK(port || slurm_job, "several ranks without MPI: set DTRAIN_MASTER_PORT to a free port of ", tcp.address);
   tcp.port = port ? port_in(port) : port_of_job(slurm_job.value);
-  tcp.job = setting({"DTRAIN_JOB_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}).value;
+  if (port.name == "MASTER_PORT" && setting({"TORCHELASTIC_USE_AGENT_STORE"}).value == "True") ++tcp.port;
+  tcp.job = setting({"DTRAIN_JOB_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID",
+                     "TORCHELASTIC_RUN_ID"})
+                .value;
   protect(tcp, environment);
   return tcp;
 }

@@ -299,6 +299,27 @@ TEST(TcpOptions, FollowTheLaunchersVariables) {
   EXPECT_EQ(options().port, 999);
 }
 
+TEST(TcpOptions, FollowTorchrunAndPyTorchJob) {
+  std::map<std::string, const char*> values = {
+      {"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "run-master-0"}, {"MASTER_PORT", "23456"}};
+  const auto options = [&] { return tcp_options_from(environment_of(values)); };
+  EXPECT_EQ(options().rank, 1);
+  EXPECT_EQ(options().size, 3);
+  EXPECT_EQ(options().address, "run-master-0");
+  EXPECT_EQ(options().port, 23456);
+  EXPECT_TRUE(launcher_rank(environment_of(values)).without_mpi);
+  EXPECT_EQ(launcher_rank(environment_of(values)).local_rank, -1);
+  values.insert({{"LOCAL_RANK", "1"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RUN_ID", "a"}});
+  EXPECT_EQ(options().port, 23457) << "torchrun listens on the other";
+  EXPECT_EQ(options().job, "a");
+  EXPECT_EQ(launcher_rank(environment_of(values)).local_rank, 1);
+  values.insert({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(launcher_rank(environment_of(values)).source, "OMPI_COMM_WORLD_RANK");
+  EXPECT_FALSE(launcher_rank(environment_of(values)).without_mpi);
+  values = {{"RANK", "captain"}};
+  EXPECT_EQ(launcher_rank(environment_of(values)).size, 0) << "a variable of somebody else";
+}
+
 TEST(TcpOptions, NameWhatIsMissing) {
   std::map<std::string, const char*> values;
   const auto expect_refusal = [&](const char* part) {

@@ -57,6 +57,20 @@ def test_they_train_as_ranks_of_mpirun_do(folder):
         expect(workers.losses() == other.losses(), "the losses are not those of mpirun's ranks")
 
 
+def test_variables_of_torchrun_are_a_launcher(folder):
+    training = Training(folder, "--num_batches=3", "--collective_timeout=20")
+    places = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    jobs = [training.start(1, environment={**places, "RANK": str(rank)}) for rank in range(2)]
+    jobs[0].ends(0, "Batch size:  8 global\n", "Ranks:       2 on 1 host\n")
+    jobs[1].ends(0)
+    expect(not jobs[1].output(), jobs[1].output())
+    alone = Training(folder, "--num_batches=1", name="alone")
+    job = alone.start(1, environment={**places, "RANK": "0", "WORLD_SIZE": "1"})
+    job.ends(0, "Batch size:  4 global\n")
+    job = alone.start(1, environment={"RANK": "0", "WORLD_SIZE": "2"})
+    job.ends(1, "where is rank 0? Set DTRAIN_MASTER_ADDR")
+
+
 def losses(folder, update, batch=4):
     """Of two workers."""
     workers = Workers(folder, 2, "--num_batches=3", name=update, update=update,

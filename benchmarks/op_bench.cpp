@@ -103,7 +103,9 @@ const std::vector<Case>& cases() {
              c, x, [](Tape& t, const Var& v) { return dropout(t, v, 0.5f); }, 4 * x.bytes());
        }},
       {"accumulate", {100000}, add_to_f32},
-      {"max_pool_3x3_step", {112, 112, 64}, [](Context& c, const Tensor& x) { return max_pool_step(c, x, {}); }},
+      {"max_pool_3x3_step",
+       {112, 112, 64},
+       [](Context& c, const Tensor& x) { return max_pool_step(c, x, kResNetPool); }},
       {"max_pool_2x2_step", {112, 112, 128}, [](Context& c, const Tensor& x) { return max_pool_step(c, x, two); }},
       {"global_average_pool_step",
        {7, 7, 2048},

@@ -21,8 +21,6 @@ Parameter* per_channel(ParameterStore& store, const std::string& name, int64_t c
   return &store.add(name, {channels}, Init::constant(value), {.decay = false});
 }
 
-bool unset(const Init& init) { return init.kind == Init::Kind::constant && init.value == 0; }
-
 }  // namespace
 
 Conv2d::Conv2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel, const Options& o)
@@ -30,7 +28,7 @@ Conv2d::Conv2d(ParameterStore& store, const std::string& path, int64_t in, int64
   DT_CHECK(o.conv.groups >= 1 && in % o.conv.groups == 0 && out % o.conv.groups == 0, path, ": ", in, " -> ", out,
            " channels do not divide into ", o.conv.groups, " groups");
   weight = &store.add(path + ".weight", {out, kernel.h, kernel.w, in / o.conv.groups},
-                      unset(o.init) ? he_fan_out(out, kernel) : o.init, {.layout = Layout::krsc});
+                      o.init.is_set() ? o.init : he_fan_out(out, kernel), {.layout = Layout::krsc});
   if (o.bias) bias = per_channel(store, path + ".bias", out, 0);
 }
 
@@ -44,7 +42,7 @@ Var Conv2d::operator()(Tape& tape, const Var& x) const {
 ConvTranspose2d::ConvTranspose2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel,
                                  const Options& o)
     : weight(&store.add(path + ".weight", {in, kernel.h, kernel.w, out},
-                        unset(o.init) ? he_fan_out(in, kernel) : o.init, {.layout = Layout::krsc})),
+                        o.init.is_set() ? o.init : he_fan_out(in, kernel), {.layout = Layout::krsc})),
       options(o.conv) {
   if (o.bias) bias = per_channel(store, path + ".bias", out, 0);
 }

@@ -15,13 +15,13 @@ struct Conv2d {
   struct Options {
     Conv2dOptions conv{};
     bool bias = false;
-    Init init{};  // the default, a zero constant, stands for He's normal with fan-out
+    Init init{};  // unset: He's normal with fan-out
   };
   Conv2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel, const Options& options);
   Var operator()(Tape& tape, const Var& x) const;
 
-  Parameter* weight;
-  Parameter* bias = nullptr;
+  ParameterRef weight;
+  ParameterRef bias;
   Conv2dOptions options;
 };
 
@@ -31,14 +31,14 @@ struct ConvTranspose2d {
   struct Options {
     Conv2dOptions conv{};
     bool bias = true;
-    Init init{};  // the default, a zero constant, stands for He's normal with torchvision's fan-out, in * r * s
+    Init init{};  // unset: He's normal with torchvision's fan-out, in * r * s
   };
   ConvTranspose2d(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Size2 kernel,
                   const Options& options);
   Var operator()(Tape& tape, const Var& x) const;
 
-  Parameter* weight;
-  Parameter* bias = nullptr;
+  ParameterRef weight;
+  ParameterRef bias;
   Conv2dOptions options;
 };
 
@@ -50,13 +50,13 @@ struct BatchNorm {
   Var operator()(Tape& tape, const Var& x, Activation activation = Activation::none,
                  const Var* residual = nullptr) const;
   // max_pool(relu(bn(x)))
-  Var relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool = {}) const;
+  Var relu_max_pool(Tape& tape, const Var& x, const PoolOptions& pool = kResNetPool) const;
   BatchNormState state() const { return {running_mean->value, running_var->value}; }
   // Frozen where the running statistics are constant.
   BatchNormOptions current_options() const;
 
-  Parameter *gamma, *beta;
-  Buffer *running_mean, *running_var;
+  ParameterRef gamma, beta;
+  BufferRef running_mean, running_var;
   BatchNormOptions options;
 };
 
@@ -66,7 +66,7 @@ struct GroupNorm {
             float initial_gamma = 1);
   Var operator()(Tape& tape, const Var& x) const;
 
-  Parameter *gamma, *beta;
+  ParameterRef gamma, beta;
   int groups;
   float epsilon;
 };
@@ -74,7 +74,7 @@ struct LayerNorm {
   LayerNorm(ParameterStore& store, const std::string& path, int64_t channels, float epsilon = 1e-5f);
   Var operator()(Tape& tape, const Var& x) const;
 
-  Parameter *gamma, *beta;
+  ParameterRef gamma, beta;
   float epsilon;
 };
 
@@ -91,13 +91,14 @@ Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnAct> layers, con
 // The same with a residual that the caller gives up: see conv_bn_act of ops.
 Var conv_bn_act(Tape& tape, Var x, std::span<const ConvBnAct> layers, Var&& residual);
 
-// `<path>.weight` [out, in], `<path>.bias` [out], initially 0. `image_channels` > 0: the input is a flattened image.
+// `<path>.weight` [out, in], which begins as `weight_init` says, and `<path>.bias` [out], initially 0. `image_channels`
+// > 0: the input is a flattened image. Throws Error where `weight_init` is unset.
 struct Linear {
   Linear(ParameterStore& store, const std::string& path, int64_t in, int64_t out, Init weight_init,
          int64_t image_channels = 0);
   Var operator()(Tape& tape, const Var& x) const;
 
-  Parameter *weight, *bias;
+  ParameterRef weight, bias;
 };
 
 }  // namespace dtrain

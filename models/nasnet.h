@@ -52,7 +52,7 @@ class NasNet {
     NasNetAction action;
     size_t input;  // 0: the layer before; 1: the one before that; then the pairs' sums
     std::vector<Separable> layers{};
-    PoolOptions pool{};
+    PoolOptions pool{.kernel = 1, .stride = 1};
     std::optional<ConvBnAct> projection{};  // where the number of channels or the resolution changes
     DropPathOptions drop_path{};
     Var operator()(Tape& tape, const Var& x) const;

@@ -2,6 +2,7 @@
 #include "tests/testing.h"
 
 #include <cmath>
+#include <type_traits>
 
 namespace dtrain {
 namespace {
@@ -20,6 +21,11 @@ TEST(Rounding, Bf16IsToNearestTiesToEven) {
   EXPECT_EQ(rounded({3.4e38f, INFINITY}, DType::bf16), (Values{INFINITY, INFINITY}));
   EXPECT_TRUE(std::isnan(rounded({NAN}, DType::bf16)[0]));
 }
+
+// Bf16(3.7f) would take 3 as its bits.
+static_assert(!std::is_constructible_v<Bf16, float> && !std::is_constructible_v<Bf16, int> &&
+              !std::is_constructible_v<Bf16, double> && std::is_constructible_v<Bf16, uint16_t>);
+static_assert(std::is_trivially_copyable_v<Bf16> && sizeof(Bf16) == 2);
 
 TEST(Rounding, F16IsToNearestTiesToEven) {
   const double unit = 0x1p-10;

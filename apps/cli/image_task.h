@@ -12,6 +12,7 @@ namespace dtrain::cli {
 
 class ImageTask : public Task {
  public:
+  using Task::Task;
   // The forward pass of the batch last loaded, in inference mode: its metrics, if it has any. Waits for the device.
   virtual std::vector<MetricValue> infer() = 0;
   // Images of the first batch of the last step, as they are before they are normalised; none of a synthetic batch.

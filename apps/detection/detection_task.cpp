@@ -40,7 +40,7 @@ std::future<Evaluation> ready(Evaluation evaluation) {
 }  // namespace
 
 DetectionTask::DetectionTask(Model& model, Group& group, TaskOptions options)
-    : model_(model), group_(group), options_(std::move(options)) {
+    : ImageTask(options.micro_steps), model_(model), group_(group), options_(std::move(options)) {
   batches_.resize(static_cast<size_t>(options_.micro_steps));
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "libdtrain/core/tensor.h"
@@ -13,8 +15,12 @@ class ParameterStore;
 
 // How a new parameter is filled. Draws depend on (seed, name, element) only.
 struct Init {
-  enum class Kind { constant, normal, truncated_normal, uniform } kind = Kind::constant;
+  // A parameter with `unset` is refused: a weight that begins at 0 by oversight never trains. Layers that have a usual
+  // choice take it in place of `unset`.
+  enum class Kind { unset, constant, normal, truncated_normal, uniform } kind = Kind::unset;
   float value = 0;  // the constant, the standard deviation, or the bound of U(-value, value)
+
+  bool is_set() const { return kind != Kind::unset; }
 
   static Init constant(float value) { return {Kind::constant, value}; }
   static Init normal(float stddev) { return {Kind::normal, stddev}; }
@@ -58,10 +64,12 @@ struct Parameter {
 
   // Changed by the store alone, which counts the changes.
   const ParameterOptions& options() const { return options_; }
+  const std::weak_ptr<const void>& lifetime() const { return lifetime_; }  // the store's
 
  private:
   friend class ParameterStore;
   ParameterOptions options_;
+  std::weak_ptr<const void> lifetime_;
 };
 
 // State that training changes without a gradient: the running statistics of batch norm.
@@ -74,11 +82,40 @@ struct Buffer {
 
   // No step writes it. Changed by the store alone, which counts the changes.
   bool constant() const { return constant_; }
+  const std::weak_ptr<const void>& lifetime() const { return lifetime_; }  // the store's
 
  private:
   friend class ParameterStore;
   bool constant_ = false;
+  std::weak_ptr<const void> lifetime_;
 };
+
+// A parameter or a buffer of a store, or none, as layers hold it. Once the store is destroyed its use throws Error.
+template <class Entry>
+class StoreRef {
+ public:
+  StoreRef() = default;
+  StoreRef(std::nullptr_t) {}                                               // NOLINT(google-explicit-constructor)
+  StoreRef(Entry* entry) : entry_(entry), lifetime_(lifetime_of(entry)) {}  // NOLINT(google-explicit-constructor)
+
+  operator Entry*() const {  // NOLINT(google-explicit-constructor): it stands for the pointer
+    DT_CHECK(entry_ == nullptr || !lifetime_.expired(),
+             "a layer is used after its ParameterStore has been destroyed; expected a store that outlives the model");
+    return entry_;
+  }
+  Entry& operator*() const { return *static_cast<Entry*>(*this); }
+  Entry* operator->() const { return *this; }
+
+ private:
+  static std::weak_ptr<const void> lifetime_of(const Entry* entry) {
+    return entry == nullptr ? std::weak_ptr<const void>() : entry->lifetime();
+  }
+
+  Entry* entry_ = nullptr;
+  std::weak_ptr<const void> lifetime_;
+};
+using ParameterRef = StoreRef<Parameter>;
+using BufferRef = StoreRef<Buffer>;
 
 // Which parameters and buffers are meant: those whose names begin with a prefix ("layer1.", "" for all of them), or
 // those whose names a predicate accepts.

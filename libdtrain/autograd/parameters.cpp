@@ -26,6 +26,7 @@ std::vector<float> initial_values(const Parameter& parameter, uint64_t seed) {
   RandomStream random(seed, hash_of(parameter.name));
   for (float& value : values) {
     switch (init.kind) {
+      case Init::Kind::unset:  // ParameterStore::add refuses it
       case Init::Kind::constant:
         value = init.value;
         break;
@@ -80,6 +81,9 @@ Parameter& ParameterStore::add(const std::string& own_name, Shape shape, Init in
   const std::string name = prefix_ + own_name;
   DT_CHECK(!allocated(), "parameter ", name, ": registered after allocate()");
   DT_CHECK(!by_name_.contains(name) && !buffer_by_name_.contains(name), "parameter ", name, ": registered twice");
+  DT_CHECK(
+      init.is_set(), "parameter ", name,
+      ": nothing says how it begins; expected Init::normal(), uniform() or the like, or Init::constant(0) for zeros");
   check_options(name, shape, options);
   by_name_[name] = parameters_.size();
   Parameter& parameter = parameters_.emplace_back();
@@ -87,6 +91,7 @@ Parameter& ParameterStore::add(const std::string& own_name, Shape shape, Init in
   parameter.shape = shape;
   parameter.init = init;
   parameter.options_ = options;
+  parameter.lifetime_ = lifetime();
   parameter.index = static_cast<int>(parameters_.size()) - 1;
   parameter.offset = arena_count_;
   arena_count_ += padded(shape.count());
@@ -104,6 +109,7 @@ Buffer& ParameterStore::add_buffer(const std::string& own_name, Shape shape, flo
   buffer.initial = initial;
   buffer.offset = buffer_count_;
   buffer.constant_ = constant;
+  buffer.lifetime_ = lifetime();
   buffer_count_ += padded(shape.count());
   return buffer;
 }
@@ -111,18 +117,18 @@ Buffer& ParameterStore::add_buffer(const std::string& own_name, Shape shape, flo
 void ParameterStore::allocate(uint64_t seed, const ComputeOptions& compute) {
   DT_CHECK(!allocated(), "allocate() called twice");
   const bool f32 = compute.dtype == DType::f32;
-  DT_CHECK(f32 || compute.dtype == DType::bf16 || (!context_.is_cpu() && compute.dtype == DType::f16), "compute in ",
-           compute.dtype, " on ", context_.device(), ": a CPU computes in f32 or bf16, a GPU in f16 as well");
+  DT_CHECK(f32 || compute.dtype == DType::bf16 || (!context_->is_cpu() && compute.dtype == DType::f16), "compute in ",
+           compute.dtype, " on ", context_->device(), ": a CPU computes in f32 or bf16, a GPU in f16 as well");
   DT_CHECK(compute.image_channels >= kImageChannels, "images of ", compute.image_channels, " channels");
-  if (!f32 && context_.is_cpu() && context_.isa() < CpuIsa::avx512_bf16)
-    context_.notices().push_back(
-        concat("bf16 on ", name_of(context_.isa()),
+  if (!f32 && context_->is_cpu() && context_->isa() < CpuIsa::avx512_bf16)
+    context_->notices().push_back(
+        concat("bf16 on ", name_of(context_->isa()),
                " takes less memory than f32 and more time: products of bf16 need avx512_bf16"));
   // Where memory runs out in here, nothing is allocated, and the caller may try again.
-  const Tensor values = context_.zeros({arena_count_});
-  const Tensor grads = compute.gradients ? context_.zeros({arena_count_}) : Tensor();
-  const Tensor compute_values = f32 ? Tensor() : context_.zeros({arena_count_}, compute.dtype);
-  const Tensor buffer_values = context_.zeros({buffer_count_});
+  const Tensor values = context_->zeros({arena_count_});
+  const Tensor grads = compute.gradients ? context_->zeros({arena_count_}) : Tensor();
+  const Tensor compute_values = f32 ? Tensor() : context_->zeros({arena_count_}, compute.dtype);
+  const Tensor buffer_values = context_->zeros({buffer_count_});
   padded_.clear();
   for (Parameter& parameter : parameters_) {
     const int64_t end = parameter.offset + parameter.shape.count();
@@ -132,15 +138,16 @@ void ParameterStore::allocate(uint64_t seed, const ComputeOptions& compute) {
     parameter.compute = copied ? compute_values.slice(parameter.offset, end).view(parameter.shape) : parameter.value;
     if (compute.image_channels > kImageChannels && reads_images(parameter)) {
       const Shape& krsc = parameter.shape;
-      parameter.compute = context_.zeros({krsc[0], krsc[1], krsc[2], compute.image_channels}, compute.dtype);
+      parameter.compute = context_->zeros({krsc[0], krsc[1], krsc[2], compute.image_channels}, compute.dtype);
       padded_.push_back(&parameter);
       image_channels_ = compute.image_channels;
     }
-    context_.upload(initial_values(parameter, seed).data(), parameter.value);
+    context_->upload(initial_values(parameter, seed).data(), parameter.value);
   }
   for (Buffer& buffer : buffers_) {
     buffer.value = buffer_values.slice(buffer.offset, buffer.offset + buffer.shape.count()).view(buffer.shape);
-    context_.upload(std::vector<float>(static_cast<size_t>(buffer.shape.count()), buffer.initial).data(), buffer.value);
+    context_->upload(std::vector<float>(static_cast<size_t>(buffer.shape.count()), buffer.initial).data(),
+                     buffer.value);
   }
   values_ = values;
   grads_ = grads;
@@ -157,7 +164,7 @@ void ParameterStore::set_frozen(const NameFilter& names, bool frozen) {
     if (parameter.options_.frozen == frozen) continue;
     parameter.options_.frozen = frozen;
     changed = true;
-    if (frozen && parameter.grad) context_.fill_zero(parameter.grad);  // nobody writes it from now on
+    if (frozen && parameter.grad) context_->fill_zero(parameter.grad);  // nobody writes it from now on
   }
   for (Buffer& buffer : buffers_) {
     if (!names.accepts(buffer.name)) continue;
@@ -183,13 +190,13 @@ void ParameterStore::set_multipliers(const NameFilter& names, const Multipliers&
 }
 
 void ParameterStore::refresh_compute() {
-  if (compute_values()) round_values(context_, values_, compute_values_);
+  if (compute_values()) round_values(*context_, values_, compute_values_);
   refresh_padded();
   touch();
 }
 
 void ParameterStore::refresh_padded() {
-  for (const Parameter* parameter : padded_) pad_channels(context_, parameter->value, parameter->compute);
+  for (const Parameter* parameter : padded_) pad_channels(*context_, parameter->value, parameter->compute);
 }
 
 Parameter* ParameterStore::find(const std::string& name) {
@@ -211,7 +218,7 @@ int64_t ParameterStore::parameter_count() const {
 const Tensor& ParameterStore::optimizer_state(int i) {
   const Shape shape = laid_out(values_, "optimizer_state()").shape();
   DT_CHECK(i >= 0, "optimizer_state(", i, "): expected 0 or more");
-  while (optimizer_states() <= i) optimizer_state_.push_back(context_.zeros(shape));
+  while (optimizer_states() <= i) optimizer_state_.push_back(context_->zeros(shape));
   return optimizer_state_[static_cast<size_t>(i)];
 }
 

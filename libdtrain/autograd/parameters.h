@@ -24,7 +24,9 @@ struct ComputeOptions {
 // kAlignment-aligned, and fills them. References to parameters and buffers stay valid for the life of the store.
 class ParameterStore {
  public:
-  explicit ParameterStore(Context& context) : context_(context) {}
+  explicit ParameterStore(Context& context)
+      : context_(context,
+                 "a ParameterStore is used after its Context has been destroyed; expected one that outlives it") {}
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
 
@@ -45,7 +47,9 @@ class ParameterStore {
 
   bool allocated() const { return values_.defined(); }
   bool has_gradients() const { return grads_.defined(); }
-  Context& context() const { return context_; }
+  Context& context() const { return *context_; }
+  // For a CheckedRef.
+  std::weak_ptr<const void> lifetime() const { return lifetime_.watch(); }
   std::deque<Parameter>& parameters() { return parameters_; }
   const std::deque<Parameter>& parameters() const { return parameters_; }
   std::deque<Buffer>& buffers() { return buffers_; }
@@ -89,7 +93,7 @@ class ParameterStore {
   }
   void set_frozen(const NameFilter& names, bool frozen);
 
-  Context& context_;
+  CheckedRef<Context> context_;
   std::deque<Parameter> parameters_;
   std::deque<Buffer> buffers_;
   std::map<std::string, size_t> by_name_, buffer_by_name_;
@@ -100,6 +104,7 @@ class ParameterStore {
   int image_channels_ = 3;
   int64_t arena_count_ = 0, buffer_count_ = 0;
   uint64_t version_ = 0, layout_version_ = 0;
+  Lifetime lifetime_;
 };
 
 // Puts `prefix` before the names of what is registered while it lives, so that a store can hold several models:

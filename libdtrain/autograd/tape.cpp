@@ -33,16 +33,17 @@ bool holds(const ParameterStore& store, const Parameter& parameter) {
 }  // namespace
 
 Tape::Tape(Context& context, Mode mode, int micro_step, int share)
-    : context_(context),
+    : context_(context, "a Tape is used after its Context has been destroyed; expected one that outlives it"),
       mode_(mode),
       micro_step_(micro_step),
       share_(share < 0 ? micro_step : share),
       number_(next_tape()) {
-  if (training() || !context_.is_cpu()) context_.recording_thread().enter(context_.device());
+  if (training() || !context_->is_cpu()) context_->recording_thread().enter(context_->device());
 }
 
 Tape::~Tape() {
-  if (training() || !context_.is_cpu()) context_.recording_thread().leave();
+  if (context_.expired()) return;
+  if (training() || !context_->is_cpu()) context_->recording_thread().leave();
 }
 
 size_t Tape::add_slot(const Tensor& value) {
@@ -57,8 +58,8 @@ size_t Tape::slot_of(const Var& x, const char* what) const {
 }
 
 Var Tape::constant(Tensor value) const {
-  if (value) context_.require(value, "constant");
-  if (Profiler* const profiler = context_.profiler()) profiler->between_ops();
+  if (value) context_->require(value, "constant");
+  if (Profiler* const profiler = context_->profiler()) profiler->between_ops();
   return {std::move(value), -1};
 }
 
@@ -68,7 +69,7 @@ Var Tape::variable(Tensor value) {
 }
 
 Var Tape::variable(Tensor value, DType gradient) {
-  context_.require(value, "variable");
+  context_->require(value, "variable");
   if (!training()) return constant(std::move(value));
   const size_t slot = add_slot(value);
   slots_[slot].keep = true;
@@ -78,8 +79,8 @@ Var Tape::variable(Tensor value, DType gradient) {
 
 Var Tape::leaf(Parameter& parameter) {
   DT_CHECK(parameter.compute.defined(), "parameter ", parameter.name, " used before ParameterStore::allocate()");
-  context_.require(parameter.compute, parameter.name.c_str());
-  if (Profiler* const profiler = context_.profiler()) {
+  context_->require(parameter.compute, parameter.name.c_str());
+  if (Profiler* const profiler = context_->profiler()) {
     profiler->name_parameter(parameter.compute, parameter.name);
     profiler->between_ops();
   }
@@ -110,11 +111,11 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
   current_op_ = op;
   for (const Var* input : inputs) {
     DT_CHECK(input != nullptr, op, ": a null input; one that is left out is a Var{}");
-    if (input->value) context_.require(input->value, op);
+    if (input->value) context_->require(input->value, op);
     if (input->needs_grad()) slot_of(*input, op);
   }
   op_watch_.tell(op, value, inputs);
-  const int64_t observed = observe(context_, op, value, inputs, std::exchange(flops_, 0));
+  const int64_t observed = observe(*context_, op, value, inputs, std::exchange(flops_, 0));
   if (!wants_grad(inputs)) return constant(std::move(value));
   DT_CHECK(backward, op, ": recorded without a closure, but an input wants a gradient");
   Node node{op, part_, add_slot(value), {}, std::move(backward), skippable_, observed};
@@ -135,7 +136,7 @@ void Tape::run_or_skip(const Tensor& count, float above, const std::function<voi
   DT_CHECK(skippable_ < 0, "run_or_skip: within another");
   skippable_ = static_cast<int64_t>(skippables_.size());
   skippables_.push_back({count, above, slots_.size()});
-  context_.run_or_skip(count, above, ops);
+  context_->run_or_skip(count, above, ops);
   skippable_ = -1;
 }
 
@@ -149,7 +150,11 @@ const Tensor& Tape::grad(const Var& leaf) const {
 
 Tape::Slot& Tape::slot_to_write(const Var& x, const char* what) {
   DT_CHECK(running_ >= 0, what, ": called outside a closure of backward()");
-  Slot& slot = slots_[slot_of(x, what)];
+  const size_t number = slot_of(x, what);
+  DT_CHECK(std::ranges::find(*running_inputs_, number) != running_inputs_->end(), current_op_,
+           ": its closure writes the gradient of a Var that is not among the inputs that it was recorded with: where "
+           "that one alone wants a gradient, there would be none");
+  Slot& slot = slots_[number];
   const bool stored = slot.parameter ? slot.parameter->written || micro_step_ > 0 : slot.grad.defined();
   DT_CHECK(stored || !is_used_by_others(slot), current_op_,
            ": may be left out, but would be the first to write the gradient of an input of shape ", slot.shape,
@@ -174,14 +179,14 @@ std::optional<GradTarget> Tape::grad_target(const Var& x) {
     return GradTarget{parameter->grad, add};
   }
   if (!slot.grad) {
-    slot.grad = context_.empty(slot.shape, slot.dtype);
+    slot.grad = context_->empty(slot.shape, slot.dtype);
     return GradTarget{slot.grad, false};
   }
   // Passed on by another op and possibly still read there: adding in place would change what it reads.
   if (!slot.grad.unique()) {
     DT_CHECK(!is_used_by_others(slot), current_op_, ": may be left out, but would move a gradient that others use");
-    Tensor own = context_.empty(slot.shape, slot.dtype);
-    context_.copy(slot.grad, own);
+    Tensor own = context_->empty(slot.shape, slot.dtype);
+    context_->copy(slot.grad, own);
     slot.grad = own;
   }
   return GradTarget{slot.grad, true};
@@ -196,9 +201,9 @@ void Tape::pass_grad(const Var& x, const Tensor& dx) {
   }
   const GradTarget target = *grad_target(x);
   if (target.add)
-    accumulate(context_, dx.view(slot.shape), target.dx);
+    accumulate(*context_, dx.view(slot.shape), target.dx);
   else
-    context_.copy(dx, target.dx);
+    context_->copy(dx, target.dx);
 }
 
 // Parameters are written anew.
@@ -224,7 +229,8 @@ void Tape::run(Node& node) {
   // Where no consumer wrote a gradient this output does not lead to the loss.
   if (const Tensor dy = std::exchange(slots_[node.output].grad, {})) {
     running_ = static_cast<int64_t>(nodes_.size());
-    Profiler* const profiler = context_.profiler();
+    running_inputs_ = &node.inputs;
+    Profiler* const profiler = context_->profiler();
     if (profiler) {
       const auto large = [&](size_t slot) { return slots_[slot].shape.rank() > 1; };
       profiler->begin_backward(node.op, node.observed, static_cast<int>(std::ranges::count_if(node.inputs, large)));
@@ -235,6 +241,7 @@ void Tape::run(Node& node) {
       DT_CHECK(slots_[input].writer == running_, node.op, ": its closure wrote no gradient of an input of shape ",
                slots_[input].shape, " that wants one");
     running_ = -1;
+    running_inputs_ = nullptr;
   }
   node.backward = nullptr;
   for (const size_t input : node.inputs) {
@@ -255,7 +262,7 @@ void Tape::run_last_nodes() {
     run_last();
   } else {
     const Skippable& skippable = skippables_[static_cast<size_t>(skippable_)];
-    context_.run_or_skip(skippable.count, skippable.above, [&] {
+    context_->run_or_skip(skippable.count, skippable.above, [&] {
       while (!nodes_.empty() && nodes_.back().skippable == skippable_) run_last();
     });
   }
@@ -269,7 +276,7 @@ std::vector<std::string> Tape::fill_unwritten(ParameterStore& store) {
   std::vector<std::string> unwritten;
   for (Parameter& parameter : store.parameters()) {
     if (parameter.written || parameter.options().frozen) continue;
-    if (micro_step_ == 0) context_.fill_zero(parameter.grad);
+    if (micro_step_ == 0) context_->fill_zero(parameter.grad);
     unwritten.push_back(parameter.name);
     if (ready_) ready_(parameter);
   }
@@ -284,8 +291,8 @@ std::vector<std::string> Tape::backward(const Var& loss, ParameterStore* store) 
   begin_gradients(store);
   backward_ = true;
   Slot& seed = slots_[slot];
-  seed.grad = context_.empty(seed.shape, seed.dtype);
-  seed_loss_gradient(context_, seed.grad);
+  seed.grad = context_->empty(seed.shape, seed.dtype);
+  seed_loss_gradient(*context_, seed.grad);
   while (!nodes_.empty()) run_last_nodes();
   return store ? fill_unwritten(*store) : std::vector<std::string>();
 }

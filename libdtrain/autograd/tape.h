@@ -35,7 +35,7 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  Context& context() const { return context_; }
+  Context& context() const { return *context_; }
   bool training() const { return mode_ == Mode::train; }
   PreparedWeights* prepared() const { return prepared_; }
   Var constant(Tensor value) const;  // a leaf without gradient: images, labels
@@ -124,13 +124,14 @@ class Tape {
   bool is_used_by_others(const Slot& slot) const;
   std::vector<std::string> fill_unwritten(ParameterStore& store);
 
-  Context& context_;
+  CheckedRef<Context> context_;
   Mode mode_;
   PreparedWeights* prepared_ = nullptr;
   int micro_step_, share_;
-  int64_t number_;         // this tape's number in the process: its Vars carry it
-  int64_t running_ = -1;   // the node whose closure is running; -1: none
-  bool backward_ = false;  // backward() has begun
+  int64_t number_;                                       // this tape's number in the process: its Vars carry it
+  int64_t running_ = -1;                                 // the node whose closure is running; -1: none
+  const std::vector<size_t>* running_inputs_ = nullptr;  // the slots of its inputs
+  bool backward_ = false;                                // backward() has begun
   uint64_t streams_ = 0;
   std::vector<Slot> slots_;
   std::vector<Node> nodes_;
@@ -141,10 +142,9 @@ class Tape {
   Ready ready_;
   OpWatch op_watch_;
   std::function<void(const char*)> watch_;
-  const char* part_ = "";
+  const char *part_ = "", *current_op_ = "";
   size_t bytes_ = 0;
   double flops_ = 0;  // of the op that is recorded next
-  const char* current_op_ = "";
 };
 
 }  // namespace dtrain

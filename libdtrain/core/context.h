@@ -1,4 +1,5 @@
 // Context: one device, its memory, its streams and its library handles. Made in main, passed by reference.
+// Longer than usual: all that a device does is one interface.
 #pragma once
 
 #include <functional>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/core/checked_ref.h"
 #include "libdtrain/core/context_options.h"
 #include "libdtrain/core/moment.h"
 #include "libdtrain/core/recording_thread.h"
@@ -24,8 +26,9 @@ class Runtime;
 class StepGraph;
 }  // namespace cuda
 
-// What was given a Context& (stores, tapes, optimisers, feeds ...) ends before it does. Tensors and moments may outlive
-// it: their memory goes back to the device with the last of them.
+// What was given a Context& (stores, tapes, optimisers, feeds ...) ends before it does; stores, tapes, optimizers,
+// trainers and feeds that are used after its end throw Error. Tensors and moments may outlive it: their memory goes
+// back to the device with the last of them.
 //
 // Several threads may infer on a CPU context at once: by tapes in Mode::eval, over a ParameterStore that is allocated
 // and that nobody changes meanwhile, and by ops without a tape. All else, and all use of a GPU context, is for one
@@ -104,6 +107,8 @@ class Context {
   // What people should know though the work goes on, e.g. that a plan file is of no use: programs print it.
   std::vector<std::string>& notices() { return notices_; }
 
+  std::weak_ptr<const void> lifetime() const { return lifetime_.watch(); }  // for a CheckedRef
+
   StepScalars* scalars() const { return scalars_; }  // where those of this device live
   virtual void set_scalars(const StepInputs& values) = 0;
   virtual void set_step_state(const StepState& values) = 0;
@@ -137,6 +142,7 @@ class Context {
   bool capturing_ = false;
   int threads_ = 1;
   RecordingThread recording_thread_;
+  Lifetime lifetime_;
 };
 
 // Throws Error(Fault::config) on a processor without the instructions that this build or `options.isa` needs.

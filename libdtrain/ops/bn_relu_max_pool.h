@@ -10,7 +10,7 @@ namespace dtrain {
 
 // Shapes as in batch_norm and max_pool.
 Var bn_relu_max_pool(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-                     const BatchNormOptions& bn = {}, const PoolOptions& pool = {});
+                     const BatchNormOptions& bn = {}, const PoolOptions& pool = kResNetPool);
 
 namespace cpu {
 // The forward pass in training, with the statistics of x. out.y and `argmax` are pooled, see max_pool; no mask is

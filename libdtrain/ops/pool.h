@@ -5,22 +5,26 @@
 
 namespace dtrain {
 
-// torchvision's ResNet max-pool by default: 3x3, stride 2, padding (1,1).
+// The windows of a pooling. As in PyTorch there is no padding unless it is asked for; kernel and stride have no
+// default.
 struct PoolOptions {
-  Size2 kernel = 3;
-  Size2 stride = 2;
-  Padding padding = 1;
+  Size2 kernel;
+  Size2 stride;
+  Padding padding = 0;
   bool count_padding = true;  // average pooling divides by kernel.h * kernel.w, as torch's; false: by the cells inside
 };
+
+// The max-pool of torchvision's ResNets.
+inline const PoolOptions kResNetPool{.kernel = 3, .stride = 2, .padding = 1};
 
 // Outputs have the type of x.
 
 // [n, h, w, c] -> [n, p, q, c]. Throws where no window fits, and where a window could lie in the padding alone.
 // The largest of each window, of at most 255 cells; padding never wins. A CPU also takes images of bytes, which have no
 // gradient. Of equal cells the first in row order has the gradient.
-Var max_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
+Var max_pool(Tape& tape, const Var& x, const PoolOptions& options);
 // [n, h, w, c] -> [n, p, q, c]: the mean of each window, see count_padding.
-Var average_pool(Tape& tape, const Var& x, const PoolOptions& options = {});
+Var average_pool(Tape& tape, const Var& x, const PoolOptions& options);
 // Mean over h and w: [n, h, w, c] -> [n, c].
 Var global_average_pool(Tape& tape, const Var& x);
 

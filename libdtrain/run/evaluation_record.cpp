@@ -21,6 +21,8 @@ constexpr JsonLimits kLimits = {.bytes = kMaxBytes, .values = size_t{4} << 20};
 
 EvaluationRecord::EvaluationRecord(FollowOptions options, const std::string& train_dir)
     : options_(std::move(options)), path_(train_dir.empty() ? "" : train_dir + "/evaluations.json") {
+  DT_CHECK(!follows() || options_.better != Better::unset, "evaluations: '", options_.metric,
+           "' is followed, and nothing says which of its values are better: expected Better::higher or Better::lower");
   DT_CHECK(options_.min_delta >= 0, "evaluations: an improvement by ", options_.min_delta, ", expected 0 or more");
   DT_CHECK(follows() || (!options_.keep_best && options_.patience == 0),
            "evaluations: keep_best and patience need the name of a metric");
@@ -92,7 +94,7 @@ std::optional<double> EvaluationRecord::value_of(const Values& values) const {
 }
 
 bool EvaluationRecord::is_better(double value, double other, double margin) const {
-  return options_.lower_is_better() ? value < other - margin : value > other + margin;
+  return options_.better == Better::lower ? value < other - margin : value > other + margin;
 }
 
 std::optional<EvaluationRecord::Best> EvaluationRecord::best() const {

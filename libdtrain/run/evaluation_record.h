@@ -11,15 +11,16 @@
 
 namespace dtrain {
 
+// Which of two values of a metric is the better one.
+enum class Better : uint8_t { unset, higher, lower };
+
 // What follows from a metric of the evaluations.
 struct FollowOptions {
-  std::string metric{};    // a name of Evaluation::values; empty: none is followed
-  bool keep_best = false;  // the checkpoint of the best evaluation is kept besides the newest ones
-  uint64_t patience = 0;   // training ends after so many evaluations in a row without improvement; 0: it does not
-  double min_delta = 0;    // what is less of an improvement than this is none to `patience`
-
-  // A loss is the better the lower it is, and anything else the higher.
-  bool lower_is_better() const { return metric.ends_with("loss"); }
+  std::string metric{};           // a name of Evaluation::values; empty: none is followed
+  Better better = Better::unset;  // to be said where a metric is followed: an accuracy is better higher, an error lower
+  bool keep_best = false;         // the checkpoint of the best evaluation is kept besides the newest ones
+  uint64_t patience = 0;  // training ends after so many evaluations in a row without improvement; 0: it does not
+  double min_delta = 0;   // what is less of an improvement than this is none to `patience`
 };
 
 // The file <train_dir>/evaluations.json holds the values of all evaluations by their steps, so that what follows from
@@ -32,7 +33,8 @@ class EvaluationRecord {
     double value = 0;
   };
 
-  // `train_dir` empty: the record is lost with this object.
+  // `train_dir` empty: the record is lost with this object. Throws Error(Fault::config) where a metric is followed and
+  // FollowOptions::better does not say in which direction.
   EvaluationRecord(FollowOptions options, const std::string& train_dir);
 
   bool follows() const { return !options_.metric.empty(); }

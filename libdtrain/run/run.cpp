@@ -102,7 +102,14 @@ Run::Training::Training(Task& task, Trainer& trainer, Group& group, RunOptions o
       record_(options_.follow, options_.train_dir) {
   DT_CHECK(options_.cadence.show_every >= 1, "run: steps are shown every ", options_.cadence.show_every,
            " steps; expected 1 or more");
-  DT_CHECK(options_.batch >= 1, "run: a batch of ", options_.batch, " samples");
+  DT_CHECK(options_.batch >= 1, "run: a batch of ", options_.batch,
+           " samples; expected RunOptions::batch, the samples of a rank and micro-step");
+  DT_CHECK(options_.cadence.total_steps >= 1,
+           "run: no steps to train; expected Cadence::total_steps of at least 1, those of a checkpoint included");
+  DT_CHECK(trainer.options().micro_steps <= task.micro_steps(), "run: ", trainer.options().micro_steps,
+           " micro-steps, and the task keeps the batches of ", task.micro_steps(),
+           " apart; expected a task that keeps as many batches, by the micro-step that load() and forward() are given, "
+           "and says so to Task's constructor");
   DT_CHECK(options_.chief >= 0 && options_.chief < group.size(), "run: the chief is rank ", options_.chief, " of ",
            group.size());
   DT_CHECK(

@@ -24,8 +24,8 @@ enum class Resume {
 };
 
 struct RunOptions {
-  Cadence cadence{};
-  int64_t batch = 1;        // samples of a rank and micro-step, for the global batch of the checkpoint
+  Cadence cadence{};        // total_steps is to be given
+  int64_t batch = 0;        // to be given: samples of a rank and micro-step, for the global batch of the checkpoint
   int chief = 0;            // the rank that reads and writes checkpoints
   std::string train_dir{};  // empty: nothing is saved or restored
   // Checkpoints are written by one rank of each host, the chief on its own, for hosts that have no file system in

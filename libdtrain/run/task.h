@@ -46,12 +46,18 @@ struct EvaluationRequest {
 // since a GPU's steps are recorded (see BatchFeed).
 class Task {
  public:
+  // `micro_steps`: how many batches of one step it keeps apart at most, by the micro-step that load() and forward() are
+  // given. By default it may ignore that number, and a run of several micro-steps, as one that an elastic resume makes,
+  // is refused: each would be trained on the batch that was loaded last.
+  explicit Task(int micro_steps = 1) : micro_steps_(micro_steps) {}
   virtual ~Task() = default;
+  int micro_steps() const { return micro_steps_; }
 
   // Begins the endless stream of training batches with sample `cursor`, counted over all ranks. Called once, before the
   // first load().
   virtual void open(uint64_t cursor) = 0;
-  // Brings the next batch to where forward(tape, micro_step) reads it.
+  // Brings the next batch to where forward(tape, micro_step) reads it. The batches of all micro-steps of a step are
+  // loaded before the first forward().
   virtual BatchInfo load(int micro_step) = 0;
   // The seconds that load() has waited for data so far.
   virtual double wait_seconds() const { return 0; }
@@ -68,6 +74,9 @@ class Task {
   // and whose change is announced. The run adds the global batch, the seed, the schedule, ranks, device, threads and
   // how sums are made, where they are not there already.
   virtual void describe(TrainState& state) const = 0;
+
+ private:
+  int micro_steps_;
 };
 
 }  // namespace dtrain

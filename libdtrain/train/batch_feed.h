@@ -29,7 +29,7 @@ class BatchFeed {
   using Make = std::function<void(const Tensor& to)>;
   const std::vector<Tensor>& put(const std::vector<Tensor>& batch, const Make& make = {});
   // Waits until the tensors last put may be changed: before a loader is asked for its next batch.
-  void wait_until_copied() { context_.wait(copied_); }
+  void wait_until_copied() { context_->wait(copied_); }
 
  private:
   struct Staging {
@@ -38,7 +38,7 @@ class BatchFeed {
   };
   void allocate(const std::vector<Tensor>& batch);
 
-  Context& context_;
+  CheckedRef<Context> context_;
   std::array<Staging, 2> staging_;
   std::vector<std::vector<Tensor>> batches_;
   size_t count_ = 0;  // calls of put

@@ -1,5 +1,8 @@
 #include "libdtrain/train/optimizer.h"
 
+#include <limits>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace dtrain {
@@ -9,6 +12,25 @@ ParameterStore& trainable(ParameterStore& store) {
   DT_CHECK(store.allocated(), "Optimizer: its ParameterStore has no arenas yet; expected allocate() before");
   DT_CHECK(store.has_gradients(), "Optimizer: its ParameterStore was allocated without gradients, for inference alone");
   return store;
+}
+
+// Throws Error for numbers that no update can have been meant by.
+OptimizerOptions checked(const OptimizerOptions& o) {
+  constexpr float kAny = std::numeric_limits<float>::max();
+  const auto require = [](const char* name, float value, float most) {
+    DT_CHECK(value >= 0 && value <= most, "Optimizer: ", name, " is ", value, ", expected ",
+             most == 1 ? "0 to 1" : "a finite number that is not negative");
+  };
+  const UpdateOptions& u = o.update;
+  require("weight_decay", o.weight_decay, kAny);
+  for (const auto& [name, value] :
+       {std::pair("momentum", u.momentum), std::pair("beta1", u.beta1), std::pair("beta2", u.beta2),
+        std::pair("rho", u.rho), std::pair("average_decay", u.average_decay)})
+    require(name, value, 1);
+  for (const auto& [name, value] : {std::pair("epsilon", u.epsilon), std::pair("trust", u.trust),
+                                    std::pair("clip_value", u.clip_value), std::pair("clip_norm", u.clip_norm)})
+    require(name, value, kAny);
+  return o;
 }
 
 // Runs of trainable parameters with equal factors, the padding between them included.
@@ -67,8 +89,10 @@ std::string describe_larc(const UpdateOptions& o) {
 }  // namespace
 
 Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
-    : store_(trainable(store)),
-      options_(options),
+    : store_(trainable(store),
+             "an Optimizer is used after its ParameterStore has been destroyed; expected one that "
+             "outlives it"),
+      options_(checked(options)),
       plan_(store.context(), segments_of(store, options)),
       planned_version_(store.layout_version()) {
   const bool fresh = store.optimizer_states() == 0;
@@ -86,40 +110,40 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
 }
 
 const UpdatePlan& Optimizer::plan() {
-  if (planned_version_ == store_.layout_version()) return plan_;
-  DT_CHECK(!store_.context().capturing(),
+  if (planned_version_ == store_->layout_version()) return plan_;
+  DT_CHECK(!store_->context().capturing(),
            "Optimizer: what is frozen or multiplied has changed since the last step, and this one is being recorded; "
            "expected a step that runs in between");
-  plan_ = UpdatePlan(store_.context(), segments_of(store_, options_));
-  planned_version_ = store_.layout_version();
+  plan_ = UpdatePlan(store_->context(), segments_of(*store_, options_));
+  planned_version_ = store_->layout_version();
   return plan_;
 }
 
 void Optimizer::step() {
-  const UpdateArenas arenas{store_.values(), store_.grads(), state_, store_.compute_values(), average_};
-  update(store_.context(), options_.update, plan(), arenas, norms_);
-  store_.refresh_padded();
-  store_.touch();
+  const UpdateArenas arenas{store_->values(), store_->grads(), state_, store_->compute_values(), average_};
+  update(store_->context(), options_.update, plan(), arenas, norms_);
+  store_->refresh_padded();
+  store_->touch();
 }
 
 void Optimizer::restart_average() {
-  if (average_) store_.context().copy(store_.values(), average_);
+  if (average_) store_->context().copy(store_->values(), average_);
 }
 
 float Optimizer::gradient_norm() const {
   float norm = 0;
-  store_.context().download(norms_.slice(0, 1), &norm, "gradient_norm");
+  store_->context().download(norms_.slice(0, 1), &norm, "gradient_norm");
   return norm;
 }
 
 float Optimizer::l2_loss() {
   float loss = 0;
-  store_.context().download(queue_l2_loss(), &loss, "l2_loss");
+  store_->context().download(queue_l2_loss(), &loss, "l2_loss");
   return loss;
 }
 
 const Tensor& Optimizer::queue_l2_loss() {
-  dtrain::l2_loss(store_.context(), plan(), store_.values(), l2_loss_);
+  dtrain::l2_loss(store_->context(), plan(), store_->values(), l2_loss_);
   return l2_loss_;
 }
 

@@ -28,7 +28,8 @@ struct OptimizerOptions {
 // - clipping by norm is by the one norm of all gradients, which no multiplier changes.
 class Optimizer {
  public:
-  // The state arenas are made here. Throws Error where the store is not allocated yet, or without gradients.
+  // The state arenas are made here. Throws Error where the store is not allocated yet, or without gradients, and
+  // for a decay, a momentum or another number that is negative, not finite or, of a share, above 1.
   Optimizer(ParameterStore& store, const OptimizerOptions& options);
   // One update from the store's gradient arena; rate, scale and step come from the context's StepScalars. What is
   // frozen and multiplied may change between two steps, but not while one is recorded: that throws, and what has been
@@ -49,18 +50,21 @@ class Optimizer {
   // Begins it anew, once other values have been loaded; does nothing where none is kept.
   void restart_average();
   const OptimizerOptions& options() const { return options_; }
-  const ParameterStore& store() const { return store_; }
+  const ParameterStore& store() const { return *store_; }
+  // For a CheckedRef.
+  std::weak_ptr<const void> lifetime() const { return lifetime_.watch(); }
   std::string describe() const;  // "momentum 0.9 (Nesterov), weight decay 0.0001 except on biases and norms"
 
  private:
   const UpdatePlan& plan();
 
-  ParameterStore& store_;
+  CheckedRef<ParameterStore> store_;
   OptimizerOptions options_;
   UpdatePlan plan_;
   uint64_t planned_version_;  // the store's layout_version() that plan_ was made for
   std::vector<Tensor> state_;
   Tensor norms_, l2_loss_, average_;
+  Lifetime lifetime_;
 };
 
 }  // namespace dtrain

@@ -59,8 +59,8 @@ Tensor host_tensor(Context& context, Shape shape) {
 }  // namespace
 
 Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule, TrainerOptions options)
-    : store_(store),
-      optimizer_(optimizer),
+    : store_(store, "a Trainer is used after its ParameterStore has been destroyed; expected one that outlives it"),
+      optimizer_(optimizer, "a Trainer is used after its Optimizer has been destroyed; expected one that outlives it"),
       schedule_(std::move(schedule)),
       options_(options),
       statistics_(store, options.micro_steps),
@@ -86,22 +86,22 @@ void Trainer::resume(uint64_t steps_done, const StepState& saved) {
     state.good_steps = saved.good_steps;
   }
   state.skipped = saved.skipped;
-  store_.context().set_step_state(state);
+  store_->context().set_step_state(state);
   steps_done_ = collected_ = resumed_after_ = steps_done;
   diverged_ = 0;
 }
 
 void Trainer::enter_step() {
   if (!options_.communicator) return;
-  const uint64_t own = steps_done_ - resumed_after_, set_up = store_.context().is_cpu() ? 1 : 1 + kEagerSteps;
+  const uint64_t own = steps_done_ - resumed_after_, set_up = store_->context().is_cpu() ? 1 : 1 + kEagerSteps;
   options_.communicator->group().enter(own < set_up ? Section::setup : Section::step, steps_done_ + 1);
 }
 
 // A bucket is complete with its trained parameters, and a recorded step computes the gradients of those alone.
 void Trainer::follow_layout() {
-  if (layout_version_ == store_.layout_version()) return;
-  layout_version_ = store_.layout_version();
-  if (bucketer_) bucketer_.emplace(*options_.communicator, store_.grads(), gradient_ranges(store_), options_.buckets);
+  if (layout_version_ == store_->layout_version()) return;
+  layout_version_ = store_->layout_version();
+  if (bucketer_) bucketer_.emplace(*options_.communicator, store_->grads(), gradient_ranges(*store_), options_.buckets);
   recordings_.clear();
 }
 
@@ -111,7 +111,7 @@ void Trainer::set_buckets(const BucketOptions& options) {
 }
 
 void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
-  Context& context = store_.context();
+  Context& context = store_->context();
   if (diverged_ > 0)
     throw Error(Fault::numeric, concat("step ", diverged_,
                                        " was not finite and no parameter has changed since: go on "
@@ -130,7 +130,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
        .step = steps_done_,
        .seed = options_.seed,
        .request = request.asks ? 1.0f : 0.0f});
-  if (request.l2_loss) context.download_later(optimizer_.queue_l2_loss(), host_l2_.data<float>() + slot);
+  if (request.l2_loss) context.download_later(optimizer_->queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
   tunes_ = !context.is_cpu() && !std::exchange(recordings_[request.signature].met, true);
   if (replays() && request.record && context.profiler() == nullptr)  // which could not see inside
@@ -144,7 +144,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
 }
 
 void Trainer::replay(const Forward& forward, const std::string& signature, Pending& pending) {
-  Context& context = store_.context();
+  Context& context = store_->context();
   Recording& recording = recordings_[signature];
   if (recording.eager_steps < kEagerSteps) {
     ++recording.eager_steps;
@@ -169,12 +169,12 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
   context.name_work(nullptr);
   pending.parts = recording.parts;
   for (size_t i = 0; i < stamps.size(); ++i) pending.parts[i].second = stamps[i];
-  store_.touch();
+  store_->touch();
 }
 
 void Trainer::run(const Forward& forward, Parts& parts) {
-  bytes_ = static_cast<double>(store_.values().bytes()) *
-           (3 + 2 * store_.optimizer_states() + (optimizer_.average() ? 3 : 0));
+  bytes_ = static_cast<double>(store_->values().bytes()) *
+           (3 + 2 * store_->optimizer_states() + (optimizer_->average() ? 3 : 0));
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
     statistics_.begin(micro_step);
     run_micro_step(forward, micro_step, parts);
@@ -182,13 +182,13 @@ void Trainer::run(const Forward& forward, Parts& parts) {
   statistics_.end();
   if (bucketer_) sum_over_ranks(parts);
   mark(parts, &StepTimes::update, "update");
-  optimizer_.step();
-  finish_step_row(store_.context(), optimizer_.norm(), row_, ring_);
-  store_.context().name_work(nullptr);
+  optimizer_->step();
+  finish_step_row(store_->context(), optimizer_->norm(), row_, ring_);
+  store_->context().name_work(nullptr);
 }
 
 void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& parts) {
-  Context& context = store_.context();
+  Context& context = store_->context();
   const int rank = options_.communicator ? options_.communicator->rank() : 0;
   Tape tape(context, Mode::train, micro_step, micro_step * ranks() + rank);
   const char* pass = "the forward pass after";
@@ -203,7 +203,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
       bucketer_->begin(/*at_the_end=*/tunes_);
       tape.on_ready([this](const Parameter& parameter) { bucketer_->ready(parameter.index); });
     }
-    std::vector<std::string> unwritten = tape.backward(loss.total, &store_);
+    std::vector<std::string> unwritten = tape.backward(loss.total, &*store_);
     if (micro_step == 0)
       unwritten_ = std::move(unwritten);
     else
@@ -216,7 +216,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
 }
 
 void Trainer::add_metrics(const Loss& loss, bool add) {
-  Context& context = store_.context();
+  Context& context = store_->context();
   const std::vector<Tensor> sums = columns_.sums_of(loss);
   if (!row_) {
     const int64_t columns = columns_.count() + kStepColumns;
@@ -243,13 +243,13 @@ void Trainer::sum_over_ranks(Parts& parts) {
 
 // What is queued from here on belongs to `part`.
 void Trainer::mark(Parts& parts, double StepTimes::*part, const char* name) {
-  Context& context = store_.context();
+  Context& context = store_->context();
   context.name_work(name);
   parts.emplace_back(part, context.stamp());
 }
 
 std::vector<StepReport> Trainer::collect(uint64_t leave) {
-  Context& context = store_.context();
+  Context& context = store_->context();
   std::vector<StepReport> reports;
   if (steps_done_ - collected_ > kRing) collected_ = steps_done_ - kRing;
   for (; collected_ < steps_done_; ++collected_) {
@@ -291,7 +291,7 @@ StepReport Trainer::report_of(uint64_t step) const {
 }
 
 StepTimes Trainer::times_of(const Pending& pending) const {
-  Context& context = store_.context();
+  Context& context = store_->context();
   StepTimes times;
   times.step = context.seconds_between(pending.begin, pending.end);
   if (pending.before.device) times.before = context.seconds_between(pending.before, pending.begin);
@@ -311,9 +311,9 @@ StepReport Trainer::step(const Forward& forward, const StepRequest& request) {
 std::string Trainer::worst_parameter() const {
   std::string worst;
   double largest = -1;
-  for (const Parameter& parameter : store_.parameters()) {
+  for (const Parameter& parameter : store_->parameters()) {
     if (parameter.options().frozen) continue;
-    const double squares = sum_of_squares(store_.context(), parameter.grad);
+    const double squares = sum_of_squares(store_->context(), parameter.grad);
     if (!std::isfinite(squares)) return parameter.name;
     if (squares > largest) {
       largest = squares;

@@ -63,11 +63,11 @@ class Trainer {
   // where both that run's and this one's are dynamic.
   void resume(uint64_t steps_done, const StepState& saved = {});
   // What a checkpoint needs for it; waits for the device.
-  StepState step_state() const { return store_.context().get_scalars(); }
+  StepState step_state() const { return store_->context().get_scalars(); }
   const Schedule& schedule() const { return schedule_; }
   const TrainerOptions& options() const { return options_; }
-  ParameterStore& store() const { return store_; }
-  Optimizer& optimizer() const { return optimizer_; }
+  ParameterStore& store() const { return *store_; }
+  Optimizer& optimizer() const { return *optimizer_; }
   // Another size of the gradient buckets, from the next step on: before any step is recorded.
   void set_buckets(const BucketOptions& options);
   // Names of the trainable parameters that the last step's loss did not depend on.
@@ -96,7 +96,7 @@ class Trainer {
   void follow_layout();
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }
   int ranks() const { return options_.communicator ? options_.communicator->size() : 1; }
-  bool replays() const { return options_.cuda_graph && !store_.context().is_cpu(); }
+  bool replays() const { return options_.cuda_graph && !store_->context().is_cpu(); }
   void run(const Forward& forward, Parts& parts);
   void run_micro_step(const Forward& forward, int micro_step, Parts& parts);
   void add_metrics(const Loss& loss, bool add);
@@ -106,8 +106,8 @@ class Trainer {
   StepReport report_of(uint64_t step) const;
   StepTimes times_of(const Pending& pending) const;
 
-  ParameterStore& store_;
-  Optimizer& optimizer_;
+  CheckedRef<ParameterStore> store_;
+  CheckedRef<Optimizer> optimizer_;
   Schedule schedule_;
   TrainerOptions options_;
   std::optional<Bucketer> bucketer_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libdtrain/layers.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -136,6 +137,19 @@ TEST(ParameterStore, InitialDistributions) {
   EXPECT_NEAR(moments(uniform).second, 0.3 / std::sqrt(3.0), 0.003);
 }
 
+TEST(ParameterStore, RefusesAParameterThatNothingSaysTheBeginningOf) {
+  const auto context = make_cpu_context();
+  ParameterStore store(*context);
+  expect_error([&] { store.add("w", {1}, {}); }, Fault::config,
+               "parameter w: nothing says how it begins; expected Init::normal()");
+  expect_error([&] { Linear(store, "fc", 2, 3, {}); }, Fault::config,
+               "parameter fc.weight: nothing says how it begins");
+  const Conv2d usual(store, "usual", 3, 4, 3, {}), zeros(store, "zeros", 3, 4, 3, {.init = Init::constant(0)});
+  store.allocate(1);
+  EXPECT_GT(largest(to_host(*context, usual.weight->value)), 0);
+  EXPECT_EQ(largest(to_host(*context, zeros.weight->value)), 0) << "not the usual choice, which was not asked for";
+}
+
 TEST(ParameterStore, Names) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
@@ -145,14 +159,14 @@ TEST(ParameterStore, Names) {
   EXPECT_EQ(store.find("mean"), nullptr);
   EXPECT_NE(store.find_buffer("mean"), nullptr);
   EXPECT_EQ(store.find_buffer("w"), nullptr);
-  expect_error([&] { store.add("w", {1}, {}); }, Fault::config, "w: registered twice");
-  expect_error([&] { store.add("mean", {1}, {}); }, Fault::config, "mean: registered twice");
+  expect_error([&] { store.add("w", {1}, Init::constant(0)); }, Fault::config, "w: registered twice");
+  expect_error([&] { store.add("mean", {1}, Init::constant(0)); }, Fault::config, "mean: registered twice");
   expect_error([&] { store.add_buffer("w", {1}, 0); }, Fault::config, "w: registered twice");
   expect_error([&] { store.optimizer_state(0); }, Fault::config, "before allocate()");
   const uint64_t version = store.version();
   store.allocate(0);
   EXPECT_GT(store.version(), version);
-  expect_error([&] { store.add("v", {1}, {}); }, Fault::config, "after allocate()");
+  expect_error([&] { store.add("v", {1}, Init::constant(0)); }, Fault::config, "after allocate()");
   expect_error([&] { store.add_buffer("v", {1}, 0); }, Fault::config, "after allocate()");
   expect_error([&] { store.allocate(0); }, Fault::config, "twice");
 }
@@ -273,16 +287,17 @@ TEST(ParameterStore, ScopesPutPrefixesBeforeNames) {
   ParameterStore store(*context);
   {
     const ParameterScope outer(store, "detector.");
-    EXPECT_EQ(store.add("a", {1}, {}).name, "detector.a");
+    EXPECT_EQ(store.add("a", {1}, Init::constant(0)).name, "detector.a");
     {
       const ParameterScope inner(store, "backbone.");
-      EXPECT_EQ(store.add("a", {1}, {}).name, "detector.backbone.a");
+      EXPECT_EQ(store.add("a", {1}, Init::constant(0)).name, "detector.backbone.a");
       EXPECT_EQ(store.add_buffer("mean", {1}, 0).name, "detector.backbone.mean");
-      expect_error([&] { store.add("a", {1}, {}); }, Fault::config, "detector.backbone.a: registered twice");
+      expect_error([&] { store.add("a", {1}, Init::constant(0)); }, Fault::config,
+                   "detector.backbone.a: registered twice");
     }
-    EXPECT_EQ(store.add("b", {1}, {}).name, "detector.b");
+    EXPECT_EQ(store.add("b", {1}, Init::constant(0)).name, "detector.b");
   }
-  EXPECT_EQ(store.add("a", {1}, {}).name, "a");
+  EXPECT_EQ(store.add("a", {1}, Init::constant(0)).name, "a");
   EXPECT_NE(store.find("detector.backbone.a"), nullptr);
 }
 

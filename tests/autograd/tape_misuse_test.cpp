@@ -15,6 +15,7 @@
 #include "libdtrain/ops/scalar_loss.h"
 #include "libdtrain/ops/step_metrics.h"
 #include "libdtrain/ops/update.h"
+#include "libdtrain/testing/check_op.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -216,6 +217,31 @@ TEST(TapeMisuse, AClosureThatLeavesAGradientOutIsNamed) {
 }
 
 // Without the store backward cannot tell what nobody wrote; what was written is right all the same.
+// It would go by the gradient of `b` where `a` is a constant.
+TEST(TapeMisuse, AnInputThatRecordWasNotToldOfIsNamed) {
+  const auto sum = [](Tape& tape, const Var& a, const Var& b) {
+    Tensor y = tape.context().empty(a.shape());
+    tape.context().copy(a.value, y);
+    accumulate(tape.context(), b.value, y);
+    return tape.record("sum", y, {&a}, [a = a.without_value(), b = b.without_value()](Tape& t, const Tensor& dy) {
+      t.pass_grad(a, dy);
+      t.pass_grad(b, dy);
+    });
+  };
+  const auto context = make_cpu_context({.threads = 1});
+  const OpCase test{.name = "sum",
+                    .inputs = {random_array({4}, 1), random_array({4}, 2)},
+                    .op = [&](Tape& tape, const std::vector<Var>& in) { return sum(tape, in[0], in[1]); },
+                    .reference =
+                        [](const std::vector<Array>& in) {
+                          Array y = in[0];
+                          for (int64_t i = 0; i < y.count(); ++i) y[i] += in[1][i];
+                          return y;
+                        }};
+  expect_error([&] { check_op(*context, test); }, Fault::config,
+               "sum: its closure writes the gradient of a Var that is not among the inputs that it was recorded with");
+}
+
 TEST(TapeMisuse, GradientsAreStoredAnewWithoutTheStoreToo) {
   for (const auto& context : devices()) {
     ParameterStore store(*context), other(*context);

@@ -241,7 +241,7 @@ TEST(Tape, Refuses) {
   tape.leaf(*s.a);
   expect_error([&] { tape.leaf(*other.a); }, Fault::config, "one store only");
   ParameterStore unready(*context);
-  Parameter& w = unready.add("w", {1}, {});
+  Parameter& w = unready.add("w", {1}, Init::constant(0));
   expect_error([&] { tape.leaf(w); }, Fault::config, "before ParameterStore::allocate()");
 }
 

@@ -51,11 +51,11 @@ TEST(ClassifierWeights, AConvolutionOverAnImageIsALinearLayer) {
     const std::string name = timm_name_of("official_resnet18_v2", ours, one.name);
     const bool last = one.name == "fc.weight";
     const Shape shape = last ? Shape{3, 1, 1, 512} : one.shape;
-    theirs.add(name, shape, {}, {.layout = shape.rank() == 4 ? Layout::krsc : Layout::plain});
+    theirs.add(name, shape, Init::constant(0), {.layout = shape.rank() == 4 ? Layout::krsc : Layout::plain});
   }
   for (const Buffer& one : ours.buffers())
     theirs.add_buffer(timm_name_of("official_resnet18_v2", ours, one.name), one.shape, 2);
-  theirs.add("aux.weight", {2, 2}, {});
+  theirs.add("aux.weight", {2, 2}, Init::constant(0));
   theirs.allocate(5);
   for (size_t i = 0; i < ours.parameters().size(); ++i) {
     const Tensor& from = ours.parameters()[i].value;

@@ -87,12 +87,12 @@ TEST_F(OnnxFiles, OnlyWholeDetectorsAreExported) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   const Detector detector(store, small_options());
-  store.add("roi_heads.1.box_head.fc6.weight", {2, 2}, {});
+  store.add("roi_heads.1.box_head.fc6.weight", {2, 2}, Init::constant(0));
   store.allocate(1);
   expect_error([&] { export_onnx(store, detector, kImage, path()); }, Fault::config,
                "roi_heads.1.box_head.fc6.weight is of a layer that cannot be exported");
   ParameterStore empty(*context);
-  empty.add("backbone.body.conv1.bias", {2}, {});
+  empty.add("backbone.body.conv1.bias", {2}, Init::constant(0));
   empty.allocate(1);
   expect_error([&] { export_onnx(empty, detector, kImage, path()); }, Fault::config,
                "no parameter backbone.body.conv1.weight");
@@ -131,7 +131,7 @@ TEST_F(OnnxFiles, ClassifiersAreExportedWithoutAuxiliaryHeads) {
 TEST_F(OnnxFiles, WhatAClassifierComputesOtherwiseIsRefused) {
   const auto context = make_cpu_context();
   ParameterStore store(*context), others(*context);
-  Parameter& foreign = others.add("w.weight", {3, 1, 1, 3}, {}, {.layout = Layout::krsc});
+  Parameter& foreign = others.add("w.weight", {3, 1, 1, 3}, Init::constant(0), {.layout = Layout::krsc});
   others.allocate(1);
   store.allocate(1);
   Classifier model{.name = "m", .classes = 12, .image_size = 2};

@@ -102,7 +102,7 @@ TEST(Ssd300Weights, WhatIsNoBackboneIsRefusedByName) {
   expect_error([&] { Loaded(*context, folder.path() / "absent"); }, Fault::data, "absent");
   ParameterStore store(*context);
   expect_error([&] { load_ssd_backbone(store, kSmallSsd, path); }, Fault::config, "before ParameterStore::allocate()");
-  store.add("w", {1}, {});
+  store.add("w", {1}, Init::constant(0));
   store.allocate(1);
   save_weights(SmallClassifier().store, path);
   expect_error([&] { load_ssd_backbone(store, kSmallSsd, path); }, Fault::config, "the store has no conv1.weight");

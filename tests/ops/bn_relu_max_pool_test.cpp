@@ -43,11 +43,11 @@ void expect_equal(const Shape& x, const PoolOptions& pool, Mode mode = Mode::tra
 }
 
 TEST(BnReluMaxPool, EqualsThePlainComposition) {
-  for (const int64_t c : {1, 8, 24, 65}) expect_equal({2, 9, 8, c}, {});
+  for (const int64_t c : {1, 8, 24, 65}) expect_equal({2, 9, 8, c}, kResNetPool);
   expect_equal({1, 12, 7, 16}, {.kernel = 2, .stride = 2, .padding = 0});
   expect_equal({1, 9, 11, 8}, {.kernel = {3, 5}, .stride = {1, 2}, .padding = {1, 1, 2, 1}});
-  expect_equal({2, 7, 7, 8}, {}, Mode::train, true);
-  expect_equal({2, 7, 7, 8}, {}, Mode::eval);
+  expect_equal({2, 7, 7, 8}, kResNetPool, Mode::train, true);
+  expect_equal({2, 7, 7, 8}, kResNetPool, Mode::eval);
 }
 
 TEST(BnReluMaxPool, ChecksItsInputs) {

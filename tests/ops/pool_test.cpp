@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "tests/testing.h"
 
@@ -46,14 +47,14 @@ struct Geometry {
 
 const std::vector<Geometry>& geometries() {
   static const std::vector<Geometry> table{
-      {{2, 9, 8, 5}, {}},                                        // ResNet's stem
-      {{1, 7, 7, 70}, {}},                                       // more channels than one block
+      {{2, 9, 8, 5}, kResNetPool},                               // ResNet's stem
+      {{1, 7, 7, 70}, kResNetPool},                              // more channels than one block
       {{1, 6, 6, 3}, {.kernel = 2, .stride = 2, .padding = 0}},  // VGG
       {{2, 5, 7, 2}, {.kernel = {3, 2}, .stride = {1, 3}, .padding = {0, 2, 1, 0}}},
       {{1, 8, 8, 4}, {.kernel = 2, .stride = 3, .padding = 0}},       // cells that no window covers
       {{1, 4, 5, 3}, {.kernel = {4, 5}, .stride = 1, .padding = 0}},  // one window
       {{2, 7, 6, 3}, {.kernel = 3, .stride = 2, .padding = 1, .count_padding = false}},
-      {{3, 40, 40, 16}, {}},                                     // several threads
+      {{3, 40, 40, 16}, kResNetPool},                            // several threads
       {{1, 5, 6, 8}, {.kernel = 2, .stride = 2, .padding = 0}},  // a whole 16-byte access, as are the following
       {{2, 5, 4, 8}, {.kernel = 3, .stride = 2, .padding = {0, 1, 1, 2}, .count_padding = false}},
       {{1, 4, 6, 16}, {.kernel = 3, .stride = 1, .padding = 1}},
@@ -94,6 +95,12 @@ TEST(Pool, GlobalAveragePool) {
                     return Array({a[0].dim(0), a[0].dim(3)}, naive_pool(a[0], whole, Kind::average).values);
                   },
               .exact = true});
+}
+
+// PyTorch's: no padding unless it is asked for; and no windows that nobody has asked for.
+TEST(Pool, HasNoPaddingByDefault) {
+  EXPECT_EQ(pool_shape({1, 4, 4, 2}, {.kernel = 2, .stride = 2}), (Shape{1, 2, 2, 2}));
+  static_assert(!std::is_default_constructible_v<PoolOptions>);
 }
 
 // The gradient of max_pool(x), which is one window.
@@ -137,7 +144,7 @@ TEST(Pool, RefusesWhatDoesNotFit) {
   expect_error(pool({.kernel = 2, .stride = 1, .padding = 2}), Fault::config, "smaller than the kernel");
   expect_error(pool({.kernel = 2, .stride = 0, .padding = 0}), Fault::config, "stride 0");
   expect_error([&] { max_pool(tape, x, {.kernel = 16, .stride = 1, .padding = 15}); }, Fault::config, "at most 255");
-  expect_error([&] { max_pool(tape, tape.constant(context->zeros({4, 4}))); }, Fault::config, "[4, 4]");
+  expect_error([&] { max_pool(tape, tape.constant(context->zeros({4, 4})), kResNetPool); }, Fault::config, "[4, 4]");
 }
 
 }  // namespace

@@ -206,8 +206,9 @@ TEST(QuantizedConv, BytesPassThroughReluAndMaxPool) {
   Tape tape(*context, prepared);
   const Var x = tape.constant(as_bytes(*context, bytes));
   EXPECT_EQ(relu(tape, x).value.raw(), x.value.raw());
-  const Tensor found = max_pool(tape, x).value;
-  const Array expected = to_host(*context, max_pool(tape, tape.constant(to_device(*context, bytes))).value);
+  const Tensor found = max_pool(tape, x, kResNetPool).value;
+  const Array expected =
+      to_host(*context, max_pool(tape, tape.constant(to_device(*context, bytes)), kResNetPool).value);
   ASSERT_EQ(found.dtype(), DType::u8);
   for (int64_t i = 0; i < found.count(); ++i)
     ASSERT_EQ(found.data<uint8_t>()[i], expected.values[static_cast<size_t>(i)]) << i;

@@ -19,7 +19,10 @@ inline constexpr int64_t kBatch = 4, kInputs = 6, kClasses = 3;
 class DrawnTask : public Task {
  public:
   DrawnTask(Context& context, Group& group, int micro_steps = 1)
-      : store(context), hidden(store, "hidden", kInputs, kClasses, Init::normal(0.5f)), group_(group) {
+      : Task(micro_steps),
+        store(context),
+        hidden(store, "hidden", kInputs, kClasses, Init::normal(0.5f)),
+        group_(group) {
     store.allocate(7);
     for (int i = 0; i < micro_steps; ++i)
       batches_.push_back({context.empty({kBatch, kInputs}), context.empty({kBatch}, DType::i32)});

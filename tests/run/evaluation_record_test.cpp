@@ -15,8 +15,15 @@ namespace fs = std::filesystem;
 
 Evaluation evaluation_of(const std::string& name, double value) { return {.values = {{name, value}}}; }
 
+// The direction of the metric is that of the names here, unless the options say one.
+FollowOptions directed(FollowOptions options) {
+  if (options.better == Better::unset)
+    options.better = options.metric.ends_with("loss") ? Better::lower : Better::higher;
+  return options;
+}
+
 EvaluationRecord record_of(const FollowOptions& options, const std::vector<double>& values) {
-  EvaluationRecord record(options, "");
+  EvaluationRecord record(directed(options), "");
   for (size_t i = 0; i < values.size(); ++i) record.add(10 * (i + 1), evaluation_of(options.metric, values[i]), true);
   return record;
 }
@@ -27,6 +34,16 @@ TEST(EvaluationRecord, TheBestIsTheFirstOfTheHighestOrOfTheLowestLoss) {
   EXPECT_EQ(record_of({.metric = "loss"}, {NAN, 5}).best()->step, 20u);
   EXPECT_FALSE(record_of({.metric = "loss"}, {NAN}).best());
   EXPECT_FALSE(record_of({.metric = "loss"}, {}).best());
+}
+
+TEST(EvaluationRecord, TheDirectionIsSaidAndNotGuessed) {
+  const FollowOptions rmse{.metric = "rmse", .better = Better::lower, .patience = 2};
+  EXPECT_EQ(record_of(rmse, {3, 1, 2}).best()->value, 1);
+  EXPECT_FALSE(record_of(rmse, {4, 3, 2, 1}).stalls());
+  EXPECT_EQ(record_of({.metric = "gloss", .better = Better::higher}, {3, 1, 2}).best()->value, 3);
+  expect_error([] { EvaluationRecord({.metric = "rmse"}, ""); }, Fault::config,
+               "'rmse' is followed, and nothing says which of its values are better: expected Better::higher or "
+               "Better::lower");
 }
 
 TEST(EvaluationRecord, PatienceCountsWhatIsNoImprovement) {
@@ -50,7 +67,7 @@ TEST(EvaluationRecord, IsTakenUpFromItsFileUpToTheStepOfTheCheckpoint) {
   const TempDirectory directory;
   const auto group = make_single_group();
   const std::string folder = directory.path().string(), file = folder + "/evaluations.json";
-  const FollowOptions options{.metric = "loss", .patience = 2};
+  const FollowOptions options{.metric = "loss", .better = Better::lower, .patience = 2};
   {
     EvaluationRecord record(options, folder);
     for (const auto& [step, value] : std::map<uint64_t, double>{{10, 3.1}, {20, INFINITY}, {30, 1.0 / 3}, {40, 5}})
@@ -61,7 +78,7 @@ TEST(EvaluationRecord, IsTakenUpFromItsFileUpToTheStepOfTheCheckpoint) {
   record.restore(*group, 0, 30);
   EXPECT_TRUE(record.holds(10) && record.holds(20) && record.holds(30) && !record.holds(40));
   EXPECT_EQ(record.best()->value, 1.0 / 3);
-  EvaluationRecord other({.metric = "accuracy"}, folder);
+  EvaluationRecord other({.metric = "accuracy", .better = Better::higher}, folder);
   other.restore(*group, 0, 50);
   EXPECT_EQ(other.best()->step, 30u) << "another metric may be followed later";
   expect_error([&] { other.add(60, evaluation_of("loss", 1), true); }, Fault::config,
@@ -101,7 +118,7 @@ class FollowedRun : public RunTest {
     RunOptions result = saving(steps);
     result.keep = 2;
     result.cadence.evaluate_after = [](uint64_t) { return true; };
-    result.follow = {.metric = "score", .keep_best = true, .patience = patience};
+    result.follow = {.metric = "score", .better = Better::higher, .keep_best = true, .patience = patience};
     return result;
   }
   Outcome train(const RunOptions& with, Diary* diary = nullptr, const std::function<void(ScoredTask&)>& set = {},

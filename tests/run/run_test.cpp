@@ -137,6 +137,28 @@ TEST_F(RunTest, AnotherCheckpointThanTheNewestMayBeContinued) {
   EXPECT_EQ(rig.values(), whole.values());
 }
 
+TEST_F(RunTest, RefusesToTrainNothing) {
+  Rig rig(*context, *group);
+  const auto expect_refusal = [&](const RunOptions& with, const std::string& part) {
+    expect_error([&] { dtrain::Run(rig.task, rig.trainer, *group, with); }, Fault::config, part);
+  };
+  RunOptions without_steps = options(0), without_batch;
+  without_batch.cadence.total_steps = 1;
+  expect_refusal(without_steps, "no steps to train; expected Cadence::total_steps of at least 1");
+  expect_refusal(without_batch, "a batch of 0 samples; expected RunOptions::batch");
+}
+
+// A task that ignores the micro-step, as on its own it may, would be trained on the batch that it has loaded last.
+TEST_F(RunTest, RefusesMoreMicroStepsThanTheTaskKeepsApart) {
+  Rig rig(*context, *group, nullptr, /*micro_steps=*/2);
+  DrawnTask unaware(*context, *group);
+  Optimizer optimizer(unaware.store, {});
+  Trainer trainer(unaware.store, optimizer, {.base = 0.1}, {.micro_steps = 2});
+  expect_error([&] { dtrain::Run(unaware, trainer, *group, options(2)); }, Fault::config,
+               "2 micro-steps, and the task keeps the batches of 1 apart");
+  EXPECT_EQ(dtrain::Run(rig.task, rig.trainer, *group, options(2)).train(), Outcome::finished);
+}
+
 // What a program did with the trainer before, e.g. to warm up, is no part of the run.
 TEST_F(RunTest, AFreshRunCountsItsOwnSteps) {
   Rig rig(*context, *group);

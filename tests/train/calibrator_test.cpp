@@ -77,7 +77,7 @@ TEST_F(Calibrated, BranchesThatAreJoined) {
   const Linear last = classifier(24);
   const Network network = [&](Tape& tape, const Var& x) {
     const Var y = relu(tape, stem(tape, x));
-    const Var pooled = max_pool(tape, y, {.kernel = 3, .stride = 1});
+    const Var pooled = max_pool(tape, y, {.kernel = 3, .stride = 1, .padding = 1});
     const Var joined = concat_channels(
         tape, {relu(tape, left(tape, y)), relu(tape, right(tape, relu(tape, before(tape, y)))), pooled});
     return last(tape, global_average_pool(tape, relu(tape, after(tape, joined))));
@@ -149,7 +149,7 @@ TEST_F(Calibrated, BytesPassThroughPoolsAndReshapes) {
   const Conv2d stem(store_, "stem", 3, 16, 3, kWindow), after(store_, "after", 16, 8, 3, kWindow);
   const Linear hidden(store_, "hidden", 240, 32, Init::normal(0.1f), 8), last = classifier(32);
   const Network network = [&](Tape& tape, const Var& x) {
-    const Var y = relu(tape, after(tape, max_pool(tape, relu(tape, stem(tape, x)))));
+    const Var y = relu(tape, after(tape, max_pool(tape, relu(tape, stem(tape, x)), kResNetPool)));
     return last(tape, relu(tape, hidden(tape, flatten(tape, y))));
   };
   calibrate(network, RangeRule::percentile);

@@ -273,6 +273,25 @@ TEST(Optimizer, L2LossFollowsTheMultipliersAndWhatIsFrozen) {
   }
 }
 
+TEST(Optimizer, RefusesNumbersThatMakeNoUpdate) {
+  const auto context = make_cpu_context({.threads = 1});
+  ParameterStore store(*context);
+  store.add("w", {1}, Init::constant(1));
+  store.allocate(1);
+  const auto expect_refusal = [&](const OptimizerOptions& options, const std::string& part) {
+    expect_error([&] { Optimizer(store, options); }, Fault::config, part);
+  };
+  expect_refusal({.weight_decay = -1}, "weight_decay is -1, expected a finite number that is not negative");
+  expect_refusal({.weight_decay = NAN}, "weight_decay is nan");
+  expect_refusal({.weight_decay = INFINITY}, "weight_decay is inf");
+  expect_refusal({.update = {.momentum = NAN}}, "momentum is nan, expected 0 to 1");
+  expect_refusal({.update = {.momentum = 9}}, "momentum is 9");
+  expect_refusal({.update = {.beta2 = -0.5f}}, "beta2 is -0.5");
+  expect_refusal({.update = {.epsilon = NAN}}, "epsilon is nan");
+  expect_refusal({.update = {.clip_norm = -1}}, "clip_norm is -1");
+  expect_refusal({.update = {.average_decay = 2}}, "average_decay is 2");
+}
+
 TEST(Optimizer, RefusesAStoreWithoutArenas) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);

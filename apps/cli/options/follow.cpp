@@ -29,6 +29,8 @@ FollowOptions FollowFlags::options() const {
   if (!wanted()) return {};
   FollowOptions options;
   options.metric = !keep_best.empty() ? keep_best : !early_stop_metric.empty() ? early_stop_metric : "loss";
+  // Of what the programs measure losses alone are better lower.
+  options.better = options.metric.ends_with("loss") ? Better::lower : Better::higher;
   options.keep_best = !keep_best.empty();
   options.patience = static_cast<uint64_t>(early_stop_patience.value_or(0));
   options.min_delta = early_stop_min_delta;

@@ -37,6 +37,9 @@ class CocoSource final : public DetectionSource {
     return {path_, 0, static_cast<uint64_t>(at.id),
             concat("image ", at.id_text.empty() ? std::to_string(at.id) : at.id_text)};
   }
+  std::string file_of(uint64_t image) const override {
+    return (std::filesystem::path(folder_) / annotations_.images[image].file_name).string();
+  }
   const std::vector<std::string>& faults() const override { return faults_; }
   std::vector<std::string> notices() const override {
     if (annotations_.findings.all().empty()) return {};
@@ -52,8 +55,7 @@ class CocoSource final : public DetectionSource {
     DetectionSample read(uint64_t image, const Parts& parts) override {
       DT_CHECK(image < source_.size(), "image ", image, " of ", source_.size());
       const coco::Image& listed = source_.annotations_.images[image];
-      if (parts.bytes)
-        bytes_ = read_text((std::filesystem::path(source_.folder_) / listed.file_name).string(), kMaxRecordBytes);
+      if (parts.bytes) bytes_ = read_text(source_.file_of(image), kMaxRecordBytes);
       return {.id = listed.id,
               .id_text = listed.id_text,
               .name = listed.file_name,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <type_traits>
 
 #include "data/color.h"
 #include "data/detection_masks.h"
@@ -18,14 +20,22 @@ using Fields = DetectionFields;
 // Of a row; canvases of more pixels make no sense, and pixels are numbered by 32 bits.
 constexpr int64_t kMaxEntries = int64_t{1} << 30;
 
+template <class Level>
+Level level_of(float value) {
+  if constexpr (std::is_same_v<Level, uint8_t>)
+    return static_cast<uint8_t>(std::lrint(value));
+  else
+    return value;
+}
+
 bool is_kept(const coco::Annotation& object, const ImageSize& image, double min_area) {
   const coco::Box box = clipped(object.box, image);
   return !object.is_crowd && object.area > min_area && box.width > 0 && box.height > 0;
 }
 
-BatchLayout layout_on(const ImageSize& canvas, int64_t boxes, int64_t runs) {
+BatchLayout layout_on(const ImageSize& canvas, DType pixels, int64_t boxes, int64_t runs) {
   return {.variant = concat(canvas.height, "x", canvas.width),
-          .fields = {{.name = "images", .shape = {canvas.height, canvas.width, 3}, .dtype = DType::u8},
+          .fields = {{.name = "images", .shape = {canvas.height, canvas.width, 3}, .dtype = pixels},
                      {.name = "sizes", .shape = {2}},
                      {.name = "originals", .shape = {2}},
                      {.name = "image_ids", .dtype = DType::i64, .padding = -1},
@@ -134,14 +144,15 @@ void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
 
 // Canvases that no image is on have no layout.
 void DetectionDataset::make_layouts(const std::vector<ImageSize>& canvases) {
+  const DType pixels = options_.rounds_pixels() ? DType::u8 : DType::f32;
   std::vector<uint32_t> number(canvases.size(), UINT32_MAX);
   for (const Record& record : records_) number[record.layout] = 0;
   for (size_t i = 0; i < canvases.size(); ++i) {
     if (number[i] == UINT32_MAX) continue;
     number[i] = static_cast<uint32_t>(layouts_.size());
-    layouts_.push_back(layout_on(canvases[i], max_boxes_, max_runs_));
+    layouts_.push_back(layout_on(canvases[i], pixels, max_boxes_, max_runs_));
   }
-  if (layouts_.empty()) layouts_.push_back(layout_on(canvases.front(), max_boxes_, max_runs_));
+  if (layouts_.empty()) layouts_.push_back(layout_on(canvases.front(), pixels, max_boxes_, max_runs_));
   for (Record& record : records_) record.layout = number[record.layout];
 }
 
@@ -149,6 +160,16 @@ std::string DetectionDataset::notice_of_masks() const {
   if (without_mask_ == 0) return {};
   return concat("objects without a mask, from which no mask is learnt: ", without_mask_,
                 " (first: ", first_without_mask_, ")");
+}
+
+std::vector<std::string> DetectionDataset::missing_files() const {
+  std::vector<std::string> missing;
+  for (const Record& record : records_) {
+    const std::string file = source_->file_of(record.image);
+    std::error_code failure;
+    if (!file.empty() && !std::filesystem::exists(file, failure)) missing.push_back(file);
+  }
+  return missing;
 }
 
 std::string DetectionDataset::used() const { return concat(size(), " of ", source_->size(), " images\n"); }
@@ -182,9 +203,10 @@ class DetectionDataset::Reader final : public SampleReader {
     const Part part = part_of(sample.size, random);
     const Placement placement = place({part.window.height, part.window.width}, random);
     const Shape& canvas = layout.fields[Fields::images].shape;
-    const std::span<uint8_t> pixels = row.span<uint8_t>(Fields::images);
-    write_image(part.window, placement, canvas, pixels);
-    if (options_.training && options_.jitter.any()) change_colors(placement, canvas, random, pixels);
+    if (options_.rounds_pixels())
+      write_pixels(part.window, placement, canvas, random, row.span<uint8_t>(Fields::images));
+    else
+      write_pixels(part.window, placement, canvas, random, row.span<float>(Fields::images));
     const ImageSize& to = placement.to;
     std::ranges::copy(std::array{static_cast<float>(to.height), static_cast<float>(to.width)},
                       row.span<float>(Fields::sizes).begin());
@@ -243,27 +265,44 @@ class DetectionDataset::Reader final : public SampleReader {
     return {image, resized(image, edge, rule), random.uniform() < options_.flip_probability};
   }
 
-  void write_image(const Window& window, const Placement& placement, const Shape& canvas, std::span<uint8_t> pixels) {
+  template <class Level>
+  void write_pixels(const Window& window, const Placement& placement, const Shape& canvas, RandomStream& random,
+                    std::span<Level> pixels) {
     const auto width = static_cast<int>(placement.to.width), height = static_cast<int>(placement.to.height);
-    make_half_pixel_filter({static_cast<int>(placement.from.width), width, 0, width, placement.flip}, across_);
-    make_half_pixel_filter({static_cast<int>(placement.from.height), height, 0, height, false}, down_);
-    const int64_t stride = 3 * canvas[1];
+    const Coordinates coordinates = options_.rounds_pixels() ? Coordinates::f64 : Coordinates::f32;
+    make_half_pixel_filter({static_cast<int>(placement.from.width), width, 0, width, placement.flip}, across_,
+                           coordinates);
+    make_half_pixel_filter({static_cast<int>(placement.from.height), height, 0, height, false}, down_, coordinates);
+    write_image(window, placement, canvas, pixels);
+    if (options_.training && options_.jitter.any()) change_colors(placement, canvas, random, pixels);
+  }
+
+  void write_image(const Window& window, const Placement&, const Shape& canvas, std::span<float> pixels) {
+    pad_with_zeros(across_, 0, static_cast<int>(canvas[1]));
+    pad_with_zeros(down_, 0, static_cast<int>(canvas[0]));
+    resample(decoder_.decode(window), across_, down_, rows_, pixels.data());
+  }
+
+  void write_image(const Window& window, const Placement& placement, const Shape& canvas, std::span<uint8_t> pixels) {
+    const int64_t width = placement.to.width, height = placement.to.height, stride = 3 * canvas[1];
     resample(decoder_.decode(window), across_, down_, rows_, pixels.data(), stride);
     for (int64_t y = 0; y < height; ++y)
-      std::ranges::fill(pixels.subspan(static_cast<size_t>(y * stride), static_cast<size_t>(stride)).subspan(3 * width),
-                        uint8_t{0});
+      std::ranges::fill(
+          pixels.subspan(static_cast<size_t>(y * stride + 3 * width), static_cast<size_t>(stride - 3 * width)),
+          uint8_t{0});
     std::ranges::fill(pixels.subspan(static_cast<size_t>(height * stride)), uint8_t{0});
   }
 
   // In the order of TensorFlow's recipes: brightness, contrast, saturation, hue.
-  void change_colors(const Placement& placement, const Shape& canvas, RandomStream& random, std::span<uint8_t> pixels) {
+  template <class Level>
+  void change_colors(const Placement& placement, const Shape& canvas, RandomStream& random, std::span<Level> pixels) {
     const ColorJitter& by = options_.jitter;
     const int64_t count = placement.to.height * placement.to.width, length = 3 * placement.to.width;
     colors_.resize(static_cast<size_t>(3 * count));
     const auto row_of = [&](int64_t y) { return pixels.data() + y * 3 * canvas[1]; };
     for (int64_t y = 0; y < placement.to.height; ++y)
       std::transform(row_of(y), row_of(y) + length, colors_.data() + y * length,
-                     [](uint8_t value) { return static_cast<float>(value) / 255; });
+                     [](Level value) { return static_cast<float>(value) / 255; });
     const auto factor = [&](float spread) { return random.uniform(1 - spread, 1 + spread); };
     add_brightness(colors_.data(), count, random.uniform(-by.brightness, by.brightness));
     if (const float contrast = factor(by.contrast); by.contrast != 0) scale_contrast(colors_.data(), count, contrast);
@@ -273,7 +312,7 @@ class DetectionDataset::Reader final : public SampleReader {
     if (const float turns = random.uniform(-by.hue, by.hue); by.hue != 0) rotate_hue(colors_.data(), count, turns);
     for (int64_t y = 0; y < placement.to.height; ++y)
       std::transform(colors_.data() + y * length, colors_.data() + (y + 1) * length, row_of(y),
-                     [](float value) { return static_cast<uint8_t>(std::lrint(std::clamp(value, 0.0f, 1.0f) * 255)); });
+                     [](float value) { return level_of<Level>(std::clamp(value, 0.0f, 1.0f) * 255); });
   }
 
   void clear_objects() {

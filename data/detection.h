@@ -36,13 +36,15 @@ struct DetectionOptions {
   int64_t max_boxes = 0, max_runs = 0;
   DecodeOptions decoding{};
 
+  bool rounds_pixels() const { return stretch.has_value() || resize.rounds_pixels; }
   // Throws Error where an option is out of range.
   void check() const;
 };
 
 // Where the fields of a row are, in all layouts. H and W are the canvas', G is max_boxes, R is max_runs.
 struct DetectionFields {
-  static constexpr size_t images = 0;      // u8 [H, W, 3], RGB at the upper left, 0 elsewhere
+  // u8 [H, W, 3], or f32 where ResizeRule does not round pixels; RGB from 0 to 255 at the upper left, 0 elsewhere.
+  static constexpr size_t images = 0;
   static constexpr size_t sizes = 1;       // f32 [2], height and width of the image on the canvas
   static constexpr size_t originals = 2;   // f32 [2], those of the file's
   static constexpr size_t image_ids = 3;   // i64 [], -1 where there is no sample
@@ -77,6 +79,8 @@ class DetectionDataset final : public Dataset {
   std::string contents() const override;
   std::unique_ptr<SampleReader> reader() const override;
 
+  // Of its images, the files that are not there. Looks for each.
+  std::vector<std::string> missing_files() const;
   // What the classes from 1 on stand for.
   const std::vector<coco::Category>& categories() const { return source_->categories(); }
   int64_t max_boxes() const { return max_boxes_; }

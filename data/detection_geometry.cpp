@@ -10,16 +10,22 @@ namespace {
 
 constexpr int64_t kMaxSide = 65500;
 
-// GeneralizedRCNNTransform: the scale is a float, and torch divides by a tensor by multiplying with its reciprocal.
+// torch divides by a tensor by multiplying with its reciprocal.
+double single_ratio(int64_t to, int64_t from) {
+  const float reciprocal = 1 / static_cast<float>(from);
+  return static_cast<double>(static_cast<float>(to) * reciprocal);
+}
+
+// GeneralizedRCNNTransform.
 ImageSize resized_as_torchvision(const ImageSize& image, int64_t short_edge, const ResizeRule& rule) {
   const auto [shorter, longer] = std::minmax(image.height, image.width);
-  const auto ratio = [](int64_t to, int64_t from) {
-    const float reciprocal = 1 / static_cast<float>(from);
-    return static_cast<float>(to) * reciprocal;
+  const auto ratio = [&](int64_t to, int64_t from) {
+    return rule.rounding == SizeRounding::down_single ? single_ratio(to, from)
+                                                      : static_cast<double>(to) / static_cast<double>(from);
   };
-  const float scale = std::min(ratio(short_edge, shorter), ratio(rule.max_size, longer));
+  const double scale = std::min(ratio(short_edge, shorter), ratio(rule.max_size, longer));
   const auto side = [scale](int64_t pixels) {
-    return static_cast<int64_t>(std::floor(static_cast<double>(pixels) * static_cast<double>(scale)));
+    return static_cast<int64_t>(std::floor(static_cast<double>(pixels) * scale));
   };
   return {side(image.height), side(image.width)};
 }
@@ -50,8 +56,8 @@ void ResizeRule::check() const {
 
 ImageSize resized(const ImageSize& image, int64_t short_edge, const ResizeRule& rule) {
   DT_CHECK(image.height > 0 && image.width > 0, "resizing an image of ", image.width, "x", image.height, " pixels");
-  const ImageSize size = rule.rounding == SizeRounding::down ? resized_as_torchvision(image, short_edge, rule)
-                                                             : resized_as_tensorpack(image, short_edge, rule);
+  const ImageSize size = rule.rounding == SizeRounding::half_up ? resized_as_tensorpack(image, short_edge, rule)
+                                                                : resized_as_torchvision(image, short_edge, rule);
   return {std::max<int64_t>(size.height, 1), std::max<int64_t>(size.width, 1)};
 }
 

@@ -16,8 +16,9 @@ struct ImageSize {
 
 // How a new side becomes a whole number of pixels.
 enum class SizeRounding : uint8_t {
-  half_up,  // as TensorPack
-  down,     // as torchvision, whose scale is a float
+  half_up,      // as TensorPack
+  down,         // as torchvision from 0.16 on, whose scale is in double precision
+  down_single,  // as torchvision before, whose scale is a float: 424x640 becomes 799x1207 in place of 800x1207
 };
 
 // The shorter side of an image becomes as long as a drawn number, unless the longer one would exceed max_size then.
@@ -25,6 +26,8 @@ struct ResizeRule {
   int64_t min_short_edge = 800, max_short_edge = 800;
   int64_t max_size = 1333;
   SizeRounding rounding = SizeRounding::half_up;
+  // To bytes after resizing, as OpenCV does with bytes. torchvision resizes floats, by coordinates in single precision.
+  bool rounds_pixels = true;
 
   // Throws Error where there is no such size.
   void check() const;

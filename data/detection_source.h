@@ -47,6 +47,8 @@ class DetectionSource {
   // As of a Dataset, by images.
   virtual const std::vector<uint64_t>& shard_begins() const = 0;
   virtual RecordLocation locate(uint64_t image) const = 0;
+  // The file of an image that has one of its own, empty where it is in a record.
+  virtual std::string file_of(uint64_t) const { return {}; }
   virtual const std::vector<std::string>& faults() const = 0;
   // What people are told of what was left out, or read otherwise than it is stored: a line each.
   virtual std::vector<std::string> notices() const { return {}; }

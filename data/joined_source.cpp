@@ -27,6 +27,10 @@ class JoinedSource final : public DetectionSource {
     const size_t part = part_of(image);
     return sources_[part]->locate(image - begins_[part]);
   }
+  std::string file_of(uint64_t image) const override {
+    const size_t part = part_of(image);
+    return sources_[part]->file_of(image - begins_[part]);
+  }
   const std::vector<std::string>& faults() const override { return faults_; }
   std::vector<std::string> notices() const override {
     std::vector<std::string> all;

@@ -130,9 +130,24 @@ void make_filter(const Axis& axis, Filter<int32_t>& filter) {
   }
 }
 
-void make_half_pixel_filter(const Axis& axis, Filter<float>& filter) {
+namespace {
+
+void make_single_precision_filter(const Axis& axis, Filter<float>& filter) {
+  const float scale = static_cast<float>(axis.in) / static_cast<float>(axis.out);
+  for (int i = 0; i < axis.count; ++i) {
+    const float position = std::max(scale * (static_cast<float>(axis.begin + i) + 0.5f) - 0.5f, 0.0f);
+    const float low = std::floor(position), fraction = position - low;
+    const std::array<float, 2> linear{1 - fraction, fraction};
+    put(axis, i, static_cast<int>(low), linear.data(), 2, filter);
+  }
+}
+
+}  // namespace
+
+void make_half_pixel_filter(const Axis& axis, Filter<float>& filter, Coordinates coordinates) {
   const double scale = static_cast<double>(axis.in) / axis.out;
   start(axis, 2, filter);
+  if (coordinates == Coordinates::f32) return make_single_precision_filter(axis, filter);
   Axis as_is = axis;
   as_is.flip = false;
   for (int i = 0; i < axis.count; ++i) {

@@ -27,9 +27,13 @@ void make_filter(const Axis& axis, ResizeMethod method, Filter<float>& filter);
 // As PIL.Image.resize(BILINEAR): a triangle as wide as the scale, 22-bit weights.
 void make_filter(const Axis& axis, Filter<int32_t>& filter);
 
+// The precision of source coordinates: torch computes them in single precision, OpenCV in double.
+enum class Coordinates : uint8_t { f64, f32 };
+
 // As torch's interpolate(mode="bilinear", align_corners=False) and OpenCV's INTER_LINEAR: source = (output + 1/2) * in
-// / out - 1/2, no antialiasing. It is symmetric: with `flip` the result is the mirrored one, to the bit.
-void make_half_pixel_filter(const Axis& axis, Filter<float>& filter);
+// / out - 1/2, no antialiasing. With `flip` the image is resized and then mirrored by f64, and mirrored and then
+// resized by f32, as TensorPack's and torchvision's augmentations do.
+void make_half_pixel_filter(const Axis& axis, Filter<float>& filter, Coordinates coordinates = Coordinates::f64);
 
 // Puts `before` samples of 0 in front of those that `filter` makes, and as many after them as make `count` in all.
 void pad_with_zeros(Filter<float>& filter, int before, int count);

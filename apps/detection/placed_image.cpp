@@ -15,6 +15,14 @@ std::vector<uint8_t> resized_onto(const Placement& placement, const data::ImageV
   return pixels;
 }
 
+std::vector<float> exactly_resized_onto(Placement placement, const data::ImageView& image) {
+  std::vector<float> rows, pixels(static_cast<size_t>(3 * placement.canvas_height * placement.canvas_width));
+  data::pad_with_zeros(placement.columns, 0, static_cast<int>(placement.canvas_width));
+  data::pad_with_zeros(placement.rows, 0, static_cast<int>(placement.canvas_height));
+  data::resample(image, placement.columns, placement.rows, rows, pixels.data());
+  return pixels;
+}
+
 }  // namespace
 
 std::vector<std::byte> read_image_file(const std::string& path) {
@@ -36,13 +44,16 @@ data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOpt
   return image;
 }
 
-Placement placement_of(const data::ImageSize& image, const data::ImageSize& size, const data::ImageSize& canvas) {
+Placement placement_of(const data::ImageSize& image, const data::ImageSize& size, const data::ImageSize& canvas,
+                       bool rounds_pixels) {
   const auto axis = [](int64_t in, int64_t out) {
     return data::Axis{static_cast<int>(in), static_cast<int>(out), 0, static_cast<int>(out), false};
   };
-  Placement placement{.size = size, .canvas_height = canvas.height, .canvas_width = canvas.width};
-  data::make_half_pixel_filter(axis(image.height, size.height), placement.rows);
-  data::make_half_pixel_filter(axis(image.width, size.width), placement.columns);
+  const auto coordinates = rounds_pixels ? data::Coordinates::f64 : data::Coordinates::f32;
+  Placement placement{
+      .size = size, .canvas_height = canvas.height, .canvas_width = canvas.width, .rounds_pixels = rounds_pixels};
+  data::make_half_pixel_filter(axis(image.height, size.height), placement.rows, coordinates);
+  data::make_half_pixel_filter(axis(image.width, size.width), placement.columns, coordinates);
   return placement;
 }
 
@@ -50,10 +61,14 @@ PlacedImage place_image(Context& context, data::Image original, const Placement&
   PlacedImage placed{.original = std::move(original)};
   const data::ImageView image = placed.original.view();
   const data::ImageSize size = placement.size;
-  placed.pixels = context.empty({1, placement.canvas_height, placement.canvas_width, 3}, DType::u8);
+  placed.pixels = context.empty({1, placement.canvas_height, placement.canvas_width, 3},
+                                placement.rounds_pixels ? DType::u8 : DType::f32);
   placed.sizes = context.empty({1, 2});
   placed.place = {0, static_cast<double>(size.height), static_cast<double>(size.width), image.height, image.width};
-  context.upload(resized_onto(placement, image).data(), placed.pixels);
+  if (placement.rounds_pixels)
+    context.upload(resized_onto(placement, image).data(), placed.pixels);
+  else
+    context.upload(exactly_resized_onto(placement, image).data(), placed.pixels);
   const float sides[] = {static_cast<float>(size.height), static_cast<float>(size.width)};
   context.upload(sides, placed.sizes);
   return placed;

@@ -18,13 +18,15 @@ struct Placement {
   data::ImageSize size{};                       // of the image on its canvas
   int64_t canvas_height = 0, canvas_width = 0;  // at least as large
   Filter<float> rows{}, columns{};              // from the image to that size
+  bool rounds_pixels = true;                    // see data::ResizeRule
 };
 // Resized to `size`, at the upper left of `canvas`.
-Placement placement_of(const data::ImageSize& image, const data::ImageSize& size, const data::ImageSize& canvas);
+Placement placement_of(const data::ImageSize& image, const data::ImageSize& size, const data::ImageSize& canvas,
+                       bool rounds_pixels = true);
 
 struct PlacedImage {
   data::Image original{};  // as it is in the file
-  Tensor pixels{};         // [1, h, w, 3] u8, resized, and zeros beyond the image
+  Tensor pixels{};         // [1, h, w, 3] u8, or f32 where they are not rounded, resized, and zeros beyond the image
   Tensor sizes{};          // [1, 2] f32, as models::DetectionTruth::sizes
   ImagePlace place{};
 };

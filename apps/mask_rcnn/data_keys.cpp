@@ -82,6 +82,23 @@ void set_max_size(Settings& s, const std::string& text) {
   s.fit_longest_side();
 }
 
+// torchvision's scale, which has been in double precision since 0.16.
+void set_scale_type(Settings& s, const std::string& text) {
+  const std::string type = unquoted(text);
+  DT_CHECK(type == "float64" || type == "float32",
+           "expected float64, as torchvision from 0.16 on, or float32, as before");
+  DT_CHECK(s.preset == "torchvision", "the preset ", s.preset,
+           " rounds sizes as TensorPack does; expected the preset "
+           "torchvision");
+  s.data.training_resize.rounding = s.data.evaluation_resize.rounding =
+      type == "float64" ? data::SizeRounding::down : data::SizeRounding::down_single;
+}
+
+std::optional<std::string> scale_type(const Settings& s) {
+  if (s.preset != "torchvision") return {};
+  return s.data.evaluation_resize.rounding == data::SizeRounding::down ? "float64" : "float32";
+}
+
 void set_padding_shapes(Settings& s, const std::string& text) {
   const Literal literal = parse_literal(text);
   const std::string form = "pairs of a height and a width";
@@ -143,6 +160,7 @@ std::vector<ConfigKey> data_keys() {
        [](const Settings& s) { return fmt::format("{}", s.data.evaluation_resize.max_short_edge); }},
       {"PREPROC.MAX_SIZE", set_max_size,
        [](const Settings& s) { return fmt::format("{}", s.data.training_resize.max_size); }},
+      {"PREPROC.RESIZE_SCALE_DTYPE", set_scale_type, scale_type},  // of this program alone
       flag_key(
           "PREPROC.PREDEFINED_PADDING", [](auto& s) -> auto& { return s.data.predefined_padding; }),
       {"PREPROC.PADDING_SHAPES", set_padding_shapes, padding_shapes},

@@ -39,6 +39,7 @@ models::OnnxImage image_of(const Settings& settings, const data::ImageSize& size
                           .resized_width = placement.size.width};
   if (placement.size.height != size.height) image.rows = placement.rows;
   if (placement.size.width != size.width) image.columns = placement.columns;
+  image.rounds_pixels = placement.rounds_pixels;
   std::copy_n(settings.data.mean, 3, image.mean);
   std::copy_n(settings.data.deviation, 3, image.deviation);
   image.whole_pixels = settings.paste() == data::coco::Paste::whole_pixels;

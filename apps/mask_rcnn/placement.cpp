@@ -7,7 +7,7 @@ detection::Placement evaluation_placement(const data::ImageSize& image, const Da
   constexpr int64_t kMultiple = 32;
   const auto padded = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
   const data::ImageSize size = data::resized(image, rule.max_short_edge, rule);
-  return detection::placement_of(image, size, {padded(size.height), padded(size.width)});
+  return detection::placement_of(image, size, {padded(size.height), padded(size.width)}, rule.rounds_pixels);
 }
 
 }  // namespace dtrain::mask_rcnn

@@ -8,7 +8,10 @@ namespace {
 // torchvision's references/detection for maskrcnn_resnet50_fpn: 26 epochs of COCO's 117,266 images with objects, at
 // 0.02 for 16 images.
 void set_torchvision(Settings& s) {
-  s.data.training_resize.rounding = s.data.evaluation_resize.rounding = data::SizeRounding::down;
+  for (data::ResizeRule* rule : {&s.data.training_resize, &s.data.evaluation_resize}) {
+    rule->rounding = data::SizeRounding::down;
+    rule->rounds_pixels = false;
+  }
   s.rate.base_rate = 0.02;
   s.rate.reference_batch = 16;
   s.rate.warmup_rate = 2e-5;

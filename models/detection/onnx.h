@@ -12,9 +12,9 @@ namespace dtrain::models {
 struct OnnxImage {
   int64_t height = 0, width = 0;                // of the image
   int64_t canvas_height = 0, canvas_width = 0;  // multiples of 32
-  // From the image to its size on the canvas, whose rest is 0 after normalisation; taps whose sums are bytes. Empty for
-  // a size that stays.
+  // From the image to its size on the canvas, whose rest is 0 after normalisation. Empty for a size that stays.
   Filter<float> rows{}, columns{};
+  bool rounds_pixels = true;  // to whole numbers after resizing
   int64_t resized_height = 0, resized_width = 0;
   float mean[3] = {0, 0, 0}, deviation[3] = {1, 1, 1};  // of red, green and blue from 0 to 255
   // How masks become pixels: boxes grow to whole pixels first, as torchvision has it, else the centres of pixels are

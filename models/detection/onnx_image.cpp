@@ -68,7 +68,7 @@ OnnxValue onnx_canvas(OnnxGraph& graph, const OnnxImage& image, const OnnxValue&
   x = graph.add("Round", {x});
   if (image.columns.taps > 0) x = filtered(graph, x, image.columns, 2);
   if (image.rows.taps > 0) x = filtered(graph, x, image.rows, 1);
-  if (image.columns.taps > 0 || image.rows.taps > 0) x = graph.add("Round", {x});
+  if (image.rounds_pixels && (image.columns.taps > 0 || image.rows.taps > 0)) x = graph.add("Round", {x});
   std::vector<float> scale;
   for (const float deviation : image.deviation) scale.push_back(1 / deviation);
   x = graph.add("Sub", {x, graph.floats(image.mean, {3, 1, 1})});

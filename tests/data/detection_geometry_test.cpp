@@ -16,9 +16,21 @@ TEST(DetectionGeometry, SizesAreTensorpacks) {
   EXPECT_EQ(resized({1, 60000}, 800, rule), (ImageSize{1, 1333}));
 }
 
-// The sizes that torchvision 0.14.1 gives.
+// The sizes that torchvision 0.29.2 gives; those of 130 sizes are in the parity test torchvision_sizes.
 TEST(DetectionGeometry, SizesAreTorchvisions) {
   const ResizeRule rule{.rounding = SizeRounding::down};
+  EXPECT_EQ(resized({424, 640}, 800, rule), (ImageSize{800, 1207}));
+  EXPECT_EQ(resized({480, 640}, 800, rule), (ImageSize{800, 1066}));
+  EXPECT_EQ(resized({427, 640}, 640, rule), (ImageSize{640, 959}));
+  EXPECT_EQ(resized({375, 500}, 800, rule), (ImageSize{800, 1066}));
+  EXPECT_EQ(resized({640, 427}, 800, rule), (ImageSize{1199, 800}));
+  EXPECT_EQ(resized({100, 1000}, 800, rule), (ImageSize{133, 1333}));
+}
+
+// The sizes that torchvision 0.14.1 gives.
+TEST(DetectionGeometry, SizesAreThoseOfTorchvisionBefore016) {
+  const ResizeRule rule{.rounding = SizeRounding::down_single};
+  EXPECT_EQ(resized({424, 640}, 800, rule), (ImageSize{799, 1207}));
   EXPECT_EQ(resized({480, 640}, 800, rule), (ImageSize{800, 1066}));
   EXPECT_EQ(resized({512, 640}, 800, rule), (ImageSize{800, 1000}));
   EXPECT_EQ(resized({427, 640}, 640, rule), (ImageSize{639, 959})) << "640 / 427 in floats is a little less";

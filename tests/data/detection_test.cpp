@@ -1,6 +1,7 @@
 #include "data/detection.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "data/detection_masks.h"
@@ -62,6 +63,39 @@ TEST(Detection, ImagesAreResizedMirroredAndPadded) {
     EXPECT_EQ(read_sample(*dataset, 1).variant, "96x64") << "a portrait";
     EXPECT_EQ(read_sample(*dataset, 2).variant, "64x96") << "a square";
   }
+}
+
+// torchvision resizes floats.
+TEST(Detection, PixelsAreNotRoundedWhereTheRuleSaysSo) {
+  const CocoFolder folder;
+  DetectionOptions options = small_canvases();
+  options.resize = {.min_short_edge = 64, .max_short_edge = 64, .max_size = 96, .rounds_pixels = false};
+  options.flip_probability = 1;
+  const auto dataset = open_made(folder, options);
+  const Batch batch = make_batch(dataset->layouts()[dataset->layout_of(0)], 1);
+  dataset->reader()->read(0, {}, {batch, 0});
+  const Image image = CocoFolder::image(3);
+  Filter<float> x, y;
+  make_half_pixel_filter({40, 85, 0, 85, true}, x, Coordinates::f32);
+  make_half_pixel_filter({30, 64, 0, 64, false}, y, Coordinates::f32);
+  std::vector<float> rows, expected(64 * 85 * 3);
+  resample(image.view(), x, y, rows, expected.data());
+  const auto found = row_values<float>(batch, DetectionFields::images, 0);
+  ASSERT_EQ(found.size(), 64u * 96 * 3);
+  bool fractions = false;
+  for (size_t row = 0; row < 64; ++row)
+    for (size_t i = 0; i < 96 * 3; ++i) {
+      const float pixel = found[row * 96 * 3 + i];
+      ASSERT_EQ(pixel, i < 85 * 3 ? expected[row * 85 * 3 + i] : 0) << row << ", " << i;
+      fractions |= pixel != std::floor(pixel);
+    }
+  EXPECT_TRUE(fractions);
+  options.jitter.brightness = 0.5f;
+  options.flip_probability = 0;
+  const auto brighter = open_made(folder, options);
+  brighter->reader()->read(0, {}, {batch, 0});
+  for (const float pixel : row_values<float>(batch, DetectionFields::images, 0))
+    ASSERT_TRUE(pixel >= 0 && pixel <= 255);
 }
 
 TEST(Detection, ObjectsFollowTheirImage) {

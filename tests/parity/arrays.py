@@ -1,7 +1,8 @@
-"""Safetensors files for the parity tests, by NumPy alone."""
+"""Files for the parity tests, by NumPy alone: safetensors and PNG."""
 
 import json
 import struct
+import zlib
 
 import numpy as np
 
@@ -38,3 +39,17 @@ def load_safetensors(path):
             values = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]])
         result[name] = values.reshape(entry["shape"])
     return result
+
+
+def write_png(path, image):
+    """`image`: bytes [height, width, 3]."""
+    height, width, _ = image.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in image)
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)))
+        file.write(chunk(b"IEND", b""))

@@ -7,11 +7,9 @@ Usage: onnx_export.py DTRAIN_MASK_RCNN
 import json
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import python_packages  # noqa: E402
@@ -21,7 +19,7 @@ with python_packages.required():
     import onnx
     import onnxruntime
 
-from arrays import save_safetensors  # noqa: E402
+from arrays import save_safetensors, write_png  # noqa: E402
 
 CLASSES, CHANNELS, HIDDEN, FEATURES = 5, 32, 64, 48
 BOUND = 1e-4  # of scores, of boxes by the image's longer side, of the share of mask pixels on another side of 1/2
@@ -143,19 +141,6 @@ def smooth_image(height, width, random):
     coarse = random.uniform(0, 255, (height // 8 + 2, width // 8 + 2, 3))
     enlarged = np.repeat(np.repeat(coarse, 8, 0), 8, 1)[:height, :width]
     return np.uint8(np.clip(enlarged + random.normal(0, 12, enlarged.shape), 0, 255))
-
-
-def write_png(path, image):
-    height, width, _ = image.shape
-    rows = b"".join(b"\0" + row.tobytes() for row in image)
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)))
-        file.write(chunk(b"IEND", b""))
 
 
 def mask_of(segmentation):

@@ -10,11 +10,9 @@ NORMALIZED after the normalisation.
 import argparse
 import math
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
 try:
     import numpy as np
@@ -22,7 +20,7 @@ except ImportError:
     print(f"SKIPPED: {sys.executable} has no numpy; on Debian: apt install python3-numpy")
     sys.exit(0)
 
-from arrays import load_safetensors
+from arrays import load_safetensors, write_png
 
 BOUND, NORMALIZED = 1e-4, 1e-6  # relative to 255, 4e-7
 # The last digit of a float decides which level a distorted colour is cut off to.
@@ -293,17 +291,6 @@ def make_image(generator, height, width):
     image = resize_legacy(coarse, height, width) + generator.normal(0, 12, (height, width, 3))
     image[: height // 4, : width // 4] = 255
     return np.clip(image, 0, 255).astype(np.uint8)
-
-
-def write_png(path, image):
-    height, width, _ = image.shape
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = b"".join(b"\0" + row.tobytes() for row in image)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-                     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def main():

@@ -9,6 +9,7 @@
 #include "apps/detection/splits.h"
 #include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/coco_score.h"
+#include "data/coco_categories.h"
 #include "data/coco_images.h"
 #include "libdtrain/core/error.h"
 
@@ -65,6 +66,21 @@ std::shared_ptr<const data::DetectionSource> open_source(const DataSettings& set
   return data::open_coco(path, folder, options);
 }
 
+void require_files(const data::DetectionDataset& dataset, const std::string& path) {
+  if (const std::vector<std::string> missing = dataset.missing_files(); !missing.empty())
+    throw Error(Fault::data, fmt::format("{}: {} of {} image files are missing, such as {}", path, missing.size(),
+                                         dataset.size(), missing.front()));
+}
+
+// Nobody has named splits that are not there.
+bool lacks_validation(const Settings& settings) {
+  const std::vector<std::string>& named = settings.data.validation;
+  if (!named.empty() && named != preset_settings(settings.preset).data.validation) return false;
+  if (named.empty()) return !detection::has_annotated_split(settings.data.base_dir, "val");
+  return std::ranges::none_of(
+      named, [&](const std::string& split) { return std::filesystem::exists(annotations_of(settings.data, split)); });
+}
+
 // Splits whose images TensorPack finds in the folder of another one.
 std::string folder_of_split(const std::string& split) {
   if (split == "minival2014" || split == "valminusminival2014") return "val2014";
@@ -100,18 +116,33 @@ std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, 
   }
   auto dataset = std::make_shared<data::DetectionDataset>(data::join(sources), dataset_options(settings.data, true));
   if (settings.detector.masks && !dataset->notice_of_masks().empty()) notices.push_back(dataset->notice_of_masks());
-  if (dataset->size() > 0) return dataset;
-  throw Error(Fault::data,
-              fmt::format("{}: none of its {} images has an object to train on; crowds and objects without area are "
-                          "none{}{}",
-                          annotations_of(settings.data, training_splits(settings.data).front()),
-                          data::join(sources)->size(), notices.empty() ? "" : ": ", fmt::join(notices, "; ")));
+  const std::string path = annotations_of(settings.data, training_splits(settings.data).front());
+  if (dataset->size() == 0)
+    throw Error(Fault::data,
+                fmt::format("{}: none of its {} images has an object to train on; crowds and objects without area are "
+                            "none{}{}",
+                            path, data::join(sources)->size(), notices.empty() ? "" : ": ", fmt::join(notices, "; ")));
+  require_files(*dataset, path);
+  return dataset;
+}
+
+bool are_coco(const data::DetectionDataset& dataset) {
+  constexpr uint64_t kLeast = 100'000;
+  return dataset.size() >= kLeast &&
+         std::ranges::equal(dataset.categories(), data::coco_category_ids(), {}, &data::coco::Category::id);
 }
 
 std::vector<detection::ValidationSplit> open_validation(const Settings& settings,
                                                         const data::DetectionDataset* training,
                                                         std::vector<std::string>& notices) {
   std::vector<detection::ValidationSplit> splits;
+  if (training != nullptr && lacks_validation(settings)) {
+    notices.push_back(
+        fmt::format("{}/annotations: no validation data, so nothing is evaluated; a file instances_*val*.json, or one "
+                    "that DATA.VAL names, would be",
+                    settings.data.base_dir));
+    return splits;
+  }
   for (const std::string& name : validation_splits(settings.data)) {
     const std::string path = annotations_of(settings.data, name);
     const data::DetectionDataset* const learnt = training         ? training
@@ -124,6 +155,7 @@ std::vector<detection::ValidationSplit> open_validation(const Settings& settings
       if (std::string notice = check_masks(truth, path); !notice.empty()) notices.push_back(std::move(notice));
     splits.push_back({name, std::make_shared<data::DetectionDataset>(source, dataset_options(settings.data, false)),
                       std::make_shared<data::coco::Annotations>(std::move(truth))});
+    require_files(*splits.back().images, path);
   }
   return splits;
 }
@@ -133,6 +165,12 @@ data::coco::Annotations read_shown(const DataSettings& settings, const std::stri
   options.skip_ignored = false;
   options.complete = data::complete_from(images_of(settings, split));
   return data::coco::read_annotations(annotations_of(settings, split), options);
+}
+
+uint64_t images_in(const std::vector<detection::ValidationSplit>& splits) {
+  uint64_t images = 0;
+  for (const detection::ValidationSplit& split : splits) images += split.images->size();
+  return images;
 }
 
 int64_t classes_of(const data::DetectionDataset& dataset) {

@@ -22,12 +22,19 @@ std::string images_of(const DataSettings& settings, const std::string& split);
 
 // All splits that are trained on, as one. What people are told of what is left out of them is added to `notices`.
 std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, std::vector<std::string>& notices);
-// All splits that are evaluated, with their truth. `training` is null where nothing is trained. Throws
-// Error(Fault::data) where their categories are not those that the detector learns, or masks are to be scored and no
-// object has one.
+// Whether they are the images of COCO's training half, about as many and of its categories: what the lengths of the
+// presets were made for.
+bool are_coco(const data::DetectionDataset& dataset);
+// All splits that are evaluated, with their truth. `training` is null where nothing is trained; else there may be none,
+// where the settings name none but the preset's and the folder has none, and `notices` says so. Throws
+// Error(Fault::data) where their categories are not those that the detector learns, masks are to be scored and no
+// object has one, or files of images are missing.
 std::vector<detection::ValidationSplit> open_validation(const Settings& settings,
                                                         const data::DetectionDataset* training,
                                                         std::vector<std::string>& notices);
+
+// Images of all splits.
+uint64_t images_in(const std::vector<detection::ValidationSplit>& splits);
 
 // The annotations of a split as pictures show them: without what training data leaves out.
 data::coco::Annotations read_shown(const DataSettings& settings, const std::string& split);

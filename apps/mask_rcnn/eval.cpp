@@ -18,19 +18,6 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// What the run says while it evaluates.
-class Lines final : public Observer {
- public:
-  explicit Lines(cli::Log& log) : log_(log) {}
-  void evaluated(const Evaluated& event) override {
-    for (const std::string& line : lines_of(event.result)) log_.line(line);
-  }
-  void noticed(const Noticed& event) override { log_.notice(event.text); }
-
- private:
-  cli::Log& log_;
-};
-
 void write_gallery_of(const EvalFlags& values, const Settings& settings, const detection::ValidationSplit& split,
                       const std::vector<data::coco::Detection>& detections) {
   EvaluationGallery gallery = gallery_of(values, settings.visible_score);
@@ -58,11 +45,11 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   options.score = scorer(settings.detector.masks, settings.area_of_box(), [&](const auto& all) { detections = all; });
   const detection::ValidationSplit shown = options.validation.front();
   settings.detector.classes = classes_of(*shown.images);
+  EvaluationLog lines(log, images_in(options.validation));
   Model model(settings, machine, 0, /*gradients=*/false);
   log.line("Weights:     " + model.load(values.model.load, /*complete=*/true));
   const std::unique_ptr<Group> group = make_single_group();
   detection::DetectionTask task(model, *group, std::move(options));
-  Lines lines(log);
   if (!dtrain::evaluate(task, model.store, {}, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
   for (const std::string& line :
        cli::input_notices(task.evaluation_stats(), *settings.data.tagged, settings.data.orientation))

@@ -19,6 +19,7 @@ void set_torchvision(Settings& s) {
   s.rate.drops = {{16, 0.1}, {22, 0.01}};
   s.rate.end = 26;
   s.images_per_epoch = 117'266;
+  s.epoch_of_coco = true;
   s.evaluate_epochs = s.checkpoint_epochs = 1;
 }
 
@@ -53,6 +54,7 @@ void set_aws(Settings& s) {
   s.rate.drops = {{8, 0.1}, {10, 0.01}};
   s.rate.end = 12;
   s.images_per_epoch = 120'000;
+  s.epoch_of_coco = true;
   s.evaluate_epochs = 1;
   s.seed = 1234;
   s.visible_score = 0.3;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "apps/cli/range.h"
@@ -66,14 +67,41 @@ Schedule schedule_of(const RateSettings& rate, double base, const std::vector<in
 
 }  // namespace
 
-RateRule::RateRule(const Settings& settings, int64_t batch) : rate_(settings.rate), batch_(batch) {
+RateRule::RateRule(const Settings& settings, int64_t batch, std::optional<uint64_t> length)
+    : rate_(settings.rate), batch_(batch) {
   DT_CHECK(batch > 0, "learning rate for a batch of ", batch, " images: expected at least one");
   DT_CHECK(rate_.reference_batch > 0, "TRAIN.LR_REFERENCE_BATCH=", rate_.reference_batch, ": expected at least 1");
   DT_CHECK(rate_.warmup_steps >= 0, "TRAIN.WARMUP=", rate_.warmup_steps, ": expected 0 or more steps");
   epoch_steps_ = settings.epoch_steps(batch);
-  steps_ = schedule_steps(settings, batch);
+  if (length)
+    stretch(static_cast<int64_t>(*length));
+  else
+    steps_ = schedule_steps(settings, batch);
   const double scale = static_cast<double>(batch) / static_cast<double>(rate_.reference_batch);
   schedule_ = schedule_of(rate_, rate_.base_rate * scale, steps_);
+}
+
+void RateRule::stretch(int64_t length) {
+  DT_CHECK(length > 0, "a schedule of ", length, " steps");
+  const double end =
+      static_cast<double>(length) *
+      (rate_.in_epochs ? 1 / static_cast<double>(epoch_steps_)
+                       : static_cast<double>(batch_) / static_cast<double>(RateSettings::kScheduleBatch));
+  std::vector<RateDrop> drops;
+  for (const RateDrop& drop : rate_.drops) {
+    DT_CHECK(drop.after < rate_.end, key_of(rate_), ": ", unit_of(rate_), " ", rate_.end, " does not come after ",
+             drop.after);
+    const double share = drop.after / rate_.end;
+    const int64_t step = std::max<int64_t>(static_cast<int64_t>(share * static_cast<double>(length)), 1);
+    if (step >= length) break;
+    if (!steps_.empty() && step <= steps_.back()) drops.pop_back(), steps_.pop_back();
+    drops.push_back({share * end, drop.factor});
+    steps_.push_back(step);
+  }
+  rate_.drops = drops;
+  rate_.end = end;
+  rate_.warmup_steps = std::min(rate_.warmup_steps, steps_.empty() ? length - 1 : steps_.front());
+  steps_.push_back(length);
 }
 
 std::vector<std::string> RateRule::lines() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,18 @@ namespace dtrain::mask_rcnn {
 class RateRule {
  public:
   // Throws Error where the settings make no schedule at this batch: one that does not increase, that ends before the
-  // first step or has a drop before it, or that drops or ends within the warm-up.
-  RateRule(const Settings& settings, int64_t batch);
+  // first step or has a drop before it, or that drops or ends within the warm-up. `length`: steps that the whole
+  // schedule is stretched or squeezed to; where it is squeezed to a few, drops that come to one step are one, and the
+  // warm-up ends before the first of them.
+  RateRule(const Settings& settings, int64_t batch, std::optional<uint64_t> length = {});
 
   const Schedule& schedule() const { return schedule_; }                   // its epochs are steps
   uint64_t steps() const { return static_cast<uint64_t>(steps_.back()); }  // of the whole run
   std::vector<std::string> lines() const;                                  // what came out and how, for people
 
  private:
+  void stretch(int64_t length);
+
   RateSettings rate_;
   int64_t batch_, epoch_steps_;
   std::vector<int64_t> steps_;  // those of the drops and of the end

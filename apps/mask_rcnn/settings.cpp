@@ -58,6 +58,12 @@ data::coco::Paste Settings::paste() const {
   return preset == "torchvision" ? data::coco::Paste::whole_pixels : data::coco::Paste::continuous;
 }
 
+void Settings::fit_epoch(uint64_t images, bool are_coco, int64_t images_per_step) {
+  if (!epoch_of_coco || are_coco) return;
+  images_per_epoch = std::max(static_cast<int64_t>(images), images_per_step);
+  if (rate.fits_warmup) rate.warmup_steps = std::min(rate.warmup_steps, epoch_steps(images_per_step) - 1);
+}
+
 int64_t Settings::epoch_steps(int64_t images_per_step) const {
   DT_CHECK(images_per_step > 0, "a batch of ", images_per_step, " images: expected at least one");
   if (images_per_epoch == 0) return steps_per_epoch;
@@ -84,7 +90,6 @@ void Settings::check() const {
   DT_CHECK(!detector.cascade || detector.stages.front().iou == detector.box.match.positive,
            "FRCNN.FG_THRESH=", detector.box.match.positive, ": expected that of the first head with FPN.CASCADE, ",
            detector.stages.front().iou, ", see CASCADE.IOUS");
-  data.training_resize.check();
   data.evaluation_resize.check();
 }
 

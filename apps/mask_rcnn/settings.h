@@ -51,6 +51,7 @@ struct RateSettings {
   int64_t reference_batch = 8;
   double warmup_rate = 1e-5;    // of the first step, whatever the batch
   int64_t warmup_steps = 1000;  // steps of the run, whatever the batch
+  bool fits_warmup = true;      // it is a default, which ends before a short first epoch of the user's data does
   bool in_epochs = false;       // `after` and `end` are epochs, see Settings::epoch_steps(); else steps
   std::vector<RateDrop> drops = {{120'000, 0.1}, {160'000, 0.01}};
   double end = 180'000;
@@ -72,6 +73,7 @@ struct Settings {
   std::optional<int64_t> seed{};            // where a key gives one
   int64_t steps_per_epoch = 500;            // a reporting period
   int64_t images_per_epoch = 0;             // if not 0, the period is as many steps as it has whole batches instead
+  bool epoch_of_coco = false;               // that many are COCO's by default, which other data do not have
   int64_t evaluate_epochs = 0, checkpoint_epochs = 0;  // every so many periods; 0: at the end alone
   double box_target = 0, mask_target = 0;              // of AP; training ends where both are reached; 0: none
   double visible_score = 0.5;                          // what is drawn
@@ -83,10 +85,15 @@ struct Settings {
   data::coco::Paste paste() const;
   // Whether that program scores masks with their boxes in one list, by whose areas detections are small or large then.
   bool area_of_box() const { return preset != "torchvision"; }
+  // An epoch is one pass over the `images` to train on, unless they are COCO's or a key has said otherwise; the default
+  // warm-up then ends within the first epoch. `batch` as below.
+  void fit_epoch(uint64_t images, bool are_coco, int64_t batch);
   // Steps of a reporting period at `batch` images a step, all devices together. Throws Error where there are none.
   int64_t epoch_steps(int64_t batch) const;
-  // Throws Error where settings that are sound by themselves do not go together.
+  // Throws Error where settings that are sound by themselves do not go together: those of the model and of evaluation,
+  // and those of training alone.
   void check() const;
+  void check_training() const { data.training_resize.check(); }
   // The effective settings by key, for people and for checkpoints: applied to those of the same preset, they are these.
   std::map<std::string, std::string> described() const;
   // Those that make the model what it is: the preset and the keys that are `of_model`. A checkpoint must agree.

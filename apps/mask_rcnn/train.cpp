@@ -14,7 +14,6 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/mask_rcnn/batch_pictures.h"
 #include "apps/mask_rcnn/coco_score.h"
-#include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/rate_rule.h"
 #include "apps/mask_rcnn/training_job.h"
@@ -28,11 +27,33 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// Those of the schedule, unless a flag says otherwise. `samples`: images of the training data.
-uint64_t steps_of(const TrainingJob& job, const RateRule& rate, uint64_t samples) {
+// That of --num_epochs, which moves the schedule along; else the settings' own.
+RateRule rate_rule(const TrainingJob& job) {
   const cli::RunFlags& flags = job.flags.run;
-  if (!flags.num_batches && !flags.num_epochs) return rate.steps();
-  return static_cast<uint64_t>(flags.training_batches(samples, job.global_batch()));
+  if (!flags.num_epochs || *flags.num_epochs <= 0) return {job.settings, job.global_batch()};
+  const int64_t steps = flags.training_batches(job.training->size(), job.global_batch());
+  return {job.settings, job.global_batch(), static_cast<uint64_t>(steps)};
+}
+
+// Those of the schedule, unless --num_batches says otherwise.
+uint64_t steps_of(const TrainingJob& job, const RateRule& rate) {
+  const cli::RunFlags& flags = job.flags.run;
+  if (!flags.num_batches) return rate.steps();
+  return static_cast<uint64_t>(flags.training_batches(job.training->size(), job.global_batch()));
+}
+
+// How long the run is by its data, and what has decided that.
+std::string length_line(const TrainingJob& job, uint64_t steps) {
+  const auto images = static_cast<double>(job.training->size());
+  const double passes = static_cast<double>(steps) * static_cast<double>(job.global_batch()) / images;
+  std::string line = fmt::format("data: {} images to train on, {:.4g} passes over them in {} steps",
+                                 job.training->size(), passes, steps);
+  if (!job.settings.rate.in_epochs && !job.flags.run.num_epochs && !job.flags.run.num_batches)
+    line += fmt::format(
+        "; the steps are fixed by TRAIN.LR_SCHEDULE, by default the preset's ({}), whatever the data: "
+        "--num_epochs counts passes over it",
+        job.settings.preset);
+  return line;
 }
 
 // Null where no flag asks for it, and on ranks other than the chief.
@@ -49,16 +70,11 @@ std::unique_ptr<observers::Tracing> tracing_of(const TrainingJob& job, uint64_t 
 
 int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::Log& log) {
   detection::TaskOptions options = task_options(job);
-  std::vector<std::string> notices;
-  options.training = open_training(job.settings, notices);
-  options.validation = open_validation(job.settings, options.training.get(), notices);
-  for (const std::string& notice : notices) log.notice(notice);
   RankSettings alike = {{"the training data set", options.training->contents()}};
   for (const detection::ValidationSplit& split : options.validation)
     alike.emplace_back("the validation data set", split.images->contents());
   for (const auto& [key, value] : job.settings.described()) alike.emplace_back(key, value);
   check_equal(group, alike, "settings and data sets");
-  job.settings.detector.classes = classes_of(*options.training);
   Model model(job.settings, job.machine, job.seed(), /*gradients=*/true, &group);
   if (!job.machine.gpu) log.line("Computing:   " + cli::describe(*model.context));
   if (!job.settings.weights.empty()) log.line("Weights:     " + model.load(job.settings.weights, /*complete=*/false));
@@ -67,9 +83,10 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   Faults faults(fault == nullptr ? "" : fault, group.rank(), group.size());
   const auto communicator =
       faults.around(make_communicator(group, *model.context, job.shape.gradients), *model.context);
-  const RateRule rate(job.settings, job.global_batch());
-  const uint64_t steps = steps_of(job, rate, options.training->size());
+  const RateRule rate = rate_rule(job);
+  const uint64_t steps = steps_of(job, rate);
   for (const std::string& line : rate.lines()) log.line(line);
+  log.line(length_line(job, steps));
 
   Optimizer optimizer(model.store, optimizer_options(job.settings.rate));
   Trainer trainer(model.store, optimizer, rate.schedule(), trainer_options(job, *communicator));
@@ -98,6 +115,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
     log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
   }
+  if (job.validation.empty()) return 0;
   run.evaluate();
   report(task.evaluation_stats());
   return 0;
@@ -119,9 +137,10 @@ int run_logged(TrainingJob& job, Group& group, const std::vector<std::string>& n
 
 int train(const Arguments& argv) {
   TrainFlags values;
-  cli::FlagSet flags(argv.front(), "--data_dir DIR [flags] [--config KEY=VALUE...]",
-                     "Trains a detector on a data set in COCO's layout. --config takes TensorPack's and AWS Mask "
-                     "R-CNN's keys. With --train_dir the same command goes on from the newest checkpoint.");
+  cli::FlagSet flags(
+      argv.front(), "--data_dir DIR [flags] [--config KEY=VALUE...]",
+      "Trains a detector on a data set in COCO's layout. --config takes TensorPack's and AWS Mask "
+      "R-CNN's keys, which --help=KEYS lists. With --train_dir the same command goes on from the newest checkpoint.");
   values.declare(flags);
   const auto positional = read_arguments(flags, values.model, argv);
   if (!positional) return 0;
@@ -134,6 +153,7 @@ int train(const Arguments& argv) {
   TrainingJob job{values, values.model.settings(notices), cli::ranks_of(*group), {}, flags.recorded_identity()};
   job.machine = values.machine.resolve(flags, job.ranks, notices);
   settle_shape(job, flags, *group, notices);
+  open_data(job, notices);
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), job.ranks.is_chief());
   const int code = run_logged(job, *group, notices, log);
   cli::ignore_stop_signals();

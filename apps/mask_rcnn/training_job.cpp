@@ -7,6 +7,7 @@
 
 #include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
+#include "apps/mask_rcnn/datasets.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -20,17 +21,28 @@ bool reaches(const Evaluation& evaluation, std::string_view ending, double targe
 
 }  // namespace
 
+void TrainFlags::declare(cli::FlagSet& flags) {
+  model.declare(flags);
+  run.declare(flags);
+  machine.declare(flags);
+  ranks.declare(flags);
+  checkpoints.declare_saving(flags).former_name("logdir");
+  display.declare(flags);
+  summaries.declare(flags, /*always=*/true);
+  tracing.declare(flags);
+  flags.add("throughput_log_freq", throughput_log_freq,
+            "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
+  for (const char* length : {"num_eval_batches", "num_eval_epochs"})
+    flags.declared(length).refused("an evaluation sees all images of the validation data");
+  flags.declared("num_warmup_batches").refused("all steps are timed; TRAIN.WARMUP is the rate's");
+  flags.declared("sync_batch_norm").refused("--config BACKBONE.NORM=SyncBN has its place");
+}
+
 void TrainFlags::check(const cli::FlagSet& flags) const {
+  flags.check_refused();
   run.check(flags);
   machine.check(flags);
   checkpoints.check(flags);
-  cli::refuse({
-      {run.num_eval_batches || run.num_eval_epochs,
-       "--num_eval_batches, --num_eval_epochs: an evaluation sees all images of the validation data"},
-      {run.num_warmup_batches.has_value(),
-       "--num_warmup_batches: all steps are timed; see TRAIN.WARMUP for the rate's"},
-      {ranks.sync_batch_norm, "--sync_batch_norm: expected --config BACKBONE.NORM=SyncBN in its place"},
-  });
 }
 
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices) {
@@ -52,8 +64,18 @@ void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std
   job.machine.threads = job.shape.threads;
 }
 
+void open_data(TrainingJob& job, std::vector<std::string>& notices) {
+  job.settings.check_training();
+  job.training = open_training(job.settings, notices);
+  job.validation = open_validation(job.settings, job.training.get(), notices);
+  job.settings.detector.classes = classes_of(*job.training);
+  job.settings.fit_epoch(job.training->size(), are_coco(*job.training), job.global_batch());
+}
+
 detection::TaskOptions task_options(const TrainingJob& job) {
   detection::TaskOptions options;
+  options.training = job.training;
+  options.validation = job.validation;
   options.batch = job.shape.batch;
   options.evaluation_batch = job.evaluation_batch();
   options.micro_steps = job.shape.micro_steps;
@@ -86,7 +108,7 @@ RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults) {
   };
   if (cadence.save_every_steps == 0 && cadence.save_every_seconds == 0)
     cadence.save_every_steps = every(job.settings.checkpoint_epochs);
-  if (const uint64_t period = every(job.settings.evaluate_epochs); period > 0)
+  if (const uint64_t period = every(job.settings.evaluate_epochs); period > 0 && !job.validation.empty())
     cadence.evaluate_after = [=](uint64_t step) { return step % period == 0 && step < steps; };
   if (job.settings.box_target > 0 || job.settings.mask_target > 0)
     options.enough = [box = job.settings.box_target, mask = job.settings.mask_target](const Evaluation& evaluation) {

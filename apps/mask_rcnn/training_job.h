@@ -29,18 +29,7 @@ struct TrainFlags {
   cli::TracingFlags tracing;
   int64_t throughput_log_freq = 100;
 
-  void declare(cli::FlagSet& flags) {
-    model.declare(flags);
-    run.declare(flags);
-    machine.declare(flags);
-    ranks.declare(flags);
-    checkpoints.declare_saving(flags).former_name("logdir");
-    display.declare(flags);
-    summaries.declare(flags, /*always=*/true);
-    tracing.declare(flags);
-    flags.add("throughput_log_freq", throughput_log_freq,
-              "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
-  }
+  void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet& flags) const;
 };
 
@@ -52,6 +41,8 @@ struct TrainingJob {
   cli::Machine machine;
   std::map<std::string, std::string> identity;
   RunShape shape{};
+  std::shared_ptr<data::DetectionDataset> training{};
+  std::vector<detection::ValidationSplit> validation{};  // none: nothing is evaluated
 
   int64_t evaluation_batch() const {
     return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.evaluation_batch;
@@ -65,6 +56,9 @@ struct TrainingJob {
 // Settles the job's shape, and with it the machine's threads: as the flags have it or, where a checkpoint is continued,
 // as that was trained, see continue_as_trained(). Appends to `notices`; throws what that does. Collective.
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
+
+// Opens the job's data, and makes the settings follow them: classes, and the length of an epoch. Appends to `notices`.
+void open_data(TrainingJob& job, std::vector<std::string>& notices);
 
 detection::TaskOptions task_options(const TrainingJob& job);
 RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults);

@@ -77,6 +77,17 @@ std::optional<std::string> lr_epoch_schedule(const Settings& s) {
 void set_steps_per_epoch(Settings& s, const std::string& text) {
   s.steps_per_epoch = as_integer(parse_literal(text), cli::kPositiveCount);
   s.images_per_epoch = 0;
+  s.epoch_of_coco = false;
+}
+
+void set_images_per_epoch(Settings& s, const std::string& text) {
+  s.images_per_epoch = as_integer(parse_literal(text), cli::kPositiveCount);
+  s.epoch_of_coco = false;
+}
+
+void set_warmup(Settings& s, const std::string& text) {
+  s.rate.warmup_steps = as_integer(parse_literal(text), cli::kCount);
+  s.rate.fits_warmup = false;
 }
 
 std::optional<std::string> steps_per_epoch(const Settings& s) {
@@ -97,8 +108,8 @@ std::optional<std::string> seed(const Settings& s) {
 }
 
 std::vector<ConfigKey> rate_keys() {
-  const ConfigKey warmup = integer_key(
-      "TRAIN.WARMUP", [](auto& s) -> auto& { return s.rate.warmup_steps; }, cli::kCount);
+  const ConfigKey warmup{"TRAIN.WARMUP", set_warmup,
+                         [](const Settings& s) { return fmt::format("{}", s.rate.warmup_steps); }};
   return {
       number_key(
           "TRAIN.BASE_LR", [](auto& s) -> auto& { return s.rate.base_rate; }, cli::kNotNegative),
@@ -128,11 +139,7 @@ std::vector<ConfigKey> training_keys() {
   std::vector<ConfigKey> keys = {
       {"TRAIN.STEPS_PER_EPOCH", set_steps_per_epoch, steps_per_epoch},
       // AWS Mask R-CNN's flag --images_per_epoch.
-      {"TRAIN.IMAGES_PER_EPOCH",
-       [](Settings& s, const std::string& text) {
-         s.images_per_epoch = as_integer(parse_literal(text), cli::kPositiveCount);
-       },
-       images_per_epoch},
+      {"TRAIN.IMAGES_PER_EPOCH", set_images_per_epoch, images_per_epoch},
       integer_key(
           "TRAIN.EVAL_PERIOD", [](auto& s) -> auto& { return s.evaluate_epochs; }, cli::kCount),
       integer_key(

@@ -1,5 +1,8 @@
 #include "apps/mask_rcnn/training_log.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace dtrain::mask_rcnn {
@@ -13,7 +16,16 @@ std::string why_absent(const std::string& name) {
 
 }  // namespace
 
-TrainingLog::TrainingLog(cli::Log& log, double images, uint64_t steps) : log_(log), images_(images), steps_(steps) {}
+void EvaluationLines::evaluating(const Evaluating& event) {
+  if (event.batches == 0) done_ = tenths_ = 0;
+  done_ = std::min(done_ + static_cast<uint64_t>(event.examples), images_);
+  const uint64_t tenths = images_ > 0 ? 10 * done_ / images_ : 0;
+  if (tenths == std::exchange(tenths_, tenths)) return;
+  log_.line(fmt::format("evaluating: {} of {} images", done_, images_));
+}
+
+TrainingLog::TrainingLog(cli::Log& log, double images, uint64_t steps, uint64_t evaluated)
+    : log_(log), images_(images), steps_(steps), evaluation_(log, evaluated) {}
 
 void TrainingLog::begun(const Begun& event) {
   if (!event.restored_from.empty()) log_.line(fmt::format("Restored step {} from {}", event.step, event.restored_from));
@@ -45,6 +57,10 @@ std::vector<std::string> lines_of(const Evaluation& evaluation) {
 void TrainingLog::evaluated(const Evaluated& event) {
   for (const std::string& line : lines_of(event.result)) log_.line(fmt::format("step {}  {}", event.step, line));
   if (event.suffices) log_.line("the targets are reached: training ends");
+}
+
+void EvaluationLog::evaluated(const Evaluated& event) {
+  for (const std::string& line : lines_of(event.result)) log_.line(line);
 }
 
 void TrainingLog::saved(const Saved& event) { log_.line(fmt::format("saved {}", event.report.path)); }

@@ -9,13 +9,26 @@
 
 namespace dtrain::mask_rcnn {
 
+// A line at each tenth of the images of an evaluation that takes many batches.
+class EvaluationLines {
+ public:
+  // `images`: those of an evaluation.
+  EvaluationLines(cli::Log& log, uint64_t images) : log_(log), images_(images) {}
+  void evaluating(const Evaluating& event);
+
+ private:
+  cli::Log& log_;
+  uint64_t images_, done_ = 0, tenths_ = 0;
+};
+
 class TrainingLog final : public Observer {
  public:
-  // `images`: those of a step, over all ranks; `steps`: those of the run.
-  TrainingLog(cli::Log& log, double images, uint64_t steps);
+  // `images`: those of a step, over all ranks; `steps`: those of the run; `evaluated`: the images of an evaluation.
+  TrainingLog(cli::Log& log, double images, uint64_t steps, uint64_t evaluated);
 
   void begun(const Begun& event) override;
   void stepped(const Stepped& event) override;
+  void evaluating(const Evaluating& event) override { evaluation_.evaluating(event); }
   void evaluated(const Evaluated& event) override;
   void saved(const Saved& event) override;
   void noticed(const Noticed& event) override { log_.notice(event.text); }
@@ -25,8 +38,22 @@ class TrainingLog final : public Observer {
   cli::Log& log_;
   double images_;
   uint64_t steps_;
+  EvaluationLines evaluation_;
   uint64_t counted_ = 0;  // steps since a line was printed, and their time
   double seconds_ = 0;
+};
+
+// The same of an evaluation alone.
+class EvaluationLog final : public Observer {
+ public:
+  EvaluationLog(cli::Log& log, uint64_t images) : log_(log), lines_(log, images) {}
+  void evaluating(const Evaluating& event) override { lines_.evaluating(event); }
+  void evaluated(const Evaluated& event) override;
+  void noticed(const Noticed& event) override { log_.notice(event.text); }
+
+ private:
+  cli::Log& log_;
+  EvaluationLines lines_;
 };
 
 // "val2017-mAP(bbox)/IoU=0.5:0.95: 0.3821", a line each; -1 stands for what could not be measured, with

@@ -1,5 +1,7 @@
 #include "apps/mask_rcnn/training_outputs.h"
 
+#include "apps/mask_rcnn/datasets.h"
+
 namespace dtrain::mask_rcnn {
 namespace {
 
@@ -63,7 +65,7 @@ std::vector<Observer*> TrainingOutputs::observers(uint64_t steps, const Context&
   const auto add = [&](auto& observer) {
     if (observer) all.push_back(&*observer);
   };
-  lines_.emplace(log_, images_, steps);
+  lines_.emplace(log_, images_, steps, images_in(job_.validation));
   add(log_opener_);
   add(lines_);
   add(throughput_);  // before those to which it passes on what it has measured

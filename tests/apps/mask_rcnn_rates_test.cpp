@@ -87,6 +87,48 @@ TEST(MaskRcnnRateRule, WithoutDropsAndWarmup) {
   EXPECT_EQ(rule.lines()[1], "warm-up: none");
 }
 
+TEST(MaskRcnnRateRule, AnEpochIsAPassOverTheUsersData) {
+  Settings own = preset_settings("torchvision");
+  own.fit_epoch(40, /*are_coco=*/false, 2);
+  EXPECT_EQ(own.epoch_steps(2), 20);
+  const RateRule rule(own, 2);
+  EXPECT_EQ(rule.steps(), 26u * 20);
+  EXPECT_EQ(rule.lines()[1], "warm-up: linear from 2e-05 over 19 steps") << "as torchvision, within the first epoch";
+  EXPECT_EQ(rule.lines()[2],
+            "schedule: x0.1 from step 320 (epoch 16), x0.01 from step 440 (epoch 22), end at step 520 (epoch 26)");
+  Settings coco = preset_settings("torchvision");
+  coco.fit_epoch(117'266, /*are_coco=*/true, 2);
+  EXPECT_EQ(coco.epoch_steps(2), 58'633);
+  EXPECT_EQ(coco.rate.warmup_steps, 1000);
+  Settings few = preset_settings("aws");
+  few.fit_epoch(3, false, 16);
+  EXPECT_EQ(few.epoch_steps(16), 1) << "a batch is larger than the data";
+  for (const char* said : {"TRAIN.IMAGES_PER_EPOCH=600", "TRAIN.STEPS_PER_EPOCH=300"}) {
+    Settings settings = preset_with("torchvision", {said, "TRAIN.WARMUP=7"});
+    settings.fit_epoch(40, false, 2);
+    EXPECT_EQ(settings.epoch_steps(2), 300) << said;
+    EXPECT_EQ(settings.rate.warmup_steps, 7);
+  }
+  Settings fixed = preset_settings("tensorpack");
+  fixed.fit_epoch(40, false, 8);
+  EXPECT_EQ(RateRule(fixed, 8).steps(), 180'000u) << "TensorPack's steps are fixed";
+}
+
+TEST(MaskRcnnRateRule, StretchesWithTheLength) {
+  Settings own = preset_settings("torchvision");
+  own.fit_epoch(40, false, 2);
+  EXPECT_EQ(RateRule(own, 2, 260).lines()[2],
+            "schedule: x0.1 from step 160 (epoch 8), x0.01 from step 220 (epoch 11), end at step 260 (epoch 13)");
+  const RateRule steps(preset_settings("tensorpack"), 8, 18'000);
+  EXPECT_EQ(steps.schedule().describe(), "0.01, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 12000, 16000");
+  EXPECT_EQ(steps.steps(), 18'000u);
+  const RateRule two(preset_settings("tensorpack"), 8, 2);
+  EXPECT_EQ(two.steps(), 2u);
+  EXPECT_EQ(two.lines()[1], "warm-up: linear from 1e-05 over 1 steps");
+  EXPECT_EQ(two.schedule().boundaries, std::vector<double>{1}) << "two drops at one step are the later one";
+  EXPECT_EQ(RateRule(preset_settings("tensorpack"), 8, 1).steps(), 1u);
+}
+
 TEST(MaskRcnnRateRule, RefusesWhatMakesNoSchedule) {
   const auto refused = [](const std::vector<std::string>& keys, int64_t batch, const std::string& part) {
     expect_error([&] { RateRule(preset_with("tensorpack", keys), batch); }, Fault::config, part);

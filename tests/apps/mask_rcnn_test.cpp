@@ -19,6 +19,7 @@ TEST_F(MaskRcnn, GoesOnWithTheSameBits) {
   EXPECT_EQ(read_file(weights("whole", 6)), read_file(weights("parts", 6)));
   EXPECT_NE(whole.out.find("mask_loss "), std::string::npos) << whole.out;
   EXPECT_NE(whole.out.find("val-mAP(segm)/IoU=0.5:0.95: "), std::string::npos) << whole.out;
+  EXPECT_NE(whole.out.find("evaluating: 3 of 6 images\n"), std::string::npos) << whole.out;
 }
 
 TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
@@ -34,6 +35,7 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
   EXPECT_NE(scored.out.find("val-mAP(bbox)/IoU=0.5: "), std::string::npos) << scored.out;
   const std::vector<std::byte> jpeg = data::encode_jpeg(data::Image(kSide, kSide).view());
   write_file(path("half.jpg"), {reinterpret_cast<const char*>(jpeg.data()), jpeg.size() - 30});
+  EXPECT_EQ(scored.out.find("evaluating: "), std::string::npos) << "ten batches are few";
   const ProgramResult found = run_program(
       "dtrain-mask-rcnn",
       joined_words({"predict", "--load=" + weights("run", 2), "--device=cpu", "--json", "--output=" + path("pictures"),
@@ -65,6 +67,23 @@ TEST_F(MaskRcnn, TrainsForEpochs) {
   EXPECT_FALSE(std::filesystem::exists(weights("run", 4)));
 }
 
+TEST_F(MaskRcnn, TrainsOnTheUsersDataByDefault) {
+  std::filesystem::remove(path("data/annotations/instances_val.json"));
+  Words words = train_words("run", 9);
+  std::erase(words, "--num_batches=9");
+  words.push_back("TRAIN.LR_EPOCH_SCHEDULE=[(1,0.1),(2,None)]");
+  const ProgramResult result = run_program("dtrain-mask-rcnn", words);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("end at step 6 (epoch 2)\nepoch: 3 steps\n"
+                            "data: 6 images to train on, 2 passes over them in 6 steps\n"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.err.find("data/annotations: no validation data, so nothing is evaluated"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(result.out.find("mAP"), std::string::npos) << result.out;
+  EXPECT_TRUE(std::filesystem::exists(weights("run", 6)));
+}
+
 TEST_F(MaskRcnn, SaysWhatIsWrong) {
   const auto error = [&](const Words& words, int code) {
     const ProgramResult result = run_program("dtrain-mask-rcnn", words);
@@ -80,6 +99,11 @@ TEST_F(MaskRcnn, SaysWhatIsWrong) {
   EXPECT_NE(error({"train", "--device=cpu", "--data_dir=" + path("none")}, 2).find("instances_*train*.json"),
             std::string::npos);
   EXPECT_NE(error({"train", "--config", "FRCNN.BATCH_PER_IMG=3"}, 1).find("FRCNN.BATCH_PER_IM"), std::string::npos);
+  std::filesystem::rename(path("data/train/3.png"), path("data/3.png"));
+  EXPECT_NE(error({"train", "--device=cpu", "--data_dir=" + path("data")}, 2)
+                .find("instances_train.json: 1 of 6 image files are missing, such as " + path("data/train/3.png")),
+            std::string::npos)
+      << "before the first step";
   EXPECT_NE(error({"eval", "--device=cpu"}, 1).find("--load"), std::string::npos);
   EXPECT_NE(error({"predict", "--load=w", "--output=" + path("pictures"), "a/0.png", "b/0.jpg", "--device=cpu"}, 1)
                 .find("two images would become 0.png"),

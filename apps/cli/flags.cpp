@@ -93,6 +93,11 @@ FlagSet::Spelling FlagSet::find(std::string_view name) {
   return {};
 }
 
+Flag& FlagSet::declared(const std::string& name) {
+  static_cast<void>(at(name));
+  return *find(name).flag;
+}
+
 const Flag& FlagSet::at(const std::string& name) const {
   const auto flag = std::ranges::find(flags_, name, &Flag::name_);
   DT_CHECK(flag != flags_.end(), "no flag --", name, " is declared");

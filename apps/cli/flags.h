@@ -44,6 +44,9 @@ class FlagSet {
   // the same.
   Flag& add_unread(const std::string& name, std::string type, std::string initial, std::string meaning);
 
+  // A flag that has been declared, to say more of it than others do that declare it, too.
+  Flag& declared(const std::string& name);
+
   // A command beside what the flags do, which has flags of its own. Help names it.
   void add_command(std::string name, std::string meaning) {
     commands_.emplace_back(std::move(name), std::move(meaning));
@@ -81,7 +84,8 @@ class FlagSet {
   const std::string& program() const { return program_; }
   bool wants_help() const { return wants_help_; }
   bool wants_version() const { return wants_version_; }
-  // Every flag by group, with type, default, meaning and what becomes of it: for a terminal, and as tables of Markdown.
+  // The flags by group, with type, default, meaning and what becomes of them: for a terminal, without those that are
+  // always refused, and all of them as tables of Markdown.
   std::string help() const;
   std::string markdown() const;
   bool wants_markdown() const { return wants_markdown_; }

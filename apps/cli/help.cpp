@@ -81,9 +81,12 @@ std::string FlagSet::help() const {
   std::string out =
       fmt::format("usage: {}{}{}\n\n{}", program_, usage_.empty() ? "" : " ", usage_, wrap_paragraphs(about_, 112));
   for (const std::string& group : groups()) {
+    if (std::ranges::all_of(
+            flags_, [&](const Flag& flag) { return flag.group_ != group || flag.fate_ == Flag::Fate::refused; }))
+      continue;
     out += group.empty() ? "\n" : fmt::format("\n{}\n", group);
     for (const Flag& flag : flags_) {
-      if (flag.group_ != group) continue;
+      if (flag.group_ != group || flag.fate_ == Flag::Fate::refused) continue;
       const std::string fate = flag.fate_ == Flag::Fate::served ? "" : "; " + flag.fate();
       out += fmt::format("  --{} ({}{})\n      {}\n", flag.name_, flag.type_,
                          flag.initial_.empty() ? "" : fmt::format(", default {}", flag.initial_),

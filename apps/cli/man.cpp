@@ -37,7 +37,8 @@ std::vector<std::string> forms_of(const std::string& usage, const std::string& p
 std::string FlagSet::list() const {
   std::string out;
   for (const auto& [name, meaning] : commands_) out += fmt::format("{}\tcommand\t{}\n", name, meaning);
-  for (const Flag& flag : flags_) out += fmt::format("--{}\t{}\t{}\n", flag.name_, flag.type_, flag.meaning_);
+  for (const Flag& flag : flags_)
+    if (flag.fate_ != Flag::Fate::refused) out += fmt::format("--{}\t{}\t{}\n", flag.name_, flag.type_, flag.meaning_);
   return out + "--help\tasks\tevery flag\n--version\tasks\tthe version\n";
 }
 
@@ -57,7 +58,7 @@ std::string FlagSet::man_page(const std::string& meaning) const {
   for (const std::string& group : groups()) {
     if (!group.empty()) page.group(group);
     for (const Flag& flag : flags_) {
-      if (flag.group_ != group) continue;
+      if (flag.group_ != group || flag.fate_ == Flag::Fate::refused) continue;
       const std::string initial = flag.initial_.empty() ? "" : fmt::format(" (default {})", flag.initial_);
       const std::string fate = flag.fate_ == Flag::Fate::served ? "" : "; " + flag.fate();
       page.item("--" + flag.name_, flag.type_, flag.description() + fate + initial);

@@ -1,10 +1,15 @@
 // dtrain-mask-rcnn: trains, evaluates and applies detectors of objects and their masks.
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/environment.h"
+#include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
 #include "apps/mask_rcnn/commands.h"
+#include "apps/mask_rcnn/key_reference.h"
 
 namespace {
 
@@ -19,11 +24,21 @@ constexpr std::array kCommands = {
     cli::Command{"export", mask_rcnn::export_model, "writes a detector as an ONNX model"},
 };
 
+// The reference of the keys, whichever command it is asked of; false where nobody asks.
+bool print_keys(const std::vector<std::string>& argv) {
+  const auto asks = [&](const char* form) { return std::ranges::find(argv, form) != argv.end(); };
+  const bool help = asks("--help=KEYS"), markdown = asks("--help=KEYS_MARKDOWN");
+  if (help || markdown)
+    cli::patient_stdout() << (help ? mask_rcnn::key_help() : mask_rcnn::key_markdown()) << std::flush;
+  return help || markdown;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   cli::let_waiting_threads_sleep(argv);
   return cli::run_main([&] {
+    if (print_keys({argv, argv + argc})) return 0;
     return cli::run_command({.program = "dtrain-mask-rcnn",
                              .meaning = "trains, evaluates and applies detectors of objects and their masks",
                              .codes = "0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 "

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "apps/mask_rcnn/config_keys.h"
+#include "apps/mask_rcnn/key_reference.h"
 #include "apps/mask_rcnn/literal.h"
 #include "libdtrain/core/error.h"
 #include "models/detection/presets.h"
@@ -261,6 +262,46 @@ TEST(MaskRcnnSettings, NoticesWhatHasNoEffect) {
                                  "RPN.CROWD_OVERLAP_THRESH=9.99", "TRAIN.STARTING_EPOCH=1", "PRESET=aws"})
     EXPECT_EQ(apply(settings, assignment), "") << assignment;
   EXPECT_EQ(settings.described(), before);
+}
+
+TEST(MaskRcnnSettings, SizesAreThoseOfTheTorchvisionThatIsAskedFor) {
+  const auto size = [](const Settings& s) { return data::resized({424, 640}, 800, s.data.evaluation_resize); };
+  EXPECT_EQ(size(preset_settings("torchvision")), (data::ImageSize{800, 1207}));
+  const Settings older = with("torchvision", {"PREPROC.RESIZE_SCALE_DTYPE=float32"});
+  EXPECT_EQ(size(older), (data::ImageSize{799, 1207}));
+  EXPECT_EQ(older.data.training_resize.rounding, data::SizeRounding::down_single);
+  EXPECT_FALSE(older.data.training_resize.rounds_pixels || older.data.evaluation_resize.rounds_pixels);
+  EXPECT_TRUE(preset_settings("tensorpack").data.training_resize.rounds_pixels);
+  EXPECT_NE(error_of("PREPROC.RESIZE_SCALE_DTYPE=bf16", "torchvision").find("expected float64"), std::string::npos);
+  EXPECT_NE(error_of("PREPROC.RESIZE_SCALE_DTYPE=float32", "aws").find("rounds sizes as TensorPack"),
+            std::string::npos);
+}
+
+TEST(MaskRcnnSettings, TheReferenceHasEveryKey) {
+  std::vector<std::string> keys, documented;
+  for (const ConfigKey& key : config_keys()) keys.push_back(key.name);
+  for (const KeyMeaning& key : key_meanings()) documented.emplace_back(key.name);
+  std::ranges::sort(keys);
+  std::ranges::sort(documented);
+  EXPECT_EQ(documented, keys);
+  EXPECT_NE(key_help().find("\nTRAIN.BASE_LR (float; default torchvision 0.02, tensorpack 0.01, "), std::string::npos)
+      << key_help();
+  EXPECT_NE(key_help().find("\nTRAIN.NUM_GPUS (int)\n    no effect: "), std::string::npos);
+  const std::string page = read_file((source_dir() / "docs" / "detection_keys.md").string());
+  const std::string mark = "<!-- Generated from here on. -->\n\n";
+  ASSERT_NE(page.find(mark), std::string::npos);
+  EXPECT_TRUE(page.substr(page.find(mark) + mark.size()) == key_markdown())
+      << "docs/detection_keys.md is not what the keys are: run scripts/document_keys.sh";
+}
+
+// Nobody trains where something is predicted.
+TEST(MaskRcnnSettings, SizesOfTrainingAreCheckedWhereItTrains) {
+  Settings s = with("torchvision", {"PREPROC.TEST_SHORT_EDGE_SIZE=300", "PREPROC.MAX_SIZE=500"});
+  s.check();
+  expect_error([&] { s.check_training(); }, Fault::config, "resizing to a short edge of 800 to 800");
+  apply(s, "PREPROC.TRAIN_SHORT_EDGE_SIZE=300");
+  s.check_training();
+  expect_error([] { with("torchvision", {"PREPROC.MAX_SIZE=500"}).check(); }, Fault::config, "a short edge of 800");
 }
 
 TEST(MaskRcnnSettings, ChecksWhatGoesTogether) {

@@ -38,7 +38,7 @@ struct Network {
 
   ParameterStore store;
   models::Classifier model;
-  PreparedWeights prepared;
+  PreparedWeights prepared{store};
 };
 
 Tensor drawn_images(Context& context, int64_t batch, int64_t size) {

@@ -38,8 +38,8 @@ struct Server {
   models::Classifier model;
   data::Pixels pixels{.dataset = "imagenet", .preprocessing = "torchvision"};
   PixelNormalization normalization;
-  mutable PreparedWeights prepared;  // filters as kernels read them
-  std::mutex lines;                  // guards std::cin and std::cout
+  mutable PreparedWeights prepared{store};  // filters as kernels read them
+  std::mutex lines;                         // guards std::cin and std::cout
 };
 
 // Decodes with the thread's own `decode`, and runs the shared model.

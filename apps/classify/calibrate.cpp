@@ -55,7 +55,7 @@ class CalibrationRun {
   Accuracy accuracy(PreparedWeights& prepared);
   NamedLayers find_layers(Calibration& calibration);
   std::unique_ptr<PreparedWeights> quantized(const NamedLayers& layers) const {
-    auto prepared = std::make_unique<PreparedWeights>();
+    auto prepared = std::make_unique<PreparedWeights>(loaded_.store());
     prepared->quantize(layers_of(layers, loaded_.store()));
     return prepared;
   }

@@ -78,7 +78,7 @@ class LoadedClassifier {
   ParameterStore store_;
   data::Pixels pixels_;
   models::Classifier model_;
-  std::unique_ptr<PreparedWeights> prepared_ = std::make_unique<PreparedWeights>();
+  std::unique_ptr<PreparedWeights> prepared_ = std::make_unique<PreparedWeights>(store_);
 };
 
 }  // namespace dtrain::cli

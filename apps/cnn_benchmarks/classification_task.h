@@ -16,7 +16,7 @@ std::unique_ptr<cli::ImageTask> make_task(Session& session);
 class ClassificationTask final : public cli::ImageTask {
  public:
   explicit ClassificationTask(Session& session)
-      : ImageTask(static_cast<int>(session.config.micro_steps)), session_(session) {}
+      : ImageTask(static_cast<int>(session.config.micro_steps)), session_(session), prepared_(session.store) {}
 
   void open(uint64_t cursor) override;
   BatchInfo load(int micro_step) override;

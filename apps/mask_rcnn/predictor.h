@@ -37,7 +37,7 @@ class Predictor final : public detection::ImageDetector {
   Settings settings_;
   std::vector<data::coco::Category> categories_;
   Model model_;
-  PreparedWeights prepared_;
+  PreparedWeights prepared_{model_.store};
 };
 
 }  // namespace dtrain::mask_rcnn

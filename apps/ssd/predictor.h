@@ -27,7 +27,7 @@ class Predictor final : public detection::ImageDetector {
   std::unique_ptr<Context> context_;
   ParameterStore store_;
   Model model_;
-  PreparedWeights prepared_;
+  PreparedWeights prepared_{store_};
 };
 
 }  // namespace dtrain::ssd

@@ -48,7 +48,7 @@ class Classify : public testing::Test {
     const data::MakePreprocess make = pixels.make(false);
     const Tensor input = context_->empty({1, 32, 32, 3}, make.dtype);
     make()(picture(i), {}, {}, input.raw());
-    PreparedWeights prepared;
+    PreparedWeights prepared(store_);
     Tape tape(*context_, prepared);
     const Tensor images = normalize_pixels(*context_, input, cli::normalization_of(pixels));
     const Var result = model_.forward(tape, tape.constant(images));

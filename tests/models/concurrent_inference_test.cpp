@@ -36,7 +36,7 @@ struct Network {
   ParameterStore store;
   Classifier model;
   std::vector<Tensor> images;
-  PreparedWeights prepared;
+  PreparedWeights prepared{store};
 };
 
 TEST(ConcurrentInference, GivesTheBitsOfOneThread) {

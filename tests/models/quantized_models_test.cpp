@@ -42,7 +42,7 @@ TEST(QuantizedModels, AreNearToThemselvesInFloats) {
     const auto images = [&](uint64_t stream) {
       return to_device(*context, random_array({2, test.image_size, test.image_size, 3}, stream, -1, 1));
     };
-    PreparedWeights floats, bytes;
+    PreparedWeights floats(store), bytes(store);
     Calibrator calibrator(store);
     for (const uint64_t stream : {1, 2}) logits_of(*context, model, floats, images(stream), &calibrator);
     const NamedLayers layers = calibrator.layers(RangeRule::max);

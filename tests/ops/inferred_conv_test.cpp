@@ -86,7 +86,8 @@ TEST(InferredConv, AgreesWithTheComposition) {
         SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", adds));
         const auto context = context_of(isa);
         const Inputs inputs(*context, test);
-        PreparedWeights prepared;
+        const ParameterStore store(*context);
+        PreparedWeights prepared(store);
         Tape plain(*context, Mode::eval), first(*context, prepared), second(*context, prepared);
         const Array expected = to_host(*context, inputs.conv_bn_act_of(plain, test, activation, adds));
         poison(*context);
@@ -103,7 +104,8 @@ TEST(InferredConv, OfBf16AgreesWithTheCompositionInF32) {
       SCOPED_TRACE(concat(test.name, " ", adds));
       const auto context = context_of(best_cpu_isa());
       const Inputs exact(*context, test), inputs(*context, test, DType::bf16);
-      PreparedWeights prepared;
+      const ParameterStore store(*context);
+      PreparedWeights prepared(store);
       Tape plain(*context, Mode::eval), first(*context, prepared), second(*context, prepared);
       const Array expected = to_host(*context, exact.conv_bn_act_of(plain, test, activation, adds));
       poison(*context);
@@ -122,7 +124,8 @@ TEST(InferredConv, TakesAResidualThatNobodyElseHas) {
       SCOPED_TRACE(concat(dtype, " ", test.name));
       const auto context = context_of(best_cpu_isa());
       const Inputs inputs(*context, test, dtype);
-      PreparedWeights prepared;
+      const ParameterStore store(*context);
+      PreparedWeights prepared(store);
       Tape tape(*context, prepared);
       const ConvBnActLayer layer = inputs.layer_of(tape, test);
       const Var x = tape.constant(inputs.x), kept = tape.constant(inputs.residual);
@@ -147,7 +150,8 @@ TEST(InferredConv, TakesTheImagesOfAnIdentityAfterItsFirstLayer) {
   const auto context = context_of(best_cpu_isa());
   const InferredCase test{"identity", {2, 9, 8, 64}, {64, 3, 3, 64}, {.padding = {1, 1, 1, 1}}};
   const Inputs inputs(*context, test);
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   Tape tape(*context, prepared);
   const ConvBnActLayer layer = inputs.layer_of(tape, test);
   for (const size_t count : {1, 2, 3}) {
@@ -171,7 +175,8 @@ TEST(InferredConv, OfALinearLayerAgreesWithThePlainOne) {
       const auto drawn = [&](const Shape& shape, uint64_t seed) {
         return to_device(*context, rounded(random_array(shape, seed), DType::bf16), dtype);
       };
-      PreparedWeights prepared;
+      const ParameterStore store(*context);
+      PreparedWeights prepared(store);
       Tape plain(*context, Mode::eval), tape(*context, prepared);
       const Tensor x = drawn({rows, in}, 1), w = drawn({out, in}, 2);
       const Tensor bias = to_device(*context, random_array({out}, 3));
@@ -195,7 +200,8 @@ TEST(InferredConv, AddsABias) {
     SCOPED_TRACE(test.name);
     const auto context = context_of(best_cpu_isa());
     const Inputs inputs(*context, test);
-    PreparedWeights prepared;
+    const ParameterStore store(*context);
+    PreparedWeights prepared(store);
     Tape plain(*context, Mode::eval), tape(*context, prepared);
     EXPECT_LT(relative_difference(to_host(*context, inputs.conv2d_of(tape, test)),
                                   to_host(*context, inputs.conv2d_of(plain, test))),
@@ -207,7 +213,8 @@ TEST(InferredConv, SharedFiltersMayHaveNormsOfTheirOwn) {
   const InferredCase& test = kCases.front();
   const auto context = context_of(best_cpu_isa());
   Inputs inputs(*context, test);
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   Tape plain(*context, Mode::eval), tape(*context, prepared);
   inputs.conv_bn_act_of(tape, test, Activation::none, false);
   inputs.gamma = to_device(*context, random_array({test.w[0]}, 23, 0.5f, 2));
@@ -218,7 +225,8 @@ TEST(InferredConv, SharedFiltersMayHaveNormsOfTheirOwn) {
 
 TEST(InferredConv, GroupsAreLeftToOthers) {
   const auto context = context_of(best_cpu_isa());
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   Tape tape(*context, prepared), plain(*context, Mode::eval);
   const Var x = tape.constant(context->zeros({1, 4, 4, 8}));
   EXPECT_TRUE(is_inferred(tape, x, {}));
@@ -231,7 +239,8 @@ TEST(InferredConv, SeveralThreadsPrepareOnce) {
   const InferredCase& test = kCases[6];
   const auto context = context_of(best_cpu_isa());
   const Inputs inputs(*context, test);
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   std::vector<Array> found(4);
   {
     std::vector<std::jthread> threads;
@@ -244,12 +253,45 @@ TEST(InferredConv, SeveralThreadsPrepareOnce) {
   for (const Array& result : found) EXPECT_EQ(result.values, found.front().values);
 }
 
+// A server that loads newer weights into the same store.
+TEST(InferredConv, FollowsTheValuesOfTheStore) {
+  const auto context = context_of(best_cpu_isa());
+  ParameterStore store(*context);
+  Parameter& w = store.add("w", {3, 4}, Init::constant(1));
+  Parameter& b = store.add("b", {3}, Init::constant(0));
+  store.allocate(1);
+  const Tensor x = to_device(*context, random_array({2, 4}, 1));
+  PreparedWeights prepared(store);
+  const auto rows = [&](Tape& tape) {
+    const Var bias = tape.leaf(b);
+    return to_host(*context, linear(tape, tape.constant(x), tape.leaf(w), &bias).value).values;
+  };
+  const auto inferred = [&] {
+    Tape tape(*context, prepared);
+    return rows(tape);
+  };
+  const std::vector<double> before = inferred();
+  const auto expect_new_values = [&] {
+    Tape plain(*context, Mode::eval);
+    const std::vector<double> expected = rows(plain), found = inferred();
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5);
+    EXPECT_NE(found, before);
+  };
+  for (float& value : w.value.span<float>()) value = 3;
+  store.touch();
+  expect_new_values();
+  for (float& value : b.value.span<float>()) value = 5;
+  store.refresh_compute();
+  expect_new_values();
+}
+
 TEST(InferredConv, RefusesAResidualOfAnotherShape) {
   const InferredCase& test = kCases.front();
   const auto context = context_of(best_cpu_isa());
   Inputs inputs(*context, test);
   inputs.residual = context->zeros({1, 2, 3, 4});
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   Tape tape(*context, prepared);
   EXPECT_THROW(inputs.conv_bn_act_of(tape, test, Activation::none, true), Error);
 }
@@ -259,7 +301,8 @@ TEST(InferredConv, RefusesABatchNormOfOtherChannels) {
   const auto context = context_of(best_cpu_isa());
   Inputs inputs(*context, test);
   inputs.state.running_var = context->zeros({test.w[0] - 1});
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   Tape tape(*context, prepared);
   EXPECT_THROW(inputs.conv_bn_act_of(tape, test, Activation::none, false), Error);
 }

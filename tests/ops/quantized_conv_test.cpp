@@ -121,7 +121,8 @@ TEST(QuantizedConv, AgreesWithFloatsOfTheSameNumbers) {
           const Array expected = to_host(
               *context, layer.run(plain, test, to_device(*context, meant(bytes, images)), layer.weights,
                                   to_device(*context, form ? meant(sums, kResiduals) : layer.residual), activation));
-          PreparedWeights prepared;
+          const ParameterStore store(*context);
+          PreparedWeights prepared(store);
           prepared.quantize({{layer.weights.raw(), {images, form ? std::optional(kResiduals) : std::nullopt, form}}});
           Tape tape(*context, prepared);
           const Tensor x = from_bytes ? as_bytes(*context, bytes) : to_device(*context, layer.x);
@@ -156,7 +157,8 @@ TEST(QuantizedConv, TakesAResidualOfItsTypeThatNobodyElseHas) {
         const auto form_of = [](bool bytes, const ByteForm& form) {
           return bytes ? std::optional(form) : std::optional<ByteForm>();
         };
-        PreparedWeights prepared;
+        const ParameterStore store(*context);
+        PreparedWeights prepared(store);
         prepared.quantize(
             {{layer.weights.raw(), {kImages, form_of(bytes_added, kResiduals), form_of(bytes_made, kSums)}}});
         Tape tape(*context, prepared);
@@ -192,7 +194,8 @@ TEST(QuantizedConv, ALinearLayerIsOne) {
     return to_host(*context, linear(tape, tape.constant(images), tape.constant(weights), &b).value);
   };
   const Array expected = linear_of(plain, to_device(*context, meant(quantized(x, kClosedImages), kClosedImages)));
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   prepared.quantize({{weights.raw(), {.x = kClosedImages}}});
   Tape tape(*context, prepared);
   expect_near(linear_of(tape, to_device(*context, x)), expected, 2e-6 * largest_of(expected));
@@ -202,7 +205,8 @@ TEST(QuantizedConv, ALinearLayerIsOne) {
 TEST(QuantizedConv, BytesPassThroughReluAndMaxPool) {
   const auto context = context_of(best_cpu_isa());
   const Array bytes = quantized(random_array({2, 9, 10, 148}, 1, 0, 255), {1, 0});  // vectors, and a rest
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   Tape tape(*context, prepared);
   const Var x = tape.constant(as_bytes(*context, bytes));
   EXPECT_EQ(relu(tape, x).value.raw(), x.value.raw());
@@ -218,7 +222,8 @@ TEST(QuantizedConv, RefusesOtherForms) {
   const QuantizedCase& test = kCases.front();
   const auto context = context_of(best_cpu_isa());
   const Layer layer(*context, test);
-  PreparedWeights prepared;
+  const ParameterStore store(*context);
+  PreparedWeights prepared(store);
   prepared.quantize({{layer.weights.raw(), {.x = kImages, .residual = kResiduals}}});
   Tape tape(*context, prepared);
   const Tensor x = to_device(*context, layer.x);

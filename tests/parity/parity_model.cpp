@@ -67,7 +67,7 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
   TensorFile results;
   results.add(*context, "eval_logits", model.forward(eval, eval.constant(images)).value);
   {
-    PreparedWeights prepared;
+    PreparedWeights prepared(store);
     Tape tape(*context, prepared);
     results.add(*context, "inferred_logits", model.forward(tape, tape.constant(images)).value);
   }

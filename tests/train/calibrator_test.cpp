@@ -62,7 +62,7 @@ class Calibrated : public testing::Test {
 
   std::unique_ptr<Context> context_;
   ParameterStore store_;
-  PreparedWeights floats_, bytes_;
+  PreparedWeights floats_{store_}, bytes_{store_};
   NamedLayers layers_;
 };
 

@@ -2,24 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "libdtrain/train/checkpoint_files.h"
 #include "models/detection/weight_files.h"
 
 namespace dtrain::models {
 namespace {
-
-constexpr const char* kModelFile = "/model.safetensors";
-
-// The file that `path` stands for.
-std::string file_of(const std::string& path, Fault fault) {
-  if (!std::filesystem::is_directory(path)) return path;
-  if (std::filesystem::exists(path + kModelFile)) return path + kModelFile;
-  const std::optional<std::string> newest = newest_checkpoint(path, looks_complete);
-  if (!newest) throw Error(fault, concat(path, ": neither a checkpoint nor a train_dir with a complete one"));
-  return *newest + kModelFile;
-}
 
 // What a classifier has after the third stage.
 bool is_left_out(const std::string& name) { return name.starts_with("layer4.") || name.starts_with("fc."); }
@@ -33,7 +21,7 @@ std::string load_ssd_backbone(ParameterStore& store, const SsdOptions& options, 
   Trace trace(kSsdSide);
   const ResNet network(backbone, trace, ssd_backbone(options), 0);
   backbone.allocate(0, {.gradients = false});
-  const std::string file = file_of(path, fault);
+  const std::string file = weights_file(path, fault);
   const std::array names = {&torchvision_names()};
   WeightReport report = load_by_names(backbone, names, file, fault).report;
   std::erase_if(report.unexpected, is_left_out);

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <string_view>
 
+#include "libdtrain/io/foreign_file.h"
 #include "libdtrain/io/input_file.h"
 
 namespace dtrain {
 namespace {
 
 constexpr std::string_view kMember = "PK\3\4", kEmptyArchive = "PK\5\6";
-constexpr size_t kSafetensorsPrefix = 8;  // of safetensors: what follows is a brace
 
 std::string first_bytes(const std::string& path, Fault fault) {
-  std::string bytes(kSafetensorsPrefix + 1, '\0');
+  std::string bytes(kForeignBytes, '\0');
   bytes.resize(InputFile(path, fault).read_some(0, bytes.data(), bytes.size()));
   return bytes;
 }
@@ -21,26 +21,38 @@ bool is_archive(const std::string& path, const std::string& begin) {
   return path.ends_with(".npz") || begin.starts_with(kMember) || begin.starts_with(kEmptyArchive);
 }
 
-// Protocols 2 to 5; no file of safetensors has another ninth byte.
-bool is_pickle(const std::string& begin) {
-  return begin.size() > 1 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5 && !begin.ends_with('{');
-}
-
-// PyTorch's files are pickles, or archives with one.
-bool has_pickle(const std::string& path, const std::string& begin, Fault fault) {
-  if (!is_archive(path, begin)) return is_pickle(begin);
+// PyTorch's archives hold a pickle.
+bool holds_pickle(const std::string& path, Fault fault) {
   const ZipFile zip(path, fault);
   return std::ranges::any_of(zip.members(), [](const ZipMember& one) { return one.name.ends_with("/data.pkl"); });
 }
 
+// Of a file that is no weights, what it is; empty of all others.
+std::string foreign_file(const std::string& path, const std::string& begin, Fault fault) {
+  if (std::string what = foreign_content(begin); !what.empty()) return what;
+  return is_archive(path, begin) && holds_pickle(path, fault) ? kPickleAdvice : "";
+}
+
 }  // namespace
+
+std::vector<std::string_view> unwrapped_names(std::string_view name) {
+  constexpr size_t kMostWrappers = 4;  // a hostile name has a million
+  std::vector<std::string_view> inner;
+  for (bool found = true; found && inner.size() < kMostWrappers;) {
+    found = false;
+    for (const std::string_view wrapper : {"module.", "_orig_mod.", "model."}) {
+      if (found || !name.starts_with(wrapper) || name.size() == wrapper.size()) continue;
+      inner.push_back(name = name.substr(wrapper.size()));
+      found = true;
+    }
+  }
+  return inner;
+}
 
 ArrayFile::ArrayFile(const std::string& path, Fault fault) : path_(path) {
   const std::string begin = first_bytes(path, fault);
-  if (has_pickle(path, begin, fault))
-    throw Error(fault, path +
-                           ": pickled Python objects, which are not read, for they can run any program; expected "
-                           "safetensors or NumPy's .npz");
+  if (const std::string what = foreign_file(path, begin, fault); !what.empty())
+    throw Error(fault, concat(path, ": ", what));
   if (is_archive(path, begin)) {
     for (const NpzEntry& entry : file_.emplace<NpzFile>(path, fault).entries())
       entries_.push_back({entry.name, entry.array.dtype, entry.array.shape});
@@ -49,6 +61,8 @@ ArrayFile::ArrayFile(const std::string& path, Fault fault) : path_(path) {
       entries_.push_back({entry.name, entry.dtype, entry.shape});
   }
   for (size_t i = 0; i < entries_.size(); ++i) by_name_[entries_[i].name] = i;
+  for (size_t i = 0; i < entries_.size(); ++i)
+    for (const std::string_view inner : unwrapped_names(entries_[i].name)) by_name_.emplace(inner, i);
 }
 
 ArrayFormat ArrayFile::format() const {
@@ -60,23 +74,23 @@ const ArrayEntry* ArrayFile::find(const std::string& name) const {
   return found == by_name_.end() ? nullptr : &entries_[found->second];
 }
 
-bool ArrayFile::readable(const ArrayEntry& entry) const { return format() == ArrayFormat::npz || entry.dtype == "F32"; }
+bool ArrayFile::readable(const ArrayEntry& entry) const {
+  return format() == ArrayFormat::npz || is_floating(entry.dtype);
+}
 
 std::vector<float> ArrayFile::read(const ArrayEntry& entry) const {
   if (const NpzFile* const archive = std::get_if<NpzFile>(&file_)) return archive->read(*archive->find(entry.name));
-  DT_CHECK(readable(entry), path_, ": tensor \"", entry.name, "\" of type ", entry.dtype, "; expected F32");
-  std::vector<float> values(static_cast<size_t>(entry.shape.count()));
   const auto& file = std::get<SafetensorsFile>(file_);
-  file.read(*file.find(entry.name), values.data());
-  return values;
+  return file.read_floats(*file.find(entry.name));
 }
 
-ArrayOutput::ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const TensorSpec> plan)
+ArrayOutput::ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const TensorSpec> plan,
+                         const SafetensorsMetadata& metadata)
     : file_(file), plan_(plan.begin(), plan.end()) {
   if (format == ArrayFormat::npz)
     archive_.emplace(file);
   else
-    file.write(safetensors_header(plan, {{"format", "pt"}}));
+    file.write(safetensors_header(plan, metadata));
 }
 
 void ArrayOutput::write(const void* data) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct ArrayEntry {
   Shape shape{};
 };
 
+// `name` without one, two ... of the prefixes "module.", "_orig_mod." and "model." that it begins with, as wrappers of
+// PyTorch put them before names: "_orig_mod.conv1.weight" and "conv1.weight" for "module._orig_mod.conv1.weight". At
+// most four, parts of `name`; none of most names.
+std::vector<std::string_view> unwrapped_names(std::string_view name);
+
 // An open file, which is an archive where it begins as one, whatever it is called. Failures throw Error(fault) as
 // SafetensorsFile and NpzFile say; PyTorch's pickled files are refused with what to do.
 class ArrayFile {
@@ -32,10 +38,13 @@ class ArrayFile {
   const std::string& path() const { return path_; }
   ArrayFormat format() const;
   const std::vector<ArrayEntry>& entries() const { return entries_; }  // in the order of their data
+  // The array of that name, or else the first one that has it without its wrappers; null where there is none.
   const ArrayEntry* find(const std::string& name) const;
-  // Whether read() takes it: those of safetensors have to be F32.
+  // Whether read() takes it: those of safetensors have to be F32, F16, BF16 or F64.
   bool readable(const ArrayEntry& entry) const;
-  // The elements of one of entries(), row-major.
+  // Whether the elements are of another type than f32, so that read() rounds them.
+  static bool is_cast(const ArrayEntry& entry) { return entry.dtype != "F32" && entry.dtype != "f4"; }
+  // The elements of one of entries(), row-major, each rounded to the nearest float.
   std::vector<float> read(const ArrayEntry& entry) const;
 
  private:
@@ -48,8 +57,9 @@ class ArrayFile {
 // Writes arrays of f32 and i64 one after the other, as `plan` lists them.
 class ArrayOutput {
  public:
-  // Throws Error as safetensors_header() and NpzOutput say.
-  ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const TensorSpec> plan);
+  // `metadata` is for safetensors; archives have none. Throws Error as safetensors_header() and NpzOutput say.
+  ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const TensorSpec> plan,
+              const SafetensorsMetadata& metadata = {{"format", "pt"}});
   // The elements of the next array of the plan.
   void write(const void* data);
   // After the last one. Throws Error where some are missing.

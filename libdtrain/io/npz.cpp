@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "libdtrain/io/half.h"
+
 namespace dtrain {
 namespace {
 
@@ -119,14 +121,6 @@ class HeaderParser {
   Fault fault_;
 };
 
-float of_half(uint16_t half) {
-  const int exponent = half >> 10 & 31, fraction = half & 1023;
-  const float sign = half >> 15 ? -1.0f : 1.0f;
-  if (exponent == 31) return fraction ? NAN : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
-  return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-}
-
 template <class T>
 float element(const char* bytes) {
   T value;
@@ -140,9 +134,7 @@ float element_of(const std::string& dtype, const char* bytes) {
   if (dtype == "i4") return element<int32_t>(bytes);
   if (dtype == "i8") return element<int64_t>(bytes);
   if (dtype == "u1") return element<uint8_t>(bytes);
-  uint16_t half = 0;
-  std::memcpy(&half, bytes, sizeof half);
-  return of_half(half);
+  return element<Half>(bytes);
 }
 
 // From the first dimension fastest to the last one fastest.

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "libdtrain/io/foreign_file.h"
+#include "libdtrain/io/half.h"
 #include "libdtrain/io/safetensors_header.h"
 
 namespace dtrain {
@@ -11,7 +13,15 @@ namespace {
 
 constexpr uint64_t kPrefix = 8;  // the header's size
 
+void refuse_foreign(const InputFile& file, Fault fault) {
+  std::string begin(kForeignBytes, '\0');
+  begin.resize(file.read_some(0, begin.data(), begin.size()));
+  if (const std::string what = foreign_content(begin); !what.empty())
+    throw Error(fault, concat(file.path(), ": ", what));
+}
+
 std::string read_header(const InputFile& file, Fault fault) {
+  refuse_foreign(file, fault);
   if (file.size() < kPrefix)
     throw Error(fault, concat(file.path(), ": not a safetensors file: ", file.size(), " bytes, expected at least 8"));
   uint64_t size = 0;
@@ -25,6 +35,13 @@ std::string read_header(const InputFile& file, Fault fault) {
   if (!header.starts_with('{'))
     throw Error(fault, concat(file.path(), ": not a safetensors file: its header does not begin with {"));
   return header;
+}
+
+template <class Element>
+std::vector<float> converted(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  std::vector<Element> elements(static_cast<size_t>(entry.shape.count()));
+  file.read(entry, elements.data());
+  return {elements.begin(), elements.end()};
 }
 
 }  // namespace
@@ -56,6 +73,21 @@ SafetensorsFile::SafetensorsFile(const std::string& path, Fault fault) : file_(p
 const SafetensorsEntry* SafetensorsFile::find(const std::string& name) const {
   const auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : &entries_[it->second];
+}
+
+std::vector<float> SafetensorsFile::read_floats(const SafetensorsEntry& entry) const {
+  DT_CHECK(is_floating(entry.dtype), path(), ": tensor \"", entry.name, "\" of type ", entry.dtype,
+           "; expected F32, F16, BF16 or F64");
+  if (entry.dtype == "F16") return converted<Half>(*this, entry);
+  if (entry.dtype == "BF16") return converted<Bf16>(*this, entry);
+  if (entry.dtype == "F64") return converted<double>(*this, entry);
+  std::vector<float> values(static_cast<size_t>(entry.shape.count()));
+  read(entry, values.data());
+  return values;
+}
+
+bool is_floating(const std::string& dtype) {
+  return dtype == "F32" || dtype == "F16" || dtype == "BF16" || dtype == "F64";
 }
 
 std::string safetensors_dtype(DType dtype) {

@@ -39,6 +39,9 @@ class SafetensorsFile {
   const SafetensorsMetadata& metadata() const { return metadata_; }
   // The `entry.bytes` bytes of a tensor, row-major.
   void read(const SafetensorsEntry& entry, void* to) const { file_.read(entry.offset, to, entry.bytes); }
+  // The elements of an F32, F16, BF16 or F64 tensor, each rounded to the nearest float; what a float cannot hold
+  // becomes an infinity. Throws Error for a tensor of another type.
+  std::vector<float> read_floats(const SafetensorsEntry& entry) const;
 
  private:
   InputFile file_;
@@ -47,6 +50,8 @@ class SafetensorsFile {
   SafetensorsMetadata metadata_;
 };
 
+// Whether read_floats() takes tensors of this type.
+bool is_floating(const std::string& dtype);
 // The format's name of an element type: "F32".
 std::string safetensors_dtype(DType dtype);
 

@@ -26,6 +26,8 @@ struct TrainState {
   StepState device{};   // loss scale and skipped updates
   std::map<std::string, std::string> identity{};
   std::map<std::string, std::string> settings{};
+  // What the files of weights say of themselves, as metadata; see WeightsRecord. It is not restored.
+  std::map<std::string, std::string> weights{};
 };
 
 struct CheckpointOptions {

@@ -193,6 +193,15 @@ std::optional<std::string> newest_checkpoint(const std::string& train_dir,
   return std::nullopt;
 }
 
+std::string weights_file(const std::string& path, Fault fault) {
+  std::error_code unknown;
+  if (!fs::is_directory(path, unknown)) return path;
+  if (std::string file = concat(path, "/", kModel); fs::exists(file, unknown)) return file;
+  const std::optional<std::string> newest = newest_checkpoint(path, looks_complete);
+  if (!newest) throw Error(fault, concat(path, ": neither a checkpoint nor a train_dir with a complete one"));
+  return concat(*newest, "/", kModel);
+}
+
 uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
                           const CheckpointSnapshot& snapshot) {
   require_success(files.make_directory(path), "mkdir", path);
@@ -206,13 +215,15 @@ uint64_t write_checkpoint(FileSystem& files, const std::string& path, const Para
     total += file.size();
   };
   write(kModel, [&](OutputFile& file) {
-    write_weights(file, store, snapshot.values.data(), snapshot.buffers.data(), snapshot.state.step);
+    write_weights(file, store, snapshot.values.data(), snapshot.buffers.data(), snapshot.state.step,
+                  snapshot.state.weights);
   });
   write(kState, [&](OutputFile& file) { write_state(file, store, snapshot); });
   write(kTrainState, [&](OutputFile& file) { file.write(train_state_text(snapshot.state)); });
   if (!snapshot.average.empty())
     write(kAveraged, [&](OutputFile& file) {
-      write_weights(file, store, snapshot.average.data(), snapshot.buffers.data(), snapshot.state.step);
+      write_weights(file, store, snapshot.average.data(), snapshot.buffers.data(), snapshot.state.step,
+                    snapshot.state.weights);
     });
   const std::string text = manifest_text(manifest);
   write(kManifest, [&](OutputFile& file) { file.write(text); });
@@ -279,8 +290,8 @@ TrainState train_state_from(const std::string& text, const std::string& path) {
       device.good_steps = static_cast<int32_t>(count(saved, "good_steps", INT32_MAX));
       device.skipped = count(saved, "skipped", kMaxCount);
     }
-    return TrainState{count(json, "step", kMaxCount), count(json, "cursor", kMaxCount), device,
-                      json.at("identity").get<Settings>(), json.at("settings").get<Settings>()};
+    return TrainState{count(json, "step", kMaxCount),      count(json, "cursor", kMaxCount),    device,
+                      json.at("identity").get<Settings>(), json.at("settings").get<Settings>(), {}};
   });
 }
 

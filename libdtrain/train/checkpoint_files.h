@@ -27,6 +27,10 @@ std::string checkpoint_path(const std::string& directory, uint64_t step);
 std::optional<std::string> newest_checkpoint(const std::string& train_dir,
                                              const std::function<bool(const std::string& path)>& usable);
 
+// The file of weights that `path` stands for: the file itself, model.safetensors of the checkpoint's folder `path`, or
+// that of the newest complete checkpoint of the train_dir `path`. Throws Error(fault) for a folder that is neither.
+std::string weights_file(const std::string& path, Fault fault = Fault::checkpoint);
+
 // Writes the files of a checkpoint into the new directory `path`, each synced, the manifest last; returns their size.
 // Throws Error(Fault::resource).
 uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,

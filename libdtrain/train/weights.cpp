@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "libdtrain/io/result_file.h"
-#include "libdtrain/io/safetensors.h"
 
 namespace dtrain {
 namespace {
 
 constexpr std::string_view kRunningMean = ".running_mean", kBatches = ".num_batches_tracked";
+constexpr std::string_view kOfRecord = "dtrain.";  // begins the keys of metadata that are of a record
 constexpr size_t kNamesShown = 5;
 
 // Where element (k, i, r, s) of a filter lies in each layout; one loop serves both directions.
@@ -54,32 +56,46 @@ std::vector<float> download_arena(const ParameterStore& store, const Tensor& are
   return host;
 }
 
-// True, and `to` filled, where the file has `name` as f32 of this shape; else the report says why not.
-bool read_tensor(const SafetensorsFile& file, const std::string& name, const Shape& shape, std::vector<float>& to,
-                 WeightReport& report) {
-  const SafetensorsEntry* entry = file.find(name);
-  if (!entry) {
-    report.missing.push_back(name);
-    return false;
-  }
-  if (entry->dtype != "F32" || entry->shape != shape) {
-    report.mismatched.push_back(concat(name, ": file ", entry->dtype, " ", entry->shape, ", model F32 ", shape));
-    return false;
-  }
-  to.resize(static_cast<size_t>(shape.count()));
-  file.read(*entry, to.data());
-  const auto bad = std::ranges::find_if(to, [](float value) { return !std::isfinite(value); });
-  if (bad != to.end())
-    throw Error(Fault::numeric, concat(file.path(), ": element ", bad - to.begin(), " of ", name, " is not finite"));
-  report.loaded.push_back(name);
-  return true;
-}
+// The arrays of a file that a model asks for.
+class Arrays {
+ public:
+  Arrays(const std::string& path, Fault fault) : file_(path, fault) {}
 
-void append_names(std::string& text, const char* kind, const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  text += concat("; ", kind, ": ");
+  // True, and `to` filled, where the file has `name` as numbers of this shape; else the report says why not.
+  bool read(const std::string& name, const Shape& shape, std::vector<float>& to, WeightReport& report) {
+    const ArrayEntry* entry = file_.find(name);
+    if (!entry) {
+      report.missing.push_back(name);
+      return false;
+    }
+    asked_.insert(entry);
+    if (!file_.readable(*entry) || entry->shape != shape) {
+      report.mismatched.push_back(concat(name, ": file ", entry->dtype, " ", entry->shape, ", model F32 ", shape));
+      return false;
+    }
+    to = file_.read(*entry);
+    const auto bad = std::ranges::find_if(to, [](float value) { return !std::isfinite(value); });
+    if (bad != to.end())
+      throw Error(Fault::numeric, concat(file_.path(), ": element ", bad - to.begin(), " of ", name, " is not finite"));
+    report.note_loaded(name, name, *entry);
+    return true;
+  }
+
+  void report_unexpected(WeightReport& report) const {
+    for (const ArrayEntry& entry : file_.entries())
+      if (!asked_.contains(&entry) && !entry.name.ends_with(kBatches)) report.unexpected.push_back(entry.name);
+  }
+
+ private:
+  const ArrayFile file_;
+  std::set<const ArrayEntry*> asked_;
+};
+
+// "a, b, c, and 4 more"
+std::string first_of(const std::vector<std::string>& names) {
+  std::string text;
   for (size_t i = 0; i < names.size() && i < kNamesShown; ++i) text += (i ? ", " : "") + names[i];
-  if (names.size() > kNamesShown) text += concat(", and ", names.size() - kNamesShown, " more");
+  return names.size() > kNamesShown ? concat(text, ", and ", names.size() - kNamesShown, " more") : text;
 }
 
 }  // namespace
@@ -87,10 +103,51 @@ void append_names(std::string& text, const char* kind, const std::vector<std::st
 std::string WeightReport::summary() const {
   std::string text = concat(loaded.size(), " tensors loaded, ", missing.size(), " missing, ", unexpected.size(),
                             " unexpected, ", mismatched.size(), " of another type or shape");
-  append_names(text, "missing", missing);
-  append_names(text, "unexpected", unexpected);
-  append_names(text, "mismatched", mismatched);
+  const std::pair<const char*, const std::vector<std::string>*> kinds[] = {
+      {"missing", &missing}, {"unexpected", &unexpected}, {"mismatched", &mismatched}};
+  for (const auto& [kind, names] : kinds)
+    if (!names->empty()) text += concat("; ", kind, ": ", first_of(*names));
+  for (const std::string& line : conversions()) text += "; " + line;
   return text;
+}
+
+std::vector<std::string> WeightReport::conversions() const {
+  std::vector<std::string> lines;
+  if (!cast.empty()) lines.push_back(concat(cast.size(), " tensors cast to F32: ", first_of(cast)));
+  if (!unwrapped.empty())
+    lines.push_back(concat(unwrapped.size(), " names taken without the prefix of a wrapper: ", first_of(unwrapped)));
+  return lines;
+}
+
+std::vector<std::string> WeightReport::notices() const {
+  return complete() ? conversions() : std::vector<std::string>{summary()};
+}
+
+void WeightReport::note_loaded(const std::string& ours, const std::string& asked, const ArrayEntry& entry) {
+  loaded.push_back(ours);
+  if (ArrayFile::is_cast(entry)) cast.push_back(concat(ours, " (", entry.dtype, ")"));
+  if (!entry.name.starts_with(asked)) unwrapped.push_back(entry.name);
+}
+
+void WeightReport::require_useful(const ParameterStore& store, const std::string& path, Fault fault) const {
+  const bool expects_none = store.parameters().empty() && (store.buffers().empty() || !loaded.empty());
+  const auto is_loaded = [&](const Parameter& one) { return std::ranges::find(loaded, one.name) != loaded.end(); };
+  if (expects_none || std::ranges::any_of(store.parameters(), is_loaded)) return;
+  throw Error(fault, concat(path, ": does not fit the model: ",
+                            loaded.empty() ? "" : "none of its parameters is in the file: ", summary()));
+}
+
+SafetensorsMetadata metadata_of(const WeightsRecord& record) {
+  SafetensorsMetadata metadata = {{"format", "pt"}};
+  for (const auto& [key, value] : record) metadata[concat(kOfRecord, key)] = value;
+  return metadata;
+}
+
+WeightsRecord record_in(const SafetensorsMetadata& metadata) {
+  WeightsRecord record;
+  for (const auto& [key, value] : metadata)
+    if (key.starts_with(kOfRecord)) record[key.substr(kOfRecord.size())] = value;
+  return record;
 }
 
 Shape torch_shape(const Parameter& parameter) {
@@ -110,8 +167,8 @@ std::vector<float> torch_values(const ParameterStore& store, const Parameter& pa
 }
 
 void write_weights(OutputFile& file, const ParameterStore& store, const float* values, const float* buffers,
-                   uint64_t batches_tracked) {
-  file.write(safetensors_header(plan_of(store), {{"format", "pt"}}));
+                   uint64_t batches_tracked, const WeightsRecord& record) {
+  file.write(safetensors_header(plan_of(store), metadata_of(record)));
   for (const Buffer& buffer : store.buffers())
     if (!batches_name(buffer).empty()) file.write(&batches_tracked, sizeof batches_tracked);
   std::vector<float> oihw;
@@ -129,23 +186,24 @@ void write_weights(OutputFile& file, const ParameterStore& store, const float* v
     file.write(buffers + buffer.offset, static_cast<size_t>(buffer.shape.count()) * sizeof(float));
 }
 
-void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked) {
+void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked,
+                  const WeightsRecord& record) {
   require_allocated(store, "save_weights");
   const auto values = download_arena(store, store.values());
   const auto buffers = download_arena(store, store.buffer_values());
   ResultFile file(path);
-  write_weights(file.output(), store, values.data(), buffers.data(), batches_tracked);
+  write_weights(file.output(), store, values.data(), buffers.data(), batches_tracked, record);
   file.commit();
 }
 
 WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault) {
   require_allocated(store, "load_weights");
-  const SafetensorsFile file(path, fault);
+  Arrays arrays(path, fault);
   Context& context = store.context();
   WeightReport report;
   std::vector<float> value, krsc;
   for (const Parameter& parameter : store.parameters()) {
-    if (!read_tensor(file, parameter.name, torch_shape(parameter), value, report)) continue;
+    if (!arrays.read(parameter.name, torch_shape(parameter), value, report)) continue;
     if (parameter.options().layout != Layout::plain) {
       krsc.resize(value.size());
       for_each_filter_element(filters_of(parameter), [&](int64_t torch, int64_t ours) { krsc[ours] = value[torch]; });
@@ -154,13 +212,9 @@ WeightReport load_weights(ParameterStore& store, const std::string& path, Fault 
     context.upload(value.data(), parameter.value);
   }
   for (const Buffer& buffer : store.buffers())
-    if (read_tensor(file, buffer.name, buffer.shape, value, report)) context.upload(value.data(), buffer.value);
-  for (const SafetensorsEntry& entry : file.entries())
-    if (!store.find(entry.name) && !store.find_buffer(entry.name) && !entry.name.ends_with(kBatches))
-      report.unexpected.push_back(entry.name);
-  const bool nothing_expected = store.parameters().empty() && store.buffers().empty();
-  if (report.loaded.empty() && !nothing_expected)
-    throw Error(fault, concat(path, ": does not fit the model: ", report.summary()));
+    if (arrays.read(buffer.name, buffer.shape, value, report)) context.upload(value.data(), buffer.value);
+  arrays.report_unexpected(report);
+  report.require_useful(store, path, fault);
   store.refresh_compute();
   return report;
 }

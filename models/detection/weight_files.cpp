@@ -15,12 +15,16 @@ constexpr std::string_view kRunningMean = ".running_mean", kBatches = ".num_batc
 
 using ByName = std::map<std::string, const ArrayEntry*>;
 
+std::string_view without_output(std::string_view name) {
+  return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+}
+
+// With and without the prefixes of wrappers.
 ByName by_name(const ArrayFile& file) {
   ByName entries;
-  for (const ArrayEntry& entry : file.entries()) {
-    const bool output = entry.name.ends_with(":0");
-    entries[output ? entry.name.substr(0, entry.name.size() - 2) : entry.name] = &entry;
-  }
+  for (const ArrayEntry& entry : file.entries()) entries[std::string(without_output(entry.name))] = &entry;
+  for (const ArrayEntry& entry : file.entries())
+    for (const std::string_view inner : unwrapped_names(without_output(entry.name))) entries.emplace(inner, &entry);
   return entries;
 }
 
@@ -59,11 +63,12 @@ class Loading {
 
   // After all have been asked for.
   WeightReport finish() {
-    for (const auto& [name, entry] : entries_)
-      if (!asked_.contains(name) && std::ranges::none_of(names_.extras, [&name](std::string_view extra) {
-            return name.find(extra) != name.npos;
+    for (const ArrayEntry& entry : file_.entries())
+      if (!asked_.contains(&entry) && std::ranges::none_of(names_.extras, [&entry](std::string_view extra) {
+            return entry.name.find(extra) != entry.name.npos;
           }))
-        report_.unexpected.push_back(entry->name);
+        report_.unexpected.push_back(entry.name);
+    std::ranges::sort(report_.unexpected);
     return std::move(report_);
   }
 
@@ -75,8 +80,8 @@ class Loading {
       report_.missing.push_back(theirs.empty() || theirs == ours ? ours : concat(ours, " (", theirs, ")"));
       return;
     }
-    asked_.insert(theirs);
     const ArrayEntry& entry = *found->second;
+    asked_.insert(&entry);
     if (!file_.readable(entry) || !fits(entry.shape, arrangement.theirs())) {
       const std::string type = file_.readable(entry) ? "" : entry.dtype + " ", expected = type.empty() ? "" : "F32 ";
       report_.mismatched.push_back(
@@ -92,7 +97,7 @@ class Loading {
     if (arrangement.leaves_out()) context_.download(value, to.data(), "loading weights");
     arrangement.for_each([&](size_t our, size_t their) { to[our] = read[their]; });
     context_.upload(to.data(), value);
-    report_.loaded.push_back(ours);
+    report_.note_loaded(ours, theirs, entry);
   }
 
   const ParameterStore& store_;
@@ -100,7 +105,7 @@ class Loading {
   const ArrayFile& file_;
   const ByName& entries_;
   const WeightNames& names_;
-  std::set<std::string> asked_;
+  std::set<const ArrayEntry*> asked_;
   WeightReport report_;
 };
 
@@ -162,8 +167,7 @@ LoadedWeights load_by_names(ParameterStore& store, std::span<const WeightNames* 
   for (const Parameter& parameter : store.parameters()) loading.load(parameter);
   for (const Buffer& buffer : store.buffers()) loading.load(buffer);
   LoadedWeights loaded{names, loading.finish()};
-  if (loaded.report.loaded.empty())
-    throw Error(fault, concat(path, ": does not fit the model: ", loaded.report.summary()));
+  loaded.report.require_useful(store, path, fault);
   store.refresh_compute();
   return loaded;
 }
@@ -173,13 +177,13 @@ LoadedWeights load_detector(ParameterStore& store, const std::string& path, Faul
 }
 
 void save_detector(const ParameterStore& store, const std::set<std::string>& only, const WeightNames& names,
-                   ArrayFormat format, const std::string& path) {
+                   ArrayFormat format, const std::string& path, const WeightsRecord& record) {
   DT_CHECK(store.allocated(), "save_detector: the store holds no values before ParameterStore::allocate()");
   const std::vector<Planned> plan = plan_of(store, only, names);
   std::vector<TensorSpec> specs;
   for (const Planned& one : plan) specs.push_back(one.spec);
   ResultFile file(path);
-  ArrayOutput output(file.output(), format, specs);
+  ArrayOutput output(file.output(), format, specs, metadata_of(record));
   for (const Planned& one : plan) {
     if (!one.value) {
       constexpr int64_t kNoBatches = 0;

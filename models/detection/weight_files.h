@@ -16,7 +16,7 @@ namespace dtrain::models {
 // ArrayFile does, and where they are fewer than 2 or more than 65,536.
 std::optional<int64_t> classes_of_weights(const std::string& path, Fault fault = Fault::data);
 
-struct LoadedWeights {
+struct [[nodiscard]] LoadedWeights {
   const WeightNames& names;  // the file's
   WeightReport report;
 };
@@ -33,8 +33,9 @@ LoadedWeights load_detector(ParameterStore& store, const std::string& path, Faul
 
 // Writes the parameters and buffers that are in `only` by names of another program; what that does not predict of
 // background is left out. With torchvision's names the file also has an i64 scalar `num_batches_tracked`, 0, for each
-// batch norm. The file is a ResultFile. Throws Error where one has no such name, and as ArrayOutput does.
+// batch norm. `record` becomes metadata of safetensors. The file is a ResultFile. Throws Error where one has no such
+// name, and as ArrayOutput does.
 void save_detector(const ParameterStore& store, const std::set<std::string>& only, const WeightNames& names,
-                   ArrayFormat format, const std::string& path);
+                   ArrayFormat format, const std::string& path, const WeightsRecord& record = {});
 
 }  // namespace dtrain::models

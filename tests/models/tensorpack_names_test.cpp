@@ -162,7 +162,7 @@ TEST(TensorpackNames, ElementsGoWhereTheyBelong) {
   store.allocate(1);
   const MadeUp file = file_for(store);
   const double background = values_of(store, "roi_heads.mask_predictor.mask_fcn_logits.weight")[0];
-  load_detector(store, file.write(folder));
+  (void)load_detector(store, file.write(folder));
 
   // ours[out][row][column][in] = theirs[row][column][in][out], but for the first, of BGR.
   const auto stem = values_of(store, "backbone.body.conv1.weight"), &w0 = file.values.at("conv0/W");
@@ -253,7 +253,7 @@ TEST(TensorpackNames, SaysWhatDoesNotFit) {
   const auto context = make_cpu_context();
   const TempDirectory folder;
   ParameterStore store(*context);
-  EXPECT_THROW(load_detector(store, "x"), Error);
+  EXPECT_THROW((void)load_detector(store, "x"), Error);
   const Detector detector(store, small_detector());
   store.allocate(1);
   MadeUp file;
@@ -269,10 +269,10 @@ TEST(TensorpackNames, SaysWhatDoesNotFit) {
 
   MadeUp other;
   other.add("something/else", {1});
-  expect_error([&] { load_detector(store, other.write(folder)); }, Fault::data, "does not fit the model");
+  expect_error([&] { (void)load_detector(store, other.write(folder)); }, Fault::data, "does not fit the model");
   MadeUp infinite;
   infinite.writer.add("rpn/class/b", "(3,)", {0, INFINITY, 0});
-  expect_error([&] { load_detector(store, infinite.write(folder)); }, Fault::numeric,
+  expect_error([&] { (void)load_detector(store, infinite.write(folder)); }, Fault::numeric,
                "element 1 of rpn/class/b is not finite");
 }
 

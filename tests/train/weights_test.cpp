@@ -89,7 +89,7 @@ TEST(Weights, ReportNamesWhatDoesNotFit) {
   EXPECT_EQ(report.summary().substr(0, 78),
             "1 tensors loaded, 1 missing, 5 unexpected, 0 of another type or shape; missing");
   write_file(directory / "w.safetensors", "not a file of weights");
-  expect_error([&] { load_weights(store, directory / "w.safetensors"); }, Fault::data, "not a safetensors file");
+  expect_error([&] { (void)load_weights(store, directory / "w.safetensors"); }, Fault::data, "not a safetensors file");
 }
 
 TEST(Weights, RefusesAStoreWithoutValues) {
@@ -99,7 +99,8 @@ TEST(Weights, RefusesAStoreWithoutValues) {
   save_weights(saved.store, path);
   ParameterStore store(*saved.context);
   store.add("bn.bias", {5}, Init::constant(0));
-  expect_error([&] { load_weights(store, path); }, Fault::config, "load_weights: the store holds no values before");
+  expect_error([&] { (void)load_weights(store, path); }, Fault::config,
+               "load_weights: the store holds no values before");
   expect_error([&] { save_weights(store, directory / "new.safetensors"); }, Fault::config,
                "save_weights: the store holds no values before");
   EXPECT_FALSE(std::filesystem::exists(directory / "new.safetensors"));
@@ -118,8 +119,9 @@ TEST(Weights, RefusesAFileOfWhichNothingFits) {
       path +
       ": does not fit the model: 0 tensors loaded, 1 missing, 5 unexpected, 1 of another type or shape; missing: "
       "head.weight; unexpected: conv.weight, ";
-  expect_error([&] { load_weights(other, path, Fault::checkpoint); }, Fault::checkpoint, expected);
-  expect_error([&] { load_weights(other, path); }, Fault::data, "mismatched: bn.bias: file F32 [5], model F32 [4]");
+  expect_error([&] { (void)load_weights(other, path, Fault::checkpoint); }, Fault::checkpoint, expected);
+  expect_error([&] { (void)load_weights(other, path); }, Fault::data,
+               "mismatched: bn.bias: file F32 [5], model F32 [4]");
   EXPECT_EQ(other.find("bn.bias")->value.span<float>()[0], 7);
   none.allocate(1);  // expects nothing
   EXPECT_TRUE(load_weights(none, path).loaded.empty());

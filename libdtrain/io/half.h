@@ -1,0 +1,21 @@
+// Numbers of 16 bits as IEEE 754 has them, as files hold them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace dtrain {
+
+struct Half {
+  uint16_t bits;
+
+  operator float() const {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const float sign = bits >> 15 ? -1.0f : 1.0f;
+    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+    if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
+    return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  }
+};
+
+}  // namespace dtrain

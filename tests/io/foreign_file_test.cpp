@@ -1,0 +1,53 @@
+// Files that are given in place of weights: named for what they are, with the way out.
+#include "libdtrain/io/foreign_file.h"
+
+#include "libdtrain/io/array_file.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kLfsPointer[] =
+    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d1"
+    "7e2393\nsize 12345\n";
+
+TEST(ForeignFile, IsNamedForWhatItIs) {
+  const TempDirectory folder;
+  const std::string path = (folder / "model.safetensors").string();
+  const struct {
+    std::string bytes;
+    const char *what, *way_out;
+  } cases[] = {{kLfsPointer, "a Git LFS pointer", "git lfs pull"},
+               {"<!DOCTYPE html>\n<html><body>404</body></html>", "an HTML page", "download"},
+               {"\xef\xbb\xbf\r\n <HTML lang=\"en\">", "an HTML page", "download"},
+               {std::string("\x89HDF\r\n\x1a\n\0\0\0\0", 12), "an HDF5 file", "safetensors"},
+               {std::string("\x80\x02}q\x01(X\x05\x00\x00\x00model", 16), "pickled Python objects", "save_file"}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.what);
+    write_file(path, one.bytes);
+    for (const std::string part : {one.what, one.way_out}) {
+      expect_error([&] { ArrayFile file(path, Fault::checkpoint); }, Fault::checkpoint, part);
+      expect_error([&] { SafetensorsFile file(path); }, Fault::data, part);
+    }
+  }
+}
+
+TEST(ForeignFile, AllOthersAreLeftToTheirReaders) {
+  for (const std::string bytes : {"", "<", "version 2", "\x80", "<svg", "{}"}) EXPECT_EQ(foreign_content(bytes), "");
+  // The size of a header may begin as a pickle does.
+  EXPECT_EQ(foreign_content(std::string("\x80\x02\0\0\0\0\0\0{\"a\"", 12)), "");
+}
+
+TEST(UnwrappedNames, TakeOnePrefixAfterTheOtherAway) {
+  using Names = std::vector<std::string_view>;
+  EXPECT_EQ(unwrapped_names("module._orig_mod.conv.weight"), (Names{"_orig_mod.conv.weight", "conv.weight"}));
+  EXPECT_EQ(unwrapped_names("model.conv.weight"), Names{"conv.weight"});
+  for (const char* name : {"conv.weight", "module.", "modules.weight", ""}) EXPECT_TRUE(unwrapped_names(name).empty());
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "module.";
+  EXPECT_EQ(unwrapped_names(many + "x").size(), 4u);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -39,6 +39,7 @@ class Classifier {
     std::vector<float> logits, probabilities;
     std::string warning{};  // of the decoder
   };
+  const std::vector<std::string>& names() const { return loaded_.class_names(); }
   // Throws Error(Fault::data) on a file that is no image, Error(Fault::numeric) where the result is not finite.
   Result run(const std::string& file) {
     const InputFile encoded(file, Fault::data);
@@ -101,11 +102,18 @@ void print_json(std::ostream& out, const nlohmann::ordered_json& row) {
   out << row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
 }
 
-void print(std::ostream& out, const Options& options, const std::string& file, const Classifier::Result& result) {
+// Adds the name of a class, if it has one.
+void add_name(nlohmann::ordered_json& row, const char* key, const std::vector<std::string>& names, size_t output) {
+  if (output < names.size() && !names[output].empty()) row[key] = names[output];
+}
+
+void print(std::ostream& out, const Options& options, const std::string& file, const Classifier::Result& result,
+           const std::vector<std::string>& names) {
   const std::vector<size_t> best = ranking(result.probabilities, options.top);
   if (!options.json) {
     out << cli::escaped(file) << '\n';
-    for (size_t c : best) out << fmt::format("  {:7.3f} %  class {}\n", 100 * result.probabilities[c], c);
+    for (size_t c : best)
+      out << fmt::format("  {:7.3f} %  {}\n", 100 * result.probabilities[c], cli::escaped(cli::class_title(names, c)));
     if (!result.warning.empty()) out << "  damaged image: " << cli::escaped(result.warning) << '\n';
     if (options.logits) out << fmt::format("  logits {}\n", fmt::join(result.logits, " "));
     out << std::flush;
@@ -114,8 +122,14 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
   nlohmann::ordered_json row;
   row["file"] = file;
   if (options.label) row["label"] = *options.label;
+  if (options.label) add_name(row, "label_name", names, static_cast<size_t>(*options.label));
   row["top"] = nlohmann::json::array();
-  for (size_t c : best) row["top"].push_back({{"class", c}, {"probability", result.probabilities[c]}});
+  for (size_t c : best) {
+    nlohmann::ordered_json guess = {{"class", c}};
+    add_name(guess, "name", names, c);
+    guess["probability"] = result.probabilities[c];
+    row["top"].push_back(std::move(guess));
+  }
   if (options.logits) row["logits"] = result.logits;
   if (!result.warning.empty()) row["warning"] = result.warning;
   print_json(out, row);
@@ -131,7 +145,7 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
   for (const std::string& file : files) {
     try {
       const Classifier::Result result = classifier.run(file);
-      print(out, options, file, result);
+      print(out, options, file, result, classifier.names());
       damaged.add(file, result.warning);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
@@ -154,7 +168,7 @@ void export_model(const Options& options, const cli::FlagSet& set, std::ostream&
   const models::Classifier& model = loaded.model();
   models::export_onnx(loaded.store(), model, loaded.normalization(), options.onnx);
   out << fmt::format("{}: {}{}, {} classes, images of {} x {}\n", cli::escaped(options.onnx), model.name,
-                     models::describe(options.model.all_conventions()), model.classes, model.image_size,
+                     models::describe(options.model.conventions.conventions()), model.classes, model.image_size,
                      model.image_size)
       << std::flush;
 }

@@ -32,9 +32,10 @@ int run(const std::vector<std::string>& argv) {
             "file to write the model to, as an ONNX graph of opset 17 for any number of images: `images` [n, 3, size, "
             "size], RGB from 0 to 1, to `logits` [n, classes]");
   flags.add("top", options.top, "how many classes are named", cli::kPositiveCount);
-  flags.add(
-      "json", options.json,
-      R"(a line per image: {"file": F, "top": [{"class": C, "probability": P}, ...]}, or {"file": F, "error": E}; with "warning" for an image that decodes, but is damaged)");
+  flags.add("json", options.json,
+            R"(a line per image: {"file": F, "top": [{"class": C, "name": N, "probability": P}, ...]}, or {"file": F, )"
+            R"("error": E}; without "name" where the weights have recorded none, with "warning" for an image that )"
+            R"(decodes, but is damaged)");
   flags.add("label", options.label,
             "the class that the images are of, for the lines of --json and for dtrain-report, which ranks images by it",
             cli::kClasses);

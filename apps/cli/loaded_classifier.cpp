@@ -1,24 +1,16 @@
 #include "apps/cli/loaded_classifier.h"
 
-#include <algorithm>
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
-#include "apps/cli/values.h"
 #include "apps/cli/vision.h"
-#include "libdtrain/io/input_file.h"
 #include "libdtrain/train/calibration_file.h"
-#include "libdtrain/train/checkpoint_files.h"
 #include "models/catalog.h"
 #include "models/classifier_weights.h"
 #include "models/conventions.h"
 
 namespace dtrain::cli {
 namespace {
-
-constexpr size_t kNamesShown = 5;
 
 // Layers in int8 are made of weights in f32.
 Machine with_precision(Machine machine, const ClassifierFlags& flags) {
@@ -29,24 +21,14 @@ Machine with_precision(Machine machine, const ClassifierFlags& flags) {
 
 }  // namespace
 
-TrainState recorded_state(const std::string& weights) {
-  const std::filesystem::path folder = std::filesystem::path(weights).parent_path(), state = folder / "state.json";
-  std::error_code none;
-  if (!std::filesystem::is_regular_file(state, none) || !std::filesystem::exists(folder / "MANIFEST.json", none))
-    return {};
-  constexpr uint64_t kMostBytes = uint64_t{1} << 20;
-  const InputFile file(state.string(), Fault::checkpoint);
-  if (file.size() > kMostBytes) throw Error(Fault::checkpoint, state.string() + ": too large for a checkpoint's state");
-  std::string text(file.size(), '\0');
-  file.read(0, text.data(), text.size());
-  return train_state_from(text, state.string());
-}
-
 void ClassifierFlags::declare(FlagSet& flags) {
   flags.group("Model");
   flags.add("model", model,
             fmt::format("{}; by default that of the checkpoint", fmt::join(models::classifier_names(), ", ")));
-  flags.add("weights", weights, "safetensors or .npz file, by torchvision's or timm's names");
+  flags.add(
+      "weights", weights,
+      "safetensors or .npz file, by torchvision's or timm's names; or the folder of a checkpoint, or a train_dir, "
+      "whose newest checkpoint is taken");
   flags.add("data_name", data_name, "the data set whose form of the model it is, where there are several");
   flags.add("num_classes", num_classes, "outputs of the model; 0: as many as the weights have", kClasses);
   flags.group("Images");
@@ -67,7 +49,7 @@ void ClassifierFlags::declare_precision(FlagSet& flags) {
 }
 
 std::map<std::string, std::string> ClassifierFlags::calibrated_for() const {
-  return {{"model", model + models::describe(all_conventions())},
+  return {{"model", model + models::describe(conventions.conventions())},
           {"data set", find_model(model, data_name).dataset},  // the model has the form for it
           {"preprocessing", preprocessing + (ml_perf ? ", ml_perf" : "")}};
 }
@@ -83,33 +65,14 @@ void ClassifierFlags::check() const {
   DT_CHECK(!ml_perf || preprocessing == "tf_cnn", "--ml_perf needs --preprocessing=tf_cnn");
 }
 
-void ClassifierFlags::take_recorded(const FlagSet& flags) {
-  const TrainState state = recorded_state(weights);
-  const auto& identity = state.identity;
-  const auto value = [&](const char* key) {
-    const auto found = identity.find(key);
-    return found == identity.end() ? std::string() : found->second;
-  };
-  const std::string form = value("model");
-  const std::string name = form.substr(0, form.find(','));
-  if (!flags.given("model")) model = name;
-  if (model == name) recorded = models::conventions_from(form.substr(name.size()));
-  const std::string pixels = value("preprocessing"), size = value("image size");
-  if (!flags.given("image_size") && !size.empty()) image_size = parse_number<int64_t>(size, kImageSize);
-  if (const auto turned = state.settings.find("EXIF orientation");
-      turned != state.settings.end() && !flags.given("exif_orientation"))
-    exif_orientation = turned->second;
-  if (flags.given("preprocessing") || flags.given("ml_perf") || pixels.empty()) return;
-  preprocessing = pixels.substr(0, pixels.find(','));
-  ml_perf = pixels.ends_with(", ml_perf");
-}
-
-models::ModelConventions ClassifierFlags::all_conventions() const {
-  models::ModelConventions all = conventions.conventions();
-  if (!all.stride_in_3x3) all.stride_in_3x3 = recorded.stride_in_3x3;
-  if (!all.padding) all.padding = recorded.padding;
-  if (!all.batch_norm_epsilon) all.batch_norm_epsilon = recorded.batch_norm_epsilon;
-  return all;
+void ClassifierFlags::take_recorded(const FlagSet& given) {
+  weights = weights_file(weights);
+  recorded = recorded_classifier(weights);
+  recorded.refuse_contradictions(given, [](const std::string&) { return true; });
+  FlagSet own("", "", "");  // `given` may be bound to another object's values
+  declare(own);
+  for (const auto& [flag, text] : recorded.flags())
+    if (!text.empty() && !given.given(flag)) own.imply(flag, text, "weights");
 }
 
 Machine inference_machine(const std::string& device, int64_t threads) {
@@ -131,6 +94,8 @@ LoadedClassifier::LoadedClassifier(const ClassifierFlags& flags, const FlagSet& 
   pixels_.orientation = flags.exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
   pixels_.tagged = std::make_shared<std::atomic<uint64_t>>(0);
   pixels_.size = static_cast<int>(model_.image_size);
+  class_names_ = flags.recorded.class_names;
+  if (class_names_.size() != static_cast<size_t>(model_.classes)) class_names_.clear();
   if (!flags.calibration.empty()) quantize(flags);
 }
 
@@ -149,7 +114,7 @@ models::Classifier LoadedClassifier::build(const ClassifierFlags& flags, const F
   flags.conventions.check(set, info);
   pixels_.dataset = info.dataset;
   models::ClassifierOptions options{
-      .classes = flags.num_classes, .image_size = flags.image_size, .conventions = flags.all_conventions()};
+      .classes = flags.num_classes, .image_size = flags.image_size, .conventions = flags.conventions.conventions()};
   if (options.classes == 0) {
     ParameterStore names(*context_);
     models::make_classifier(names, info, options);
@@ -162,11 +127,7 @@ models::Classifier LoadedClassifier::build(const ClassifierFlags& flags, const F
   const auto [names, report] = models::load_classifier(store_, info, flags.weights, Fault::checkpoint);
   if (!report.missing.empty() || !report.mismatched.empty())
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", flags.weights, info.name, report.summary()));
-  if (const auto& more = report.unexpected; !more.empty())
-    print_message(
-        "note", fmt::format("{}: {} tensors that {} does not have are left out: {}{}", flags.weights, more.size(),
-                            info.name, fmt::join(more.begin(), more.begin() + std::min(kNamesShown, more.size()), ", "),
-                            more.size() > kNamesShown ? ", ..." : ""));
+  print_notices(report, flags.weights);
   return model;
 }
 

@@ -8,16 +8,16 @@
 
 #include "apps/cli/conventions.h"
 #include "apps/cli/machine.h"
+#include "apps/cli/recorded_weights.h"
 #include "data/catalog.h"
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/checkpoint.h"
 #include "models/classifier.h"
 
 namespace dtrain::cli {
 
-// What is given of a model. What is not, and a checkpoint has recorded, is as it was trained.
+// What is given of a model. What is not, and its weights have recorded, is as it was trained.
 struct ClassifierFlags {
   std::string model, weights;
   std::string data_name = "imagenet";
@@ -37,19 +37,15 @@ struct ClassifierFlags {
   void check() const;
   // The same for the precision, on this machine.
   void check_precision(const Machine& machine) const;
-  models::ModelConventions all_conventions() const;
-
   // What must be equal in two programs that share a calibration, by what a person calls it.
   std::map<std::string, std::string> calibrated_for() const;
 
-  // Takes what a checkpoint has recorded beside its weights, where a flag was not given. Says so.
-  void take_recorded(const FlagSet& flags);
+  // Finds the file of the weights, see weights_file(), and takes what it has recorded where a flag was not given.
+  // `given` tells which were. Throws Error where one contradicts the record.
+  void take_recorded(const FlagSet& given);
 
-  models::ModelConventions recorded{};
+  RecordedClassifier recorded{};
 };
-
-// What the checkpoint that the weights are of has recorded; empty where they are of none.
-TrainState recorded_state(const std::string& weights);
 
 // For inference on `device`, "cpu", "gpu", or "auto", which is the GPU where there is one. Throws Error where there is
 // none and it was asked for.
@@ -66,6 +62,8 @@ class LoadedClassifier {
   const models::Classifier& model() const { return model_; }
   PreparedWeights& prepared() const { return *prepared_; }  // for tapes that infer
   const data::Pixels& pixels() const { return pixels_; }
+  // By output; empty where the weights have recorded none.
+  const std::vector<std::string>& class_names() const { return class_names_; }
   // Of the pixels, for the model's type and number of channels.
   PixelNormalization normalization() const;
 
@@ -77,6 +75,7 @@ class LoadedClassifier {
   std::unique_ptr<Context> context_;
   ParameterStore store_;
   data::Pixels pixels_;
+  std::vector<std::string> class_names_;
   models::Classifier model_;
   std::unique_ptr<PreparedWeights> prepared_ = std::make_unique<PreparedWeights>(store_);
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/vision.h"
 #include "apps/ssd/data.h"
@@ -24,6 +25,7 @@ void describe_run(const Session& session, TrainState& state) {
       {"precision", cli::name_of_precision(config.machine.precision)},
       {"sums over ranks", session.communicator->describe()},
   });
+  state.weights = cli::classifier_record(state, config.dataset, session.datasets.class_names);
 }
 
 detection::TaskOptions detection_options(Session& session) {
@@ -45,6 +47,7 @@ detection::TaskOptions detection_options(Session& session) {
   describe_run(session, state);
   options.identity = state.identity;
   options.settings = state.settings;
+  options.weights = state.weights;
   return options;
 }
 

@@ -20,6 +20,7 @@ struct Datasets {
   std::shared_ptr<data::DetectionDataset> objects;  // the training half of a detector's data
   detection::ValidationSplit scored;                // and the validation half
   DatasetSizes sizes;
+  std::vector<std::string> class_names{};                 // by output of a classifier; empty where the data names none
   std::function<void(const data::LoaderWork&)> report{};  // given what the threads of the training half do
 };
 

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "apps/cli/agreed_wait.h"
 #include "apps/cli/input_notices.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
@@ -69,20 +69,6 @@ std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const Task& ta
                                 observer);
 }
 
-// Waits until the next evaluation is due on one rank, or all stop: then true.
-bool stopped_before_next(Session& session) {
-  using Clock = std::chrono::steady_clock;
-  const std::chrono::seconds interval(session.config.flags.mode.eval_interval_secs);
-  const Clock::time_point began = Clock::now();
-  bool stopped = stop_agreed(session.group, cli::stop_requested);
-  const auto over = [&] { return Clock::now() - began >= interval ? 1 : 0; };
-  while (!stopped && session.group.extremes(over(), "time to evaluate").second == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    stopped = stop_agreed(session.group, cli::stop_requested);
-  }
-  return stopped;
-}
-
 // --eval: evaluates --weights once, or checkpoints of train_dir: the newest once or every eval_interval_secs, or those
 // of eval_nth_checkpoints.
 int evaluate(Session& session, cli::Log& log, Observer* own_log) {
@@ -118,7 +104,7 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
       throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", folder));
     }
     if (f.mode.eval_interval_secs <= 0) return 0;
-    if (stopped_before_next(session)) break;
+    if (cli::stopped_within(session.group, std::chrono::seconds(f.mode.eval_interval_secs))) break;
   }
   return cli::kStopped;
 }

@@ -7,6 +7,7 @@
 #include "apps/cli/options/horovod.h"
 #include "apps/cli/output.h"
 #include "apps/cli/ranks.h"
+#include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/log_header.h"
@@ -106,6 +107,7 @@ int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
   const auto settle = [&] {
     note(values.recipe.apply(flags));
     values.settle(flags);
+    note(cli::take_recorded(flags, values.model.detects() ? "" : values.checkpoints.weights, !values.mode.eval));
   };
   if (!cli::read_flags(flags, argv, settle)) return 0;
 

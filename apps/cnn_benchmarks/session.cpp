@@ -3,17 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/recorded_weights.h"
 #include "apps/cli/vision.h"
 #include "libdtrain/ops/pointwise.h"
 #include "models/classifier_weights.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
-
-std::unique_ptr<Communicator> statistics_communicator(const Config& config, Group& group, Context& context) {
-  if (!config.flags.ranks.sync_batch_norm) return nullptr;
-  return make_communicator(group, context, {.queue = Queue::compute});
-}
 
 models::ClassifierOptions model_options(const Config& config, Communicator* statistics) {
   models::ClassifierOptions options = config.options;
@@ -41,7 +37,8 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       faults(fault_text, group.rank(), group.size()),
       context(config.machine.make_context()),
       communicator(faults.around(make_communicator(group, *context, config.distribution.gradients), *context)),
-      statistics(statistics_communicator(config, group, *context)),
+      statistics(config.flags.ranks.sync_batch_norm ? make_communicator(group, *context, {.queue = Queue::compute})
+                                                    : nullptr),
       store(*context),
       detector(config.detects() ? std::make_unique<ssd::Model>(store, statistics.get()) : nullptr),
       model(make_model(config, store, statistics.get(), detector.get())) {
@@ -60,13 +57,15 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
   if (detector) detector->normalize_by(pixels());
   const std::string& backbone = config.flags.ssd.backbone_model_path;
   if (!backbone.empty()) weights_summary = detector->load_backbone(backbone) + " (backbone)";
-  if (const std::string& weights = config.flags.checkpoints.weights; !weights.empty()) load_weights(weights);
+  if (const std::string& weights = config.flags.checkpoints.weights; !weights.empty())
+    load_weights(weights_file(weights));
 }
 
 void Session::load_weights(const std::string& path) {
   const WeightReport report = detector ? dtrain::load_weights(store, path, Fault::checkpoint)
                                        : models::load_classifier(store, config.info, path, Fault::checkpoint).report;
   weights_summary = fmt::format("{} ({})", path, report.summary());
+  if (is_chief()) cli::print_notices(report, path);
   // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
   if (!config.trains() && !(report.missing.empty() && report.mismatched.empty()))
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", path, config.info.name, report.summary()));

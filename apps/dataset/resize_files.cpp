@@ -1,6 +1,5 @@
 #include "apps/dataset/resize_files.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <vector>

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "apps/detection/recorded_categories.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
 
@@ -165,7 +166,10 @@ std::vector<cli::Picture> DetectionTask::pictures() const {
 void DetectionTask::describe(TrainState& state) const {
   state.identity = options_.identity;
   state.settings = options_.settings;
-  if (options_.training) state.identity.insert({"data set", options_.training->identity()});
+  state.weights = options_.weights;
+  if (!options_.training) return;
+  state.identity.insert({"data set", options_.training->identity()});
+  state.weights.insert({kCategoriesKey, categories_text(options_.training->categories())});
 }
 
 }  // namespace dtrain::detection

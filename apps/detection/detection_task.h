@@ -54,6 +54,7 @@ struct TaskOptions {
   std::function<std::vector<data::Image>(const DeviceBatch&)> draw{};
   std::function<void(const data::LoaderWork&)> report{};      // given what the threads that load training images do
   std::map<std::string, std::string> identity{}, settings{};  // what checkpoints record
+  std::map<std::string, std::string> weights{};  // and their weights, with the categories of the training data
 };
 
 class DetectionTask final : public cli::ImageTask {

@@ -4,6 +4,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/output.h"
+#include "apps/cli/recorded_weights.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/loaded_detector.h"
 
@@ -74,12 +75,14 @@ int convert(const Arguments& argv) {
   if (!positional) return 0;
   DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
   values.check();
+  values.from = values.model.load = weights_file(values.from);
   std::vector<std::string> notices;
-  const Settings settings = values.model.settings(notices);
+  const Settings settings = values.model.settings(flags, notices, ModelFlags::Use::to_convert);
   cli::print_notes(notices);
   const LoadedDetector loaded(settings, values.from);
   const auto& taken = loaded.weights.report.loaded;
-  models::save_detector(loaded.store, {taken.begin(), taken.end()}, values.target(), values.format(), values.to);
+  models::save_detector(loaded.store, {taken.begin(), taken.end()}, values.target(), values.format(), values.to,
+                        cli::recorded_with(values.from));
   print_report(values, loaded.weights);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/detection/recorded_categories.h"
 #include "apps/detection/splits.h"
 #include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/coco_score.h"
@@ -143,13 +144,15 @@ std::vector<detection::ValidationSplit> open_validation(const Settings& settings
                     settings.data.base_dir));
     return splits;
   }
+  std::vector<data::coco::Category> learnt = training ? training->categories()
+                                             : settings.weights.empty()
+                                                 ? std::vector<data::coco::Category>()
+                                                 : detection::recorded_categories(settings.weights);
   for (const std::string& name : validation_splits(settings.data)) {
     const std::string path = annotations_of(settings.data, name);
-    const data::DetectionDataset* const learnt = training         ? training
-                                                 : splits.empty() ? nullptr
-                                                                  : splits[0].images.get();
     data::coco::AnnotationOptions options = truth_options(settings.data, settings.detector.masks);
-    auto source = open_source(settings.data, name, options, learnt ? &learnt->categories() : nullptr, notices);
+    auto source = open_source(settings.data, name, options, learnt.empty() ? nullptr : &learnt, notices);
+    if (learnt.empty()) learnt = source->categories();
     auto truth = data::coco::read_annotations(path, options);
     if (settings.detector.masks)
       if (std::string notice = check_masks(truth, path); !notice.empty()) notices.push_back(std::move(notice));

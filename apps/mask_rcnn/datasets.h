@@ -25,7 +25,8 @@ std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, 
 // Whether they are the images of COCO's training half, about as many and of its categories: what the lengths of the
 // presets were made for.
 bool are_coco(const data::DetectionDataset& dataset);
-// All splits that are evaluated, with their truth. `training` is null where nothing is trained; else there may be none,
+// All splits that are evaluated, with their truth. `training` is null where nothing is trained, and then
+// the detector learnt what settings.weights have recorded, if anything; else there may be none,
 // where the settings name none but the preset's and the folder has none, and `notices` says so. Throws
 // Error(Fault::data) where their categories are not those that the detector learns, masks are to be scored and no
 // object has one, or files of images are missing.

@@ -22,7 +22,7 @@ void write_gallery_of(const EvalFlags& values, const Settings& settings, const d
                       const std::vector<data::coco::Detection>& detections) {
   EvaluationGallery gallery = gallery_of(values, settings.visible_score);
   gallery.title = "Evaluation on " + split.name;
-  gallery.notes = {"Weights: " + values.model.load, "Data: " + settings.data.base_dir};
+  gallery.notes = {"Weights: " + settings.weights, "Data: " + settings.data.base_dir};
   gallery.images = images_of(settings.data, split.name);
   gallery.masks = settings.detector.masks;
   write_evaluation_gallery(gallery, read_shown(settings.data, split.name), detections);
@@ -31,7 +31,7 @@ void write_gallery_of(const EvalFlags& values, const Settings& settings, const d
 int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   cli::Log log(cli::patient_stdout(), cli::patient_stderr());
   std::vector<std::string> notices;
-  Settings settings = values.model.settings(notices);
+  Settings settings = values.model.settings(flags, notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   detection::TaskOptions options{.validation = open_validation(settings, nullptr, notices)};
   for (const std::string& notice : notices) log.notice(notice);
@@ -47,7 +47,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   settings.detector.classes = classes_of(*shown.images);
   EvaluationLog lines(log, images_in(options.validation));
   Model model(settings, machine, 0, /*gradients=*/false);
-  log.line("Weights:     " + model.load(values.model.load, /*complete=*/true));
+  log.line("Weights:     " + model.load(settings.weights, /*complete=*/true).summary());
   const std::unique_ptr<Group> group = make_single_group();
   detection::DetectionTask task(model, *group, std::move(options));
   if (!dtrain::evaluate(task, model.store, {}, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
@@ -66,7 +66,7 @@ int eval(const Arguments& argv) {
   EvalFlags values;
   cli::FlagSet flags(
       argv.front(),
-      "--load WEIGHTS --data_dir DIR [--gallery DIR] [flags]\n   or: " + argv.front() +
+      "--load WEIGHTS|TRAIN_DIR --data_dir DIR [--gallery DIR] [flags]\n   or: " + argv.front() +
           " --annotations A.json --results R.json [--iou_type=segm] [--json] [--gallery DIR --images DIR]",
       "Scores a detector, or what another program has found, by COCO's rules. A gallery explains the figures by "
       "the worst and the best images.");
@@ -76,7 +76,7 @@ int eval(const Arguments& argv) {
   DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
   values.check();
   values.machine.check(flags);
-  if (!values.results.empty()) return score_results(values);
+  if (!values.results.empty()) return score_results(values, flags);
   cli::catch_stop_signals();
   return score_model(values, flags);
 }

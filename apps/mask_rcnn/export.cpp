@@ -59,7 +59,7 @@ int export_model(const Arguments& argv) {
   if (!positional) return 0;
   DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
   std::vector<std::string> notices;
-  const Settings settings = values.model.settings(notices);
+  const Settings settings = values.model.settings(flags, notices);
   DT_CHECK(!values.onnx.empty() && !settings.weights.empty(), "expected --onnx and --load; see --help");
   cli::print_notes(notices);
   const LoadedDetector loaded(settings, settings.weights);

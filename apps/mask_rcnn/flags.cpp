@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "apps/cli/command_line.h"
+#include "apps/cli/recorded_weights.h"
 #include "models/detection/presets.h"
 
 namespace dtrain::mask_rcnn {
@@ -38,14 +41,19 @@ Arguments ModelFlags::take_config(const Arguments& argv, std::vector<std::string
 
 void ModelFlags::declare_conventions(cli::FlagSet& flags) {
   flags.group("Model and data");
-  flags.add_choice("preset", preset, preset_names(), "the conventions of the program that weights or habits come from");
+  flags.add_choice(
+      "preset", preset, preset_names(),
+      "the conventions of the program that weights or habits come from; by default those that the weights have "
+      "recorded");
   flags.add("config_file", config_file, "text file of KEY=VALUE lines, which --config changes");
 }
 
 void ModelFlags::declare_load(cli::FlagSet& flags) {
-  flags.add("load", load,
-            "safetensors or .npz file of parameters by torchvision's names, as a checkpoint's model.safetensors, by "
-            "TensorPack's or by detectron2's");
+  flags.add(
+      "load", load,
+      "safetensors or .npz file of parameters by torchvision's names, as a checkpoint's model.safetensors, by "
+      "TensorPack's or by detectron2's; or the folder of a checkpoint, or a train_dir, whose newest checkpoint is "
+      "taken");
 }
 
 void ModelFlags::declare(cli::FlagSet& flags) {
@@ -60,8 +68,7 @@ void ModelFlags::declare(cli::FlagSet& flags) {
             "refuse annotations with faults, which are all listed, instead of doing without what is faulty");
 }
 
-Settings ModelFlags::settings(std::vector<std::string>& notices) const {
-  Settings settings = preset_settings(preset);
+Settings ModelFlags::changed(Settings settings, std::vector<std::string>& notices) const {
   if (!config_file.empty()) notices = apply_file(settings, config_file);
   for (const std::string& assignment : assignments)
     if (std::string notice = apply(settings, assignment); !notice.empty()) notices.push_back(std::move(notice));
@@ -70,6 +77,30 @@ Settings ModelFlags::settings(std::vector<std::string>& notices) const {
   if (exif_orientation != "auto")
     settings.data.orientation = exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
   settings.data.strict = strict;
+  return settings;
+}
+
+std::string ModelFlags::weights() const {
+  std::vector<std::string> dropped;
+  const std::string path = load.empty() ? changed(preset_settings(preset), dropped).weights : load;
+  return path.empty() ? path : weights_file(path);
+}
+
+Settings ModelFlags::settings(const cli::FlagSet& given, std::vector<std::string>& notices, Use use) const {
+  const std::string file = weights();
+  const auto recorded = file.empty() ? std::nullopt : recorded_settings(cli::recorded_with(file));
+  const bool as_recorded = recorded && use != Use::to_train;
+  if (as_recorded && given.given("preset")) recorded->require_preset(preset, file);
+  Settings settings = changed(as_recorded ? *recorded : preset_settings(preset), notices);
+  settings.weights = file;
+  if (as_recorded) settings.require_model_of(*recorded, file);
+  if (recorded && use == Use::to_train && recorded->preset != preset)
+    notices.push_back(fmt::format("{} was trained with the preset {}, and this run trains with {}; see --preset", file,
+                                  recorded->preset, preset));
+  std::error_code unknown;
+  const bool is_there = !file.empty() && std::filesystem::exists(file, unknown);
+  if (is_there && !recorded && use == Use::as_trained && !given.given("preset"))
+    notices.push_back(fmt::format("{} records no conventions: those of --preset={} are taken", file, preset));
   settings.check();
   return settings;
 }

@@ -23,8 +23,17 @@ struct ModelFlags {
   void declare(cli::FlagSet& flags);
   void declare_conventions(cli::FlagSet& flags);
   void declare_load(cli::FlagSet& flags);
-  // The preset with what --config_file, --config and the flags change of it. Appends to `notices` what has no effect.
-  Settings settings(std::vector<std::string>& notices) const;
+  // What weights are for: as_trained and to_convert, they are what their record says, and a flag or key that says
+  // otherwise is an Error; to_train, they are where a training starts from, which may differ from the one before.
+  enum class Use { as_trained, to_convert, to_train };
+  // The preset, or what the weights have recorded, with what --config_file, --config and the flags change of it.
+  // Settings::weights is a file, see weights_file(). `given` tells which flags were given. Appends to `notices`
+  // what has no effect, and where the conventions come from.
+  Settings settings(const cli::FlagSet& given, std::vector<std::string>& notices, Use use = Use::as_trained) const;
+
+ private:
+  Settings changed(Settings settings, std::vector<std::string>& notices) const;
+  std::string weights() const;  // the file; empty where there is none
 };
 
 // Reads argv with `flags`, whose positional arguments are returned; none where help was asked for and printed.

@@ -1,6 +1,7 @@
 #include "apps/mask_rcnn/loaded_detector.h"
 
 #include "apps/cli/machine.h"
+#include "apps/cli/messages.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -13,13 +14,19 @@ models::DetectorOptions options_for(Settings settings, const std::string& path) 
 models::LoadedWeights loaded_into(ParameterStore& store, const std::string& path) {
   store.allocate(0, {.gradients = false});
   store.context().fill_zero(store.values());
-  return models::load_detector(store, path, Fault::checkpoint);
+  models::LoadedWeights loaded = models::load_detector(store, path, Fault::checkpoint);
+  print_conversions(loaded.report, path);
+  return loaded;
 }
 
 }  // namespace
 
 void take_classes(Settings& settings, const std::string& path) {
   if (const auto classes = models::classes_of_weights(path, Fault::checkpoint)) settings.detector.classes = *classes;
+}
+
+void print_conversions(const WeightReport& report, const std::string& path) {
+  for (const std::string& notice : report.conversions()) cli::print_message("note", concat(path, ": ", notice));
 }
 
 void require_complete(const WeightReport& report, const std::string& path) {

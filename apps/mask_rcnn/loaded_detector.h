@@ -12,6 +12,8 @@ namespace dtrain::mask_rcnn {
 
 // Sets the number of classes to that of a file, where it has one.
 void take_classes(Settings& settings, const std::string& path);
+// Says for people which tensors were cast and which names were taken without a prefix, if any.
+void print_conversions(const WeightReport& report, const std::string& path);
 // Throws Error(Fault::checkpoint) where something is missing or has another shape.
 void require_complete(const WeightReport& report, const std::string& path);
 

@@ -46,10 +46,10 @@ Model::Model(const Settings& settings, const cli::Machine& machine, uint64_t see
   normalization_.channels = store.image_channels();
 }
 
-std::string Model::load(const std::string& path, bool complete) {
-  const WeightReport report = models::load_detector(store, path, Fault::checkpoint).report;
+WeightReport Model::load(const std::string& path, bool complete) {
+  WeightReport report = models::load_detector(store, path, Fault::checkpoint).report;
   if (complete) require_complete(report, path);
-  return report.summary();
+  return report;
 }
 
 Loss Model::loss(Tape& tape, const detection::DeviceBatch& batch) {

@@ -10,6 +10,7 @@
 #include "apps/mask_rcnn/settings.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/pointwise.h"
+#include "libdtrain/train/weights.h"
 #include "models/detection/detector.h"
 
 namespace dtrain::mask_rcnn {
@@ -25,9 +26,9 @@ class Model final : public detection::Model {
   Loss loss(Tape& tape, const detection::DeviceBatch& batch) override;
   models::Detections detect(Tape& tape, const detection::DeviceBatch& batch) override;
 
-  // Loads parameters by name and returns a line about them. Throws Error(Fault::checkpoint) where nothing fits, or,
+  // Loads parameters by name. Throws Error(Fault::checkpoint) where nothing fits, or,
   // with `complete`, not all does.
-  std::string load(const std::string& path, bool complete);
+  WeightReport load(const std::string& path, bool complete);
 
   // What the detector takes of images [n, h, w, 3] u8 whose pixels beyond sizes [n, 2] are padding.
   Var pixels(Tape& tape, const Tensor& images, const Tensor& sizes) const;

@@ -12,6 +12,7 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
+#include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/benchmark.h"
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
@@ -30,7 +31,9 @@ struct PredictFlags {
 
   void declare(cli::FlagSet& flags) {
     model.declare(flags);
-    flags.add("annotations", annotations, "COCO's annotations whose categories are what the classes stand for");
+    flags.add("annotations", annotations,
+              "COCO's annotations whose categories are what the classes stand for; by default those of the training, "
+              "where the weights have recorded them");
     flags.group("Output");
     flags.add("output", output, "folder for pictures of what was found, NAME.png");
     flags.add(
@@ -126,8 +129,8 @@ int predict(const Arguments& argv) {
   cli::FlagSet flags(argv.front(),
                      "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]\n   or: " + argv.front() +
                          " --load WEIGHTS --benchmark [IMAGE...] [flags]",
-                     "Finds objects in JPEG and PNG images. The weights are those of a checkpoint or of torchvision, "
-                     "saved as safetensors.");
+                     "Finds objects in JPEG and PNG images. The weights are those of a checkpoint, which says how they "
+                     "were trained, or of torchvision, saved as safetensors.");
   values.declare(flags);
   const auto images = read_arguments(flags, values.model, argv);
   if (!images) return 0;
@@ -137,15 +140,13 @@ int predict(const Arguments& argv) {
   if (!values.output.empty()) require_different_names(*images);
   values.machine.check(flags);
   std::vector<std::string> notices;
-  const Settings settings = values.model.settings(notices);
+  const Settings settings = values.model.settings(flags, notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   cli::print_notes(notices);
-  std::vector<data::coco::Category> known;
-  if (!values.annotations.empty())
-    known = data::coco::read_annotations(values.annotations,
-                                         {.use = data::coco::AnnotationOptions::Use::scoring, .masks = false})
-                .categories;
-  Predictor predictor(settings, machine, std::move(known), values.annotations);
+  const bool annotated = !values.annotations.empty();
+  auto known =
+      annotated ? detection::categories_in(values.annotations) : detection::recorded_categories(settings.weights);
+  Predictor predictor(settings, machine, std::move(known), annotated ? values.annotations : settings.weights);
   if (values.benchmark.benchmark) {
     run_benchmark(predictor, machine, values.benchmark, *images, values.json);
     return 0;

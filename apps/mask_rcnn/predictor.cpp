@@ -35,7 +35,7 @@ Predictor::Predictor(Settings settings, const cli::Machine& machine, std::vector
     : settings_(with_classes_of_weights(std::move(settings))),
       categories_(categories_of(std::move(known), source, settings_.detector.classes)),
       model_(settings_, machine, 0, /*gradients=*/false) {
-  model_.load(settings_.weights, /*complete=*/true);
+  print_conversions(model_.load(settings_.weights, /*complete=*/true), settings_.weights);
 }
 
 detection::PlacedImage Predictor::place(data::Image image) const {

@@ -126,9 +126,9 @@ EvaluationGallery gallery_of(const EvalFlags& values, double visible_score) {
           .threads = usable_cores()};
 }
 
-int score_results(const EvalFlags& values) {
+int score_results(const EvalFlags& values, const cli::FlagSet& flags) {
   std::vector<std::string> notices;
-  const Settings settings = values.model.settings(notices);
+  const Settings settings = values.model.settings(flags, notices);
   cli::print_notes(notices);
   if (!values.gallery.empty()) make_gallery_folder(values.gallery);
   const bool masks = values.iou_type == "segm";

@@ -27,6 +27,6 @@ EvaluationGallery gallery_of(const EvalFlags& values, double visible_score);
 
 // Prints COCO's statistics of `values.results` against `values.annotations`, and writes their gallery where one is
 // asked for. Returns the exit code. Throws Error(Fault::data) for files that cannot be scored.
-int score_results(const EvalFlags& values);
+int score_results(const EvalFlags& values, const cli::FlagSet& flags);
 
 }  // namespace dtrain::mask_rcnn

@@ -15,6 +15,13 @@ namespace {
 constexpr char kPreset[] = "PRESET";
 constexpr int64_t kCoarsestStride = 32;  // of a backbone
 
+// Where the data is, where weights came from, and how they were trained.
+bool is_of_training_alone(const std::string& key) {
+  return key == "DATA.BASEDIR" || key == "DATA.VAL" || key == "DATA.FILTER_EMPTY_ANNOTATIONS" ||
+         key == "BACKBONE.WEIGHTS" || key == "TEST.BOX_TARGET" || key == "TEST.MASK_TARGET" ||
+         key == "TEST.BATCH_SIZE_PER_GPU" || key.starts_with("DATA.TRAIN") || key.starts_with("TRAIN.");
+}
+
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
   return begin == text.npos ? "" : text.substr(begin, end - begin + 1);
@@ -107,12 +114,33 @@ std::map<std::string, std::string> Settings::model_identity() const {
   return texts;
 }
 
+std::map<std::string, std::string> Settings::recorded_with_weights() const {
+  std::map<std::string, std::string> texts = described();
+  std::erase_if(texts, [](const auto& entry) { return is_of_training_alone(entry.first); });
+  return texts;
+}
+
+void Settings::require_model_of(const Settings& recorded, const std::string& file) const {
+  const std::map<std::string, std::string> ours = model_identity();
+  for (const auto& [key, theirs] : recorded.model_identity()) {
+    const auto found = ours.find(key);
+    DT_CHECK(found != ours.end() && found->second == theirs, key, "=", found == ours.end() ? "" : found->second, ": ",
+             file, " was trained with ", theirs, "; leave the key out");
+  }
+}
+
+void Settings::require_preset(const std::string& name, const std::string& file) const {
+  DT_CHECK(name == preset, "--preset=", name, ": ", file, " was trained with the preset ", preset,
+           "; leave the flag out");
+}
+
 std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded) {
   const auto preset = recorded.find(kPreset);
   if (preset == recorded.end()) return std::nullopt;
   Settings settings = preset_settings(preset->second);
   for (const ConfigKey& key : config_keys())
-    if (const auto found = recorded.find(key.name); found != recorded.end()) key.set(settings, found->second);
+    if (const auto found = recorded.find(key.name); found != recorded.end() && !is_of_training_alone(key.name))
+      key.set(settings, found->second);
   settings.check();
   return settings;
 }

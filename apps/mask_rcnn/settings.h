@@ -98,13 +98,20 @@ struct Settings {
   std::map<std::string, std::string> described() const;
   // Those that make the model what it is: the preset and the keys that are `of_model`. A checkpoint must agree.
   std::map<std::string, std::string> model_identity() const;
+  // Those that evaluating and showing the weights takes: all but folders, splits and what training alone reads.
+  std::map<std::string, std::string> recorded_with_weights() const;
+  // Throws Error(Fault::config) naming a key and both values where model_identity() is another than that of `recorded`,
+  // the settings that the weights in `file` were trained with.
+  void require_model_of(const Settings& recorded, const std::string& file) const;
+  // Throws the same where `name`, that of --preset, is not that of these settings, which are recorded with `file`.
+  void require_preset(const std::string& name, const std::string& file) const;
 };
 
 // Those of a preset, see models::detector_presets(). Throws Error naming those that there are.
 Settings preset_settings(const std::string& preset);
 
-// Those that a checkpoint of dtrain-mask-rcnn has recorded, as described() has them; none where `recorded` is of
-// another program. Other entries are left out.
+// Those that weights of dtrain-mask-rcnn have recorded, as recorded_with_weights() has them; none where `recorded` is
+// of another program. Other entries are left out.
 std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded);
 
 // Applies KEY=VALUE. Values are Python's literals: numbers, True, False, None, texts with or without quotes, tuples and

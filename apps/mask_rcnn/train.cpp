@@ -77,7 +77,8 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   check_equal(group, alike, "settings and data sets");
   Model model(job.settings, job.machine, job.seed(), /*gradients=*/true, &group);
   if (!job.machine.gpu) log.line("Computing:   " + cli::describe(*model.context));
-  if (!job.settings.weights.empty()) log.line("Weights:     " + model.load(job.settings.weights, /*complete=*/false));
+  if (const std::string& weights = job.settings.weights; !weights.empty())
+    log.line("Weights:     " + model.load(weights, /*complete=*/false).summary());
 
   const char* fault = cli::environment()("DTRAIN_FAULT");
   Faults faults(fault == nullptr ? "" : fault, group.rank(), group.size());
@@ -150,7 +151,11 @@ int train(const Arguments& argv) {
   const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks);
   cli::check_flags(*group, flags);
   std::vector<std::string> notices;
-  TrainingJob job{values, values.model.settings(notices), cli::ranks_of(*group), {}, flags.recorded_identity()};
+  TrainingJob job{values,
+                  values.model.settings(flags, notices, ModelFlags::Use::to_train),
+                  cli::ranks_of(*group),
+                  {},
+                  flags.recorded_identity()};
   job.machine = values.machine.resolve(flags, job.ranks, notices);
   settle_shape(job, flags, *group, notices);
   open_data(job, notices);

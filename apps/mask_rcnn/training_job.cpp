@@ -87,6 +87,7 @@ detection::TaskOptions task_options(const TrainingJob& job) {
   for (const auto& [key, value] : job.settings.described())
     if (!options.identity.contains(key)) options.settings.insert({key, value});
   options.settings.insert({"version", cli::version()});
+  options.weights = job.settings.recorded_with_weights();
   options.paste = job.settings.paste();
   return options;
 }

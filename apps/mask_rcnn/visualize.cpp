@@ -104,7 +104,7 @@ int visualize(const Arguments& argv) {
   DT_CHECK(!values.model.load.empty() && !values.output.empty(), "expected --load and --output; see --help");
   values.machine.check(flags);
   std::vector<std::string> notices;
-  const Settings settings = values.model.settings(notices);
+  const Settings settings = values.model.settings(flags, notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
   cli::print_notes(notices);
   const std::string split = values.split.empty() ? validation_splits(settings.data).front() : values.split;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
+#include "apps/cli/recorded_weights.h"
+#include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/predictor.h"
 #include "apps/serve/classifier_session.h"
 #include "apps/serve/detector_session.h"
@@ -22,7 +24,7 @@ ServedModel::ServedModel(ServedModelOptions options, const cli::FlagSet& set,
                          std::function<void(const Session*)> changed)
     : options_(std::move(options)), set_(set), changed_(std::move(changed)) {
   if (options_.train_dir.empty()) {
-    session_ = session_of(options_.flags.weights, 0);
+    session_ = session_of(weights_file(options_.flags.weights), 0);
     changed_(session_.get());
     return;
   }
@@ -45,29 +47,31 @@ std::shared_ptr<const Session> ServedModel::session() const {
 }
 
 std::unique_ptr<detection::ImageDetector> ServedModel::detector_with(const std::string& weights) const {
-  TrainState state = cli::recorded_state(weights);
-  state.identity.merge(state.settings);
+  const WeightsRecord record = cli::recorded_with(weights);
   std::string model = options_.flags.model;
-  if (const auto recorded = state.identity.find("model"); model.empty() && recorded != state.identity.end())
+  if (const auto recorded = record.find(cli::kModelKey); model.empty() && recorded != record.end())
     model = recorded->second;
-  auto settings = mask_rcnn::recorded_settings(state.identity);
+  const auto recorded = mask_rcnn::recorded_settings(record);
   const bool is_ssd = model == ssd::kName;
-  if (!is_ssd && !settings && model != "mask_rcnn") return nullptr;
+  if (!is_ssd && !recorded && model != "mask_rcnn") return nullptr;
   for (const char* name : kOfClassifiers)
     DT_CHECK(!set_.given(name), "--", name, ": for image classifiers only, and the model is a detector");
   DT_CHECK(options_.flags.precision == "fp32", "--precision=", options_.flags.precision,
            ": for image classifiers only, and the model is a detector");
-  std::vector<data::coco::Category> known;
-  if (!options_.annotations.empty())
-    known = data::coco::read_annotations(options_.annotations,
-                                         {.use = data::coco::AnnotationOptions::Use::scoring, .masks = false})
-                .categories;
-  if (is_ssd) return std::make_unique<ssd::Predictor>(weights, options_.machine, known, options_.annotations);
-  if (!settings) settings = mask_rcnn::preset_settings(options_.preset);
-  if (!options_.config_file.empty()) mask_rcnn::apply_file(*settings, options_.config_file);
-  settings->weights = weights;
-  settings->check();
-  return std::make_unique<mask_rcnn::Predictor>(*settings, options_.machine, std::move(known), options_.annotations);
+  const bool annotated = !options_.annotations.empty();
+  auto known = annotated ? detection::categories_in(options_.annotations) : detection::recorded_categories(weights);
+  const std::string& source = annotated ? options_.annotations : weights;
+  if (is_ssd) return std::make_unique<ssd::Predictor>(weights, options_.machine, known, source);
+  if (recorded && set_.given("preset")) recorded->require_preset(options_.preset, weights);
+  if (!recorded && !set_.given("preset"))
+    cli::print_message(
+        "note", fmt::format("{} records no conventions: those of --preset={} are taken", weights, options_.preset));
+  mask_rcnn::Settings settings = recorded ? *recorded : mask_rcnn::preset_settings(options_.preset);
+  if (!options_.config_file.empty()) mask_rcnn::apply_file(settings, options_.config_file);
+  if (recorded) settings.require_model_of(*recorded, weights);
+  settings.weights = weights;
+  settings.check();
+  return std::make_unique<mask_rcnn::Predictor>(settings, options_.machine, std::move(known), source);
 }
 
 std::shared_ptr<Session> ServedModel::session_of(const std::string& weights, uint64_t version) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/messages.h"
 #include "apps/cli/vision.h"
 #include "apps/detection/placed_image.h"
 #include "data/coco_categories.h"
@@ -40,6 +41,8 @@ Predictor::Predictor(const std::string& weights, const cli::Machine& machine,
   compute.gradients = false;
   store_.allocate(/*seed=*/0, compute);
   const WeightReport report = load_weights(store_, weights, Fault::checkpoint);
+  for (const std::string& notice : report.conversions())
+    cli::print_message("note", fmt::format("{}: {}", weights, notice));
   if (!report.missing.empty() || !report.mismatched.empty())
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", weights, kName, report.summary()));
   model_.normalize_by(normalization_for(machine, store_));

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "libdtrain/io/result_file.h"
 
@@ -103,10 +102,12 @@ std::string first_of(const std::vector<std::string>& names) {
 std::string WeightReport::summary() const {
   std::string text = concat(loaded.size(), " tensors loaded, ", missing.size(), " missing, ", unexpected.size(),
                             " unexpected, ", mismatched.size(), " of another type or shape");
-  const std::pair<const char*, const std::vector<std::string>*> kinds[] = {
-      {"missing", &missing}, {"unexpected", &unexpected}, {"mismatched", &mismatched}};
-  for (const auto& [kind, names] : kinds)
-    if (!names->empty()) text += concat("; ", kind, ": ", first_of(*names));
+  const auto add = [&text](const char* kind, const std::vector<std::string>& names) {
+    if (!names.empty()) text += concat("; ", kind, ": ", first_of(names));
+  };
+  add("missing", missing);
+  add("unexpected", unexpected);
+  add("mismatched", mismatched);
   for (const std::string& line : conversions()) text += "; " + line;
   return text;
 }

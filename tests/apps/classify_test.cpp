@@ -216,15 +216,52 @@ TEST_F(RecordedRun, IsClassifiedAsItWasTrained) {
   const std::vector<float> expected = logits_by(with(same, "--batch_norm_epsilon=0.25"));
   const std::vector<std::string> alone{"--weights=" + recorded_};
   EXPECT_EQ(logits_by(alone), expected);
-  // What is given counts, and what is not is as it was.
-  const std::vector<float> other = logits_by(with(same, "--batch_norm_epsilon=0.5"));
-  EXPECT_NE(other, expected);
-  EXPECT_EQ(logits_by(with(alone, "--batch_norm_epsilon=0.5")), other);
-  EXPECT_NE(logits_by(with(alone, "--preprocessing=torchvision")), expected);
-  EXPECT_NE(logits_by(with(alone, "--resnet_padding=symmetric")), expected);
+  EXPECT_NE(logits_by(with(same, "--batch_norm_epsilon=0.5")), expected);
+  for (const std::string folder : {"run", "run/checkpoints/step-7"})
+    EXPECT_EQ(logits_by({"--weights=" + (directory_ / folder).string()}), expected) << folder;
+  EXPECT_EQ(logits_by(with(with(alone, "--batch_norm_epsilon=0.25"), "--ml_perf")), expected);
   const ProgramResult unnamed = run_program(kClassify, {"--weights=" + copy, image(1)});
   EXPECT_EQ(unnamed.code, 1);
   EXPECT_NE(unnamed.err.find("expected --model"), std::string::npos) << unnamed.err;
+}
+
+TEST_F(RecordedRun, RefusesWhatContradictsTheRecord) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--model=resnet34", "--model=resnet34: "},
+      {"--batch_norm_epsilon=0.5", "was trained with 0.25"},
+      {"--resnet_padding=symmetric", "was trained with same"},
+      {"--bottleneck_stride=3x3", "was trained with auto"},
+      {"--preprocessing=torchvision", "--preprocessing=torchvision: "},
+  };
+  for (const auto& [flag, message] : cases) {
+    const ProgramResult run = run_program(kClassify, {"--weights=" + recorded_, flag, image(1)});
+    EXPECT_EQ(run.code, 1) << run.err;
+    EXPECT_NE(run.err.find(message), std::string::npos) << run.err;
+  }
+}
+
+// Weights keep what they say of themselves, wherever they lie.
+TEST_F(RecordedRun, MovedWeightsAreClassifiedAsTheyWereTrained) {
+  const WeightsRecord record = {{"model", "resnet18, padding same, batch norm epsilon 0.25"},
+                                {"classes", "5"},
+                                {"data name", "imagenet"},
+                                {"preprocessing", "tf_cnn, ml_perf"},
+                                {"image size", "33"},
+                                {"class names", R"(["background","tench","goldfish","shark","ray"])"}};
+  const std::string moved = (directory_ / "moved.safetensors").string();
+  save_weights(resnet_, moved, 0, record);
+  EXPECT_EQ(logits_by({"--weights=" + moved}), logits_by({"--weights=" + recorded_}));
+  const std::string text = run_program(kClassify, {"--weights=" + moved, image(1)}).out;
+  for (const char* name : {"background (class 0)", "tench (class 1)", "ray (class 4)"})
+    EXPECT_NE(text.find(name), std::string::npos) << text;
+  const ProgramResult json = run_program(kClassify, {"--weights=" + moved, "--json", "--label=2", image(1)});
+  const nlohmann::json row = nlohmann::json::parse(json.out);
+  EXPECT_EQ(row["label_name"], "goldfish");
+  const std::vector<std::string> names = {"background", "tench", "goldfish", "shark", "ray"};
+  for (const auto& guess : row["top"]) EXPECT_EQ(guess["name"], names.at(guess["class"].get<size_t>()));
+  const ProgramResult run = run_program(kClassify, {"--weights=" + moved, "--num_classes=6", image(1)});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find("--num_classes=6: " + moved + " was trained with 5"), std::string::npos) << run.err;
 }
 
 TEST_F(RecordedRun, IsExportedAsItWasTrained) {

@@ -124,6 +124,22 @@ TEST_F(CnnBenchmarks, EvaluationWithoutACheckpointEndsWithFive) {
   EXPECT_TRUE(contains(run.err, "Checkpoint not found in " + path("none"))) << run.err;
 }
 
+// Layers that the file lacks keep their first values, and those that it has besides are left out: both are named.
+TEST_F(CnnBenchmarks, WeightsOfASmallerModelAreRemarked) {
+  const auto context = make_cpu_context({.threads = 1});
+  ParameterStore store(*context);
+  models::make_classifier(store, cli::find_model("resnet20", "cifar10"), {.classes = 11, .image_size = 16});
+  store.allocate(1);
+  save_weights(store, path("smaller"));
+  const ProgramResult run = train({"--model=resnet32", "--data_name=cifar10", "--image_size=16", "--batch_size=2",
+                                   "--num_batches=1", "--num_warmup_batches=0", "--weights=" + path("smaller")});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(
+      std::regex_search(run.err, std::regex("smaller: \\d+ tensors loaded, 60 missing, 0 unexpected.*; missing: "
+                                            "layer1\\.3\\.conv1\\.weight, ")))
+      << run.err;
+}
+
 TEST_F(CnnBenchmarks, AnEvaluationOfWhatIsNotFiniteEndsWithThree) {
   const auto context = make_cpu_context({.threads = 1});
   ParameterStore store(*context);

@@ -5,6 +5,7 @@
 #include <regex>
 #include <sstream>
 
+#include "libdtrain/io/safetensors.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {
@@ -174,6 +175,7 @@ TEST_F(CnnBenchmarks, StopsOnRequestAfterACheckpoint) {
 }
 
 TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
+  write_file(data() + "/classes.txt", "1 cat\n2 dog\n3 cow\n");
   const ProgramResult trained =
       train(real("run") + Arguments{"--eval_during_training_every_n_steps=13", "--eval_batch_size=4",
                                     "--metrics_file=" + path("metrics")});
@@ -211,6 +213,17 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
     EXPECT_TRUE(contains(evaluated.out, final_accuracy[1])) << evaluated.out;
     EXPECT_TRUE(contains(evaluated.out, "total images/sec: "));
   }
+  // Weights that were moved say what they are of.
+  std::filesystem::copy_file(checkpoint("run", 24) + "/model.safetensors", path("moved.safetensors"));
+  const std::string moved = "--weights=" + path("moved.safetensors");
+  EXPECT_EQ(SafetensorsFile(path("moved.safetensors")).metadata().at("dtrain.class names"),
+            R"(["","cat","dog","cow"])");
+  const ProgramResult alone = train({"--eval", "--batch_size=4", "--data_dir=" + data(), moved});
+  EXPECT_TRUE(contains(alone.out, final_accuracy[1])) << alone.err;
+  EXPECT_TRUE(contains(alone.err, "moved.safetensors was trained with --model=resnet20 --num_classes=4")) << alone.err;
+  const ProgramResult refused = train(model + Arguments{"--eval", "--preprocessing=torchvision", moved});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(contains(refused.err, "moved.safetensors was trained with tf_cnn; leave the flag out")) << refused.err;
   const ProgramResult forward = train(
       model + Arguments{"--forward_only", "--num_batches=1", "--num_warmup_batches=0", "--train_dir=" + path("run")});
   EXPECT_TRUE(contains(forward.out, "Successfully loaded model from " + checkpoint("run", 24))) << forward.err;

@@ -131,7 +131,7 @@ TEST_F(MaskRcnnConvert, SaysWhatIsWrong) {
   expect_line(convert("w.safetensors", "x.npz", {"--names=caffe2"}), 1, "--names");
   expect_line(run("convert", {"--from=x"}), 1, "expected --from and --to");
   expect_line(run("export", {"--onnx=x"}), 1, "expected --onnx and --load");
-  expect_line(run("export", {"--onnx=x", "--load=" + path("other.npz")}), 5, "does not fit");
+  expect_line(run("export", {"--onnx=x", "--preset=torchvision", "--load=" + path("other.npz")}), 5, "does not fit");
   expect_line(run("export", {"--onnx=x", "--load=x", "--height=0"}), 1, "--height");
   EXPECT_FALSE(std::filesystem::exists(path("x.safetensors")));
 }

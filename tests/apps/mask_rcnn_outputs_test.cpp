@@ -9,6 +9,7 @@
 #include <span>
 #include <sstream>
 
+#include "apps/mask_rcnn/canvas.h"
 #include "apps/mask_rcnn/config_keys.h"
 #include "data/png.h"
 #include "tests/apps/mask_rcnn_fixture.h"

@@ -120,7 +120,7 @@ ROWS = [
      "cnn --num_batches=1 --data_dir=E", 2, r"error: .*train-00000-of-00001"),
     ("no records at all", "mkdir E; : > E/train-00000-of-00001; cnn --num_batches=1 --data_dir=E", 2, r"error: .*E"),
     ("weights of another model", "cnn --num_batches=1 --train_dir=T >/dev/null 2>&1; dtrain-classify --model=resnet18 "
-     "--weights=T/checkpoints/step-1/model.safetensors x.jpg", 5, r"error: "),
+     "--weights=T/checkpoints/step-1/model.safetensors x.jpg", 1, r"error: --model=resnet18: .* was trained with lenet"),
     ("annotations of brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; score", 2,
      r"error: A.json: "),
     ("an image beyond its folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; score", 2,

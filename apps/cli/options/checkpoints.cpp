@@ -41,7 +41,8 @@ void CheckpointFlags::declare(FlagSet& flags) {
             "remove the checkpoints and TensorBoard's events of train_dir before the start");
   flags.group("Checkpoints");
   flags.add("weights", weights,
-            "safetensors or .npz file, by names of torchvision or timm, to start from, or to evaluate with --eval");
+            "safetensors or .npz file, by names of torchvision or timm, to start from, or to evaluate with --eval; or "
+            "the folder of a checkpoint, or a train_dir; what they have recorded of the model is taken");
 }
 
 void CheckpointFlags::clear(const Ranks& ranks, Group& group) const {

@@ -1,0 +1,22 @@
+#include "apps/cli/agreed_wait.h"
+
+#include <thread>
+
+#include "apps/cli/stop_signals.h"
+#include "libdtrain/run/evaluation.h"
+
+namespace dtrain::cli {
+
+bool stopped_within(Group& group, std::chrono::seconds interval) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  bool stopped = stop_agreed(group, stop_requested);
+  const auto over = [&] { return Clock::now() - began >= interval ? 1 : 0; };
+  while (!stopped && group.extremes(over(), "time to evaluate").second == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stopped = stop_agreed(group, stop_requested);
+  }
+  return stopped;
+}
+
+}  // namespace dtrain::cli

@@ -1,0 +1,178 @@
+#include "apps/cli/recorded_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/messages.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/json_limits.h"
+#include "libdtrain/train/checkpoint_files.h"
+#include "models/conventions.h"
+
+namespace dtrain::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostStateBytes = size_t{1} << 20, kMostNameBytes = size_t{16} << 20, kMostNames = 1'000'000;
+
+// That of the checkpoint which `file` is a part of.
+WeightsRecord recorded_beside(const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path(), state = folder / "state.json";
+  std::error_code none;
+  if (!fs::is_regular_file(state, none) || !fs::exists(folder / "MANIFEST.json", none)) return {};
+  TrainState read = train_state_from(read_text(state.string(), kMostStateBytes, Fault::checkpoint), state.string());
+  read.identity.merge(read.settings);
+  return std::move(read.identity);
+}
+
+// Those of a file that is sound; whoever loads it says what is wrong with any other.
+SafetensorsMetadata metadata_in(const std::string& file) {
+  try {
+    return SafetensorsFile(file, Fault::checkpoint).metadata();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::vector<std::string> class_names_from(const std::string& text, const std::string& file) {
+  if (text.empty()) return {};
+  const std::string where = fmt::format("{}: {}", file, kClassNamesKey);
+  check_json(text, where, Fault::checkpoint, {.bytes = kMostNameBytes, .depth = 2, .values = kMostNames});
+  try {
+    return nlohmann::json::parse(text).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(Fault::checkpoint, fmt::format("{}: expected a list of texts: {}", where, error.what()));
+  }
+}
+
+const char* name_of(models::PaddingConvention padding) {
+  switch (padding) {
+    case models::PaddingConvention::symmetric:
+      return "symmetric";
+    case models::PaddingConvention::same_pool:
+      return "same_pool";
+    case models::PaddingConvention::same:
+      return "same";
+  }
+  return "";
+}
+
+// What a training may have otherwise than the one that the weights are of.
+bool is_of_training(const std::string& flag) {
+  constexpr std::array kFlags = {"num_classes",   "image_size", "data_name",
+                                 "preprocessing", "ml_perf",    "exif_orientation"};
+  return std::ranges::find(kFlags, flag) != kFlags.end();
+}
+
+bool same_value(const std::string& a, const std::string& b) {
+  if (a == b || a.empty() || b.empty()) return a == b;
+  char *end_a = nullptr, *end_b = nullptr;
+  const float x = std::strtof(a.c_str(), &end_a), y = std::strtof(b.c_str(), &end_b);
+  return *end_a == '\0' && *end_b == '\0' && x == y;
+}
+
+}  // namespace
+
+WeightsRecord recorded_with(const std::string& file) {
+  WeightsRecord record = record_in(metadata_in(file));
+  return record.empty() ? recorded_beside(file) : record;
+}
+
+std::vector<std::pair<std::string, std::string>> RecordedClassifier::flags() const {
+  if (model.empty()) return {};
+  const std::string stride = !conventions.stride_in_3x3 ? "auto" : *conventions.stride_in_3x3 ? "3x3" : "1x1";
+  const std::string way = preprocessing.substr(0, preprocessing.find(','));
+  return {
+      {"model", model},
+      {"num_classes", classes},
+      {"data_name", data_name},
+      {"image_size", image_size},
+      {"exif_orientation", orientation},
+      {"preprocessing", way},
+      {"ml_perf", way.empty()                            ? ""
+                  : preprocessing.ends_with(", ml_perf") ? "true"
+                                                         : "false"},
+      {"bottleneck_stride", stride},
+      {"resnet_padding", conventions.padding ? name_of(*conventions.padding) : "auto"},
+      {"batch_norm_epsilon", conventions.batch_norm_epsilon ? fmt::format("{}", *conventions.batch_norm_epsilon) : ""}};
+}
+
+void RecordedClassifier::refuse_contradictions(const FlagSet& set,
+                                               const std::function<bool(const std::string& flag)>& which) const {
+  for (const auto& [flag, recorded] : flags()) {
+    const bool says_nothing = recorded.empty() && flag != "batch_norm_epsilon";
+    if (flag == "image_size" || flag == "exif_orientation" || says_nothing || !set.given(flag) || !which(flag))
+      continue;
+    if (flag == "num_classes" && set.text(flag) == "0") continue;  // as many as the weights have
+    DT_CHECK(same_value(set.text(flag), recorded), "--", flag, "=", set.text(flag), ": ", file, " was trained with ",
+             recorded.empty() ? "the model's default" : recorded, "; leave the flag out");
+  }
+}
+
+RecordedClassifier recorded_classifier(const std::string& file) {
+  const WeightsRecord record = recorded_with(file);
+  const auto value = [&](const char* key) {
+    const auto found = record.find(key);
+    return found == record.end() ? std::string() : found->second;
+  };
+  RecordedClassifier recorded{.file = file};
+  const std::string form = value(kModelKey);
+  recorded.model = form.substr(0, form.find(','));
+  if (recorded.model.empty()) return recorded;
+  recorded.conventions = models::conventions_from(form.substr(recorded.model.size()));
+  recorded.classes = value(kClassesKey);
+  recorded.data_name = value(kDataNameKey);
+  recorded.image_size = value(kImageSizeKey);
+  recorded.preprocessing = value(kPreprocessingKey);
+  recorded.orientation = value(kOrientationKey);
+  recorded.label_offset = value(kLabelOffsetKey);
+  recorded.class_names = class_names_from(value(kClassNamesKey), file);
+  return recorded;
+}
+
+std::vector<std::string> take_recorded(FlagSet& flags, const std::string& path, bool trains) {
+  if (path.empty()) return {};
+  const RecordedClassifier recorded = recorded_classifier(weights_file(path));
+  const bool another = flags.given("model") && flags.text("model") != recorded.model;
+  if (recorded.model.empty() || (trains && another)) return {};
+  recorded.refuse_contradictions(flags, [&](const std::string& flag) { return !trains || !is_of_training(flag); });
+  std::string taken;
+  const auto take = [&](const std::string& flag, const std::string& text) {
+    if (text.empty() || flags.given(flag) || flags.text(flag) == text) return;
+    flags.imply(flag, text, "weights");
+    taken += fmt::format(" --{}={}", flag, text);
+  };
+  for (const auto& [flag, text] : recorded.flags())
+    if (!trains || !is_of_training(flag)) take(flag, text);
+  if (!trains) take("label_offset", recorded.label_offset);
+  if (taken.empty()) return {};
+  return {fmt::format("{} was trained with{}: taken", recorded.file, taken)};
+}
+
+void print_notices(const WeightReport& report, const std::string& path) {
+  for (const std::string& notice : report.notices()) print_message("note", fmt::format("{}: {}", path, notice));
+}
+
+std::string class_title(const std::vector<std::string>& names, size_t output) {
+  if (output >= names.size() || names[output].empty()) return fmt::format("class {}", output);
+  return fmt::format("{} (class {})", names[output], output);
+}
+
+WeightsRecord classifier_record(const TrainState& state, const std::string& data_name,
+                                const std::vector<std::string>& class_names) {
+  WeightsRecord record = {{kDataNameKey, data_name}};
+  for (const char* key : {kModelKey, kClassesKey, kImageSizeKey, kPreprocessingKey, kLabelOffsetKey})
+    if (const auto found = state.identity.find(key); found != state.identity.end()) record[key] = found->second;
+  if (const auto found = state.settings.find(kOrientationKey); found != state.settings.end()) record.insert(*found);
+  if (!class_names.empty())
+    record[kClassNamesKey] = nlohmann::json(class_names).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return record;
+}
+
+}  // namespace dtrain::cli

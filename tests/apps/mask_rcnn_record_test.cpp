@@ -1,0 +1,128 @@
+// Weights of a detector are evaluated and shown as they were trained, wherever they lie.
+#include "apps/detection/recorded_categories.h"
+#include "apps/mask_rcnn/flags.h"
+#include "libdtrain/train/checkpoint.h"
+#include "libdtrain/train/weights.h"
+#include "tests/files.h"
+#include "tests/testing.h"
+
+namespace dtrain::mask_rcnn {
+namespace {
+
+class RecordedDetector : public testing::Test {
+ protected:
+  RecordedDetector() : context_(make_cpu_context({.threads = 1})), store_(*context_) {
+    store_.add("w", {2}, Init::constant(1));
+    store_.allocate(1);
+    for (const char* key :
+         {"PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96",
+          "FPN.NUM_CHANNEL=16", "BACKBONE.STRIDE_1X1=True", "DATA.BASEDIR=/data/of/training", "TRAIN.BASE_LR=0.5"})
+      apply(trained_, key);
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string weights_with(const WeightsRecord& record) const {
+    save_weights(store_, path("w.safetensors"), 0, record);
+    return path("w.safetensors");
+  }
+
+  // As a program reads them.
+  Settings settings(const Arguments& words, ModelFlags::Use use = ModelFlags::Use::as_trained) {
+    Arguments argv = {"x"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    ModelFlags model;
+    cli::FlagSet flags("x", "", "");
+    model.declare(flags);
+    flags.parse(ModelFlags::take_config(argv, model.assignments));
+    notices_.clear();
+    return model.settings(flags, notices_, use);
+  }
+  void expect_refused(const Arguments& words, const std::string& message) {
+    expect_error([&] { settings(words); }, Fault::config, message);
+  }
+
+  TempDirectory folder_;
+  std::unique_ptr<Context> context_;
+  ParameterStore store_;
+  Settings trained_ = preset_settings("tensorpack");
+  std::vector<std::string> notices_;
+};
+
+TEST_F(RecordedDetector, TheFileSaysHowItWasTrained) {
+  const std::string file = weights_with(trained_.recorded_with_weights());
+  const Settings found = settings({"--load=" + file, "--data_dir=here"});
+  EXPECT_EQ(found.recorded_with_weights(), trained_.recorded_with_weights());
+  EXPECT_EQ(found.preset, "tensorpack");
+  EXPECT_EQ(found.data.base_dir, "here");
+  EXPECT_EQ(found.rate.base_rate, preset_settings("tensorpack").rate.base_rate);
+  EXPECT_EQ(found.weights, file);
+  EXPECT_TRUE(notices_.empty());
+  EXPECT_EQ(settings({"--config", "BACKBONE.WEIGHTS=" + file}).preset, "tensorpack");
+}
+
+TEST_F(RecordedDetector, ContradictionsAreRefused) {
+  const std::string file = weights_with(trained_.recorded_with_weights()), load = "--load=" + file;
+  expect_refused({load, "--preset=torchvision"},
+                 "--preset=torchvision: " + file + " was trained with the preset tensorpack");
+  expect_refused({load, "--config", "BACKBONE.STRIDE_1X1=False"},
+                 "BACKBONE.STRIDE_1X1=False: " + file + " was trained with True");
+  expect_refused({load, "--config", "PREPROC.PIXEL_MEAN=[1,2,3]"}, "was trained with [");
+  // What agrees, and what is about this evaluation alone, may be given.
+  const Settings found =
+      settings({load, "--preset=tensorpack", "--config", "FPN.NUM_CHANNEL=16", "TEST.RESULT_SCORE_THRESH=0.25",
+                "PREPROC.TEST_SHORT_EDGE_SIZE=80", "DATA.VAL=other"});
+  EXPECT_EQ(found.detector.detection.score_threshold, 0.25f);
+  EXPECT_EQ(found.data.evaluation_resize.max_short_edge, 80);
+}
+
+TEST_F(RecordedDetector, ACheckpointOrATrainDirStandsForItsWeights) {
+  TrainState state{.step = 3, .identity = trained_.model_identity(), .settings = trained_.described()};
+  const std::string run = path("run"), step = run + "/checkpoints/step-3";
+  Checkpointer(store_, {.train_dir = run, .asynchronous = false}, {}).save(state);
+  for (const std::string& load : {run, step, step + "/model.safetensors"}) {
+    const Settings found = settings({"--load=" + load});
+    EXPECT_EQ(found.weights, step + "/model.safetensors");
+    EXPECT_EQ(found.recorded_with_weights(), trained_.recorded_with_weights()) << load;
+    EXPECT_EQ(found.data.base_dir, "");
+  }
+  expect_error([&] { settings({"--load=" + folder_.path().string()}); }, Fault::checkpoint,
+               "neither a checkpoint nor a train_dir with a complete one");
+}
+
+TEST_F(RecordedDetector, OthersWeightsAreOfThePresetThatIsGiven) {
+  const std::string load = "--load=" + weights_with({{"model", "resnet50"}});
+  EXPECT_EQ(settings({load, "--preset=aws"}).preset, "aws");
+  EXPECT_TRUE(notices_.empty());
+  EXPECT_EQ(settings({load}).preset, "torchvision");
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_NE(notices_[0].find("records no conventions: those of --preset=torchvision"), std::string::npos);
+}
+
+TEST_F(RecordedDetector, ATrainingMayDiffer) {
+  const std::string load = "--load=" + weights_with(trained_.recorded_with_weights());
+  EXPECT_EQ(settings({load, "--config", "FPN.NUM_CHANNEL=32"}, ModelFlags::Use::to_train).preset, "torchvision");
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_NE(notices_[0].find("trained with the preset tensorpack, and this run trains with torchvision"),
+            std::string::npos);
+}
+
+TEST_F(RecordedDetector, CategoriesTravelAlong) {
+  const std::vector<data::coco::Category> categories = {{3, "square"}, {90, "Stra\u00dfe \"x\""}};
+  const std::string text = detection::categories_text(categories);
+  const auto found = detection::recorded_categories(weights_with({{detection::kCategoriesKey, text}}));
+  ASSERT_EQ(found.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(found[i].id, categories[i].id);
+    EXPECT_EQ(found[i].name, categories[i].name);
+  }
+  EXPECT_TRUE(detection::recorded_categories(weights_with({})).empty());
+  for (const char* bad : {"[1]", "{}[", R"([{"id":"x","name":"y"}])"})
+    expect_error(
+        [&] {
+          detection::recorded_categories(weights_with({{detection::kCategoriesKey, bad}}));
+        },
+        Fault::checkpoint, "w.safetensors: categories");
+}
+
+}  // namespace
+}  // namespace dtrain::mask_rcnn

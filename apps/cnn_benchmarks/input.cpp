@@ -8,6 +8,7 @@
 #include "apps/cli/progress.h"
 #include "apps/ssd/data.h"
 #include "data/catalog.h"
+#include "data/class_names.h"
 #include "data/imagenet.h"
 
 namespace dtrain::cnn_benchmarks {
@@ -96,6 +97,8 @@ Datasets open_datasets(const Config& config) {
   if (config.detects()) {
     open_detection_data(config, datasets);
   } else {
+    datasets.class_names = data::names_by_output(data::read_class_names(config.flags.input.data_dir),
+                                                 config.options.classes, config.flags.model.label_offset);
     if (config.mode != RunMode::evaluation) datasets.training = open_split(config, true, config.stages.front().size);
     if (config.evaluates()) datasets.validation = open_split(config, false, config.options.image_size);
   }

@@ -139,7 +139,8 @@ observers::EventFilesOptions event_options(const Session& session) {
           .every = static_cast<uint64_t>(f.summaries.save_summaries_steps),
           .details_every = f.summaries.details_every(),
           .tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}},
-          .evaluation_tags = evaluation};
+          .evaluation_tags = evaluation,
+          .class_names = session.datasets.class_names};
 }
 
 observers::EventFilesOptions evaluation_event_options(const Session& session) {

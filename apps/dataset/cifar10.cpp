@@ -23,6 +23,7 @@ int cifar10(const Arguments& argv) {
   flags.add("shards", shards, "train shards; validation has a quarter of them", {1, data::kMaxShards});
   flags.add("first_label", first_label, "label of airplane", {0, 1});
   if (!common.parse(flags, argv)) return 0;
+  const auto name_classes = [&] { write_class_names(common, classes, first_label); };
 
   const int64_t test_shards = std::max<int64_t>(shards / 4, 1);
   const std::string train = existing_folder(common.input, {"train"}), test = existing_folder(common.input, {"test"});
@@ -32,7 +33,10 @@ int cifar10(const Arguments& argv) {
       return split_of_tree(name, count, data::list_image_tree(folder, classes, first_label, false), common.seed,
                            data::verbatim_record, warnings);
     };
-    return write_set(common, {split("train", shards, train), split("validation", test_shards, test)}, "", warnings);
+    const int code =
+        write_set(common, {split("train", shards, train), split("validation", test_shards, test)}, "", warnings);
+    name_classes();
+    return code;
   }
   const fs::path root = common.input;
   std::error_code unreadable;
@@ -54,8 +58,10 @@ int cifar10(const Arguments& argv) {
               return data::cifar_record(*batch, order[i], classes, first_label);
             }};
   };
-  return write_set(common, {split("train", shards, train_files),
-                            split("validation", test_shards, {(root / "test_batch.bin").string()})});
+  const int code = write_set(common, {split("train", shards, train_files),
+                                      split("validation", test_shards, {(root / "test_batch.bin").string()})});
+  name_classes();
+  return code;
 }
 
 }  // namespace dtrain::dataset

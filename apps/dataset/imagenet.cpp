@@ -55,13 +55,15 @@ std::string source_of(const ImagenetFlags& flags, const Halves& halves) {
 
 int imagenet(const Arguments& argv) {
   ImagenetFlags given;
-  cli::FlagSet flags(argv.front(), "--input DIR|--train_tar FILE --output DIR [--labels FILE] [flags]",
-                     "Writes train-*-of-* from DIR/train/<class>/* and, if it is there, validation-*-of-* from "
-                     "DIR/validation (or val, valid), which has a folder per class too, or a labels file. Labels count "
-                     "from 1 in the order of --labels. PNG and CMYK images are written as JPEG; all others keep their "
-                     "bytes. Every image is decoded once; --on_bad_image says what becomes of those that cannot be.\n"
-                     "ImageNet's archives are read in place, without unpacking them. A conversion of archives that "
-                     "fails or is killed leaves its complete shards, and the same command goes on after them.");
+  cli::FlagSet flags(
+      argv.front(), "--input DIR|--train_tar FILE --output DIR [--labels FILE] [flags]",
+      "Writes train-*-of-* from DIR/train/<class>/* and, if it is there, validation-*-of-* from "
+      "DIR/validation (or val, valid), which has a folder per class too, or a labels file. Labels count "
+      "from 1 in the order of --labels. PNG and CMYK images are written as JPEG; all others keep their "
+      "bytes. Every image is decoded once; --on_bad_image says what becomes of those that cannot be. classes.txt "
+      "gets the names of the labels.\n"
+      "ImageNet's archives are read in place, without unpacking them. A conversion of archives that "
+      "fails or is killed leaves its complete shards, and the same command goes on after them.");
   given.declare(flags);
   if (!given.common.parse(flags, argv)) return 0;
   given.check();
@@ -81,7 +83,9 @@ int imagenet(const Arguments& argv) {
   };
   add("train", given.shards, halves.train_place, halves.train);
   add("validation", given.validation_shards, halves.validation_place, halves.validation);
-  return write_set(given.common, splits, source, warnings);
+  const int code = write_set(given.common, splits, source, warnings);
+  write_class_names(given.common, halves.classes, 1);
+  return code;
 }
 
 }  // namespace dtrain::dataset

@@ -13,7 +13,9 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
+#include "data/class_names.h"
 #include "data/shard_manifest.h"
+#include "libdtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 
@@ -156,6 +158,15 @@ int write_set(const CommonFlags& common, const std::vector<data::Split>& splits,
   }
   warnings.report();
   return report_bad_images(common, data::all_of(skipped), images_in(splits));
+}
+
+void write_class_names(const CommonFlags& common, const std::vector<std::string>& classes, int64_t first_label) {
+  if (common.on_bad_image == "list") return;
+  data::ClassNames names;
+  for (size_t i = 0; i < classes.size(); ++i) names[first_label + static_cast<int64_t>(i)] = cli::escaped(classes[i]);
+  AtomicFile file(concat(common.output, "/", data::kClassNamesFile));
+  file.write(data::to_text(names));
+  file.commit();
 }
 
 data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,

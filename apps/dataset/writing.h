@@ -58,6 +58,10 @@ int report_bad_images(const CommonFlags& common, const std::vector<data::BadReco
 int write_set(const CommonFlags& common, const std::vector<data::Split>& splits, const std::string& source = "",
               const KeptWarnings& warnings = {});
 
+// Writes data::kClassNamesFile beside the shards: `classes[i]` is the name of the label first_label + i. Nothing where
+// images are only listed.
+void write_class_names(const CommonFlags& common, const std::vector<std::string>& classes, int64_t first_label);
+
 // The images of a tree, shuffled, so that any part of a shard is a mixture of the classes. `warnings` has to be there
 // as long as the split is.
 data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,

@@ -31,7 +31,16 @@ void add_rows(std::string& table, const Settings& settings) {
   }
 }
 
-Summary summary_of(const Begun& event) {
+std::string table_of(const std::vector<std::string>& class_names) {
+  Settings rows;
+  for (size_t i = 0; i < class_names.size(); ++i)
+    if (!class_names[i].empty()) rows[fmt::format("{:>7}", i)] = class_names[i];
+  std::string table = "| class | name |\n|---|---|\n";
+  add_rows(table, rows);
+  return table;
+}
+
+Summary summary_of(const Begun& event, const std::vector<std::string>& class_names) {
   std::string table = "| setting | value |\n|---|---|\n";
   HyperParameters parameters;
   for (const Settings* settings : {&event.identity, &event.settings}) {
@@ -40,6 +49,7 @@ Summary summary_of(const Begun& event) {
   }
   Summary summary;
   summary.text("configuration", table);
+  if (!class_names.empty()) summary.text("classes", table_of(class_names));
   summary.session_start(parameters, now());
   return summary;
 }
@@ -63,7 +73,7 @@ void EventFiles::begun(const Begun& event) {
   if (event.complete) return;
   const auto first_step = options_.trains ? std::optional(event.step + 1) : std::nullopt;
   attempt([&] { file_.emplace(options_.file, first_step, now()); });
-  if (options_.trains) write(event.step, summary_of(event));
+  if (options_.trains) write(event.step, summary_of(event, options_.class_names));
 }
 
 void EventFiles::put(uint64_t step, const std::vector<MetricValue>& scalars) {

@@ -19,9 +19,10 @@ struct EventFilesOptions {
   EventFileOptions file{};
   uint64_t every = 0;  // steps between those that have events; 0: the shown ones have
   uint64_t details_every = 0;
-  StepDetails details{};                 // of each step whose number is a multiple of `details_every`; empty: none
-  ScalarTags tags{}, evaluation_tags{};  // of steps, and of evaluations
-  bool trains = true;                    // false: evaluations of what others train, in any order
+  StepDetails details{};                   // of each step whose number is a multiple of `details_every`; empty: none
+  ScalarTags tags{}, evaluation_tags{};    // of steps, and of evaluations
+  bool trains = true;                      // false: evaluations of what others train, in any order
+  std::vector<std::string> class_names{};  // by output of a classifier: a table at the beginning of a training
 };
 
 // A run that goes on from a checkpoint begins a file of its own, by which what earlier ones hold of later steps is

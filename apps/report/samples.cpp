@@ -77,6 +77,12 @@ struct Prediction {
   Sample sample{};
 };
 
+// The name of a guessed class, where the line has it, and its number.
+std::string title_of(const OrderedJson& guess, double number) {
+  const std::string name = text_of(guess, "name");
+  return name.empty() ? fmt::format("class {:.0f}", number) : fmt::format("{} (class {:.0f})", name, number);
+}
+
 std::optional<Prediction> prediction_of(const OrderedJson& row) {
   if (!row.contains("top") || !row["top"].is_array() || row["top"].empty()) return std::nullopt;
   Prediction one{.file = text_of(row, "file")};
@@ -85,13 +91,17 @@ std::optional<Prediction> prediction_of(const OrderedJson& row) {
   for (const OrderedJson& guess : row["top"]) {
     if (!guess.is_object()) return std::nullopt;
     const double guessed = number_of(guess, "class"), probability = number_of(guess, "probability");
-    one.sample.lines.push_back(fmt::format("class {:.0f}: {} %", guessed, percent(probability)));
+    one.sample.lines.push_back(fmt::format("{}: {} %", title_of(guess, guessed), percent(probability)));
     if (one.has_label ? guessed == label : one.sample.lines.size() == 1) one.rank = probability;
   }
   const double first = number_of(row["top"][0], "class");
   one.sample.name = one.file;
-  one.sample.verdict = fmt::format("class {:.0f}", first);
-  if (one.has_label) one.sample.verdict += first == label ? ", right" : fmt::format(", not {:.0f}", label);
+  one.sample.verdict = title_of(row["top"][0], first);
+  const std::string expected = text_of(row, "label_name");
+  if (one.has_label)
+    one.sample.verdict += first == label
+                              ? ", right"
+                              : fmt::format(", not {}", expected.empty() ? fmt::format("{:.0f}", label) : expected);
   return one;
 }
 

@@ -62,7 +62,10 @@ class Predictions {
     answer(response, 200, json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
 
-  void images(Response& response) const { answer(response, 200, images_json(e_.images)); }
+  void images(Response& response) const {
+    const auto session = e_.models.front().model->session();
+    answer(response, 200, images_json(e_.images, session ? session->class_names() : std::span<const std::string>{}));
+  }
 
   void image(size_t index, Response& response) const {
     if (index >= e_.images.size()) return answer(response, 404, error_json("there is no such image"));

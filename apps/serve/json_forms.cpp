@@ -67,9 +67,13 @@ std::string category_of(const Session& session, int64_t id) {
 Json form_of(const Prediction& result, const Session& session, const AnswerForm& form) {
   Json list = Json::array();
   if (!session.detects()) {
+    const auto names = session.class_names();
     for (size_t c : ranking(result.probabilities, form.top)) {
-      list.push_back({{"class", c}, {"probability", result.probabilities[c]}});
-      if (!result.warning.empty()) list.back()["warning"] = result.warning;
+      Json guess = {{"class", c}};
+      if (c < names.size() && !names[c].empty()) guess["name"] = names[c];
+      guess["probability"] = result.probabilities[c];
+      if (!result.warning.empty()) guess["warning"] = result.warning;
+      list.push_back(std::move(guess));
     }
     return list;
   }
@@ -139,12 +143,14 @@ Json model_json(const std::string& name, const Session* session) {
   return json;
 }
 
-std::string images_json(const std::vector<LabelledImage>& images) {
+std::string images_json(const std::vector<LabelledImage>& images, std::span<const std::string> names) {
+  const LabelRule rule(names);
   Json list = Json::array();
   for (const LabelledImage& image : images) {
     Json json = {{"name", image.name}};
-    if (image.label) {
-      json["label"] = *image.label;
+    if (!image.class_name.empty()) {
+      if (const auto label = rule.label_of(image)) json["label"] = *label;
+      json["label_name"] = image.class_name;
     } else {
       json["objects"] = Json::array();
       for (const auto& object : image.objects)

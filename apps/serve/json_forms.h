@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,7 +40,7 @@ std::string predictions_json(const std::vector<Prediction>& results, const Sessi
 // there is none.
 nlohmann::ordered_json model_json(const std::string& name, const Session* session);
 // {"images": [{"name", "label" or "objects": [{"bbox", "category_id"}, ...]}, ...]}
-std::string images_json(const std::vector<LabelledImage>& images);
+std::string images_json(const std::vector<LabelledImage>& images, std::span<const std::string> names);
 // TF Serving's model_version_status; `session` is null where there is none yet.
 std::string status_json(const Session* session);
 // {"error": TEXT}

@@ -9,6 +9,7 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/serve/endpoints.h"
@@ -57,8 +58,10 @@ void Options::declare(cli::FlagSet& flags) {
             "for mask_rcnn: text file of KEY=VALUE lines, which change what is recorded");
   flags.add("annotations", model.annotations, "COCO's annotations whose categories are what the classes stand for");
   flags.group("Page");
-  flags.add("images", images,
-            "folder of images with labels to walk through: CLASS/NAME.jpg, or as the file of --annotations names them");
+  flags.add(
+      "images", images,
+      "folder of images with labels to walk through: CLASS/NAME.jpg, by the names or numbers of classes, or as the "
+      "file of --annotations names them");
   flags.group("Machine");
   flags.add("device", device, "cpu, gpu, or auto: the GPU where there is one");
   flags.add("num_intra_threads", threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads);
@@ -114,6 +117,20 @@ serve::ServedModelOptions Options::second() const {
   return options;
 }
 
+// Those of --images, whose labels are checked where there is a model already.
+std::vector<serve::LabelledImage> labelled_images(const Options& options,
+                                                  const std::shared_ptr<const serve::Session>& session) {
+  auto images = serve::read_labelled_images(options.images, options.model.annotations);
+  if (!session || session->detects()) return images;
+  const serve::LabelRule rule(session->class_names());
+  rule.require_labels(images);
+  if (rule.counts_folders(images))
+    cli::print_message("note", fmt::format("--images={}: the model has recorded no names of classes: folders are "
+                                           "numbered from 1 on in the order of their names, as dtrain-data does",
+                                           options.images));
+  return images;
+}
+
 int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   const std::string token = serve::read_token(options.token_file, cli::environment());
   serve::Metrics metrics;
@@ -130,7 +147,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
     models.push_back({"compare", &*second});
   }
   std::vector<serve::LabelledImage> images;
-  if (!options.images.empty()) images = serve::read_labelled_images(options.images, options.model.annotations);
+  if (!options.images.empty()) images = labelled_images(options, model.session());
   options.batcher.computed = [&](size_t count, double seconds) { metrics.computed(count, seconds); };
   serve::Batcher batcher(options.batcher);
   serve::add_endpoints(server, {models,

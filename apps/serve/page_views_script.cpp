@@ -91,10 +91,12 @@ const showObjects = (card, answer, image, shown, truth) => {
 
 const showRanking = (card, answer, image, label) => {
   make(make(card, "div", {class: "stage plain"}), "img", {src: image.url, alt: image.name});
-  if (label !== undefined) make(card, "p", {}, `The label is class ${label}.`);
+  const called = one => one.name === undefined ? `class ${one.class}` : `${one.name} (class ${one.class})`;
+  if (label !== undefined)
+    make(card, "p", {}, `The label is ${called(answer.find(one => one.class === label) || {class: label})}.`);
   const list = make(card, "ol", {class: "ranking"});
   for (const one of answer.slice(0, 5)) {
-    const item = make(list, "li", {}, `class ${one.class}: ${(100 * one.probability).toFixed(2)} %`);
+    const item = make(list, "li", {}, `${called(one)}: ${(100 * one.probability).toFixed(2)} %`);
     make(make(item, "span", {class: "bar", "aria-hidden": "true"}), "span").style.width = `${100 * one.probability}%`;
   }
 };

@@ -36,6 +36,8 @@ class Session {
   virtual bool detects() const = 0;  // objects, and not the class of the image
   // A detector's; none of a classifier.
   virtual const std::vector<data::coco::Category>& categories() const = 0;
+  // A classifier's, by output; empty texts for classes without a name, and none at all where none is known.
+  virtual std::span<const std::string> class_names() const { return {}; }
 
   // Decodes and preprocesses as an evaluation does. Any thread may call it. Throws Error(Fault::data).
   virtual Pixels decode(std::span<const std::byte> encoded) const = 0;

@@ -133,6 +133,7 @@ TEST_F(ImagenetTree, BecomesShuffledShardsOfMendedJpegs) {
   expect(command + "--output one --threads 1", 0, "train: 10 images in 3 shards");
   expect(command + "--output three --threads 3", 0, "images of 2 of the 3 classes");
   expect_equal_folders(root / "one", root / "three");
+  EXPECT_EQ(contents(root / "one" / "classes.txt"), "1 nc\n2 na\n3 nb\n");
   expect("verify one", 0, "3 files, 10 records, 0 faults");
   std::string order;
   for (const Labelled& image : read_split(root / "one", "train")) {

@@ -73,6 +73,17 @@ TEST(EventFilesObserver, AFullDiskEndsTheFileAndNotTheRun) {
   EXPECT_EQ(shown_scalars(directory.path())["total_loss"], (std::map<uint64_t, float>{{1, 1.5f}}));
 }
 
+TEST(EventFilesObserver, NamesTheClassesAtTheBeginning) {
+  const TempDirectory directory;
+  observers::EventFiles events(
+      {.file = {.folder = directory.path(), .host = "h", .most_pending = 1}, .class_names = {"", "tench", "a|b"}},
+      [](const std::string& text) { ADD_FAILURE() << text; });
+  events.begun({});
+  events.ended({});
+  const std::string bytes = read_file(event_files_in(directory.path()).at(0));
+  EXPECT_TRUE(contains(bytes, "| class | name |\n|---|---|\n|       1 | tench |\n|       2 | a\\|b |\n"));
+}
+
 TEST(EventFilesObserver, AFolderThatIsNotThereEndsNoRun) {
   const TempDirectory directory;
   Notices notices;

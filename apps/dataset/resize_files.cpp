@@ -45,8 +45,7 @@ class ResizedFiles {
         bad_[""].push_back(error.record());
       }
     });
-    std::vector<data::BadRecord> bad = data::all_of(bad_);
-    std::ranges::sort(bad, {}, &data::BadRecord::file);
+    const std::vector<data::BadRecord> bad = data::all_of(bad_);
     warnings_.report();
     if (!lists() && (bad.empty() || common_.on_bad_image == "skip")) put_in_place(bad.size());
     const int code = report_bad_images(common_, bad, files_.size());

@@ -61,7 +61,8 @@ void KeptWarnings::report() const {
                        fmt::format("{} images decode with a warning and are kept; the first: {}", count_, first_));
 }
 
-int report_bad_images(const CommonFlags& common, const std::vector<data::BadRecord>& bad, uint64_t images) {
+int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> bad, uint64_t images) {
+  std::ranges::sort(bad, {}, &data::BadRecord::file);
   if (common.on_bad_image == "list") {
     for (const data::BadRecord& one : bad) fmt::print("{}: {}\n", cli::escaped(one.file), cli::escaped(one.reason));
     fmt::print("{} images, {} of them cannot be used\n", images, bad.size());
@@ -100,8 +101,7 @@ int list_bad_images(const CommonFlags& common, const std::vector<data::Split>& s
         bad.push_back(error.record());
       }
     });
-  std::ranges::sort(bad, {}, &data::BadRecord::file);
-  return report_bad_images(common, bad, images_in(splits));
+  return report_bad_images(common, std::move(bad), images_in(splits));
 }
 
 }  // namespace

@@ -48,9 +48,9 @@ class KeptWarnings {
   std::string first_;
 };
 
-// Names images that cannot be used: each on stdout where they are only listed, in one notice where they are left out,
-// else each on stderr. Returns the exit code for `list`.
-int report_bad_images(const CommonFlags& common, const std::vector<data::BadRecord>& bad, uint64_t images);
+// Names images that cannot be used, sorted by file: each on stdout where they are only listed, in one notice where they
+// are left out, else each on stderr. Returns the exit code for `list`.
+int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> bad, uint64_t images);
 
 // data::write_shards with progress and a line for each split at the end, by the rules of --on_bad_image; with `list`
 // all records are made and nothing is written. `source` is data::ShardOptions::source. SIGINT and SIGTERM end the

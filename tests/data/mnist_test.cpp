@@ -94,6 +94,27 @@ TEST_F(Idx, SetsHaveGreyImagesInThreeChannels) {
   }
 }
 
+// Kaggle unpacks each file into a folder of its name.
+TEST_F(Idx, FilesInFoldersOfTheirNamesAreRead) {
+  std::filesystem::create_directories(folder / "train-images-idx3-ubyte");
+  std::filesystem::create_directories(folder / "train-labels.idx1-ubyte");
+  place("train-images-idx3-ubyte/train-images-idx3-ubyte", idx_images(10));
+  place("train-labels.idx1-ubyte/train-labels.idx1-ubyte", idx_labels(10));
+  EXPECT_EQ(read_mnist(folder.path().string(), true).images.items(), 10u);
+}
+
+TEST_F(Idx, EmnistAndItsLabelsAreNamed) {
+  place("emnist-letters-train-images-idx3-ubyte", idx_images(2));
+  expect_error(
+      [&] { read_mnist(folder.path().string(), true); }, Fault::data,
+      "holds EMNIST, as emnist-letters-train-images-idx3-ubyte: give the files of one of its splits the names");
+  place("train-images-idx3-ubyte", idx_images(2));
+  place("train-labels-idx1-ubyte", idx_header({2}) + "\x01\x1a");
+  expect_error([&] { MnistDataset({.directory = folder.path().string()}); }, Fault::data,
+               "the labels are 1 to 26, for which --num_classes=26 --label_offset=-1 are right");
+  EXPECT_EQ(MnistDataset({.directory = folder.path().string(), .classes = 26, .label_offset = -1}).size(), 2u);
+}
+
 // As dtrain-classify sees a picture of the same pixels.
 TEST_F(Idx, PixelsAreThoseOfAPictureAtAnySize) {
   std::string bytes = idx_images(1);

@@ -6,8 +6,8 @@
 #include <set>
 #include <string_view>
 
-#include "data/foreign_file.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/foreign_file.h"
 #include "libdtrain/io/input_file.h"
 
 namespace dtrain::data {
@@ -109,7 +109,7 @@ class ImageLabels {
 
 std::vector<TextLine> read_lines(const std::string& path) {
   const std::string bytes = read_text(path, kMaxTextBytes);
-  if (const std::string kind = foreign_kind(bytes); !kind.empty()) fail_at(path, 1, "is " + kind);
+  if (const std::string kind = foreign_content(bytes); !kind.empty()) fail_at(path, 1, "is " + kind);
   std::string_view text = bytes;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   std::vector<TextLine> lines;

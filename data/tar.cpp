@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "data/foreign_file.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/foreign_file.h"
 
 namespace dtrain::data {
 namespace {
@@ -83,7 +83,7 @@ class TarReader {
     std::string head(static_cast<size_t>(std::min<uint64_t>(end_ - at_, kBlock)), '\0');
     file_.read(at_, head.data(), head.size());
     // A packed archive has a line of its own.
-    if (const std::string kind = foreign_kind(head); !kind.empty() && !head.starts_with("\x1f\x8b"))
+    if (const std::string kind = foreign_content(head); !kind.empty() && !head.starts_with("\x1f\x8b"))
       throw Error(Fault::data, concat(archive_, ": not a tar archive but ", kind));
   }
 

@@ -29,7 +29,7 @@ bool holds_pickle(const std::string& path, Fault fault) {
 
 // Of a file that is no weights, what it is; empty of all others.
 std::string foreign_file(const std::string& path, const std::string& begin, Fault fault) {
-  if (std::string what = foreign_content(begin); !what.empty()) return what;
+  if (std::string what = foreign_weights(begin); !what.empty()) return what;
   return is_archive(path, begin) && holds_pickle(path, fault) ? kPickleAdvice : "";
 }
 

@@ -11,39 +11,65 @@ const char* const kPickleAdvice =
 
 namespace {
 
-constexpr std::string_view kLfs = "version https://git-lfs.github.com/spec/", kHdf5 = "\x89HDF\r\n\x1a\n";
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf", kSpace = " \t\r\n";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf", kSpace = " \t\r\n", kZip = "PK\x03\x04";
+constexpr const char *kHdf5 = "an HDF5 file", *kPickle = "pickled Python objects";
 constexpr size_t kBraceOfSafetensors = 8;  // follows the size of the header
+
+struct KnownBeginning {
+  std::string_view bytes;
+  const char* what;
+};
+
+constexpr KnownBeginning kKnownBeginnings[] = {
+    {"version https://git-lfs",
+     "a Git LFS pointer, which stands for the file; expected the file itself: run git lfs pull in its repository"},
+    {kZip, "a zip archive; unpack it with unzip first"},
+    {"\x1f\x8b", "packed by gzip; unpack it with gunzip first"},
+    {"BZh", "packed by bzip2; unpack it with bunzip2 first"},
+    {"\xfd"
+     "7zXZ",
+     "packed by xz; unpack it with unxz first"},
+    {"\x28\xb5\x2f\xfd", "packed by zstd; unpack it with unzstd first"},
+    {"Rar!", "a RAR archive; unpack it first"},
+    {"\x89HDF\r\n\x1a\n", kHdf5},
+    {"\x80\x02", kPickle},  // protocols 2 to 5
+    {"\x80\x03", kPickle},
+    {"\x80\x04", kPickle},
+    {"\x80\x05", kPickle},
+    {"\xff\xfe", "text in UTF-16; save it as UTF-8"},
+    {"\xfe\xff", "text in UTF-16; save it as UTF-8"},
+};
 
 // In small letters, from the first visible character on.
 std::string visible_text(std::string_view bytes) {
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   bytes.remove_prefix(std::min(bytes.find_first_not_of(kSpace), bytes.size()));
-  std::string text(bytes);
+  std::string text(bytes.substr(0, kForeignBytes));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
 }
 
-// Protocols 2 to 5; no file of safetensors begins so and has another ninth byte than a brace.
-bool is_pickle(std::string_view bytes) {
-  const bool safetensors = bytes.size() > kBraceOfSafetensors && bytes[kBraceOfSafetensors] == '{';
-  return bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5 && !safetensors;
-}
-
 }  // namespace
 
 std::string foreign_content(std::string_view bytes) {
-  if (bytes.starts_with(kLfs))
-    return "a Git LFS pointer, which stands for the file; expected the file itself: run git lfs pull in its repository";
-  if (bytes.starts_with(kHdf5))
-    return "an HDF5 file (Keras's .h5), which is not read; expected safetensors or NumPy's .npz: write one in Python";
-  if (is_pickle(bytes)) return kPickleAdvice;
+  for (const KnownBeginning& known : kKnownBeginnings)
+    if (bytes.starts_with(known.bytes)) return known.what;
   const std::string text = visible_text(bytes);
   for (const std::string_view begin : {"<!doctype html", "<html", "<head"})
     if (text.starts_with(begin))
       return "an HTML page, as servers answer with in place of a file; expected the file itself: download it anew";
   return "";
+}
+
+std::string foreign_weights(std::string_view bytes) {
+  const bool safetensors = bytes.size() > kBraceOfSafetensors && bytes[kBraceOfSafetensors] == '{';
+  if (safetensors || bytes.starts_with(kZip)) return "";
+  const std::string what = foreign_content(bytes);
+  if (what == kPickle) return kPickleAdvice;
+  if (what == kHdf5)
+    return what + " (Keras's .h5), which is not read; expected safetensors or NumPy's .npz: write one in Python";
+  return what;
 }
 
 }  // namespace dtrain

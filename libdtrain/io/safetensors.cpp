@@ -16,7 +16,7 @@ constexpr uint64_t kPrefix = 8;  // the header's size
 void refuse_foreign(const InputFile& file, Fault fault) {
   std::string begin(kForeignBytes, '\0');
   begin.resize(file.read_some(0, begin.data(), begin.size()));
-  if (const std::string what = foreign_content(begin); !what.empty())
+  if (const std::string what = foreign_weights(begin); !what.empty())
     throw Error(fault, concat(file.path(), ": ", what));
 }
 

@@ -34,9 +34,16 @@ TEST(ForeignFile, IsNamedForWhatItIs) {
 }
 
 TEST(ForeignFile, AllOthersAreLeftToTheirReaders) {
-  for (const std::string bytes : {"", "<", "version 2", "\x80", "<svg", "{}"}) EXPECT_EQ(foreign_content(bytes), "");
+  for (const std::string bytes : {"", "<", "version 2", "\x80", "<svg", "{}"}) {
+    EXPECT_EQ(foreign_content(bytes), "");
+    EXPECT_EQ(foreign_weights(bytes), "");
+  }
   // The size of a header may begin as a pickle does.
-  EXPECT_EQ(foreign_content(std::string("\x80\x02\0\0\0\0\0\0{\"a\"", 12)), "");
+  EXPECT_EQ(foreign_weights(std::string("\x80\x02\0\0\0\0\0\0{\"a\"", 12)), "");
+  EXPECT_EQ(foreign_weights(std::string("\x1f\x8b\0\0\0\0\0\0{\"a\"", 12)), "");
+  EXPECT_EQ(foreign_content("PK\x03\x04"), "a zip archive; unpack it with unzip first");
+  EXPECT_EQ(foreign_weights("PK\x03\x04"), "");  // NumPy's
+  EXPECT_EQ(foreign_weights("\x1f\x8b\x08"), "packed by gzip; unpack it with gunzip first");
 }
 
 TEST(UnwrappedNames, TakeOnePrefixAfterTheOtherAway) {

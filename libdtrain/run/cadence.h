@@ -8,7 +8,7 @@ namespace dtrain {
 
 // Steps count from 1, warm-up included. 0 stands for never, but where it says otherwise.
 struct Cadence {
-  uint64_t total_steps = 0;       // the end of the run; to be given, at least 1
+  uint64_t total_steps = 0;       // the end of the run; what trains needs at least 1
   uint64_t warmup_steps = 0;      // the first steps, which are not shown
   uint64_t show_every = 10;       // at least 1; the first step after the warm-up is shown, too
   uint64_t save_every_steps = 0;  // the end of a run is saved in any case

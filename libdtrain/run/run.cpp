@@ -104,8 +104,6 @@ Run::Training::Training(Task& task, Trainer& trainer, Group& group, RunOptions o
            " steps; expected 1 or more");
   DT_CHECK(options_.batch >= 1, "run: a batch of ", options_.batch,
            " samples; expected RunOptions::batch, the samples of a rank and micro-step");
-  DT_CHECK(options_.cadence.total_steps >= 1,
-           "run: no steps to train; expected Cadence::total_steps of at least 1, those of a checkpoint included");
   DT_CHECK(trainer.options().micro_steps <= task.micro_steps(), "run: ", trainer.options().micro_steps,
            " micro-steps, and the task keeps the batches of ", task.micro_steps(),
            " apart; expected a task that keeps as many batches, by the micro-step that load() and forward() are given, "
@@ -144,6 +142,8 @@ void Run::Training::describe() {
 
 Outcome Run::Training::train() {
   DT_CHECK(!started_, "run: train() called twice; a further run needs another Run");
+  DT_CHECK(options_.cadence.total_steps >= 1,
+           "run: no steps to train; expected Cadence::total_steps of at least 1, those of a checkpoint included");
   started_ = true;
   const std::string restored = checkpoints_.restore(state_);
   record_.restore(group_, options_.chief, state_.step);

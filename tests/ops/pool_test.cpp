@@ -126,7 +126,7 @@ TEST(Pool, TheMaximumOfNegativesBesidePaddingIsNegativeAndNanWins) {
   for (const auto& context : devices()) {
     auto pooled = [&](const Array& x) {
       Tape tape(*context);
-      return to_host(*context, max_pool(tape, tape.constant(to_device(*context, x))).value)[0];
+      return to_host(*context, max_pool(tape, tape.constant(to_device(*context, x)), kResNetPool).value)[0];
     };
     EXPECT_EQ(pooled(Array({1, 2, 2, 1}, -7)), -7);
     EXPECT_EQ(pooled(Array({1, 2, 2, 1}, -infinity)), -infinity);

@@ -104,7 +104,7 @@ TEST_F(RunTest, AnAverageBeginsWithTheParametersOfTheRun) {
   AveragingRig rig(*context, *group);
   const std::vector<float> ones(static_cast<size_t>(rig.task.store.values().count()), 1.0f);
   context->upload(ones.data(), rig.task.store.values());
-  dtrain::Run(rig.task, rig.trainer, *group, options(0)).train();
+  dtrain::Run(rig.task, rig.trainer, *group, options(1), {}, [] { return true; }).train();  // stops before a step
   EXPECT_EQ(rig.average(), ones);
 }
 
@@ -140,7 +140,7 @@ TEST_F(RunTest, AnotherCheckpointThanTheNewestMayBeContinued) {
 TEST_F(RunTest, RefusesToTrainNothing) {
   Rig rig(*context, *group);
   const auto expect_refusal = [&](const RunOptions& with, const std::string& part) {
-    expect_error([&] { dtrain::Run(rig.task, rig.trainer, *group, with); }, Fault::config, part);
+    expect_error([&] { dtrain::Run(rig.task, rig.trainer, *group, with).train(); }, Fault::config, part);
   };
   RunOptions without_steps = options(0), without_batch;
   without_batch.cadence.total_steps = 1;

@@ -1,5 +1,8 @@
 // Weights of a detector are evaluated and shown as they were trained, wherever they lie.
+#include <filesystem>
+
 #include "apps/detection/recorded_categories.h"
+#include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
 #include "libdtrain/train/checkpoint.h"
 #include "libdtrain/train/weights.h"
@@ -122,6 +125,28 @@ TEST_F(RecordedDetector, CategoriesTravelAlong) {
           detection::recorded_categories(weights_with({{detection::kCategoriesKey, bad}}));
         },
         Fault::checkpoint, "w.safetensors: categories");
+}
+
+// The order of ids in the data to evaluate need not be that of the training data.
+TEST_F(RecordedDetector, DataIsMatchedToTheClassesThatWereLearnt) {
+  const std::string learnt = detection::categories_text({{2, "red"}, {7, "blue"}});
+  const std::string load = "--load=" + weights_with({{detection::kCategoriesKey, learnt}});
+  std::filesystem::create_directories(folder_ / "annotations");
+  std::filesystem::create_directories(folder_ / "val");
+  write_file(path("val/a.png"), "never decoded");
+  const auto open = [&](const std::string& second) {
+    write_file(path("annotations/instances_val.json"),
+               R"({"images": [{"id": 1, "file_name": "a.png", "width": 8, "height": 8}], "annotations": [],)"
+               R"("categories": [{"id": 1, "name": "blue"}, {"id": 2, "name": ")" +
+                   second + R"("}]})");
+    const Settings read = settings({load, "--data_dir=" + folder_.path().string(), "--config", "MODE_MASK=False"});
+    return open_validation(read, nullptr, notices_);
+  };
+  const auto splits = open("red");
+  EXPECT_EQ(splits.at(0).images->categories().at(0).name, "red");
+  EXPECT_NE(notices_.back().find("category blue has the id 1, and 7 in the training data: matched by name"),
+            std::string::npos);
+  expect_error([&] { open("green"); }, Fault::data, "category 1 of the detector is 1 (blue), expected 2 (red)");
 }
 
 }  // namespace

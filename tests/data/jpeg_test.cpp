@@ -313,7 +313,8 @@ TEST(Jpeg, AnImageDoesNotUseTheTablesOfTheOneBefore) {
   decoder.decode();
   expect_refused(decoder, without(bytes, kQuantizers), "not defined");
   // As in MJPEG: libjpeg-turbo has the usual Huffman tables built in.
-  decoder.open(without(bytes, kHuffman));
+  const std::vector<std::byte> bare = without(bytes, kHuffman);
+  decoder.open(bare);
   EXPECT_EQ(distance(decoder.decode(), expected.view()), 0);
 }
 

@@ -28,26 +28,38 @@ int64_t step_of(const Settings& settings, double time, int64_t batch) {
   return static_cast<int64_t>(steps);
 }
 
-// The steps of the drops and, last, of the end: increasing, and after the warm-up.
-std::vector<int64_t> schedule_steps(const Settings& settings, int64_t batch) {
-  const RateSettings& rate = settings.rate;
+// The times of the drops and, last, of the end: increasing.
+std::vector<double> times_of(const RateSettings& rate) {
   std::vector<double> times;
   for (const RateDrop& drop : rate.drops) times.push_back(drop.after);
   times.push_back(rate.end);
-  std::vector<int64_t> steps;
-  for (size_t i = 0; i < times.size(); ++i) {
-    DT_CHECK(i == 0 || times[i - 1] < times[i], key_of(rate), ": ", unit_of(rate), " ", times[i],
-             " does not come after ", times[i - 1]);
-    const int64_t step = step_of(settings, times[i], batch), before = steps.empty() ? 0 : steps.back();
-    DT_CHECK(step > before, key_of(rate), ": ", unit_of(rate), " ", times[i], " comes to step ", step, " at batch ",
-             batch, ", expected a step after ", before);
-    steps.push_back(step);
+  double before = 0;
+  for (const double time : times) {
+    DT_CHECK(before < time, key_of(rate), ": ", unit_of(rate), " ", time, " does not come after ", before);
+    before = time;
   }
-  const int64_t warmup = rate.warmup_steps;
+  return times;
+}
+
+// `steps` are those of the drops and, last, of the end.
+void check_warmup(int64_t warmup, const std::vector<int64_t>& steps, int64_t batch) {
   DT_CHECK(warmup < steps.back(), "TRAIN.WARMUP=", warmup, ": the training has ", steps.back(), " steps at batch ",
            batch, ", expected more than the warm-up");
   DT_CHECK(warmup <= steps.front(), "TRAIN.WARMUP=", warmup, ": the rate drops after ", steps.front(),
            " steps at batch ", batch, ", within the warm-up");
+}
+
+// The steps of the drops and, last, of the end: increasing, and after the warm-up.
+std::vector<int64_t> schedule_steps(const Settings& settings, int64_t batch) {
+  const RateSettings& rate = settings.rate;
+  std::vector<int64_t> steps;
+  for (const double time : times_of(rate)) {
+    const int64_t step = step_of(settings, time, batch), before = steps.empty() ? 0 : steps.back();
+    DT_CHECK(step > before, key_of(rate), ": ", unit_of(rate), " ", time, " comes to step ", step, " at batch ", batch,
+             ", expected a step after ", before);
+    steps.push_back(step);
+  }
+  check_warmup(rate.warmup_steps, steps, batch);
   return steps;
 }
 
@@ -82,15 +94,15 @@ RateRule::RateRule(const Settings& settings, int64_t batch, std::optional<uint64
 }
 
 void RateRule::stretch(int64_t length) {
-  DT_CHECK(length > 0, "a schedule of ", length, " steps");
+  DT_CHECK(length > 0 && length <= cli::kMostSteps, "a schedule of ", length, " steps, expected 1 to ",
+           cli::kMostSteps);
+  times_of(rate_);
   const double end =
       static_cast<double>(length) *
       (rate_.in_epochs ? 1 / static_cast<double>(epoch_steps_)
                        : static_cast<double>(batch_) / static_cast<double>(RateSettings::kScheduleBatch));
   std::vector<RateDrop> drops;
   for (const RateDrop& drop : rate_.drops) {
-    DT_CHECK(drop.after < rate_.end, key_of(rate_), ": ", unit_of(rate_), " ", rate_.end, " does not come after ",
-             drop.after);
     const double share = drop.after / rate_.end;
     const int64_t step = std::max<int64_t>(static_cast<int64_t>(share * static_cast<double>(length)), 1);
     if (step >= length) break;
@@ -100,8 +112,22 @@ void RateRule::stretch(int64_t length) {
   }
   rate_.drops = drops;
   rate_.end = end;
-  rate_.warmup_steps = std::min(rate_.warmup_steps, steps_.empty() ? length - 1 : steps_.front());
+  if (rate_.fits_warmup)
+    rate_.warmup_steps = std::min(rate_.warmup_steps, steps_.empty() ? length - 1 : steps_.front());
   steps_.push_back(length);
+  check_warmup(rate_.warmup_steps, steps_, batch_);
+}
+
+RateRule rate_rule(const Settings& settings, const cli::RunFlags& flags, uint64_t images, int64_t batch) {
+  if (!flags.num_epochs) return {settings, batch};
+  return {settings, batch, static_cast<uint64_t>(cli::batches_of(*flags.num_epochs, images, batch))};
+}
+
+uint64_t steps_of(const RateRule& rate, const cli::RunFlags& flags) {
+  uint64_t steps = rate.steps();
+  if (flags.num_batches) steps = static_cast<uint64_t>(*flags.num_batches);
+  if (flags.max_train_steps) steps = std::min(steps, static_cast<uint64_t>(*flags.max_train_steps));
+  return steps;
 }
 
 std::vector<std::string> RateRule::lines() const {

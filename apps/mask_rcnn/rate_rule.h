@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/options/run.h"
 #include "apps/mask_rcnn/settings.h"
 #include "libdtrain/train/schedule.h"
 
@@ -18,8 +19,8 @@ class RateRule {
  public:
   // Throws Error where the settings make no schedule at this batch: one that does not increase, that ends before the
   // first step or has a drop before it, or that drops or ends within the warm-up. `length`: steps that the whole
-  // schedule is stretched or squeezed to; where it is squeezed to a few, drops that come to one step are one, and the
-  // warm-up ends before the first of them.
+  // schedule is stretched or squeezed to; where it is squeezed to a few, drops that come to one step are one, and a
+  // default warm-up ends before the first of them.
   RateRule(const Settings& settings, int64_t batch, std::optional<uint64_t> length = {});
 
   const Schedule& schedule() const { return schedule_; }                   // its epochs are steps
@@ -34,5 +35,11 @@ class RateRule {
   std::vector<int64_t> steps_;  // those of the drops and of the end
   Schedule schedule_;
 };
+
+// The rule of a run on a data set of `images`: --num_epochs moves the schedule along, else it is the settings' own.
+// Throws Error as the rule does, and where --num_epochs is less than an image.
+RateRule rate_rule(const Settings& settings, const cli::RunFlags& flags, uint64_t images, int64_t batch);
+// The steps of that run: those of the schedule, or --num_batches of it, and at most --max_train_steps.
+uint64_t steps_of(const RateRule& rate, const cli::RunFlags& flags);
 
 }  // namespace dtrain::mask_rcnn

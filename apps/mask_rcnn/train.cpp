@@ -27,28 +27,14 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// That of --num_epochs, which moves the schedule along; else the settings' own.
-RateRule rate_rule(const TrainingJob& job) {
-  const cli::RunFlags& flags = job.flags.run;
-  if (!flags.num_epochs || *flags.num_epochs <= 0) return {job.settings, job.global_batch()};
-  const int64_t steps = flags.training_batches(job.training->size(), job.global_batch());
-  return {job.settings, job.global_batch(), static_cast<uint64_t>(steps)};
-}
-
-// Those of the schedule, unless --num_batches says otherwise.
-uint64_t steps_of(const TrainingJob& job, const RateRule& rate) {
-  const cli::RunFlags& flags = job.flags.run;
-  if (!flags.num_batches) return rate.steps();
-  return static_cast<uint64_t>(flags.training_batches(job.training->size(), job.global_batch()));
-}
-
 // How long the run is by its data, and what has decided that.
 std::string length_line(const TrainingJob& job, uint64_t steps) {
   const auto images = static_cast<double>(job.training->size());
   const double passes = static_cast<double>(steps) * static_cast<double>(job.global_batch()) / images;
   std::string line = fmt::format("data: {} images to train on, {:.4g} passes over them in {} steps",
                                  job.training->size(), passes, steps);
-  if (!job.settings.rate.in_epochs && !job.flags.run.num_epochs && !job.flags.run.num_batches)
+  const cli::RunFlags& flags = job.flags.run;
+  if (!job.settings.rate.in_epochs && !flags.num_epochs && !flags.num_batches && !flags.max_train_steps)
     line += fmt::format(
         "; the steps are fixed by TRAIN.LR_SCHEDULE, by default the preset's ({}), whatever the data: "
         "--num_epochs counts passes over it",
@@ -84,8 +70,8 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   Faults faults(fault == nullptr ? "" : fault, group.rank(), group.size());
   const auto communicator =
       faults.around(make_communicator(group, *model.context, job.shape.gradients), *model.context);
-  const RateRule rate = rate_rule(job);
-  const uint64_t steps = steps_of(job, rate);
+  const RateRule rate = rate_rule(job.settings, job.flags.run, job.training->size(), job.global_batch());
+  const uint64_t steps = steps_of(rate, job.flags.run);
   for (const std::string& line : rate.lines()) log.line(line);
   log.line(length_line(job, steps));
 

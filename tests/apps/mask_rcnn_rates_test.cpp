@@ -129,6 +129,37 @@ TEST(MaskRcnnRateRule, StretchesWithTheLength) {
   EXPECT_EQ(RateRule(preset_settings("tensorpack"), 8, 1).steps(), 1u);
 }
 
+TEST(MaskRcnnRateRule, FlagsSayHowLongARunIs) {
+  Settings own = preset_settings("torchvision");
+  own.fit_epoch(40, false, 2);
+  const auto rule = [&](const cli::RunFlags& flags) { return rate_rule(own, flags, 40, 2); };
+  cli::RunFlags flags;
+  EXPECT_EQ(steps_of(rule(flags), flags), 520u);
+  flags.max_train_steps = 100;
+  EXPECT_EQ(steps_of(rule(flags), flags), 100u) << "without --num_epochs";
+  flags.num_epochs = 13;
+  EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{160, 220})) << "a limit squeezes no schedule";
+  EXPECT_EQ(steps_of(rule(flags), flags), 100u);
+  flags.num_epochs = 0;
+  expect_error([&] { rule(flags); }, Fault::config, "0 epochs of 40 images are 0 images");
+  flags = {};
+  flags.num_batches = 30;
+  EXPECT_EQ(rule(flags).steps(), 520u);
+  EXPECT_EQ(steps_of(rule(flags), flags), 30u);
+}
+
+TEST(MaskRcnnRateRule, StretchingKeepsWhatIsSet) {
+  const auto refused = [](const std::vector<std::string>& keys, uint64_t length, const std::string& part) {
+    expect_error([&] { RateRule(preset_with("tensorpack", keys), 8, length); }, Fault::config, part);
+  };
+  refused({"TRAIN.WARMUP=500"}, 400, "TRAIN.WARMUP=500: the training has 400 steps");
+  refused({"TRAIN.WARMUP=500"}, 600, "TRAIN.WARMUP=500: the rate drops after 400 steps");
+  EXPECT_EQ(RateRule(preset_with("tensorpack", {"TRAIN.WARMUP=300"}), 8, 600).lines()[1],
+            "warm-up: linear from 1e-05 over 300 steps");
+  refused({"TRAIN.LR_SCHEDULE=[5,3,10]"}, 600, "TRAIN.LR_SCHEDULE: step 3 does not come after 5");
+  refused({"TRAIN.LR_EPOCH_SCHEDULE=[(0,0.1),(10,None)]"}, 600, "epoch 0 does not come after 0");
+}
+
 TEST(MaskRcnnRateRule, RefusesWhatMakesNoSchedule) {
   const auto refused = [](const std::vector<std::string>& keys, int64_t batch, const std::string& part) {
     expect_error([&] { RateRule(preset_with("tensorpack", keys), batch); }, Fault::config, part);

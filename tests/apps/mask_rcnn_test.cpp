@@ -60,6 +60,7 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
 TEST_F(MaskRcnn, TrainsForEpochs) {
   Words words = train_words("run", 9);
   std::ranges::replace(words, "--num_batches=9", "--num_epochs=0.5");  // of six images
+  words.push_back("TRAIN.WARMUP=1");
   ASSERT_EQ(run_program("dtrain-mask-rcnn", words).code, 0);
   EXPECT_TRUE(std::filesystem::exists(weights("run", 2)));
   EXPECT_FALSE(std::filesystem::exists(weights("run", 4)));

@@ -19,21 +19,23 @@ std::string split_name(const std::string& name) {
   return split;
 }
 
+std::vector<std::string> splits_of(const std::string& text) {
+  std::vector<std::string> splits;
+  for (const std::string& split : as_texts(parse_literal(text))) splits.push_back(split_name(split));
+  return splits;
+}
+
 std::string texts(const std::vector<std::string>& values) {
   std::string list;
   for (const std::string& value : values) list += (list.empty() ? "" : ", ") + quoted(value);
   return "[" + list + "]";
 }
 
-template <class Member>
-ConfigKey splits_key(const std::string& name, Member member) {
-  return {name,
-          [=](Settings& s, const std::string& text) {
-            std::vector<std::string> splits;
-            for (const std::string& split : as_texts(parse_literal(text))) splits.push_back(split_name(split));
-            member(s) = splits;
-          },
-          [=](const Settings& s) { return texts(member(s)); }};
+void set_training_splits(Settings& s, const std::string& text) { s.data.training = splits_of(text); }
+
+void set_validation_splits(Settings& s, const std::string& text) {
+  s.data.validation = splits_of(text);
+  s.data.names_validation = !s.data.validation.empty();
 }
 
 template <class Member>
@@ -149,10 +151,8 @@ std::vector<ConfigKey> data_keys() {
   std::vector<ConfigKey> keys = {
       {"DATA.BASEDIR", [](Settings& s, const std::string& text) { s.data.base_dir = cli::parse_path(unquoted(text)); },
        [](const Settings& s) { return s.data.base_dir; }},
-      splits_key(
-          "DATA.TRAIN", [](auto& s) -> auto& { return s.data.training; }),
-      splits_key(
-          "DATA.VAL", [](auto& s) -> auto& { return s.data.validation; }),
+      {"DATA.TRAIN", set_training_splits, [](const Settings& s) { return texts(s.data.training); }},
+      {"DATA.VAL", set_validation_splits, [](const Settings& s) { return texts(s.data.validation); }},
       flag_key(
           "DATA.FILTER_EMPTY_ANNOTATIONS", [](auto& s) -> auto& { return s.data.keep_empty; }, true),
       {"PREPROC.TRAIN_SHORT_EDGE_SIZE", set_short_edges, short_edges},

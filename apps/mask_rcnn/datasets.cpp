@@ -76,7 +76,7 @@ void require_files(const data::DetectionDataset& dataset, const std::string& pat
 // Nobody has named splits that are not there.
 bool lacks_validation(const Settings& settings) {
   const std::vector<std::string>& named = settings.data.validation;
-  if (!named.empty() && named != preset_settings(settings.preset).data.validation) return false;
+  if (settings.data.names_validation) return false;
   if (named.empty()) return !detection::has_annotated_split(settings.data.base_dir, "val");
   return std::ranges::none_of(
       named, [&](const std::string& split) { return std::filesystem::exists(annotations_of(settings.data, split)); });

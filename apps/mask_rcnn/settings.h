@@ -24,6 +24,7 @@ struct DataSettings {
   std::vector<data::ImageSize> padding_shapes = {{800, 1000}, {800, 1200}, {800, 1350}};  // landscape ones
   data::ColorJitter jitter{};
   float flip_probability = 0.5f;
+  bool names_validation = false;                              // a key has named `validation`, and the preset has not
   data::Orientation orientation = data::Orientation::ignore;  // whether EXIF turns images
   // Counts those that have an orientation other than 1.
   std::shared_ptr<std::atomic<uint64_t>> tagged = std::make_shared<std::atomic<uint64_t>>(0);

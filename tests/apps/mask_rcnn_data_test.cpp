@@ -104,6 +104,12 @@ TEST_F(MaskRcnnData, SplitsOfCoco2014LieInTwoFolders) {
   expect(run_program("dtrain-mask-rcnn", words), 2, "objects with ignore: 1: 6 left out");
 }
 
+TEST_F(MaskRcnnData, ASplitThatIsNamedMustBeThere) {
+  Words words = joined_words(train_words("run", 1), {"DATA.TRAIN=train", "DATA.VAL=val2017"});
+  words.insert(words.begin() + 1, "--preset=tensorpack");  // whose default is the same
+  expect(run_program("dtrain-mask-rcnn", words), 2, "instances_val2017.json");
+}
+
 TEST_F(MaskRcnnData, CategoriesAreMatchedByName) {
   Json truth = read("val");
   truth["categories"] = {{{"id", 2}, {"name", "blue"}}, {{"id", 9}, {"name", "red"}}};

@@ -101,6 +101,20 @@ std::optional<std::string> scale_type(const Settings& s) {
   return s.data.evaluation_resize.rounding == data::SizeRounding::down ? "float64" : "float32";
 }
 
+void set_round_pixels(Settings& s, const std::string& text) {
+  s.data.training_resize.rounds_pixels = s.data.evaluation_resize.rounds_pixels = as_bool(parse_literal(text));
+}
+
+void set_orientation(Settings& s, const std::string& text) {
+  const std::string rule = unquoted(text);
+  DT_CHECK(rule == "apply" || rule == "ignore", "expected apply or ignore, found '", rule, "'");
+  s.data.orientation = rule == "apply" ? data::Orientation::apply : data::Orientation::ignore;
+}
+
+std::string orientation(const Settings& s) {
+  return s.data.orientation == data::Orientation::apply ? "apply" : "ignore";
+}
+
 void set_padding_shapes(Settings& s, const std::string& text) {
   const Literal literal = parse_literal(text);
   const std::string form = "pairs of a height and a width";
@@ -160,7 +174,11 @@ std::vector<ConfigKey> data_keys() {
        [](const Settings& s) { return fmt::format("{}", s.data.evaluation_resize.max_short_edge); }},
       {"PREPROC.MAX_SIZE", set_max_size,
        [](const Settings& s) { return fmt::format("{}", s.data.training_resize.max_size); }},
-      {"PREPROC.RESIZE_SCALE_DTYPE", set_scale_type, scale_type},  // of this program alone
+      // Of this program alone.
+      {"PREPROC.RESIZE_SCALE_DTYPE", set_scale_type, scale_type},
+      {"PREPROC.ROUND_PIXELS", set_round_pixels,
+       [](const Settings& s) { return s.data.evaluation_resize.rounds_pixels ? "True" : "False"; }},
+      {"PREPROC.EXIF_ORIENTATION", set_orientation, orientation},
       flag_key(
           "PREPROC.PREDEFINED_PADDING", [](auto& s) -> auto& { return s.data.predefined_padding; }),
       {"PREPROC.PADDING_SHAPES", set_padding_shapes, padding_shapes},

@@ -61,9 +61,11 @@ void ModelFlags::declare(cli::FlagSet& flags) {
   declare_load(flags);
   flags.add("data_dir", data_dir,
             "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
-  flags.add_choice("exif_orientation", exif_orientation, {"auto", "apply", "ignore"},
-                   "whether JPEGs are turned as their EXIF block says. auto: as the program of the preset: those of "
-                   "TensorPack and AWS do so. An image whose annotations state its stored size stays as it is stored");
+  flags.add_choice(
+      "exif_orientation", exif_orientation, {"auto", "apply", "ignore"},
+      "apply the EXIF orientation tag of JPEGs. auto: as the weights have recorded it, else as the program "
+      "of the preset: those of TensorPack and AWS do so. An image whose annotations state its stored size "
+      "stays as it is stored");
   flags.add("strict", strict,
             "refuse annotations with faults, which are all listed, instead of doing without what is faulty");
 }
@@ -88,10 +90,12 @@ std::string ModelFlags::weights() const {
 
 Settings ModelFlags::settings(const cli::FlagSet& given, std::vector<std::string>& notices, Use use) const {
   const std::string file = weights();
-  const auto recorded = file.empty() ? std::nullopt : recorded_settings(cli::recorded_with(file));
+  const auto recorded = file.empty() ? std::nullopt : recorded_settings(cli::recorded_with(file), file);
   const bool as_recorded = recorded && use != Use::to_train;
   if (as_recorded && given.given("preset")) recorded->require_preset(preset, file);
-  Settings settings = changed(as_recorded ? *recorded : preset_settings(preset), notices);
+  Settings base = as_recorded ? *recorded : preset_settings(preset);
+  for (const std::string& assignment : continued) apply(base, assignment);
+  Settings settings = changed(std::move(base), notices);
   settings.weights = file;
   if (as_recorded) settings.require_model_of(*recorded, file);
   if (recorded && use == Use::to_train && recorded->preset != preset)

@@ -16,6 +16,7 @@ struct ModelFlags {
   std::string preset = "torchvision", config_file, load, data_dir, exif_orientation = "auto";
   bool strict = false;
   std::vector<std::string> assignments;  // KEY=VALUE, in order
+  std::vector<std::string> continued;    // to_train: KEY=VALUE in place of the preset's, see continued_conventions()
 
   // Takes `--config KEY=VALUE ...` out of argv, as TensorPack's programs have it: all arguments up to the next flag.
   static Arguments take_config(const Arguments& argv, std::vector<std::string>& assignments);

@@ -12,7 +12,8 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-constexpr char kPreset[] = "PRESET";
+constexpr char kPreset[] = "PRESET", kOrientation[] = "PREPROC.EXIF_ORIENTATION",
+               kScaleType[] = "PREPROC.RESIZE_SCALE_DTYPE", kEpoch[] = "TRAIN.IMAGES_PER_EPOCH";
 constexpr int64_t kCoarsestStride = 32;  // of a backbone
 
 // Where the data is, where weights came from, and how they were trained.
@@ -134,15 +135,37 @@ void Settings::require_preset(const std::string& name, const std::string& file) 
            "; leave the flag out");
 }
 
-std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded) {
+std::vector<std::string> unrecorded_conventions(const std::map<std::string, std::string>& recorded) {
+  const auto preset = recorded.find(kPreset);
+  if (preset == recorded.end() || recorded.contains(kOrientation)) return {};
+  std::vector<std::string> lines = {fmt::format("{}=ignore", kOrientation)};
+  if (preset->second == "torchvision" && !recorded.contains(kScaleType)) {
+    lines.push_back(fmt::format("{}=float32", kScaleType));
+    lines.emplace_back("PREPROC.ROUND_PIXELS=True");
+  }
+  if (const auto epoch = recorded.find(kEpoch); epoch != recorded.end())
+    lines.push_back(fmt::format("{}={}", kEpoch, epoch->second));
+  return lines;
+}
+
+std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded, const std::string& file) {
   const auto preset = recorded.find(kPreset);
   if (preset == recorded.end()) return std::nullopt;
-  Settings settings = preset_settings(preset->second);
-  for (const ConfigKey& key : config_keys())
-    if (const auto found = recorded.find(key.name); found != recorded.end() && !is_of_training_alone(key.name))
-      key.set(settings, found->second);
-  settings.check();
-  return settings;
+  std::string what = fmt::format("{}={}", kPreset, preset->second);
+  try {
+    Settings settings = preset_settings(preset->second);
+    for (const std::string& line : unrecorded_conventions(recorded)) apply(settings, line);
+    for (const ConfigKey& key : config_keys())
+      if (const auto found = recorded.find(key.name); found != recorded.end() && !is_of_training_alone(key.name)) {
+        what = fmt::format("{}={}", key.name, found->second);
+        key.set(settings, found->second);
+      }
+    what = "what is recorded";
+    settings.check();
+    return settings;
+  } catch (const Error& error) {
+    throw Error(Fault::checkpoint, fmt::format("{}: {}: {}", file, what, error.what()));
+  }
 }
 
 std::string apply(Settings& settings, const std::string& assignment) {

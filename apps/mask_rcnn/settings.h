@@ -111,9 +111,14 @@ struct Settings {
 // Those of a preset, see models::detector_presets(). Throws Error naming those that there are.
 Settings preset_settings(const std::string& preset);
 
-// Those that weights of dtrain-mask-rcnn have recorded, as recorded_with_weights() has them; none where `recorded` is
-// of another program. Other entries are left out.
-std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded);
+// Those that the weights in `file` have recorded, as recorded_with_weights() has them; none where `recorded` is of
+// another program. Other entries are left out. Throws Error(Fault::checkpoint), which names file, key and value, for a
+// record that no program here writes.
+std::optional<Settings> recorded_settings(const std::map<std::string, std::string>& recorded, const std::string& file);
+
+// KEY=VALUE lines of conventions that a record does not state because it is of a version that knew no others: float32
+// scales, rounded pixels, images as they are stored, and the length of an epoch. Empty for newer records.
+std::vector<std::string> unrecorded_conventions(const std::map<std::string, std::string>& recorded);
 
 // Applies KEY=VALUE. Values are Python's literals: numbers, True, False, None, texts with or without quotes, tuples and
 // lists; they are never evaluated. Returns a notice for people where the key has no effect here, else an empty text.

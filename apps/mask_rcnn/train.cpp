@@ -137,6 +137,7 @@ int train(const Arguments& argv) {
   const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks);
   cli::check_flags(*group, flags);
   std::vector<std::string> notices;
+  values.model.continued = continued_conventions(values.checkpoints, *group, notices);
   TrainingJob job{values,
                   values.model.settings(flags, notices, ModelFlags::Use::to_train),
                   cli::ranks_of(*group),

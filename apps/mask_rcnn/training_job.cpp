@@ -4,10 +4,14 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/cli/machine.h"
+#include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
 #include "apps/mask_rcnn/datasets.h"
+#include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -19,7 +23,46 @@ bool reaches(const Evaluation& evaluation, std::string_view ending, double targe
   });
 }
 
+// Of the checkpoint that a run continues; empty where it starts afresh. A damaged one is passed over: whoever restores
+// it says so.
+WeightsRecord continued_record(const cli::CheckpointFlags& flags) {
+  RunOptions resume;
+  flags.apply(resume);
+  WeightsRecord record;
+  const auto read = [&](const std::string& path) {
+    try {
+      if (!looks_complete(path)) return false;
+      record = cli::recorded_with(path + "/model.safetensors");
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (resume.train_dir.empty()) return record;
+  if (!resume.resume_from.empty())
+    read(resume.resume_from);
+  else if (resume.resume == Resume::newest)
+    newest_checkpoint(resume.train_dir, read);
+  return record;
+}
+
 }  // namespace
+
+std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags, Group& group,
+                                               std::vector<std::string>& notices) {
+  using Json = nlohmann::json;
+  const int chief = cli::ranks_of(group).chief;
+  Json lines = Json::array();
+  if (group.rank() == chief) lines = unrecorded_conventions(continued_record(flags));
+  lines = Json::parse(group.broadcast(lines.dump(), chief, "conventions of the checkpoint"));
+  auto conventions = lines.get<std::vector<std::string>>();
+  if (!conventions.empty())
+    notices.push_back(
+        fmt::format("{}: its checkpoint is of an older version, and the run continues with that one's {}; "
+                    "--config changes them",
+                    flags.train_dir, fmt::join(conventions, " ")));
+  return conventions;
+}
 
 void TrainFlags::declare(cli::FlagSet& flags) {
   model.declare(flags);

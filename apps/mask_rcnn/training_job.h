@@ -57,6 +57,11 @@ struct TrainingJob {
 // as that was trained, see continue_as_trained(). Appends to `notices`; throws what that does. Collective.
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
 
+// KEY=VALUE lines by which a run goes on as it began where the checkpoint that it continues is of a version that did
+// not record them, see unrecorded_conventions(); a notice names them. Empty for other runs. Collective.
+std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags, Group& group,
+                                               std::vector<std::string>& notices);
+
 // Opens the job's data, and makes the settings follow them: classes, and the length of an epoch. Appends to `notices`.
 void open_data(TrainingJob& job, std::vector<std::string>& notices);
 

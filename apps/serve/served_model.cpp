@@ -51,7 +51,7 @@ std::unique_ptr<detection::ImageDetector> ServedModel::detector_with(const std::
   std::string model = options_.flags.model;
   if (const auto recorded = record.find(cli::kModelKey); model.empty() && recorded != record.end())
     model = recorded->second;
-  const auto recorded = mask_rcnn::recorded_settings(record);
+  const auto recorded = mask_rcnn::recorded_settings(record, weights);
   const bool is_ssd = model == ssd::kName;
   if (!is_ssd && !recorded && model != "mask_rcnn") return nullptr;
   for (const char* name : kOfClassifiers)

@@ -5,6 +5,8 @@
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
 #include "libdtrain/train/checkpoint.h"
+#include "apps/mask_rcnn/training_job.h"
+#include "libdtrain/distributed/group.h"
 #include "libdtrain/train/weights.h"
 #include "tests/files.h"
 #include "tests/testing.h"
@@ -30,11 +32,13 @@ class RecordedDetector : public testing::Test {
   }
 
   // As a program reads them.
-  Settings settings(const Arguments& words, ModelFlags::Use use = ModelFlags::Use::as_trained) {
+  Settings settings(const Arguments& words, ModelFlags::Use use = ModelFlags::Use::as_trained,
+                    const std::vector<std::string>& continued = {}) {
     Arguments argv = {"x"};
     argv.insert(argv.end(), words.begin(), words.end());
     ModelFlags model;
     cli::FlagSet flags("x", "", "");
+    model.continued = continued;
     model.declare(flags);
     flags.parse(ModelFlags::take_config(argv, model.assignments));
     notices_.clear();
@@ -93,6 +97,61 @@ TEST_F(RecordedDetector, ACheckpointOrATrainDirStandsForItsWeights) {
 }
 
 TEST_F(RecordedDetector, OthersWeightsAreOfThePresetThatIsGiven) {
+TEST_F(RecordedDetector, OrientationIsRecorded) {
+  ASSERT_EQ(trained_.data.orientation, data::Orientation::apply);
+  trained_.data.orientation = data::Orientation::ignore;
+  const std::string load = "--load=" + weights_with(trained_.recorded_with_weights());
+  EXPECT_EQ(settings({load}).data.orientation, data::Orientation::ignore);
+  EXPECT_EQ(settings({load, "--exif_orientation=apply"}).data.orientation, data::Orientation::apply);
+  EXPECT_EQ(trained_.described().at("PREPROC.EXIF_ORIENTATION"), "ignore") << "a run that differs is told so";
+}
+
+TEST_F(RecordedDetector, ADamagedRecordNamesTheFile) {
+  const WeightsRecord record = trained_.recorded_with_weights();
+  const auto refused = [&](const std::string& key, const std::string& value, const std::string& part) {
+    WeightsRecord damaged = record;
+    damaged[key] = value;
+    const std::string file = weights_with(damaged);
+    expect_error([&] { settings({"--load=" + file}); }, Fault::checkpoint, file + ": " + part);
+  };
+  refused("RPN.HEAD_DIM", "x", "RPN.HEAD_DIM=x: ");
+  refused("PRESET", "other", "PRESET=other: ");
+  refused("RPN.NEGATIVE_ANCHOR_THRESH", "0.9", "what is recorded: RPN.NEGATIVE_ANCHOR_THRESH=");
+}
+
+// One that scaled in float32, rounded pixels, and whose epochs were always COCO's.
+TEST_F(RecordedDetector, ARunOfAnOlderVersionGoesOnAsItBegan) {
+  trained_ = preset_settings("torchvision");
+  TrainState state{.step = 3, .identity = trained_.model_identity(), .settings = trained_.described()};
+  for (const char* unknown : {"PREPROC.RESIZE_SCALE_DTYPE", "PREPROC.ROUND_PIXELS", "PREPROC.EXIF_ORIENTATION"})
+    ASSERT_EQ(state.settings.erase(unknown), 1u) << unknown;
+  cli::CheckpointFlags flags;
+  flags.train_dir = path("run");
+  Checkpointer(store_, {.train_dir = flags.train_dir, .asynchronous = false}, {}).save(state);
+  const auto group = make_single_group();
+  std::vector<std::string> told;
+  const std::vector<std::string> continued = continued_conventions(flags, *group, told);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("older version, and the run continues with that one's PREPROC.EXIF_ORIENTATION=ignore "
+                         "PREPROC.RESIZE_SCALE_DTYPE=float32 PREPROC.ROUND_PIXELS=True TRAIN.IMAGES_PER_EPOCH=117266"),
+            std::string::npos)
+      << told[0];
+  Settings found = settings({"--config", "PREPROC.EXIF_ORIENTATION=apply"}, ModelFlags::Use::to_train, continued);
+  EXPECT_EQ(found.data.orientation, data::Orientation::apply) << "what is given changes it";
+  EXPECT_EQ(found.data.training_resize.rounding, data::SizeRounding::down_single);
+  EXPECT_TRUE(found.data.training_resize.rounds_pixels && found.data.evaluation_resize.rounds_pixels);
+  found.fit_epoch(40, /*are_coco=*/false, 2);
+  EXPECT_EQ(found.epoch_steps(2), 58'633);
+  EXPECT_TRUE(settings({"--load=" + flags.train_dir}).data.evaluation_resize.rounds_pixels) << "evaluated as trained";
+
+  flags.train_dir = path("new");
+  state.settings = found.described();
+  Checkpointer(store_, {.train_dir = flags.train_dir, .asynchronous = false}, {}).save(state);
+  EXPECT_TRUE(continued_conventions(flags, *group, told).empty());
+  flags.train_dir = path("none");
+  EXPECT_TRUE(continued_conventions(flags, *group, told).empty());
+}
+
   const std::string load = "--load=" + weights_with({{"model", "resnet50"}});
   EXPECT_EQ(settings({load, "--preset=aws"}).preset, "aws");
   EXPECT_TRUE(notices_.empty());

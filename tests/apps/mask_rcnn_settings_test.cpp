@@ -236,6 +236,8 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
                                  "PREPROC.PIXEL_MEAN=[1,2]",
                                  "PREPROC.PIXEL_STD=[1,2,0]",
                                  "PREPROC.PADDING_SHAPES=[]",
+                                 "PREPROC.ROUND_PIXELS=2",
+                                 "PREPROC.EXIF_ORIENTATION=turn",
                                  "RPN.ANCHOR_SIZES=[32]",
                                  "RPN.ANCHOR_RATIOS=[]",
                                  "FPN.NORM=BN",
@@ -272,6 +274,8 @@ TEST(MaskRcnnSettings, SizesAreThoseOfTheTorchvisionThatIsAskedFor) {
   EXPECT_EQ(older.data.training_resize.rounding, data::SizeRounding::down_single);
   EXPECT_FALSE(older.data.training_resize.rounds_pixels || older.data.evaluation_resize.rounds_pixels);
   EXPECT_TRUE(preset_settings("tensorpack").data.training_resize.rounds_pixels);
+  EXPECT_TRUE(with("torchvision", {"PREPROC.ROUND_PIXELS=True"}).data.training_resize.rounds_pixels);
+  EXPECT_EQ(with("aws", {"PREPROC.EXIF_ORIENTATION='ignore'"}).data.orientation, data::Orientation::ignore);
   EXPECT_NE(error_of("PREPROC.RESIZE_SCALE_DTYPE=bf16", "torchvision").find("expected float64"), std::string::npos);
   EXPECT_NE(error_of("PREPROC.RESIZE_SCALE_DTYPE=float32", "aws").find("rounds sizes as TensorPack"),
             std::string::npos);

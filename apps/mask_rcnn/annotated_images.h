@@ -10,9 +10,11 @@
 
 namespace dtrain::mask_rcnn {
 
-// Throws Error(Fault::data), which names the file, where it cannot be read or decoded, or is not of the size that the
-// annotations state.
-data::Image read_annotated_image(const std::string& folder, const data::coco::Image& image);
+// As data::DetectionDataset sees it: turned by EXIF where `orientation` says so, but as it is stored where the
+// annotations state the stored size. Throws Error(Fault::data), which names the file, where it cannot be read or
+// decoded, or is of neither size.
+data::Image read_annotated_image(const std::string& folder, const data::coco::Image& image,
+                                 data::Orientation orientation);
 
 // The image with objects drawn on it.
 data::Image drawn(const data::Image& image, std::span<const DrawnObject> objects);

@@ -50,7 +50,8 @@ class Stopwatch {
 // Returns how many objects were found.
 size_t run_once(Predictor& predictor, const EncodedFile& file, DetectionTimes& times) try {
   Stopwatch watch(predictor.context(), times);
-  const detection::PlacedImage image = predictor.place(detection::decode_image(file.bytes));
+  const detection::PlacedImage image =
+      predictor.place(detection::decode_image(file.bytes, {.orientation = predictor.orientation()}));
   const auto found = predictor.detect(image, [&](const char* part) { watch.begin(part); });
   watch.begin(kPaste);
   const size_t count = predictor.in_file(found, image.place).size();

@@ -20,7 +20,7 @@ namespace {
 
 void write_gallery_of(const EvalFlags& values, const Settings& settings, const detection::ValidationSplit& split,
                       const std::vector<data::coco::Detection>& detections) {
-  EvaluationGallery gallery = gallery_of(values, settings.visible_score);
+  EvaluationGallery gallery = gallery_of(values, settings);
   gallery.title = "Evaluation on " + split.name;
   gallery.notes = {"Weights: " + settings.weights, "Data: " + settings.data.base_dir};
   gallery.images = images_of(settings.data, split.name);

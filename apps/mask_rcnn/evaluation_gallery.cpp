@@ -96,7 +96,7 @@ class Pictures {
 
   GalleryImage card(const ImageOutcome& outcome) {
     const data::coco::Image& image = truth_.images[outcome.image];
-    const data::Image pixels = read_annotated_image(options_.images, image);
+    const data::Image pixels = read_annotated_image(options_.images, image, options_.orientation);
     const auto objects = annotated_objects(truth_, outcome.image, pixels.height, pixels.width);
     const data::Image both = side_by_side(
         std::vector<Panel>{{"Ground truth", drawn(pixels, objects)}, {"Results", drawn(pixels, results_of(outcome))}});

@@ -9,6 +9,7 @@
 #include "data/coco/annotations.h"
 #include "data/coco/evaluate.h"
 #include "data/coco/results.h"
+#include "data/image.h"
 
 namespace dtrain::mask_rcnn {
 
@@ -16,6 +17,7 @@ struct EvaluationGallery {
   std::string folder{}, title{};
   std::vector<std::string> notes{};  // lines below the title, before those about the evaluation
   std::string images{};              // the folder of the images
+  data::Orientation orientation = data::Orientation::ignore;  // see read_annotated_image()
   bool boxes = true, masks = false;  // what is compared; images are ranked by boxes where both are
   double visible_score = 0.5;        // detections of lower scores are neither drawn nor counted
   int64_t most = 12;                 // images of each end

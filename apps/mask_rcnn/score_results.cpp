@@ -70,9 +70,9 @@ bool is_drawable(const data::coco::Detection& detection) {
   return near(box.x) && near(box.y) && near(box.width) && near(box.height) && box.width >= 0 && box.height >= 0;
 }
 
-void write_gallery_of_results(const EvalFlags& values, double visible_score,
+void write_gallery_of_results(const EvalFlags& values, const Settings& settings,
                               std::vector<data::coco::Detection> detections) {
-  EvaluationGallery gallery = gallery_of(values, visible_score);
+  EvaluationGallery gallery = gallery_of(values, settings);
   gallery.title = "Evaluation of " + std::filesystem::path(values.results).filename().string();
   gallery.notes = {"Results: " + values.results, "Annotations: " + values.annotations};
   gallery.images = values.images;
@@ -119,9 +119,10 @@ void EvalFlags::check() const {
        {!images.empty() && (results.empty() || gallery.empty()), "--images is for --gallery of --results"}});
 }
 
-EvaluationGallery gallery_of(const EvalFlags& values, double visible_score) {
+EvaluationGallery gallery_of(const EvalFlags& values, const Settings& settings) {
   return {.folder = values.gallery,
-          .visible_score = visible_score,
+          .orientation = settings.data.orientation,
+          .visible_score = settings.visible_score,
           .most = values.gallery_images,
           .threads = usable_cores()};
 }
@@ -152,7 +153,7 @@ int score_results(const EvalFlags& values, const cli::FlagSet& flags) {
   data::coco::Evaluator evaluator(truth, options);
   add_results(evaluator, detections, values.results);
   print_statistics(values, evaluator.score().statistics());
-  if (!values.gallery.empty()) write_gallery_of_results(values, settings.visible_score, detections);
+  if (!values.gallery.empty()) write_gallery_of_results(values, settings, detections);
   return 0;
 }
 

@@ -23,7 +23,7 @@ struct EvalFlags {
 };
 
 // A gallery of `values.gallery`, without title, notes and images.
-EvaluationGallery gallery_of(const EvalFlags& values, double visible_score);
+EvaluationGallery gallery_of(const EvalFlags& values, const Settings& settings);
 
 // Prints COCO's statistics of `values.results` against `values.annotations`, and writes their gallery where one is
 // asked for. Returns the exit code. Throws Error(Fault::data) for files that cannot be scored.

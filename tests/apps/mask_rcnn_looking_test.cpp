@@ -11,7 +11,9 @@
 #include "apps/mask_rcnn/latency.h"
 #include "apps/mask_rcnn/proposals.h"
 #include "apps/mask_rcnn/text.h"
+#include "data/jpeg.h"
 #include "tests/apps/program.h"
+#include "tests/data/exif.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 
@@ -210,6 +212,38 @@ TEST_F(MaskRcnnLooking, BenchmarkReportsTimesOfAllParts) {
   for (const char* part :
        {"2 files", "backbone", "box head", "whole image", "median", "p99", "images/s", "Peak memory"})
     EXPECT_NE(lines.out.find(part), std::string::npos) << part << "\n" << lines.out;
+}
+
+// A photo that was taken upright: its annotations may state either size.
+TEST_F(MaskRcnnLooking, ImagesAreTurnedAsTheirAnnotationsAre) {
+  using data::Orientation;
+  const std::vector<std::byte> jpeg =
+      with_orientation(data::encode_jpeg(Canvas(kWidth, kHeight, kBackground).image().view()), 6);
+  fs::create_directories(path("turned"));
+  write_file(path("turned/t.jpg"), std::string(reinterpret_cast<const char*>(jpeg.data()), jpeg.size()));
+  const data::coco::Image turned{.file_name = "t.jpg", .width = kHeight, .height = kWidth},
+      stored{.file_name = "t.jpg", .width = kWidth, .height = kHeight};
+  EXPECT_EQ(read_annotated_image(path("turned"), turned, Orientation::apply).width, kHeight);
+  EXPECT_EQ(read_annotated_image(path("turned"), stored, Orientation::apply).width, kWidth);
+  EXPECT_EQ(read_annotated_image(path("turned"), stored, Orientation::ignore).width, kWidth);
+
+  write_file(path("turned.json"),
+             R"({"images": [{"id": 1, "file_name": "t.jpg", "width": 64, "height": 96}], "annotations": [{"id": 1,)"
+             R"("image_id": 1, "category_id": 1, "area": 400, "bbox": [8, 8, 20, 20], "iscrowd": 0}],)"
+             R"("categories": [{"id": 1, "name": "x"}]})");
+  write_file(path("nothing.json"), "[]");
+  Flags eval = {"eval", "--annotations=" + path("turned.json"), "--results=" + path("nothing.json"),
+                "--images=" + path("turned"), "--gallery=" + path("of turned")};
+  expect_refused(eval, 2, "its annotations expect 64x96: --exif_orientation=apply turns");
+  eval.emplace_back("--exif_orientation=apply");
+  const ProgramResult scored = run_program("dtrain-mask-rcnn", eval);
+  EXPECT_EQ(scored.code, 0) << scored.err;
+
+  const ProgramResult timed =
+      run_program("dtrain-mask-rcnn", with_model({"predict", "--benchmark", "--num_batches=1", "--num_warmup_batches=0",
+                                                  "--json", "--exif_orientation=apply", path("turned/t.jpg")}));
+  ASSERT_EQ(timed.code, 0) << timed.err;
+  EXPECT_EQ(LookingJson::parse(timed.out)["network_sizes"], LookingJson({"64 x 96"}));
 }
 
 TEST_F(MaskRcnnLooking, BenchmarkSaysWhatIsWrong) {

@@ -35,9 +35,11 @@ std::vector<data::coco::Category> recorded_categories(const std::string& file) {
   return categories;
 }
 
-std::vector<data::coco::Category> categories_in(const std::string& path) {
-  return data::coco::read_annotations(path, {.use = data::coco::AnnotationOptions::Use::scoring, .masks = false})
-      .categories;
+std::vector<data::coco::Category> categories_in(const std::string& path, const std::vector<std::string>& classes) {
+  data::coco::AnnotationOptions options{.classes = classes};
+  options.use = data::coco::AnnotationOptions::Use::scoring;
+  options.masks = false;
+  return data::coco::read_annotations(path, options).categories;
 }
 
 }  // namespace dtrain::detection

@@ -17,7 +17,8 @@ std::string categories_text(const std::vector<data::coco::Category>& categories)
 // no program here writes.
 std::vector<data::coco::Category> recorded_categories(const std::string& file);
 
-// Those of COCO's annotations `path`, of which nothing else is needed. Throws as read_annotations does.
-std::vector<data::coco::Category> categories_in(const std::string& path);
+// Those of COCO's annotations `path`, of which nothing else is needed, or the ones with the names `classes`, in their
+// order. Throws as read_annotations does.
+std::vector<data::coco::Category> categories_in(const std::string& path, const std::vector<std::string>& classes = {});
 
 }  // namespace dtrain::detection

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/detection/recorded_categories.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
@@ -63,6 +64,17 @@ CategoryMatch match_categories(const Categories& found, const Categories& learnt
     if (i >= found.size() || i >= learnt.size() || found[i].id != learnt[i].id || found[i].name != learnt[i].name)
       refuse(found, learnt, i, path);
   return {};
+}
+
+Categories known_categories(const std::string& weights, const std::string& annotations,
+                            const std::vector<std::string>& classes, std::vector<std::string>& notices) {
+  Categories learnt = detection::recorded_categories(weights);
+  if (annotations.empty()) return learnt;
+  Categories found = detection::categories_in(annotations, classes);
+  if (learnt.empty()) return found;
+  const CategoryMatch match = match_categories(found, learnt, annotations);
+  if (!match.notice.empty()) notices.push_back(match.notice);
+  return match.classes.empty() ? found : detection::categories_in(annotations, match.classes);
 }
 
 }  // namespace dtrain::mask_rcnn

@@ -20,4 +20,12 @@ struct CategoryMatch {
 CategoryMatch match_categories(const std::vector<data::coco::Category>& found,
                                const std::vector<data::coco::Category>& learnt, const std::string& path);
 
+// The categories that the classes of the weights in the file `weights` stand for: those of COCO's annotations
+// `annotations`, or of these the ones with the names `classes`, in the order that the weights have recorded; what they
+// have recorded where `annotations` is empty. Appends to `notices` what match_categories() says. Throws what that and
+// reading the annotations do.
+std::vector<data::coco::Category> known_categories(const std::string& weights, const std::string& annotations,
+                                                   const std::vector<std::string>& classes,
+                                                   std::vector<std::string>& notices);
+
 }  // namespace dtrain::mask_rcnn

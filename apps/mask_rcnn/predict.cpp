@@ -12,8 +12,8 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
-#include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/benchmark.h"
+#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/predictor.h"
@@ -142,11 +142,10 @@ int predict(const Arguments& argv) {
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(flags, notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
+  auto known = known_categories(settings.weights, values.annotations, settings.data.classes, notices);
   cli::print_notes(notices);
-  const bool annotated = !values.annotations.empty();
-  auto known =
-      annotated ? detection::categories_in(values.annotations) : detection::recorded_categories(settings.weights);
-  Predictor predictor(settings, machine, std::move(known), annotated ? values.annotations : settings.weights);
+  Predictor predictor(settings, machine, std::move(known),
+                      values.annotations.empty() ? settings.weights : values.annotations);
   if (values.benchmark.benchmark) {
     run_benchmark(predictor, machine, values.benchmark, *images, values.json);
     return 0;

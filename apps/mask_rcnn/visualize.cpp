@@ -7,7 +7,9 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
+#include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/annotated_images.h"
+#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/panels.h"
@@ -90,6 +92,20 @@ struct Visualizer {
   }
 };
 
+// The annotations of a split, whose categories are in the order of the classes that the weights have recorded.
+data::coco::Annotations shown_truth(const Settings& settings, const std::string& split,
+                                    std::vector<std::string>& notices) {
+  data::coco::Annotations truth = read_shown(settings.data, split);
+  const auto learnt = detection::recorded_categories(settings.weights);
+  if (learnt.empty()) return truth;
+  const CategoryMatch match = match_categories(truth.categories, learnt, annotations_of(settings.data, split));
+  if (!match.notice.empty()) notices.push_back(match.notice);
+  if (match.classes.empty()) return truth;
+  DataSettings in_order = settings.data;
+  in_order.classes = match.classes;
+  return read_shown(in_order, split);
+}
+
 }  // namespace
 
 int visualize(const Arguments& argv) {
@@ -106,13 +122,12 @@ int visualize(const Arguments& argv) {
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(flags, notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
-  cli::print_notes(notices);
   const std::string split = values.split.empty() ? validation_splits(settings.data).front() : values.split;
-  const std::string annotations = annotations_of(settings.data, split);
-  data::coco::Annotations truth = read_shown(settings.data, split);
+  data::coco::Annotations truth = shown_truth(settings, split, notices);
+  cli::print_notes(notices);
   auto categories = truth.categories;
   Visualizer visualizer{values, std::move(truth), images_of(settings.data, split),
-                        Predictor(settings, machine, std::move(categories), annotations)};
+                        Predictor(settings, machine, std::move(categories), annotations_of(settings.data, split))};
   make_directories(system_files(), values.output);
   int code = 0;
   for (size_t i = 0; i < std::min(visualizer.truth.images.size(), static_cast<size_t>(values.images)); ++i) {

@@ -2,11 +2,12 @@
 #include <filesystem>
 
 #include "apps/detection/recorded_categories.h"
+#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
-#include "libdtrain/train/checkpoint.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "libdtrain/distributed/group.h"
+#include "libdtrain/train/checkpoint.h"
 #include "libdtrain/train/weights.h"
 #include "tests/files.h"
 #include "tests/testing.h"
@@ -37,8 +38,8 @@ class RecordedDetector : public testing::Test {
     Arguments argv = {"x"};
     argv.insert(argv.end(), words.begin(), words.end());
     ModelFlags model;
-    cli::FlagSet flags("x", "", "");
     model.continued = continued;
+    cli::FlagSet flags("x", "", "");
     model.declare(flags);
     flags.parse(ModelFlags::take_config(argv, model.assignments));
     notices_.clear();
@@ -96,7 +97,6 @@ TEST_F(RecordedDetector, ACheckpointOrATrainDirStandsForItsWeights) {
                "neither a checkpoint nor a train_dir with a complete one");
 }
 
-TEST_F(RecordedDetector, OthersWeightsAreOfThePresetThatIsGiven) {
 TEST_F(RecordedDetector, OrientationIsRecorded) {
   ASSERT_EQ(trained_.data.orientation, data::Orientation::apply);
   trained_.data.orientation = data::Orientation::ignore;
@@ -152,6 +152,7 @@ TEST_F(RecordedDetector, ARunOfAnOlderVersionGoesOnAsItBegan) {
   EXPECT_TRUE(continued_conventions(flags, *group, told).empty());
 }
 
+TEST_F(RecordedDetector, OthersWeightsAreOfThePresetThatIsGiven) {
   const std::string load = "--load=" + weights_with({{"model", "resnet50"}});
   EXPECT_EQ(settings({load, "--preset=aws"}).preset, "aws");
   EXPECT_TRUE(notices_.empty());
@@ -184,6 +185,27 @@ TEST_F(RecordedDetector, CategoriesTravelAlong) {
           detection::recorded_categories(weights_with({{detection::kCategoriesKey, bad}}));
         },
         Fault::checkpoint, "w.safetensors: categories");
+}
+
+// Those of a file with categories to print, too.
+TEST_F(RecordedDetector, CategoriesOfAFileAreMatchedToTheClasses) {
+  const std::string file =
+      weights_with({{detection::kCategoriesKey, detection::categories_text({{1, "cat"}, {2, "dog"}})}});
+  const auto known = [&](const std::string& categories, const std::vector<std::string>& classes = {}) {
+    write_file(path("a.json"), R"({"images": [], "annotations": [], "categories": )" + categories + "}");
+    return known_categories(file, path("a.json"), classes, notices_);
+  };
+  const auto swapped = known(R"([{"id": 1, "name": "dog"}, {"id": 2, "name": "cat"}])");
+  ASSERT_EQ(swapped.size(), 2u);
+  EXPECT_EQ(swapped[0].name, "cat");
+  EXPECT_EQ(swapped[0].id, 2);
+  ASSERT_EQ(notices_.size(), 1u);
+  EXPECT_NE(notices_[0].find("category cat has the id 2, and 1 in the training data"), std::string::npos);
+  expect_error([&] { known(R"([{"id": 1, "name": "dog"}, {"id": 2, "name": "cow"}])"); }, Fault::data,
+               "a.json: category 1 of the detector is 1 (dog), expected 1 (cat)");
+  const std::string more = R"([{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}, {"id": 3, "name": "cow"}])";
+  EXPECT_EQ(known(more, {"cat", "dog"}).size(), 2u);
+  EXPECT_EQ(known_categories(file, "", {}, notices_).at(1).name, "dog");
 }
 
 // The order of ids in the data to evaluate need not be that of the training data.

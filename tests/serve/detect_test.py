@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """dtrain-serve with a Mask R-CNN: what it answers is what dtrain-mask-rcnn finds."""
 import base64
+import io
 import json
 import subprocess
 import sys
@@ -117,6 +118,18 @@ class Detect(unittest.TestCase):
         self.assertEqual(status, 400)
         self.assertIn(b"detector", body)
         self.assertEqual(self.server.ask("PUT", IMAGE, whole)[0], 200)
+
+    def test_turns_images_where_asked(self):
+        exif, tagged = Image.Exif(), io.BytesIO()
+        exif[0x0112] = 6
+        Image.new("RGB", (96, 64)).save(tagged, "JPEG", exif=exif)
+        sizes = {}
+        with Server(f"--train_dir={self.trained}", "--name=mask_rcnn", "--device=cpu",
+                    "--exif_orientation=apply") as turning:
+            for name, server in ("turning", turning), ("recorded", self.server):
+                answer = json.loads(server.ask("PUT", IMAGE, tagged.getvalue())[1])
+                sizes[name] = answer["width"], answer["height"]
+        self.assertEqual(sizes, {"turning": (64, 96), "recorded": (96, 64)})
 
     def test_refuses_precisions_of_classifiers(self):
         for model in (f"--train_dir={self.trained}", f"--weights={self.weights()}"):

@@ -122,6 +122,8 @@ class Ssd300(unittest.TestCase):
         categories.write_text(json.dumps({"images": [], "annotations": [], "categories": [{"id": 91, "name": "x"}]}))
         for code, line, arguments in ((1, "--image_size: for image classifiers only", ("--image_size=300",)),
                                       (1, "--precision=bf16: for image classifiers only", ("--precision=bf16",)),
+                                      (1, "--exif_orientation: SSD300 sees images as they are stored",
+                                       ("--exif_orientation=apply",)),
                                       (2, "category 91 (x), expected one of COCO's 80", (f"--annotations={categories}",)),
                                       (5, "does not fit", ("--model=mask_rcnn",))):
             program = subprocess.run([BIN / "dtrain-serve", "--port=0", "--device=cpu", "--model=ssd300",

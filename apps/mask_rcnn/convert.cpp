@@ -5,6 +5,7 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/output.h"
 #include "apps/cli/recorded_weights.h"
+#include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/loaded_detector.h"
 
@@ -41,6 +42,14 @@ struct ConvertFlags {
     DT_CHECK(to.ends_with(".safetensors") || to.ends_with(".npz"), "--to=", to, ": expected .safetensors or .npz");
   }
   ArrayFormat format() const { return to.ends_with(".npz") ? ArrayFormat::npz : ArrayFormat::safetensors; }
+  // What the written file says of the weights. Without --preset nobody knows the conventions of another program's.
+  WeightsRecord record(const cli::FlagSet& given, const Settings& settings) const {
+    const WeightsRecord of_source = cli::recorded_with(from);
+    if (!given.given("preset") && !recorded_settings(of_source, from)) return of_source;
+    WeightsRecord record = settings.recorded_with_weights();
+    if (const auto found = of_source.find(detection::kCategoriesKey); found != of_source.end()) record.insert(*found);
+    return record;
+  }
   const models::WeightNames& target() const {
     if (!names.empty()) return names_with_id(names);
     return names_with_id(format() == ArrayFormat::npz ? "tensorpack" : "torchvision");
@@ -53,13 +62,19 @@ void print_count(const char* title, const std::vector<std::string>& tensors, con
   for (const std::string& tensor : tensors) out << "  " << cli::escaped(tensor) << '\n';
 }
 
-void print_report(const ConvertFlags& flags, const models::LoadedWeights& loaded) {
+std::string recorded_line(const WeightsRecord& record) {
+  if (const auto settings = recorded_settings(record, "")) return "conventions of the preset " + settings->preset;
+  return "no conventions: --preset says which they are";
+}
+
+void print_report(const ConvertFlags& flags, const models::LoadedWeights& loaded, const WeightsRecord& record) {
   std::ostream& out = cli::patient_stdout();
   out << fmt::format("{:<13}{}, {}'s names\n", "Read:", cli::escaped(flags.from), loaded.names.program);
   out << fmt::format("{:<13}{} tensors\n", "Taken:", loaded.report.loaded.size());
   print_count("Missing:", loaded.report.missing, ", which the written file lacks, too");
   print_count("Left over:", loaded.report.unexpected, ", which are no part of the model");
   print_count("Other shape:", loaded.report.mismatched, ", which were not taken");
+  if (flags.format() == ArrayFormat::safetensors) out << fmt::format("{:<13}{}\n", "Recorded:", recorded_line(record));
   out << fmt::format("{:<13}{}, {}'s names", "Written:", cli::escaped(flags.to), flags.target().program) << std::endl;
 }
 
@@ -81,9 +96,10 @@ int convert(const Arguments& argv) {
   cli::print_notes(notices);
   const LoadedDetector loaded(settings, values.from);
   const auto& taken = loaded.weights.report.loaded;
+  const WeightsRecord record = values.record(flags, settings);
   models::save_detector(loaded.store, {taken.begin(), taken.end()}, values.target(), values.format(), values.to,
-                        cli::recorded_with(values.from));
-  print_report(values, loaded.weights);
+                        record);
+  print_report(values, loaded.weights, record);
   return 0;
 }
 

@@ -95,6 +95,25 @@ TEST_F(MaskRcnnConvert, ThereAndBackIsTheSameToTheBit) {
   EXPECT_TRUE(read_file(path("again.npz")) == read_file(path("tp.npz")));
 }
 
+TEST_F(MaskRcnnConvert, RecordsTheConventionsThatAreKnown) {
+  const auto record_of = [&](const std::string& file) {
+    return SafetensorsFile(path(file), Fault::checkpoint).metadata();
+  };
+  const ProgramResult unknown = convert("w.safetensors", "unknown.safetensors");
+  EXPECT_NE(unknown.out.find("Recorded:    no conventions: --preset says which they are"), std::string::npos)
+      << unknown.out;
+  const ProgramResult known = convert("w.safetensors", "known.safetensors", {"--preset=tensorpack"});
+  ASSERT_EQ(known.code, 0) << known.err;
+  EXPECT_NE(known.out.find("Recorded:    conventions of the preset tensorpack\n"), std::string::npos) << known.out;
+  const auto record = record_of("known.safetensors");
+  EXPECT_NE(record, record_of("unknown.safetensors"));
+  ASSERT_EQ(convert("known.safetensors", "again.safetensors").code, 0);
+  EXPECT_EQ(record_of("again.safetensors"), record);
+  const ProgramResult other = convert("known.safetensors", "other.safetensors", {"--preset=aws"});
+  EXPECT_EQ(other.code, 1) << other.out;
+  EXPECT_NE(other.err.find("was trained with the preset tensorpack"), std::string::npos) << other.err;
+}
+
 TEST_F(MaskRcnnConvert, ReportsWhatDoesNotFit) {
   NpzWriter writer;
   writer.add("rpn/conv0/b", "(16,)", std::vector<float>(16, 1));

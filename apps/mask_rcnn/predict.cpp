@@ -12,8 +12,8 @@
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
 #include "apps/cli/run_main.h"
+#include "apps/detection/match_categories.h"
 #include "apps/mask_rcnn/benchmark.h"
-#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/predictor.h"
@@ -142,7 +142,7 @@ int predict(const Arguments& argv) {
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(flags, notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
-  auto known = known_categories(settings.weights, values.annotations, settings.data.classes, notices);
+  auto known = detection::known_categories(settings.weights, values.annotations, settings.data.classes, notices);
   cli::print_notes(notices);
   Predictor predictor(settings, machine, std::move(known),
                       values.annotations.empty() ? settings.weights : values.annotations);

@@ -7,9 +7,9 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/output.h"
+#include "apps/detection/match_categories.h"
 #include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/annotated_images.h"
-#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/panels.h"
@@ -98,7 +98,8 @@ data::coco::Annotations shown_truth(const Settings& settings, const std::string&
   data::coco::Annotations truth = read_shown(settings.data, split);
   const auto learnt = detection::recorded_categories(settings.weights);
   if (learnt.empty()) return truth;
-  const CategoryMatch match = match_categories(truth.categories, learnt, annotations_of(settings.data, split));
+  const detection::CategoryMatch match =
+      detection::match_categories(truth.categories, learnt, annotations_of(settings.data, split));
   if (!match.notice.empty()) notices.push_back(match.notice);
   if (match.classes.empty()) return truth;
   DataSettings in_order = settings.data;

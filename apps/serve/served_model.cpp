@@ -1,12 +1,14 @@
 #include "apps/serve/served_model.h"
 
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
 #include "apps/cli/recorded_weights.h"
-#include "apps/mask_rcnn/categories.h"
+#include "apps/detection/match_categories.h"
+#include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/predictor.h"
 #include "apps/serve/classifier_session.h"
 #include "apps/serve/detector_session.h"
@@ -17,6 +19,23 @@ namespace dtrain::serve {
 namespace {
 
 constexpr const char* kOfClassifiers[] = {"num_classes", "image_size", "preprocessing", "ml_perf"};
+
+// Those of a Mask R-CNN: what its weights have recorded, or the preset's, as the flags change them.
+mask_rcnn::Settings detector_settings(const std::optional<mask_rcnn::Settings>& recorded, const std::string& weights,
+                                      const ServedModelOptions& options, const cli::FlagSet& set) {
+  if (recorded && set.given("preset")) recorded->require_preset(options.preset, weights);
+  if (!recorded && !set.given("preset"))
+    cli::print_message(
+        "note", fmt::format("{} records no conventions: those of --preset={} are taken", weights, options.preset));
+  mask_rcnn::Settings settings = recorded ? *recorded : mask_rcnn::preset_settings(options.preset);
+  if (!options.config_file.empty()) mask_rcnn::apply_file(settings, options.config_file);
+  if (recorded) settings.require_model_of(*recorded, weights);
+  if (set.given("exif_orientation"))
+    mask_rcnn::apply(settings, "PREPROC.EXIF_ORIENTATION=" + options.flags.exif_orientation);
+  settings.weights = weights;
+  settings.check();
+  return settings;
+}
 
 }  // namespace
 
@@ -58,30 +77,19 @@ std::unique_ptr<detection::ImageDetector> ServedModel::detector_with(const std::
     DT_CHECK(!set_.given(name), "--", name, ": for image classifiers only, and the model is a detector");
   DT_CHECK(options_.flags.precision == "fp32", "--precision=", options_.flags.precision,
            ": for image classifiers only, and the model is a detector");
-  DT_CHECK(!is_ssd || !set_.given("exif_orientation"), "--exif_orientation: SSD300 sees images as they are stored");
-  const mask_rcnn::Settings settings = is_ssd ? mask_rcnn::Settings() : detector_settings(recorded, weights);
+  const bool annotated = !options_.annotations.empty();
+  const std::string& source = annotated ? options_.annotations : weights;
+  if (is_ssd) {  // whose classes are COCO's
+    DT_CHECK(!set_.given("exif_orientation"), "--exif_orientation: SSD300 sees images as they are stored");
+    const auto known =
+        annotated ? detection::categories_in(options_.annotations) : detection::recorded_categories(weights);
+    return std::make_unique<ssd::Predictor>(weights, options_.machine, known, source);
+  }
+  const mask_rcnn::Settings settings = detector_settings(recorded, weights, options_, set_);
   std::vector<std::string> notices;
-  auto known = mask_rcnn::known_categories(weights, options_.annotations, settings.data.classes, notices);
+  auto known = detection::known_categories(weights, options_.annotations, settings.data.classes, notices);
   cli::print_notes(notices);
-  const std::string& source = options_.annotations.empty() ? weights : options_.annotations;
-  if (is_ssd) return std::make_unique<ssd::Predictor>(weights, options_.machine, known, source);
   return std::make_unique<mask_rcnn::Predictor>(settings, options_.machine, std::move(known), source);
-}
-
-mask_rcnn::Settings ServedModel::detector_settings(const std::optional<mask_rcnn::Settings>& recorded,
-                                                   const std::string& weights) const {
-  if (recorded && set_.given("preset")) recorded->require_preset(options_.preset, weights);
-  if (!recorded && !set_.given("preset"))
-    cli::print_message(
-        "note", fmt::format("{} records no conventions: those of --preset={} are taken", weights, options_.preset));
-  mask_rcnn::Settings settings = recorded ? *recorded : mask_rcnn::preset_settings(options_.preset);
-  if (!options_.config_file.empty()) mask_rcnn::apply_file(settings, options_.config_file);
-  if (recorded) settings.require_model_of(*recorded, weights);
-  if (set_.given("exif_orientation"))
-    mask_rcnn::apply(settings, "PREPROC.EXIF_ORIENTATION=" + options_.flags.exif_orientation);
-  settings.weights = weights;
-  settings.check();
-  return settings;
 }
 
 std::shared_ptr<Session> ServedModel::session_of(const std::string& weights, uint64_t version) const {

@@ -5,13 +5,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 
 #include "apps/cli/loaded_classifier.h"
 #include "apps/detection/image_detector.h"
-#include "apps/mask_rcnn/settings.h"
 #include "apps/serve/session.h"
 
 namespace dtrain::serve {
@@ -42,9 +40,6 @@ class ServedModel {
  private:
   // Null where neither the checkpoint of these weights nor --model says that they are of a detector.
   std::unique_ptr<detection::ImageDetector> detector_with(const std::string& weights) const;
-  // Those of a Mask R-CNN: what its weights have recorded, or the preset's, as the flags change them.
-  mask_rcnn::Settings detector_settings(const std::optional<mask_rcnn::Settings>& recorded,
-                                        const std::string& weights) const;
   std::shared_ptr<Session> session_of(const std::string& weights, uint64_t version) const;
   void look(bool starting);
   void watch();

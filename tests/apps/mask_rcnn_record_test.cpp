@@ -1,8 +1,8 @@
 // Weights of a detector are evaluated and shown as they were trained, wherever they lie.
 #include <filesystem>
 
+#include "apps/detection/match_categories.h"
 #include "apps/detection/recorded_categories.h"
-#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/training_job.h"
@@ -193,7 +193,7 @@ TEST_F(RecordedDetector, CategoriesOfAFileAreMatchedToTheClasses) {
       weights_with({{detection::kCategoriesKey, detection::categories_text({{1, "cat"}, {2, "dog"}})}});
   const auto known = [&](const std::string& categories, const std::vector<std::string>& classes = {}) {
     write_file(path("a.json"), R"({"images": [], "annotations": [], "categories": )" + categories + "}");
-    return known_categories(file, path("a.json"), classes, notices_);
+    return detection::known_categories(file, path("a.json"), classes, notices_);
   };
   const auto swapped = known(R"([{"id": 1, "name": "dog"}, {"id": 2, "name": "cat"}])");
   ASSERT_EQ(swapped.size(), 2u);
@@ -205,7 +205,7 @@ TEST_F(RecordedDetector, CategoriesOfAFileAreMatchedToTheClasses) {
                "a.json: category 1 of the detector is 1 (dog), expected 1 (cat)");
   const std::string more = R"([{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}, {"id": 3, "name": "cow"}])";
   EXPECT_EQ(known(more, {"cat", "dog"}).size(), 2u);
-  EXPECT_EQ(known_categories(file, "", {}, notices_).at(1).name, "dog");
+  EXPECT_EQ(detection::known_categories(file, "", {}, notices_).at(1).name, "dog");
 }
 
 // The order of ids in the data to evaluate need not be that of the training data.

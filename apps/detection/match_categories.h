@@ -6,7 +6,7 @@
 
 #include "data/coco/annotations.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 
 struct CategoryMatch {
   // Names by which the file is read again so that its categories are in the order of the classes; empty where they are.
@@ -28,4 +28,4 @@ std::vector<data::coco::Category> known_categories(const std::string& weights, c
                                                    const std::vector<std::string>& classes,
                                                    std::vector<std::string>& notices);
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

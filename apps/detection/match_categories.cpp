@@ -1,4 +1,4 @@
-#include "apps/mask_rcnn/categories.h"
+#include "apps/detection/match_categories.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "apps/detection/recorded_categories.h"
 #include "libdtrain/core/error.h"
 
-namespace dtrain::mask_rcnn {
+namespace dtrain::detection {
 namespace {
 
 using Categories = std::vector<data::coco::Category>;
@@ -68,13 +68,13 @@ CategoryMatch match_categories(const Categories& found, const Categories& learnt
 
 Categories known_categories(const std::string& weights, const std::string& annotations,
                             const std::vector<std::string>& classes, std::vector<std::string>& notices) {
-  Categories learnt = detection::recorded_categories(weights);
+  Categories learnt = recorded_categories(weights);
   if (annotations.empty()) return learnt;
-  Categories found = detection::categories_in(annotations, classes);
+  Categories found = categories_in(annotations, classes);
   if (learnt.empty()) return found;
   const CategoryMatch match = match_categories(found, learnt, annotations);
   if (!match.notice.empty()) notices.push_back(match.notice);
-  return match.classes.empty() ? found : detection::categories_in(annotations, match.classes);
+  return match.classes.empty() ? found : categories_in(annotations, match.classes);
 }
 
-}  // namespace dtrain::mask_rcnn
+}  // namespace dtrain::detection

@@ -21,7 +21,8 @@ std::optional<std::string> meant(const std::string& name) {
 const std::vector<ConfigKey>& config_keys() {
   static const std::vector<ConfigKey> keys = [] {
     std::vector<ConfigKey> all = data_keys();
-    for (const auto& part : {training_keys(), backbone_keys(), proposal_keys(), head_keys(), machinery_keys()})
+    for (const auto& part :
+         {image_keys(), training_keys(), backbone_keys(), proposal_keys(), head_keys(), machinery_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -25,11 +25,14 @@ struct ConfigKey {
 
 // Rows of the table, by the part of the settings that they are about.
 std::vector<ConfigKey> data_keys();
+std::vector<ConfigKey> image_keys();
 std::vector<ConfigKey> training_keys();
 std::vector<ConfigKey> backbone_keys();
 std::vector<ConfigKey> proposal_keys();
 std::vector<ConfigKey> head_keys();
 std::vector<ConfigKey> machinery_keys();  // no effect, or a single value that is served
+// The preset among recorded settings, which no key changes.
+inline constexpr char kPreset[] = "PRESET";
 // All of them.
 const std::vector<ConfigKey>& config_keys();
 // Throws Error naming the nearest one where there is none.

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/detection/match_categories.h"
 #include "apps/detection/recorded_categories.h"
 #include "apps/detection/splits.h"
-#include "apps/mask_rcnn/categories.h"
 #include "apps/mask_rcnn/coco_score.h"
 #include "data/coco_categories.h"
 #include "data/coco_images.h"
@@ -17,9 +17,23 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-std::vector<std::string> splits_with(const DataSettings& settings, const std::string& part) {
+// Those that a key has named, those of the preset where one of them is there, else all with `part` in their names.
+std::vector<std::string> splits_with(const DataSettings& settings, const std::vector<std::string>& listed, bool named,
+                                     const std::string& part) {
   DT_CHECK(!settings.base_dir.empty(), "no data: give --data_dir DIR, a folder with annotations/instances_SPLIT.json");
-  return detection::annotated_splits(settings.base_dir, part);
+  const auto is_there = [&](const std::string& split) {
+    std::error_code unknown;
+    return std::filesystem::exists(annotations_of(settings, split), unknown);
+  };
+  return named || std::ranges::any_of(listed, is_there) ? listed : detection::annotated_splits(settings.base_dir, part);
+}
+
+// Empty where the splits are those that the settings list.
+std::string notice_of_splits(const Settings& settings, const char* key, const std::vector<std::string>& listed,
+                             const std::vector<std::string>& found) {
+  if (listed.empty() || found == listed) return {};
+  return fmt::format("{}: {} holds no {}, which --preset={} reads; {} is taken", key, settings.data.base_dir,
+                     fmt::join(listed, ", "), settings.preset, fmt::join(found, ", "));
 }
 
 data::DetectionOptions dataset_options(const DataSettings& settings, bool training) {
@@ -60,7 +74,7 @@ std::shared_ptr<const data::DetectionSource> open_source(const DataSettings& set
                                          findings.empty() ? "" : " that can be used: " + findings.front()));
   if (source->categories().empty()) throw Error(Fault::data, path + ": lists no categories");
   if (!learnt) return source;
-  const CategoryMatch match = match_categories(source->categories(), *learnt, path);
+  const detection::CategoryMatch match = detection::match_categories(source->categories(), *learnt, path);
   if (!match.notice.empty()) notices.push_back(match.notice);
   if (match.classes.empty()) return source;
   options.classes = match.classes;
@@ -74,12 +88,8 @@ void require_files(const data::DetectionDataset& dataset, const std::string& pat
 }
 
 // Nobody has named splits that are not there.
-bool lacks_validation(const Settings& settings) {
-  const std::vector<std::string>& named = settings.data.validation;
-  if (settings.data.names_validation) return false;
-  if (named.empty()) return !detection::has_annotated_split(settings.data.base_dir, "val");
-  return std::ranges::none_of(
-      named, [&](const std::string& split) { return std::filesystem::exists(annotations_of(settings.data, split)); });
+bool lacks_validation(const DataSettings& settings) {
+  return !settings.names_validation && !detection::has_annotated_split(settings.base_dir, "val");
 }
 
 // Splits whose images TensorPack finds in the folder of another one.
@@ -101,23 +111,26 @@ std::string images_of(const DataSettings& settings, const std::string& split) {
 }
 
 std::vector<std::string> training_splits(const DataSettings& settings) {
-  return settings.training.empty() ? splits_with(settings, "train") : settings.training;
+  return splits_with(settings, settings.training, settings.names_training, "train");
 }
 
 std::vector<std::string> validation_splits(const DataSettings& settings) {
-  return settings.validation.empty() ? splits_with(settings, "val") : settings.validation;
+  return splits_with(settings, settings.validation, settings.names_validation, "val");
 }
 
 std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, std::vector<std::string>& notices) {
   std::vector<std::shared_ptr<const data::DetectionSource>> sources;
-  for (const std::string& split : training_splits(settings.data)) {
+  const std::vector<std::string> splits = training_splits(settings.data);
+  if (std::string notice = notice_of_splits(settings, "DATA.TRAIN", settings.data.training, splits); !notice.empty())
+    notices.push_back(std::move(notice));
+  for (const std::string& split : splits) {
     data::coco::AnnotationOptions options = training_options(settings.data);
     const auto* const learnt = sources.empty() ? nullptr : &sources.front()->categories();
     sources.push_back(open_source(settings.data, split, options, learnt, notices));
   }
   auto dataset = std::make_shared<data::DetectionDataset>(data::join(sources), dataset_options(settings.data, true));
   if (settings.detector.masks && !dataset->notice_of_masks().empty()) notices.push_back(dataset->notice_of_masks());
-  const std::string path = annotations_of(settings.data, training_splits(settings.data).front());
+  const std::string path = annotations_of(settings.data, splits.front());
   if (dataset->size() == 0)
     throw Error(Fault::data,
                 fmt::format("{}: none of its {} images has an object to train on; crowds and objects without area are "
@@ -137,7 +150,7 @@ std::vector<detection::ValidationSplit> open_validation(const Settings& settings
                                                         const data::DetectionDataset* training,
                                                         std::vector<std::string>& notices) {
   std::vector<detection::ValidationSplit> splits;
-  if (training != nullptr && lacks_validation(settings)) {
+  if (training != nullptr && lacks_validation(settings.data)) {
     notices.push_back(
         fmt::format("{}/annotations: no validation data, so nothing is evaluated; a file instances_*val*.json, or one "
                     "that DATA.VAL names, would be",
@@ -148,7 +161,10 @@ std::vector<detection::ValidationSplit> open_validation(const Settings& settings
                                              : settings.weights.empty()
                                                  ? std::vector<data::coco::Category>()
                                                  : detection::recorded_categories(settings.weights);
-  for (const std::string& name : validation_splits(settings.data)) {
+  const std::vector<std::string> names = validation_splits(settings.data);
+  if (std::string notice = notice_of_splits(settings, "DATA.VAL", settings.data.validation, names); !notice.empty())
+    notices.push_back(std::move(notice));
+  for (const std::string& name : names) {
     const std::string path = annotations_of(settings.data, name);
     data::coco::AnnotationOptions options = truth_options(settings.data, settings.detector.masks);
     auto source = open_source(settings.data, name, options, learnt.empty() ? nullptr : &learnt, notices);

@@ -119,7 +119,11 @@ void RateRule::stretch(int64_t length) {
 }
 
 RateRule rate_rule(const Settings& settings, const cli::RunFlags& flags, uint64_t images, int64_t batch) {
-  if (!flags.num_epochs) return {settings, batch};
+  if (!flags.num_epochs) {
+    const bool is_longer = flags.num_batches && settings.rate.of_preset &&
+                           *flags.num_batches > step_of(settings, settings.rate.end, batch);
+    return is_longer ? RateRule(settings, batch, static_cast<uint64_t>(*flags.num_batches)) : RateRule(settings, batch);
+  }
   return {settings, batch, static_cast<uint64_t>(cli::batches_of(*flags.num_epochs, images, batch))};
 }
 

@@ -36,7 +36,8 @@ class RateRule {
   Schedule schedule_;
 };
 
-// The rule of a run on a data set of `images`: --num_epochs moves the schedule along, else it is the settings' own.
+// The rule of a run on a data set of `images`: --num_epochs scales the milestones of the schedule, and so does
+// --num_batches where it is more than the preset's schedule has; else the schedule is the settings' own.
 // Throws Error as the rule does, and where --num_epochs is less than an image.
 RateRule rate_rule(const Settings& settings, const cli::RunFlags& flags, uint64_t images, int64_t batch);
 // The steps of that run: those of the schedule, or --num_batches of it, and at most --max_train_steps.

@@ -24,7 +24,7 @@ struct DataSettings {
   std::vector<data::ImageSize> padding_shapes = {{800, 1000}, {800, 1200}, {800, 1350}};  // landscape ones
   data::ColorJitter jitter{};
   float flip_probability = 0.5f;
-  bool names_validation = false;                              // a key has named `validation`, and the preset has not
+  bool names_training = false, names_validation = false;      // a key has named the splits, and the preset has not
   data::Orientation orientation = data::Orientation::ignore;  // whether EXIF turns images
   // Counts those that have an orientation other than 1.
   std::shared_ptr<std::atomic<uint64_t>> tagged = std::make_shared<std::atomic<uint64_t>>(0);
@@ -53,6 +53,7 @@ struct RateSettings {
   double warmup_rate = 1e-5;    // of the first step, whatever the batch
   int64_t warmup_steps = 1000;  // steps of the run, whatever the batch
   bool fits_warmup = true;      // it is a default, which ends before a short first epoch of the user's data does
+  bool of_preset = true;        // nobody has set drops and end
   bool in_epochs = false;       // `after` and `end` are epochs, see Settings::epoch_steps(); else steps
   std::vector<RateDrop> drops = {{120'000, 0.1}, {160'000, 0.01}};
   double end = 180'000;
@@ -94,7 +95,7 @@ struct Settings {
   // Throws Error where settings that are sound by themselves do not go together: those of the model and of evaluation,
   // and those of training alone.
   void check() const;
-  void check_training() const { data.training_resize.check(); }
+  void check_training() const;
   // The effective settings by key, for people and for checkpoints: applied to those of the same preset, they are these.
   std::map<std::string, std::string> described() const;
   // Those that make the model what it is: the preset and the keys that are `of_model`. A checkpoint must agree.

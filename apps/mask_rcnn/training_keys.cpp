@@ -17,7 +17,7 @@ void set_warmup_rate(Settings& s, const std::string& text) {
 }
 
 void set_step_schedule(Settings& s, const std::vector<double>& steps) {
-  s.rate.in_epochs = false;
+  s.rate.in_epochs = s.rate.of_preset = false;
   s.rate.drops.clear();
   for (size_t i = 0; i + 1 < steps.size(); ++i)
     s.rate.drops.push_back({steps[i], 1 / std::pow(10.0, static_cast<double>(i + 1))});
@@ -63,6 +63,7 @@ void set_lr_epoch_schedule(Settings& s, const std::string& text) {
   }
   DT_CHECK(end, "expected ", form, ", found no None");
   s.rate.in_epochs = true;
+  s.rate.of_preset = false;
   s.rate.drops = drops;
   s.rate.end = *end;
 }

@@ -110,6 +110,16 @@ TEST_F(MaskRcnnData, ASplitThatIsNamedMustBeThere) {
   expect(run_program("dtrain-mask-rcnn", words), 2, "instances_val2017.json");
 }
 
+TEST_F(MaskRcnnData, SplitsThatThePresetDoesNotNameAreFound) {
+  Words words = train_words("run", 1);
+  words.insert(words.begin() + 1, "--preset=tensorpack");
+  const ProgramResult result = run_program("dtrain-mask-rcnn", words);
+  for (const char* const notice : {"holds no train2017, which --preset=tensorpack reads; train is taken",
+                                   "holds no val2017, which --preset=tensorpack reads; val is taken"})
+    EXPECT_NE(result.err.find(notice), std::string::npos) << result.err;
+  EXPECT_EQ(result.code, 0) << result.err;
+}
+
 TEST_F(MaskRcnnData, CategoriesAreMatchedByName) {
   Json truth = read("val");
   truth["categories"] = {{{"id", 2}, {"name", "blue"}}, {{"id", 9}, {"name", "red"}}};

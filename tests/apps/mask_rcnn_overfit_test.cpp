@@ -30,7 +30,8 @@ const Words kConfig = {"PREPROC.TRAIN_SHORT_EDGE_SIZE=96",
                        "FRCNN.BATCH_PER_IM=32",
                        "RPN.BATCH_PER_IM=64",
                        "TRAIN.BASE_LR=0.012",
-                       "TRAIN.WARMUP=50"};
+                       "TRAIN.WARMUP=50",
+                       "TRAIN.EVAL_PERIOD=0"};
 
 // The same four for training and validation.
 void copy_four(const std::filesystem::path& coco, const std::filesystem::path& to) {

@@ -146,6 +146,10 @@ TEST(MaskRcnnRateRule, FlagsSayHowLongARunIs) {
   flags.num_batches = 30;
   EXPECT_EQ(rule(flags).steps(), 520u);
   EXPECT_EQ(steps_of(rule(flags), flags), 30u);
+  flags.num_batches = 1300;
+  EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{800, 1100})) << "longer than the preset's schedule";
+  apply(own, "TRAIN.LR_EPOCH_SCHEDULE=[(10,0.1),(26,None)]");
+  EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{200})) << "what is set is kept";
 }
 
 TEST(MaskRcnnRateRule, StretchingKeepsWhatIsSet) {

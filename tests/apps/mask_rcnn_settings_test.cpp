@@ -302,10 +302,12 @@ TEST(MaskRcnnSettings, TheReferenceHasEveryKey) {
 TEST(MaskRcnnSettings, SizesOfTrainingAreCheckedWhereItTrains) {
   Settings s = with("torchvision", {"PREPROC.TEST_SHORT_EDGE_SIZE=300", "PREPROC.MAX_SIZE=500"});
   s.check();
-  expect_error([&] { s.check_training(); }, Fault::config, "resizing to a short edge of 800 to 800");
+  expect_error([&] { s.check_training(); }, Fault::config,
+               "PREPROC.TRAIN_SHORT_EDGE_SIZE=800: expected at most the longest side, PREPROC.MAX_SIZE=");
   apply(s, "PREPROC.TRAIN_SHORT_EDGE_SIZE=300");
   s.check_training();
-  expect_error([] { with("torchvision", {"PREPROC.MAX_SIZE=500"}).check(); }, Fault::config, "a short edge of 800");
+  expect_error([] { with("torchvision", {"PREPROC.MAX_SIZE=500"}).check(); }, Fault::config,
+               "PREPROC.TEST_SHORT_EDGE_SIZE=800: expected at most the longest side, PREPROC.MAX_SIZE=500");
 }
 
 TEST(MaskRcnnSettings, ChecksWhatGoesTogether) {

@@ -73,7 +73,7 @@ void defer(benchmark::State& state, PreprocessOptions options) {
   SampleKey key;
   int64_t left = 0;
   for (auto _ : state) {
-    left += leave(images()[key.position % images().size()], {}, key, image);
+    left += leave(images()[key.position % images().size()], {}, key, image).has_value();
     key.sample = ++key.position;
   }
   state.SetItemsProcessed(state.iterations());

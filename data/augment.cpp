@@ -138,7 +138,7 @@ class Augment {
  public:
   explicit Augment(const PreprocessOptions& options) : options_(options), decoder_(decode_options(options)) {}
 
-  std::string operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+  SampleNotes operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
                          void* pixels) {
     const ImageInfo image = decoder_.open(encoded);
     RandomStream random = sample_stream(key);
@@ -155,12 +155,13 @@ class Augment {
       resample(view, to_f32_.x, to_f32_.y, rows_, values);
       if (distorts()) distort(values, count(), options_.distort_in_yiq, key.position, random);
     }
-    return decoder_.warning();
+    return notes_of(image, decoder_, options_.orientation);
   }
 
-  bool defer(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, EncodedImage& out) {
+  std::optional<SampleNotes> defer(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+                                   EncodedImage& out) {
     const ImageInfo image = decoder_.open(encoded);
-    if (!decoder_.suits_hardware()) return false;
+    if (!decoder_.suits_hardware()) return {};
     RandomStream random = sample_stream(key);
     if (options_.preset == Preset::torchvision)
       plan(image, boxes, key, random, out.to_u8);
@@ -169,7 +170,7 @@ class Augment {
     out.width = image.width;
     out.height = image.height;
     out.jpeg.assign(encoded.begin(), encoded.end());
-    return true;
+    return SampleNotes{.oriented = image.orientation != 1};
   }
 
  private:
@@ -242,8 +243,7 @@ DecodeOptions decode_options(const PreprocessOptions& options) {
   return {.fast_dct = options.preset != Preset::torchvision,
           .fancy_upsampling = !plain,
           .limits = options.limits,
-          .orientation = options.orientation,
-          .tagged = options.tagged};
+          .orientation = options.orientation};
 }
 
 namespace {

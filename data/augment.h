@@ -48,8 +48,7 @@ struct PreprocessOptions {
   bool distort_in_yiq = true;  // tf_cnn: else saturation and hue in HSV; aws has YIQ
   bool use_boxes = true;       // tf_cnn and official
   ImageLimits limits = {};
-  Orientation orientation = Orientation::ignore;    // none of these programs turns images
-  std::shared_ptr<std::atomic<uint64_t>> tagged{};  // see DecodeOptions
+  Orientation orientation = Orientation::ignore;  // none of these programs turns images
 };
 
 // The type of the pixels.

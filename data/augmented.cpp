@@ -56,8 +56,8 @@ class AugmentedDataset::Reader final : public SampleReader {
         inner_(dataset.inner_->reader()),
         image_(static_cast<int>(shape()[1]), static_cast<int>(shape()[0])) {}
 
-  std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
-    std::string warning = inner_->read(record, key, row);
+  SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) override {
+    SampleNotes notes = inner_->read(record, key, row);
     if (options().changes_pixels()) {
       if (field().dtype == DType::u8)
         change(key, row.span<uint8_t>(dataset_.images_));
@@ -65,13 +65,15 @@ class AugmentedDataset::Reader final : public SampleReader {
         change(key, row.span<float>(dataset_.images_));
     }
     erase(key, row);
-    return warning;
+    return notes;
   }
 
-  bool defer(uint64_t record, const SampleKey& key, const Row& row, EncodedImage& image) override {
-    if (options().changes_pixels() || !inner_->defer(record, key, row, image)) return false;
-    erase(key, row);
-    return true;
+  std::optional<SampleNotes> defer(uint64_t record, const SampleKey& key, const Row& row,
+                                   EncodedImage& image) override {
+    if (options().changes_pixels()) return {};
+    std::optional<SampleNotes> notes = inner_->defer(record, key, row, image);
+    if (notes) erase(key, row);
+    return notes;
   }
 
  private:

@@ -29,11 +29,11 @@ constexpr PixelScale kStandard{{255 * 0.485f, 255 * 0.456f, 255 * 0.406f},
 constexpr PixelScale kAws{{121, 115, 100}, {1 / 70.0f, 1 / 68.0f, 1 / 71.0f}};
 
 MakePreprocess make_cifar(const PreprocessOptions& options) {
-  return make_cifar_preprocess({options.training, options.height, options.width});
+  return make_cifar_preprocess({options.training, options.height, options.width, options.orientation});
 }
 
 MakePreprocess make_whole(const PreprocessOptions& options) {
-  return make_whole_image_preprocess(options.height, options.width);
+  return make_whole_image_preprocess(options.height, options.width, options.orientation);
 }
 
 std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
@@ -201,7 +201,6 @@ PreprocessOptions options_of(const Pixels& pixels, bool training) {
   options.training = training;
   options.height = options.width = pixels.size;
   options.orientation = pixels.orientation;
-  options.tagged = pixels.tagged;
   options.resize = resize_of(pixels.resize_method);
   options.distort_color = pixels.distortions;
   options.distort_in_yiq = pixels.distort_in_yiq;

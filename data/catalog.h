@@ -36,8 +36,7 @@ struct Pixels {
   bool distort_in_yiq = true;
   bool ml_perf = false;  // the mean colour is subtracted and nothing scaled; bounding boxes are ignored
   int size = 224;        // height and width of a sample
-  Orientation orientation = Orientation::ignore;    // whether EXIF turns images
-  std::shared_ptr<std::atomic<uint64_t>> tagged{};  // see DecodeOptions
+  Orientation orientation = Orientation::ignore;  // whether the EXIF orientation tag is applied
 
   // All throw Error where the data set has no such preprocessing or a method has no such name.
   MakePreprocess make(bool training) const;

@@ -19,12 +19,13 @@ constexpr size_t kMaxBatchBytes = size_t{1} << 30;
 // What one worker keeps from image to image.
 class Cifar {
  public:
-  explicit Cifar(const CifarOptions& options) : training_(options.training), writer_(options.height, options.width) {}
+  explicit Cifar(const CifarOptions& options)
+      : options_(options), decoder_({.orientation = options.orientation}), writer_(options.height, options.width) {}
 
-  std::string operator()(std::span<const std::byte> encoded, const SampleKey& key, float* pixels) {
-    decoder_.open(encoded);
+  SampleNotes operator()(std::span<const std::byte> encoded, const SampleKey& key, float* pixels) {
+    const ImageInfo info = decoder_.open(encoded);
     ImageView view = decoder_.decode();
-    if (training_) {
+    if (options_.training) {
       if (augmented_.width != view.width || augmented_.height != view.height)
         augmented_ = Image(view.width, view.height);
       RandomStream random = sample_stream(key);
@@ -32,11 +33,11 @@ class Cifar {
       view = augmented_.view();
     }
     writer_.write(view, pixels);
-    return decoder_.warning();
+    return notes_of(info, decoder_, options_.orientation);
   }
 
  private:
-  bool training_;
+  CifarOptions options_;
   ImageDecoder decoder_;
   Image augmented_;
   WholeImage writer_;

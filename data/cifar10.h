@@ -17,6 +17,7 @@ void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out);
 struct CifarOptions {
   bool training = true;
   int height = 32, width = 32;
+  Orientation orientation = Orientation::ignore;
 };
 
 // tf_cnn_benchmarks': pad_crop_flip in training, the image as it is in evaluation. Where the size asked for is another

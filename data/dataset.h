@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,17 +31,24 @@ struct SampleKey {
   uint64_t repetition = 0;  // which one of the times that the sample comes in its epoch, counted from 0
 };
 
+// What is known of the image that a sample is made of.
+struct SampleNotes {
+  std::string damage{};   // ImageDecoder::damage(): pixels were lost; "" where the image is whole
+  bool oriented = false;  // its EXIF orientation is not 1
+  bool turned = false;    // and was applied
+};
+
 // One worker's access to a Dataset: its buffers and its decoder. Used by one thread at a time.
 class SampleReader {
  public:
   virtual ~SampleReader() = default;
-  // Decodes, crops and augments record `record` into all fields of `row`, which has the record's layout. The
-  // decoder's warning where it had one, else "". A pure function of its arguments. Throws Error(Fault::data) on a bad
-  // record: what is wrong with it; the Loader adds where it is.
-  virtual std::string read(uint64_t record, const SampleKey& key, const Row& row) = 0;
-  // Leaves the field "images" to a device: `image` is what the same pixels are made of. False where only read() can do
-  // it.
-  virtual bool defer(uint64_t, const SampleKey&, const Row&, EncodedImage&) { return false; }
+  // Decodes, crops and augments record `record` into all fields of `row`, which has the record's layout. A pure
+  // function of its arguments. Throws Error(Fault::data) on a bad record: what is wrong with it; the Loader adds where
+  // it is.
+  virtual SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) = 0;
+  // Leaves the field "images" to a device: `image` is what the same pixels are made of. Returns nothing where only
+  // read() can make them.
+  virtual std::optional<SampleNotes> defer(uint64_t, const SampleKey&, const Row&, EncodedImage&) { return {}; }
 };
 
 // What a Loader reads: records of any number of shards, numbered from 0 in file order.

@@ -184,20 +184,21 @@ class DetectionDataset::Reader final : public SampleReader {
         source_(dataset.source_->reader()),
         decoder_(dataset.options_.decoding) {}
 
-  std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
+  SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) override {
     const DetectionSample sample = source_->read(
         dataset_.records_[record].image, {.bytes = true, .objects = options_.training, .masks = options_.masks});
     try {
-      const std::string warning = make(sample, dataset_.layouts_[dataset_.layout_of(record)], key, row);
-      return warning.empty() ? warning : concat("image ", sample.name, ": ", warning);
+      SampleNotes notes = make(sample, dataset_.layouts_[dataset_.layout_of(record)], key, row);
+      if (!notes.damage.empty()) notes.damage = concat("image ", sample.name, ": ", notes.damage);
+      return notes;
     } catch (const Error& error) {
       throw Error(error.fault(), concat("image ", sample.name, ": ", error.what()));
     }
   }
 
  private:
-  std::string make(const DetectionSample& sample, const BatchLayout& layout, const SampleKey& key, const Row& row) {
-    const ImageInfo info = open_as_annotated(sample);
+  SampleNotes make(const DetectionSample& sample, const BatchLayout& layout, const SampleKey& key, const Row& row) {
+    const auto [info, orientation] = open_as_annotated(sample);
     RandomStream random = sample_stream(key);
     find_objects(sample);
     const Part part = part_of(sample.size, random);
@@ -218,17 +219,21 @@ class DetectionDataset::Reader final : public SampleReader {
     else
       place_objects(sample.size, placement);
     write_objects(row);
-    return decoder_.warning();
+    return notes_of(info, decoder_, orientation);
   }
 
+  struct Opened {
+    ImageInfo info;
+    Orientation orientation;  // the rule that it was opened by
+  };
   // Annotations that state the size of the stored image are for the image as it is stored.
-  ImageInfo open_as_annotated(const DetectionSample& sample) {
+  Opened open_as_annotated(const DetectionSample& sample) {
     const ImageInfo info = decoder_.open(sample.encoded);
     const ImageSize size{info.height, info.width}, turned{info.width, info.height};
-    if (size == sample.size) return info;
+    if (size == sample.size) return {info, options_.decoding.orientation};
     const bool transposes = info.orientation >= 5 && turned == sample.size;
     if (transposes && options_.decoding.orientation == Orientation::apply)
-      return decoder_.open(sample.encoded, Orientation::ignore);
+      return {decoder_.open(sample.encoded, Orientation::ignore), Orientation::ignore};
     throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, its annotations are for ",
                                     sample.size.width, "x", sample.size.height,
                                     transposes ? concat("; its EXIF orientation is ", info.orientation,

@@ -70,11 +70,7 @@ ImageDecoder::~ImageDecoder() = default;
 ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
 ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 
-ImageInfo ImageDecoder::open(std::span<const std::byte> encoded) {
-  const ImageInfo info = open(encoded, state_->options.orientation);
-  if (info.orientation != 1 && state_->options.tagged) ++*state_->options.tagged;
-  return info;
-}
+ImageInfo ImageDecoder::open(std::span<const std::byte> encoded) { return open(encoded, state_->options.orientation); }
 
 ImageInfo ImageDecoder::open(std::span<const std::byte> encoded, Orientation orientation) {
   State& s = *state_;

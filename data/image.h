@@ -1,7 +1,6 @@
 // Encoded images: what kind they are, the limits they must keep, and one decoder for all kinds we read.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,8 +48,6 @@ struct DecodeOptions {
   bool fancy_upsampling = true;  // triangle filter for chroma, else replication
   ImageLimits limits = {};
   Orientation orientation = Orientation::ignore;
-  // Counts the images that are opened whose orientation is not 1. Null: nobody does.
-  std::shared_ptr<std::atomic<uint64_t>> tagged{};
 };
 
 // RGB bytes of `height` rows, `stride` bytes apart, owned by someone else. kRowPadding bytes after the end of any row
@@ -97,7 +94,7 @@ class ImageDecoder {
   // Reads the header. `encoded` must stay alive until decode() has returned. Where the image is turned, width and
   // height are those of the upright image, and so are windows and pixels. Throws Error(Fault::data).
   ImageInfo open(std::span<const std::byte> encoded);
-  // The same with another rule for its orientation than the options', and not counted.
+  // The same with another rule for its orientation than the options'.
   ImageInfo open(std::span<const std::byte> encoded, Orientation orientation);
   // Whether the opened image is one for decoders in hardware: a baseline JPEG, grey or YCbCr in one scan, of 4:4:4,
   // 4:2:2, 4:4:0 or 4:2:0, whose markers are as they should be to the end.

@@ -49,13 +49,14 @@ class ImagenetDataset::Reader final : public SampleReader {
     if (dataset.make_defer_) defer_ = dataset.make_defer_();
   }
 
-  std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
+  SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) override {
     parse(record, row);
     return preprocess_(encoded(), boxes_.read(example_), key, row.raw(kImages));
   }
 
-  bool defer(uint64_t record, const SampleKey& key, const Row& row, EncodedImage& image) override {
-    if (!defer_) return false;
+  std::optional<SampleNotes> defer(uint64_t record, const SampleKey& key, const Row& row,
+                                   EncodedImage& image) override {
+    if (!defer_) return {};
     parse(record, row);
     return defer_(encoded(), boxes_.read(example_), key, image);
   }

@@ -18,8 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kFaultsKept = 10;
-
 void check(const Dataset& dataset, const LoaderOptions& options) {
   DT_CHECK(options.batch > 0, "loader: batch ", options.batch, ": expected at least 1");
   DT_CHECK(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "loader: rank ", options.rank,
@@ -52,13 +50,18 @@ SampleOrder order_of(const Dataset& dataset, const LoaderOptions& options) {
 }  // namespace
 
 struct Loader::State {
+  // What a row holds.
+  struct Content {
+    bool valid = false, damaged = false, oriented = false, turned = false;
+  };
   // A batch being filled, by any number of workers, or in the consumer's hands.
   struct Slot {
     std::vector<Batch> batches;  // one for each layout
     size_t layout = 0;           // which one is in use
     std::vector<EncodedImage> encoded;
+    std::vector<Content> rows;
     uint64_t number = UINT64_MAX;  // its batch's, counted from 0 in this loader
-    int64_t unfilled = 0, damaged = 0;
+    int64_t unfilled = 0;
     std::exception_ptr error;
     int64_t error_row = 0;
 
@@ -68,16 +71,15 @@ struct Loader::State {
     uint64_t batch;
     int64_t row;
   };
-  enum class Content { sound, damaged, none };  // what a row holds
 
   State(std::shared_ptr<Dataset> source, const LoaderOptions& given)
       : dataset(std::move(source)),
         options(given),
         order(order_of(*dataset, options)),
         first_position(order.position_after(options.cursor)) {
-    stats.bad_records = dataset->faults().size();
+    stats.bad_records = stats.unreachable = dataset->faults().size();
     for (const std::string& fault : dataset->faults())
-      if (stats.faults.size() < kFaultsKept) stats.faults.push_back(fault);
+      if (stats.faults.size() < LoaderStats::kNamed) stats.faults.push_back(fault);
     const uint64_t left = order.end() - std::min(order.end(), first_position);
     if (!options.training) batches = (left + global_batch() - 1) / global_batch();
     make_slots();
@@ -93,6 +95,7 @@ struct Loader::State {
     const auto allocator = options.allocator ? options.allocator : std::make_shared<HostAllocator>();
     slots.resize(options.slots);
     for (Slot& slot : slots) {
+      slot.rows.resize(static_cast<size_t>(options.batch));
       if (options.defer_decoding) slot.encoded.assign(options.batch, EncodedImage(allocator));
       for (const BatchLayout& layout : dataset->layouts()) {
         slot.batches.push_back(make_batch(layout, options.batch, allocator));
@@ -141,15 +144,14 @@ struct Loader::State {
     while (const std::optional<Place> place = take()) {
       since = report(LoaderWork::Kind::room, number, 0, since);
       Slot& slot = slot_of(place->batch);
-      Content content = Content::none;
       std::exception_ptr error;
       try {
-        content = fill(reader, slot, *place, options.defer_decoding);
+        fill(reader, slot, *place, options.defer_decoding);
       } catch (...) {
         error = std::current_exception();
       }
       since = report(LoaderWork::Kind::fill, number, slot.batch().samples[static_cast<size_t>(place->row)], since);
-      finish(slot, place->row, content, error);
+      finish(slot, place->row, error);
     }
   }
 
@@ -165,7 +167,6 @@ struct Loader::State {
       slot.number = taken.batch;
       slot.layout = order.group_of_batch(first_position + taken.batch * global_batch());
       slot.unfilled = options.batch;
-      slot.damaged = 0;
       slot.error = nullptr;
     }
     if (++next_row.row == options.batch) next_row = {taken.batch + 1, 0};
@@ -173,7 +174,7 @@ struct Loader::State {
   }
 
   // Reads the sample of a row into its place. Rows are disjoint, and finish() publishes them: no lock.
-  Content fill(SampleReader& reader, Slot& slot, Place place, bool defer) {
+  void fill(SampleReader& reader, Slot& slot, Place place, bool defer) {
     Batch& batch = slot.batch();
     const auto row = static_cast<size_t>(place.row);
     const uint64_t position = first_position + place.batch * global_batch() +
@@ -183,11 +184,10 @@ struct Loader::State {
     EncodedImage* const later = defer ? &slot.encoded[row] : nullptr;
     if (!slot.encoded.empty()) slot.encoded[row].jpeg.clear();
     batch.samples[row] = key.sample;
-    Content content = Content::none;
-    if (key.sample < dataset->size()) content = read_or_skip(reader, key, out, later, batch.samples[row]);
-    if (content == Content::none) out.pad();
-    batch.row_valid[row] = content != Content::none;
-    return content;
+    slot.rows[row] = {};
+    if (key.sample < dataset->size()) slot.rows[row] = read_or_skip(reader, key, out, later, batch.samples[row]);
+    if (!slot.rows[row].valid) out.pad();
+    batch.row_valid[row] = slot.rows[row].valid;
   }
 
   // Reads `record`, or where it is bad and may be skipped: in training the next good one of its shard and layout, which
@@ -196,17 +196,18 @@ struct Loader::State {
                        uint64_t& record) {
     for (;;) {
       try {
-        if (later && reader.defer(record, key, row, *later)) return Content::sound;
-        const std::string warning = reader.read(record, key, row);
-        if (warning.empty()) return Content::sound;
-        note_damaged(record, warning);
-        return Content::damaged;
+        std::optional<SampleNotes> deferred;
+        if (later) deferred = reader.defer(record, key, row, *later);
+        const SampleNotes notes = deferred ? *deferred : reader.read(record, key, row);
+        const bool is_damaged = !notes.damage.empty();
+        if (is_damaged) note_damaged(record, notes.damage);
+        return {.valid = true, .damaged = is_damaged, .oriented = notes.oriented, .turned = notes.turned};
       } catch (const Error& error) {
         const std::string message = placed(error, record);
         if (error.fault() != Fault::data || !options.skip_bad_records) throw Error(error.fault(), message);
         note_bad(record, message);
       }
-      if (!options.training) return Content::none;
+      if (!options.training) return {};
       const auto& begins = dataset->shard_begins();
       const auto shard_end = std::upper_bound(begins.begin(), begins.end(), record);
       const size_t layout = dataset->layout_of(record);
@@ -225,10 +226,10 @@ struct Loader::State {
   }
 
   // Keeps what is wrong with the first few damaged images.
-  void note_damaged(uint64_t record, const std::string& warning) {
+  void note_damaged(uint64_t record, const std::string& damage) {
     std::lock_guard lock(mutex);
-    if (damaged.size() < kFaultsKept && damaged.insert(record).second)
-      stats.damages.push_back(placed(Error(Fault::data, warning), record));
+    if (damaged.size() < LoaderStats::kNamed && damaged.insert(record).second)
+      stats.damages.push_back(placed(Error(Fault::data, damage), record));
   }
 
   // A record counts once, however often it comes by.
@@ -236,17 +237,16 @@ struct Loader::State {
     std::lock_guard lock(mutex);
     if (!bad.insert(record).second) return;
     ++stats.bad_records;
-    if (stats.faults.size() < kFaultsKept) stats.faults.push_back(message);
+    if (stats.faults.size() < LoaderStats::kNamed) stats.faults.push_back(message);
     if (stats.bad_records > options.bad_record_budget)
       throw Error(Fault::data,
                   concat("more bad records than the budget of ", options.bad_record_budget, ": ", message));
   }
 
-  void finish(Slot& slot, int64_t row, Content content, const std::exception_ptr& error) {
+  void finish(Slot& slot, int64_t row, const std::exception_ptr& error) {
     bool complete;
     {
       std::lock_guard lock(mutex);
-      slot.damaged += content == Content::damaged;
       // Where several rows fail, the error of the first is kept, whichever worker was faster.
       if (error && (!slot.error || row < slot.error_row)) {
         slot.error = error;
@@ -273,9 +273,16 @@ struct Loader::State {
     batch.cursor = order.consumed_at(first_position + delivered * global_batch());
     count_valid(batch);
     stats.records += batch.valid;
-    stats.damaged_images += slot.damaged;
+    for (const Content& row : slot.rows) count(row, 1);
     stats.deferred += std::ranges::count_if(slot.encoded, [](const EncodedImage& row) { return !row.jpeg.empty(); });
     return &batch;
+  }
+
+  // Adds what a delivered row holds to the counts, or takes it back: `times` is -1 then.
+  void count(const Content& row, int64_t times) {
+    stats.damaged_images += times * row.damaged;
+    stats.oriented_images += times * row.oriented;
+    stats.turned_images += times * row.turned;
   }
 
   static void count_valid(Batch& batch) { batch.valid = std::ranges::count(batch.row_valid, 1); }
@@ -286,13 +293,16 @@ struct Loader::State {
         delivered > 0 && row >= 0 && row < static_cast<int64_t>(slot.encoded.size()) && !slot.encoded[row].jpeg.empty(),
         "loader: row ", row, " of no batch, or was not left to a device");
     if (!late_reader) late_reader = new_reader();
-    const Content content = fill(*late_reader, slot, {delivered - 1, row}, false);
+    Content& content = slot.rows[static_cast<size_t>(row)];
+    const Content deferred = content;
+    fill(*late_reader, slot, {delivered - 1, row}, false);
     Batch& batch = slot.batch();
     const int64_t before = batch.valid;
     count_valid(batch);
     std::lock_guard lock(mutex);
     stats.records += batch.valid - before;
-    stats.damaged_images += content == Content::damaged;
+    count(deferred, -1);
+    count(content, 1);
     --stats.deferred;
   }
 

@@ -46,12 +46,21 @@ struct LoaderOptions {
 };
 
 struct LoaderStats {
-  uint64_t records = 0;  // delivered by next()
-  uint64_t bad_records = 0, damaged_images = 0;
-  uint64_t deferred = 0;             // records among them that were left to a device to decode
-  double wait_seconds = 0;           // time next() spent waiting
-  std::vector<std::string> faults;   // the first few bad records: file, offset, record, reason
-  std::vector<std::string> damages;  // the first few damaged images, each once: the same
+  static constexpr size_t kNamed = 10;  // records that each of the lists names at most
+
+  uint64_t records = 0;  // delivered by next(), of which:
+  uint64_t damaged_images = 0;
+  uint64_t oriented_images = 0;        // have an EXIF orientation other than 1
+  uint64_t turned_images = 0;          // to which it was applied
+  uint64_t deferred = 0;               // were left to a device to decode
+  uint64_t bad_records = 0;            // skipped, each counted once
+  uint64_t unreachable = 0;            // among the bad ones: found as the data set was opened, the same on all ranks
+  double wait_seconds = 0;             // time next() spent waiting
+  std::vector<std::string> faults{};   // the first few bad records: file, offset, record, reason
+  std::vector<std::string> damages{};  // the first few damaged images, each once: the same
+
+  // Adds the counts of another loader, and of the records that it names those that there is room for, each once.
+  void add(const LoaderStats& other);
 };
 
 // Position p of the endless stream is sample p mod size of epoch p / size, each epoch a new random permutation of all

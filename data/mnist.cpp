@@ -113,7 +113,7 @@ class MnistDataset::Reader final : public SampleReader {
         image_(static_cast<int>(dataset.split_.images.shape[2]), static_cast<int>(dataset.split_.images.shape[1])),
         writer_(dataset.size_, dataset.size_) {}
 
-  std::string read(uint64_t record, const SampleKey&, const Row& row) override {
+  SampleNotes read(uint64_t record, const SampleKey&, const Row& row) override {
     uint8_t* to = image_.pixels.data();
     for (const uint8_t level : dataset_.split_.images.item(record)) to = std::fill_n(to, 3, level);
     writer_.write(image_.view(), static_cast<float*>(row.raw(0)));

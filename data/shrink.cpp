@@ -53,9 +53,10 @@ void copy_feature(const Example::Entry& entry, ExampleWriter& writer) {
 
 ShrunkImage shrink_image(std::span<const std::byte> encoded, const ShrinkOptions& options) {
   DT_CHECK(options.size > 0, "images shrunk to ", options.size, " pixels");
-  ImageDecoder decoder({.orientation = options.orientation, .tagged = options.tagged});
+  ImageDecoder decoder({.orientation = options.orientation});
   const ImageInfo info = decoder.open(encoded);
   const ImageView image = decoder.decode();
+  if (info.orientation != 1 && options.oriented) ++*options.oriented;
   const int shorter = std::min(image.width, image.height), width = side_of(image.width, shorter, options),
             height = side_of(image.height, shorter, options);
   const JpegEncodeOptions jpeg{.quality = options.quality, .optimize = true};

@@ -19,7 +19,7 @@ struct ShrinkOptions {
   bool stretch = false;  // both sides become `size`, whatever they were
   // Turned images have no EXIF orientation left; else the new ones lose it unless they keep their bytes.
   Orientation orientation = Orientation::ignore;
-  std::shared_ptr<std::atomic<uint64_t>> tagged{};  // see DecodeOptions
+  std::shared_ptr<std::atomic<uint64_t>> oriented{};  // counts the images whose EXIF orientation is not 1
 };
 
 struct ShrunkImage {

@@ -42,14 +42,8 @@ const Batch* StagedLoader::next() {
 }
 
 LoaderStats StagedLoader::stats() const {
-  LoaderStats all = loader_->stats();
-  all.records += past_.records;
-  all.bad_records += past_.bad_records;
-  all.damaged_images += past_.damaged_images;
-  all.deferred += past_.deferred;
-  all.wait_seconds += past_.wait_seconds;
-  all.faults.insert(all.faults.begin(), past_.faults.begin(), past_.faults.end());
-  all.damages.insert(all.damages.begin(), past_.damages.begin(), past_.damages.end());
+  LoaderStats all = past_;
+  all.add(loader_->stats());
   return all;
 }
 

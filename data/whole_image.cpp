@@ -21,18 +21,18 @@ void WholeImage::write(const ImageView& image, float* pixels) {
   resample(image, across_, down_, rows_, pixels);
 }
 
-MakePreprocess make_whole_image_preprocess(int height, int width) {
+MakePreprocess make_whole_image_preprocess(int height, int width, Orientation orientation) {
   struct Worker {
     ImageDecoder decoder;
     WholeImage writer;
   };
   const WholeImage writer(height, width);
-  const auto make = [writer]() -> Preprocess {
-    return [worker = std::make_shared<Worker>(Worker{ImageDecoder(), writer})](
+  const auto make = [writer, orientation]() -> Preprocess {
+    return [orientation, worker = std::make_shared<Worker>(Worker{ImageDecoder({.orientation = orientation}), writer})](
                std::span<const std::byte> encoded, std::span<const Box>, const SampleKey&, void* pixels) {
-      worker->decoder.open(encoded);
+      const ImageInfo info = worker->decoder.open(encoded);
       worker->writer.write(worker->decoder.decode(), static_cast<float*>(pixels));
-      return worker->decoder.warning();
+      return notes_of(info, worker->decoder, orientation);
     };
   };
   return {{height, width, 3}, DType::f32, make};

@@ -25,6 +25,6 @@ class WholeImage {
 };
 
 // Decodes an image and writes it whole, as f32.
-MakePreprocess make_whole_image_preprocess(int height, int width);
+MakePreprocess make_whole_image_preprocess(int height, int width, Orientation orientation = Orientation::ignore);
 
 }  // namespace dtrain::data

@@ -37,7 +37,7 @@ class Classifier {
 
   struct Result {
     std::vector<float> logits, probabilities;
-    std::string warning{};  // of the decoder
+    data::SampleNotes notes{};
   };
   const std::vector<std::string>& names() const { return loaded_.class_names(); }
   // Throws Error(Fault::data) on a file that is no image, Error(Fault::numeric) where the result is not finite.
@@ -46,9 +46,9 @@ class Classifier {
     if (encoded.size() > kMaxImageBytes) throw Error(Fault::data, file + ": too large for an image");
     std::vector<std::byte> bytes(encoded.size());
     encoded.read(0, bytes.data(), bytes.size());
-    std::string warning;
+    data::SampleNotes notes;
     try {
-      warning = preprocess_(bytes, {}, {}, pixels_of_file_.raw());
+      notes = preprocess_(bytes, {}, {}, pixels_of_file_.raw());
     } catch (const Error& error) {
       throw Error(error.fault(), fmt::format("{}: {}", file, error.what()));
     }
@@ -56,15 +56,13 @@ class Classifier {
     Tape tape(context_, loaded_.prepared());
     const Tensor images = normalize_pixels(context_, input_, loaded_.normalization());
     const Var logits = loaded_.model().forward(tape, tape.constant(images));
-    Result result{download(logits.value), download(softmax(context_, logits.value)), warning};
+    Result result{download(logits.value), download(softmax(context_, logits.value)), notes};
     if (!std::ranges::all_of(result.logits, [](float logit) { return std::isfinite(logit); }))
       throw Error(Fault::numeric, fmt::format("{}: the model makes numbers of it that are not finite", file));
     return result;
   }
 
-  std::string orientation_notice(size_t images) const {
-    return cli::orientation_notice(*loaded_.pixels().tagged, images, loaded_.pixels().orientation);
-  }
+  data::Orientation orientation() const { return loaded_.pixels().orientation; }
 
  private:
   std::vector<float> download(const Tensor& x) {
@@ -114,7 +112,7 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
     out << cli::escaped(file) << '\n';
     for (size_t c : best)
       out << fmt::format("  {:7.3f} %  {}\n", 100 * result.probabilities[c], cli::escaped(cli::class_title(names, c)));
-    if (!result.warning.empty()) out << "  damaged image: " << cli::escaped(result.warning) << '\n';
+    if (!result.notes.damage.empty()) out << "  damaged image: " << cli::escaped(result.notes.damage) << '\n';
     if (options.logits) out << fmt::format("  logits {}\n", fmt::join(result.logits, " "));
     out << std::flush;
     return;
@@ -131,7 +129,7 @@ void print(std::ostream& out, const Options& options, const std::string& file, c
     row["top"].push_back(std::move(guess));
   }
   if (options.logits) row["logits"] = result.logits;
-  if (!result.warning.empty()) row["warning"] = result.warning;
+  if (!result.notes.damage.empty()) row["warning"] = result.notes.damage;
   print_json(out, row);
 }
 
@@ -141,12 +139,12 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
              std::ostream& out) {
   Classifier classifier(options, set);
   int code = 0;
-  cli::DamageCount damaged;
+  cli::ImageCount count(classifier.orientation());
   for (const std::string& file : files) {
     try {
       const Classifier::Result result = classifier.run(file);
       print(out, options, file, result, classifier.names());
-      damaged.add(file, result.warning);
+      count.add(file, result.notes);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       cli::print_message("error", error.what());
@@ -154,9 +152,7 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
       code = static_cast<int>(Fault::data);
     }
   }
-  damaged.report(files.size());
-  const std::string turned = classifier.orientation_notice(files.size());
-  if (!turned.empty()) cli::print_message("note", turned);
+  count.report(files.size());
   return code;
 }
 

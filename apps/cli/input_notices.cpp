@@ -1,46 +1,98 @@
 #include "apps/cli/input_notices.h"
 
+#include <utility>
+
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "apps/cli/messages.h"
 
 namespace dtrain::cli {
+namespace {
 
-std::vector<std::string> input_notices(const data::LoaderStats& stats, uint64_t tagged, data::Orientation orientation) {
+std::string text_of(const data::LoaderStats& stats) {
+  const nlohmann::json json = {
+      {"records", stats.records},         {"damaged", stats.damaged_images}, {"oriented", stats.oriented_images},
+      {"turned", stats.turned_images},    {"deferred", stats.deferred},      {"bad", stats.bad_records},
+      {"unreachable", stats.unreachable}, {"faults", stats.faults},          {"damages", stats.damages}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+data::LoaderStats stats_from(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  data::LoaderStats stats;
+  stats.records = json.at("records");
+  stats.damaged_images = json.at("damaged");
+  stats.oriented_images = json.at("oriented");
+  stats.turned_images = json.at("turned");
+  stats.deferred = json.at("deferred");
+  stats.bad_records = json.at("bad");
+  stats.unreachable = json.at("unreachable");
+  stats.faults = json.at("faults").get<std::vector<std::string>>();
+  stats.damages = json.at("damages").get<std::vector<std::string>>();
+  return stats;
+}
+
+}  // namespace
+
+data::LoaderStats over_ranks(Group& group, const data::LoaderStats& mine) {
+  if (group.size() == 1) return mine;
+  data::LoaderStats all;
+  bool is_first = true;
+  for (const std::string& text : group.all_gather(text_of(mine), "counts of the input")) {
+    data::LoaderStats one = stats_from(text);
+    if (!std::exchange(is_first, false)) one.bad_records -= std::exchange(one.unreachable, 0);
+    all.add(one);
+  }
+  return all;
+}
+
+std::vector<std::string> input_notices(const data::LoaderStats& stats, data::Orientation orientation) {
   std::vector<std::string> lines;
   if (stats.bad_records > 0 || stats.damaged_images > 0)
     lines.push_back(
         fmt::format("{} bad records skipped, {} damaged images used", stats.bad_records, stats.damaged_images));
   lines.insert(lines.end(), stats.faults.begin(), stats.faults.end());
   for (const std::string& damage : stats.damages) lines.push_back("damaged: " + damage);
-  if (std::string turned = orientation_notice(tagged, stats.records, orientation); !turned.empty())
-    lines.push_back(std::move(turned));
+  if (std::string turned = orientation_notice(stats, orientation); !turned.empty()) lines.push_back(std::move(turned));
   return lines;
 }
 
-std::string orientation_notice(uint64_t tagged, uint64_t images, data::Orientation orientation) {
-  if (tagged == 0) return "";
-  return fmt::format("{} of the {} images read have an EXIF orientation other than 1: {}", tagged, images,
-                     orientation == data::Orientation::apply
-                         ? "they were turned; --exif_orientation=ignore takes them as they are stored"
-                         : "they were taken as they are stored; --exif_orientation=apply turns them");
+std::string orientation_notice(const data::LoaderStats& stats, data::Orientation orientation) {
+  if (stats.oriented_images == 0) return "";
+  std::string done = "they were taken as they are stored; --exif_orientation=apply turns them";
+  if (orientation == data::Orientation::apply)
+    done = stats.turned_images == stats.oriented_images
+               ? "they were turned; --exif_orientation=ignore takes them as they are stored"
+               : fmt::format(
+                     "{} were turned, the others were taken as they are stored, because their annotations "
+                     "state the stored size",
+                     stats.turned_images);
+  return fmt::format("{} of the {} images read have an EXIF orientation other than 1: {}", stats.oriented_images,
+                     stats.records, done);
 }
 
-void report_input(const data::LoaderStats& stats, const data::Pixels& pixels, bool decodes_on_gpu, Log& log) {
-  if (decodes_on_gpu)
+void report_input(const data::LoaderStats& stats, data::Orientation orientation, bool decodes_on_gpu, Log& log) {
+  if (decodes_on_gpu && stats.records > 0)
     log.notice(fmt::format("--jpeg_decoder=gpu: {} of {} images were decoded by the host",
                            stats.records - stats.deferred, stats.records));
-  for (const std::string& line : input_notices(stats, *pixels.tagged, pixels.orientation)) log.notice(line);
+  for (const std::string& line : input_notices(stats, orientation)) log.notice(line);
 }
 
-void DamageCount::add(const std::string& file, const std::string& warning) {
-  if (warning.empty()) return;
-  ++count_;
-  print_message("note", fmt::format("{}: damaged image: {}", file, warning));
+void ImageCount::add(const std::string& file, const data::SampleNotes& notes) {
+  ++counts_.records;
+  counts_.oriented_images += notes.oriented;
+  counts_.turned_images += notes.turned;
+  if (notes.damage.empty()) return;
+  ++counts_.damaged_images;
+  print_message("note", fmt::format("{}: damaged image: {}", file, notes.damage));
 }
 
-void DamageCount::report(size_t images) const {
-  if (count_ > 0) print_message("note", fmt::format("{} of {} images are damaged", count_, images));
+void ImageCount::report(size_t images) const {
+  if (counts_.damaged_images > 0)
+    print_message("note", fmt::format("{} of {} images are damaged", counts_.damaged_images, images));
+  const std::string turned = orientation_notice(counts_, orientation_);
+  if (!turned.empty()) print_message("note", turned);
 }
 
 }  // namespace dtrain::cli

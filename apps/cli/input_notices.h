@@ -1,4 +1,4 @@
-// What a run says at its end about records that were skipped and images that were damaged.
+// What a run says at its end about records that were skipped and images that were damaged or turned.
 #pragma once
 
 #include <cstddef>
@@ -6,33 +6,37 @@
 #include <vector>
 
 #include "apps/cli/log.h"
-#include "data/catalog.h"
 #include "data/image.h"
 #include "data/loader.h"
+#include "libdtrain/distributed/group.h"
 
 namespace dtrain::cli {
 
-// A line with the counts, and one for each record or image that `stats` names; none where all data was sound. The last
-// one is that of orientation_notice.
-std::vector<std::string> input_notices(const data::LoaderStats& stats, uint64_t tagged, data::Orientation orientation);
+// The counts of all ranks together, on each of them; a bad record that several ranks have met counts on each. Waiting
+// times are left out. Collective.
+data::LoaderStats over_ranks(Group& group, const data::LoaderStats& mine);
 
-// A notice of `tagged` of the `images` that were read having an EXIF orientation other than 1, and of what was done; ""
-// where none has.
-std::string orientation_notice(uint64_t tagged, uint64_t images, data::Orientation orientation);
+// Returns the counts, one line per named record or image, and last orientation_notice(); empty for sound data.
+std::vector<std::string> input_notices(const data::LoaderStats& stats, data::Orientation orientation);
 
-// Logs all of these of a classifier's training, and how many images a GPU left to the host.
-void report_input(const data::LoaderStats& stats, const data::Pixels& pixels, bool decodes_on_gpu, Log& log);
+// Returns how many images have an EXIF orientation other than 1, and what was done with them; "" where none has.
+std::string orientation_notice(const data::LoaderStats& stats, data::Orientation orientation);
 
-// Images that a program has shown to a model although they are damaged.
-class DamageCount {
+// Logs input_notices() of a classifier's images, and the number of images that the host decoded for a GPU.
+void report_input(const data::LoaderStats& stats, data::Orientation orientation, bool decodes_on_gpu, Log& log);
+
+// Counts the images that a program shows to a model one at a time.
+class ImageCount {
  public:
-  // Names the image on stderr; does nothing where there is no warning.
-  void add(const std::string& file, const std::string& warning);
-  // A notice of how many there were, of `images`; none where there was none.
+  explicit ImageCount(data::Orientation orientation) : orientation_(orientation) {}
+  // Counts an image that was read; names it on stderr where it is damaged.
+  void add(const std::string& file, const data::SampleNotes& notes);
+  // Prints how many of `images` files are damaged, and orientation_notice().
   void report(size_t images) const;
 
  private:
-  size_t count_ = 0;
+  data::Orientation orientation_;
+  data::LoaderStats counts_;
 };
 
 }  // namespace dtrain::cli

@@ -38,7 +38,7 @@ void ClassifierFlags::declare(FlagSet& flags) {
                    "as the model was trained with; by default that of the checkpoint");
   flags.add("ml_perf", ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
   flags.add_choice("exif_orientation", exif_orientation, {"apply", "ignore"},
-                   "whether JPEGs are turned as their EXIF block says; by default as the checkpoint was trained");
+                   "whether the EXIF orientation tag of JPEGs is applied; by default as the checkpoint was trained");
   conventions.declare(flags);
 }
 
@@ -92,7 +92,6 @@ LoadedClassifier::LoadedClassifier(const ClassifierFlags& flags, const FlagSet& 
   pixels_.preprocessing = flags.preprocessing;
   pixels_.ml_perf = flags.ml_perf;
   pixels_.orientation = flags.exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
-  pixels_.tagged = std::make_shared<std::atomic<uint64_t>>(0);
   pixels_.size = static_cast<int>(model_.image_size);
   class_names_ = flags.recorded.class_names;
   if (class_names_.size() != static_cast<size_t>(model_.classes)) class_names_.clear();

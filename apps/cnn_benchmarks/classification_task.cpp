@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/input_notices.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/vision.h"
@@ -96,7 +97,10 @@ std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& re
     return batch ? std::optional(batch->valid) : std::nullopt;
   };
   loop.forward = [&](Tape& tape) { return loss_of(tape, *batch); };
-  return evaluate_batches(*session_.context, session_.group, request, loop);
+  std::future<Evaluation> evaluation = evaluate_batches(*session_.context, session_.group, request, loop);
+  if (evaluation.valid())
+    evaluation_stats_ = cli::over_ranks(session_.group, input.stats().value_or(data::LoaderStats()));
+  return evaluation;
 }
 
 std::vector<MetricValue> ClassificationTask::infer() {

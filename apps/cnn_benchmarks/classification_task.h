@@ -29,6 +29,7 @@ class ClassificationTask final : public cli::ImageTask {
   std::vector<MetricValue> infer() override;
   std::vector<cli::Picture> pictures() const override;
   std::optional<data::LoaderStats> stats() const override { return input_ ? input_->stats() : std::nullopt; }
+  const data::LoaderStats& evaluation_stats() const override { return evaluation_stats_; }
 
  private:
   // Smoothed labels in training only.
@@ -36,6 +37,7 @@ class ClassificationTask final : public cli::ImageTask {
 
   Session& session_;
   std::optional<Input> input_;
+  data::LoaderStats evaluation_stats_;
   PreparedWeights prepared_;          // for infer()
   std::vector<data::Batch> batches_;  // for the step that is being queued, one per micro-step
 };

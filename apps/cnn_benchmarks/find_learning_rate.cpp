@@ -16,6 +16,7 @@ int find_learning_rate(Session& session, cli::Log& log) {
   observers::TfCnnLog steps(log, std::move(options), *session.context, *session.communicator);
   const auto sweep = sweep_learning_rate(task, optimizer, session.store, trainer_options(session), session.group,
                                          run_options(session), f.rate_finder.options(), {&steps}, cli::stop_requested);
+  report_trained(session, task, log);
   if (!sweep) return cli::kStopped;
   f.rate_finder.report(*sweep, log, session.is_chief());
   return 0;

@@ -30,6 +30,12 @@ void announce_graph(const Session& session, cli::Log& log) {
   if (session.context->is_cpu()) log.line("Computing:   " + cli::describe(*session.context));
 }
 
+// Logs cli::report_input() of the last evaluation; nothing where there was none.
+void report_evaluated(const Session& session, const cli::ImageTask& task, cli::Log& log) {
+  if (session.config.synthetic()) return;
+  cli::report_input(task.evaluation_stats(), session.config.pixels().orientation, session.config.decodes_on_gpu(), log);
+}
+
 int train(Session& session, cli::Log& log, Observer* own_log) {
   const Config& config = session.config;
   announce_graph(session, log);
@@ -45,14 +51,16 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
   if (!session.detector) options.advice_on_memory = [&] { return advice_on_memory(session); };
   Run run(*task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);
   const Outcome outcome = run.train();
+  report_trained(session, *task, log);
   if (outcome == Outcome::stopped) {
+    report_evaluated(session, *task, log);
     log.notice(config.flags.checkpoints.train_dir.empty()
                    ? "stopped on request; without --train_dir nothing is saved"
                    : fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
   }
-  if (const auto stats = task->stats()) cli::report_input(*stats, config.pixels(), config.decodes_on_gpu(), log);
   if (config.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
+  report_evaluated(session, *task, log);
   return stop_agreed(session.group, cli::stop_requested) ? cli::kStopped : 0;
 }
 
@@ -81,6 +89,7 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
                                          all, cli::stop_requested);
     if (result && !std::isfinite(find_metric(result->values, "loss").value_or(0)))
       throw Error(Fault::numeric, "evaluation: the loss is not finite: the model makes NaN or infinities of this data");
+    if (result) report_evaluated(session, *task, log);
     return result.has_value();
   };
   if (!f.checkpoints.weights.empty()) return evaluate_step(0, {}) ? 0 : cli::kStopped;
@@ -124,8 +133,10 @@ int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
   all.begun({});
   for (uint64_t step = 1; step <= session.plan.total_steps; ++step) {
     if ((session.group.size() == 1 || step % cadence.show_every == 0) &&
-        stop_agreed(session.group, cli::stop_requested))
+        stop_agreed(session.group, cli::stop_requested)) {
+      report_trained(session, *task, log);
       return cli::kStopped;
+    }
     all.stepping(step);
     const auto began = std::chrono::steady_clock::now();
     task->load(0);
@@ -136,10 +147,17 @@ int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
     all.stepped(event);
   }
   all.ended({Outcome::finished, session.plan.total_steps});
+  report_trained(session, *task, log);
   return 0;
 }
 
 }  // namespace
+
+void report_trained(const Session& session, const cli::ImageTask& task, cli::Log& log) {
+  if (session.config.synthetic()) return;
+  const data::LoaderStats all = cli::over_ranks(session.group, task.stats().value_or(data::LoaderStats()));
+  cli::report_input(all, session.config.pixels().orientation, session.config.decodes_on_gpu(), log);
+}
 
 int run_mode(Session& session, cli::Log& log, Observer* own_log) {
   if (const std::string& file = session.config.flags.graph.graph_file; !file.empty() && session.is_chief())

@@ -77,7 +77,7 @@ int resize(const Arguments& argv) {
   flags.add("quality", quality, "quality of the JPEGs", {1, 100});
   flags.add("stretch", stretch, "make all images squares of --size pixels");
   flags.add_choice("exif_orientation", orientation, {"apply", "ignore"},
-                   "apply: turn JPEGs as their EXIF block says; the new images have no such block");
+                   "whether the EXIF orientation tag of JPEGs is applied; the new images have no such tag");
   flags.add("shards", shards, "shards of each split; 0: as many as there are", {0, data::kMaxShards});
   cache.declare(flags);
   if (!common.parse(flags, argv)) return 0;
@@ -90,8 +90,8 @@ int resize(const Arguments& argv) {
     if (data::has_shards(common.input, split)) splits.push_back(split);
   const int code =
       splits.empty() ? resize_files(common, options) : resize_shards(common, splits, shards, options, cache.options());
-  if (const uint64_t tagged = *options.tagged; tagged > 0)
-    cli::print_message("note", fmt::format("{} images have an EXIF orientation other than 1: {}", tagged,
+  if (const uint64_t oriented = *options.oriented; oriented > 0)
+    cli::print_message("note", fmt::format("{} images have an EXIF orientation other than 1: {}", oriented,
                                            orientation == "apply" ? "they were turned"
                                                                   : "the new ones are as they were stored, without it; "
                                                                     "--exif_orientation=apply turns them"));

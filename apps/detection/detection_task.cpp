@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/input_notices.h"
 #include "apps/detection/recorded_categories.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
@@ -83,7 +84,7 @@ Loss DetectionTask::forward(Tape& tape, int micro_step) {
 }
 
 std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, const EvaluationRequest& request,
-                                                 int64_t& batches) {
+                                                 int64_t& batches, data::LoaderStats& images) {
   Input input(model_.device(), split.images, loader_options(false), 1);
   std::string text;
   data::coco::ResultWriter writer([&](std::string_view part) { text += part; });
@@ -91,7 +92,7 @@ std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, c
     const std::optional<DeviceBatch> batch = input.next();
     if (!batch) {
       writer.finish();
-      add_evaluation_stats(input.stats());
+      images.add(input.stats());
       return text;
     }
     Tape tape(model_.device(), Mode::eval);
@@ -103,14 +104,6 @@ std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, c
       request.progress(batches, request.progress_every * options_.evaluation_batch * group_.size());
   }
   return {};
-}
-
-void DetectionTask::add_evaluation_stats(const data::LoaderStats& stats) {
-  evaluation_stats_.records += stats.records;
-  evaluation_stats_.bad_records += stats.bad_records;
-  evaluation_stats_.damaged_images += stats.damaged_images;
-  evaluation_stats_.faults.insert(evaluation_stats_.faults.end(), stats.faults.begin(), stats.faults.end());
-  evaluation_stats_.damages.insert(evaluation_stats_.damages.end(), stats.damages.begin(), stats.damages.end());
 }
 
 Evaluation DetectionTask::shared(std::future<Evaluation> scored, uint64_t examples) {
@@ -131,15 +124,16 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
   DT_CHECK(!options_.validation.empty(), "evaluation: there is no validation data");
   const Clock::time_point began = Clock::now();
   std::vector<Scoring> splits;
-  evaluation_stats_ = {};
+  data::LoaderStats images;
   uint64_t examples = 0;
   int64_t batches = 0;
   for (const ValidationSplit& split : options_.validation) {
-    const std::optional<std::string> mine = detect(split, request, batches);
+    const std::optional<std::string> mine = detect(split, request, batches, images);
     if (!mine) return {};
     splits.push_back({split, group_.all_gather(*mine, "detections")});
     examples += split.images->size();
   }
+  evaluation_stats_ = cli::over_ranks(group_, images);
   std::future<Evaluation> scored;
   if (group_.rank() == options_.chief)
     scored =

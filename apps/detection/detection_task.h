@@ -76,14 +76,14 @@ class DetectionTask final : public cli::ImageTask {
   std::optional<data::LoaderStats> stats() const override {
     return input_ ? std::optional(input_->stats()) : std::nullopt;
   }
-  // Counts of the images of the last evaluation, all its splits together.
-  const data::LoaderStats& evaluation_stats() const { return evaluation_stats_; }
+  // All splits together.
+  const data::LoaderStats& evaluation_stats() const override { return evaluation_stats_; }
 
  private:
   data::LoaderOptions loader_options(bool training) const;
-  // This rank's detections as text; nothing where request.stop said so.
-  std::optional<std::string> detect(const ValidationSplit& split, const EvaluationRequest& request, int64_t& batches);
-  void add_evaluation_stats(const data::LoaderStats& stats);
+  // This rank's detections as text; nothing where request.stop said so. Adds to the counts of `batches` and `images`.
+  std::optional<std::string> detect(const ValidationSplit& split, const EvaluationRequest& request, int64_t& batches,
+                                    data::LoaderStats& images);
   // On all ranks what the chief has come to.
   Evaluation shared(std::future<Evaluation> scored, uint64_t examples);
 

@@ -32,11 +32,12 @@ std::vector<std::byte> read_image_file(const std::string& path) {
   return bytes;
 }
 
-data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOptions& options, std::string* warning) {
+data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOptions& options,
+                         data::SampleNotes* notes) {
   data::ImageDecoder decoder(options);
-  decoder.open(bytes);
+  const data::ImageInfo info = decoder.open(bytes);
   const data::ImageView view = decoder.decode();
-  if (warning != nullptr) *warning = decoder.warning();
+  if (notes != nullptr) *notes = data::notes_of(info, decoder, options.orientation);
   data::Image image(view.width, view.height);
   for (int y = 0; y < view.height; ++y)
     std::copy_n(view.row(y), size_t{3} * static_cast<size_t>(view.width),

@@ -9,6 +9,7 @@
 #include "apps/detection/found.h"
 #include "data/detection_geometry.h"
 #include "data/image.h"
+#include "data/preprocess.h"
 #include "data/resize.h"
 
 namespace dtrain::detection {
@@ -33,9 +34,9 @@ struct PlacedImage {
 
 // Both throw Error(Fault::data) where the file cannot be read or the image decoded.
 std::vector<std::byte> read_image_file(const std::string& path);
-// `warning` takes that of the decoder, "" where there is none.
+// `notes` takes what is known of the image.
 data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOptions& options = {},
-                         std::string* warning = nullptr);
+                         data::SampleNotes* notes = nullptr);
 
 PlacedImage place_image(Context& context, data::Image image, const Placement& placement);
 

@@ -45,7 +45,6 @@ data::DetectionOptions dataset_options(const DataSettings& settings, bool traini
   options.jitter = settings.jitter;
   options.keep_empty = settings.keep_empty;
   options.decoding.orientation = settings.orientation;
-  options.decoding.tagged = settings.tagged;
   return options;
 }
 

@@ -51,10 +51,10 @@ void print_line(const nlohmann::ordered_json& line) {
 
 void print_found(const std::string& path, const detection::ImagePlace& place,
                  const std::vector<data::coco::Detection>& found, const std::vector<data::coco::Category>& categories,
-                 bool json, const std::string& warning) {
+                 bool json, const std::string& damage) {
   if (json) {
     nlohmann::ordered_json line = {{"file", path}, {"width", place.width}, {"height", place.height}};
-    if (!warning.empty()) line["warning"] = warning;
+    if (!damage.empty()) line["warning"] = damage;
     line["detections"] = nlohmann::ordered_json::array();
     for (const data::coco::Detection& one : found) line["detections"].push_back(detection::json_of(one));
     print_line(line);
@@ -86,28 +86,25 @@ void require_different_names(const std::vector<std::string>& images) {
              "; predict them with different folders");
 }
 
-data::DecodeOptions decoding_of(const Predictor& predictor) {
-  return {.orientation = predictor.orientation(), .tagged = predictor.settings().data.tagged};
-}
+data::DecodeOptions decoding_of(const Predictor& predictor) { return {.orientation = predictor.orientation()}; }
 
-void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path,
-                   cli::DamageCount& damaged) {
-  std::string warning;
+void predict_image(Predictor& predictor, const PredictFlags& values, const std::string& path, cli::ImageCount& count) {
+  data::SampleNotes notes;
   const detection::PlacedImage image =
-      predictor.place(detection::decode_image(detection::read_image_file(path), decoding_of(predictor), &warning));
+      predictor.place(detection::decode_image(detection::read_image_file(path), decoding_of(predictor), &notes));
   const auto found = predictor.in_file(predictor.detect(image), image.place);
-  print_found(path, image.place, found, predictor.categories(), values.json, warning);
+  print_found(path, image.place, found, predictor.categories(), values.json, notes.damage);
   if (!values.output.empty()) draw_found(values.output + "/" + picture_name(path), image, found, predictor);
-  damaged.add(path, warning);
+  count.add(path, notes);
 }
 
 // Data faults of an image are reported, and the others are done.
 int predict_all(Predictor& predictor, const PredictFlags& values, const std::vector<std::string>& images) {
   int code = 0;
-  cli::DamageCount damaged;
+  cli::ImageCount count(predictor.orientation());
   for (const std::string& path : images) {
     try {
-      predict_image(predictor, values, path, damaged);
+      predict_image(predictor, values, path, count);
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       if (values.json) print_line({{"file", path}, {"error", error.what()}});
@@ -115,10 +112,7 @@ int predict_all(Predictor& predictor, const PredictFlags& values, const std::vec
       code = static_cast<int>(Fault::data);
     }
   }
-  damaged.report(images.size());
-  const std::string turned =
-      cli::orientation_notice(*predictor.settings().data.tagged, images.size(), predictor.orientation());
-  if (!turned.empty()) cli::print_message("note", turned);
+  count.report(images.size());
   return code;
 }
 

@@ -26,11 +26,9 @@ struct DataSettings {
   float flip_probability = 0.5f;
   bool names_training = false, names_validation = false;      // a key has named the splits, and the preset has not
   data::Orientation orientation = data::Orientation::ignore;  // whether EXIF turns images
-  // Counts those that have an orientation other than 1.
-  std::shared_ptr<std::atomic<uint64_t>> tagged = std::make_shared<std::atomic<uint64_t>>(0);
-  bool keep_empty = false;     // images without objects, in training
-  bool skips_ignored = false;  // objects with "ignore": 1, in training
-  bool strict = false;         // annotations with faults are refused, instead of doing without what is faulty
+  bool keep_empty = false;                                    // images without objects, in training
+  bool skips_ignored = false;                                 // objects with "ignore": 1, in training
+  bool strict = false;  // annotations with faults are refused, instead of doing without what is faulty
   float mean[3] = {123.675f, 116.28f, 103.53f}, deviation[3] = {58.395f, 57.12f, 57.375f};  // of red, green and blue
 
   // With predefined padding its shapes and their transposes, rounded up to multiples of 32; else none, which leaves the

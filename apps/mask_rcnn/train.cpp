@@ -93,12 +93,11 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   Run run(task, trainer, group, run_options(job, steps, faults), std::move(observers), cli::stop_requested);
   const Outcome outcome = run.train();
   const auto report = [&](const data::LoaderStats& stats) {
-    const DataSettings& used = job.settings.data;
-    for (const std::string& line : cli::input_notices(stats, used.tagged->exchange(0), used.orientation))
-      log.notice(line);
+    for (const std::string& line : cli::input_notices(stats, job.settings.data.orientation)) log.notice(line);
   };
-  report(task.stats().value_or(data::LoaderStats()));
+  report(cli::over_ranks(group, task.stats().value_or(data::LoaderStats())));
   if (outcome == Outcome::stopped) {
+    report(task.evaluation_stats());
     log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
     return cli::kStopped;
   }

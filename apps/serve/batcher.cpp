@@ -75,7 +75,7 @@ void Batcher::compute(std::vector<Item>& batch) const {
   }
   if (options_.computed) options_.computed(batch.size(), std::chrono::duration<double>(Clock::now() - start).count());
   for (size_t i = 0; i < batch.size(); ++i) {
-    results[i].warning = std::move(batch[i].pixels.warning);
+    results[i].damage = std::move(batch[i].pixels.damage);
     batch[i].result.set_value(std::move(results[i]));
   }
 }

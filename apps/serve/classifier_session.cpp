@@ -32,7 +32,7 @@ Pixels ClassifierSession::decode(std::span<const std::byte> encoded) const {
   data::Preprocess preprocess = borrow();
   Pixels pixels;
   pixels.values.resize(static_cast<size_t>(make_.shape.count()) * size_of(make_.dtype));
-  pixels.warning = preprocess(encoded, {}, {}, pixels.values.data());
+  pixels.damage = preprocess(encoded, {}, {}, pixels.values.data()).damage;
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(preprocess));
   return pixels;

@@ -10,8 +10,10 @@ namespace dtrain::serve {
 
 Pixels DetectorSession::decode(std::span<const std::byte> encoded) const {
   Pixels pixels;
+  data::SampleNotes notes;
   pixels.image = detection::decode_image(
-      encoded, {.limits = {.max_pixels = max_pixels_}, .orientation = detector_->orientation()}, &pixels.warning);
+      encoded, {.limits = {.max_pixels = max_pixels_}, .orientation = detector_->orientation()}, &notes);
+  pixels.damage = notes.damage;
   return pixels;
 }
 

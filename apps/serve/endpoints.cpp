@@ -120,8 +120,8 @@ class Predictions {
 
   Pixels decoded(const Session& session, std::span<const std::byte> encoded) const {
     Pixels pixels = session.decode(encoded);
-    if (e_.refuses_damaged_images && !pixels.warning.empty())
-      throw Error(Fault::data, concat("damaged image: ", pixels.warning));
+    if (e_.refuses_damaged_images && !pixels.damage.empty())
+      throw Error(Fault::data, concat("damaged image: ", pixels.damage));
     return pixels;
   }
 

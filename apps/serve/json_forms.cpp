@@ -72,7 +72,7 @@ Json form_of(const Prediction& result, const Session& session, const AnswerForm&
       Json guess = {{"class", c}};
       if (c < names.size() && !names[c].empty()) guess["name"] = names[c];
       guess["probability"] = result.probabilities[c];
-      if (!result.warning.empty()) guess["warning"] = result.warning;
+      if (!result.damage.empty()) guess["warning"] = result.damage;
       list.push_back(std::move(guess));
     }
     return list;
@@ -83,7 +83,7 @@ Json form_of(const Prediction& result, const Session& session, const AnswerForm&
     list.back()["category"] = category_of(session, one.category_id);
   }
   Json json = {{"width", result.width}, {"height", result.height}, {"detections", std::move(list)}};
-  if (!result.warning.empty()) json["warning"] = result.warning;
+  if (!result.damage.empty()) json["warning"] = result.damage;
   return json;
 }
 

@@ -18,7 +18,7 @@ namespace dtrain::serve {
 struct Pixels {
   std::vector<std::byte> values{};  // for a classifier: [height, width, 3] of the session's type
   data::Image image{};              // for a detector: as it is in the file
-  std::string warning{};            // of the decoder: not empty for a damaged image
+  std::string damage{};             // what is wrong with a damaged image; "" for a whole one
 };
 
 // What a model says of one image.
@@ -26,7 +26,7 @@ struct Prediction {
   std::vector<float> probabilities{};            // of a classifier: softmax over the classes
   std::vector<data::coco::Detection> objects{};  // of a detector, by descending score, in pixels of the file
   int64_t height = 0, width = 0;                 // of the file, for a detector
-  std::string warning{};                         // of the decoder
+  std::string damage{};                          // as Pixels::damage
 };
 
 class Session {

@@ -11,6 +11,7 @@
 #include "libdtrain/train/weights.h"
 #include "models/onnx/classifier.h"
 #include "tests/apps/program.h"
+#include "tests/data/exif.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 
@@ -119,6 +120,9 @@ TEST_F(Classify, ABadImageIsReportedAndTheOthersAreDone) {
 TEST_F(Classify, ADamagedImageIsNamed) {
   const std::vector<std::byte> bytes = picture(1);
   write_file(image(2), {reinterpret_cast<const char*>(bytes.data()), bytes.size() / 2});
+  std::vector<std::byte> odd = with_orientation(bytes, 6);
+  odd.insert(odd.end() - 2, 20, std::byte{7});  // costs no pixels
+  write_file(image(1), {reinterpret_cast<const char*>(odd.data()), odd.size()});
   std::vector<std::string> arguments = {"--model=resnet20", "--weights=" + weights(), image(1), image(2)};
   const ProgramResult text = run_program(kClassify, arguments);
   EXPECT_EQ(text.code, 0) << text.err;

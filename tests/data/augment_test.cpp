@@ -180,7 +180,7 @@ TEST(Preprocess, TfTrainingIsCropFlipResize) {
   int flips = 0;
   for (uint64_t sample = 0; sample < 20; ++sample) {
     const SampleKey key{1, 0, sample, sample};
-    EXPECT_EQ(preprocess(bytes, {}, key, pixels.data()), "");
+    EXPECT_EQ(preprocess(bytes, {}, key, pixels.data()).damage, "");
     RandomStream random = sample_stream(key);
     const Window crop = sample_distorted_box(120, 90, {}, random);
     const bool flip = random.uniform() < 0.5f;
@@ -269,7 +269,7 @@ TEST(Preprocess, CropTakesTheCentreAsItIs) {
         mirrored[static_cast<size_t>(i)] = image.view().row(y)[3 * (width - 1 - x) + i % 3];
       }
       for (uint64_t sample = 0; sample < 20; ++sample) {
-        EXPECT_EQ(preprocess(bytes, {}, {1, 0, sample, sample}, pixels.data()), "");
+        EXPECT_EQ(preprocess(bytes, {}, {1, 0, sample, sample}, pixels.data()).damage, "");
         const bool flip = pixels != centre;
         ASSERT_TRUE(!flip || (training && pixels == mirrored)) << width << "x" << height;
         flips += flip;
@@ -284,10 +284,10 @@ TEST(Preprocess, ReportsDamageAndSurvivesBadImages) {
   const Preprocess preprocess =
       make_preprocess({.preset = Preset::torchvision, .training = false, .height = 56, .width = 56})();
   std::vector<uint8_t> pixels(3 * 56 * 56), again(pixels.size());
-  EXPECT_EQ(preprocess(bytes, {}, {}, pixels.data()), "");
-  EXPECT_NE(preprocess({bytes.data(), bytes.size() / 2}, {}, {}, again.data()), "");
+  EXPECT_EQ(preprocess(bytes, {}, {}, pixels.data()).damage, "");
+  EXPECT_NE(preprocess({bytes.data(), bytes.size() / 2}, {}, {}, again.data()).damage, "");
   EXPECT_THROW(preprocess({bytes.data(), 30}, {}, {}, again.data()), Error);
-  EXPECT_EQ(preprocess(bytes, {}, {}, again.data()), "");
+  EXPECT_EQ(preprocess(bytes, {}, {}, again.data()).damage, "");
   EXPECT_EQ(pixels, again);
 }
 

@@ -29,7 +29,7 @@ class NoiseDataset : public Dataset {
  private:
   struct Reader final : SampleReader {
     explicit Reader(const Field& images) : field(images) {}
-    std::string read(uint64_t record, const SampleKey&, const Row& row) override {
+    SampleNotes read(uint64_t record, const SampleKey&, const Row& row) override {
       RandomStream random(9, record);
       for (int64_t i = 0; i < field.shape.count(); ++i)
         if (const auto level = static_cast<uint8_t>(random.below(256)); field.dtype == DType::u8)
@@ -39,10 +39,10 @@ class NoiseDataset : public Dataset {
       row.span<int32_t>(1)[0] = static_cast<int32_t>(record);
       return {};
     }
-    bool defer(uint64_t record, const SampleKey&, const Row& row, EncodedImage& image) override {
+    std::optional<SampleNotes> defer(uint64_t record, const SampleKey&, const Row& row, EncodedImage& image) override {
       row.span<int32_t>(1)[0] = static_cast<int32_t>(record);
       image.jpeg.assign(1, std::byte{0});
-      return true;
+      return SampleNotes{};
     }
     const Field& field;
   };
@@ -110,7 +110,7 @@ TEST(Augmented, LeavesToADeviceWhatChangesNoPixels) {
     const auto dataset = augmented(source, augmentation);
     const Batch batch = make_batch(dataset->layout(), 1);
     EncodedImage image(std::make_shared<HostAllocator>());
-    EXPECT_EQ(dataset->reader()->defer(3, {1, 0, 3, 0}, Row(batch, 0), image), !changes);
+    EXPECT_EQ(dataset->reader()->defer(3, {1, 0, 3, 0}, Row(batch, 0), image).has_value(), !changes);
     if (changes) continue;
     EXPECT_GT(Row(batch, 0).span<int32_t>(2)[2], 0) << "the window is drawn all the same";
   }

@@ -108,7 +108,7 @@ class BoxSets final : public Dataset {
 
  private:
   struct Reader final : SampleReader {
-    std::string read(uint64_t record, const SampleKey&, const Row& row) override {
+    SampleNotes read(uint64_t record, const SampleKey&, const Row& row) override {
       std::ranges::fill(row.span<uint8_t>(kImages), static_cast<uint8_t>(record));
       const std::vector<float> boxes(4 * record, static_cast<float>(record));
       const std::vector<int64_t> classes(record, static_cast<int64_t>(record));

@@ -34,7 +34,7 @@ Image expected(bool training, const SampleKey& key) {
 
 std::vector<float> run(const CifarOptions& options, const SampleKey& key) {
   std::vector<float> pixels(static_cast<size_t>(3 * options.height * options.width), -1.0f);
-  EXPECT_EQ(make_cifar_preprocess(options)()(picture(), {}, key, pixels.data()), "");
+  EXPECT_EQ(make_cifar_preprocess(options)()(picture(), {}, key, pixels.data()).damage, "");
   return pixels;
 }
 

@@ -56,7 +56,7 @@ inline SeenSample sample_of(const Batch& batch, int64_t row) {
 
 inline SeenSample read_sample(const DetectionDataset& dataset, uint64_t record, const SampleKey& key = {}) {
   const Batch batch = make_batch(dataset.layouts()[dataset.layout_of(record)], 1);
-  EXPECT_EQ(dataset.reader()->read(record, key, {batch, 0}), "");
+  EXPECT_EQ(dataset.reader()->read(record, key, {batch, 0}).damage, "");
   return sample_of(batch, 0);
 }
 

@@ -27,7 +27,7 @@ MakePreprocess first_byte() {
       if (encoded.empty()) throw Error(Fault::data, "an image of 0 bytes");
       static_cast<std::byte*>(pixels)[0] = encoded[0];
       static_cast<std::byte*>(pixels)[1] = static_cast<std::byte>(boxes.size());
-      return std::string(encoded[0] == std::byte{'!'} ? "damaged" : "");
+      return SampleNotes{.damage = encoded[0] == std::byte{'!'} ? "damaged" : ""};
     };
   };
   return {{1, 1, 3}, DType::u8, make};
@@ -88,7 +88,7 @@ struct Sample {
 Sample read_record(const Dataset& dataset, SampleReader& reader, uint64_t record) {
   const Batch batch = make_batch(dataset.layout(), 1);
   Sample sample;
-  sample.damaged = !reader.read(record, {}, Row(batch, 0)).empty();
+  sample.damaged = !reader.read(record, {}, Row(batch, 0)).damage.empty();
   sample.label = batch["labels"].span<int32_t>()[0];
   std::ranges::copy(batch["images"].span<uint8_t>(), sample.pixels.begin());
   return sample;
@@ -299,7 +299,7 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
       const ImageView image = decoder->decode();
       std::copy_n(image.row(image.height / 2) + image.width / 2 * 3, 3, static_cast<uint8_t*>(pixels));
       boxed += !boxes.empty();
-      return decoder->warning();
+      return SampleNotes{.damage = decoder->damage()};
     };
   };
   for (const auto& [split, records] : {std::pair{"train", 512u}, std::pair{"validation", 128u}}) {

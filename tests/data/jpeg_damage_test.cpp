@@ -1,8 +1,13 @@
 // Damage of JPEGs that costs pixels, and warnings that do not.
 #include <vector>
 
+#include "data/cifar10.h"
+#include "data/detection.h"
 #include "data/jpeg.h"
 #include "data/synthetic.h"
+#include "data/whole_image.h"
+#include "tests/data/coco_folder.h"
+#include "tests/data/detection_sample.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {
@@ -31,6 +36,28 @@ TEST(JpegDamage, IsToldFromWarningsThatCostNoPixels) {
   decoder.open(bytes);
   decoder.decode({0, 0, 16, 16});
   EXPECT_EQ(decoder.damage(), "");
+}
+
+// Bytes before the last marker cost no pixels: the image is sound to whatever reads data sets.
+TEST(JpegDamage, IsWhatReadersReport) {
+  const std::vector<std::byte> bytes = encode_jpeg(draw_image(1, 10, 120, 3, 4).view());
+  std::vector<std::byte> odd = bytes;
+  odd.insert(odd.end() - 2, 20, std::byte{7});
+  const std::span cut = std::span(bytes).first(bytes.size() * 9 / 10);
+  std::vector<float> pixels(3 * 16 * 16);
+  for (const MakePreprocess& make : {make_preprocess({.height = 16, .width = 16}),
+                                     make_preprocess({.preset = Preset::torchvision, .height = 16, .width = 16}),
+                                     make_cifar_preprocess({true, 16, 16}), make_whole_image_preprocess(16, 16)}) {
+    const Preprocess preprocess = make();
+    EXPECT_EQ(preprocess(odd, {}, {}, pixels.data()).damage, "");
+    EXPECT_EQ(preprocess(cut, {}, {}, pixels.data()).damage, "Premature end of JPEG file");
+  }
+  const CocoFolder coco;
+  std::vector<std::byte> jpeg = encode_jpeg(CocoFolder::image(4).view());
+  jpeg.insert(jpeg.end() - 2, 20, std::byte{7});
+  write_file(coco.folder() + "/im4.png", {reinterpret_cast<const char*>(jpeg.data()), jpeg.size()});
+  const DetectionDataset dataset(open_coco(coco.annotations(), coco.folder()), small_canvases());
+  for (uint64_t record = 0; record < dataset.size(); ++record) read_sample(dataset, record);  // expects no damage
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class MixedDataset final : public Dataset {
  private:
   struct Reader final : SampleReader {
     explicit Reader(const MixedDataset& from) : dataset(from) {}
-    std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
+    SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) override {
       if (dataset.bad.contains(record)) throw Error(Fault::data, "rotten");
       const std::span<int32_t> pixels = row.span<int32_t>(0);
       EXPECT_EQ(pixels.size(), dataset.layout_of(record) == 0 ? 8u : 6u);

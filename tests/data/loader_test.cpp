@@ -38,7 +38,7 @@ class FakeDataset : public Dataset {
  private:
   struct Reader final : SampleReader {
     explicit Reader(const FakeDataset& from) : dataset(from) {}
-    std::string read(uint64_t record, const SampleKey& key, const Row& row) override {
+    SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) override {
       if (record % 3 == 0) std::this_thread::yield();
       ++dataset.reads;
       if (dataset.bad.count(record)) throw Error(dataset.fault, concat("record ", record, " is rotten"));
@@ -49,7 +49,8 @@ class FakeDataset : public Dataset {
       out[1] = static_cast<uint8_t>(key.epoch);
       out[2] = static_cast<uint8_t>(key.position);
       row.span<int32_t>(1)[0] = static_cast<int32_t>(record);
-      return record % 5 == 0 ? "half of it is grey" : "";
+      return {
+          .damage = record % 5 == 0 ? "half of it is grey" : "", .oriented = record % 10 == 1, .turned = record == 1};
     }
     const FakeDataset& dataset;
   };
@@ -256,6 +257,24 @@ TEST(Loader, CountsDamagedImagesOfDeliveredBatches) {
   ASSERT_EQ(damages.size(), 10u) << "each is named once";
   EXPECT_NE(damages.front().find("record 0 at byte "), std::string::npos) << damages.front();
   EXPECT_NE(damages.front().find(": half of it is grey"), std::string::npos) << damages.front();
+}
+
+TEST(Loader, CountsOrientedImagesOfDeliveredBatches) {
+  Loader loader(std::make_shared<FakeDataset>(50), small(10));
+  for (int b = 0; b < 10; ++b) loader.next();  // two epochs; others are decoded ahead
+  EXPECT_EQ(loader.stats().oriented_images, 10u);
+  EXPECT_EQ(loader.stats().turned_images, 2u);
+}
+
+TEST(LoaderStats, SumsNameEachRecordOnce) {
+  LoaderStats all{.records = 5, .bad_records = 1, .faults = {"a"}};
+  LoaderStats more{.records = 3, .oriented_images = 2, .bad_records = 12};
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}) more.faults.push_back(name);
+  all.add(more);
+  EXPECT_EQ(all.records, 8u);
+  EXPECT_EQ(all.oriented_images, 2u);
+  EXPECT_EQ(all.bad_records, 13u);
+  EXPECT_EQ(all.faults, std::vector<std::string>(more.faults.begin(), more.faults.begin() + 10));
 }
 
 TEST(Loader, EvaluationMasksASkippedRecord) {

@@ -81,7 +81,7 @@ TEST_F(Idx, SetsHaveGreyImagesInThreeChannels) {
     EXPECT_EQ(dataset->size(), training ? 30u : 12u);
     const Batch batch = make_batch(dataset->layout(), 12);
     const auto reader = dataset->reader();
-    for (int i = 0; i < 12; ++i) EXPECT_EQ(reader->read(i, {}, {batch, i}), "");
+    for (int i = 0; i < 12; ++i) EXPECT_EQ(reader->read(i, {}, {batch, i}).damage, "");
     ASSERT_EQ(batch["images"].shape(), (Shape{12, 28, 28, 3}));
     const float* pixels = batch["images"].data<float>();
     for (int i = 0; i < 12; ++i) {
@@ -128,7 +128,8 @@ TEST_F(Idx, PixelsAreThoseOfAPictureAtAnySize) {
     const Batch batch = make_batch(dataset.layout(), 1);
     dataset.reader()->read(0, {}, {batch, 0});
     std::vector<float> expected(static_cast<size_t>(size * size * 3));
-    EXPECT_EQ((Pixels{.dataset = "fashion_mnist", .size = size}.make(false))()(png, {}, {}, expected.data()), "");
+    EXPECT_EQ((Pixels{.dataset = "fashion_mnist", .size = size}.make(false))()(png, {}, {}, expected.data()).damage,
+              "");
     for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(batch["images"].data<float>()[i], expected[i]) << i;
   }
   expect_error([] { make_whole_image_preprocess(0, 28); }, Fault::config, "28x0 pixels");

@@ -1,9 +1,11 @@
 // EXIF's orientation: what blocks state, and how images and their windows are turned.
 #include "data/orientation.h"
 
+#include "data/cifar10.h"
 #include "data/detection.h"
 #include "data/jpeg.h"
 #include "data/shrink.h"
+#include "data/whole_image.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/detection_sample.h"
 #include "tests/data/exif.h"
@@ -84,15 +86,35 @@ TEST(Orientation, DamagedBlocksLeaveImagesAsTheyAre) {
   }
 }
 
-TEST(Orientation, IsCountedAndNoneForHardware) {
-  const auto tagged = std::make_shared<std::atomic<uint64_t>>(0);
-  ImageDecoder decoder({.orientation = Orientation::apply, .tagged = tagged});
+TEST(Orientation, IsNoneForHardware) {
+  ImageDecoder decoder({.orientation = Orientation::apply});
   const std::vector<std::byte> plain = smooth_jpeg(16, 8, 1, {});
   decoder.open(plain);
   EXPECT_TRUE(decoder.suits_hardware());
   decoder.open(with_orientation(plain, 3));
   EXPECT_FALSE(decoder.suits_hardware());
-  EXPECT_EQ(*tagged, 1u);
+}
+
+TEST(Orientation, PreprocessingNotesIt) {
+  const std::vector<std::byte> plain = smooth_jpeg(40, 24, 1, {}), tagged = with_orientation(plain, 6);
+  std::vector<float> pixels(3 * 16 * 16);
+  for (const Orientation orientation : {Orientation::ignore, Orientation::apply}) {
+    const bool turns = orientation == Orientation::apply;
+    for (const MakePreprocess& make :
+         {make_preprocess({.height = 16, .width = 16, .orientation = orientation}),
+          make_cifar_preprocess({true, 16, 16, orientation}), make_whole_image_preprocess(16, 16, orientation)}) {
+      const Preprocess preprocess = make();
+      const SampleNotes of_plain = preprocess(plain, {}, {}, pixels.data());
+      EXPECT_FALSE(of_plain.oriented || of_plain.turned);
+      const SampleNotes of_tagged = preprocess(tagged, {}, {}, pixels.data());
+      EXPECT_TRUE(of_tagged.oriented);
+      EXPECT_EQ(of_tagged.turned, turns);
+    }
+  }
+  EncodedImage image(std::make_shared<HostAllocator>());
+  const Defer defer = make_defer({.preset = Preset::torchvision, .height = 16, .width = 16})();
+  EXPECT_TRUE(defer(tagged, {}, {}, image).value().oriented);
+  EXPECT_FALSE(defer(plain, {}, {}, image).value().oriented);
 }
 
 TEST(Orientation, ImagesMadeSmallerAreTurnedOnRequest) {
@@ -114,11 +136,15 @@ TEST(Orientation, AnnotationsDecideByTheSizeThatTheyState) {
     options.decoding.orientation = orientation;
     const DetectionDataset dataset(open_coco(coco.annotations(), coco.folder()), options);
     for (uint64_t record = 0; record < dataset.size(); ++record)
-      if (const SeenSample sample = read_sample(dataset, record); sample.id == 4)
-        return concat(sample.originals[1], "x", sample.originals[0]);
+      if (const SeenSample sample = read_sample(dataset, record); sample.id == 4) {
+        const Batch batch = make_batch(dataset.layouts()[dataset.layout_of(record)], 1);
+        const SampleNotes notes = dataset.reader()->read(record, {}, {batch, 0});
+        EXPECT_TRUE(notes.oriented);
+        return concat(sample.originals[1], "x", sample.originals[0], notes.turned ? " turned" : "");
+      }
     return std::string();
   };
-  EXPECT_EQ(read(40, 30, Orientation::apply), "30x40") << "annotations of the upright image";
+  EXPECT_EQ(read(40, 30, Orientation::apply), "30x40 turned") << "annotations of the upright image";
   EXPECT_EQ(read(30, 40, Orientation::apply), "30x40") << "annotations of the image as it is stored";
   EXPECT_EQ(read(30, 40, Orientation::ignore), "30x40");
   expect_error([&] { read(40, 30, Orientation::ignore); }, Fault::data, "--exif_orientation=apply turns it");

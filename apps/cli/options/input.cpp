@@ -68,7 +68,7 @@ void PixelFlags::declare(FlagSet& flags) {
   flags
       .add_choice(
           "exif_orientation", exif_orientation, {"apply", "ignore"},
-          "whether JPEGs are turned as their EXIF block says; none of the programs that are followed here does so")
+          "whether the EXIF orientation tag of JPEGs is applied; none of the programs that are followed here does so")
       .setting("EXIF orientation", [this] { return exif_orientation == "apply" ? exif_orientation : ""; });
   flags
       .add("distortions", distortions,
@@ -100,7 +100,6 @@ data::Pixels PixelFlags::pixels(const std::string& dataset, int64_t image_size) 
   pixels.ml_perf = ml_perf;
   pixels.size = static_cast<int>(image_size);
   pixels.orientation = exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
-  pixels.tagged = tagged;
   return pixels;
 }
 

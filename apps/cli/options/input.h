@@ -38,8 +38,6 @@ struct PixelFlags {
               exif_orientation = "ignore";
   bool distortions = false, distort_color_in_yiq = true, ml_perf = false;
 
-  std::shared_ptr<std::atomic<uint64_t>> tagged = std::make_shared<std::atomic<uint64_t>>(0);  // images, see pixels()
-
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;
   data::Pixels pixels(const std::string& dataset, int64_t image_size) const;

@@ -93,6 +93,7 @@ struct ClassifierInfo {
   int64_t batch_size = 0;               // default per device
   bool auxiliary_head = false;          // ClassifierOptions may ask for one
   bool residual = false;                // follows all ModelConventions, else only those of first weights
+  ModelConventions conventions{};       // of a ResNet: stride, padding and epsilon where nothing else is asked for
   // The learning rates of tf_cnn_benchmarks where the user names none; see default_schedule.
   double base_rate = 0.005;
   bool rate_grows_with_batch = false;  // base_rate is that of a global batch of 256 images

@@ -26,6 +26,13 @@ ResNetOptions by_conventions(ResNetOptions options, const ModelConventions& conv
   return options;
 }
 
+ModelConventions conventions_of(const ResNetOptions& options) {
+  PaddingConvention padding = PaddingConvention::symmetric;
+  if (options.pool_padding == StridedPadding::after) padding = PaddingConvention::same_pool;
+  if (options.padding == StridedPadding::after) padding = PaddingConvention::same;
+  return {.stride_in_3x3 = options.stride_in_3x3, .padding = padding, .batch_norm_epsilon = options.batch_norm.epsilon};
+}
+
 void initialize(ParameterStore& store, const std::vector<LayerWork>& layers, const ModelConventions& conventions) {
   if (layers.empty()) return;
   const std::string& last = layers.back().weight;

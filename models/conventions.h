@@ -14,6 +14,9 @@ struct ResNetOptions;
 // The options of a ResNet by `conventions`.
 ResNetOptions by_conventions(ResNetOptions options, const ModelConventions& conventions);
 
+// Stride, padding and epsilon of a ResNet with these options.
+ModelConventions conventions_of(const ResNetOptions& options);
+
 // Where the convolutions and the last layer of a model take their first weights from: `layers` are those of a Trace.
 // Before the store is allocated.
 void initialize(ParameterStore& store, const std::vector<LayerWork>& layers, const ModelConventions& conventions);

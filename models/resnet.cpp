@@ -183,6 +183,7 @@ namespace {
 
 Entry entry(ClassifierInfo info, const ResNetOptions& options) {
   info.residual = true;
+  info.conventions = conventions_of(options);
   return {info, [options](const BuildInputs& in) {
             ResNetOptions with = by_conventions(options, in.conventions);
             with.batch_norm.communicator = in.statistics;

@@ -182,8 +182,9 @@ int run_calibrate(const std::vector<std::string>& argv) {
   DT_CHECK(!options.model.weights.empty() && !options.data_dir.empty() && !options.model.calibration.empty(),
            "expected --weights, --data_dir and --calibration; see --help");
   options.model.take_recorded(flags);
-  if (const std::string& offset = options.model.recorded.label_offset; !offset.empty())
-    flags.imply("label_offset", offset, "weights");
+  const cli::RecordedClassifier& recorded = options.model.recorded;
+  if (!recorded.label_offset.empty())
+    recorded.imply(flags, {"label_offset", cli::kLabelOffsetKey, recorded.label_offset});
   options.model.check();
   const std::string file = std::exchange(options.model.calibration, "");
   CalibrationRun(options, flags).run(file);

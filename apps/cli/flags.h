@@ -2,6 +2,7 @@
 // they are declared, short names: -f value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -79,6 +80,7 @@ class FlagSet {
   // The text that a flag was last given, or its default.
   const std::string& text(const std::string& name) const { return at(name).text_; }
   bool given(const std::string& name) const { return at(name).given_; }
+  bool declares(const std::string& name) const { return std::ranges::find(flags_, name, &Flag::name_) != flags_.end(); }
   // The names of the flags by the titles of their groups.
   std::map<std::string, std::vector<std::string>> names() const;
   const std::string& program() const { return program_; }

@@ -71,8 +71,8 @@ void ClassifierFlags::take_recorded(const FlagSet& given) {
   recorded.refuse_contradictions(given, [](const std::string&) { return true; });
   FlagSet own("", "", "");  // `given` may be bound to another object's values
   declare(own);
-  for (const auto& [flag, text] : recorded.flags())
-    if (!text.empty() && !given.given(flag)) own.imply(flag, text, "weights");
+  for (const RecordedFlag& one : recorded.flags())
+    if (!one.value.empty() && own.declares(one.flag) && !given.given(one.flag)) recorded.imply(own, one);
 }
 
 Machine inference_machine(const std::string& device, int64_t threads) {

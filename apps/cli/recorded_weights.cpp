@@ -12,6 +12,7 @@
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/train/checkpoint_files.h"
+#include "models/catalog.h"
 #include "models/conventions.h"
 
 namespace dtrain::cli {
@@ -65,9 +66,18 @@ const char* name_of(models::PaddingConvention padding) {
 
 // What a training may have otherwise than the one that the weights are of.
 bool is_of_training(const std::string& flag) {
-  constexpr std::array kFlags = {"num_classes",   "image_size", "data_name",
-                                 "preprocessing", "ml_perf",    "exif_orientation"};
+  constexpr std::array kFlags = {"num_classes", "image_size",       "data_name",   "preprocessing",
+                                 "ml_perf",     "exif_orientation", "label_offset"};
   return std::ranges::find(kFlags, flag) != kFlags.end();
+}
+
+// A convention that says nothing is the model's own; null: of a model that is not known.
+std::string resolved(const std::string& flag, const std::string& value, const models::ClassifierInfo* info) {
+  if (info == nullptr || !info->residual || !(value.empty() || value == "auto")) return value;
+  if (flag == "bottleneck_stride") return *info->conventions.stride_in_3x3 ? "3x3" : "1x1";
+  if (flag == "resnet_padding") return name_of(*info->conventions.padding);
+  if (flag == "batch_norm_epsilon") return fmt::format("{}", *info->conventions.batch_norm_epsilon);
+  return value;
 }
 
 bool same_value(const std::string& a, const std::string& b) {
@@ -84,34 +94,45 @@ WeightsRecord recorded_with(const std::string& file) {
   return record.empty() ? recorded_beside(file) : record;
 }
 
-std::vector<std::pair<std::string, std::string>> RecordedClassifier::flags() const {
+std::vector<RecordedFlag> RecordedClassifier::flags() const {
   if (model.empty()) return {};
   const std::string stride = !conventions.stride_in_3x3 ? "auto" : *conventions.stride_in_3x3 ? "3x3" : "1x1";
   const std::string way = preprocessing.substr(0, preprocessing.find(','));
-  return {
-      {"model", model},
-      {"num_classes", classes},
-      {"data_name", data_name},
-      {"image_size", image_size},
-      {"exif_orientation", orientation},
-      {"preprocessing", way},
-      {"ml_perf", way.empty()                            ? ""
-                  : preprocessing.ends_with(", ml_perf") ? "true"
-                                                         : "false"},
-      {"bottleneck_stride", stride},
-      {"resnet_padding", conventions.padding ? name_of(*conventions.padding) : "auto"},
-      {"batch_norm_epsilon", conventions.batch_norm_epsilon ? fmt::format("{}", *conventions.batch_norm_epsilon) : ""}};
+  return {{"model", kModelKey, model},
+          {"num_classes", kClassesKey, classes},
+          {"data_name", kDataNameKey, data_name},
+          {"label_offset", kLabelOffsetKey, label_offset},
+          {"image_size", kImageSizeKey, image_size},
+          {"exif_orientation", kOrientationKey, orientation},
+          {"preprocessing", kPreprocessingKey, way},
+          {"ml_perf", kPreprocessingKey,
+           way.empty()                            ? ""
+           : preprocessing.ends_with(", ml_perf") ? "true"
+                                                  : "false"},
+          {"bottleneck_stride", kModelKey, stride},
+          {"resnet_padding", kModelKey, conventions.padding ? name_of(*conventions.padding) : "auto"},
+          {"batch_norm_epsilon", kModelKey,
+           conventions.batch_norm_epsilon ? fmt::format("{}", *conventions.batch_norm_epsilon) : ""}};
+}
+
+void RecordedClassifier::imply(FlagSet& set, const RecordedFlag& one) const {
+  try {
+    set.imply(one.flag, one.value, "weights");
+  } catch (const Error& error) {
+    throw Error(Fault::checkpoint, fmt::format("{}: {}={}: {}", file, one.key, one.value, error.what()));
+  }
 }
 
 void RecordedClassifier::refuse_contradictions(const FlagSet& set,
                                                const std::function<bool(const std::string& flag)>& which) const {
-  for (const auto& [flag, recorded] : flags()) {
-    const bool says_nothing = recorded.empty() && flag != "batch_norm_epsilon";
-    if (flag == "image_size" || flag == "exif_orientation" || says_nothing || !set.given(flag) || !which(flag))
+  const models::ClassifierInfo* const info = models::find_classifier(model, data_name);
+  for (const auto& [flag, key, value] : flags()) {
+    if (flag == "image_size" || flag == "exif_orientation" || !set.declares(flag) || !set.given(flag) || !which(flag))
       continue;
     if (flag == "num_classes" && set.text(flag) == "0") continue;  // as many as the weights have
-    DT_CHECK(same_value(set.text(flag), recorded), "--", flag, "=", set.text(flag), ": ", file, " was trained with ",
-             recorded.empty() ? "the model's default" : recorded, "; leave the flag out");
+    const std::string recorded = resolved(flag, value, info);
+    DT_CHECK(recorded.empty() || same_value(resolved(flag, set.text(flag), info), recorded), "--", flag, "=",
+             set.text(flag), ": ", file, " was trained with ", recorded, "; leave the flag out");
   }
 }
 
@@ -125,7 +146,11 @@ RecordedClassifier recorded_classifier(const std::string& file) {
   const std::string form = value(kModelKey);
   recorded.model = form.substr(0, form.find(','));
   if (recorded.model.empty()) return recorded;
-  recorded.conventions = models::conventions_from(form.substr(recorded.model.size()));
+  try {
+    recorded.conventions = models::conventions_from(form.substr(recorded.model.size()));
+  } catch (const Error& error) {
+    throw Error(error.fault(), fmt::format("{}: {}={}: {}", file, kModelKey, form, error.what()));
+  }
   recorded.classes = value(kClassesKey);
   recorded.data_name = value(kDataNameKey);
   recorded.image_size = value(kImageSizeKey);
@@ -143,14 +168,12 @@ std::vector<std::string> take_recorded(FlagSet& flags, const std::string& path, 
   if (recorded.model.empty() || (trains && another)) return {};
   recorded.refuse_contradictions(flags, [&](const std::string& flag) { return !trains || !is_of_training(flag); });
   std::string taken;
-  const auto take = [&](const std::string& flag, const std::string& text) {
-    if (text.empty() || flags.given(flag) || flags.text(flag) == text) return;
-    flags.imply(flag, text, "weights");
-    taken += fmt::format(" --{}={}", flag, text);
-  };
-  for (const auto& [flag, text] : recorded.flags())
-    if (!trains || !is_of_training(flag)) take(flag, text);
-  if (!trains) take("label_offset", recorded.label_offset);
+  for (const RecordedFlag& one : recorded.flags()) {
+    const bool stays = one.value.empty() || flags.given(one.flag) || flags.text(one.flag) == one.value;
+    if (stays || (trains && is_of_training(one.flag))) continue;
+    recorded.imply(flags, one);
+    taken += fmt::format(" --{}={}", one.flag, one.value);
+  }
   if (taken.empty()) return {};
   return {fmt::format("{} was trained with{}: taken", recorded.file, taken)};
 }

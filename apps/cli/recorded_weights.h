@@ -24,6 +24,11 @@ inline constexpr char kModelKey[] = "model", kClassesKey[] = "classes", kDataNam
                       kLabelOffsetKey[] = "label offset", kClassNamesKey[] = "class names",
                       kOrientationKey[] = "EXIF orientation";
 
+// A flag, the key of the record that it is about, and the value that is recorded; empty where none is.
+struct RecordedFlag {
+  std::string flag{}, key{}, value{};
+};
+
 // What a record says of an image classifier. What it does not say is empty.
 struct RecordedClassifier {
   std::string file{};   // of the weights, for messages
@@ -32,10 +37,14 @@ struct RecordedClassifier {
   std::string classes{}, data_name{}, image_size{}, preprocessing{}, label_offset{}, orientation{};
   std::vector<std::string> class_names{};  // by output; empty texts for those that have none
 
-  // The flags about the model and its images, by name, as they were in training; empty where the default was taken.
-  std::vector<std::pair<std::string, std::string>> flags() const;
+  // The flags about the model, its images and their labels as they were in training; none of what is no classifier.
+  std::vector<RecordedFlag> flags() const;
+  // Sets a flag that was not given. Throws Error(Fault::checkpoint), which names the file and the key, where the flag
+  // does not take the value.
+  void imply(FlagSet& set, const RecordedFlag& one) const;
   // Throws Error(Fault::config), which names both values, where one of the flags that `which` takes was given and its
-  // value is another one. Images of another size, or turned otherwise, may be shown to a model.
+  // value is another one, by the model's own conventions where one of them says nothing. Images of another size, or
+  // turned otherwise, may be shown to a model.
   void refuse_contradictions(const FlagSet& set, const std::function<bool(const std::string& flag)>& which) const;
 };
 
@@ -43,7 +52,7 @@ struct RecordedClassifier {
 RecordedClassifier recorded_classifier(const std::string& file);
 
 // For a program that has these flags and is given the weights `path`, a file or what weights_file() takes for one, or
-// none: sets the flags of the model and its images, as far as they were not given, to what the weights have
+// none: sets the flags of the model, its images and labels, as far as they were not given, to what the weights have
 // recorded, and returns a line for people that says so. To train (`trains`), other models than that of the weights may
 // take what fits of them, as may other numbers of classes. Throws Error where a flag that was given contradicts the
 // record: to evaluate any, to train one of the model's conventions.

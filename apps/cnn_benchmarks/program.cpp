@@ -15,6 +15,7 @@
 #include "apps/cnn_benchmarks/run_options.h"
 #include "libdtrain/run/evaluation.h"
 #include "libdtrain/train/agreement.h"
+#include "libdtrain/train/checkpoint_files.h"
 
 #include <fmt/format.h>
 
@@ -66,6 +67,15 @@ RunFacts facts_of(const Session& session) {
           .samples = session.datasets.sizes.training};
 }
 
+// The weights whose record is about this run: those that it starts from, or evaluates, if there are any yet.
+std::string recorded_weights(const Flags& values) {
+  if (values.model.detects()) return "";
+  const cli::CheckpointFlags& f = values.checkpoints;
+  if (!f.weights.empty() || !values.mode.eval || f.train_dir.empty()) return f.weights;
+  if (looks_complete(f.train_dir)) return f.train_dir;
+  return newest_checkpoint(f.train_dir, looks_complete).value_or("");
+}
+
 // All that follows once the ranks have met.
 int run_rank(Config config, const cli::FlagSet& flags, Group& group, const std::vector<std::string>& notices,
              const FrontEnd* front) {
@@ -107,7 +117,7 @@ int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
   const auto settle = [&] {
     note(values.recipe.apply(flags));
     values.settle(flags);
-    note(cli::take_recorded(flags, values.model.detects() ? "" : values.checkpoints.weights, !values.mode.eval));
+    note(cli::take_recorded(flags, recorded_weights(values), !values.mode.eval));
   };
   if (!cli::read_flags(flags, argv, settle)) return 0;
 

@@ -126,6 +126,9 @@ TEST_F(Classify, ADamagedImageIsNamed) {
   std::vector<std::string> arguments = {"--model=resnet20", "--weights=" + weights(), image(1), image(2)};
   const ProgramResult text = run_program(kClassify, arguments);
   EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_FALSE(contains(text.err, image(1))) << text.err;
+  EXPECT_TRUE(contains(text.err, "1 of the 2 images read have an EXIF orientation other than 1: they were taken as"))
+      << text.err;
   EXPECT_TRUE(contains(text.out, "\n  damaged image: Premature end of JPEG file")) << text.out;
   EXPECT_TRUE(contains(text.err, image(2) + ": damaged image: Premature end of JPEG file")) << text.err;
   EXPECT_TRUE(contains(text.err, "1 of 2 images are damaged")) << text.err;
@@ -234,7 +237,7 @@ TEST_F(RecordedRun, RefusesWhatContradictsTheRecord) {
       {"--model=resnet34", "--model=resnet34: "},
       {"--batch_norm_epsilon=0.5", "was trained with 0.25"},
       {"--resnet_padding=symmetric", "was trained with same"},
-      {"--bottleneck_stride=3x3", "was trained with auto"},
+      {"--bottleneck_stride=3x3", "was trained with 1x1"},
       {"--preprocessing=torchvision", "--preprocessing=torchvision: "},
   };
   for (const auto& [flag, message] : cases) {

@@ -64,7 +64,7 @@ class Predictions {
 
   void images(Response& response) const {
     const auto session = e_.models.front().model->session();
-    answer(response, 200, images_json(e_.images, session ? session->class_names() : std::span<const std::string>{}));
+    answer(response, 200, images_json(e_.images, session.get()));
   }
 
   void image(size_t index, Response& response) const {

@@ -143,13 +143,14 @@ Json model_json(const std::string& name, const Session* session) {
   return json;
 }
 
-std::string images_json(const std::vector<LabelledImage>& images, std::span<const std::string> names) {
-  const LabelRule rule(names);
+std::string images_json(const std::vector<LabelledImage>& images, const Session* session) {
+  std::optional<LabelRule> rule;
+  if (session) rule.emplace(session->class_names(), session->outputs(), images);
   Json list = Json::array();
   for (const LabelledImage& image : images) {
     Json json = {{"name", image.name}};
     if (!image.class_name.empty()) {
-      if (const auto label = rule.label_of(image)) json["label"] = *label;
+      if (const auto label = rule ? rule->label_of(image) : std::nullopt) json["label"] = *label;
       json["label_name"] = image.class_name;
     } else {
       json["objects"] = Json::array();

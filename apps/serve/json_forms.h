@@ -39,8 +39,9 @@ std::string predictions_json(const std::vector<Prediction>& results, const Sessi
 // {"name", "ready", "detects", "version", "precision", "categories": [{"id", "name"}, ...]}; `session` is null where
 // there is none.
 nlohmann::ordered_json model_json(const std::string& name, const Session* session);
-// {"images": [{"name", "label" or "objects": [{"bbox", "category_id"}, ...]}, ...]}
-std::string images_json(const std::vector<LabelledImage>& images, std::span<const std::string> names);
+// {"images": [{"name", "label" and "label_name", or "objects": [{"bbox", "category_id"}, ...]}, ...]}; "label" is an
+// output of the model of `session`; none where that is null.
+std::string images_json(const std::vector<LabelledImage>& images, const Session* session);
 // TF Serving's model_version_status; `session` is null where there is none yet.
 std::string status_json(const Session* session);
 // {"error": TEXT}

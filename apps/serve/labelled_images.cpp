@@ -6,6 +6,7 @@
 
 #include "data/coco/annotations.h"
 #include "data/coco_images.h"
+#include "data/image_tree.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::serve {
@@ -37,26 +38,15 @@ bool is_image(const fs::path& path) {
   return type == ".jpg" || type == ".jpeg" || type == ".png" || type == ".JPEG";
 }
 
-// In the order in which dtrain-data numbers them.
-std::vector<fs::path> class_folders(const std::string& folder) {
-  std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) folders.push_back(entry.path());
-  std::ranges::sort(folders);
-  return folders;
-}
-
 std::vector<LabelledImage> in_folders_of_classes(const std::string& folder) {
   std::vector<LabelledImage> images;
   int64_t place = 0;
-  for (const fs::path& of_class : class_folders(folder)) {
+  for (const std::string& of_class : data::class_folders(folder)) {
     ++place;
-    for (const auto& file : fs::directory_iterator(of_class))
+    for (const auto& file : fs::directory_iterator(fs::path(folder) / of_class))
       if (file.is_regular_file() && is_image(file.path()))
-        images.push_back({.path = file.path(),
-                          .name = fs::relative(file.path(), folder),
-                          .class_name = of_class.filename(),
-                          .place = place});
+        images.push_back(
+            {.path = file.path(), .name = fs::relative(file.path(), folder), .class_name = of_class, .place = place});
   }
   std::ranges::sort(images, {}, &LabelledImage::name);
   return images;
@@ -75,28 +65,47 @@ std::vector<LabelledImage> read_labelled_images(const std::string& folder, const
   return images;
 }
 
-LabelRule::LabelRule(std::span<const std::string> names) : names_(names) {
+LabelRule::LabelRule(std::span<const std::string> names, int64_t outputs, const std::vector<LabelledImage>& images)
+    : outputs_(outputs) {
   for (size_t i = 0; i < names.size(); ++i)
     if (!names[i].empty()) by_name_.emplace(names[i], static_cast<int64_t>(i));
+  const auto has_number = [&](const LabelledImage& image) { return number_of(image).has_value(); };
+  const bool are_annotated = images.empty() || images.front().class_name.empty();
+  if (by_name_.empty() && !are_annotated)
+    folders_ = std::ranges::all_of(images, has_number) ? Folders::numbers : Folders::places;
+}
+
+std::optional<int64_t> LabelRule::number_of(const LabelledImage& image) const {
+  const auto number = number_in(image.class_name);
+  return number && *number < outputs_ ? number : std::nullopt;
 }
 
 std::optional<int64_t> LabelRule::label_of(const LabelledImage& image) const {
   if (const auto found = by_name_.find(image.class_name); found != by_name_.end()) return found->second;
-  if (const auto number = number_in(image.class_name)) return number;
-  return names_.empty() ? std::optional(image.place) : std::nullopt;
+  if (folders_ != Folders::places) return number_of(image);
+  return image.place < outputs_ ? std::optional(image.place) : std::nullopt;
 }
 
 void LabelRule::require_labels(const std::vector<LabelledImage>& images) const {
   for (const LabelledImage& image : images)
     if (!image.class_name.empty() && !label_of(image))
-      throw Error(Fault::data, concat("--images: ", image.path, ": ", image.class_name,
-                                      " is none of the model's classes, such as ", by_name_.begin()->first));
+      throw Error(Fault::data,
+                  folders_ == Folders::places
+                      ? concat("--images: ", image.path, ": its folder is number ", image.place,
+                               ", and the model, which has recorded no names of classes, has outputs 0 to ",
+                               outputs_ - 1, "; call the folders by the numbers of the outputs")
+                      : concat("--images: ", image.path, ": ", image.class_name,
+                               " is none of the model's classes, such as ", by_name_.begin()->first));
 }
 
-bool LabelRule::counts_folders(const std::vector<LabelledImage>& images) const {
-  return names_.empty() && std::ranges::any_of(images, [](const LabelledImage& image) {
-           return !image.class_name.empty() && !number_in(image.class_name);
-         });
+std::string LabelRule::notice() const {
+  if (folders_ == Folders::named) return "";
+  const std::string reason = "the model has recorded no names of classes: ";
+  if (folders_ == Folders::numbers)
+    return reason +
+           "the names of the folders are taken as the numbers of its outputs, from 0 on; dtrain-data numbers "
+           "such folders from 1 on in the order of their names";
+  return reason + "folders are numbered from 1 on in the order of their names, as dtrain-data does";
 }
 
 }  // namespace dtrain::serve

@@ -29,22 +29,28 @@ struct LabelledImage {
 std::vector<LabelledImage> read_labelled_images(const std::string& folder, const std::string& annotations);
 
 // Which output of a model the images of a folder belong to: that of the folder's name, where it is among the model's
-// names of classes; else the number that the folder is called by; else, for a model without names, the place of the
-// folder among all in the order of their names, from 1 on, as dtrain-data numbers them.
+// names of classes, else the output whose number the folder is called by. For a model without names: the number that
+// the folder is called by, where all folders are called by numbers of outputs; else the place of the folder among all
+// in the order of their names, from 1 on, as dtrain-data numbers them.
 class LabelRule {
  public:
-  // `names` of the model's classes, by output, outlive this.
-  explicit LabelRule(std::span<const std::string> names);
+  // `names` of the model's classes, by output, outlive this; there are `outputs` of them, or none.
+  LabelRule(std::span<const std::string> names, int64_t outputs, const std::vector<LabelledImage>& images);
 
-  // None where a model with names has no such class.
+  // None where the model has no such class.
   std::optional<int64_t> label_of(const LabelledImage& image) const;
-  // Throws Error(Fault::data) naming the folder of an image that has no label, though a model with names is there.
+  // Throws Error(Fault::data) naming the folder of an image that has no label.
   void require_labels(const std::vector<LabelledImage>& images) const;
-  // Whether images have labels by the order of their folders.
-  bool counts_folders(const std::vector<LabelledImage>& images) const;
+  // What decides on the labels where that is not the model's names; "" where they do.
+  std::string notice() const;
 
  private:
-  std::span<const std::string> names_;
+  enum class Folders { named, numbers, places };
+  // The number that the folder is called by, where the model has such an output.
+  std::optional<int64_t> number_of(const LabelledImage& image) const;
+
+  int64_t outputs_;
+  Folders folders_ = Folders::named;
   std::map<std::string_view, int64_t> by_name_;
 };
 

@@ -122,12 +122,10 @@ std::vector<serve::LabelledImage> labelled_images(const Options& options,
                                                   const std::shared_ptr<const serve::Session>& session) {
   auto images = serve::read_labelled_images(options.images, options.model.annotations);
   if (!session || session->detects()) return images;
-  const serve::LabelRule rule(session->class_names());
+  const serve::LabelRule rule(session->class_names(), session->outputs(), images);
   rule.require_labels(images);
-  if (rule.counts_folders(images))
-    cli::print_message("note", fmt::format("--images={}: the model has recorded no names of classes: folders are "
-                                           "numbered from 1 on in the order of their names, as dtrain-data does",
-                                           options.images));
+  const std::string notice = rule.notice();
+  if (!notice.empty()) cli::print_message("note", fmt::format("--images={}: {}", options.images, notice));
   return images;
 }
 

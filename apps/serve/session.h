@@ -39,6 +39,9 @@ class Session {
   // A classifier's, by output; empty texts for classes without a name, and none at all where none is known.
   virtual std::span<const std::string> class_names() const { return {}; }
 
+  // Of a classifier: how many classes it tells apart; 0 of a detector.
+  virtual int64_t outputs() const { return 0; }
+
   // Decodes and preprocesses as an evaluation does. Any thread may call it. Throws Error(Fault::data).
   virtual Pixels decode(std::span<const std::byte> encoded) const = 0;
   // Pixels from levels 0 to 255, [height, width, 3] row by row. Throws Error(Fault::data) for any other count, and for

@@ -14,10 +14,11 @@ class LabelledImages : public testing::Test {
     write_file((folder_ / name).string(), "x");
   }
   std::vector<LabelledImage> images() const { return read_labelled_images(folder_.path().string(), ""); }
-  std::vector<std::optional<int64_t>> labels(const std::vector<std::string>& names) const {
-    const LabelRule rule(names);
+  std::vector<std::optional<int64_t>> labels(const std::vector<std::string>& names, int64_t outputs) const {
+    const std::vector<LabelledImage> found = images();
+    const LabelRule rule(names, outputs, found);
     std::vector<std::optional<int64_t>> labels;
-    for (const LabelledImage& image : images()) labels.push_back(rule.label_of(image));
+    for (const LabelledImage& image : found) labels.push_back(rule.label_of(image));
     return labels;
   }
 
@@ -27,31 +28,37 @@ class LabelledImages : public testing::Test {
 using Labels = std::vector<std::optional<int64_t>>;
 
 TEST_F(LabelledImages, HaveTheClassesOfTheirFoldersNames) {
-  for (const char* name : {"goldfish/b.jpg", "tench/a.png", "goldfish/a.jpg", ".hidden/a.jpg", "goldfish/list.txt"})
+  for (const char* name : {"goldfish/b.jpg", "tench/a.png", "goldfish/a.jpg", ".hidden/a.jpg", "goldfish/list.txt",
+                           "__MACOSX/a.jpg", "@eaDir/a.jpg", "lost+found/a.jpg"})
     add(name);
   const auto found = images();
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].name, "goldfish/a.jpg");
   EXPECT_EQ(found[2].class_name, "tench");
-  EXPECT_EQ(labels({"", "tench", "shark", "goldfish"}), (Labels{3, 3, 1}));
+  EXPECT_EQ(labels({"", "tench", "shark", "goldfish"}, 4), (Labels{3, 3, 1}));
   const std::vector<std::string> other = {"", "shark"};
-  EXPECT_EQ(labels(other), (Labels{{}, {}, {}}));
-  expect_error([&] { LabelRule(other).require_labels(found); }, Fault::data,
+  EXPECT_EQ(labels(other, 2), (Labels{{}, {}, {}}));
+  expect_error([&] { LabelRule(other, 2, found).require_labels(found); }, Fault::data,
                "goldfish is none of the model's classes, such as shark");
-  EXPECT_FALSE(LabelRule(other).counts_folders(found));
+  EXPECT_EQ(LabelRule(other, 2, found).notice(), "");
   // Without names, as the shards of the same folders are numbered.
-  EXPECT_EQ(labels({}), (Labels{1, 1, 2}));
-  EXPECT_TRUE(LabelRule({}).counts_folders(found));
-  LabelRule({}).require_labels(found);
+  EXPECT_EQ(labels({}, 3), (Labels{1, 1, 2}));
+  EXPECT_TRUE(LabelRule({}, 3, found)
+                  .notice()
+                  .ends_with("numbered from 1 on in the order of their names, as dtrain-data does"));
+  LabelRule({}, 3, found).require_labels(found);
+  expect_error([&] { LabelRule({}, 2, found).require_labels(found); }, Fault::data,
+               "its folder is number 2, and the model, which has recorded no names of classes, has outputs 0 to 1");
 }
 
 TEST_F(LabelledImages, NumbersAreClassesUnlessTheyAreNames) {
   for (const char* name : {"0/a.jpg", "7/a.jpg"}) add(name);
-  EXPECT_EQ(labels({}), (Labels{0, 7}));
-  EXPECT_EQ(labels({"a", "b"}), (Labels{0, 7}));
+  EXPECT_EQ(labels({}, 8), (Labels{0, 7}));
+  EXPECT_TRUE(contains(LabelRule({}, 8, images()).notice(), "taken as the numbers of its outputs, from 0 on"));
+  EXPECT_EQ(labels({}, 7), (Labels{1, 2})) << "the model has no output 7: they are no numbers of outputs";
+  EXPECT_EQ(labels({"a", "b"}, 2), (Labels{0, {}}));
   // Digits that dtrain-data has numbered from 1 on.
-  EXPECT_EQ(labels({"", "0", "1", "7"}), (Labels{1, 3}));
-  EXPECT_FALSE(LabelRule({}).counts_folders(images()));
+  EXPECT_EQ(labels({"", "0", "1", "7"}, 4), (Labels{1, 3}));
 }
 
 }  // namespace

@@ -115,7 +115,8 @@ class FlagSet {
   // --help and the like, which a flag of that name takes the place of; false for any other name.
   bool read_request(const std::string& name);
   const Flag& at(const std::string& name) const;
-  std::vector<std::string> groups() const;  // in order of declaration
+  std::vector<std::string> groups() const;         // in order of declaration
+  std::vector<std::string> served_groups() const;  // those that have a flag which is not always refused
   void set(Flag& flag, const std::string& text);
   void set(const Spelling& spelling, const std::string& text, const std::string& origin = "command line");
   void read_config_file();

@@ -77,13 +77,19 @@ std::vector<std::string> FlagSet::groups() const {
   return groups;
 }
 
+std::vector<std::string> FlagSet::served_groups() const {
+  std::vector<std::string> served = groups();
+  std::erase_if(served, [&](const std::string& group) {
+    return std::ranges::all_of(
+        flags_, [&](const Flag& flag) { return flag.group_ != group || flag.fate_ == Flag::Fate::refused; });
+  });
+  return served;
+}
+
 std::string FlagSet::help() const {
   std::string out =
       fmt::format("usage: {}{}{}\n\n{}", program_, usage_.empty() ? "" : " ", usage_, wrap_paragraphs(about_, 112));
-  for (const std::string& group : groups()) {
-    if (std::ranges::all_of(
-            flags_, [&](const Flag& flag) { return flag.group_ != group || flag.fate_ == Flag::Fate::refused; }))
-      continue;
+  for (const std::string& group : served_groups()) {
     out += group.empty() ? "\n" : fmt::format("\n{}\n", group);
     for (const Flag& flag : flags_) {
       if (flag.group_ != group || flag.fate_ == Flag::Fate::refused) continue;

@@ -55,7 +55,7 @@ std::string FlagSet::man_page(const std::string& meaning) const {
   page.paragraphs(about);
   page.section("OPTIONS");
   std::vector<Variable> variables;
-  for (const std::string& group : groups()) {
+  for (const std::string& group : served_groups()) {
     if (!group.empty()) page.group(group);
     for (const Flag& flag : flags_) {
       if (flag.group_ != group || flag.fate_ == Flag::Fate::refused) continue;

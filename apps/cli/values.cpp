@@ -83,7 +83,15 @@ std::string parse_choice(const std::string& text, const std::vector<std::string>
 std::string parse_path(const std::string& text) {
   DT_CHECK(!is_url(text), "expected a path of a file system, found the URL ", text,
            ": mount the bucket or share and give its folder, or give a local path and copy from or to the URL");
-  return text == "~" || text.starts_with("~/") ? home_folder() + text.substr(1) : text;
+  if (!text.starts_with('~')) return text;
+  const size_t slash = std::min(text.find('/'), text.size());
+  const std::string name = text.substr(1, slash - 1);
+  if (name.empty()) return home_folder() + text.substr(slash);
+  const passwd* const user = getpwnam(name.c_str());
+  if (user != nullptr && user->pw_dir != nullptr) return user->pw_dir + text.substr(slash);
+  DT_CHECK(slash == text.size(), "~", name, "/ stands for the home folder of a user, and there is no user ", name,
+           "; give the whole path, or ./", text, " for a folder of that name");
+  return text;
 }
 
 std::vector<std::string> split_list(const std::string& text) {

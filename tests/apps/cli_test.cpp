@@ -163,10 +163,15 @@ TEST_F(CliFlags, PathsBeginWithTheHomeFolder) {
   const char* before = std::getenv("HOME");
   const std::string home = before == nullptr ? "" : before;
   setenv("HOME", "/home/ann", 1);
-  parse({"--name=~/run", "--points=~,x,~/a.jpg,~bob/x,a~/b"});
+  parse({"--name=~/run", "--points=~,x,~/a.jpg,~no-such-user,a~/b"});
   EXPECT_EQ(values.name, "/home/ann/run");
   EXPECT_EQ(flags.text("name"), "/home/ann/run");
-  EXPECT_EQ(values.points, (std::vector<std::string>{"/home/ann", "x", "/home/ann/a.jpg", "~bob/x", "a~/b"}));
+  EXPECT_EQ(values.points, (std::vector<std::string>{"/home/ann", "x", "/home/ann/a.jpg", "~no-such-user", "a~/b"}));
+  parse({"--name=~root/run"});
+  EXPECT_EQ(values.name, "/root/run");
+  EXPECT_EQ(failure({"--name=~no-such-user/run"}),
+            "--name: ~no-such-user/ stands for the home folder of a user, and there is no user no-such-user; give the "
+            "whole path, or ./~no-such-user/run for a folder of that name");
   unsetenv("HOME");
   parse({"--name=~/run"});
   EXPECT_TRUE(values.name.starts_with("/") && values.name.ends_with("/run")) << values.name << ": the system knows it";
@@ -333,6 +338,8 @@ TEST(CommandLine, HelpHasFormsForOtherPrograms) {
   const auto print = [&](const std::string& argument) {
     FlagSet flags("program command", "FILE [flags]", "Reads it: all.\nExit codes: 0 done.");
     flags.add_command("tune", "finds the fastest mode");
+    flags.group("Gone");
+    flags.add_unread("spec", "string", "", "all-reduce algorithms").refused("there is one");
     flags.group("Ways");
     flags.add_choice("mode", mode, {"fast", "slow"}, "how it's read").set_by("MODE", [](const auto& text) {
       return text;
@@ -352,6 +359,7 @@ TEST(CommandLine, HelpHasFormsForOtherPrograms) {
         ".SH \"EXIT STATUS\"\n0 done.\n", "\\fBMODE\\fR\nsets \\-\\-mode where", "\\fBprogram\\fR(1),\n",
         ".SH \"COMMANDS\"\n.TP\n\\fBtune\\fR\nfinds the fastest mode\n", "\\fBprogram\\-command\\-tune\\fR(1)\n"})
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
+  EXPECT_EQ(page.find("Gone"), std::string::npos) << page;
   EXPECT_NE(print("--help").find("\nCommand\n  program command tune\n      finds the fastest mode;"),
             std::string::npos);
   EXPECT_NE(print("--help=man:a phrase").find("\\- a phrase\n"), std::string::npos);

@@ -14,13 +14,17 @@
 
 namespace dtrain {
 
-// Belongs to whoever owns the parameters. Tapes of several threads may use one at a time.
+// Owned together with the parameters. Thread-safe: tapes of several threads may share it.
 class PreparedWeights {
  public:
-  // For the parameters of `store`, which outlives this. What was made of them is made anew once
-  // ParameterStore::version() has changed: after an update or a load, and after touch() where values were written by
-  // hand.
-  explicit PreparedWeights(const ParameterStore& store) : store_(store), version_(store.version()) {}
+  // For the parameters of `store`, which outlives this; of() throws Error where it does not. What was made of them is
+  // made anew once ParameterStore::version() has changed: after an update or a load, and after touch() where values
+  // were written by hand.
+  explicit PreparedWeights(const ParameterStore& store)
+      : store_(
+            store,
+            "PreparedWeights are used after their ParameterStore has been destroyed; expected one that outlives them"),
+        version_(store.version()) {}
 
   // Where the parameters lie that a form is made of: up to three that belong together, and null for the rest.
   using Addresses = std::array<const void*, 3>;
@@ -29,8 +33,8 @@ class PreparedWeights {
   template <class Form, class Make>
   std::shared_ptr<Form> of(const Addresses& addresses, const Make& make) {
     const std::lock_guard lock(mutex_);
-    if (version_ != store_.version()) forms_.clear();
-    version_ = store_.version();
+    if (version_ != store_->version()) forms_.clear();
+    version_ = store_->version();
     std::shared_ptr<void>& form = forms_[{addresses, std::type_index(typeid(Form))}];
     if (!form) form = std::shared_ptr<Form>(make());
     return std::static_pointer_cast<Form>(form);
@@ -45,7 +49,7 @@ class PreparedWeights {
   }
 
  private:
-  const ParameterStore& store_;
+  CheckedRef<const ParameterStore> store_;
   QuantizedLayers quantized_;
   std::mutex mutex_;
   uint64_t version_;  // of the store, when forms_ were made

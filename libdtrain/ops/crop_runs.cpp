@@ -40,18 +40,18 @@ void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, cons
   DT_DISPATCH(context, crop_runs)(runs, rois, images, which, options, y);
 }
 
-void weigh_known_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
-                      const Tensor& weights) {
+void mask_out_unknown_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
+                           const Tensor& weights) {
   require_runs(runs);
   const int64_t r = images.count();
   DT_CHECK(is(images, {r}, DType::i32) && is(which, {r}, DType::i32) && is(weights, {r}, DType::f32),
-           "weigh_known_runs: images ", images.shape(), " of ", images.dtype(), ", which ", which.shape(), " of ",
+           "mask_out_unknown_runs: images ", images.shape(), " of ", images.dtype(), ", which ", which.shape(), " of ",
            which.dtype(), ", weights ", weights.shape(), " of ", weights.dtype(), "; expected [r] of i32, i32 and f32");
-  DT_DISPATCH(context, weigh_known_runs)(runs, images, which, weights);
+  DT_DISPATCH(context, mask_out_unknown_runs)(runs, images, which, weights);
 }
 
-void cpu::weigh_known_runs(Context&, const RunImages& runs, const Tensor& images, const Tensor& which,
-                           const Tensor& weights) {
+void cpu::mask_out_unknown_runs(Context&, const RunImages& runs, const Tensor& images, const Tensor& which,
+                                const Tensor& weights) {
   const RunTable table(runs);
   for (int64_t r = 0; r < images.count(); ++r)
     if (table.is_unknown(images.data<int32_t>()[r], which.data<int32_t>()[r])) weights.data<float>()[r] = 0;

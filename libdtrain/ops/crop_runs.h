@@ -31,18 +31,19 @@ void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, cons
 
 // Sets weights [r] f32 to 0 where binary image which[i] of row images[i] has no runs, not even one of zeros: nothing is
 // known of its pixels. Throws Error as crop_runs does.
-void weigh_known_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
-                      const Tensor& weights);
+void mask_out_unknown_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
+                           const Tensor& weights);
 
 namespace cpu {
 void crop_runs(Context&, const RunImages&, const Tensor& rois, const Tensor& images, const Tensor& which,
                const CropOptions&, const Tensor& y);
-void weigh_known_runs(Context&, const RunImages&, const Tensor& images, const Tensor& which, const Tensor& weights);
+void mask_out_unknown_runs(Context&, const RunImages&, const Tensor& images, const Tensor& which,
+                           const Tensor& weights);
 }  // namespace cpu
 
 namespace cuda {
 decltype(cpu::crop_runs) crop_runs;
-decltype(cpu::weigh_known_runs) weigh_known_runs;
+decltype(cpu::mask_out_unknown_runs) mask_out_unknown_runs;
 }  // namespace cuda
 
 }  // namespace dtrain

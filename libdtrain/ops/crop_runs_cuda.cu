@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    weigh_known_runs_kernel(RunTable table, const int32_t* images, const int32_t* which, int64_t count,
-                            float* weights) {
+    mask_out_unknown_runs_kernel(RunTable table, const int32_t* images, const int32_t* which, int64_t count,
+                                 float* weights) {
   for (int64_t r = int64_t{blockIdx.x} * kThreads + threadIdx.x; r < count; r += int64_t{gridDim.x} * kThreads)
     if (table.is_unknown(images[r], which[r])) weights[r] = 0;
 }
@@ -40,11 +40,11 @@ void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, cons
          rois.data<float>(), images.data<int32_t>(), which.data<int32_t>(), options, y.count(), y.data<float>());
 }
 
-void weigh_known_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
-                      const Tensor& weights) {
+void mask_out_unknown_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
+                           const Tensor& weights) {
   if (weights.count() == 0) return;
-  launch(context, weigh_known_runs_kernel, {blocks_for(context, weights.count(), kThreads), kThreads}, RunTable(runs),
-         images.data<int32_t>(), which.data<int32_t>(), weights.count(), weights.data<float>());
+  launch(context, mask_out_unknown_runs_kernel, {blocks_for(context, weights.count(), kThreads), kThreads},
+         RunTable(runs), images.data<int32_t>(), which.data<int32_t>(), weights.count(), weights.data<float>());
 }
 
 }  // namespace dtrain::cuda

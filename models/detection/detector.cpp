@@ -252,7 +252,7 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
   const PositiveSamples positives{context.empty({m, 4}), context.empty({m}, DType::i32), context.empty({m}, DType::i32),
                                   context.empty({m}, DType::i32), context.empty({m})};
   gather_positives(context, regions, n, mean_of(options_), positives);
-  weigh_known_runs(context, truth.masks, positives.images, positives.truth, positives.weights);
+  mask_out_unknown_runs(context, truth.masks, positives.images, positives.truth, positives.weights);
   const MaskHeadOptions& options = options_.mask;
   const Var aligned = align(tape, maps, positives.rois, positives.images, options.resolution);
   const Var own = masks_of_positives(tape, aligned, positives.classes, regions.totals.slice(1, 2));

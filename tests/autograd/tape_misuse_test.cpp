@@ -216,7 +216,6 @@ TEST(TapeMisuse, AClosureThatLeavesAGradientOutIsNamed) {
   }
 }
 
-// Without the store backward cannot tell what nobody wrote; what was written is right all the same.
 // It would go by the gradient of `b` where `a` is a constant.
 TEST(TapeMisuse, AnInputThatRecordWasNotToldOfIsNamed) {
   const auto sum = [](Tape& tape, const Var& a, const Var& b) {
@@ -242,6 +241,7 @@ TEST(TapeMisuse, AnInputThatRecordWasNotToldOfIsNamed) {
                "sum: its closure writes the gradient of a Var that is not among the inputs that it was recorded with");
 }
 
+// Without the store backward cannot tell what nobody wrote; what was written is right all the same.
 TEST(TapeMisuse, GradientsAreStoredAnewWithoutTheStoreToo) {
   for (const auto& context : devices()) {
     ParameterStore store(*context), other(*context);

@@ -111,13 +111,13 @@ TEST(CropRuns, ImagesWithoutRunsWeighNothing) {
   for (const auto& context : devices()) {
     const std::vector<int32_t> images{0, 1, 1, -1, 1, 1}, which{0, 0, 2, -1, -1, 1};
     const Tensor weights = to_device(*context, Array({6}, {1, 2, 3, 4, 5, 6}));
-    weigh_known_runs(*context, fixture.upload(*context), to_device(*context, {6}, images),
-                     to_device(*context, {6}, which), weights);
-    expect_close(to_host(*context, weights), Array({6}, {1, 2, 0, 4, 5, 6}), 0, "weigh_known_runs");
+    mask_out_unknown_runs(*context, fixture.upload(*context), to_device(*context, {6}, images),
+                          to_device(*context, {6}, which), weights);
+    expect_close(to_host(*context, weights), Array({6}, {1, 2, 0, 4, 5, 6}), 0, "mask_out_unknown_runs");
     expect_error(
         [&] {
-          weigh_known_runs(*context, fixture.upload(*context), to_device(*context, {6}, images),
-                           to_device(*context, {6}, which), context->zeros({5}));
+          mask_out_unknown_runs(*context, fixture.upload(*context), to_device(*context, {6}, images),
+                                to_device(*context, {6}, which), context->zeros({5}));
         },
         Fault::config, "weights [5] of f32");
   }

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "libdtrain/autograd/prepared_weights.h"
 #include "libdtrain/layers.h"
 #include "libdtrain/train/batch_feed.h"
 #include "libdtrain/train/trainer.h"
@@ -34,6 +35,7 @@ TEST(Lifetime, OfAStore) {
   store->allocate(1);
   Optimizer optimizer(*store, {});
   Trainer trainer(*store, optimizer, {});
+  PreparedWeights prepared(*store);
   store.reset();
   Tape tape(*context, Mode::eval);
   const Var x = tape.constant(context->zeros({4, 2}));
@@ -42,6 +44,8 @@ TEST(Lifetime, OfAStore) {
   expect_error([&] { optimizer.step(); }, Fault::config, "an Optimizer is used after its ParameterStore");
   expect_error([&] { trainer.step([](Tape&, int) -> Loss { throw Error("nobody comes here"); }); }, Fault::config,
                "a Trainer is used after its ParameterStore");
+  expect_error([&] { prepared.of<int>({}, [] { return std::make_shared<int>(1); }); }, Fault::config,
+               "PreparedWeights are used after their ParameterStore has been destroyed");
 }
 
 TEST(Lifetime, OfAnOptimizer) {

@@ -18,6 +18,15 @@ namespace {
 bool is_same(const Image& a, const Image& b) { return a.file_name == b.file_name; }
 bool is_same(const Category& a, const Category& b) { return a.name == b.name; }
 
+// Coordinates of polygons or runs of an RLE.
+uint64_t numbers_of(const Segmentation& segmentation) {
+  uint64_t numbers = 0;
+  if (const auto* polygons = std::get_if<Polygons>(&segmentation))
+    for (const std::vector<double>& polygon : *polygons) numbers += polygon.size();
+  if (const auto* rle = std::get_if<Rle>(&segmentation)) numbers += rle->counts.size();
+  return numbers;
+}
+
 // Sorts items by their ids, and finds them by these. Of several of one id the last in the file is left, which `merges`
 // allows for different ones, too.
 template <class Item>
@@ -85,7 +94,7 @@ class Reader {
 };
 
 void Reader::take_image(Record& record) {
-  if (std::optional<Image> image = take_image_record(record, options_, result_.findings))
+  if (std::optional<Image> image = take_image_record(record, options_, result_))
     result_.images.push_back(std::move(*image));
   else
     images_left_out_.insert(record.identifier(Key::id).number);
@@ -168,17 +177,29 @@ bool Reader::count_repeated_ids() {
   return ids.size() < pending_.size();
 }
 
-// pycocotools looks annotations up by their ids: those that have one in common are all the last one.
+// pycocotools looks annotations up by their ids: those that have one in common are all the last one. Its copies share a
+// mask there; here they have a limit, relative to what the file itself holds.
 void Reader::repeat_last_of_each_id() {
+  constexpr uint64_t kFreeNumbers = 16'000'000, kTimesOwn = 16;
   std::unordered_map<int64_t, size_t> last;
   for (size_t i = 0; i < pending_.size(); ++i) last[pending_[i].annotation.id] = i;
   std::vector<size_t> order;
   for (size_t i = 0; i < pending_.size(); ++i)
     if (pending_[i].is_resolved()) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return pending_[i].annotation.image; });
+  uint64_t own = 0, copied = 0;
+  for (const PendingObject& object : pending_) own += numbers_of(object.annotation.segmentation);
   std::vector<PendingObject> repeated;
   repeated.reserve(order.size());
-  for (const size_t i : order) repeated.push_back(pending_[last.at(pending_[i].annotation.id)]);
+  for (const size_t i : order) {
+    const PendingObject& object = pending_[last.at(pending_[i].annotation.id)];
+    copied += numbers_of(object.annotation.segmentation);
+    if (copied > kFreeNumbers + kTimesOwn * own)
+      throw Error(Fault::data,
+                  concat(where_, ": ", object.title(), ": so many annotations have its id that their masks have ",
+                         "more than ", kFreeNumbers + kTimesOwn * own, " numbers; expected ids of their own"));
+    repeated.push_back(object);
+  }
   pending_ = std::move(repeated);
 }
 

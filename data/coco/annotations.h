@@ -20,7 +20,7 @@ inline constexpr int64_t kFirstTextId = int64_t{1} << 61;
 struct Image {
   int64_t id = 0;
   // Relative to the folder of images. It never leads out of it, but for "../SPLIT/NAME" where
-  // AnnotationOptions::complete has found it so. Empty where ground truth to score against states none.
+  // AnnotationOptions::complete has found it so. Empty where ground truth to score against states none that does so.
   std::string file_name{};
   int64_t width = 0, height = 0;  // 0 where ground truth to score against states none
   std::string id_text{};          // the id, where the file has a string; `id` is then a number that stands for it
@@ -46,6 +46,15 @@ struct Annotation {
   bool never_matches = false;  // ground truth of id 0, which is no match for pycocotools
 };
 
+// The kind of finding that images are of which Annotations::unusable lists.
+inline constexpr std::string_view kUnusableImages = "images without a size or a file";
+
+// An image that is left out, since it is not there, its header cannot be read, or its size is not known.
+struct UnusableImage {
+  std::string name{};  // as the file states it: a file name or an address
+  std::string reason{};
+};
+
 // The class of a category in a model is its index + 1, because 0 is the background.
 struct Annotations {
   // In ascending order of ids, also those without annotations; ids that are strings in the order of their text.
@@ -54,6 +63,7 @@ struct Annotations {
   std::vector<Annotation> annotations;  // image by image, and in the order of the file within an image
   std::vector<uint64_t> begins{0};      // the first annotation of each image, and the number of all at the end
   Findings findings{};                  // what was left out, or read otherwise than it stands in the file
+  std::vector<UnusableImage> unusable{};
 
   // Those of images[image].
   std::span<const Annotation> of(size_t image) const {

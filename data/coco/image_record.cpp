@@ -16,14 +16,19 @@ struct Name {
   std::string_view kind{};  // what is odd about it; empty where nothing is
 };
 
+constexpr std::string_view kAbsolute = "file names that are absolute", kAddress = "images named by coco_url alone";
+constexpr size_t kMaxNameBytes = 4096;  // of a path, on Linux
+
 bool stays_in_its_folder(const std::string& name) {
   if (name.empty() || name.find('\0') != std::string::npos) return false;
   const std::filesystem::path path(name);
-  return path.has_filename() && std::find(path.begin(), path.end(), "..") == path.end();
+  return !path.is_absolute() && path.has_filename() && std::find(path.begin(), path.end(), "..") == path.end();
 }
 
-// "C:" of Windows.
-bool has_drive(std::string_view name) { return name.size() >= 2 && name[1] == ':' && std::isalpha(name[0] & 0x7f); }
+// "C:/" of Windows.
+bool has_drive(std::string_view name) {
+  return name.size() >= 3 && std::isalpha(name[0] & 0x7f) && name.substr(1, 2) == ":/";
+}
 
 std::string without_root(std::string name) {
   if (has_drive(name)) name.erase(0, 2);
@@ -42,16 +47,25 @@ std::string end_of(const std::string& url) {
 Name name_of(const Record& record) {
   Name name;
   if (record.lacks(Key::file_name) && !record.lacks(Key::coco_url)) {
-    name = {end_of(record.text(Key::coco_url)), record.text(Key::coco_url), "images named by coco_url alone"};
+    name = {end_of(record.text(Key::coco_url)), record.text(Key::coco_url), kAddress};
   } else {
     name.stated = name.relative = record.text(Key::file_name);
     if (name.stated.find('\\') != std::string::npos) name.kind = "file names with backslashes";
     std::ranges::replace(name.relative, '\\', '/');
-    if (name.relative.starts_with('/') || (has_drive(name.relative) && !name.kind.empty()))
-      name.kind = "file names that are absolute";
-    if (!name.kind.empty()) name.relative = without_root(name.relative);
+    if (name.relative.starts_with('/') || has_drive(name.relative)) name.kind = kAbsolute;
   }
+  if (!name.kind.empty()) name.relative = without_root(name.relative);
+  if (name.stated.size() > kMaxNameBytes)
+    record.fail(concat("a file name of ", name.stated.size(), " bytes, expected at most ", kMaxNameBytes));
+  if (!stays_in_its_folder(name.relative)) record.fail("file_name leads out of the folder of images, or to none");
   return name;
+}
+
+// A name that nobody opens may be any: pycocotools does not look at it.
+std::string unopened_name(const Record& record) try {
+  return record.at(Key::file_name).kind == Value::Kind::string ? name_of(record).relative : "";
+} catch (const Error&) {
+  return "";
 }
 
 void take_size(const Record& record, Image& image) {
@@ -67,13 +81,13 @@ void take_size(const Record& record, Image& image) {
 
 // Without the means to look at files.
 void settle(Image& image, const Name& name) {
-  if (name.kind == "file names that are absolute" || name.kind == "images named by coco_url alone")
+  if (name.kind == kAbsolute || name.kind == kAddress)
     image.file_name = std::filesystem::path(image.file_name).filename().string();
   if (image.width == 0) throw Error(Fault::data, "no width and height of 1 to 65500 pixels");
 }
 
 bool complete(Image& image, const Name& name, const Record& record, const AnnotationOptions& options,
-              Findings& findings) {
+              Annotations& result) {
   const bool has_size = image.width > 0;
   if (name.kind.empty() && has_size) return true;
   try {
@@ -83,32 +97,35 @@ bool complete(Image& image, const Name& name, const Record& record, const Annota
       settle(image, name);
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
-    findings.add("images without a size or a file", kLeftOut, concat(record.title(), ": ", error.what()));
+    result.findings.add(kUnusableImages, kLeftOut, concat(record.title(), ": ", error.what()));
+    result.unusable.push_back({name.stated, error.what()});
     return false;
   }
   if (!name.kind.empty())
-    findings.add(name.kind, "looked for in the folder of images", record.title(),
-                 name.stated.find("://") == name.stated.npos);
-  if (!has_size) findings.add("images without width and height", "measured", record.title());
+    result.findings.add(name.kind, "looked for in the folder of images", record.title(),
+                        name.stated.find("://") == name.stated.npos);
+  if (!has_size) result.findings.add("images without width and height", "measured", record.title());
   return true;
 }
 
 }  // namespace
 
-std::optional<Image> take_image_record(Record& record, const AnnotationOptions& options, Findings& findings) {
+std::optional<Image> take_image_record(Record& record, const AnnotationOptions& options, Annotations& result) {
   Id id = record.identifier(Key::id);
   Image image{.id = id.number, .id_text = std::move(id.text)};
   const bool is_looked_for = options.use == AnnotationOptions::Use::training || options.complete;
   take_size(record, image);
-  if (!is_looked_for && record.at(Key::file_name).kind != Value::Kind::string) return image;
+  if (!is_looked_for) {
+    image.file_name = unopened_name(record);
+    return image;
+  }
   if (record.lacks(Key::file_name) && record.lacks(Key::coco_url)) {
-    findings.add("images without file_name", kLeftOut, record.title());
+    result.findings.add("images without file_name", kLeftOut, record.title());
     return {};
   }
   const Name name = name_of(record);
-  if (!stays_in_its_folder(name.relative)) record.fail("file_name leads out of the folder of images, or to none");
   image.file_name = name.relative;
-  if (is_looked_for && !complete(image, name, record, options, findings)) return {};
+  if (!complete(image, name, record, options, result)) return {};
   return image;
 }
 

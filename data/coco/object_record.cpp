@@ -102,7 +102,7 @@ std::optional<PendingObject> read_object(Record& record, const AnnotationOptions
   object.category_id = record.identifier(Key::category_id).number;
   Annotation& annotation = object.annotation;
   annotation.is_crowd = record.flag(Key::is_crowd);
-  if (record.at(Key::ignore).whole == 1 && !record.lacks(Key::ignore) && is_training(options)) {
+  if (record.at(Key::ignore).real == 1 && !record.lacks(Key::ignore) && is_training(options)) {
     findings.add("objects with ignore: 1", options.skip_ignored ? kLeftOut : "used like all others", record.title(),
                  /*is_fault=*/false);
     if (options.skip_ignored) return {};

@@ -41,8 +41,8 @@ enum class Place { outside, file, list, record, box, polygons, polygon, rle, siz
 // nlohmann's SAX events. What is wrong within a record is reported at its end, when its id is known.
 class Events {
  public:
-  Events(const std::string& where, const std::vector<RecordList>& lists)
-      : where_(where), lists_(lists), seen_(lists.size(), false) {
+  Events(const std::string& where, const std::vector<RecordList>& lists, const JsonCharacters& characters)
+      : where_(where), lists_(lists), characters_(characters), seen_(lists.size(), false) {
     record_.where = &where_;
   }
 
@@ -81,6 +81,7 @@ class Events {
 
   const std::string& where_;
   const std::vector<RecordList>& lists_;
+  const JsonCharacters& characters_;
   std::vector<bool> seen_;
   size_t list_ = 0;  // the number of lists where the last key is that of none
   Key key_ = Key::other;
@@ -237,7 +238,8 @@ void Events::take_record() {
 
 bool Events::parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) {
   constexpr int kOutOfRange = 406;
-  fail(concat(error.id == kOutOfRange ? "a number that is too large" : "invalid JSON or UTF-8", " at byte ", position));
+  fail(concat(error.id == kOutOfRange ? "a number that is too large" : "invalid JSON or UTF-8", " at byte ",
+              characters_.bytes_at(position)));
 }
 
 void Events::finish() const {
@@ -249,7 +251,7 @@ void Events::finish() const {
 
 NonFinite read_records(const TextSource& source, const std::vector<RecordList>& lists) {
   JsonCharacters characters(source);
-  Events events(source.where, lists);
+  Events events(source.where, lists, characters);
   nlohmann::json::sax_parse(Characters(characters), Characters(), &events);
   events.finish();
   return {characters.non_finite(), characters.first_non_finite()};

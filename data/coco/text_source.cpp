@@ -52,6 +52,9 @@ bool JsonCharacters::pass_constant(char& c) {
   }
   if (held_ == "NaN" || held_ == infinity) {
     if (non_finite_++ == 0) first_non_finite_ = begin;
+    last_constant_ = begin - static_cast<uint64_t>(longer_);
+    longer_before_ = longer_;
+    longer_ += static_cast<int64_t>(held_.size()) - 4;
     held_ = "null";
   } else if (held_.back() == '"' && held_.size() > 1) {
     in_string_ = true;

@@ -45,6 +45,10 @@ class JsonCharacters {
   uint64_t non_finite() const { return non_finite_; }
   // The byte at which the first of them stands.
   uint64_t first_non_finite() const { return first_non_finite_; }
+  // How many bytes of the source there were when take() had returned `taken` characters, at most one fewer than now.
+  uint64_t bytes_at(uint64_t taken) const {
+    return taken + static_cast<uint64_t>(taken > last_constant_ ? longer_ : longer_before_);
+  }
 
  private:
   void pass_in_string(char c) {
@@ -65,6 +69,10 @@ class JsonCharacters {
   std::string held_;  // that pending_ points into
   std::string_view pending_;
   uint64_t taken_ = 0, non_finite_ = 0, first_non_finite_ = 0;
+  // Bytes of the constants less the characters that stand for them, with and without the last one, and how many
+  // characters there were before that.
+  int64_t longer_ = 0, longer_before_ = 0;
+  uint64_t last_constant_ = 0;
 };
 
 }  // namespace dtrain::data::coco

@@ -123,8 +123,15 @@ ROWS = [
      "--weights=T/checkpoints/step-1/model.safetensors x.jpg", 1, r"error: --model=resnet18: .* was trained with lenet"),
     ("annotations of brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; score", 2,
      r"error: A.json: "),
-    ("an image beyond its folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; score", 2,
-     r"error: A.json: image 1: "),
+    ("an image beyond its folder", "mkdir -p annotations train; coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > "
+     "annotations/instances_train.json; dtrain-data coco --input=. --output=R", 2, r"error: .*: image 1: file_name leads "
+     "out"),
+    ("an address beyond its folder", "mkdir -p annotations train; printf '{\"images\":[{\"id\":1,\"coco_url\":"
+     "\"http://h//secret.png\"}],\"categories\":[],\"annotations\":[]}' > annotations/instances_train.json; "
+     "dtrain-data coco --input=. --output=R", 2, r"error: .*: no file secret\.png"),
+    ("a name of ten megabytes", "coco \"$(head -c 10000000 /dev/zero | tr '\\0' '/')a\" 9 9 '[[0,0,5,0,5,5]]' > A.json; "
+     "mkdir -p annotations train; mv A.json annotations/instances_train.json; dtrain-data coco --input=. --output=R", 2,
+     r"error: .*image 1: a file name of 10000001 bytes"),
     ("a mask of four billion pixels", "coco a.jpg 65535 65535 '{\"size\":[65535,65535],\"counts\":[4294836225]}' > A.json; "
      "ulimit -v 4000000; score --iou_type=segm --strict", 2, r"error: A.json: "),
     ("a mask of another size", "coco a.jpg 9 9 '{\"size\":[8,8],\"counts\":[64]}' > A.json; score --strict", 2,

@@ -1,10 +1,11 @@
-// COCO's files and masks. The first byte says what follows: a file of annotations, ground truth to score, a file of
-// results, the size and text of an RLE, or the size and corners of a polygon. What is accepted has to survive being
-// written and used.
+// COCO's files and masks. The first byte says what follows: a file of annotations, the same with files that are looked
+// for, ground truth to score, a file of results, the size and text of an RLE, or the size and corners of a polygon.
+// What is accepted has to survive being written and used.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <vector>
 
@@ -35,13 +36,19 @@ void use(const Rle& mask) {
 }
 
 // Scores the truth as its own detections.
-void score(const Annotations& truth) {
+void score(const Annotations& truth, EvaluationOptions::Compare compare) {
   if (truth.categories.size() > 50) return;
   std::vector<Detection> detections;
-  for (const Annotation& annotation : truth.annotations)
-    detections.push_back(
-        {truth.images[annotation.image].id, truth.categories[annotation.category].id, .5, annotation.box, {}});
-  Evaluator evaluator(truth);
+  for (const Annotation& annotation : truth.annotations) {
+    const Image& image = truth.images[annotation.image];
+    Detection& detection = detections.emplace_back();
+    detection.image_id = image.id;
+    detection.category_id = truth.categories[annotation.category].id;
+    detection.score = .5;
+    detection.box = annotation.box;
+    if (compare == EvaluationOptions::Compare::masks) detection.mask = mask_of(annotation, image.height, image.width);
+  }
+  Evaluator evaluator(truth, {.compare = compare});
   evaluator.add(detections);
   for (const Statistic& one : evaluator.score().statistics())
     require(one.value == -1 || (one.value >= 0 && one.value <= 1), "a statistic that is none");
@@ -52,7 +59,34 @@ void use(const Annotations& truth) {
     const Image& image = truth.images[annotation.image];
     if (annotation.segmentation.index() != 0) use(mask_of(annotation, image.height, image.width));
   }
-  score(truth);
+  score(truth, EvaluationOptions::Compare::boxes);
+}
+
+// Masks of large images take longer to draw than a fuzzer waits.
+bool has_small_images(const Annotations& truth) {
+  return std::ranges::all_of(truth.images, [](const Image& image) { return image.height * image.width <= 1'000'000; });
+}
+
+void use_truth(const std::string& text) {
+  const Annotations truth = parse_annotations(text, "truth", {.use = AnnotationOptions::Use::scoring});
+  score(truth, EvaluationOptions::Compare::boxes);
+  const auto has_mask = [](const Annotation& one) { return one.segmentation.index() != 0; };
+  if (has_small_images(truth) && std::ranges::all_of(truth.annotations, has_mask))
+    score(truth, EvaluationOptions::Compare::masks);
+}
+
+// Every other image is found, in names that never lead out of their folder.
+void use_found(const std::string& text) {
+  bool is_found = false;
+  const auto complete = [&](Image& image, const std::string&) {
+    const std::filesystem::path name = image.file_name;
+    require(name.is_relative() && name.has_filename() && std::ranges::find(name, "..") == name.end(),
+            "a name leads out of the folder of images");
+    is_found = !is_found;
+    if (!is_found) throw Error(Fault::data, "no such file");
+    if (image.width == 0) image.width = image.height = 9;
+  };
+  use(parse_annotations(text, "annotations", {.complete = complete}));
 }
 
 // JSON has a form for it.
@@ -90,7 +124,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 'a':
         return use(parse_annotations(text, "annotations"));
       case 's':
-        return score(parse_annotations(text, "truth", {.use = AnnotationOptions::Use::scoring}));
+        return use_truth(text);
+      case 'f':
+        return use_found(text);
       case 'd':
         return use(parse_results(text, "results"));
       case 'r':

@@ -256,6 +256,8 @@ TEST(Annotations, NameImagesInManyWays) {
   EXPECT_EQ(name("C:\\data\\x.png"), "data/x.png x.png");
   EXPECT_EQ(name("http://images.cocodataset.org/train2017/x.png", "coco_url"), "train2017/x.png x.png");
   EXPECT_EQ(name("x.png", "coco_url"), "x.png x.png");
+  EXPECT_EQ(name("http://h//x.png", "coco_url"), "x.png x.png") << "no path from the root";
+  EXPECT_EQ(name("C:/data/x.png"), "data/x.png x.png");
   EXPECT_EQ(name("b/x.png"), " b/x.png") << "nothing to look for";
   expect_found(changed("/images/0/file_name", nullptr), 1, "images without file_name: 1 left out (first: image 9)");
 }
@@ -307,8 +309,46 @@ TEST(Annotations, OfFilesOutsideTheirFolderAreRefused) {
   for (const char* name : {"../a.jpg", "..\\a.jpg", "/../a.jpg", "a/../../b.jpg", "a/..", "..", "", "a/"})
     expect_refused(changed("/images/0/file_name", name), "set.json: image 9: file_name leads out of the folder");
   expect_refused(changed("/images/0/file_name", std::string("a\0b", 3)), "image 9: file_name leads out");
+  std::string long_name;
+  for (int i = 0; i < 5000; ++i) long_name += "\\a";
+  expect_refused(changed("/images/0/file_name", long_name),
+                 "image 9: a file name of 10000 bytes, expected at most 4096");
   for (const char* name : {"a..b.jpg", "...", "a/b/c.png", "ä.jpg"})
     EXPECT_EQ(parse_json(changed("/images/0/file_name", name)).images[1].file_name, name);
+}
+
+TEST(Annotations, ToScoreMayNameFilesAnywhere) {
+  const AnnotationOptions scoring{.use = AnnotationOptions::Use::scoring};
+  for (const char* name : {"../../label-studio/a.jpg", "", "a/"})
+    EXPECT_EQ(parse_json(changed("/images/0/file_name", name), scoring).images[1].file_name, "") << name;
+  EXPECT_EQ(parse_json(kSmallSet, scoring).images[1].file_name, "b/two.jpg");
+}
+
+TEST(Annotations, ToIgnoreAreMarkedByWholeNumbersInAnyForm) {
+  for (const Json& mark : {Json(1), Json(1.0), Json(true)}) {
+    const Annotations all = parse_json(changed("/annotations/0/ignore", mark), {.skip_ignored = true});
+    EXPECT_EQ(all.annotations.size(), 3u) << mark;
+    EXPECT_EQ(all.findings.count("objects with ignore: 1"), 1u) << mark;
+  }
+  EXPECT_EQ(parse_json(changed("/annotations/0/ignore", 0.0), {.skip_ignored = true}).annotations.size(), 4u);
+}
+
+// Each annotation of an id is scored as the last one, whose mask may be large.
+TEST(Annotations, ToScoreMultiplyNoMaskWithoutLimit) {
+  Json json = kSmallSet;
+  json["annotations"] = Json::array();
+  for (int i = 0; i < 2000; ++i)
+    json["annotations"].push_back(
+        {{"id", 1}, {"image_id", 9}, {"category_id", 7}, {"bbox", {1, 2, 3, 4}}, {"area", 7}});
+  Json corners = Json::array();
+  for (int i = 0; i < 10000; ++i) corners.push_back(i % 9);
+  json["annotations"].back()["segmentation"] = {corners};
+  const AnnotationOptions scoring{.use = AnnotationOptions::Use::scoring};
+  expect_error(
+      [&] { parse_json(json, scoring); }, Fault::data,
+      "set.json: annotation 1: so many annotations have its id that their masks have more than 16160000 numbers");
+  json["annotations"].erase(json["annotations"].begin(), json["annotations"].begin() + 1000);
+  EXPECT_EQ(parse_json(json, scoring).annotations.size(), 1000u);
 }
 
 TEST(Annotations, OfTheSampleAreThoseOfItsText) {

@@ -15,6 +15,8 @@ TEST(AnnotationsText, OfTextThatIsNoJsonAreRefused) {
   refused("{\"images\": [", "invalid JSON or UTF-8 at byte");
   refused("{} {}", "invalid JSON or UTF-8 at byte");
   refused("{\"images\": [{\"id\": NaN}]}", "image at index 0: id is null, expected a whole number or a string");
+  refused("{\"x\": [NaN, -Infinity, Infinity x", "invalid JSON or UTF-8 at byte 33");
+  refused("{\"x\": [-Infinity x NaN", "invalid JSON or UTF-8 at byte 18");
   refused("{\"x\": NaNs", "invalid JSON or UTF-8 at byte");
   refused(std::string("\xff\xfe{\0", 4), "text in UTF-16, expected UTF-8: convert it by iconv -f UTF-16 -t UTF-8");
   refused(std::string("{\0\"\0", 4), "text in UTF-16");

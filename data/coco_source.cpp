@@ -41,6 +41,12 @@ class CocoSource final : public DetectionSource {
     return (std::filesystem::path(folder_) / annotations_.images[image].file_name).string();
   }
   const std::vector<std::string>& faults() const override { return faults_; }
+  std::vector<BadRecord> unusable() const override {
+    std::vector<BadRecord> all;
+    for (const coco::UnusableImage& image : annotations_.unusable)
+      all.push_back(BadRecordError(concat(folder_, "/", image.name), image.reason).record());
+    return all;
+  }
   std::vector<std::string> notices() const override {
     if (annotations_.findings.all().empty()) return {};
     return {concat(path_, ": ", annotations_.findings.summary())};

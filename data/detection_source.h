@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/bad_record.h"
 #include "data/cache.h"
 #include "data/coco/annotations.h"
 #include "data/dataset.h"
@@ -50,7 +51,9 @@ class DetectionSource {
   // The file of an image that has one of its own, empty where it is in a record.
   virtual std::string file_of(uint64_t) const { return {}; }
   virtual const std::vector<std::string>& faults() const = 0;
-  // What people are told of what was left out, or read otherwise than it is stored: a line each.
+  // Images that are left out, since they are not there or their sizes cannot be read. Files are as messages name them.
+  virtual std::vector<BadRecord> unusable() const { return {}; }
+  // User-facing notices, one line each: what was dropped or normalised on reading.
   virtual std::vector<std::string> notices() const { return {}; }
   virtual std::string identity() const = 0;
   virtual std::string contents() const = 0;

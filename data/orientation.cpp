@@ -94,6 +94,11 @@ Turn turn_of(int orientation) {
   return kTurns[std::clamp(orientation, 1, 8) - 1];
 }
 
+bool is_upright_size(const ImageInfo& stored, int64_t width, int64_t height) {
+  const bool is_stored = stored.width == width && stored.height == height;
+  return !is_stored && turn_of(stored.orientation).transposes && stored.width == height && stored.height == width;
+}
+
 Window stored_window(const Window& window, const Turn& turn, int width, int height) {
   Window stored = window;
   if (turn.transposes) stored = {window.y, window.x, window.height, window.width};

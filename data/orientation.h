@@ -20,6 +20,10 @@ struct Turn {
 // Of an orientation from 1 to 8.
 Turn turn_of(int orientation);
 
+// Whether `width` x `height` is the size of the upright image and not that of the stored one: its orientation swaps the
+// sides. `stored` is the header of a file that was opened without being turned.
+bool is_upright_size(const ImageInfo& stored, int64_t width, int64_t height);
+
 // The window of the stored image, `width` x `height`, that holds what `window` shows of the upright one.
 Window stored_window(const Window& window, const Turn& turn, int width, int height);
 // The upright pixels of a part of the stored image. `upright` is made anew where it has another size.

@@ -1,5 +1,6 @@
 // dtrain-data coco: COCO's annotations and folders of images to TFRecord shards.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,6 +10,8 @@
 #include "apps/dataset/writing.h"
 #include "data/detection_record.h"
 #include "data/detection_source.h"
+#include "data/jpeg.h"
+#include "data/orientation.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/file_system.h"
 
@@ -18,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A split as it lies in COCO's folders.
-struct Half {
+struct AnnotatedSplit {
   std::string annotations, images;
 };
 
@@ -38,7 +41,7 @@ std::vector<std::string> years_of(const std::string& input, const std::string& s
 }
 
 // Nothing where there is no such split.
-std::optional<Half> find_half(const std::string& input, const std::string& split, const std::string& year) {
+std::optional<AnnotatedSplit> find_split(const std::string& input, const std::string& split, const std::string& year) {
   std::vector<std::string> years = years_of(input, split);
   if (!year.empty()) std::erase_if(years, [&](const std::string& found) { return found != year; });
   if (years.empty()) return {};
@@ -46,32 +49,60 @@ std::optional<Half> find_half(const std::string& input, const std::string& split
     throw Error(Fault::data, concat(input, "/annotations: instances_", split, years[0], ".json and instances_", split,
                                     years[1], ".json; choose one by --year"));
   const std::string name = split + years.front();
-  Half half{concat(input, "/annotations/instances_", name, ".json"),
-            existing_folder(input, {name.c_str(), ("images/" + name).c_str(), split.c_str()})};
-  if (half.images.empty())
-    throw Error(Fault::data, concat(half.annotations, ": no folder ", input, "/", name, " with its images"));
-  return half;
+  AnnotatedSplit files{concat(input, "/annotations/instances_", name, ".json"),
+                       existing_folder(input, {name.c_str(), ("images/" + name).c_str(), split.c_str()})};
+  if (files.images.empty())
+    throw Error(Fault::data, concat(files.annotations, ": no folder ", input, "/", name, " with its images"));
+  return files;
 }
 
-// The image keeps its bytes; it is decoded, for a record must be good.
-std::string record_of(const data::DetectionSource& source, uint64_t image, const Half& half, bool masks,
-                      KeptWarnings& warnings) {
-  std::string place = concat(half.annotations, ": image ", source.locate(image).record);
+// What is told of the images once all are converted.
+struct Notices {
+  KeptWarnings warnings{};
+  std::atomic<uint64_t> turned{0};
+};
+
+// An image as a record holds it: decoded once, for a record must be good, it keeps its bytes. One whose annotations are
+// for the upright image is encoded anew, as a reader of records knows of no other size than that of the stored pixels.
+class RecordImage {
+ public:
+  RecordImage(const data::DetectionSample& sample, const std::string& annotations) : bytes_(sample.encoded) {
+    const auto [height, width] = sample.size;
+    const data::ImageInfo info = decoder_.open(sample.encoded);
+    is_png_ = info.format == data::ImageFormat::png;
+    is_turned_ = data::is_upright_size(info, width, height);
+    if (!is_turned_ && (info.width != width || info.height != height))
+      throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, ", annotations,
+                                      " has it as ", width, "x", height));
+    if (is_turned_) decoder_.open(sample.encoded, data::Orientation::apply);
+    const data::ImageView pixels = decoder_.decode();
+    if (!decoder_.damage().empty()) throw Error(Fault::data, data::damaged_image(decoder_.damage()));
+    if (is_turned_) bytes_ = upright_ = data::encode_jpeg(pixels, {.quality = 100, .sampling = data::Sampling::s444});
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const char* format() const { return is_png_ ? "png" : "jpeg"; }
+  bool is_turned() const { return is_turned_; }
+  const std::string& warning() const { return decoder_.warning(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::vector<std::byte> upright_;
+  data::ImageDecoder decoder_;
+  bool is_png_ = false, is_turned_ = false;
+};
+
+std::string record_of(const data::DetectionSource& source, uint64_t image, const AnnotatedSplit& files, bool masks,
+                      Notices& notices) {
+  std::string place = source.locate(image).text();
   try {
     const auto reader = source.reader();
     const data::DetectionSample sample = reader->read(image, {});
-    place = concat(half.images, "/", sample.name);
-    data::ImageDecoder decoder;
-    const data::ImageInfo info = decoder.open(sample.encoded);
-    const data::ImageSize size{info.height, info.width}, turned{info.width, info.height};
-    if (size != sample.size && !(info.orientation >= 5 && turned == sample.size))
-      throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, ", half.annotations,
-                                      " has it as ", sample.size.width, "x", sample.size.height));
-    decoder.decode();
-    if (!decoder.damage().empty()) throw Error(Fault::data, data::damaged_image(decoder.damage()));
-    warnings.add(place, decoder.warning());
-    return data::detection_example({.encoded = sample.encoded,
-                                    .format = info.format == data::ImageFormat::png ? "png" : "jpeg",
+    place = concat(files.images, "/", sample.name);
+    const RecordImage stored(sample, files.annotations);
+    notices.warnings.add(place, stored.warning());
+    if (stored.is_turned()) ++notices.turned;
+    return data::detection_example({.encoded = stored.bytes(),
+                                    .format = stored.format(),
                                     .filename = sample.name,
                                     .id = sample.id,
                                     .id_text = sample.id_text,
@@ -92,16 +123,23 @@ struct Conversion {
   bool masks = true, strict = false;
 };
 
-data::Split split_of(const std::string& name, int64_t shards, const Half& half, const Conversion& how,
-                     KeptWarnings& warnings) {
+// The images that can be read, and those that are known not to be when the annotations are read: these count as bad
+// records, too.
+data::Split split_of(const std::string& name, int64_t shards, const AnnotatedSplit& files, const Conversion& how,
+                     Notices& notices) {
   const std::shared_ptr<const data::DetectionSource> source =
-      data::open_coco(half.annotations, half.images, {.strict = how.strict});
+      data::open_coco(files.annotations, files.images, {.strict = how.strict});
   cli::print_notes(source->notices());
-  if (source->size() == 0) throw Error(Fault::data, half.annotations + ": lists no images that can be used");
-  return {name, shards, source->size(),
-          [source, half, masks = how.masks, &warnings,
-           order = data::shuffled(source->size(), static_cast<uint64_t>(how.seed))](uint64_t i) {
-            return record_of(*source, order[i], half, masks, warnings);
+  std::vector<data::BadRecord> unusable = source->unusable();
+  const uint64_t count = source->size() + unusable.size();
+  if (count == 0) throw Error(Fault::data, files.annotations + ": lists no images that can be used");
+  return {name, shards, count,
+          [source, files, masks = how.masks, &notices, unusable = std::move(unusable),
+           order = data::shuffled(count, static_cast<uint64_t>(how.seed))](uint64_t i) {
+            const uint64_t image = order[i];
+            if (image < source->size()) return record_of(*source, image, files, masks, notices);
+            const data::BadRecord& bad = unusable[image - source->size()];
+            throw data::BadRecordError(bad.file, bad.reason);
           }};
 }
 
@@ -116,10 +154,12 @@ int coco(const Arguments& argv) {
       argv.front(), "--input DIR --output DIR [flags]",
       "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's object detection from "
       "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be "
-      "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes. "
+      "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes, but for JPEGs "
+      "whose annotations are for the "
+      "image that EXIF's orientation makes of them: these are turned and encoded anew. "
       "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. What of the "
       "annotations is unusable is left out, as detectron2 and TensorPack do, and counted. EXIF blocks "
-      "stay: --exif_orientation of the programs that train decides on them.");
+      "stay in all others: --exif_orientation of the programs that train decides on them.");
   common.reads_images = true;
   common.declare(flags, "folder that holds annotations/ and the folders of images");
   flags.add("year", year, "where there are annotations of several years, those to convert: 2017");
@@ -132,17 +172,22 @@ int coco(const Arguments& argv) {
   if (!common.parse(flags, argv)) return 0;
   how.seed = common.seed;
 
-  const std::optional<Half> train = find_half(common.input, "train", year);
-  const std::optional<Half> validation = find_half(common.input, "val", year);
+  const std::optional<AnnotatedSplit> train = find_split(common.input, "train", year);
+  const std::optional<AnnotatedSplit> validation = find_split(common.input, "val", year);
   if (!train && !validation)
     throw Error(Fault::data, concat(common.input, "/annotations: neither instances_train", year,
                                     "*.json nor instances_val", year, "*.json in it"));
   if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 8, 1);
-  KeptWarnings warnings;
+  Notices notices;
   std::vector<data::Split> splits;
-  if (train) splits.push_back(split_of("train", shards, *train, how, warnings));
-  if (validation) splits.push_back(split_of("validation", validation_shards, *validation, how, warnings));
-  return write_set(common, splits, "", warnings);
+  if (train) splits.push_back(split_of("train", shards, *train, how, notices));
+  if (validation) splits.push_back(split_of("validation", validation_shards, *validation, how, notices));
+  const int code = write_set(common, splits, "", notices.warnings);
+  if (const uint64_t turned = notices.turned; turned > 0)
+    cli::print_message("note", concat(turned,
+                                      " images were turned upright by EXIF's orientation, as their annotations "
+                                      "state it, and encoded anew as JPEGs of quality 100"));
+  return code;
 }
 
 }  // namespace dtrain::dataset

@@ -71,4 +71,11 @@ nlohmann::ordered_json json_of(const data::coco::Detection& one) {
   return json;
 }
 
+nlohmann::ordered_json json_of(const data::coco::Detection& one, const std::vector<data::coco::Category>& categories) {
+  nlohmann::ordered_json json = json_of(one);
+  const auto category = std::ranges::find(categories, one.category_id, &data::coco::Category::id);
+  if (category != categories.end() && !category->id_text.empty()) json["category_id"] = category->id_text;
+  return json;
+}
+
 }  // namespace dtrain::detection

@@ -31,5 +31,7 @@ std::vector<std::vector<data::coco::Detection>> detections_of(Context& context, 
 
 // {"bbox": [x, y, w, h], "score", "category_id", "segmentation": {"size": [h, w], "counts"}}, as COCO's results.
 nlohmann::ordered_json json_of(const data::coco::Detection& one);
+// The same with the category's id as it stands in the annotations, where that is a string.
+nlohmann::ordered_json json_of(const data::coco::Detection& one, const std::vector<data::coco::Category>& categories);
 
 }  // namespace dtrain::detection

@@ -15,7 +15,10 @@ constexpr size_t kMostBytes = size_t{16} << 20, kMostValues = 1'000'000;
 
 std::string categories_text(const std::vector<data::coco::Category>& categories) {
   auto list = nlohmann::ordered_json::array();
-  for (const data::coco::Category& one : categories) list.push_back({{"id", one.id}, {"name", one.name}});
+  for (const data::coco::Category& one : categories) {
+    list.push_back({{"id", one.id}, {"name", one.name}});
+    if (!one.id_text.empty()) list.back()["id_text"] = one.id_text;
+  }
   return list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -28,7 +31,7 @@ std::vector<data::coco::Category> recorded_categories(const std::string& file) {
   std::vector<data::coco::Category> categories;
   try {
     for (const auto& one : nlohmann::json::parse(found->second))
-      categories.push_back({one.at("id").get<int64_t>(), one.at("name").get<std::string>()});
+      categories.push_back({one.at("id").get<int64_t>(), one.at("name").get<std::string>(), one.value("id_text", "")});
   } catch (const nlohmann::json::exception& error) {
     throw Error(Fault::checkpoint, fmt::format("{}: expected a list of ids and names: {}", where, error.what()));
   }

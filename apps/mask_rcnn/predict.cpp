@@ -56,7 +56,7 @@ void print_found(const std::string& path, const detection::ImagePlace& place,
     nlohmann::ordered_json line = {{"file", path}, {"width", place.width}, {"height", place.height}};
     if (!damage.empty()) line["warning"] = damage;
     line["detections"] = nlohmann::ordered_json::array();
-    for (const data::coco::Detection& one : found) line["detections"].push_back(detection::json_of(one));
+    for (const data::coco::Detection& one : found) line["detections"].push_back(detection::json_of(one, categories));
     print_line(line);
     return;
   }

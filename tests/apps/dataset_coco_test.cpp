@@ -4,6 +4,7 @@
 #include "data/detection_record.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/coco_folder.h"
+#include "tests/data/exif.h"
 
 namespace dtrain {
 namespace {
@@ -60,6 +61,37 @@ TEST_F(DatasetCoco, FaultsNameTheFile) {
   write_file(coco.annotations("train"), "{}");
   expect(command + "--year 2017", 2, "instances_train2017.json: ");
   EXPECT_FALSE(std::filesystem::exists(root / "out" / "train-00000-of-00002"));
+}
+
+// Readers of records know of no other size than that of the stored pixels.
+TEST_F(DatasetCoco, ImagesThatAreAnnotatedUprightAreTurned) {
+  const auto jpeg = with_orientation(data::encode_jpeg(data::noise(40, 30, 1).view()), 6);
+  write_file(coco.folder() + "/im4.png", text_of(jpeg));       // 30x40 by the annotations
+  write_file(coco.folder("val") + "/im3.png", text_of(jpeg));  // as it is stored
+  expect(command, 0, "1 images were turned upright by EXIF's orientation");
+  expect("verify out", 0, "3 files, 14 records, 0 faults, 0 damaged images");
+  data::DetectionRecordReader parser;
+  data::ImageDecoder decoder, turning({.orientation = data::Orientation::apply});
+  turning.open(jpeg);
+  const data::ImageView upright = turning.decode();
+  for (const char* name : {"train-00000-of-00002", "train-00001-of-00002"}) {
+    RecordReader reader((root / "out" / name).string());
+    while (const auto record = reader.next()) {
+      const data::DetectionRecord& image = parser.read(record->bytes);
+      if (image.id() != 4) continue;
+      const data::ImageInfo info = decoder.open(image.encoded);
+      EXPECT_EQ(concat(info.width, "x", info.height, " turned ", info.orientation), "30x40 turned 1");
+      const data::ImageView found = decoder.decode();
+      for (int x = 0; x < 3 * 30; ++x) EXPECT_NEAR(found.row(7)[x], upright.row(7)[x], 12) << x;
+    }
+  }
+  RecordReader reader((root / "out/validation-00000-of-00001").string());
+  while (const auto record = reader.next()) {
+    const data::DetectionRecord& image = parser.read(record->bytes);
+    if (image.id() == 3) {
+      EXPECT_EQ(image.encoded.size(), jpeg.size()) << "keeps its bytes";
+    }
+  }
 }
 
 TEST_F(DatasetCoco, VerifyLooksIntoMasks) {

@@ -168,6 +168,7 @@ std::vector<detection::ValidationSplit> open_validation(const Settings& settings
     data::coco::AnnotationOptions options = truth_options(settings.data, settings.detector.masks);
     auto source = open_source(settings.data, name, options, learnt.empty() ? nullptr : &learnt, notices);
     if (learnt.empty()) learnt = source->categories();
+    options.complete = data::complete_from(images_of(settings.data, name));  // of the same images as the source
     auto truth = data::coco::read_annotations(path, options);
     if (settings.detector.masks)
       if (std::string notice = check_masks(truth, path); !notice.empty()) notices.push_back(std::move(notice));

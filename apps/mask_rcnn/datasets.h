@@ -22,7 +22,7 @@ std::string images_of(const DataSettings& settings, const std::string& split);
 
 // All splits that are trained on, as one. What people are told of what is left out of them is added to `notices`.
 std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, std::vector<std::string>& notices);
-// Whether they are the images of COCO's training half, about as many and of its categories: what the lengths of the
+// Whether they are the images of COCO's training split, about as many and of its categories: what the lengths of the
 // presets were made for.
 bool are_coco(const data::DetectionDataset& dataset);
 // All splits that are evaluated, with their truth. `training` is null where nothing is trained, and then

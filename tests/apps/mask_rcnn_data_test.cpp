@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "apps/detection/found.h"
+#include "apps/detection/recorded_categories.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/files.h"
 
@@ -81,6 +83,32 @@ TEST_F(MaskRcnnData, ImagesAreFoundAndMeasured) {
                            "images without width and height: 2 measured (first: image '3')"})
     EXPECT_TRUE(contains(trained.err, part)) << part << " is missing in\n" << trained.err;
   EXPECT_FALSE(contains(trained.err, "left out")) << trained.err;
+}
+
+// A number that stands for a string is beyond what a double has, and says nothing.
+TEST(DetectionsOfStringIds, HaveThemAsTheAnnotationsStateThem) {
+  const std::vector<data::coco::Category> categories = {{data::coco::kFirstTextId + 5, "a cat", "cat-1"}, {7, "a dog"}};
+  data::coco::Detection found{.category_id = categories[0].id, .score = 0.5};
+  EXPECT_EQ(detection::json_of(found, categories)["category_id"], "cat-1");
+  found.category_id = 7;
+  EXPECT_EQ(detection::json_of(found, categories)["category_id"], 7);
+  EXPECT_EQ(detection::categories_text(categories),
+            concat(R"([{"id":)", categories[0].id, R"(,"name":"a cat","id_text":"cat-1"},{"id":7,"name":"a dog"}])"));
+}
+
+// The truth has the images that are evaluated, with their sizes, as the detections have.
+TEST_F(MaskRcnnData, ImagesToEvaluateAreFoundAndMeasured) {
+  Json truth = read("val");
+  for (Json& image : truth["images"]) {
+    if (image["id"] == 0) image["file_name"] = "/elsewhere/gone.png";
+    image.erase("width");
+    image.erase("height");
+  }
+  write("val", truth);
+  const ProgramResult trained = train();
+  expect(trained, 0, "images without a size or a file: 1 left out (first: image 0: no file elsewhere/gone.png");
+  EXPECT_TRUE(contains(trained.err, concat("images without width and height: ", kImages - 1, " measured")))
+      << trained.err;
 }
 
 TEST_F(MaskRcnnData, SplitsOfCoco2014LieInTwoFolders) {

@@ -37,15 +37,14 @@ std::vector<FoundFile> files_of(const std::vector<std::string>& places, FileProb
       files.push_back({place, Found::named});
       continue;
     }
-    try {
-      const std::vector<fs::path> inner = files_below(place);
-      if (inner.empty()) found.add("empty folder", place, "holds no file");
-      for (const fs::path& file : inner) {
-        files.push_back({(fs::path(place) / file).string(), Found::in_folder});
-        if (has_image_name(file.string())) image_folders.insert(directory_of(files.back().path));
-      }
-    } catch (const Error& error) {
-      found.add("folder that cannot be listed", place, error.what());
+    const size_t problems_before = found.problems.size();
+    const std::vector<fs::path> inner = files_below(place, [&](const std::string& folder, const Error& error) {
+      found.add("folder that cannot be listed", folder, error.what());
+    });
+    if (inner.empty() && found.problems.size() == problems_before) found.add("empty folder", place, "holds no file");
+    for (const fs::path& file : inner) {
+      files.push_back({(fs::path(place) / file).string(), Found::in_folder});
+      if (has_image_name(file.string())) image_folders.insert(directory_of(files.back().path));
     }
   }
   for (FoundFile& file : files)

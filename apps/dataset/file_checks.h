@@ -27,9 +27,9 @@ struct CheckContext {
 enum class Found { named, in_folder, beside_images };
 
 // What is to be done for the file `path`: a check for an image, a file of labels, TFRecord and IDX files and COCO's
-// annotations, one for each member of a tar archive. A file beside images has to be one, whatever its name; JSON in a
-// folder is of interest where it has a name of annotations. Never throws for what is wrong with the file: that is for
-// its checks to say.
+// annotations, one for each member of a tar archive. A file beside images that is none of these by its name has to be
+// an image; JSON in a folder is of interest where it has a name of annotations. Never throws for what is wrong with the
+// file: that is for its checks to say.
 std::vector<Check> checks_of(const std::string& path, Found how, CheckContext& context);
 
 // Whether the name is that of an image.

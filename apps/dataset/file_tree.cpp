@@ -1,6 +1,7 @@
 #include "apps/dataset/file_tree.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "data/bad_record.h"
@@ -13,34 +14,71 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `around`: the folder and those that hold it, without links in their paths.
-void list_below(const fs::path& root, const fs::path& inner, std::set<fs::path>& around, std::vector<fs::path>& files) {
-  const fs::path folder = root / inner, real = fs::canonical(folder);
-  if (!around.insert(real).second)
-    throw Error(Fault::data, concat(folder.string(), ": is a link to ", real.string(), ", which holds it; remove it"));
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (data::is_left_out(name) || (inner.empty() && name == data::kSkippedFile)) continue;
-    if (entry.is_directory())
-      list_below(root, inner / name, around, files);
-    else
-      files.push_back(inner / name);
+// Links may lead to a folder in many ways, but folders of links to folders of links have too many paths to list.
+constexpr int kMaxVisits = 64;
+
+class FileTree {
+ public:
+  FileTree(const std::string& root, const FolderProblem& problem) : root_(root), problem_(problem) {}
+
+  std::vector<fs::path> files() {
+    list({});
+    std::ranges::sort(files_);
+    return std::move(files_);
   }
-  around.erase(real);
-}
+
+ private:
+  // `inner` is the path within the root.
+  void list(const fs::path& inner) {
+    const std::string folder = inner.empty() ? root_ : (fs::path(root_) / inner).string();
+    fs::path real;
+    try {
+      real = fs::canonical(folder);
+      if (around_.contains(real)) return report(folder, "is a link to ", real.string(), ", which holds it; remove it");
+      if (inner.empty()) real_root_ = real;
+      const bool is_by_link = !inner.empty() && real != real_root_ / inner;
+      if (is_by_link && ++visits_[real] > kMaxVisits)
+        return report(folder, "leads to ", real.string(), ", as ", kMaxVisits, " other links do; remove some");
+      around_.insert(real);
+      for (const auto& entry : fs::directory_iterator(folder)) take(entry, inner);
+    } catch (const fs::filesystem_error& error) {
+      problem_(folder, Error(fault_of_errno(error.code().value(), Fault::data),
+                             concat(folder, ": cannot be listed: ", error.code().message())));
+    }
+    around_.erase(real);
+  }
+
+  template <class... Parts>
+  void report(const std::string& folder, const Parts&... parts) const {
+    problem_(folder, Error(Fault::data, concat(folder, ": ", parts...)));
+  }
+
+  void take(const fs::directory_entry& entry, const fs::path& inner) {
+    const std::string name = entry.path().filename().string();
+    std::error_code unknown;
+    if (data::is_left_out(name) || (inner.empty() && name == data::kSkippedFile)) return;
+    if (entry.is_directory(unknown))
+      list(inner / name);
+    else
+      files_.push_back(inner / name);
+  }
+
+  const std::string root_;
+  const FolderProblem& problem_;
+  fs::path real_root_;
+  std::vector<fs::path> files_;
+  std::set<fs::path> around_;  // the folder and those that hold it, without links in their paths
+  std::map<fs::path, int> visits_;
+};
 
 }  // namespace
 
-std::vector<fs::path> files_below(const std::string& folder) try {
-  std::vector<fs::path> files;
-  std::set<fs::path> around;
-  list_below(folder, {}, around, files);
-  std::ranges::sort(files);
-  return files;
-} catch (const fs::filesystem_error& error) {
-  throw Error(
-      fault_of_errno(error.code().value(), Fault::data),
-      concat(error.path1().empty() ? folder : error.path1().string(), ": cannot be listed: ", error.code().message()));
+std::vector<fs::path> files_below(const std::string& folder, const FolderProblem& problem) {
+  return FileTree(folder, problem).files();
+}
+
+std::vector<fs::path> files_below(const std::string& folder) {
+  return files_below(folder, [](const std::string&, const Error& error) { throw Error(error); });
 }
 
 void require_no_linked_folders(const std::string& root, const std::vector<fs::path>& files) {

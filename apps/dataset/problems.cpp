@@ -44,7 +44,7 @@ CheckResult summarize(const std::vector<FileProblems>& findings, size_t files, s
       auto kind = std::ranges::find(result.kinds, problem.kind, &CheckResult::Kind::name);
       if (kind == result.kinds.end())
         kind = result.kinds.insert(kind, CheckResult::Kind{.name = problem.kind, .is_fault = problem.is_fault});
-      ++kind->count;
+      kind->count += problem.count;
       if (kind->examples.size() < examples) kind->examples.push_back(problem);
     }
   }

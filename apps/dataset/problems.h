@@ -12,6 +12,7 @@ struct Problem {
   std::string kind{};  // "damaged image"
   std::string file{};  // or the record of a file, or the member of an archive
   std::string reason{};
+  uint64_t count = 1;                  // of this kind, of which the reason names the first
   bool is_fault = true;                // else worth knowing, and no reason for exit code 2
   std::vector<std::byte> thumbnail{};  // a JPEG, of some damaged images
 };

@@ -4,6 +4,7 @@
 #include "data/png.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/coco_folder.h"
+#include "tests/data/exif.h"
 #include "tests/data/idx_files.h"
 #include "tests/data/tar_files.h"
 
@@ -70,6 +71,80 @@ TEST_F(DatasetCheck, ImagesOfAnnotationsAreLookedFor) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(contains(outcome.out, "image of annotations that cannot be read: 1\n")) << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "im4.png: is 7x5 pixels large, ")) << outcome.out;
+}
+
+TEST_F(DatasetCheck, FaultyAnnotationsAreProblems) {
+  const auto annotations = [&](const std::string& object, const std::string& image = R"("width":16,"height":16)") {
+    const char* const box = contains(object, "bbox") ? "" : R"(,"bbox":[1,1,5,5])";
+    place_file(root / "set/annotations/instances_train.json",
+               concat(R"({"images":[{"id":1,"file_name":"1.jpg",)", image,
+                      R"(}],"categories":[{"id":1,"name":"a"}],"annotations":[{"id":7,"image_id":1,"category_id":1,)",
+                      R"("area":25,"iscrowd":0)", box, object, "}]}"));
+    return run("check set/annotations/instances_train.json");
+  };
+  place_file(root / "set/train/1.jpg", small_jpeg());
+  const Outcome sound = annotations("");
+  EXPECT_EQ(sound.code, 0) << sound.out;
+  for (const auto& [object, kind] : std::vector<std::pair<const char*, const char*>>{
+           {R"(,"bbox":[9,9,-5,-5])", "boxes of negative width or height: 1\n"},
+           {R"(,"bbox":[NaN,9,5,5])", "boxes with numbers that are not finite or beyond 1e9: 1\n"},
+           {R"(,"segmentation":[[1,1,5,5]])", "polygons of fewer than 3 corners or an odd count of numbers: 1\n"},
+           {R"(,"segmentation":[[1,1,5,1,5,5,1]])", "objects of which no polygon remains: 1\n"},
+           {R"(,"image_id":99)", "annotations of images that are not listed: 1\n"},
+           {R"(,"segmentation":{"size":[2,2],"counts":[4]})",
+            "objects with a mask of another size than their image"}}) {
+    const Outcome outcome = annotations(object);
+    EXPECT_EQ(outcome.code, 2) << outcome.out;
+    EXPECT_TRUE(contains(outcome.out, kind)) << kind << "\n" << outcome.out;
+    EXPECT_TRUE(contains(outcome.out, "instances_train.json: first: ")) << outcome.out;
+  }
+  const Outcome unsized = annotations("", R"("width":0,"height":0)");
+  EXPECT_TRUE(contains(unsized.out, "images without width and height: 1\n")) << unsized.out;
+  const Outcome ignored = annotations(R"(,"ignore":1)");
+  EXPECT_EQ(ignored.code, 0) << ignored.out;
+  EXPECT_TRUE(contains(ignored.out, "objects with ignore: 1: 1 (no fault)\n")) << ignored.out;
+  place_file(root / "set/train/1.jpg", "");
+  EXPECT_TRUE(
+      contains(annotations("", R"("width":0,"height":0)").out, "image of annotations that cannot be read: 1\n"));
+}
+
+// Annotations are for the image as it is stored or, as training takes them, for the one that EXIF makes of it.
+TEST_F(DatasetCheck, AnnotationsMayBeForTheUprightImage) {
+  const data::CocoFolder coco;
+  const auto jpeg = with_orientation(data::encode_jpeg(data::noise(40, 30, 1).view()), 6);
+  write_file(coco.folder() + "/im4.png", text_of(jpeg));  // 30x40 by the annotations
+  expect("check " + coco.annotations("train"), 0, "0 faults");
+}
+
+TEST_F(DatasetCheck, AnnotationsAndLabelsMayLieAmongTheImages) {
+  place_file(root / "in/1.jpg", small_jpeg());
+  place_file(root / "in/labels.txt", "a\n");
+  place_file(root / "in/_annotations.coco.json",
+             R"({"images":[{"id":1,"file_name":"1.jpg","width":9,"height":16}],"categories":[],"annotations":[]})");
+  const Outcome outcome = run("check in");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(contains(outcome.out, "in/1.jpg: is 16x16 pixels large, in/_annotations.coco.json has it as 9x16"))
+      << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "1 faults\n")) << outcome.out;
+}
+
+TEST_F(DatasetCheck, LinksThatLeadRoundHideNothing) {
+  place_file(root / "in/a/1.jpg", "");
+  std::filesystem::create_symlink("..", root / "in/a/round");
+  Outcome outcome = run("check in");
+  EXPECT_TRUE(contains(outcome.out, "folder that cannot be listed: 1\n  in/a/round: is a link to ")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "empty file: 1\n  in/a/1.jpg")) << outcome.out;
+  // A million paths lead to the last of these folders.
+  for (int i = 0; i < 20; ++i) {
+    std::filesystem::create_directories(root / concat("wide/", i));
+    for (const char* name : {"x", "y"})
+      std::filesystem::create_directory_symlink(concat("../", i + 1), root / concat("wide/", i) / name);
+  }
+  place_file(root / "wide/20/1.jpg", "");
+  outcome = run("check wide --examples 10000");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(contains(outcome.out, "as 64 other links do; remove some")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "  wide/20/1.jpg: ")) << outcome.out;
 }
 
 TEST_F(DatasetCheck, APlaceThatIsNotThereIsAProblem) {

@@ -26,34 +26,52 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 
 bool lies_left_out(const std::string& name) { return std::ranges::any_of(parts_of(name), is_left_out); }
 
-// Whether a class, a folder or an archive, lies in a folder train: then such folders are splits, and else may be
-// classes.
-bool holds_splits(const std::vector<TarMember>& members) {
-  return std::ranges::any_of(members, [](const TarMember& member) {
-    const std::vector<std::string> parts = parts_of(member.name);
-    const size_t inner = member.name.ends_with(".tar") ? 2 : 3;  // parts from the split on
-    return parts.size() >= inner && parts[parts.size() - inner] == "train";
-  });
-}
-
 struct Place {
   std::string synset, split;
 };
 
-Place place_of(const std::string& name, bool has_splits) {
-  const std::vector<std::string> parts = parts_of(name);
-  const auto part = [&](size_t from_end) { return parts.size() > from_end ? parts[parts.size() - 1 - from_end] : ""; };
-  if (!has_splits) return {part(1), ""};
-  if (const std::string split = split_of_folder(part(1)); !split.empty()) return {"", split};
-  return {part(1), split_of_folder(part(2))};
-}
+// Where the folders of splits lie in an archive, if it has some: the first folder train that holds classes, folders or
+// archives, tells. Without one all folders may be classes, also one of the name train.
+class SplitFolders {
+ public:
+  explicit SplitFolders(const std::vector<TarMember>& members) {
+    for (const TarMember& member : members) {
+      const std::vector<std::string> parts = parts_of(member.name);
+      const size_t inner = member.name.ends_with(".tar") ? 2 : 3;  // parts from the split on
+      if (parts.size() < inner || lies_left_out(member.name)) continue;
+      const size_t depth = parts.size() - inner;
+      if (split_of_folder(parts[depth]) != "train" || (found_ && around_.size() <= depth)) continue;
+      around_.assign(parts.begin(), parts.begin() + static_cast<ptrdiff_t>(depth));
+      found_ = true;
+    }
+  }
+
+  // The class of a member, "" for one in none, and its split: that of a folder outside the splits is its path.
+  Place place_of(const std::string& name) const {
+    const std::vector<std::string> parts = parts_of(name);
+    if (parts.empty()) return {};
+    const size_t folders = parts.size() - 1, depth = around_.size();
+    const std::string last = folders > 0 ? parts[folders - 1] : "";
+    if (!found_) return {last, ""};
+    const bool is_inside = folders > depth && std::equal(around_.begin(), around_.end(), parts.begin());
+    const std::string split = is_inside ? split_of_folder(parts[depth]) : "";
+    if (!split.empty()) return {folders > depth + 1 ? last : "", split};
+    std::string outside;
+    for (size_t i = 0; i < std::min(folders, depth + 1); ++i) outside += concat(i > 0 ? "/" : "", parts[i]);
+    return {last, outside.empty() ? "top-level" : outside};
+  }
+
+ private:
+  bool found_ = false;
+  std::vector<std::string> around_;  // the folders that hold those of the splits
+};
 
 }  // namespace
 
 std::vector<TreeImage> images_of_tar(const std::string& path) {
   const auto file = std::make_shared<const InputFile>(path);
   const std::vector<TarMember> members = tar_members(*file);
-  const bool has_splits = holds_splits(members);
+  const SplitFolders splits(members);
   std::vector<TreeImage> images;
   const auto add = [&](const TarMember& member, const std::string& archive, Place place) {
     images.push_back({.path = concat(archive, ": ", last_part(member.name), " at byte ", member.offset),
@@ -66,7 +84,7 @@ std::vector<TreeImage> images_of_tar(const std::string& path) {
   };
   for (const TarMember& member : members) {
     if (lies_left_out(member.name)) continue;
-    const Place place = place_of(member.name, has_splits);
+    const Place place = splits.place_of(member.name);
     if (!member.name.ends_with(".tar")) {
       add(member, path, place);
       continue;

@@ -1,6 +1,7 @@
 #include "data/image_tree.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -88,8 +89,11 @@ bool is_left_out(const std::string& name) {
 }
 
 std::string split_of_folder(const std::string& name) {
-  if (name == "val" || name == "valid") return "validation";
-  return name == "train" || name == "validation" || name == "test" ? name : "";
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower == "train" || lower == "training") return "train";
+  if (lower == "validation" || lower == "val" || lower == "valid") return "validation";
+  return lower == "test" || lower == "testing" ? "test" : "";
 }
 
 std::vector<std::string> class_folders(const std::string& root) {

@@ -16,7 +16,7 @@ struct TreeImage {
   std::string filename{};
   int64_t label = 0;
   std::string synset{};  // the class folder's name
-  std::string split{};   // "train", "validation" or "test", where an archive holds several
+  std::string split{};   // "train", "validation" or "test", where an archive holds several, or a folder beside these
   std::vector<Box> boxes{};
   // Where it lies in an archive: the file, and the bytes in it. Without one it is the file at `path`.
   std::shared_ptr<const InputFile> archive{};
@@ -43,7 +43,8 @@ void label_by_class(std::vector<TreeImage>& images, const std::vector<std::strin
 // of macOS, and what macOS, Synology and Windows add to archives and disks.
 bool is_left_out(const std::string& name);
 
-// "train", "validation" or "test" for the name of a folder of a split (validation, val, valid, test); "" for others.
+// "train", "validation" or "test" for the name of a folder of a split, in letters of either case: train, training,
+// validation, val, valid, test or testing; "" for others.
 std::string split_of_folder(const std::string& name);
 
 // Names of the folders in `root`, sorted.

@@ -126,7 +126,8 @@ std::vector<TextLine> read_lines(const std::string& path) {
   return lines;
 }
 
-std::vector<std::string> read_class_list(const std::string& path, const std::vector<std::string>& known) {
+std::vector<std::string> read_class_list(const std::string& path, const std::vector<std::string>& known,
+                                         std::vector<std::string>* titles) {
   const std::vector<TextLine> lines = read_lines(path);
   if (lines.empty()) throw Error(Fault::data, path + ": lists no class");
   const std::set<std::string> names(known.begin(), known.end());
@@ -143,6 +144,7 @@ std::vector<std::string> read_class_list(const std::string& path, const std::vec
   std::set<std::string> seen;
   for (const TextLine& line : lines) {
     classes.push_back(is_mapping ? word(line.text, 0) : line.text);
+    if (is_mapping && titles != nullptr) titles->push_back(line.text);
     if (!seen.insert(classes.back()).second)
       fail_at(path, line.number, concat("class ", classes.back(), " is listed twice"));
   }

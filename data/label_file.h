@@ -19,8 +19,10 @@ std::vector<TextLine> read_lines(const std::string& path);
 
 // The classes that the file lists, in its order: a name per line, or name and description, as in "n01440764 tench" or
 // Kaggle's LOC_synset_mapping.txt, where the first words and not the lines are among `known`, the classes that have
-// images. Throws Error(Fault::data) naming file and line for a class listed twice, and where no line names a known one.
-std::vector<std::string> read_class_list(const std::string& path, const std::vector<std::string>& known);
+// images. `titles`, unless null, gets each class with its description, and nothing for a list without descriptions.
+// Throws Error(Fault::data) naming file and line for a class listed twice, and where no line names a known one.
+std::vector<std::string> read_class_list(const std::string& path, const std::vector<std::string>& known,
+                                         std::vector<std::string>* titles = nullptr);
 
 // Gives images their classes, which are labelled from `first_label` on, by a file of lines of one of two kinds: a class
 // for each image, in the order of the images; or the name of an image, with or without its ending, and its class, as in

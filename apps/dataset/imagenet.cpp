@@ -26,28 +26,28 @@ void note_missing_classes(const std::string& place, const Images& images, size_t
     cli::print_message("note", fmt::format("{}: images of {} of the {} classes", place, labels.size(), classes));
 }
 
-void add_boxes(const std::string& file, Halves& halves) {
+void add_boxes(const std::string& file, Splits& splits) {
   const std::map<std::string, std::vector<data::Box>> lists = data::read_box_list(file);
   size_t found = 0;
-  for (Images* images : {&halves.train, &halves.validation})
+  for (Images* images : {&splits.train, &splits.validation})
     for (data::TreeImage& image : *images)
       if (const auto list = lists.find(image.filename); list != lists.end()) {
         image.boxes = list->second;
         ++found;
       }
   cli::print_message("note", fmt::format("{}: boxes of {} of the {} images", file, found,
-                                         halves.train.size() + halves.validation.size()));
+                                         splits.train.size() + splits.validation.size()));
 }
 
 // All that the shards depend on, as far as files tell it that are not read anew.
-std::string source_of(const ImagenetFlags& flags, const Halves& halves) {
+std::string source_of(const ImagenetFlags& flags, const Splits& splits) {
   std::string text = fmt::format("dtrain-data imagenet {}\nseed {}, {} and {} shards\n", cli::version(),
                                  flags.common.seed, flags.shards, flags.validation_shards);
   for (const std::string& path : {flags.train_tar, flags.val_tar, flags.bounding_boxes, flags.validation_labels})
     if (!path.empty())
       text += fmt::format("{} {} bytes {}\n", std::filesystem::absolute(path).string(), InputFile(path).size(),
                           data::modified_at(path));
-  const std::string classes = fmt::format("{}", fmt::join(halves.classes, "\n"));
+  const std::string classes = fmt::format("{}", fmt::join(splits.classes, "\n"));
   return text + fmt::format("classes {:08x}\n", crc32c(classes.data(), classes.size()));
 }
 
@@ -61,9 +61,10 @@ int imagenet(const Arguments& argv) {
       "DIR/validation (or val, valid), which has a folder per class too, or a labels file. Labels count "
       "from 1 in the order of --labels. PNG and CMYK images are written as JPEG; all others keep their "
       "bytes. Every image is decoded once; --on_bad_image says what becomes of those that cannot be. classes.txt "
-      "gets the names of the labels.\n"
+      "gets the names of the labels, with their descriptions in --labels.\n"
       "ImageNet's archives are read in place, without unpacking them. A conversion of archives that "
-      "fails or is killed leaves its complete shards, and the same command goes on after them.");
+      "fails or is killed leaves its complete shards, and the same command goes on after them; one of folders starts "
+      "over.");
   given.declare(flags);
   if (!given.common.parse(flags, argv)) return 0;
   given.check();
@@ -71,20 +72,20 @@ int imagenet(const Arguments& argv) {
   if (given.validation_shards == 0) given.validation_shards = std::max<int64_t>(given.shards / 8, 1);
 
   // All is listed before anything is written.
-  Halves halves = list_images(given);
-  if (!given.bounding_boxes.empty()) add_boxes(given.bounding_boxes, halves);
-  const std::string source = given.has_tars() ? source_of(given, halves) : "";
+  Splits found = list_images(given);
+  if (!given.bounding_boxes.empty()) add_boxes(given.bounding_boxes, found);
+  const std::string source = given.has_tars() ? source_of(given, found) : "";
   std::vector<data::Split> splits;
   KeptWarnings warnings;
   const auto add = [&](const char* name, int64_t shards, const std::string& place, Images& images) {
     if (images.empty()) return;
-    note_missing_classes(place, images, halves.classes.size());
+    note_missing_classes(place, images, found.classes.size());
     splits.push_back(split_of_tree(name, shards, std::move(images), given.common.seed, data::tree_record, warnings));
   };
-  add("train", given.shards, halves.train_place, halves.train);
-  add("validation", given.validation_shards, halves.validation_place, halves.validation);
+  add("train", given.shards, found.train_place, found.train);
+  add("validation", given.validation_shards, found.validation_place, found.validation);
   const int code = write_set(given.common, splits, source, warnings);
-  write_class_names(given.common, halves.classes, 1);
+  write_class_names(given.common, found.titles.empty() ? found.classes : found.titles, 1);
   return code;
 }
 

@@ -1,5 +1,6 @@
 #include "apps/dataset/imagenet_images.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -62,13 +63,24 @@ void ImagenetFlags::check() const {
 
 namespace {
 
+// The folder in `root` of a split: that of the first of its usual names, or else one that differs from them by case; or
+// "" where there is none.
+std::string folder_of_split(const std::string& root, const std::string& split,
+                            std::initializer_list<const char*> names) {
+  if (const std::string usual = existing_folder(root, names); !usual.empty()) return usual;
+  for (const std::string& name : data::class_folders(root))
+    if (data::split_of_folder(name) == split) return (std::filesystem::path(root) / name).string();
+  return "";
+}
+
 // Where a split lies that is neither training nor validation data by its name, and folders that are no split.
-void note_other_folders(const std::string& input, Halves& found) {
+void note_other_folders(const std::string& input, Splits& found) {
   std::vector<std::string> left;
   for (const std::string& name : data::class_folders(input)) {
     const std::string folder = (std::filesystem::path(input) / name).string();
     if (folder == found.train_place || folder == found.validation_place) continue;
-    if (name == "test" && found.validation_place.empty() && !data::class_folders(folder).empty()) {
+    if (data::split_of_folder(name) == "test" && found.validation_place.empty() &&
+        !data::class_folders(folder).empty()) {
       found.validation_place = folder;
       cli::print_message("note", folder + ": is taken for the validation data, for there is no folder validation");
     } else {
@@ -81,15 +93,21 @@ void note_other_folders(const std::string& input, Halves& found) {
                             fmt::join(left, ", ")));
 }
 
-Halves list_folders(const ImagenetFlags& flags) {
+// The classes that --labels lists, in place of those that have images.
+void take_labels(const ImagenetFlags& flags, Splits& found) {
+  if (!flags.labels.empty()) found.classes = data::read_class_list(flags.labels, found.classes, &found.titles);
+}
+
+Splits list_folders(const ImagenetFlags& flags) {
   const std::string& input = flags.common.input;
-  Halves found{existing_folder(input, {"train"}), existing_folder(input, {"validation", "val", "valid"})};
+  Splits found{folder_of_split(input, "train", {"train"}),
+               folder_of_split(input, "validation", {"validation", "val", "valid"})};
   if (found.train_place.empty()) throw Error(Fault::data, input + ": no folder train in it");
   note_other_folders(input, found);
   if (found.validation_place.empty() && !flags.validation_labels.empty())
     throw Error(Fault::data, input + ": --validation_labels given, but no folder validation, val or valid in it");
   found.classes = data::class_folders(found.train_place);
-  if (!flags.labels.empty()) found.classes = data::read_class_list(flags.labels, found.classes);
+  take_labels(flags, found);
   found.train = data::list_image_tree(found.train_place, found.classes, 1, true);
   if (!flags.validation_labels.empty())
     found.validation = data::list_labelled_images(found.validation_place, found.classes, 1, flags.validation_labels);
@@ -106,10 +124,18 @@ Halves list_folders(const ImagenetFlags& flags) {
 void require_classes(const Images& images, const std::string& advice) {
   if (images.front().synset.empty())
     throw Error(Fault::data, concat(images.front().path, ": in no archive or folder of a class", advice));
+  // Where an archive has splits that hold classes, these may have any names.
+  const auto lies_in_split = [](const data::TreeImage& image) {
+    return image.split.empty() && !data::split_of_folder(image.synset).empty();
+  };
+  if (std::ranges::all_of(images, lies_in_split))
+    throw Error(Fault::data, concat(images.front().path, ": in the folder ", images.front().synset,
+                                    " of a split, without a folder of a class, as all others", advice));
 }
 
-// An archive may hold train/ and val/: its validation data counts where --val_tar gives none.
-void take_splits_apart(const ImagenetFlags& flags, Halves& found) {
+// An archive may hold train/ and val/: its validation data counts where --val_tar gives none. Other images are left
+// out.
+void take_splits_apart(const ImagenetFlags& flags, Splits& found) {
   std::map<std::string, Images> splits;
   for (data::TreeImage& image : found.train)
     splits[image.split.empty() ? "train" : image.split].push_back(std::move(image));
@@ -125,15 +151,15 @@ void take_splits_apart(const ImagenetFlags& flags, Halves& found) {
   }
 }
 
-Halves list_tars(const ImagenetFlags& flags) {
-  Halves found{flags.train_tar, flags.val_tar};
+Splits list_tars(const ImagenetFlags& flags) {
+  Splits found{flags.train_tar, flags.val_tar};
   if (!flags.train_tar.empty()) {
     found.train = data::images_of_tar(flags.train_tar);
     take_splits_apart(flags, found);
     require_classes(found.train, "");
   }
   found.classes = data::classes_of(found.train);
-  if (!flags.labels.empty()) found.classes = data::read_class_list(flags.labels, found.classes);
+  take_labels(flags, found);
   data::label_by_class(found.train, found.classes, 1, flags.train_tar);
   if (!flags.val_tar.empty()) found.validation = data::images_of_tar(flags.val_tar);
   if (found.validation.empty()) return found;
@@ -148,6 +174,6 @@ Halves list_tars(const ImagenetFlags& flags) {
 
 }  // namespace
 
-Halves list_images(const ImagenetFlags& flags) { return flags.has_tars() ? list_tars(flags) : list_folders(flags); }
+Splits list_images(const ImagenetFlags& flags) { return flags.has_tars() ? list_tars(flags) : list_folders(flags); }
 
 }  // namespace dtrain::dataset

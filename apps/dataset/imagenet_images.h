@@ -26,15 +26,16 @@ struct ImagenetFlags {
   void check() const;
 };
 
-// What is to be converted; a part without images is not.
-struct Halves {
+// What is to be converted; a split without images is not.
+struct Splits {
   std::string train_place, validation_place;
   Images train{}, validation{};
   std::vector<std::string> classes{};
+  std::vector<std::string> titles{};  // the classes with their descriptions, where --labels has some; else none
 };
 
 // Lists all images, with the labels of their classes, before anything is written. Notices what is left out. Throws
 // Error(Fault::data) for images and files of labels that do not go together.
-Halves list_images(const ImagenetFlags& flags);
+Splits list_images(const ImagenetFlags& flags);
 
 }  // namespace dtrain::dataset

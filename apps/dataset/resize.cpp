@@ -10,9 +10,11 @@
 #include "apps/dataset/resize_files.h"
 #include "apps/dataset/writing.h"
 #include "data/bad_record.h"
+#include "data/class_names.h"
 #include "data/record_shards.h"
 #include "data/shard_files.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -35,6 +37,16 @@ std::string shrunk_record(const data::RecordShards& shards, uint64_t i, const da
   }
 }
 
+// Labels stay, and so do their names.
+void copy_class_names(const CommonFlags& common) {
+  const fs::path from = fs::path(common.input) / data::kClassNamesFile;
+  std::error_code unknown;
+  if (common.on_bad_image == "list" || !fs::is_regular_file(from, unknown)) return;
+  AtomicFile file((fs::path(common.output) / data::kClassNamesFile).string());
+  file.write(data::to_text(data::read_class_names(common.input)));
+  file.commit();
+}
+
 int resize_shards(const CommonFlags& common, const std::vector<std::string>& names, int64_t shards,
                   const data::ShrinkOptions& options, const data::CacheOptions& cache) {
   std::string source = fmt::format("dtrain-data resize {}\nto {}, quality {}, stretch {}, turned {}, shards {}\n",
@@ -50,7 +62,9 @@ int resize_shards(const CommonFlags& common, const std::vector<std::string>& nam
     splits.push_back({name, shards > 0 ? shards : static_cast<int64_t>(paths.size()), input->size(),
                       [input, options, &warnings](uint64_t i) { return shrunk_record(*input, i, options, warnings); }});
   }
-  return write_set(common, splits, source, warnings);
+  const int code = write_set(common, splits, source, warnings);
+  copy_class_names(common);
+  return code;
 }
 
 }  // namespace

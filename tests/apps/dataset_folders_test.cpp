@@ -1,4 +1,5 @@
 // Folders and archives as other tools leave them: dtrain-data recognises them or says what it leaves out.
+#include "data/example.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/tar_files.h"
 
@@ -58,6 +59,38 @@ TEST_F(DatasetFolders, OneArchiveMayHoldBothSplits) {
   expect("imagenet --train_tar voc.tar --shards 1 --output voc", 0, "train: 2 images in 1 shards");
 }
 
+TEST_F(DatasetFolders, NamesOfSplitsMayBeThoseOfClasses) {
+  const auto convert = [&](const std::vector<std::string>& names, const char* output) {
+    std::vector<std::pair<std::string, std::string>> files;
+    for (const std::string& name : names) files.emplace_back(name, small_jpeg(1));
+    place_file(root / "a.tar", tar_of(files));
+    return run(concat("imagenet --train_tar a.tar --shards 1 --output ", output));
+  };
+  // A class called train.
+  const Outcome vehicles = convert({"train/train/x.jpg", "train/bus/y.jpg", "val/train/z.jpg"}, "vehicles");
+  EXPECT_EQ(vehicles.code, 0) << vehicles.err;
+  EXPECT_EQ(contents(root / "vehicles/classes.txt"), "1 bus\n2 train\n");
+  EXPECT_TRUE(contains(vehicles.out, "validation: 1 images")) << vehicles.out;
+  // Folders outside of the splits.
+  const Outcome more = convert({"train/n01/a.jpg", "extra/n01/b.jpg", "train_old/n02/c.jpg", "d.jpg"}, "more");
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_TRUE(contains(more.out, "train: 1 images")) << more.out;
+  for (const char* left :
+       {"holds 1 extra images beside train/", "holds 1 train_old images", "holds 1 top-level images"})
+    EXPECT_TRUE(contains(more.err, left)) << left << "\n" << more.err;
+  // Other usual names of splits.
+  const Outcome capitals = convert({"Training/n01/a.jpg", "validation/n01/b.jpg"}, "capitals");
+  EXPECT_TRUE(contains(capitals.out, "train: 1 images")) << capitals.out << capitals.err;
+  EXPECT_TRUE(contains(capitals.out, "validation: 1 images")) << capitals.out;
+  place_images("Train");
+  place_images("Testing");
+  expect("imagenet --input in --shards 1 --output folders", 0, "in/Testing: is taken for the validation data");
+  // Splits without classes.
+  const Outcome flat = convert({"train/1.jpg", "val/2.jpg"}, "flat");
+  EXPECT_EQ(flat.code, 2);
+  EXPECT_TRUE(contains(flat.err, "in the folder train of a split, without a folder of a class")) << flat.err;
+}
+
 TEST_F(DatasetFolders, FilesThatAreNoArchivesAreNamed) {
   place_file(root / "page.tar", "<!DOCTYPE html><html>404</html>");
   expect("imagenet --train_tar page.tar --output set", 2, "page.tar: not a tar archive but an HTML page");
@@ -78,6 +111,16 @@ TEST_F(DatasetFolders, KagglesFoldersOfImagenet) {
     EXPECT_TRUE(contains(outcome.out, "validation: 2 images in 1 shards")) << outcome.out;
   }
   expect("verify set", 0, "2 files, 4 records, 0 faults");
+  EXPECT_EQ(contents(root / "set/classes.txt"), "1 n02 goldfish\n2 n01 tench, Tinca tinca\n");
+  RecordReader reader((root / "set/validation-00000-of-00001").string());
+  data::Example example;
+  while (const auto record = reader.next()) {
+    example.parse(record->bytes);
+    EXPECT_EQ(example.int64("image/class/label"), example.bytes("image/filename") == "v1.JPEG" ? 1 : 2);
+  }
+  // Smaller records have the same labels.
+  expect("resize --input set --output small --size 8", 0, "train: 2 images in 1 shards");
+  EXPECT_EQ(contents(root / "small/classes.txt"), contents(root / "set/classes.txt"));
 }
 
 TEST_F(DatasetFolders, OtherFormsOfCifarAreNamed) {

@@ -1,7 +1,13 @@
 #include "apps/dataset/resize_files.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +20,7 @@
 #include "data/bad_record.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/file_lock.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
@@ -48,7 +55,7 @@ class ResizedFiles {
     const std::vector<data::BadRecord> bad = data::all_of(bad_);
     warnings_.report();
     if (!lists() && (bad.empty() || common_.on_bad_image == "skip")) put_in_place(bad.size());
-    const int code = report_bad_images(common_, bad, files_.size());
+    const int code = report_bad_images(common_, bad, files_.size(), is_in_place() ? "left as they were" : "left out");
     if (common_.on_bad_image == "fail" && !bad.empty())
       throw Error(Fault::data,
                   fmt::format("{} of {} images cannot be used, and nothing is written; mend or remove them, "
@@ -59,16 +66,28 @@ class ResizedFiles {
 
  private:
   bool lists() const { return common_.on_bad_image == "list"; }
-  fs::path staged() const { return fs::path(common_.output) / ".resized.new"; }
+  bool is_in_place() const {
+    std::error_code unknown;
+    return fs::equivalent(common_.input, common_.output, unknown);
+  }
+  fs::path folder() const { return fs::path(common_.output) / ".resized.new"; }
+  fs::path staged() const { return folder() / "files"; }
+
+  // Only by the process that holds the lock.
   void remove_staged() const {
     std::error_code unknown;
-    if (!lists()) fs::remove_all(staged(), unknown);
+    if (lock_) fs::remove_all(folder(), unknown);
   }
 
   void stage() {
     make_directories(system_files(), common_.output);
     require_no_linked_folders(common_.output, files_);
-    remove_staged();
+    std::error_code unknown;
+    DT_CHECK(!fs::is_symlink(folder(), unknown), folder().string(),
+             ": is a link, expected a folder of unfinished images; move it away");
+    make_directories(system_files(), folder().string());
+    lock_.emplace((folder() / "lock").string());
+    fs::remove_all(staged(), unknown);  // of a run that was killed
     make_directories(system_files(), staged().string());
   }
 
@@ -92,8 +111,32 @@ class ResizedFiles {
     out.commit(/*durable=*/false);
   }
 
+  // Each new file that is there, those of bad images are not, with its place.
+  std::vector<std::pair<fs::path, fs::path>> moves() const {
+    std::vector<std::pair<fs::path, fs::path>> all;
+    std::error_code unknown;
+    for (const fs::path& file : files_)
+      if (fs::exists(staged() / file, unknown)) all.emplace_back(staged() / file, fs::path(common_.output) / file);
+    return all;
+  }
+
+  // That nothing stops half-way what is moved file by file.
+  static void require_places(const std::vector<std::pair<fs::path, fs::path>>& moves) {
+    std::set<fs::path> folders;
+    std::error_code unknown;
+    for (const auto& [from, to] : moves) {
+      DT_CHECK(!fs::is_directory(to, unknown), to.string(), ": is a folder, expected an image or nothing");
+      if (!folders.insert(to.parent_path()).second) continue;
+      make_directories(system_files(), to.parent_path().string());
+      require_success(::faccessat(AT_FDCWD, to.parent_path().c_str(), W_OK | X_OK, AT_EACCESS), "write to",
+                      to.parent_path().string());
+    }
+  }
+
   // A rename takes the place of a link and leaves its target alone.
   void put_in_place(size_t skipped) {
+    const std::vector<std::pair<fs::path, fs::path>> moved = moves();
+    require_places(moved);
     const fs::path list = fs::path(common_.output) / data::kSkippedFile;
     std::error_code unknown;
     if (common_.on_bad_image == "skip" || fs::exists(list, unknown)) {
@@ -101,18 +144,15 @@ class ResizedFiles {
       out.write(data::to_json(bad_));
       out.commit(/*durable=*/false);
     }
-    for (const fs::path& file : files_) {
-      const fs::path from = staged() / file, to = fs::path(common_.output) / file;
-      if (!fs::exists(from, unknown)) continue;  // a bad one
-      make_directories(system_files(), to.parent_path().string());
+    for (const auto& [from, to] : moved)
       require_success(system_files().rename(from.string(), to.string()), "rename to", to.string());
-    }
     fmt::print("{} images in {}\n", files_.size() - skipped, cli::escaped(common_.output));
   }
 
   const CommonFlags& common_;
   const data::ShrinkOptions& options_;
   const std::vector<fs::path> files_;
+  std::optional<FileLock> lock_;
   std::mutex mutex_;
   data::SkippedRecords bad_;
   KeptWarnings warnings_;

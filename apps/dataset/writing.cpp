@@ -61,7 +61,8 @@ void KeptWarnings::report() const {
                        fmt::format("{} images decode with a warning and are kept; the first: {}", count_, first_));
 }
 
-int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> bad, uint64_t images) {
+int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> bad, uint64_t images,
+                      const char* skipped) {
   std::ranges::sort(bad, {}, &data::BadRecord::file);
   if (common.on_bad_image == "list") {
     for (const data::BadRecord& one : bad) fmt::print("{}: {}\n", cli::escaped(one.file), cli::escaped(one.reason));
@@ -70,9 +71,9 @@ int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> ba
   }
   if (bad.empty()) return 0;
   if (common.on_bad_image == "skip") {
-    cli::print_message("note",
-                       fmt::format("{} of {} images left out, listed in {}/{}; the first: {}: {}", bad.size(), images,
-                                   common.output, data::kSkippedFile, bad.front().file, bad.front().reason));
+    cli::print_message(
+        "note", fmt::format("{} of {} images {}, listed in {}/{}; the first: {}: {}", bad.size(), images, skipped,
+                            common.output, data::kSkippedFile, bad.front().file, bad.front().reason));
     return 0;
   }
   for (const data::BadRecord& one : bad) cli::print_message("error", one.file + ": " + one.reason);

@@ -49,8 +49,9 @@ class KeptWarnings {
 };
 
 // Names images that cannot be used, sorted by file: each on stdout where they are only listed, in one notice where they
-// are left out, else each on stderr. Returns the exit code for `list`.
-int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> bad, uint64_t images);
+// are left out, or treated as `skipped` says, else each on stderr. Returns the exit code for `list`.
+int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> bad, uint64_t images,
+                      const char* skipped = "left out");
 
 // data::write_shards with progress and a line for each split at the end, by the rules of --on_bad_image; with `list`
 // all records are made and nothing is written. `source` is data::ShardOptions::source. SIGINT and SIGTERM end the

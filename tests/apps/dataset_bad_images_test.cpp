@@ -1,8 +1,11 @@
 // What dtrain-data's converters do with images that cannot be read or are damaged: --on_bad_image.
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "data/example.h"
 #include "data/png.h"
+#include "libdtrain/io/file_lock.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/tar_files.h"
@@ -118,6 +121,30 @@ TEST_F(BadImages, OfAnnotationsAreNamedAndSkipped) {
   EXPECT_EQ(skipped("set").size(), 2u);
 }
 
+// Those that are found to be none when the annotations are read, to measure them or to look for them, are no exception.
+TEST_F(BadImages, OfAnnotationsWithoutSizesAreNamedAndSkipped) {
+  const data::CocoFolder coco;
+  auto annotations = nlohmann::json::parse(contents(coco.annotations()));
+  for (nlohmann::json& image : annotations["images"]) {
+    if (image["id"] == 3) image["width"] = 0;
+    if (image["id"] == 4) image["file_name"] = "/elsewhere/gone.png";
+    image["id"] = concat("image-", image["id"].get<int>());
+  }
+  for (nlohmann::json& object : annotations["annotations"])
+    object["image_id"] = concat("image-", object["image_id"].get<int>());
+  write_file(coco.annotations(), annotations.dump());
+  write_file(coco.folder() + "/im3.png", contents(coco.folder() + "/im3.png").substr(0, 10));
+  write_file(coco.folder() + "/im5.jpg", "");
+  const std::string command = "coco --input '" + coco.root() + "' --output set --shards 2";
+  const Outcome failed = run(command);
+  EXPECT_EQ(failed.code, 2);
+  EXPECT_TRUE(contains(failed.err, "3 of 14 images cannot be used")) << failed.err;
+  EXPECT_TRUE(contains(failed.err, "error: " + coco.folder() + "/im3.png: ")) << failed.err;
+  EXPECT_TRUE(contains(failed.err, "elsewhere/gone.png: no file ")) << failed.err;
+  expect(command + " --on_bad_image skip", 0, "train: 4 images in 2 shards");
+  EXPECT_EQ(skipped("set").size(), 3u);
+}
+
 // Bytes between the pixels and the end marker, as some cameras write them, cost nothing.
 TEST_F(BadImages, AWarningThatCostsNoPixelsIsNamedAndNoFault) {
   std::string odd = small_jpeg();
@@ -140,11 +167,35 @@ TEST_F(BadImages, LeaveFoldersThatAreResizedInPlaceAsTheyWere) {
   EXPECT_EQ(contents(root / "in/a/good.jpg"), large_jpeg());
   EXPECT_EQ(listing(root / "in"), (std::vector<std::string>{"a", "b"}));
   expect(command + " --on_bad_image list", 2, "3 images, 2 of them cannot be used");
-  expect(command + " --on_bad_image skip", 0, "1 images in in");
+  expect(command + " --on_bad_image skip", 0, "2 of 3 images left as they were, listed in in/skipped.json");
   EXPECT_NE(contents(root / "in/a/good.jpg"), large_jpeg());
   EXPECT_EQ(contents(root / "in/a/half.jpg"), truncated(large_jpeg()));
   EXPECT_EQ(skipped("in"), (std::vector<std::string>{"in/a/half.jpg", "in/b/text.jpg"}));
   expect(command + " --on_bad_image skip", 0, "1 images in in");
+}
+
+TEST_F(BadImages, ResizingTouchesNothingThatItCannotFinish) {
+  place_file(root / "in/a/1.jpg", large_jpeg());
+  place_file(root / "in/b/2.jpg", large_jpeg());
+  const std::string command = "resize --input in --output in --size 16";
+  {
+    std::filesystem::create_directory(root / "in/.resized.new");
+    const FileLock other((root / "in/.resized.new/lock").string());
+    place_file(root / "in/.resized.new/files/a/1.jpg", "of the other run");
+    expect(command, 1, "in/.resized.new/lock");
+    EXPECT_EQ(contents(root / "in/.resized.new/files/a/1.jpg"), "of the other run");
+  }
+  place_file(root / "out/b/2.jpg/x", "a folder in the place of an image");
+  expect("resize --input in --output out --size 16", 1, "out/b/2.jpg: is a folder, expected an image");
+  EXPECT_FALSE(fs::exists(root / "out/a/1.jpg"));
+  if (geteuid() != 0) {  // who may write anywhere
+    fs::permissions(root / "in/b", fs::perms::owner_read | fs::perms::owner_exec);
+    expect(command, 6, "in/b: Permission denied");
+    EXPECT_EQ(contents(root / "in/a/1.jpg"), large_jpeg());
+    fs::permissions(root / "in/b", fs::perms::owner_all);
+  }
+  expect(command, 0, "2 images in in");
+  EXPECT_EQ(listing(root / "in"), (std::vector<std::string>{"a", "b"}));
 }
 
 TEST_F(BadImages, ResizingWritesThroughNoLink) {

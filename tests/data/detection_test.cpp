@@ -90,12 +90,21 @@ TEST(Detection, PixelsAreNotRoundedWhereTheRuleSaysSo) {
       fractions |= pixel != std::floor(pixel);
     }
   EXPECT_TRUE(fractions);
+  // Brightness is added to the pixels of the image, and not to those around it.
   options.jitter.brightness = 0.5f;
-  options.flip_probability = 0;
-  const auto brighter = open_made(folder, options);
-  brighter->reader()->read(0, {}, {batch, 0});
-  for (const float pixel : row_values<float>(batch, DetectionFields::images, 0))
-    ASSERT_TRUE(pixel >= 0 && pixel <= 255);
+  open_made(folder, options)->reader()->read(0, {}, {batch, 0});
+  const auto brighter = row_values<float>(batch, DetectionFields::images, 0);
+  std::set<int> differences;  // of pixels that are not cut off
+  for (size_t row = 0; row < 64; ++row)
+    for (size_t i = 0; i < 96 * 3; ++i) {
+      const float pixel = brighter[row * 96 * 3 + i];
+      ASSERT_TRUE(pixel >= 0 && pixel <= 255 && (i < 85 * 3 || pixel == 0)) << row << ", " << i << ": " << pixel;
+      if (i < 85 * 3 && pixel > 0 && pixel < 255)
+        differences.insert(static_cast<int>(std::lround(100 * (pixel - found[row * 96 * 3 + i]))));
+    }
+  ASSERT_FALSE(differences.empty());
+  EXPECT_LE(*differences.rbegin() - *differences.begin(), 1) << "in hundredths of a level";
+  EXPECT_GT(std::abs(*differences.begin()), 10);
 }
 
 TEST(Detection, ObjectsFollowTheirImage) {

@@ -267,7 +267,7 @@ const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>&
   if (chosen == nullptr) chosen = kind ? &dataset_info(usual_dataset(*kind)) : named;
   if (named != chosen)
     notices.push_back(concat(path, ": is taken for ", chosen->name, " by its files, ", describe(*kind),
-                             ", and not for ", named->name, " by its path; --data_name says otherwise"));
+                             ", and not for ", named->name, " by its path; set --data_name to override"));
   return *chosen;
 }
 

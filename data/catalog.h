@@ -48,7 +48,7 @@ struct Pixels {
   const std::string& host_only() const;
 };
 
-// Which half of a data set is opened, and what for.
+// Which split of a data set is opened, and what for.
 struct SplitOptions {
   std::string directory{};
   bool training = true;               // the files train-*, else validation-*
@@ -67,7 +67,7 @@ struct DatasetInfo {
   std::string name{};
   std::string path_part{};  // what a path contains that leads to it, in small letters; empty: none need
   FilesKind files = FilesKind::labelled_images;
-  uint64_t training = 0, validation = 0;  // images of the two halves as published
+  uint64_t training = 0, validation = 0;  // images of the two splits as published
   int64_t classes = 0;                    // outputs of a model, where the user names no number
   std::vector<Preprocessing> preprocessings{};
   // Opens a split, by the schema of the records.
@@ -88,7 +88,7 @@ const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>&
 // The names of the ways to preprocess that any data set has, each once.
 std::vector<std::string> preprocessing_names();
 
-// Half of the data set pixels.dataset. Throws Error(Fault::data) where there are no such files, one is missing or
+// A split of the data set pixels.dataset. Throws Error(Fault::data) where there are no such files, one is missing or
 // cannot be read, or where no record can.
 std::shared_ptr<Dataset> open_split(const Pixels& pixels, const SplitOptions& options);
 

@@ -73,7 +73,7 @@ class DetectionDataset final : public Dataset {
   RecordLocation locate(uint64_t record) const override { return source_->locate(records_[record].image); }
   const std::vector<std::string>& faults() const override { return source_->faults(); }
   std::vector<std::string> notices() const { return source_->notices(); }
-  // What people are told of objects to train on that have no mask; empty where there are none.
+  // Notice about training objects without a mask, which get no mask loss; empty where there are none.
   std::string notice_of_masks() const;
   std::string identity() const override;
   std::string contents() const override;

@@ -38,8 +38,9 @@ Errors& errors_of(j_common_ptr codec) { return *reinterpret_cast<Errors*>(codec-
   std::longjmp(errors.jump, 1);
 }
 
-// Whether the warning says that pixels may be lost: bytes between the image's data and a marker cost none, as many
-// cameras and web sites write them, and neither do odd numbers in the headers of JFIF and Adobe.
+// Whether the warning says that pixels are lost: extraneous bytes before a marker, which many cameras and web sites
+// write, usually mean no loss, though a corrupt scan that ends early has them too; and odd numbers in the headers of
+// JFIF and Adobe mean none.
 bool loses_pixels(int warning) {
   return warning != JWRN_EXTRANEOUS_DATA && warning != JWRN_JFIF_MAJOR && warning != JWRN_ADOBE_XFORM;
 }

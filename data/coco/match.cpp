@@ -5,8 +5,7 @@
 namespace dtrain::data::coco {
 namespace {
 
-// A truth that a detection overlaps enough for the lowest threshold, or by a number that is none, which pycocotools
-// takes for enough.
+// A truth whose IoU reaches the lowest threshold, or is NaN, which pycocotools counts as a match.
 struct Candidate {
   uint32_t truth;
   double iou;

@@ -8,6 +8,11 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+find_package(GIF REQUIRED)
+find_package(TIFF 4.5 REQUIRED)
+find_library(WEBP_LIBRARY webp REQUIRED)  # it brings no CMake package
+find_library(WEBPDEMUX_LIBRARY webpdemux REQUIRED)
+find_path(WEBP_INCLUDE_DIR webp/demux.h REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(prometheus-cpp REQUIRED)  # 1.0; its package does not say so
 find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)  # 0.11; it brings no CMake package

@@ -1,13 +1,13 @@
 # Headers, libraries, programs (dtrain_add_program), the CMake package and the pkg-config file. libdtrain/cpu,
-# libdtrain/cuda, the transports of libdtrain/distributed and the parts of the JPEG decoder do not belong to the
-# interface.
+# libdtrain/cuda, the transports of libdtrain/distributed and the parts of the JPEG and TIFF decoders do not belong
+# to the interface.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets
   LIBRARY COMPONENT programs NAMELINK_COMPONENT development)
 install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
-  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/jpeg_" EXCLUDE
+  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/(jpeg|tiff)_" EXCLUDE
   PATTERN "mpi_*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/include/libdtrain/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain/libdtrain)

@@ -29,8 +29,9 @@ set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION "Programs that train, evaluate and appl
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libdtrain-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "g++, libdnnl-dev, libfmt-dev, libjpeg62-turbo-dev, libpng-dev, libsodium-dev, zlib1g-dev")
+string(CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+  "g++, libdnnl-dev, libfmt-dev, libgif-dev, libjpeg62-turbo-dev, libpng-dev, libsodium-dev, libtiff-dev, "
+  "libwebp-dev, zlib1g-dev")
 if(DTRAIN_HAVE_MPI)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libopenmpi-dev")
 endif()

@@ -2,10 +2,14 @@
 #include "data/image.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
+#include "data/image_formats.h"
 #include "data/jpeg.h"
 #include "data/orientation.h"
 #include "data/png.h"
@@ -20,29 +24,74 @@ std::string hex_byte(std::byte value) {
   return {'0', 'x', digits[bits >> 4], digits[bits & 15]};
 }
 
+std::string_view text_of(std::span<const std::byte> encoded) {
+  return {reinterpret_cast<const char*>(encoded.data()), encoded.size()};
+}
+
 // Names what is not an image we read.
 std::string describe(std::span<const std::byte> encoded) {
   if (encoded.empty()) return "it is empty";
-  const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
-  if (text.starts_with("GIF8")) return "it is a GIF";
-  if (text.starts_with("BM")) return "it is a BMP";
-  if (text.starts_with("RIFF") && text.substr(std::min<size_t>(8, text.size())).starts_with("WEBP"))
-    return "it is a WebP";
-  if (text.starts_with(std::string_view("II*\0", 4)) || text.starts_with(std::string_view("MM\0*", 4)))
-    return "it is a TIFF";
+  const std::string_view text = text_of(encoded);
   if (text.size() >= 12 && text.substr(4, 4) == "ftyp")
     return concat("it is an ISO media file (HEIC, AVIF) of brand '", text.substr(8, 4), "'");
   return concat("it begins with ", hex_byte(encoded[0]), encoded.size() > 1 ? " and " + hex_byte(encoded[1]) : "");
 }
 
+// What decodes a format without windows.
+struct WholeFormat {
+  ImageInfo (*read_info)(std::span<const std::byte>, const ImageLimits&);
+  void (*decode)(std::span<const std::byte>, const ImageLimits&, DecodedImage&);
+};
+
+WholeFormat whole_format(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::bmp:
+      return {read_bmp_info, decode_bmp};
+    case ImageFormat::gif:
+      return {read_gif_info, decode_gif};
+    case ImageFormat::webp:
+      return {read_webp_info, decode_webp};
+    default:
+      return {read_tiff_info, decode_tiff};
+  }
+}
+
+// Part of an image; throws Error where it is not inside.
+ImageView view_of(const Image& image, const Window& window) {
+  DT_CHECK(window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
+               window.x <= image.width - window.width && window.y <= image.height - window.height,
+           "image decode: window ", window.width, "x", window.height, " at (", window.x, ", ", window.y,
+           ") is not inside the image of ", image.width, "x", image.height);
+  const ImageView all = image.view();
+  return {all.row(window.y) + int64_t{3} * window.x, window.width, window.height, all.stride};
+}
+
 }  // namespace
 
+const char* name_of(ImageFormat format) {
+  constexpr const char* kNames[] = {"JPEG", "PNG", "BMP", "GIF", "WebP", "TIFF"};
+  return kNames[static_cast<size_t>(format)];
+}
+
 ImageFormat sniff_image(std::span<const std::byte> encoded) {
-  constexpr unsigned char jpeg[] = {0xFF, 0xD8};
-  constexpr unsigned char png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-  if (encoded.size() >= sizeof jpeg && std::memcmp(encoded.data(), jpeg, sizeof jpeg) == 0) return ImageFormat::jpeg;
-  if (encoded.size() >= sizeof png && std::memcmp(encoded.data(), png, sizeof png) == 0) return ImageFormat::png;
-  throw Error(Fault::data, concat("image of ", encoded.size(), " bytes is neither JPEG nor PNG: ", describe(encoded)));
+  using namespace std::string_view_literals;
+  const std::string_view text = text_of(encoded);
+  if (text.starts_with("\xFF\xD8"sv)) return ImageFormat::jpeg;
+  if (text.starts_with("\x89PNG\r\n\x1A\n"sv)) return ImageFormat::png;
+  if (text.starts_with("GIF87a"sv) || text.starts_with("GIF89a"sv)) return ImageFormat::gif;
+  if (text.starts_with("RIFF"sv) && text.size() >= 12 && text.substr(8, 4) == "WEBP"sv) return ImageFormat::webp;
+  for (const std::string_view start : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv})  // the latter two are BigTIFF's
+    if (text.starts_with(start)) return ImageFormat::tiff;
+  if (text.starts_with("BM"sv)) return ImageFormat::bmp;
+  throw Error(Fault::data, concat("image of ", encoded.size(),
+                                  " bytes is no JPEG, PNG, BMP, GIF, WebP or TIFF: ", describe(encoded)));
+}
+
+bool has_image_name(const std::string& path) {
+  constexpr std::array kEndings = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff"};
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::find(kEndings, ending) != kEndings.end();
 }
 
 void check_limits(const ImageInfo& info, const ImageLimits& limits) {
@@ -59,10 +108,27 @@ struct ImageDecoder::State {
   const DecodeOptions options;
   JpegDecoder jpeg;
   PngDecoder png;
+  std::span<const std::byte> encoded;  // of a format without windows, until it is decoded
+  DecodedImage whole;
   ImageInfo info;  // as stored
   Turn turn;
   Image upright;
   std::string warning, damage;
+
+  ImageView decode_stored(const Window& window) {
+    if (info.format == ImageFormat::png) return png.decode(window);
+    if (info.format == ImageFormat::jpeg) {
+      const ImageView view = jpeg.decode(window);
+      warning = jpeg.warning();
+      damage = jpeg.damage();
+      return view;
+    }
+    DT_CHECK(!encoded.empty(), name_of(info.format), " decode: no image is open, or it was decoded before");
+    whole_format(info.format).decode(std::exchange(encoded, {}), options.limits, whole);
+    damage = whole.damage;
+    warning = whole.warning.empty() ? damage : whole.warning;
+    return view_of(whole.image, window);
+  }
 };
 
 ImageDecoder::ImageDecoder(const DecodeOptions& options) : state_(std::make_unique<State>(options)) {}
@@ -74,9 +140,18 @@ ImageInfo ImageDecoder::open(std::span<const std::byte> encoded) { return open(e
 
 ImageInfo ImageDecoder::open(std::span<const std::byte> encoded, Orientation orientation) {
   State& s = *state_;
-  const bool jpeg = sniff_image(encoded) == ImageFormat::jpeg;
-  s.info = jpeg ? s.jpeg.open(encoded) : s.png.open(encoded);
-  if (jpeg) s.info.orientation = exif_orientation(encoded);
+  s.encoded = {};
+  const ImageFormat format = sniff_image(encoded);
+  if (format == ImageFormat::jpeg) {
+    s.info = s.jpeg.open(encoded);
+    s.info.orientation = exif_orientation(encoded);
+  } else if (format == ImageFormat::png) {
+    s.info = s.png.open(encoded);
+    s.info.orientation = png_orientation(encoded);
+  } else {
+    s.info = whole_format(format).read_info(encoded, s.options.limits);
+    s.encoded = encoded;
+  }
   s.turn = orientation == Orientation::apply ? turn_of(s.info.orientation) : Turn();
   ImageInfo seen = s.info;
   if (s.turn.transposes) std::swap(seen.width, seen.height);
@@ -91,10 +166,7 @@ ImageView ImageDecoder::decode(const Window& window) {
   State& s = *state_;
   s.warning.clear();
   s.damage.clear();
-  if (s.info.format == ImageFormat::png) return s.png.decode(window);
-  const ImageView view = s.jpeg.decode(stored_window(window, s.turn, s.info.width, s.info.height));
-  s.warning = s.jpeg.warning();
-  s.damage = s.jpeg.damage();
+  const ImageView view = s.decode_stored(stored_window(window, s.turn, s.info.width, s.info.height));
   if (!s.turn.any()) return view;
   write_upright(view, s.turn, s.upright);
   return s.upright.view();

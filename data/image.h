@@ -10,15 +10,17 @@
 
 namespace dtrain::data {
 
-enum class ImageFormat : uint8_t { jpeg, png };
+enum class ImageFormat : uint8_t { jpeg, png, bmp, gif, webp, tiff };
+// "JPEG", "PNG", "BMP", "GIF", "WebP" or "TIFF".
+const char* name_of(ImageFormat format);
 
 // What a header says.
 struct ImageInfo {
   ImageFormat format = ImageFormat::jpeg;
   int width = 0, height = 0;
-  int components = 0;        // as stored: 1 grey, 3 RGB or YCbCr, 4 CMYK, YCCK or RGBA
-  bool progressive = false;  // progressive JPEG or interlaced PNG
-  int orientation = 1;       // EXIF's of a JPEG, 1 to 8; 1: upright as stored
+  int components = 0;        // as stored: 1 grey or palette, 3 RGB or YCbCr, 4 CMYK, YCCK or RGBA
+  bool progressive = false;  // progressive JPEG, interlaced PNG or GIF
+  int orientation = 1;       // EXIF's or, of a TIFF, its own: 1 to 8; 1: upright as stored
 };
 
 // A rectangle of whole pixels, inside an image.
@@ -39,7 +41,7 @@ struct ImageLimits {
   int64_t max_scan_pixels = 2'000'000'000;  // scans times pixels
 };
 
-// Whether images are turned as EXIF's orientation of a JPEG says.
+// Whether images are turned as their orientation says.
 enum class Orientation : uint8_t { ignore, apply };
 
 // How a JPEG is decoded; other formats have no choice.
@@ -74,16 +76,19 @@ struct Image {
   ImageView view() const { return {pixels.data(), width, height, int64_t{3} * width}; }
 };
 
-// The format by content, never by name. Throws Error(Fault::data) naming what the bytes are where it is neither.
+// The format by content, never by name. Throws Error(Fault::data) naming what the bytes are where it is none of them.
 ImageFormat sniff_image(std::span<const std::byte> encoded);
+// Whether a file's name ends as those of images do: for folders that hold other files as well.
+bool has_image_name(const std::string& path);
 
 // Throws Error(Fault::data) where `info` exceeds `limits` or has no pixels.
 void check_limits(const ImageInfo& info, const ImageLimits& limits);
 
 // Decodes to RGB as PIL's convert("RGB") does: alpha is dropped, 16 bits lose the lower 8 (also of grey, which PIL
-// saturates), CMYK is taken as inverted (Adobe's convention, which all known writers follow). YCCK goes through a more
-// exact transform than PIL's, unless the fast one is asked for: a few samples are 3 levels apart. Keeps its buffers
-// from image to image: one per worker thread.
+// saturates), CMYK of JPEGs is taken as inverted (Adobe's convention, which all known writers follow). YCCK goes
+// through a more exact transform than PIL's, unless the fast one is asked for: a few samples are 3 levels apart. Of
+// animations and files of several pages the first image is decoded. Keeps buffers from image to image: one per worker
+// thread.
 class ImageDecoder {
  public:
   explicit ImageDecoder(const DecodeOptions& options = {});

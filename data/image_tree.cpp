@@ -49,10 +49,11 @@ std::string record_of(const TreeImage& image, bool mend, std::string& warning) {
     const ImageView pixels = decoder.decode();
     if (!decoder.damage().empty()) throw Error(Fault::data, damaged_image(decoder.damage()));
     warning = decoder.warning();
-    std::string format = info.format == ImageFormat::png ? "PNG" : "JPEG";
+    std::string format = name_of(info.format);
     std::vector<std::byte> mended;
     if (mend && !is_plain(info)) {
-      encoded = mended = encode_jpeg(pixels, {.quality = 100, .sampling = Sampling::s444});
+      encoded = mended =
+          encode_jpeg(pixels, {.quality = 100, .sampling = Sampling::s444, .orientation = info.orientation});
       format = "JPEG";
     }
     return image_example({.encoded = encoded,

@@ -53,11 +53,12 @@ std::vector<std::string> class_folders(const std::string& root);
 // The bytes of the file, or of the member of an archive. Throws Error(Fault::data).
 std::string bytes_of(const TreeImage& image);
 
-// The file as a record. What a TFRecord consumer may not read is written anew as a JPEG of quality 100: PNG, CMYK and
-// YCCK. Everything else keeps its bytes. `warning` is what the decoder warned of although all pixels are there, or "".
-// Throws BadRecordError naming the file where it cannot be read, does not decode or is damaged.
+// The file as a record. What a TFRecord consumer may not read is written anew as a JPEG of quality 100 with the image's
+// orientation: all that is no JPEG, CMYK and YCCK. Everything else keeps its bytes. `warning` is what the decoder
+// warned of although all pixels are there, or "". Throws BadRecordError naming the file where it cannot be read, does
+// not decode or is damaged.
 std::string tree_record(const TreeImage& image, std::string& warning);
-// The same without the mending: PNG stays PNG.
+// The same without the mending: all bytes stay.
 std::string verbatim_record(const TreeImage& image, std::string& warning);
 
 }  // namespace dtrain::data

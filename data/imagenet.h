@@ -1,5 +1,6 @@
 // ImagenetDataset: classification from TFRecords in the ImageNet schema, in which other data sets are stored as well.
-//   read: image/encoded (JPEG or PNG), image/class/label, image/object/bbox/{xmin,ymin,xmax,ymax} (optional)
+//   read: image/encoded (an image of any ImageFormat), image/class/label, image/object/bbox/{xmin,ymin,xmax,ymax}
+//   (optional)
 #pragma once
 
 #include <memory>

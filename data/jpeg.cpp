@@ -353,6 +353,14 @@ std::array<int, 2> luma_factors(Sampling sampling) {
   return {1, 1};
 }
 
+// An EXIF block with this tag alone.
+void write_orientation(jpeg_compress_struct& codec, int orientation) {
+  constexpr size_t kValue = 24;
+  JOCTET block[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0";  // and the \0 of its end
+  block[kValue] = static_cast<JOCTET>(orientation);
+  jpeg_write_marker(&codec, JPEG_APP0 + 1, block, sizeof block);
+}
+
 // Called inside guarded().
 void encode(Encoder& e, const ImageView& image, const JpegEncodeOptions& options) {
   jpeg_create_compress(&e.codec);
@@ -373,6 +381,7 @@ void encode(Encoder& e, const ImageView& image, const JpegEncodeOptions& options
   e.codec.optimize_coding = options.optimize ? TRUE : FALSE;
   if (options.progressive) jpeg_simple_progression(&e.codec);
   jpeg_start_compress(&e.codec, TRUE);
+  if (options.orientation != 1) write_orientation(e.codec, options.orientation);
   for (int y = 0; y < image.height; ++y) {
     auto* row = const_cast<JSAMPROW>(image.row(y));  // libjpeg's type has no const; it does not write
     jpeg_write_scanlines(&e.codec, &row, 1);

@@ -36,6 +36,7 @@ struct JpegEncodeOptions {
   bool progressive = false;
   bool grey = false;      // store luma only
   bool optimize = false;  // Huffman tables made for the image: a few per cent smaller, slower to write
+  int orientation = 1;    // 1 to 8: in an EXIF block where it is not 1; pixels are written as they are
 };
 
 // A JFIF file of `image`.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace dtrain::data {
@@ -58,10 +59,31 @@ int orientation_in(std::span<const std::byte> tiff) {
   return 1;
 }
 
+constexpr std::string_view kExifName("Exif\0\0", 6);
+
+bool is_named(std::span<const std::byte> block) {
+  return block.size() >= kExifName.size() && std::memcmp(block.data(), kExifName.data(), kExifName.size()) == 0;
+}
+
 }  // namespace
 
+int exif_block_orientation(std::span<const std::byte> block) {
+  return orientation_in(is_named(block) ? block.subspan(kExifName.size()) : block);
+}
+
+int png_orientation(std::span<const std::byte> png) {
+  constexpr size_t kSignature = 8, kAround = 12;  // length, type and checksum of a chunk
+  for (std::span<const std::byte> left = png.subspan(std::min(kSignature, png.size())); left.size() >= kAround;) {
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8 | std::to_integer<size_t>(left[i]);
+    if (length > left.size() - kAround) return 1;
+    if (std::memcmp(left.data() + 4, "eXIf", 4) == 0) return exif_block_orientation(left.subspan(8, length));
+    left = left.subspan(kAround + length);
+  }
+  return 1;
+}
+
 int exif_orientation(std::span<const std::byte> jpeg) {
-  constexpr char kName[] = {'E', 'x', 'i', 'f', '\0', '\0'};
   constexpr unsigned kApp1 = 0xE1, kStartOfScan = 0xDA, kEnd = 0xD9;
   size_t at = 2;
   while (jpeg.size() >= 4 && at <= jpeg.size() - 4) {
@@ -75,8 +97,7 @@ int exif_orientation(std::span<const std::byte> jpeg) {
     const size_t length = std::to_integer<size_t>(jpeg[at + 2]) << 8 | std::to_integer<size_t>(jpeg[at + 3]);
     if (length < 2 || length > jpeg.size() - at - 2) return 1;
     const std::span<const std::byte> body = jpeg.subspan(at + 4, length - 2);
-    if (marker == kApp1 && body.size() >= sizeof kName && std::memcmp(body.data(), kName, sizeof kName) == 0)
-      return orientation_in(body.subspan(sizeof kName));
+    if (marker == kApp1 && is_named(body)) return exif_block_orientation(body);
     at += 2 + length;
   }
   return 1;

@@ -1,4 +1,4 @@
-// EXIF's orientation of a JPEG, and how an image is turned by it.
+// EXIF's orientation of an image, and how it is turned by that.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,10 @@ namespace dtrain::data {
 // What the image's EXIF block states, 1 to 8; 1, upright as stored, where there is none or it is damaged. Reads no more
 // than the segments before the pixels.
 int exif_orientation(std::span<const std::byte> jpeg);
+// The same of a PNG, whose block is a chunk before or behind the pixels, and of the block of another file, with or
+// without the name that it has in a JPEG.
+int png_orientation(std::span<const std::byte> png);
+int exif_block_orientation(std::span<const std::byte> block);
 
 // From stored pixels to upright ones: columns become rows first, then the stored axes are read from their ends.
 struct Turn {

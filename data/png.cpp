@@ -13,13 +13,13 @@
 namespace dtrain::data {
 namespace {
 
-struct Errors {
+struct PngErrors {
   std::jmp_buf jump;
   char text[160];
 };
 
 [[noreturn]] void leave(png_structp png, png_const_charp message) {
-  auto& errors = *static_cast<Errors*>(png_get_error_ptr(png));
+  auto& errors = *static_cast<PngErrors*>(png_get_error_ptr(png));
   std::snprintf(errors.text, sizeof errors.text, "%s", message);
   std::longjmp(errors.jump, 1);
 }
@@ -28,7 +28,7 @@ struct Errors {
 void ignore(png_structp, png_const_charp) {}
 
 template <class Step>
-bool guarded(Errors& errors, Step step) {
+bool guarded(PngErrors& errors, Step step) {
   if (setjmp(errors.jump) != 0) return false;
   step();
   return true;
@@ -61,7 +61,7 @@ void request_rgb(png_structp png) {
 struct PngDecoder::State {
   png_structp png = nullptr;
   png_infop info = nullptr;
-  Errors errors;
+  PngErrors errors;
   Source source{};
   ImageLimits limits;
   int width = 0, height = 0;
@@ -129,7 +129,7 @@ ImageView PngDecoder::decode(const Window& window) {
 namespace {
 
 struct Sink {
-  Errors errors;
+  PngErrors errors;
   std::vector<std::byte> bytes;
   bool out_of_memory = false;
 };

@@ -15,7 +15,7 @@ namespace dtrain::data {
 
 // One labelled image, as a record of the ImageNet schema describes it.
 struct ImageRecord {
-  std::span<const std::byte> encoded{};  // JPEG or PNG
+  std::span<const std::byte> encoded{};  // an image of any ImageFormat
   std::string format{};                  // "JPEG" or "PNG"
   int width = 0, height = 0;
   int64_t label = 0;

@@ -1,5 +1,5 @@
 // Loads a model once and classifies on several threads: classify_server MODEL WEIGHTS CLASSES [THREADS] < PATHS
-// Reads a path of a JPEG or PNG per line and answers with a line: the path, the most probable class and its
+// Reads a path of an image per line and answers with a line: the path, the most probable class and its
 // probability, or what is wrong with the file. MODEL is a name of `dtrain-classify --help`, WEIGHTS a safetensors file.
 #include <algorithm>
 #include <cstdio>

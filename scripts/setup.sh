@@ -5,8 +5,8 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
-  libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev prometheus-cpp-dev libcpp-httplib-dev openmpi-bin
-  libopenmpi-dev)
+  libgif-dev libtiff-dev libwebp-dev libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev prometheus-cpp-dev
+  libcpp-httplib-dev openmpi-bin libopenmpi-dev)
 case "${1:-}" in
   build) ;;
   test) packages+=(ccache clang-16 libclang-rt-16-dev libomp-16-dev mold clang-format-14 doxygen git pkg-config

@@ -38,7 +38,7 @@ void ClassifierFlags::declare(FlagSet& flags) {
                    "as the model was trained with; by default that of the checkpoint");
   flags.add("ml_perf", ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
   flags.add_choice("exif_orientation", exif_orientation, {"apply", "ignore"},
-                   "whether the EXIF orientation tag of JPEGs is applied; by default as the checkpoint was trained");
+                   "whether the EXIF orientation tag of images is applied; by default as the checkpoint was trained");
   conventions.declare(flags);
 }
 

@@ -44,7 +44,7 @@ std::vector<FoundFile> files_of(const std::vector<std::string>& places, FileProb
     if (inner.empty() && found.problems.size() == problems_before) found.add("empty folder", place, "holds no file");
     for (const fs::path& file : inner) {
       files.push_back({(fs::path(place) / file).string(), Found::in_folder});
-      if (has_image_name(file.string())) image_folders.insert(directory_of(files.back().path));
+      if (data::has_image_name(file.string())) image_folders.insert(directory_of(files.back().path));
     }
   }
   for (FoundFile& file : files)

@@ -62,14 +62,14 @@ struct Notices {
   std::atomic<uint64_t> turned{0};
 };
 
-// An image as a record holds it: decoded once, for a record must be good, it keeps its bytes. One whose annotations are
-// for the upright image is encoded anew, as a reader of records knows of no other size than that of the stored pixels.
+// An image as a record holds it: decoded once, for a record must be good, a JPEG or PNG keeps its bytes. Other formats,
+// which not everybody reads, become JPEGs, and so does an image whose annotations are for the upright one: a reader of
+// records knows of no other size than that of the stored pixels.
 class RecordImage {
  public:
   RecordImage(const data::DetectionSample& sample, const std::string& annotations) : bytes_(sample.encoded) {
     const auto [height, width] = sample.size;
     const data::ImageInfo info = decoder_.open(sample.encoded);
-    is_png_ = info.format == data::ImageFormat::png;
     is_turned_ = data::is_upright_size(info, width, height);
     if (!is_turned_ && (info.width != width || info.height != height))
       throw Error(Fault::data, concat("is ", info.width, "x", info.height, " pixels large, ", annotations,
@@ -77,7 +77,12 @@ class RecordImage {
     if (is_turned_) decoder_.open(sample.encoded, data::Orientation::apply);
     const data::ImageView pixels = decoder_.decode();
     if (!decoder_.damage().empty()) throw Error(Fault::data, data::damaged_image(decoder_.damage()));
-    if (is_turned_) bytes_ = upright_ = data::encode_jpeg(pixels, {.quality = 100, .sampling = data::Sampling::s444});
+    is_png_ = info.format == data::ImageFormat::png && !is_turned_;
+    if (is_png_ || (info.format == data::ImageFormat::jpeg && !is_turned_)) return;
+    jpeg_ = data::encode_jpeg(pixels, {.quality = 100,
+                                       .sampling = data::Sampling::s444,
+                                       .orientation = is_turned_ ? 1 : info.orientation});
+    bytes_ = jpeg_;
   }
   std::span<const std::byte> bytes() const { return bytes_; }
   const char* format() const { return is_png_ ? "png" : "jpeg"; }
@@ -86,7 +91,7 @@ class RecordImage {
 
  private:
   std::span<const std::byte> bytes_;
-  std::vector<std::byte> upright_;
+  std::vector<std::byte> jpeg_;
   data::ImageDecoder decoder_;
   bool is_png_ = false, is_turned_ = false;
 };
@@ -154,9 +159,9 @@ int coco(const Arguments& argv) {
       argv.front(), "--input DIR --output DIR [flags]",
       "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's object detection from "
       "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be "
-      "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes, but for JPEGs "
-      "whose annotations are for the "
-      "image that EXIF's orientation makes of them: these are turned and encoded anew. "
+      "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes, but for those "
+      "whose annotations are for the image that EXIF's orientation makes of them, which are turned; images of other "
+      "formats, too, are encoded as JPEGs. "
       "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. What of the "
       "annotations is unusable is left out, as detectron2 and TensorPack do, and counted. EXIF blocks "
       "stay in all others: --exif_orientation of the programs that train decides on them.");

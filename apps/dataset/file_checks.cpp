@@ -1,7 +1,6 @@
 #include "apps/dataset/file_checks.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <filesystem>
 
@@ -190,11 +189,6 @@ std::vector<Check> checks_of_tar(const std::string& path, CheckContext& context)
 }
 
 }  // namespace
-
-bool has_image_name(const std::string& path) {
-  constexpr std::array kEndings = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff"};
-  return std::ranges::find(kEndings, ending_of(path)) != kEndings.end();
-}
 
 std::vector<Check> checks_of(const std::string& path, Found how, CheckContext& context) {
   const std::string ending = ending_of(path), name = fs::path(path).filename().string();

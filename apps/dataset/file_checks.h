@@ -32,7 +32,4 @@ enum class Found { named, in_folder, beside_images };
 // file: that is for its checks to say.
 std::vector<Check> checks_of(const std::string& path, Found how, CheckContext& context);
 
-// Whether the name is that of an image.
-bool has_image_name(const std::string& path);
-
 }  // namespace dtrain::dataset

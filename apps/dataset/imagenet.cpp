@@ -59,7 +59,7 @@ int imagenet(const Arguments& argv) {
       argv.front(), "--input DIR|--train_tar FILE --output DIR [--labels FILE] [flags]",
       "Writes train-*-of-* from DIR/train/<class>/* and, if it is there, validation-*-of-* from "
       "DIR/validation (or val, valid), which has a folder per class too, or a labels file. Labels count "
-      "from 1 in the order of --labels. PNG and CMYK images are written as JPEG; all others keep their "
+      "from 1 in the order of --labels. What is no JPEG, and CMYK, is written as JPEG; all others keep their "
       "bytes. Every image is decoded once; --on_bad_image says what becomes of those that cannot be. classes.txt "
       "gets the names of the labels, with their descriptions in --labels.\n"
       "ImageNet's archives are read in place, without unpacking them. A conversion of archives that "

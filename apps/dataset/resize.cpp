@@ -91,7 +91,7 @@ int resize(const Arguments& argv) {
   flags.add("quality", quality, "quality of the JPEGs", {1, 100});
   flags.add("stretch", stretch, "make all images squares of --size pixels");
   flags.add_choice("exif_orientation", orientation, {"apply", "ignore"},
-                   "whether the EXIF orientation tag of JPEGs is applied; the new images have no such tag");
+                   "whether the EXIF orientation tag of images is applied; the new images have no such tag");
   flags.add("shards", shards, "shards of each split; 0: as many as there are", {0, data::kMaxShards});
   cache.declare(flags);
   if (!common.parse(flags, argv)) return 0;

@@ -63,7 +63,7 @@ void ModelFlags::declare(cli::FlagSet& flags) {
             "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
   flags.add_choice(
       "exif_orientation", exif_orientation, {"auto", "apply", "ignore"},
-      "apply the EXIF orientation tag of JPEGs. auto: as the weights have recorded it, else as the program "
+      "apply the EXIF orientation tag of images. auto: as the weights have recorded it, else as the program "
       "of the preset: those of TensorPack and AWS do so. An image whose annotations state its stored size "
       "stays as it is stored");
   flags.add("strict", strict,

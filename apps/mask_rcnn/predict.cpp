@@ -123,7 +123,8 @@ int predict(const Arguments& argv) {
   cli::FlagSet flags(argv.front(),
                      "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]\n   or: " + argv.front() +
                          " --load WEIGHTS --benchmark [IMAGE...] [flags]",
-                     "Finds objects in JPEG and PNG images. The weights are those of a checkpoint, which says how they "
+                     "Finds objects in images: JPEG, PNG, WebP, GIF, BMP or TIFF. The weights are those of a "
+                     "checkpoint, which says how they "
                      "were trained, or of torchvision, saved as safetensors.");
   values.declare(flags);
   const auto images = read_arguments(flags, values.model, argv);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include "data/coco/annotations.h"
 #include "data/coco_images.h"
+#include "data/image.h"
 #include "data/image_tree.h"
 #include "libdtrain/core/error.h"
 
@@ -33,18 +35,13 @@ std::optional<int64_t> number_in(const std::string& text) {
   return wrong == std::errc{} && end == text.data() + text.size() && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-bool is_image(const fs::path& path) {
-  const std::string type = path.extension();
-  return type == ".jpg" || type == ".jpeg" || type == ".png" || type == ".JPEG";
-}
-
 std::vector<LabelledImage> in_folders_of_classes(const std::string& folder) {
   std::vector<LabelledImage> images;
   int64_t place = 0;
   for (const std::string& of_class : data::class_folders(folder)) {
     ++place;
     for (const auto& file : fs::directory_iterator(fs::path(folder) / of_class))
-      if (file.is_regular_file() && is_image(file.path()))
+      if (file.is_regular_file() && data::has_image_name(file.path()))
         images.push_back(
             {.path = file.path(), .name = fs::relative(file.path(), folder), .class_name = of_class, .place = place});
   }
@@ -69,6 +66,14 @@ LabelRule::LabelRule(std::span<const std::string> names, int64_t outputs, const 
     : outputs_(outputs) {
   for (size_t i = 0; i < names.size(); ++i)
     if (!names[i].empty()) by_name_.emplace(names[i], static_cast<int64_t>(i));
+  // "n01440764 tench": the folder has the synset's name. A first word that several names share is none.
+  std::map<std::string, std::optional<int64_t>> by_word;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (const size_t space = names[i].find(' '); space != std::string::npos)
+      if (const auto [at, is_new] = by_word.emplace(names[i].substr(0, space), static_cast<int64_t>(i)); !is_new)
+        at->second.reset();
+  for (const auto& [word, label] : by_word)
+    if (label) by_name_.emplace(word, *label);
   const auto has_number = [&](const LabelledImage& image) { return number_of(image).has_value(); };
   const bool are_annotated = images.empty() || images.front().class_name.empty();
   if (by_name_.empty() && !are_annotated)

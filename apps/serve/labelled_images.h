@@ -24,8 +24,8 @@ struct LabelledImage {
   std::vector<Object> objects{};  // those of the annotations that are no crowds
 };
 
-// With `annotations`, a file of COCO's form, its images below `folder`. Without, all JPEG and PNG files in
-// folder/CLASS/, in the order of their names. Throws Error(Fault::data) where there are none.
+// With `annotations`, a file of COCO's form, its images below `folder`. Without, all files in
+// folder/CLASS/ whose names end as those of images do, in their order. Throws Error(Fault::data) where there are none.
 std::vector<LabelledImage> read_labelled_images(const std::string& folder, const std::string& annotations);
 
 // Which output of a model the images of a folder belong to: that of the folder's name, where it is among the model's

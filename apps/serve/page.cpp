@@ -16,8 +16,8 @@ constexpr std::string_view kBody = R"HTML(
 <p id="message" role="alert"></p>
 <section class="card" aria-labelledby="image-title">
 <h2 id="image-title">Image</h2>
-<div id="drop"><label for="file">Choose a JPEG or PNG, or drop one here</label>
-<input id="file" type="file" accept="image/jpeg,image/png"></div>
+<div id="drop"><label for="file">Choose an image, or drop one here</label>
+<input id="file" type="file" accept="image/jpeg,image/png,image/webp,image/gif,image/bmp,image/tiff"></div>
 <div id="controls" hidden>
 <span><label for="score">Least score</label>
 <input id="score" type="range" min="0" max="1" step="0.01" value="0.5"> <output id="score-value">0.50</output></span>

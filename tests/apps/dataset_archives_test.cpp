@@ -150,7 +150,7 @@ TEST_F(DatasetResize, FilesKeepTheirNames) {
   EXPECT_EQ(decoder.open(std::as_bytes(std::span(bytes))).width, 32);
   expect("imagenet --input out --shards 1 --validation_labels labels.txt --output set", 2, "labels.txt");
   place_file(root / "in/readme.txt", "text");
-  expect("resize --input in --output out", 2, "in/readme.txt: image of 4 bytes is neither");
+  expect("resize --input in --output out", 2, "in/readme.txt: image of 4 bytes is no JPEG");
 }
 
 // As the test records of tf_cnn_benchmarks are.

@@ -2,9 +2,12 @@
 #include <nlohmann/json.hpp>
 
 #include "data/detection_record.h"
+#include "data/example.h"
+#include "data/image.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/exif.h"
+#include "tests/data/image_files.h"
 
 namespace dtrain {
 namespace {
@@ -47,6 +50,21 @@ TEST_F(DatasetCoco, MasksMayBeLeftOutAndASplitMissing) {
   expect("verify out", 0, "2 files, 7 records, 0 faults");
 }
 
+TEST_F(DatasetCoco, OtherFormatsBecomeJpegs) {
+  place_file(root / "in/train2017/a.jpg", text_of(data::file_of("webp, orientation 6")));
+  place_file(root / "in/annotations/instances_train2017.json",
+             R"({"images":[{"id":1,"file_name":"a.jpg","width":13,"height":11}],"annotations":[],)"
+             R"("categories":[{"id":5,"name":"cat"}]})");
+  expect("coco --input in --output out --shards 1", 0, "train: 1 images in 1 shards");
+  RecordReader reader((root / "out/train-00000-of-00001").string());
+  data::Example example;
+  example.parse(reader.next()->bytes);
+  EXPECT_EQ(example.bytes("image/format"), "jpeg");
+  const data::ImageInfo info = data::ImageDecoder().open(std::as_bytes(std::span(example.bytes("image/encoded"))));
+  EXPECT_EQ(info.format, data::ImageFormat::jpeg);
+  EXPECT_EQ(info.orientation, 6);
+}
+
 TEST_F(DatasetCoco, FaultsNameTheFile) {
   const std::filesystem::path annotations = std::filesystem::path(coco.root()) / "annotations";
   expect("coco --input none --output out", 2, "none/annotations: cannot be listed");
@@ -56,8 +74,8 @@ TEST_F(DatasetCoco, FaultsNameTheFile) {
   expect(command + "--year 2015", 2, "neither instances_train2015*.json nor instances_val2015*.json");
   write_file(coco.folder() + "/im4.png", contents(coco.folder() + "/im3.png"));
   expect(command + "--year 2017", 2, "im4.png: is 40x30 pixels large");
-  write_file(coco.folder() + "/im4.png", "GIF89a");
-  expect(command + "--year 2017", 2, "train2017/im4.png: image of 6 bytes is neither JPEG nor PNG");
+  write_file(coco.folder() + "/im4.png", "GIF89.");
+  expect(command + "--year 2017", 2, "train2017/im4.png: image of 6 bytes is no JPEG, PNG, BMP");
   write_file(coco.annotations("train"), "{}");
   expect(command + "--year 2017", 2, "instances_train2017.json: ");
   EXPECT_FALSE(std::filesystem::exists(root / "out" / "train-00000-of-00002"));
@@ -115,7 +133,7 @@ TEST_F(DatasetCoco, VerifyLooksIntoMasks) {
   const Outcome outcome = run("verify x.record");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_TRUE(contains(outcome.out, "record 0 at byte 0: a mask of 3x2 pixels in an image of 5x4")) << outcome.out;
-  EXPECT_TRUE(contains(outcome.out, "image of 6 bytes is neither JPEG nor PNG")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "image of 6 bytes is no JPEG, PNG, BMP")) << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "4 records, 3 faults")) << outcome.out;
 }
 

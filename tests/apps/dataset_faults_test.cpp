@@ -200,8 +200,8 @@ TEST_F(DatasetFaults, LabelsAndBoxes) {
 }
 
 TEST_F(DatasetFaults, Images) {
-  expect_bad_record(image_record(""), "image of 0 bytes is neither JPEG nor PNG: it is empty");
-  expect_bad_record(image_record("GIF89a...."), "it is a GIF");
+  expect_bad_record(image_record(""), "image of 0 bytes is no JPEG, PNG, BMP, GIF, WebP or TIFF: it is empty");
+  expect_bad_record(image_record("GIF89a...."), "GIF cannot be decoded");
   const std::string jpeg = small_jpeg();
   expect_bad_record(image_record(jpeg.substr(0, 20)), "JPEG cannot be decoded");
   std::string huge = jpeg;

@@ -7,6 +7,7 @@
 #include "data/image_tree.h"
 #include "data/png.h"
 #include "tests/apps/dataset_fixture.h"
+#include "tests/data/image_files.h"
 
 namespace dtrain {
 namespace {
@@ -114,6 +115,28 @@ TEST_F(DatasetMaking, InspectCountsTheLastOfDoubledKeysAndManyKeysFast) {
   const Outcome outcome = run("inspect x.tfrecord");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(SortedJson::parse(outcome.out)["keys"]["a"], (SortedJson{{"type", "float"}, {"count", 1}, {"values", 3}}));
+}
+
+// Bytes decide, and not names.
+TEST_F(DatasetMaking, ImagesOfEveryFormatAreTaken) {
+  const std::pair<const char*, const char*> files[] = {
+      {"a.jpg", "webp"},     {"b.bmp", "bmp 24 bits"},      {"c.gif", "gif"},      {"d.tif", "tiff, orientation 6"},
+      {"e.png", "tiff LZW"}, {"f.JPEG", "gif, two frames"}, {"g.webp", "bmp RLE8"}};
+  for (const auto& [name, file] : files) place_file(root / "in/train/n1" / name, text_of(data::file_of(file)));
+  expect("check in", 0, "7 images, 0 records, 0 faults");
+  expect("imagenet --input in --output out --shards 1", 0, "train: 7 images in 1 shards");
+  expect("verify out", 0, "7 records, 0 faults, 0 damaged images");
+  data::ImageDecoder decoder;
+  for (const Labelled& image : read_split(root / "out", "train")) {
+    EXPECT_EQ(image.format, "JPEG");
+    const data::ImageInfo info = decoder.open(std::as_bytes(std::span(image.encoded)));
+    EXPECT_EQ(info.format, data::ImageFormat::jpeg);
+    EXPECT_EQ(info.width, 13);
+    EXPECT_EQ(info.orientation, image.filename == "d.tif" ? 6 : 1) << image.filename;
+  }
+  expect("resize --input in/train --output small --size 8", 0, "7");
+  const std::string small = contents(root / "small/n1/c.gif");
+  EXPECT_EQ(data::sniff_image(std::as_bytes(std::span(small))), data::ImageFormat::jpeg);
 }
 
 class ImagenetTree : public DatasetProgram {
@@ -295,7 +318,7 @@ TEST_F(DatasetMaking, ThroughputEndsWithAJsonLine) {
   write_records(root / "empty/train-00000-of-00001", {});
   expect("throughput empty --seconds 0.1", 2, "empty: no record in the files train-*");
   write_records(root / "bad/train-00000-of-00001", {image_record("no image")});
-  expect("throughput bad --seconds 60", 2, "train-00000-of-00001: record 0 at byte 0: image of 8 bytes is neither");
+  expect("throughput bad --seconds 60", 2, "train-00000-of-00001: record 0 at byte 0: image of 8 bytes is no JPEG");
 }
 
 }  // namespace

@@ -28,12 +28,12 @@ class LabelledImages : public testing::Test {
 using Labels = std::vector<std::optional<int64_t>>;
 
 TEST_F(LabelledImages, HaveTheClassesOfTheirFoldersNames) {
-  for (const char* name : {"goldfish/b.jpg", "tench/a.png", "goldfish/a.jpg", ".hidden/a.jpg", "goldfish/list.txt",
+  for (const char* name : {"goldfish/b.jpg", "tench/a.webp", "goldfish/a.JPG", ".hidden/a.jpg", "goldfish/list.txt",
                            "__MACOSX/a.jpg", "@eaDir/a.jpg", "lost+found/a.jpg"})
     add(name);
   const auto found = images();
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(found[0].name, "goldfish/a.jpg");
+  EXPECT_EQ(found[0].name, "goldfish/a.JPG");
   EXPECT_EQ(found[2].class_name, "tench");
   EXPECT_EQ(labels({"", "tench", "shark", "goldfish"}, 4), (Labels{3, 3, 1}));
   const std::vector<std::string> other = {"", "shark"};

@@ -74,7 +74,7 @@ TEST(CifarPreprocess, SaysWhatItWrites) {
 TEST(CifarPreprocess, RefusesWhatIsNoImage) {
   std::vector<float> pixels(3 * 32 * 32);
   const std::vector<std::byte> junk(10);
-  expect_error([&] { make_cifar_preprocess({})()(junk, {}, {}, pixels.data()); }, Fault::data, "neither JPEG nor PNG");
+  expect_error([&] { make_cifar_preprocess({})()(junk, {}, {}, pixels.data()); }, Fault::data, "is no JPEG, PNG, BMP");
 }
 
 }  // namespace

@@ -340,9 +340,6 @@ TEST(Image, OtherFormatsAreNamed) {
     return "";
   };
   EXPECT_NE(said("").find("empty"), std::string::npos);
-  EXPECT_NE(said("GIF89a....").find("GIF"), std::string::npos);
-  EXPECT_NE(said("RIFF\x10\x20\x30\x40WEBPVP8 ").find("WebP"), std::string::npos);
-  EXPECT_NE(said("BM1234").find("BMP"), std::string::npos);
   EXPECT_NE(said("\x01\x02\x03\x18"
                  "ftypheic....")
                 .find("heic"),

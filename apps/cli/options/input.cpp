@@ -68,7 +68,7 @@ void PixelFlags::declare(FlagSet& flags) {
   flags
       .add_choice(
           "exif_orientation", exif_orientation, {"apply", "ignore"},
-          "whether the EXIF orientation tag of JPEGs is applied; none of the programs that are followed here does so")
+          "whether the EXIF orientation tag of images is applied; none of the programs that are followed here does so")
       .setting("EXIF orientation", [this] { return exif_orientation == "apply" ? exif_orientation : ""; });
   flags
       .add("distortions", distortions,

@@ -1,8 +1,11 @@
 // dtrain-info: what this build is, what it has loaded and what it runs on.
 #include <dlfcn.h>
 #include <dnnl.h>
+#include <gif_lib.h>
 #include <link.h>
 #include <png.h>
+#include <tiffio.h>
+#include <webp/decode.h>
 #include <zlib.h>
 
 #include <string>
@@ -62,6 +65,17 @@ std::string version_of_png() {
   return fmt::format("{}.{}.{}", png / 10000, png / 100 % 100, png % 100);
 }
 
+// Of "LIBTIFF, Version 4.5.0\nCopyright ...".
+std::string version_of_tiff() {
+  const std::string text = TIFFGetVersion(), line = text.substr(0, text.find('\n'));
+  return line.substr(line.rfind(' ') + 1);
+}
+
+std::string version_of_webp() {
+  const int webp = WebPGetDecoderVersion();
+  return fmt::format("{}.{}.{}", webp >> 16, webp >> 8 & 255, webp & 255);
+}
+
 void print_libraries() {
   row("oneDNN", fmt::format("{}  {}", version_of_dnnl(), origin(dnnl_version)));
   // libjpeg has no function that tells the version of the loaded library: this is the one built against.
@@ -69,6 +83,10 @@ void print_libraries() {
   row("libjpeg", fmt::format("libjpeg-turbo {}.{}.{}, interface {}  {}", kTurbo / 1000000, kTurbo / 1000 % 1000,
                              kTurbo % 1000, JPEG_LIB_VERSION, origin(jpeg_std_error)));
   row("libpng", fmt::format("{}  {}", version_of_png(), origin(png_access_version_number)));
+  // Nor has giflib.
+  row("giflib", fmt::format("{}.{}.{}  {}", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE, origin(GifErrorString)));
+  row("libtiff", fmt::format("{}  {}", version_of_tiff(), origin(TIFFGetVersion)));
+  row("libwebp", fmt::format("{}  {}", version_of_webp(), origin(WebPGetDecoderVersion)));
   row("zlib", fmt::format("{}  {}", zlibVersion(), origin(zlibVersion)));
 }
 

@@ -21,7 +21,7 @@ done
 
 mkdir unpacked
 tar xzf packages/*.tar.gz -C unpacked --strip-components=1
-for library in libdnnl libfmt libjpeg libpng16 libsodium libstdc++ libgomp; do
+for library in libdnnl libfmt libgif libjpeg libpng16 libsodium libtiff libwebp libstdc++ libgomp; do
   found=$(ldd unpacked/bin/dtrain-info | sed -n "s|^\s*$library\.so[^ ]* => \([^ ]*\) .*|\1|p")
   [[ $(realpath "$found") == "$place"/unpacked/lib*/dtrain/* ]] || { echo "$library is taken from '$found'"; exit 1; }
 done

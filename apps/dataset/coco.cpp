@@ -79,9 +79,8 @@ class RecordImage {
     if (!decoder_.damage().empty()) throw Error(Fault::data, data::damaged_image(decoder_.damage()));
     is_png_ = info.format == data::ImageFormat::png && !is_turned_;
     if (is_png_ || (info.format == data::ImageFormat::jpeg && !is_turned_)) return;
-    jpeg_ = data::encode_jpeg(pixels, {.quality = 100,
-                                       .sampling = data::Sampling::s444,
-                                       .orientation = is_turned_ ? 1 : info.orientation});
+    jpeg_ = data::encode_jpeg(
+        pixels, {.quality = 100, .sampling = data::Sampling::s444, .orientation = is_turned_ ? 1 : info.orientation});
     bytes_ = jpeg_;
   }
   std::span<const std::byte> bytes() const { return bytes_; }

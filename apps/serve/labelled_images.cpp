@@ -67,10 +67,12 @@ LabelRule::LabelRule(std::span<const std::string> names, int64_t outputs, const 
   for (size_t i = 0; i < names.size(); ++i)
     if (!names[i].empty()) by_name_.emplace(names[i], static_cast<int64_t>(i));
   // "n01440764 tench": the folder has the synset's name. A first word that several names share is none.
-  std::map<std::string, std::optional<int64_t>> by_word;
+  std::map<std::string_view, std::optional<int64_t>> by_word;
   for (size_t i = 0; i < names.size(); ++i)
     if (const size_t space = names[i].find(' '); space != std::string::npos)
-      if (const auto [at, is_new] = by_word.emplace(names[i].substr(0, space), static_cast<int64_t>(i)); !is_new)
+      if (const auto [at, is_new] =
+              by_word.emplace(std::string_view(names[i]).substr(0, space), static_cast<int64_t>(i));
+          !is_new)
         at->second.reset();
   for (const auto& [word, label] : by_word)
     if (label) by_name_.emplace(word, *label);

@@ -36,6 +36,8 @@ TEST_F(LabelledImages, HaveTheClassesOfTheirFoldersNames) {
   EXPECT_EQ(found[0].name, "goldfish/a.JPG");
   EXPECT_EQ(found[2].class_name, "tench");
   EXPECT_EQ(labels({"", "tench", "shark", "goldfish"}, 4), (Labels{3, 3, 1}));
+  EXPECT_EQ(labels({"", "tench fish", "tench paint", "goldfish Carassius auratus"}, 4), (Labels{3, 3, {}}))
+      << "the first word of one name alone";
   const std::vector<std::string> other = {"", "shark"};
   EXPECT_EQ(labels(other, 2), (Labels{{}, {}, {}}));
   expect_error([&] { LabelRule(other, 2, found).require_labels(found); }, Fault::data,

@@ -1,12 +1,11 @@
 // dtrain-data coco: COCO's annotations and folders of images to TFRecord shards.
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <regex>
 
 #include "apps/cli/messages.h"
+#include "apps/dataset/annotated_splits.h"
 #include "apps/dataset/writing.h"
 #include "data/detection_record.h"
 #include "data/detection_source.h"
@@ -17,44 +16,6 @@
 
 namespace dtrain::dataset {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A split as it lies in COCO's folders.
-struct AnnotatedSplit {
-  std::string annotations, images;
-};
-
-// The years of annotations/instances_SPLIT<year>.json.
-std::vector<std::string> years_of(const std::string& input, const std::string& split) try {
-  const std::regex name("instances_" + split + "(.*)\\.json");
-  std::vector<std::string> years;
-  for (const auto& entry : fs::directory_iterator(fs::path(input) / "annotations")) {
-    const std::string file = entry.path().filename().string();
-    if (std::smatch match; std::regex_match(file, match, name)) years.push_back(match[1]);
-  }
-  std::sort(years.begin(), years.end());
-  return years;
-} catch (const fs::filesystem_error& error) {
-  throw Error(fault_of_errno(error.code().value(), Fault::data),
-              concat(input, "/annotations: cannot be listed: ", error.code().message()));
-}
-
-// Nothing where there is no such split.
-std::optional<AnnotatedSplit> find_split(const std::string& input, const std::string& split, const std::string& year) {
-  std::vector<std::string> years = years_of(input, split);
-  if (!year.empty()) std::erase_if(years, [&](const std::string& found) { return found != year; });
-  if (years.empty()) return {};
-  if (years.size() > 1)
-    throw Error(Fault::data, concat(input, "/annotations: instances_", split, years[0], ".json and instances_", split,
-                                    years[1], ".json; choose one by --year"));
-  const std::string name = split + years.front();
-  AnnotatedSplit files{concat(input, "/annotations/instances_", name, ".json"),
-                       existing_folder(input, {name.c_str(), ("images/" + name).c_str(), split.c_str()})};
-  if (files.images.empty())
-    throw Error(Fault::data, concat(files.annotations, ": no folder ", input, "/", name, " with its images"));
-  return files;
-}
 
 // What is told of the images once all are converted.
 struct Notices {
@@ -181,6 +142,7 @@ int coco(const Arguments& argv) {
   if (!train && !validation)
     throw Error(Fault::data, concat(common.input, "/annotations: neither instances_train", year,
                                     "*.json nor instances_val", year, "*.json in it"));
+  report_others(common.input, train, validation);
   if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 8, 1);
   Notices notices;
   std::vector<data::Split> splits;

@@ -65,6 +65,13 @@ TEST_F(DatasetCoco, OtherFormatsBecomeJpegs) {
   EXPECT_EQ(info.orientation, 6);
 }
 
+TEST_F(DatasetCoco, AnnotationsOfOtherSplitsAreNamed) {
+  const std::filesystem::path annotations = std::filesystem::path(coco.root()) / "annotations";
+  for (const char* name : {"instances_minival2014.json", "instances_valminusminival2014.json"})
+    std::filesystem::copy_file(annotations / "instances_train2017.json", annotations / name);
+  expect(command, 0, "annotations: not converted: instances_minival2014.json, instances_valminusminival2014.json");
+}
+
 TEST_F(DatasetCoco, FaultsNameTheFile) {
   const std::filesystem::path annotations = std::filesystem::path(coco.root()) / "annotations";
   expect("coco --input none --output out", 2, "none/annotations: cannot be listed");
